@@ -1,0 +1,25 @@
+# make demo | test | lint | setup: each does all the set-up it needs on a machine with Python 3.11+, git and make.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: setup demo test lint
+
+setup: .venv/installed
+
+# The stamp is newer than what it was made from, so a changed requirement installs again.
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "SteadySeg needs Python 3.11 or newer, this is " + sys.version.split()[0])'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,export]'
+	touch $@
+
+demo: setup
+	$(BIN)/steadyseg demo
+
+test: setup
+	$(BIN)/python -m pytest
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy

@@ -1,0 +1,1 @@
+"""Image classification on the same core as segmentation."""

@@ -1,0 +1,1 @@
+"""What segmentation, classification and export share: central types, smoothing, metrics, checkpoints, the training loop."""

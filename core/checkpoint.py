@@ -1,0 +1,172 @@
+"""Checkpoints: safetensors whose header carries everything needed to use the weights; never pickle."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import struct
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from core.classes import ClassList
+from core.errors import InputError
+
+FORMAT_VERSION = 1
+HEADER_KEY = "steadyseg"
+MAX_HEADER_BYTES = 16 * 2**20
+"""A header of ours is a few hundred kB; a file that claims more is refused before anything is allocated."""
+
+
+@dataclass(frozen=True)
+class CheckpointMeta:
+    """Everything needed to use the weights, and where they come from."""
+
+    architecture: str
+    """Key of the network builder: unet or smp."""
+    options: dict[str, Any]
+    """The builder's options."""
+    classes: ClassList
+    height: int
+    """Pixels: frames are resized to this height."""
+    width: int
+    """Pixels: the width the network was trained and measured at; other aspects keep theirs."""
+    mean: tuple[float, float, float]
+    """RGB mean of the training images, 0..1."""
+    std: tuple[float, float, float]
+    """RGB standard deviation of the training images, 0..1."""
+    temperature: float | None = None
+    """Post-hoc calibration; None: not calibrated."""
+    metrics: dict[str, Any] = field(default_factory=dict)
+    """Measured figures by protocol and mode, each with its data, frame list hash and seed."""
+    training: dict[str, Any] = field(default_factory=dict)
+    """The training configuration, command, hours and machine."""
+    licence: str = ""
+    """Licence note of weights and training data."""
+    format_version: int = FORMAT_VERSION
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self), indent=1, default=str)
+
+
+def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], meta: CheckpointMeta) -> None:
+    """Writes `path` (.safetensors) atomically, then the readable copy of its header beside it (.json)."""
+    write_tensors(path, tensors, meta.to_json())
+    path.with_suffix(".json").write_text(meta.to_json() + "\n")
+
+
+def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], CheckpointMeta]:
+    """Reads a checkpoint of ours; anything else raises InputError in one line."""
+    tensors, header = read_tensors(path)
+    return tensors, parse_meta(header, path)
+
+
+def read_meta(path: Path) -> CheckpointMeta:
+    """Only the header: cheap, for lists and help."""
+    return parse_meta(_read_header(path), path)
+
+
+def parse_meta(text: str, path: Path) -> CheckpointMeta:
+    """The JSON text of a header -> CheckpointMeta; InputError names what is missing."""
+    try:
+        record = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}: the checkpoint's header is not JSON ({error})") from error
+    if not isinstance(record, dict):
+        raise InputError(f"{path}: the checkpoint's header is {type(record).__name__}, expected a JSON object")
+    version = record.get("format_version")
+    if version != FORMAT_VERSION:
+        raise InputError(
+            f"{path}: checkpoint format {version!r}, this version reads {FORMAT_VERSION}; use the release that wrote it"
+        )
+    fields = dataclasses.fields(CheckpointMeta)
+    required = [f.name for f in fields if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING]
+    missing = [name for name in required if name not in record]
+    if missing:
+        raise InputError(f"{path}: the checkpoint's header lacks {', '.join(missing)}; it cannot be used without")
+    try:
+        classes = record["classes"]
+        record["classes"] = ClassList(
+            tuple(classes["names"]), tuple(tuple(color) for color in classes["colors"]), classes["void"]
+        )
+        record["mean"], record["std"] = tuple(record["mean"]), tuple(record["std"])
+        return CheckpointMeta(**{f.name: record[f.name] for f in fields if f.name in record})
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{path}: the checkpoint's header is malformed ({error!r})") from error
+
+
+def load_weights(network: torch.nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Strict load: missing, surplus or misshapen tensors raise InputError with the first of them."""
+    expected = network.state_dict()
+    for problem, names in (
+        ("lacks", expected.keys() - tensors.keys()),
+        ("has an unknown", tensors.keys() - expected.keys()),
+    ):
+        if names:
+            raise InputError(f"{path}: the checkpoint {problem} tensor {sorted(names)[0]} ({len(names)} in all)")
+    for name, tensor in expected.items():
+        if tensors[name].shape != tensor.shape:
+            raise InputError(
+                f"{path}: tensor {name} is {tuple(tensors[name].shape)}, the architecture needs {tuple(tensor.shape)}"
+            )
+    network.load_state_dict({name: tensors[name].to(tensor.dtype) for name, tensor in expected.items()})
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: str) -> None:
+    """One file, written beside, flushed to disk and renamed: after a crash the old or the new one is there, whole."""
+    from safetensors.torch import save
+
+    data = save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata={HEADER_KEY: header})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], str]:
+    """The tensors and our header text of a safetensors file; hostile or damaged files raise InputError."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    header = _read_header(path)
+    try:
+        return load(path.read_bytes()), header
+    except (SafetensorError, ValueError, OverflowError) as error:
+        raise InputError(f"{path}: not a whole safetensors file ({error}); fetch or copy it again") from error
+
+
+def _read_header(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            start = file.read(8)
+            length = struct.unpack("<Q", start)[0] if len(start) == 8 else -1
+            if not 2 <= length <= MAX_HEADER_BYTES or length > path.stat().st_size - 8:
+                raise InputError(
+                    f"{path}: not a safetensors checkpoint (its header claims {length} bytes); pickles (.pt, .pth) are "
+                    "refused because loading one can run code"
+                )
+            header = json.loads(file.read(length))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: not a safetensors checkpoint (its header is not JSON)") from error
+    text = header.get("__metadata__", {}).get(HEADER_KEY) if isinstance(header, dict) else None
+    if not isinstance(text, str):
+        raise InputError(
+            f"{path}: a safetensors file, but not a SteadySeg checkpoint (no {HEADER_KEY!r} in its header)"
+        )
+    return text

@@ -1,0 +1,50 @@
+"""What a user can set, as frozen dataclasses: the flags of the command line and the record in the checkpoint are one object.
+
+No torch here: the command line reads these to print its help.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+ProbName = Literal["tanh", "relu6", "constant", "sigmoid", "none"]
+PaddingName = Literal["published", "same"]
+ScheduleName = Literal["one-cycle", "step", "constant"]
+OptimizerName = Literal["adam", "adamw", "sgd"]
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """The training loop's settings; everything random derives from (seed, epoch, sample)."""
+
+    epochs: int = 60
+    """Passes over the training data."""
+    batch_size: int = 4
+    """Examples per network call."""
+    accumulate: int = 1
+    """Network calls per optimiser step; the gradient is that of one batch of batch_size * accumulate."""
+    optimizer: OptimizerName = "adamw"
+    """adam (published for CamVid), adamw, or sgd with momentum 0.9."""
+    learning_rate: float = 3e-3
+    """Peak value."""
+    weight_decay: float = 1e-4
+    """Decoupled in adamw, L2 in adam and sgd; never on biases and normalisation."""
+    schedule: ScheduleName = "one-cycle"
+    """one-cycle: linear rise, cosine fall to zero; step: falls by `step_factor` at `step_epoch`; constant."""
+    warmup: float = 0.15
+    """Share of all steps in which one-cycle rises."""
+    step_epoch: int = 100
+    """Epoch at which the step schedule falls (published: 100 of 130)."""
+    step_factor: float = 0.2
+    """By how much it falls (published: 1e-3 to 2e-4)."""
+    clip_norm: float = 1.0
+    """Largest gradient norm; 0 does not clip."""
+    average_decay: float = 0.998
+    """Decay per step of the averaged weights, warmed up; the average is what is kept. 0 keeps the last weights."""
+    seed: int = 0
+    """Seed of initial weights, order, augmentation and dropout."""
+    precision: Literal["fp32", "bf16"] = "bf16"
+    """bf16: autocast of the forward pass on CPU and CUDA."""
+    threads: int = 0
+    """CPU threads; 0 leaves the choice to torch. 1 makes CPU runs repeatable bit by bit."""
+    evaluate_every: int = 5
+    """Epochs between evaluations on the held-back slice of train; 0 never evaluates."""

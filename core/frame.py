@@ -1,0 +1,48 @@
+"""A frame going in and the maps coming out: the only statement of layout and colour order."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """One picture of a stream.
+
+    `label` travels with the picture where the source knows the truth (the street, a labelled data set), so that live
+    accuracy needs no second, separately synchronised stream.
+    """
+
+    image: np.ndarray
+    """(H, W, 3) uint8, RGB."""
+    index: int
+    """Source frame number from 0. A gap of more than one means dropped frames; temporal weights decay by it."""
+    time_s: float
+    """Presentation time in seconds from the start of the source."""
+    label: np.ndarray | None = None
+    """(H, W) uint8 class ids (void included), or None."""
+    discontinuity: bool = False
+    """The stream starts anew here (first frame, reconnection, seek): what was before says nothing about this frame."""
+
+    def __post_init__(self) -> None:
+        image, label = self.image, self.label
+        if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
+            raise ValueError(f"a frame must be (H, W, 3) uint8 RGB, got {image.shape} {image.dtype}")
+        if label is not None and (label.shape != image.shape[:2] or label.dtype != np.uint8):
+            raise ValueError(f"a label must be {image.shape[:2]} uint8, got {label.shape} {label.dtype}")
+
+
+@dataclass(frozen=True, eq=False)
+class Maps:
+    """What one frame becomes. The four uint8 maps have the frame's size; `probs` has the network's."""
+
+    label: np.ndarray
+    """(H, W) uint8 class ids."""
+    confidence: np.ndarray
+    """(H, W) uint8: largest mean probability, 255 = 1."""
+    entropy: np.ndarray
+    """(H, W) uint8: H[mean p], 255 = ln K (total uncertainty)."""
+    disagreement: np.ndarray
+    """(H, W) uint8: H[mean p] - mean H[p], 255 = ln K. Over time it also contains motion."""
+    probs: np.ndarray | None = None
+    """(K, h, w) float32, the smoothed mean, on request."""

@@ -1,0 +1,78 @@
+"""A prediction as two statistics that average linearly: the mean probabilities and the mean entropy of the members."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+def entropy(probs: Tensor) -> Tensor:
+    """Shannon entropy in nats over dimension 1: (B, K, ...) -> (B, ...); 0 log 0 = 0."""
+    return torch.special.entr(probs).sum(dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """A mixture of categorical predictions (dropout masks, frames, ensemble members, or all at once).
+
+    Total uncertainty H[mean p] = expected entropy mean H[p] + disagreement, and disagreement is never negative (Jensen).
+    """
+
+    probs: Tensor
+    """(B, K, ...) mean probabilities; they sum to 1 over dimension 1."""
+    member_entropy: Tensor
+    """(B, ...) mean entropy of the members in nats."""
+
+    def __post_init__(self) -> None:
+        expected = self.probs.shape[:1] + self.probs.shape[2:]
+        if self.probs.ndim < 2 or self.member_entropy.shape != expected:
+            raise ValueError(f"member_entropy must be {tuple(expected)}, got {tuple(self.member_entropy.shape)}")
+
+    @classmethod
+    def from_logits(cls, logits: Tensor, temperature: float = 1.0) -> "Prediction":
+        """One member: logits (B, K, ...) / temperature -> softmax over dimension 1."""
+        if logits.dtype in (torch.float16, torch.bfloat16):  # 8 bits of mantissa are too few for probabilities
+            logits = logits.float()
+        probs = torch.softmax(logits if temperature == 1.0 else logits / temperature, dim=1)
+        return cls(probs, entropy(probs))
+
+    def blend(self, other: "Prediction", weight: float | Tensor) -> "Prediction":
+        """The mixture (1 - weight) * self + weight * other, weight in 0..1."""
+        return Prediction(
+            self.probs + (other.probs - self.probs) * weight,
+            self.member_entropy + (other.member_entropy - self.member_entropy) * weight,
+        )
+
+    @property
+    def labels(self) -> Tensor:
+        """(B, ...) arg-max class ids."""
+        return self.probs.argmax(dim=1)
+
+    @property
+    def confidence(self) -> Tensor:
+        """(B, ...) largest mean probability, 1/K..1."""
+        return self.probs.amax(dim=1)
+
+    @property
+    def entropy(self) -> Tensor:
+        """(B, ...) total uncertainty H[mean p] in nats, 0..ln K."""
+        return entropy(self.probs)
+
+    @property
+    def disagreement(self) -> Tensor:
+        """(B, ...) H[mean p] - mean H[p] in nats; rounding below zero is clamped."""
+        return (self.entropy - self.member_entropy).clamp_min(0.0)
+
+    @property
+    def max_entropy(self) -> float:
+        """ln K, the entropy of the uniform prediction."""
+        return math.log(self.probs.shape[1])
+
+
+def mean_prediction(members: list[Prediction]) -> Prediction:
+    """The equally weighted mixture of N members; raises ValueError when there are none."""
+    if not members:
+        raise ValueError("a mean needs at least one prediction, got none")
+    probs = torch.stack([member.probs for member in members]).mean(0)
+    return Prediction(probs, torch.stack([member.member_entropy for member in members]).mean(0))

@@ -1,0 +1,41 @@
+"""From a uint8 frame to the network's input: the same resize and normalisation in training, streaming and export."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from core.errors import InputError
+
+SIZE_MULTIPLE = 32
+"""Widths are rounded to this: five halvings without a remainder, which every encoder here accepts."""
+
+
+def network_size(frame_height: int, frame_width: int, height: int) -> tuple[int, int]:
+    """(h, w) the network works at: the given height, the frame's aspect, the width rounded to a multiple of 32."""
+    if height < SIZE_MULTIPLE:
+        raise InputError(f"the network's height must be {SIZE_MULTIPLE} pixels or more, got {height}")
+    width = round(height * frame_width / frame_height / SIZE_MULTIPLE) * SIZE_MULTIPLE
+    return height, max(SIZE_MULTIPLE, width)
+
+
+def resize(images: Tensor, size: tuple[int, int]) -> Tensor:
+    """(B, C, H, W) float -> (B, C, h, w): bilinear, antialiased; unchanged where the size is right already."""
+    if tuple(images.shape[-2:]) == size:
+        return images
+    return F.interpolate(images, size, mode="bilinear", align_corners=False, antialias=True)
+
+
+class Normalize(torch.nn.Module):
+    """(B, 3, h, w) values 0..255 -> (x / 255 - mean) / std."""
+
+    scale: Tensor
+    offset: Tensor
+
+    def __init__(self, mean: tuple[float, float, float], std: tuple[float, float, float]) -> None:
+        super().__init__()
+        mean_, std_ = torch.tensor(mean).view(1, 3, 1, 1), torch.tensor(std).view(1, 3, 1, 1)
+        self.register_buffer("scale", 1.0 / (255.0 * std_), persistent=False)
+        self.register_buffer("offset", -mean_ / std_, persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return images * self.scale + self.offset

@@ -1,0 +1,94 @@
+"""Spatial smoothing: Smooth(z) = Blur(Prob(z)) before a subsampling layer (arXiv 2105.12639, Eq. 5-8)."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from core.config import PaddingName, ProbName
+from core.errors import InputError
+
+KERNELS_1D: dict[int, tuple[float, ...]] = {1: (1,), 2: (1, 1), 3: (1, 2, 1), 5: (1, 4, 6, 4, 1)}
+"""The paper's 1-D kernels by size; the 2-D kernel is their outer product divided by its sum."""
+
+DEFAULT_SCALE = {"tanh": 10.0, "relu6": 6.0, "constant": 5.0, "sigmoid": 10.0, "none": 1.0}
+"""The published parameter t of each Prob (Tables A.1 and B.1)."""
+
+
+class Prob(nn.Module):
+    """Turns feature maps into bounded, probability-like ones; any shape in, the same shape out.
+
+    tanh: ReLU(t tanh(z / t)), in [0, t]; relu6: clamp to [0, t]; constant: z / t without ReLU;
+    sigmoid: ReLU(4 t (sigmoid(z / t) - 1/2)), in [0, 2 t]; none: identity.
+    """
+
+    def __init__(self, name: ProbName = "tanh", scale: float | None = None) -> None:
+        super().__init__()
+        if name not in DEFAULT_SCALE:
+            raise InputError(f"unknown Prob {name!r}; choose from {', '.join(DEFAULT_SCALE)}")
+        self.name = name
+        self.scale = DEFAULT_SCALE[name] if scale is None else scale
+        if self.scale <= 0:
+            raise InputError(f"the scale of Prob must be positive, got {self.scale}")
+
+    def extra_repr(self) -> str:
+        return f"{self.name}, scale={self.scale}"
+
+    def forward(self, z: Tensor) -> Tensor:
+        t = self.scale
+        if self.name == "tanh":
+            return F.relu(t * torch.tanh(z / t))
+        if self.name == "relu6":
+            return z.clamp(0.0, t)
+        if self.name == "constant":
+            return z / t
+        if self.name == "sigmoid":
+            return F.relu(4.0 * t * (torch.sigmoid(z / t) - 0.5))
+        return z
+
+
+class Blur(nn.Module):
+    """A fixed depth-wise blur of unit sum, zero padding; (B, C, H, W) in.
+
+    published, k = 2: an average pool of kernel 2, stride 1, padding 1, so the map grows by one: (H + 1, W + 1).
+    same: (H, W); an even kernel pads one more on the right and below. The other kernels are "same" in both.
+    """
+
+    kernel: Tensor
+
+    def __init__(self, size: int = 2, padding: PaddingName = "published") -> None:
+        super().__init__()
+        if size not in KERNELS_1D:
+            raise InputError(f"unknown blur size {size}; choose from {', '.join(map(str, KERNELS_1D))}")
+        if padding not in ("published", "same"):
+            raise InputError(f"unknown blur padding {padding!r}; choose from published, same")
+        self.size, self.padding = size, padding
+        line = torch.tensor(KERNELS_1D[size], dtype=torch.float32)
+        kernel = torch.outer(line, line)
+        self.register_buffer("kernel", kernel / kernel.sum(), persistent=False)
+
+    def extra_repr(self) -> str:
+        return f"size={self.size}, padding={self.padding}"
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.size == 1:
+            return x
+        if self.size == 2:  # four shares of 1/4: the pool is several times faster than a depth-wise convolution
+            grown = F.avg_pool2d(x, kernel_size=2, stride=1, padding=1)
+            return grown if self.padding == "published" else grown[..., 1:, 1:]
+        channels = x.shape[1]
+        weight = self.kernel.to(x.dtype).expand(channels, 1, self.size, self.size)
+        return F.conv2d(x, weight, padding=self.size // 2, groups=channels)
+
+
+class SpatialSmoothing(nn.Module):
+    """Blur(Prob(z)); no trainable parameter."""
+
+    def __init__(
+        self, prob: ProbName = "tanh", size: int = 2, padding: PaddingName = "published", scale: float | None = None
+    ) -> None:
+        super().__init__()
+        self.prob = Prob(prob, scale)
+        self.blur = Blur(size, padding)
+
+    def forward(self, z: Tensor) -> Tensor:
+        return self.blur(self.prob(z))

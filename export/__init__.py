@@ -1,0 +1,1 @@
+"""Deployment: ONNX export and the executors that run the exported file."""
