@@ -1,0 +1,1 @@
+"""The product: command line, video sources and sinks, rendering, the page."""

