@@ -1,0 +1,1 @@
+"""What the procedural street is made of: camera, light, textures, meshes, layout."""

@@ -1,0 +1,61 @@
+"""Textures of colour and class with versions reduced separately across and along, and the noise they are made of."""
+
+import cv2
+import numpy as np
+
+CLEAR = 255
+"""Class channel of a texel that lets what is behind it through."""
+
+
+class Texture:
+    """(H, W, 4) uint8: red, green, blue, class. One class, in `cutout` textures with CLEAR texels."""
+
+    def __init__(self, texels: np.ndarray, cutout: bool = False) -> None:
+        self.texels = texels
+        self.cutout = cutout
+        self._reduced: dict[tuple[int, int], np.ndarray] = {(0, 0): texels}
+
+    def reduced_to(self, width: float, height: float) -> np.ndarray:
+        """The smallest version that still has a texel for every one of `width` x `height` pixels, halved per axis."""
+        rows, columns = self.texels.shape[:2]
+        halvings = (_halvings(columns, width), _halvings(rows, height))
+        if halvings not in self._reduced:
+            size = (max(columns >> halvings[0], 1), max(rows >> halvings[1], 1))
+            reduce = _reduce_cutout if self.cutout else _reduce
+            self._reduced[halvings] = reduce(self.texels, size)
+        return self._reduced[halvings]
+
+
+def _halvings(texels: int, pixels: float) -> int:
+    return max(int(np.log2(texels / max(pixels, 1.0)) + 0.35), 0) if texels > pixels else 0
+
+
+def _reduce(texels: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    return cv2.resize(texels, size, interpolation=cv2.INTER_AREA)
+
+
+def _reduce_cutout(texels: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """Means over the texels that are there; a texel stays when nearly half of it is there."""
+    there = (texels[..., 3] != CLEAR).astype(np.float32)
+    share = cv2.resize(there, size, interpolation=cv2.INTER_AREA)
+    sums = cv2.resize(texels[..., :3] * there[..., None], size, interpolation=cv2.INTER_AREA)
+    colors = np.clip(sums / np.maximum(share, 1e-3)[..., None], 0, 255)
+    label = texels[..., 3][there > 0].max()  # cut-outs have one class besides CLEAR
+    return np.dstack((colors, np.where(share > 0.42, label, CLEAR))).astype(np.uint8)
+
+
+def fractal_noise(random: np.random.Generator, rows: int, columns: int, cells: int, octaves: int = 4) -> np.ndarray:
+    """(rows, columns) float32 of mean 0 and deviation about 1; `cells` grid cells across the first octave."""
+    total = np.zeros((rows, columns), np.float32)
+    for octave in range(octaves):
+        across = cells << octave
+        down = max(round(across * rows / columns), 2)
+        grid = random.standard_normal((down, across)).astype(np.float32)
+        total += cv2.resize(grid, (columns, rows), interpolation=cv2.INTER_CUBIC) * 0.55**octave
+    return (total - total.mean()) / max(float(total.std()), 1e-6)
+
+
+def labelled(colors: np.ndarray, label: int) -> np.ndarray:
+    """(H, W, 3) of any type -> (H, W, 4) uint8 with one class."""
+    rows, columns = colors.shape[:2]
+    return np.dstack((np.clip(colors, 0, 255).astype(np.uint8), np.full((rows, columns), label, np.uint8)))
