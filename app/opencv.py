@@ -1,0 +1,16 @@
+"""OpenCV, imported where it is first needed; where the system lacks its libraries, the line that brings them."""
+
+from types import ModuleType
+
+from core.errors import InputError
+
+MISSING_LIBRARIES = "OpenCV needs the system's libGL and glib ({reason}); apt-get install -y libgl1 libglib2.0-0"
+
+
+def opencv() -> ModuleType:
+    """The `cv2` module. Raises InputError where the shared libraries that it needs are not installed."""
+    try:
+        import cv2
+    except ImportError as error:
+        raise InputError(MISSING_LIBRARIES.format(reason=error)) from error
+    return cv2

@@ -1,0 +1,277 @@
+"""What is written is read again: every frame, at its time, in its colours, and whole even after an interruption."""
+
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+from made_video import grey_frames, quarters
+from PIL import Image
+
+from app.sinks import MaskSink, NullSink, VideoSink
+from app.sources import open_source
+from app.video_sink import letterboxed
+from core.classes import CAMVID
+from core.errors import InputError
+from core.frame import Frame, Maps
+
+PROJECT = Path(__file__).parents[2]
+
+
+def read(path: Path) -> list[Frame]:
+    with open_source(str(path)) as source:
+        frames = list(source)
+        assert not +source.losses
+    return frames
+
+
+def noise(count: int = 10) -> list[np.ndarray]:
+    """Smooth colours, as in real pictures: yuv420p halves the resolution of colour."""
+    import cv2
+
+    rng = np.random.default_rng(0)
+    coarse = rng.integers(0, 255, (count, 3, 4, 3), np.uint8)
+    return [cv2.resize(image, (64, 48), interpolation=cv2.INTER_CUBIC) for image in coarse]
+
+
+def psnr(left: np.ndarray, right: np.ndarray) -> float:
+    return float(10 * np.log10(255**2 / np.square(left.astype(float) - right).mean()))
+
+
+@pytest.mark.parametrize("name", ["out.mp4", "out.MOV", "out.mkv"])
+def test_every_frame_comes_back_at_its_time(tmp_path: Path, name: str) -> None:
+    images = noise()
+    with VideoSink(tmp_path / name, 64, 48, 30.0) as sink:
+        for index, image in enumerate(images):
+            sink.write(image, index / 30)
+    assert sink.notes == ()
+    frames = read(tmp_path / name)
+    assert [frame.time_s for frame in frames] == pytest.approx([index / 30 for index in range(10)], abs=1e-3)
+    assert min(psnr(frame.image, image) for frame, image in zip(frames, images, strict=True)) > 32
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_the_file_is_what_browsers_play(tmp_path: Path) -> None:
+    with VideoSink(tmp_path / "out.mp4", 64, 48, 25.0) as sink:
+        for index, image in enumerate(noise()):
+            sink.write(image, index / 25)
+    with av.open(str(tmp_path / "out.mp4")) as container:
+        stream = container.streams.video[0]
+        assert (stream.codec_context.name, stream.pix_fmt, stream.frames) == ("h264", "yuv420p", 10)
+        assert stream.average_rate == 25 and stream.duration * stream.time_base == pytest.approx(0.4)
+        assert stream.codec_context.colorspace == stream.codec_context.color_range == 1  # BT.709, limited
+    data = (tmp_path / "out.mp4").read_bytes()
+    assert data.index(b"moov") < data.index(b"mdat")
+
+
+def test_flat_colours_survive(tmp_path: Path) -> None:
+    with VideoSink(tmp_path / "out.mp4", 64, 48, 25.0) as sink:
+        for index in range(5):
+            sink.write(quarters(), index / 25)
+    image = read(tmp_path / "out.mp4")[-1].image
+    for rows, columns in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        inside = np.s_[rows * 24 + 6 : rows * 24 + 18, columns * 32 + 6 : columns * 32 + 26]
+        assert np.abs(image[inside].astype(int) - quarters()[inside]).max() <= 4
+
+
+def test_variable_frame_times_are_kept(tmp_path: Path) -> None:
+    times_s = [0.0, 1 / 30, 0.2, 0.25, 3.0, 3.001, 60.0]
+    with VideoSink(tmp_path / "out.mp4", 64, 48, 30.0) as sink:
+        for image, time_s in zip(noise(7), times_s, strict=True):
+            sink.write(image, time_s)
+    assert [frame.time_s for frame in read(tmp_path / "out.mp4")] == pytest.approx(times_s, abs=1e-3)
+    assert sink.notes == ()
+
+
+def test_two_frames_of_one_time_are_both_kept_and_said(tmp_path: Path) -> None:
+    with VideoSink(tmp_path / "out.mp4", 64, 48, 25.0) as sink:
+        for image, time_s in zip(noise(3), (0.0, 0.0, 0.04), strict=True):
+            sink.write(image, time_s)
+    assert len(read(tmp_path / "out.mp4")) == 3
+    assert sink.notes[0].startswith("1 frames moved to a later time")
+
+
+def test_odd_sides_are_padded_by_their_own_edge(tmp_path: Path) -> None:
+    with VideoSink(tmp_path / "out.mp4", 63, 47, 25.0) as sink:
+        for index in range(5):
+            sink.write(quarters()[:47, :63], index / 25)
+    assert sink.notes == ("padded by one pixel to 64x48 (H.264 needs even sides)",)
+    image = read(tmp_path / "out.mp4")[-1].image
+    assert image.shape == (48, 64, 3)
+    assert np.abs(image[30:, 63].astype(int) - 255).max() < 8 and np.abs(image[47, 40:].astype(int) - 255).max() < 8
+
+
+def test_a_frame_of_another_size_is_fitted_and_said(tmp_path: Path) -> None:
+    with VideoSink(tmp_path / "out.mp4", 64, 48, 25.0) as sink:
+        sink.write(quarters(), 0.0)
+        sink.write(np.full((96, 64, 3), 200, np.uint8), 0.04)
+    assert sink.notes == ("1 frames of another size fitted into 64x48",)
+    last = read(tmp_path / "out.mp4")[-1].image
+    assert abs(int(last[24, 32, 0]) - 200) < 8 and last[24, 4, 0] < 12
+
+
+def test_letterboxing_keeps_the_shape() -> None:
+    wide = letterboxed(np.full((10, 40, 3), 255, np.uint8), 64, 48)
+    rows, columns = np.nonzero(wide[..., 0])
+    assert (rows.min(), rows.max(), columns.min(), columns.max()) == (16, 31, 0, 63)
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, RuntimeError])
+def test_an_interruption_leaves_a_whole_file_of_what_was_written(
+    tmp_path: Path, interruption: type[BaseException]
+) -> None:
+    with pytest.raises(interruption), VideoSink(tmp_path / "out.mp4", 64, 48, 25.0) as sink:
+        for index, image in enumerate(grey_frames(20)):
+            if index == 7:
+                raise interruption
+            sink.write(image, index / 25)
+    assert [round(frame.image.mean()) for frame in read(tmp_path / "out.mp4")] == pytest.approx(
+        [20 + 4 * index for index in range(7)], abs=2
+    )
+    assert os.listdir(tmp_path) == ["out.mp4"]
+
+
+def test_without_a_frame_nothing_is_left_behind(tmp_path: Path) -> None:
+    with VideoSink(tmp_path / "out.mp4", 64, 48, 25.0):
+        assert len(os.listdir(tmp_path)) == 1
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_is_overwritten_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "out.mp4"
+    path.write_text("the old one")
+    with VideoSink(path, 64, 48, 25.0, overwrite=True) as sink:
+        sink.write(quarters(), 0.0)
+        assert path.read_text() == "the old one"
+    assert len(read(path)) == 1
+
+
+def test_a_file_that_appears_meanwhile_is_left_alone_and_the_video_kept(tmp_path: Path) -> None:
+    path = tmp_path / "out.mp4"
+    with pytest.raises(InputError, match="appeared during the work") as caught, VideoSink(path, 64, 48, 25.0) as sink:
+        sink.write(quarters(), 0.0)
+        path.write_text("of somebody else")
+    assert path.read_text() == "of somebody else"
+    (other,) = set(os.listdir(tmp_path)) - {"out.mp4"}
+    assert other in str(caught.value) and len(read(tmp_path / other)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("there.mp4", "exists already; choose another name or allow --overwrite"),
+        ("folder.mp4", "is a folder"),
+        ("nowhere/out.mp4", "there is no folder"),
+        ("out.xyz", "unknown kind of video '.xyz'; expected .mp4, .mov, .mkv"),
+        ("out", "unknown kind of video ''"),
+    ],
+)
+def test_a_place_that_cannot_take_the_video_is_refused_at_once(tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / "there.mp4").touch()
+    (tmp_path / "folder.mp4").mkdir()
+    with pytest.raises(InputError) as caught:
+        VideoSink(tmp_path / name, 64, 48, 25.0)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder that even root cannot write to")
+@pytest.mark.parametrize(
+    "make", [lambda path: VideoSink(path, 64, 48, 25.0).__enter__(), lambda p: MaskSink(p, CAMVID)]
+)
+def test_a_folder_that_cannot_be_written_to_is_refused(make: object) -> None:
+    with pytest.raises(InputError, match="cannot be"):
+        make(Path("/proc/out.mp4"))
+
+
+DISK_FULL = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+from app.sinks import VideoSink
+from core.errors import InputError
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+rng = np.random.default_rng(0)
+try:
+    with VideoSink(Path(sys.argv[1]), 320, 240, 25.0) as sink:
+        for index in range(60):
+            sink.write(rng.integers(0, 255, (240, 320, 3), np.uint8), index / 25)
+except InputError as error:
+    print(error)
+"""
+
+
+def test_a_full_disk_is_one_line_and_leaves_nothing_half_done(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", DISK_FULL, str(tmp_path / "out.mp4")]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.startswith(f"{tmp_path / 'out.mp4'}: cannot be written (File too large)")
+    assert done.stdout.count("\n") == 1 and done.stderr == ""
+    assert os.listdir(tmp_path) == []
+
+
+def made_maps() -> Maps:
+    label = (np.arange(48 * 64).reshape(48, 64) % 11).astype(np.uint8)
+    entropy = (np.arange(48 * 64).reshape(48, 64) % 256).astype(np.uint8)
+    return Maps(label=label, confidence=255 - entropy, entropy=entropy, disagreement=entropy // 2)
+
+
+def test_masks_come_back_as_ids_and_grey_values(tmp_path: Path) -> None:
+    maps = made_maps()
+    MaskSink(tmp_path / "masks", CAMVID).write(maps, "000007")
+    with Image.open(tmp_path / "masks" / "000007.png") as picture:
+        assert picture.mode == "P"
+        assert (np.array(picture) == maps.label).all()
+        assert (np.array(picture.convert("RGB")) == CAMVID.palette()[maps.label]).all()
+    with Image.open(tmp_path / "masks" / "000007_uncertainty.png") as picture:
+        assert picture.mode == "L"
+        assert (np.array(picture) == maps.entropy).all()
+
+
+def test_masks_are_labels_that_a_source_reads_again(tmp_path: Path) -> None:
+    (tmp_path / "images").mkdir()
+    Image.fromarray(quarters()).save(tmp_path / "images" / "street.png")
+    with open_source(str(tmp_path / "images")) as source:
+        MaskSink(tmp_path / "masks", CAMVID).write(made_maps(), source.frame_name(0))
+    with open_source(str(tmp_path / "images"), labels=tmp_path / "masks") as source:
+        assert (next(iter(source)).label == made_maps().label).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("full", "is not empty"), ("file", "is a file"), ("no/where", "cannot be")]
+)
+def test_a_place_that_cannot_take_masks_is_refused(tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "000000.png").touch()
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=message):
+        MaskSink(tmp_path / name, CAMVID)
+    MaskSink(tmp_path / "full", CAMVID, overwrite=True).write(made_maps(), "000000")
+
+
+def test_the_null_sink_takes_frames_and_keeps_nothing(tmp_path: Path) -> None:
+    with NullSink() as sink:
+        sink.write(quarters(), 0.0)
+    assert sink.notes == ()
+
+
+def test_the_real_clip_keeps_its_frames_times_and_look(tmp_path: Path, data_dir: Path) -> None:
+    path = tmp_path / "out.mp4"
+    with open_source(str(data_dir / "video" / "udacity_vehicle_test_video.mp4")) as source:
+        frames = list(source)
+        with VideoSink(path, source.info.width, source.info.height, source.info.fps) as sink:
+            for frame in frames:
+                sink.write(frame.image, frame.time_s)
+    again = read(path)
+    assert [frame.time_s for frame in again] == pytest.approx([frame.time_s for frame in frames], abs=1e-3)
+    assert min(psnr(new.image, old.image) for new, old in zip(again, frames, strict=True)) > 35
+
+
+def test_the_time_base_holds_the_usual_rates_exactly() -> None:
+    from app.video_sink import TIME_BASE
+
+    assert all(
+        (1 / Fraction(rate) / TIME_BASE).denominator == 1 for rate in (24, 25, 30, 50, 60, Fraction(30000, 1001))
+    )

@@ -1,0 +1,388 @@
+"""Every kind of source, with good and hostile input."""
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import av
+import cv2
+import numpy as np
+import pytest
+from made_video import grey_frames, quarters, write_audio, write_video
+from PIL import Image
+
+from app.camera import CameraConnection
+from app.folder_source import natural_order
+from app.live_source import LiveSource
+from app.source_info import describe_losses
+from app.sources import open_source
+from core.errors import InputError
+from core.frame import Frame
+
+
+def read(spec: object, **options: object) -> tuple[list[Frame], Counter[str]]:
+    with open_source(str(spec), **options) as source:
+        return list(source), +source.losses
+
+
+def save(path: Path, image: np.ndarray, mode: str | None = None) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    picture = Image.fromarray(image)
+    (picture if mode is None else picture.convert(mode)).save(path)
+    return path
+
+
+def test_a_file_gives_every_frame_in_order_with_its_time(tmp_path: Path) -> None:
+    made = grey_frames(30)
+    frames, losses = read(write_video(tmp_path / "made.mp4", made))
+    assert [round(frame.image.mean()) for frame in frames] == pytest.approx([image.mean() for image in made], abs=2)
+    assert [frame.index for frame in frames] == list(range(30))
+    assert [frame.time_s for frame in frames] == pytest.approx([index / 25 for index in range(30)], abs=1e-6)
+    assert [frame.discontinuity for frame in frames] == [True] + 29 * [False]
+    assert not losses
+
+
+def test_a_file_says_what_it_is(tmp_path: Path) -> None:
+    with open_source(str(write_video(tmp_path / "made.mp4", grey_frames(30), audio=True))) as source:
+        info = source.info
+        assert (info.width, info.height, info.fps, info.length, info.live) == (64, 48, 25.0, 30, False)
+        assert info.notes == ("audio is not copied",)
+        assert source.frame_name(7) == "000007"
+
+
+def test_colours_are_rgb(tmp_path: Path) -> None:
+    frames, _ = read(write_video(tmp_path / "made.mp4", 3 * [quarters()]))
+    assert np.abs(frames[0].image[4:20, 4:28].mean((0, 1)) - (255, 0, 0)).max() < 8
+
+
+def test_variable_frame_times_are_kept(tmp_path: Path) -> None:
+    times_s = [0.0, 0.04, 0.1, 0.5, 0.51, 2.0]
+    frames, losses = read(write_video(tmp_path / "made.mp4", grey_frames(6), times_s=times_s))
+    assert [frame.time_s for frame in frames] == pytest.approx(times_s, abs=1e-4)
+    assert not losses
+
+
+def test_times_start_at_zero_where_the_stamps_do_not(tmp_path: Path) -> None:
+    frames, _ = read(write_video(tmp_path / "made.ts", grey_frames(5)))
+    assert [frame.time_s for frame in frames] == pytest.approx([index / 25 for index in range(5)], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "expected", "note"),
+    [  # (a, b, c, d) of the QuickTime track header; the first is what a phone held upright writes
+        ((0, 1, -1, 0), np.rot90(quarters(), -1), "turned clockwise by 90 degrees as the file asks"),
+        ((0, -1, 1, 0), np.rot90(quarters(), 1), "turned clockwise by 270 degrees as the file asks"),
+        ((-1, 0, 0, -1), np.rot90(quarters(), 2), "turned clockwise by 180 degrees as the file asks"),
+        ((-1, 0, 0, 1), quarters()[:, ::-1], "mirrored as the file asks"),
+    ],
+)
+def test_the_display_matrix_is_obeyed(tmp_path: Path, matrix: tuple[int, ...], expected: np.ndarray, note: str) -> None:
+    a, b, c, d = (65536 * value for value in matrix)
+    path = write_video(tmp_path / "made.mp4", 3 * [quarters()], matrix=[a, b, 0, c, d, 0, 0, 0, 1 << 30])
+    with open_source(str(path)) as source:
+        image = next(iter(source)).image
+        assert (source.info.height, source.info.width) == expected.shape[:2]
+        assert note in source.info.notes
+    assert image.shape == expected.shape
+    assert np.abs(image.astype(int) - expected).mean() < 12  # the chroma of the edges is subsampled
+
+
+def test_a_truncated_file_gives_what_it_has_and_counts_the_rest(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    noise = [rng.integers(0, 255, (96, 128, 3), np.uint8) for _ in range(60)]
+    path = write_video(tmp_path / "made.mp4", noise, movflags="+faststart")
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    frames, losses = read(path)
+    assert 10 < len(frames) < 50
+    assert losses["missing_frames"] == 60 - len(frames)
+    assert f"{60 - len(frames)} frames that the file announces but did not deliver" in describe_losses(losses)
+
+
+def test_a_damaged_stretch_is_counted_and_the_frames_after_it_still_come(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    noise = [rng.integers(0, 255, (96, 128, 3), np.uint8) for _ in range(60)]
+    path = write_video(tmp_path / "made.mp4", noise, movflags="+faststart")
+    data = bytearray(path.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + len(data) // 10] = bytes(len(data) // 10)
+    path.write_bytes(data)
+    frames, losses = read(path)
+    assert losses["decode_error"] + losses["corrupt_frame"] > 0
+    assert frames[-1].time_s > 2.2
+    assert len(frames) + losses["missing_frames"] == 60
+
+
+def test_a_size_change_is_a_discontinuity_and_counted(tmp_path: Path) -> None:
+    small = write_video(tmp_path / "small.ts", grey_frames(10))
+    large = write_video(tmp_path / "large.ts", grey_frames(10, 96, 128))
+    both = tmp_path / "both.ts"
+    both.write_bytes(small.read_bytes() + large.read_bytes())
+    frames, losses = read(both)
+    shapes = [frame.image.shape for frame in frames]
+    assert set(shapes) == {(48, 64, 3), (96, 128, 3)}
+    first_large = shapes.index((96, 128, 3))
+    assert frames[first_large].discontinuity
+    assert losses["size_change"] == 1
+    times = np.array([frame.time_s for frame in frames])
+    assert (np.diff(times) > 0).all() and times[-1] < 1.0  # the second part's stamps start anew; a gap would be larger
+
+
+def test_a_stream_without_time_stamps_gets_even_ones(tmp_path: Path) -> None:
+    frames, _ = read(write_video(tmp_path / "made.h264", grey_frames(8)))
+    steps = np.diff([frame.time_s for frame in frames])
+    assert len(frames) == 8 and steps == pytest.approx(7 * [0.04])
+
+
+def test_ten_bit_video_is_reduced_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "deep.mkv"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx265", rate=25, options={"x265-params": "log-level=none"})
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p10le"
+        for image in grey_frames(3):
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(image)))
+        container.mux(stream.encode())
+    with open_source(str(path)) as source:
+        assert "colours are reduced to 8 bits" in source.info.notes
+        assert [round(frame.image.mean()) for frame in source] == pytest.approx([20, 24, 28], abs=2)
+
+
+def test_a_source_is_iterated_once(tmp_path: Path) -> None:
+    with open_source(str(write_video(tmp_path / "made.mp4", grey_frames(3)))) as source:
+        assert len(list(source)) == 3
+        with pytest.raises(RuntimeError, match="open it again"):
+            iter(source)
+
+
+@pytest.mark.parametrize("cut_s", [0.2, 0.28, 0.4], ids=["between key frames", "between others", "at a key frame"])
+def test_frames_cut_off_by_an_edit_list_are_not_missing(tmp_path: Path, cut_s: float) -> None:
+    times_s = [index / 25 - cut_s for index in range(30)]
+    with open_source(str(write_video(tmp_path / "made.mp4", grey_frames(30), times_s=times_s))) as source:
+        frames = list(source)
+        assert len(frames) == source.info.length == 30 - round(25 * cut_s)
+        assert not +source.losses
+
+
+def test_the_real_clip_is_read_in_full(data_dir: Path) -> None:
+    with open_source(str(data_dir / "video" / "udacity_solidWhiteRight.mp4")) as source:
+        assert (source.info.width, source.info.height, source.info.fps, source.info.length) == (960, 540, 25.0, 221)
+        assert source.info.notes == ("audio is not copied",)
+        times = [frame.time_s for frame in source]
+        assert times == pytest.approx([index / 25 for index in range(221)], abs=1e-6)
+        assert not +source.losses
+
+
+def hostile_empty(folder: Path) -> str:
+    (folder / "empty.mp4").touch()
+    return str(folder / "empty.mp4")
+
+
+def hostile_text(folder: Path) -> str:
+    (folder / "text.mp4").write_text("hello world\n" * 100)
+    return str(folder / "text.mp4")
+
+
+def hostile_zero_frames(folder: Path) -> str:
+    data = write_video(folder / "whole.mp4", grey_frames(30), movflags="+faststart").read_bytes()
+    (folder / "headers.mp4").write_bytes(data[: data.index(b"mdat") + 4])
+    return str(folder / "headers.mp4")
+
+
+def hostile_huge(folder: Path) -> str:
+    return str(write_video(folder / "huge.mp4", [np.zeros((16, 8208, 3), np.uint8)]))
+
+
+def hostile_images(folder: Path) -> str:
+    (folder / "images").mkdir()
+    (folder / "images" / "a.png").write_text("not an image")
+    return str(folder / "images")
+
+
+def hostile_empty_folder(folder: Path) -> str:
+    (folder / "nothing").mkdir()
+    return str(folder / "nothing")
+
+
+def hostile_pipe(folder: Path) -> str:
+    os.mkfifo(folder / "pipe.mp4")
+    return str(folder / "pipe.mp4")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda folder: str(folder / "absent.mp4"), "expected a video file, an image folder"),
+        (hostile_empty, "empty (0 bytes)"),
+        (hostile_text, "not a readable video (Invalid data"),
+        (lambda folder: str(write_audio(folder / "sound.mp4")), "no video stream (streams: audio)"),
+        (hostile_zero_frames, "headers.mp4: "),
+        (hostile_huge, "frames are 8208x16; expected 1 to 8192"),
+        (hostile_images, "none of the 1 images can be read"),
+        (hostile_empty_folder, "holds no images; expected .png"),
+        (hostile_pipe, "neither a regular file nor a folder"),
+        (lambda folder: "a\0b", "no such file or folder: 'a\\x00b'"),
+        (lambda folder: 1000 * "a", "cannot be looked at (File name too long)"),
+        (lambda folder: "/dev/null", "camera /dev/null: does not open"),
+        (lambda folder: "street:one", "expected street, street:SEED"),
+        (lambda folder: "street:1:0", "expected street, street:SEED"),
+        (lambda folder: "ftp://somewhere/film.mp4", "cannot read ftp://; expected rtsp, rtsps, http, https"),
+    ],
+)
+def test_hostile_input_is_refused_in_one_line(tmp_path: Path, make: object, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        open_source(make(tmp_path))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_playlist_cannot_make_a_file_source_read_other_files(tmp_path: Path) -> None:
+    write_video(tmp_path / "other.mp4", grey_frames(3))
+    playlist = tmp_path / "playlist.mp4"
+    playlist.write_text("ffconcat version 1.0\nfile other.mp4\n")
+    with av.open(str(playlist)) as container:  # without limits FFmpeg follows it
+        assert container.format.name == "concat"
+    with pytest.raises(InputError, match="not a readable video"):
+        open_source(str(playlist))
+
+
+def test_a_folder_is_read_in_natural_order(tmp_path: Path) -> None:
+    for index, name in enumerate(("frame2.png", "frame10.jpg", "frame100.bmp")):
+        save(tmp_path / "images" / name, np.full((20, 30, 3), 40 * index, np.uint8))
+    (tmp_path / "images" / "notes.txt").write_text("not an image")
+    frames, losses = read(tmp_path / "images")
+    assert [round(frame.image.mean()) for frame in frames] == [0, 40, 80]
+    assert [frame.time_s for frame in frames] == [0, 0.04, 0.08]
+    assert not losses
+    assert sorted(["b1", "a12", "a2", "a02x"], key=natural_order) == ["a2", "a02x", "a12", "b1"]
+
+
+def test_other_kinds_of_image_are_converted_and_said(tmp_path: Path) -> None:
+    image = quarters(20, 30)
+    for index, mode in enumerate(("RGB", "L", "RGBA", "P")):
+        save(tmp_path / "images" / f"{index}.png", image, mode)
+    Image.fromarray(np.full((20, 30), 40_000, np.uint16)).save(tmp_path / "images" / "4.png")
+    with open_source(str(tmp_path / "images")) as source:
+        frames = list(source)
+        for kind in ("grey", "transparent", "palette", "high-depth"):
+            assert f"1 {kind} images are converted to 8-bit RGB" in source.info.notes
+    assert [frame.image.shape for frame in frames] == 5 * [(20, 30, 3)]
+    assert (frames[2].image == image).all()
+    assert abs(frames[4].image.mean() - 40_000 / 257) < 1
+
+
+def test_photographs_are_turned_as_their_exif_data_ask(tmp_path: Path) -> None:
+    turned_by_quarter = Image.Exif()
+    turned_by_quarter[0x0112] = 6  # as a phone held upright writes
+    Image.fromarray(quarters()).save(tmp_path / "photo.jpg", exif=turned_by_quarter, quality=95, subsampling=0)
+    with open_source(str(tmp_path / "photo.jpg")) as source:
+        assert (source.info.width, source.info.height) == (48, 64)
+        image = next(iter(source)).image
+    assert np.abs(image.astype(int) - np.rot90(quarters(), -1)).mean() < 3
+
+
+def test_unreadable_images_are_counted_and_keep_their_number(tmp_path: Path) -> None:
+    for index in (0, 2):
+        save(tmp_path / "images" / f"{index}.png", quarters())
+    (tmp_path / "images" / "1.png").write_text("not an image")
+    frames, losses = read(tmp_path / "images")
+    assert [frame.index for frame in frames] == [0, 2]
+    assert losses == {"decode_error": 1}
+
+
+def test_images_of_other_sizes_are_discontinuities(tmp_path: Path) -> None:
+    for index, height in enumerate((20, 20, 40)):
+        save(tmp_path / "images" / f"{index}.png", quarters(height))
+    with open_source(str(tmp_path / "images")) as source:
+        assert [frame.discontinuity for frame in source] == [True, False, True]
+        assert "the images differ in size" in source.info.notes
+        assert source.losses["size_change"] == 1
+
+
+def test_one_image_is_a_source_of_one_frame(tmp_path: Path) -> None:
+    frames, _ = read(save(tmp_path / "one.png", quarters()))
+    assert len(frames) == 1 and (frames[0].image == quarters()).all()
+
+
+def test_images_of_one_name_get_different_frame_names(tmp_path: Path) -> None:
+    save(tmp_path / "images" / "a.png", quarters())
+    save(tmp_path / "images" / "a.jpg", quarters())
+    with open_source(str(tmp_path / "images")) as source:
+        assert {source.frame_name(0), source.frame_name(1)} == {"a.png", "a.jpg"}
+
+
+def test_labels_come_with_the_images_of_their_name(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        save(tmp_path / "images" / f"{name}.png", quarters())
+    label = np.arange(48 * 64, dtype=np.uint8).reshape(48, 64) % 12
+    save(tmp_path / "labels" / "second.png", label)
+    frames, losses = read(tmp_path / "images", labels=tmp_path / "labels")
+    assert frames[0].label is None
+    assert (frames[1].label == label).all()
+    assert losses == {"missing_label": 1}
+
+
+def test_labels_come_with_the_frames_of_their_number(tmp_path: Path) -> None:
+    path = write_video(tmp_path / "made.mp4", grey_frames(3))
+    save(tmp_path / "labels" / "000001.png", np.full((48, 64), 3, np.uint8))
+    frames, _ = read(path, labels=tmp_path / "labels")
+    assert [frame.label is not None for frame in frames] == [False, True, False]
+    assert (frames[1].label == 3).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "message"),
+    [
+        ("000000.png", np.zeros((10, 10), np.uint8), "the label is 10x10, its frame 64x48"),
+        ("000000.png", np.full((48, 64), 77, np.uint8), "unknown class ids"),
+        ("other.png", np.zeros((48, 64), np.uint8), "no label is named like a frame"),
+    ],
+)
+def test_wrong_labels_are_refused(tmp_path: Path, name: str, label: np.ndarray, message: str) -> None:
+    path = write_video(tmp_path / "made.mp4", grey_frames(3))
+    save(tmp_path / "labels" / name, label)
+    with pytest.raises(InputError, match=message):
+        read(path, labels=tmp_path / "labels")
+
+
+def test_labels_need_a_recorded_source(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="only a file or an image folder"):
+        open_source("0", labels=tmp_path)
+
+
+def test_a_camera_that_is_not_there_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InputError, match="camera 97: does not open") as caught:
+        open_source("97")
+    assert "\n" not in str(caught.value)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_camera_gives_rgb_frames_and_is_tried_again_when_it_ends(tmp_path: Path) -> None:
+    """OpenCV opens a file by path as it opens a camera: the end of the file is the unplugged camera."""
+    path = str(write_video(tmp_path / "made.mp4", 4 * [quarters()]))
+    source = LiveSource(lambda losses, stopped: CameraConnection(path, losses, stopped), first_delay_s=0.0)
+    with source:
+        frames = []
+        for frame in source:
+            frames.append(frame)
+            if len(frames) == 5:
+                source.stop()
+    assert source.info.live and (source.info.width, source.info.height) == (64, 48)
+    assert np.abs(frames[0].image[4:20, 4:28].mean((0, 1)) - (255, 0, 0)).max() < 12
+    assert [frame.discontinuity for frame in frames] == [True, False, False, True, False]
+    assert source.losses["reconnect"] == 1
+    assert (np.diff([frame.time_s for frame in frames]) > 0).all()
+
+
+def test_opencv_stays_as_talkative_as_it_was() -> None:
+    level = cv2.utils.logging.getLogLevel()
+    with pytest.raises(InputError):
+        open_source("97")
+    assert cv2.utils.logging.getLogLevel() == level
+
+
+@pytest.mark.parametrize(("spec", "name", "length"), [("street", "street:0", 250), ("street:7:5", "street:7", 5)])
+def test_the_street_is_a_source_with_labels(spec: str, name: str, length: int) -> None:
+    with open_source(spec) as source:
+        assert (source.info.name, source.info.length, source.info.live) == (name, length, False)
+        first = next(iter(source))
+    assert first.image.shape == (source.info.height, source.info.width, 3)
+    assert first.label is not None and first.discontinuity

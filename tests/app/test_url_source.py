@@ -1,0 +1,145 @@
+"""Streams over a real local network connection: reconnection, time-outs, and no credentials in sight."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from made_video import grey_frames, write_video
+
+from app.live_source import LiveSource
+from app.sources import open_source
+from app.url_source import open_url, redacted
+from core.errors import InputError
+
+MOTION_JPEG_STEP_S = 0.1
+
+
+class Camera(BaseHTTPRequestHandler):
+    """Serves /film.mp4 with its length, /jpeg as slow motion JPEG, and /live without a length, twice; then it is gone."""
+
+    film = b""
+    live = b""
+    seen: list[str]
+
+    def do_GET(self) -> None:
+        self.seen.append(self.path)
+        if self.path == "/jpeg":
+            self.send_motion_jpeg()
+            return
+        is_film = self.path.startswith("/film.mp4")
+        if not is_film and sum(path.startswith("/live") for path in self.seen) > 2:
+            self.send_error(404)
+            return
+        body = self.film if is_film else self.live
+        self.send_response(200)
+        if is_film:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def send_motion_jpeg(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "multipart/x-mixed-replace; boundary=next")
+        self.end_headers()
+        for image in grey_frames(8):
+            encoded, jpeg = cv2.imencode(".jpg", image)
+            assert encoded
+            self.wfile.write(b"--next\r\nContent-Type: image/jpeg\r\nContent-Length: %d\r\n\r\n" % len(jpeg))
+            self.wfile.write(jpeg.tobytes() + b"\r\n")
+            time.sleep(MOTION_JPEG_STEP_S)
+
+    def log_message(self, *message: object) -> None:
+        """Quiet."""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    film = write_video(tmp_path / "film.mp4", grey_frames(12), movflags="+faststart").read_bytes()
+    live = write_video(tmp_path / "live.ts", grey_frames(12)).read_bytes()
+    handler = type("ThisCamera", (Camera,), {"film": film, "live": live, "seen": []})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as http:
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"127.0.0.1:{http.server_port}"
+        http.shutdown()
+        thread.join()
+
+
+def test_a_film_on_a_server_is_a_recording(server: str) -> None:
+    with open_source(f"http://{server}/film.mp4") as source:
+        assert not source.info.live and source.info.length == 12
+        assert len(list(source)) == 12
+
+
+def test_a_lost_stream_is_reconnected_and_finally_given_up(server: str) -> None:
+    frames = []
+    with open_url(f"http://me:secret@{server}/live?token=hidden", attempts=2, first_delay_s=0.01) as source:
+        assert isinstance(source, LiveSource) and source.info.live and source.info.length is None
+        with pytest.raises(InputError, match="gone after 2 attempts to reconnect") as caught:
+            for frame in source:
+                frames.append(frame)
+    assert len(frames) == 24
+    assert [frame.index for frame in frames if frame.discontinuity] == [0, 12]
+    assert (np.diff([frame.time_s for frame in frames]) > 0).all()
+    assert source.losses["reconnect"] == 1
+    assert source.losses["mended_time"] == 0
+    shown = f"{caught.value} {source.info}"
+    assert "secret" not in shown and "hidden" not in shown and f"***@{server}/live?***" in shown
+
+
+def test_motion_jpeg_has_the_times_of_its_arrival(server: str) -> None:
+    with open_url(f"http://{server}/jpeg") as source:
+        assert source.info.live
+        frames = list(islice(source, 6))
+    assert [round(frame.image.mean()) for frame in frames] == pytest.approx([20, 24, 28, 32, 36, 40], abs=2)
+    assert frames[-1].time_s - frames[1].time_s == pytest.approx(
+        4 * MOTION_JPEG_STEP_S, rel=0.4
+    )  # 0.16 s at a guessed 25 fps
+
+
+def test_waiting_for_a_reconnection_ends_when_stopped(server: str) -> None:
+    with open_url(f"http://{server}/live", first_delay_s=60) as source:
+        timer = threading.Timer(0.3, source.stop)
+        timer.start()
+        began = time.monotonic()
+        assert len(list(source)) == 12
+        assert time.monotonic() - began < 5
+        timer.join()
+
+
+@pytest.mark.parametrize("scheme", ["http", "rtsp"])
+def test_nobody_there_is_one_line_without_the_password(scheme: str) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    with pytest.raises(InputError, match="cannot be opened") as caught:
+        open_source(f"{scheme}://me:secret@127.0.0.1:{port}/live")
+    assert "secret" not in str(caught.value) and "\n" not in str(caught.value)
+    assert caught.value.__cause__ is None and caught.value.__context__ is None  # both hold the whole address
+
+
+@pytest.mark.parametrize("scheme", ["http", "rtsp"])
+def test_a_server_that_never_answers_is_given_up_in_time(scheme: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        began = time.monotonic()
+        with pytest.raises(InputError, match=r"no answer within 0\.5 s"):
+            open_url(f"{scheme}://127.0.0.1:{silent.getsockname()[1]}/live", timeout_s=0.5)
+        assert time.monotonic() - began < 3
+
+
+def test_addresses_are_shown_without_secrets() -> None:
+    assert redacted("rtsp://me:p@ss@cam:554/a?t=1") == "rtsp://***@cam:554/a?***"
+    assert redacted("http://cam/a") == "http://cam/a"
+
+
+def test_labels_for_a_stream_are_refused_without_showing_the_password(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        open_source("rtsp://me:secret@cam/live", labels=tmp_path)
+    assert "secret" not in str(caught.value)
