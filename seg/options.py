@@ -36,6 +36,10 @@ class UNetOptions:
     """Whether the skip branch is taken before or after the smoothing; the papers do not say."""
 
 
+UNET_PAPER = UNetOptions(width=64, smoothing=False)
+"""`unet-paper`, the published layout: width 64, five stages, six dropout layers at 0.5; smoothing is a flag away."""
+
+
 @dataclass(frozen=True)
 class SmpOptions:
     """A segmentation-models-pytorch network by name."""
@@ -107,7 +111,7 @@ class SegTrainConfig:
 PRESETS: dict[str, SegTrainConfig] = {
     "cpu": SegTrainConfig(unet=UNetOptions(dropout=0.2)),
     "paper": SegTrainConfig(
-        unet=UNetOptions(width=64, smoothing=False),
+        unet=UNET_PAPER,
         class_weights="median-frequency",
         augment=AugmentOptions(
             crop_height=320, crop_width=448, scale_min=1.0, scale_max=1.0, brightness=0, contrast=0, saturation=0, hue=0

@@ -1,0 +1,146 @@
+"""`steadyseg video`: one source through the segmenter into files, with a report of what was seen and what it took."""
+
+import contextlib
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from app.handover import hand_over
+from app.render import View, render, rendered_size
+from app.report_file import check_place, write_json
+from app.sinks import MaskSink, NullSink, Sink, VideoSink
+from app.sources import Source, describe_losses, open_source
+from app.video_report import StreamReport, print_report
+from core.errors import InputError
+from core.frame import Frame, Maps
+from core.timing import REMEMBERED
+from seg.options import ModeName
+from seg.pipeline import segment
+from seg.torch_segmenter import TorchSegmenter, open_segmenter
+from seg.train import choose_device
+
+
+@dataclass(frozen=True)
+class VideoJob:
+    """The flags of `steadyseg video`."""
+
+    source: str
+    output: Path | None
+    overwrite: bool
+    model: str
+    mode: ModeName
+    samples: int | None
+    tau: float
+    window: int | None
+    size: int | None
+    view: View
+    masks: Path | None
+    labels: Path | None
+    report: Path | None
+    precision: str
+    device: str
+    seed: int
+    max_frames: int | None
+
+
+def run_video(job: VideoJob) -> int:
+    """Everything is opened and checked before the first frame; Ctrl-C leaves playable files and a report, exit code 130."""
+    if job.max_frames is not None and job.max_frames < 1:
+        raise InputError(f"--max-frames must be 1 or more, got {job.max_frames}")
+    check_place(job.report)
+    segmenter = open_segmenter(
+        job.model, mode=job.mode, samples=job.samples, tau=job.tau, window=job.window, size=job.size,
+        device=choose_device(job.device), keep_probs=True, precision=job.precision,
+    )  # fmt: skip
+    torch.manual_seed(job.seed)
+    console = Console(stderr=True)
+    with open_source(job.source, labels=job.labels, classes=segmenter.classes) as source:
+        width, height = rendered_size(job.view, source.info.width, source.info.height)
+        sink: Sink = VideoSink(job.output, width, height, source.info.fps, job.overwrite) if job.output else NullSink()
+        masks = MaskSink(job.masks, segmenter.classes, job.overwrite) if job.masks else None
+        for note in source.info.notes:
+            console.print(f"note: {note}")
+        report = StreamReport(segmenter, source)
+        interrupted = run_frames(job, segmenter, source, sink, masks, report, console)
+    record = {"source": source.info.name, "output": job.output and job.output.name, **report.record(sink.notes)}
+    if job.report:
+        write_json(job.report, record)
+    print_report(record)
+    lost = describe_losses(source.losses)
+    if lost:
+        console.print(f"warning: {lost}")
+    if interrupted:
+        console.print("interrupted: what was done until then is whole")
+    return 130 if interrupted else 0
+
+
+def run_frames(
+    job: VideoJob,
+    segmenter: TorchSegmenter,
+    source: Source,
+    sink: Sink,
+    masks: MaskSink | None,
+    report: StreamReport,
+    console: Console,
+) -> bool:
+    """The loop; returns whether Ctrl-C ended it."""
+    decode_ms: deque[float] = deque(maxlen=REMEMBERED)
+    segmenter.clock.samples["decode"] = decode_ms
+    frames: Any = hand_over(source, decode_ms=decode_ms)
+    total = min(filter(None, (source.info.length, job.max_frames)), default=None)
+    with sink, contextlib.closing(frames), progress_bar(console, total) as advance:
+        try:
+            for frame, maps in segment(islice(frames, job.max_frames), segmenter):
+                write(job, segmenter, source, sink, masks, frame, maps)
+                report.update(frame, maps)
+                advance()
+        except KeyboardInterrupt:
+            return True
+    return False
+
+
+def write(
+    job: VideoJob,
+    segmenter: TorchSegmenter,
+    source: Source,
+    sink: Sink,
+    masks: MaskSink | None,
+    frame: Frame,
+    maps: Maps,
+) -> None:
+    """One frame into the files that were asked for."""
+    if job.output:
+        with segmenter.clock.measure("render"):
+            picture = render(frame, maps, job.view, segmenter.classes)
+        with segmenter.clock.measure("encode"):
+            sink.write(picture, frame.time_s)
+    if masks:
+        with segmenter.clock.measure("masks"):
+            masks.write(maps, source.frame_name(frame.index))
+
+
+@contextlib.contextmanager
+def progress_bar(console: Console, total: int | None) -> Iterator[Any]:
+    """Frames done, frames per second and time left on stderr."""
+    columns = (
+        TextColumn("{task.completed}/{task.fields[of]} frames"), BarColumn(), TextColumn("{task.fields[rate]} frames/s"),
+        TimeElapsedColumn(), TextColumn("ETA"), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("frames", total=total, of=total or "?", rate="-")
+        done, started = 0, time.perf_counter()
+
+        def advance() -> None:
+            nonlocal done
+            done += 1
+            progress.update(task, advance=1, rate=f"{done / (time.perf_counter() - started):.1f}")
+
+        yield advance
