@@ -11,10 +11,10 @@ from typing import Any, Self
 import numpy as np
 
 from app.folder_source import IMAGE_SUFFIXES
-from app.handover import hand_over
 from app.opencv import opencv
 from app.page_settings import Settings
-from app.render import render, rendered_size
+from app.process import process
+from app.render import rendered_size
 from app.report_file import write_json
 from app.sinks import Sink, VideoSink
 from app.source_info import Source, SourceInfo
@@ -22,7 +22,6 @@ from app.sources import open_source
 from app.video_report import StreamReport
 from core.classes import CAMVID
 from core.errors import InputError
-from seg.pipeline import segment
 from seg.torch_segmenter import TorchSegmenter
 
 STREET = "street:7:150"
@@ -91,7 +90,7 @@ def _segment_file(
     with open_source(spec, classes=segmenter.classes) as source:
         sink: Sink = PictureSink(output) if still else VideoSink(output, *fitted_size(source.info), source.info.fps)
         report = StreamReport(segmenter, source)
-        stopped = yield from _run(source, segmenter, sink, report, stop_asked)
+        stopped = yield from _run(source, sink, report, stop_asked)
     if not report.frames:
         raise InputError(f"{spec}: none of its frames could be read; is it damaged?")
     record = {"source": Path(spec).name, "output": output.name, **report.record(sink.notes)}
@@ -100,14 +99,12 @@ def _segment_file(
 
 
 def _run(
-    source: Source, segmenter: TorchSegmenter, sink: Sink, report: StreamReport, stop_asked: Callable[[], bool]
+    source: Source, sink: Sink, report: StreamReport, stop_asked: Callable[[], bool]
 ) -> Generator[Progress, None, bool]:
     """The loop; returns whether it was stopped."""
     began = told = time.perf_counter()
-    with sink, contextlib.closing(hand_over(source)) as frames:
-        for frame, maps in segment(frames, segmenter):
-            sink.write(render(frame, maps, "side-by-side", segmenter.classes), frame.time_s)
-            report.update(frame, maps)
+    with contextlib.closing(process(source, report, sink, "side-by-side")) as frames:
+        for _ in frames:
             if stop_asked():
                 return True
             if time.perf_counter() - told > TELL_EVERY_S:

@@ -11,6 +11,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from core.allocator import keep_freed_memory
 from core.training import EpochDone, StepDone
 from seg.options import SegTrainConfig
 from seg.train import MODEL_NAME, Training
@@ -18,19 +19,21 @@ from seg.train import MODEL_NAME, Training
 
 def run_training(config: SegTrainConfig, run: Path, *, resume: bool, device: str) -> int:
     """Trains to the end; Ctrl-C and kills lose at most the epoch under way (--resume goes on)."""
+    keep_freed_memory()
     training = Training(config, run, device)
     console = Console(stderr=True)
     console.print(
         f"{len(training.images)} images, {len(training.held_back)} held back, {training.steps_per_epoch} steps an epoch, "
         f"on {training.device.type}; logs and state in {run}"
     )
+    events = training.events(resume)
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[status]}"),
         TimeElapsedColumn(), TextColumn("ETA"), TimeRemainingColumn(),
     )  # fmt: skip
     with run_log(run) as log, Progress(*columns, console=console, speed_estimate_period=600) as progress:
         task = progress.add_task("training", total=config.loop.epochs * training.steps_per_epoch, status="")
-        for event in training.events(resume):
+        for event in events:
             log.write(event)
             if isinstance(event, StepDone):
                 status = f"epoch {event.epoch} loss {event.loss:.4f} {event.samples_per_s:.1f} images/s"
@@ -76,7 +79,7 @@ class RunLog:
 def run_log(run: Path) -> Iterator[RunLog]:
     """Opens the logs; appended to on resume."""
     run.mkdir(parents=True, exist_ok=True)
-    with (run / "log.jsonl").open("a") as file:
+    with (run / "log.jsonl").open("a", buffering=1) as file:  # whole lines: a kill leaves no half one
         log = RunLog(file, run)
         try:
             yield log

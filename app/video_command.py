@@ -2,29 +2,24 @@
 
 import contextlib
 import time
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from app.handover import hand_over
-from app.render import View, render, rendered_size
+from app.process import process
+from app.render import View, rendered_size
 from app.report_file import check_place, write_json
 from app.sinks import MaskSink, NullSink, Sink, VideoSink
-from app.sources import Source, describe_losses, open_source
+from app.sources import describe_losses, open_source
 from app.video_report import StreamReport, print_report
 from core.errors import InputError
-from core.frame import Frame, Maps
-from core.timing import REMEMBERED
+from core.frame import Frame
 from seg.options import ModeName
-from seg.pipeline import segment
-from seg.torch_segmenter import TorchSegmenter, open_segmenter
+from seg.torch_segmenter import open_segmenter
 from seg.train import choose_device
 
 
@@ -69,7 +64,13 @@ def run_video(job: VideoJob) -> int:
         for note in source.info.notes:
             console.print(f"note: {note}")
         report = StreamReport(segmenter, source)
-        interrupted = run_frames(job, segmenter, source, sink, masks, report, console)
+        total = min(filter(None, (source.info.length, job.max_frames)), default=None)
+        with contextlib.closing(
+            process(source, report, sink, job.view, masks=masks, max_frames=job.max_frames)
+        ) as frames:
+            interrupted = show_progress(frames, console, total)
+    if not report.frames and not interrupted:
+        raise InputError(f"{source.info.name}: none of its frames could be read ({describe_losses(source.losses)})")
     record = {"source": source.info.name, "output": job.output and job.output.name, **report.record(sink.notes)}
     if job.report:
         write_json(job.report, record)
@@ -82,65 +83,18 @@ def run_video(job: VideoJob) -> int:
     return 130 if interrupted else 0
 
 
-def run_frames(
-    job: VideoJob,
-    segmenter: TorchSegmenter,
-    source: Source,
-    sink: Sink,
-    masks: MaskSink | None,
-    report: StreamReport,
-    console: Console,
-) -> bool:
-    """The loop; returns whether Ctrl-C ended it."""
-    decode_ms: deque[float] = deque(maxlen=REMEMBERED)
-    segmenter.clock.samples["decode"] = decode_ms
-    frames: Any = hand_over(source, decode_ms=decode_ms)
-    total = min(filter(None, (source.info.length, job.max_frames)), default=None)
-    with sink, contextlib.closing(frames), progress_bar(console, total) as advance:
-        try:
-            for frame, maps in segment(islice(frames, job.max_frames), segmenter):
-                write(job, segmenter, source, sink, masks, frame, maps)
-                report.update(frame, maps)
-                advance()
-        except KeyboardInterrupt:
-            return True
-    return False
-
-
-def write(
-    job: VideoJob,
-    segmenter: TorchSegmenter,
-    source: Source,
-    sink: Sink,
-    masks: MaskSink | None,
-    frame: Frame,
-    maps: Maps,
-) -> None:
-    """One frame into the files that were asked for."""
-    if job.output:
-        with segmenter.clock.measure("render"):
-            picture = render(frame, maps, job.view, segmenter.classes)
-        with segmenter.clock.measure("encode"):
-            sink.write(picture, frame.time_s)
-    if masks:
-        with segmenter.clock.measure("masks"):
-            masks.write(maps, source.frame_name(frame.index))
-
-
-@contextlib.contextmanager
-def progress_bar(console: Console, total: int | None) -> Iterator[Any]:
-    """Frames done, frames per second and time left on stderr."""
+def show_progress(frames: Iterator[Frame], console: Console, total: int | None) -> bool:
+    """Runs the job to its end with frames done, frames per second and time left on stderr; returns whether Ctrl-C ended it."""
     columns = (
         TextColumn("{task.completed}/{task.fields[of]} frames"), BarColumn(), TextColumn("{task.fields[rate]} frames/s"),
         TimeElapsedColumn(), TextColumn("ETA"), TimeRemainingColumn(),
     )  # fmt: skip
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("frames", total=total, of=total or "?", rate="-")
-        done, started = 0, time.perf_counter()
-
-        def advance() -> None:
-            nonlocal done
-            done += 1
-            progress.update(task, advance=1, rate=f"{done / (time.perf_counter() - started):.1f}")
-
-        yield advance
+        started = time.perf_counter()
+        try:
+            for done, _ in enumerate(frames, start=1):
+                progress.update(task, completed=done, rate=f"{done / (time.perf_counter() - started):.1f}")
+        except KeyboardInterrupt:
+            return True
+    return False

@@ -75,7 +75,7 @@ def parse_meta(text: str, path: Path) -> CheckpointMeta:
     """The JSON text of a header -> CheckpointMeta; InputError names what is missing."""
     try:
         record = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: the checkpoint's header is not JSON ({error})") from error
     if not isinstance(record, dict):
         raise InputError(f"{path}: the checkpoint's header is {type(record).__name__}, expected a JSON object")
@@ -94,10 +94,30 @@ def parse_meta(text: str, path: Path) -> CheckpointMeta:
         record["classes"] = ClassList(
             tuple(classes["names"]), tuple(tuple(color) for color in classes["colors"]), classes["void"]
         )
-        record["mean"], record["std"] = tuple(record["mean"]), tuple(record["std"])
-        return CheckpointMeta(**{f.name: record[f.name] for f in fields if f.name in record})
-    except (KeyError, TypeError) as error:
-        raise InputError(f"{path}: the checkpoint's header is malformed ({error!r})") from error
+        record["mean"], record["std"] = tuple(map(float, record["mean"])), tuple(map(float, record["std"]))
+        meta = CheckpointMeta(**{f.name: record[f.name] for f in fields if f.name in record})
+        _check(meta)
+        return meta
+    except (KeyError, TypeError, ValueError) as error:  # InputError is a ValueError: it gets the file's name here
+        raise InputError(f"{path}: the checkpoint's header is malformed ({error})") from error
+
+
+def _check(meta: CheckpointMeta) -> None:
+    """A record may come from anywhere: wrong types and values end here and not inside the network."""
+    temperature = 1.0 if meta.temperature is None else meta.temperature
+    for name, holds in {
+        "architecture": isinstance(meta.architecture, str),
+        "options": isinstance(meta.options, dict),
+        "metrics": isinstance(meta.metrics, dict),
+        "training": isinstance(meta.training, dict),
+        "height": isinstance(meta.height, int) and meta.height > 0,
+        "width": isinstance(meta.width, int) and meta.width > 0,
+        "mean": len(meta.mean) == 3,
+        "std": len(meta.std) == 3 and min(meta.std) > 0,
+        "temperature": isinstance(temperature, float | int) and temperature > 0,
+    }.items():
+        if not holds:
+            raise ValueError(f"{name} is {getattr(meta, name)!r}")
 
 
 def load_weights(network: torch.nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
@@ -145,7 +165,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], str]:
     header = _read_header(path)
     try:
         return load(path.read_bytes()), header
-    except (SafetensorError, ValueError, OverflowError) as error:
+    except (SafetensorError, ValueError, OverflowError, KeyError) as error:  # KeyError: a number type torch lacks
         raise InputError(f"{path}: not a whole safetensors file ({error}); fetch or copy it again") from error
 
 
@@ -159,12 +179,15 @@ def _read_header(path: Path) -> str:
                     f"{path}: not a safetensors checkpoint (its header claims {length} bytes); pickles (.pt, .pth) are "
                     "refused because loading one can run code"
                 )
-            header = json.loads(file.read(length))
+            content = file.read(length)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    try:
+        header = json.loads(content)
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not a safetensors checkpoint (its header is not JSON)") from error
-    text = header.get("__metadata__", {}).get(HEADER_KEY) if isinstance(header, dict) else None
+    metadata = header.get("__metadata__") if isinstance(header, dict) else None
+    text = metadata.get(HEADER_KEY) if isinstance(metadata, dict) else None
     if not isinstance(text, str):
         raise InputError(
             f"{path}: a safetensors file, but not a SteadySeg checkpoint (no {HEADER_KEY!r} in its header)"

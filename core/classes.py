@@ -22,6 +22,8 @@ class ClassList:
             raise InputError(f"a class list needs two or more different names, got {list(self.names)}")
         if len(self.colors) != len(self.names):
             raise InputError(f"{len(self.names)} class names need as many colours, got {len(self.colors)}")
+        if any(len(color) != 3 for color in self.colors):
+            raise InputError("a class colour needs three values: red, green, blue")
         if any(not 0 <= value <= 255 for color in self.colors for value in color) or not 0 <= self.void <= 255:
             raise InputError("class colours and the void id must lie in 0..255")
         if self.void < len(self.names):

@@ -3,8 +3,11 @@
 No torch here: the command line reads these to print its help.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal
+
+from core.errors import InputError
 
 ProbName = Literal["tanh", "relu6", "constant", "sigmoid", "none"]
 PaddingName = Literal["published", "same"]
@@ -48,3 +51,18 @@ class TrainConfig:
     """CPU threads; 0 leaves the choice to torch. 1 makes CPU runs repeatable bit by bit."""
     evaluate_every: int = 5
     """Epochs between evaluations on the held-back slice of train; 0 never evaluates."""
+
+
+TRAIN_RANGES: dict[str, tuple[float, float]] = {
+    "epochs": (1, math.inf), "batch_size": (1, math.inf), "accumulate": (1, math.inf), "learning_rate": (0, math.inf),
+    "weight_decay": (0, math.inf), "warmup": (0, 1), "step_epoch": (0, math.inf), "step_factor": (0, math.inf),
+    "clip_norm": (0, math.inf), "average_decay": (0, 1), "threads": (0, math.inf), "evaluate_every": (0, math.inf),
+}  # fmt: skip
+
+
+def require_ranges(config: object, ranges: dict[str, tuple[float, float]]) -> None:
+    """InputError for the first field outside its closed range, NaN included; checked before anything is opened."""
+    for name, (low, high) in ranges.items():
+        value = getattr(config, name)
+        if not low <= value <= high:
+            raise InputError(f"--{name.replace('_', '-')} must lie in {low:g}..{high:g}, got {value}")

@@ -26,7 +26,7 @@ class Frame:
 
     def __post_init__(self) -> None:
         image, label = self.image, self.label
-        if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
+        if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or not image.size:
             raise ValueError(f"a frame must be (H, W, 3) uint8 RGB, got {image.shape} {image.dtype}")
         if label is not None and (label.shape != image.shape[:2] or label.dtype != np.uint8):
             raise ValueError(f"a label must be {image.shape[:2]} uint8, got {label.shape} {label.dtype}")

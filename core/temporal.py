@@ -91,7 +91,7 @@ def smooth_window(
         probs = torch.cat([probs, state.probs[kept]])
         member_entropy = torch.cat([member_entropy, state.member_entropy[kept]])
         ages = torch.cat([ages, state.ages[kept] + gap])
-    weights = torch.softmax(-ages.to(probs.dtype) / tau, dim=0).to(probs.device)  # normalised exp(-age / tau)
+    weights = torch.softmax(-ages.double() / tau, dim=0).to(probs)  # normalised exp(-age / tau)
     mean = Prediction(
         torch.tensordot(weights, probs, dims=1),
         torch.tensordot(weights, member_entropy, dims=1),

@@ -85,7 +85,7 @@ def fit(
             value = train_step(network, parts, loss, optimizer, config, device)
             if not math.isfinite(value):
                 raise CheckFailed(
-                    f"the loss became {value} at epoch {epoch + 1}, step {step + 1}; the state of the last whole epoch is "
+                    f"the loss or its gradient became {value} at epoch {epoch + 1}, step {step + 1}; the last whole epoch is "
                     f"in {run}: continue from it with --resume and a smaller learning rate"
                 )
             average.update_parameters(network)
@@ -129,8 +129,9 @@ def train_step(
     parameters = [p for p in network.parameters() if p.grad is not None]
     for parameter in parameters:
         parameter.grad.div_(weight)  # type: ignore[union-attr]
-    if config.clip_norm:
-        torch.nn.utils.clip_grad_norm_(parameters, config.clip_norm)
+    norm = float(torch.nn.utils.clip_grad_norm_(parameters, config.clip_norm or math.inf))
+    if not math.isfinite(norm):  # a finite loss may have an infinite slope: one such step would spoil every weight
+        return math.nan
     if math.isfinite(total):
         optimizer.step()
     return total / weight

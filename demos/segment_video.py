@@ -1,6 +1,8 @@
-"""Segment a video in a few lines and print how sure the network was: python demos/segment_video.py FILE|street|0"""
+"""Segment a video in a few lines and print what is seen and how sure: python demos/segment_video.py [FILE|street|0]"""
 
 import sys
+
+import numpy as np
 
 from app.handover import hand_over
 from app.sources import open_source
@@ -8,18 +10,17 @@ from seg.pipeline import segment
 from seg.torch_segmenter import open_segmenter
 
 
-def main(spec: str = "street:7:50") -> None:
-    segmenter = open_segmenter("camvid-unet-s", mode="vq-bnn")  # one random pass a frame, averaged over the recent ones
+def main(spec: str = "street:7:50", model: str = "camvid-unet-s") -> None:
+    segmenter = open_segmenter(model, mode="vq-bnn")  # one random pass a frame, averaged over the recent ones
     names = segmenter.classes.names
     with open_source(spec) as source:
         for frame, maps in segment(hand_over(source), segmenter):
             sure = maps.confidence.mean() / 255  # maps are uint8 at the frame's size: 255 = 1
             unsure = (maps.confidence < 0.5 * 255).mean()
-            largest = names[int(maps.label.ravel().max())] if maps.label.size else "-"
-            print(
-                f"{frame.time_s:6.2f} s  confidence {sure:.3f}  pixels below 50 %: {unsure:6.2%}  highest id: {largest}"
-            )
+            shares = np.bincount(maps.label.ravel(), minlength=len(names)) / maps.label.size
+            top = ", ".join(f"{names[i]} {shares[i]:.0%}" for i in np.argsort(-shares)[:3])
+            print(f"{frame.time_s:6.2f} s  confidence {sure:.3f}  pixels below 50 %: {unsure:6.2%}  {top}")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    main(*sys.argv[1:])

@@ -6,11 +6,11 @@ Any callable that maps (1, 3, h, w) to logits will do; here it is a bundled netw
 """
 
 import torch
-from seg.street import Street
 
 from core.prediction import Prediction
 from core.preprocess import Normalize
 from core.temporal import State, TemporalSmoothing
+from seg.street import Street
 from seg.torch_segmenter import open_segmenter
 
 

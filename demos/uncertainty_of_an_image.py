@@ -1,6 +1,6 @@
 """Where may the answer be wrong? Total uncertainty of one picture, split into noise and disagreement.
 
-    python demos/uncertainty_of_an_image.py [IMAGE]
+    python demos/uncertainty_of_an_image.py [IMAGE [MODEL]]
 
 30 dropout passes; total = expected (the passes are unsure) + disagreement (the passes contradict each other).
 """
@@ -9,16 +9,16 @@ import sys
 from pathlib import Path
 
 import torch
-from seg.street import Street
 
 from core.frame import Frame
 from seg.camvid import read_image
+from seg.street import Street
 from seg.torch_segmenter import open_segmenter
 
 
-def main(path: str | None = None) -> None:
+def main(path: str = "", model: str = "camvid-unet-s") -> None:
     image = read_image(Path(path)) if path else Street(seed=7).frame(40).image
-    segmenter = open_segmenter("camvid-unet-s", mode="bnn", samples=30)
+    segmenter = open_segmenter(model, mode="bnn", samples=30)
     torch.manual_seed(0)  # the dropout masks
     maps = segmenter.step(Frame(image, index=0, time_s=0.0))
     total = maps.entropy / 255  # as shares of ln K, the entropy of knowing nothing
@@ -31,4 +31,4 @@ def main(path: str | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    main(*sys.argv[1:])

@@ -1,5 +1,6 @@
 """The checkpoints that come with the package, by name."""
 
+import os
 from pathlib import Path
 
 from core.errors import InputError
@@ -20,10 +21,10 @@ def find_checkpoint(model: str | Path) -> Path:
     path = Path(text)
     if path.suffix in (".pt", ".pth", ".ckpt", ".pkl"):
         raise InputError(f"{text}: pickled checkpoints are refused because loading one can run code; use .safetensors")
-    if path.suffix != ".safetensors" and not path.exists():
+    if path.suffix != ".safetensors" and not os.path.exists(path):
         raise InputError(
             f"unknown model {text!r}; choose from {', '.join(bundled_names())} or give a .safetensors file"
         )
-    if not path.is_file():
+    if not os.path.isfile(path):  # not pathlib's: it raises where a name is too long
         raise InputError(f"{text}: no such checkpoint file; bundled ones are {', '.join(bundled_names())}")
     return path

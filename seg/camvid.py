@@ -106,7 +106,8 @@ def read_image(path: Path) -> np.ndarray:
     """(H, W, 3) uint8 RGB; grey and RGBA files are converted."""
     import cv2
 
-    image = cv2.imdecode(np.frombuffer(_read_bytes(path), np.uint8), cv2.IMREAD_COLOR)
+    content = np.frombuffer(_read_bytes(path), np.uint8)
+    image = cv2.imdecode(content, cv2.IMREAD_COLOR) if content.size else None  # OpenCV raises on an empty buffer
     if image is None:
         raise InputError(f"{path}: cannot be read as an image; is it damaged or of another format?")
     return np.ascontiguousarray(image[..., ::-1])
@@ -123,7 +124,7 @@ def read_label(path: Path, classes: ClassList) -> np.ndarray:
                     f"{path}: a label must be an 8-bit grey or palette PNG of class ids, got {picture.mode}"
                 )
             label = np.array(picture, np.uint8)
-    except (UnidentifiedImageError, OSError) as error:
+    except (UnidentifiedImageError, OSError, SyntaxError, Image.DecompressionBombError) as error:
         raise InputError(f"{path}: cannot be read as a label image ({error})") from error
     unknown = sorted(set(np.unique(label).tolist()) - set(range(len(classes))) - {classes.void})
     if unknown:

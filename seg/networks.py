@@ -27,4 +27,10 @@ def build_network(architecture: str, options: dict[str, Any] | UNetOptions | Smp
             )
         values = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
         options = options_class(**values)
-    return network_class(num_classes, options)
+    try:
+        return network_class(num_classes, options)
+    except InputError:
+        raise
+    except (TypeError, ValueError, AttributeError) as error:  # a record may hold values of any type
+        first = str(error).splitlines()[0]
+        raise InputError(f"the options of {architecture} make no network ({first}); got {options}") from error

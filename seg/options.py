@@ -1,10 +1,11 @@
 """What a segmentation user can set: networks, augmentation, training presets. No torch here, so that help is instant."""
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from core.config import PaddingName, ProbName, TrainConfig
+from core.config import TRAIN_RANGES, PaddingName, ProbName, TrainConfig, require_ranges
 
 ModeName = Literal["dnn", "vq-dnn", "bnn", "vq-bnn"]
 
@@ -106,6 +107,20 @@ class SegTrainConfig:
     """How training pictures are varied."""
     loop: TrainConfig = field(default_factory=TrainConfig)
     """The training loop."""
+
+
+AUGMENT_RANGES: dict[str, tuple[float, float]] = {
+    "crop_height": (1, math.inf), "crop_width": (1, math.inf), "flip": (0, 1), "scale_min": (0.05, math.inf),
+    "brightness": (0, math.inf), "contrast": (0, math.inf), "saturation": (0, math.inf), "hue": (0, 0.5),
+}  # fmt: skip
+
+
+def check_training(config: SegTrainConfig) -> None:
+    """InputError for the first setting that makes no sense."""
+    require_ranges(config, {"size": (32, math.inf), "soften": (0, math.inf), "workers": (0, math.inf)})
+    require_ranges(config.augment, AUGMENT_RANGES)
+    require_ranges(config.augment, {"scale_max": (config.augment.scale_min, math.inf)})
+    require_ranges(config.loop, TRAIN_RANGES)
 
 
 PRESETS: dict[str, SegTrainConfig] = {

@@ -17,7 +17,7 @@ class SmpNetwork(nn.Module):
         super().__init__()
         self.options = options
         self.model = _create(num_classes, options)
-        if options.decoder_dropout > 0:
+        if options.decoder_dropout != 0:
             insert_decoder_dropout(self.model, options.decoder_dropout)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -63,14 +63,14 @@ def _create(num_classes: int, options: SmpOptions) -> Any:
         return smp.create_model(
             options.architecture, options.encoder, encoder_weights=options.encoder_weights, classes=num_classes
         )
-    except (KeyError, RuntimeError) as error:
-        raise InputError(
-            f"{_first_line(error)}; see segmentation-models-pytorch for architectures and encoders"
-        ) from error
     except OSError as error:  # every download error of the hub and of urllib
         raise InputError(
             f"the {options.encoder_weights} weights of {options.encoder} cannot be fetched ({_first_line(error)}); go online "
             "or train from random weights with --encoder-weights None"
+        ) from error
+    except (KeyError, RuntimeError, ValueError) as error:  # after OSError: the hub's errors are ValueErrors too
+        raise InputError(
+            f"{_first_line(error)}; see segmentation-models-pytorch for architectures and encoders"
         ) from error
 
 

@@ -4,6 +4,7 @@ import contextlib
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from core.checkpoint import CheckpointMeta, load_checkpoint, load_weights
@@ -49,7 +50,8 @@ class TorchSegmenter:
         gap = self._gap(frame)
         with torch.inference_mode(), self._autocast():
             with self.clock.measure("preprocess"):
-                image = torch.from_numpy(frame.image).to(self.device)[None]
+                pixels = np.require(frame.image, requirements=["C", "W"])  # torch takes no reversed or read-only view
+                image = torch.from_numpy(pixels).to(self.device)[None]
                 batch = self.module.preprocess(image)
             with self.clock.measure("network"):
                 prediction = self.module.predict(batch)
@@ -108,7 +110,10 @@ def open_segmenter(
     tensors, meta = load_checkpoint(path)
     if calibrated and meta.temperature is None:
         raise InputError(f"{model}: the checkpoint has no temperature; calibrate it first or leave --calibrated away")
-    network = build_network(meta.architecture, meta.options, len(meta.classes))
+    options = dict(meta.options)
+    if "encoder_weights" in options:  # what training began with; the weights are in the file now
+        options["encoder_weights"] = None
+    network = build_network(meta.architecture, options, len(meta.classes))
     load_weights(network, tensors, path)
     module = StreamingSegmenter(
         network,

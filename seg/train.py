@@ -26,7 +26,7 @@ from core.training import Batch, EpochDone, StepDone, fit, mixed_seed
 from seg.augment import Augment, to_tensors
 from seg.camvid import open_split
 from seg.networks import build_network
-from seg.options import SegTrainConfig
+from seg.options import SegTrainConfig, check_training
 from seg.statistics import class_weights, measure
 from seg.street_set import StreetSet
 
@@ -69,6 +69,7 @@ class Training:
     """One training made ready: everything is opened and checked before the first step."""
 
     def __init__(self, config: SegTrainConfig, run: Path, device: str = "auto") -> None:
+        check_training(config)
         self.config, self.run = config, run
         self.device = choose_device(device)
         if config.loop.threads:
@@ -91,8 +92,14 @@ class Training:
         self.weights = class_weights(self.statistics, config).to(self.device)
 
     def events(self, resume: bool = False) -> Iterator[StepDone | EpochDone]:
-        """Runs the training; at its end `run/model.safetensors` holds the averaged weights with their record."""
+        """Runs the training; at its end `run/model.safetensors` holds the averaged weights with their record.
+
+        The run folder is opened, or refused, by this call and not by the first step.
+        """
         open_run(self.run, self.config, resume)
+        return self._events(resume)
+
+    def _events(self, resume: bool) -> Iterator[StepDone | EpochDone]:
         started = time.monotonic()
         yield from fit(
             self.network,
@@ -191,7 +198,10 @@ def open_run(run: Path, config: SegTrainConfig, resume: bool) -> None:
         run.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(record, indent=1) + "\n")
         return
-    began = json.loads(path.read_text())
+    try:
+        began = dict(json.loads(path.read_text()))
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{path}: damaged, so the run cannot be resumed ({error}); start in another folder") from error
     different = sorted(key for key in record if record[key] != began.get(key))
     if different:
         raise InputError(
@@ -207,6 +217,8 @@ def read_classes(path: Path | None) -> ClassList:
     try:
         record = json.loads(path.read_text())
         return ClassList(tuple(record["names"]), tuple(map(tuple, record["colors"])), record.get("void", 255))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
     except OSError as error:
         raise InputError(f"{path}: the class list cannot be read ({error.strerror})") from error
     except (json.JSONDecodeError, KeyError, TypeError) as error:

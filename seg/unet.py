@@ -90,7 +90,7 @@ class UNet(nn.Module):
         for i in reversed(range(depth - 1)):
             stages.append(DecoderStage(widths[i + 1], widths[i], count=2 if i == 0 else 3))
         self.stages = nn.ModuleList(stages)
-        has_dropout = [options.dropout > 0 and name in options.dropout_places for name in names]
+        has_dropout = [options.dropout != 0 and name in options.dropout_places for name in names]
         self.dropouts = nn.ModuleList([Dropout(options.dropout) if has else nn.Identity() for has in has_dropout])
         self.head = nn.Conv2d(widths[0], num_classes, 1)
 
@@ -125,6 +125,8 @@ def stage_names(options: UNetOptions) -> list[str]:
 def _check(num_classes: int, options: UNetOptions, names: list[str]) -> None:
     if num_classes < 2:
         raise InputError(f"a network needs two or more classes, got {num_classes}")
+    if options.skip not in ("before", "after"):
+        raise InputError(f"unknown skip {options.skip!r}; choose from before, after")
     if options.width < 1 or not 2 <= options.depth <= 7:
         raise InputError(f"width must be positive and depth 2..7, got width {options.width}, depth {options.depth}")
     for place in options.dropout_places:

@@ -1,0 +1,42 @@
+"""The loop that makes files of a stream: source -> segmenter -> render -> sink, for the command line and the page alike."""
+
+import contextlib
+from collections import deque
+from collections.abc import Generator
+from itertools import islice
+
+from app.handover import hand_over
+from app.render import View, render
+from app.sinks import MaskSink, NullSink, Sink
+from app.source_info import Source
+from app.video_report import StreamReport
+from core.frame import Frame
+from core.timing import REMEMBERED
+from seg.pipeline import segment
+
+
+def process(
+    source: Source,
+    report: StreamReport,
+    sink: Sink,
+    view: View,
+    *,
+    masks: MaskSink | None = None,
+    max_frames: int | None = None,
+) -> Generator[Frame, None, None]:
+    """Yields every frame after it was written and reported. Closing the generator, in whatever way, finishes the sink."""
+    segmenter, clock = report.segmenter, report.segmenter.clock
+    decode_ms: deque[float] = deque(maxlen=REMEMBERED)
+    clock.samples["decode"] = decode_ms
+    with sink, contextlib.closing(hand_over(source, decode_ms=decode_ms)) as frames:
+        for frame, maps in segment(islice(frames, max_frames), segmenter):
+            if not isinstance(sink, NullSink):
+                with clock.measure("render"):
+                    picture = render(frame, maps, view, segmenter.classes)
+                with clock.measure("encode"):
+                    sink.write(picture, frame.time_s)
+            if masks:
+                with clock.measure("masks"):
+                    masks.write(maps, source.frame_name(frame.index))
+            report.update(frame, maps)
+            yield frame
