@@ -17,6 +17,10 @@ class Dropout(nn.Module):
         super().__init__()
         if not 0.0 <= rate <= 255 / 256:
             raise InputError(f"a dropout rate must lie in [0, 255/256], got {rate}")
+        if 0.0 < rate <= 1 / 512:
+            raise InputError(
+                f"a dropout rate is rounded to 1/256, and {rate} would round to none; give 0 or 0.004 and more"
+            )
         self.rate = rate
         self.active = True
         self.masks: list[Tensor] | None = None

@@ -59,8 +59,12 @@ class TemporalSmoothing:
         """Smooths one frame; `gap` is the number of source frames since the previous call (1: none was dropped)."""
         if gap < 1:
             raise ValueError(f"the frame gap must be 1 or more, got {gap}")
-        if isinstance(state, WindowState) or (state is None and self.window is not None):
-            return smooth_window(now, state, self.tau, self.window or 0, gap)
+        if self.window is not None:
+            if isinstance(state, RecursionState):
+                raise ValueError("a window was given the state of the recursion; start anew with None")
+            return smooth_window(now, state, self.tau, self.window, gap)
+        if isinstance(state, WindowState):
+            raise ValueError("the recursion was given the state of a window; start anew with None")
         return smooth_recursive(now, state, self.tau, gap)
 
 

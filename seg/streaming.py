@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from core.dropout import set_dropout_active
+from core.dropout import is_stochastic, set_dropout_active
 from core.errors import InputError
 from core.prediction import Prediction
 from core.predictors import MonteCarlo, OnePass
@@ -46,7 +46,10 @@ class Outputs(NamedTuple):
 
 
 class StreamingSegmenter(nn.Module):
-    """preprocess -> predict -> smooth -> maps, each a method so that stages can be timed; `forward` is their chain."""
+    """preprocess -> predict -> smooth -> maps, each a method so that stages can be timed; `forward` is their chain.
+
+    It owns its network: the mode switches the dropout of that very object.
+    """
 
     def __init__(
         self,
@@ -73,6 +76,10 @@ class StreamingSegmenter(nn.Module):
         self.normalize = Normalize(mean, std)
         self.smoothing = smoothing if kind.temporal else None
         set_dropout_active(network, kind.dropout)
+        if kind.dropout and not is_stochastic(network):
+            raise InputError(
+                f"mode {mode} draws dropout masks and this network has no dropout; use mode {mode.replace('bnn', 'dnn')}"
+            )
         self.predictor: nn.Module = (
             OnePass(network, temperature) if self.samples == 1 else MonteCarlo(network, self.samples, temperature)
         )

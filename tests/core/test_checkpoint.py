@@ -1,0 +1,329 @@
+"""Checkpoints: what is saved comes back, a crash leaves a whole file, and hostile or damaged files end in one line."""
+
+import dataclasses
+import json
+import pickle
+import resource
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from core.checkpoint import (
+    FORMAT_VERSION,
+    CheckpointMeta,
+    load_checkpoint,
+    load_weights,
+    parse_meta,
+    read_meta,
+    save_checkpoint,
+)
+from core.classes import CAMVID
+from core.errors import InputError
+from seg.bundled import bundled_names, find_checkpoint
+
+META = CheckpointMeta(
+    architecture="unet",
+    options={"width": 2, "dropout_places": ["enc3"]},
+    classes=CAMVID,
+    height=360,
+    width=480,
+    mean=(0.411895, 0.425133, 0.432671),
+    std=(0.307073, 0.311611, 0.307218),
+    temperature=1.25,
+    metrics={"stills": {"nll": 0.3, "frames": 147}},
+    training={"epochs": 60},
+    licence="CC BY-NC 4.0, \u201cresearch\u201d",
+)
+TENSORS = {"weight": torch.randn(3, 2, generator=torch.Generator().manual_seed(0)), "count": torch.tensor(7)}
+
+
+def saved(folder: Path, tensors: dict[str, Tensor] = TENSORS, meta: CheckpointMeta = META) -> Path:
+    path = folder / "model.safetensors"
+    save_checkpoint(path, tensors, meta)
+    return path
+
+
+def written(folder: Path, header: bytes | object, data: bytes = b"") -> Path:
+    """A file in the safetensors layout: 8 bytes of header length, JSON header, data."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    path = folder / "made.safetensors"
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    return path
+
+
+def with_record(folder: Path, **changes: Any) -> Path:
+    """A whole safetensors file whose record differs from a good one in the given keys; None removes a key."""
+    record = json.loads(META.to_json()) | changes
+    record = {key: value for key, value in record.items() if value is not None}
+    return written(folder, {"__metadata__": {"steadyseg": json.dumps(record)}})
+
+
+def refusal(path: Path, call: Callable[[Path], object] = load_checkpoint) -> str:
+    """The message of the InputError; it is one line and names the file."""
+    with pytest.raises(InputError) as caught:
+        call(path)
+    message = str(caught.value)
+    assert len(message.splitlines()) == 1 and str(path) in message
+    return message
+
+
+def test_tensors_and_record_come_back(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    tensors, meta = load_checkpoint(path)
+    assert meta == META and read_meta(path) == META
+    assert tensors.keys() == TENSORS.keys()
+    assert all(torch.equal(tensors[name], TENSORS[name]) for name in TENSORS)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.bool])
+def test_types_and_layouts_survive(tmp_path: Path, dtype: torch.dtype) -> None:
+    map_ = torch.randn(2, 3, 4, 5).to(dtype).contiguous(memory_format=torch.channels_last)
+    tensors, _ = load_checkpoint(saved(tmp_path, {"a": map_, "b": map_[:, 1:2, ::2]}))
+    assert tensors["a"].dtype == dtype and torch.equal(tensors["a"], map_)
+    assert torch.equal(tensors["b"], map_[:, 1:2, ::2])
+
+
+def test_the_readable_copy_is_the_record(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    copy = path.with_suffix(".json")
+    assert parse_meta(copy.read_text(), copy) == META
+    assert json.loads(copy.read_text())["format_version"] == FORMAT_VERSION
+
+
+def test_any_reader_of_safetensors_opens_it(tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+
+    assert torch.equal(load_file(saved(tmp_path))["weight"], TENSORS["weight"])
+
+
+def test_a_full_disk_leaves_the_old_file_whole_and_nothing_beside_it(tmp_path: Path) -> None:
+    """The operating system itself refuses the write half-way, as a full disk would."""
+    path = saved(tmp_path)
+    before, files = path.read_bytes(), sorted(tmp_path.iterdir())
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, limits[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            save_checkpoint(path, {"weight": torch.zeros(100_000)}, META)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == before and sorted(tmp_path.iterdir()) == files
+
+
+@pytest.mark.parametrize("failing", ["fsync", "replace"])
+@pytest.mark.parametrize("error", [OSError("no"), KeyboardInterrupt()])
+def test_an_interrupted_save_leaves_the_old_file_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str, error: BaseException
+) -> None:
+    path = saved(tmp_path)
+    before, files = path.read_bytes(), sorted(tmp_path.iterdir())
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(f"core.checkpoint.os.{failing}", fail)
+    with pytest.raises(type(error)):
+        save_checkpoint(path, {"weight": torch.ones(5)}, META)
+    assert path.read_bytes() == before and sorted(tmp_path.iterdir()) == files
+
+
+def test_a_save_flushes_to_disk_before_it_renames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    order: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def noted(name: str, real: Callable[..., None]) -> Callable[..., None]:
+        def call(*given: Any) -> None:
+            order.append(name)
+            real(*given)
+
+        return call
+
+    monkeypatch.setattr("core.checkpoint.os.fsync", noted("fsync", fsync))
+    monkeypatch.setattr("core.checkpoint.os.replace", noted("replace", replace))
+    saved(tmp_path)
+    assert order == ["fsync", "replace"]
+
+
+class Attack:
+    """Unpickling this creates a file."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.target,)
+
+
+@pytest.mark.parametrize("make", ["pickle", "torch"])
+def test_a_renamed_pickle_is_refused_and_never_run(tmp_path: Path, make: str) -> None:
+    target, path = tmp_path / "owned", tmp_path / "model.pt"
+    if make == "pickle":
+        path.write_bytes(pickle.dumps(Attack(target)))
+        pickle.loads(path.read_bytes())
+    else:
+        torch.save(Attack(target), path)
+        torch.load(path, weights_only=False)
+    assert target.exists()  # the attack is a live one
+    target.unlink()
+    path = path.rename(tmp_path / "model.safetensors")
+    assert "pickle" in refusal(path)
+    refusal(path, read_meta)
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".pth", ".ckpt", ".pkl"])
+def test_pickle_suffixes_are_refused_by_name(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"model{suffix}"
+    path.write_bytes(b"anything")
+    assert ".safetensors" in refusal(path, find_checkpoint)
+
+
+@pytest.mark.parametrize(
+    "start", [2**63, 2**64 - 1, 2**40, 17 * 2**20, 1000, 1, 0], ids=["2^63", "max", "1 TB", "17 MB", "1000", "1", "0"]
+)
+def test_a_claimed_header_length_is_never_believed(tmp_path: Path, start: int) -> None:
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(struct.pack("<Q", start) + b"{}")
+    assert str(start) in refusal(path)
+
+
+def test_every_truncation_is_refused(tmp_path: Path) -> None:
+    whole, path = saved(tmp_path).read_bytes(), tmp_path / "cut.safetensors"
+    for length in [*range(40), *range(40, len(whole), 61), len(whole) - 1]:
+        path.write_bytes(whole[:length])
+        refusal(path)
+
+
+def test_trailing_bytes_are_refused(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    path.write_bytes(path.read_bytes() + b"\0")
+    refusal(path)
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, lambda path: None], ids=["folder", "absent"])
+def test_what_cannot_be_read_is_refused(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    path = tmp_path / "x.safetensors"
+    make(path)
+    assert "cannot be read" in refusal(path)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {}, [], "text", 5, None, {"__metadata__": []}, {"__metadata__": None}, {"__metadata__": "steadyseg"},
+        {"__metadata__": {}}, {"__metadata__": {"format": "pt"}}, {"__metadata__": {"steadyseg": 5}},
+        {"__metadata__": {"steadyseg": {"architecture": "unet"}}}, {"__metadata__": {"steadyseg": None}},
+        {"weight": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}},
+        b"[" * 100_000 + b"]" * 100_000, b'{"a":' * 100_000 + b"1" + b"}" * 100_000, b"\xff\xfe\x00", b"{}x",
+        b'{"x":' + b"1" * 5000 + b"}", b'{"__metadata__":{"steadyseg":"' + b"\xc3" + b'"}}',
+    ],
+    ids=lambda header: str(header)[:40],
+)  # fmt: skip
+def test_headers_of_any_other_kind_are_refused(tmp_path: Path, header: object) -> None:
+    refusal(written(tmp_path, header, b"\0" * 4))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "5", "null", '"text"', "{}", "[" * 100_000 + "]" * 100_000, '{"x":' + "1" * 5000 + "}"],
+    ids=lambda text: text[:20],
+)
+def test_records_that_are_no_record_are_refused(tmp_path: Path, text: str) -> None:
+    refusal(written(tmp_path, {"__metadata__": {"steadyseg": text}}))
+
+
+@pytest.mark.parametrize("dtype", ["F4", "F8_E8M0", "F6_E2M3", "F1024"])
+def test_number_types_that_torch_does_not_have_are_refused(tmp_path: Path, dtype: str) -> None:
+    header = {
+        "__metadata__": {"steadyseg": META.to_json()},
+        "weight": {"dtype": dtype, "shape": [2], "data_offsets": [0, 1 if dtype == "F4" else 2]},
+    }
+    refusal(written(tmp_path, header, b"\0" if dtype == "F4" else b"\0\0"))
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", None])
+def test_another_format_version_is_refused(tmp_path: Path, version: object) -> None:
+    assert "format" in refusal(with_record(tmp_path, format_version=version))
+
+
+@pytest.mark.parametrize("key", ["architecture", "options", "classes", "height", "width", "mean", "std"])
+def test_a_missing_key_is_named(tmp_path: Path, key: str) -> None:
+    assert key in refusal(with_record(tmp_path, **{key: None}))
+
+
+@pytest.mark.parametrize("key", ["temperature", "metrics", "training", "licence"])
+def test_a_record_may_leave_out_what_has_a_default(tmp_path: Path, key: str) -> None:
+    defaults = CheckpointMeta("unet", {}, CAMVID, 360, 480, (0.4, 0.4, 0.4), (0.3, 0.3, 0.3))
+    expected = dataclasses.replace(META, **{key: getattr(defaults, key)})
+    assert read_meta(with_record(tmp_path, **{key: None})) == expected
+
+
+def test_unknown_keys_of_a_record_are_passed_over(tmp_path: Path) -> None:
+    assert read_meta(with_record(tmp_path, colour="blue")) == META
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("classes", []), ("classes", {"names": 5, "colors": [], "void": 255}), ("classes", {}),
+        ("classes", {"names": ["a", "b"], "colors": [[0, 0, 0]], "void": 255}),
+        ("classes", {"names": ["a", "b"], "colors": [1, 2], "void": 255}),
+        ("classes", {"names": ["a", "b"], "colors": [[0, 0, 0], [0, 0, "x"]], "void": 255}),
+        ("classes", {"names": ["a", "b"], "colors": [[0, 0, 0], [0, 0, 0]], "void": 1}),
+        ("mean", 5), ("mean", [0.5]), ("mean", "abc"), ("mean", [0.5, 0.5, "x"]), ("std", [0.2, 0.2]),
+        ("std", [0.2, 0.0, 0.2]), ("height", "tall"), ("height", 0), ("width", 64.5), ("options", []),
+        ("options", "wide"), ("architecture", 5), ("temperature", 0), ("temperature", "warm"), ("temperature", -1.0),
+    ],
+)  # fmt: skip
+def test_a_record_of_wrong_types_is_refused(tmp_path: Path, key: str, value: object) -> None:
+    refusal(with_record(tmp_path, **{key: value}))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda state: state.pop("0.bias"), "lacks tensor 0.bias"),
+        (lambda state: state.update(extra=torch.zeros(1)), "unknown tensor extra"),
+        (lambda state: state.update({"0.weight": torch.zeros(4, 3, 1, 1)}), "0.weight is (4, 3, 1, 1)"),
+        (lambda state: state.update({"0.bias": torch.zeros(())}), "0.bias is ()"),
+        (dict.clear, "lacks tensor 0.bias (2 in all)"),
+    ],
+)
+def test_weights_must_fit_their_architecture(
+    tmp_path: Path, change: Callable[[dict[str, Tensor]], object], words: str
+) -> None:
+    network, path = nn.Sequential(nn.Conv2d(3, 4, 3)), tmp_path / "x.safetensors"
+    before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+    state = dict(network.state_dict())
+    change(state)
+    assert words in refusal(path, lambda path: load_weights(network, state, path))
+    assert all(torch.equal(before[name], tensor) for name, tensor in network.state_dict().items())
+
+
+def test_half_precision_weights_load_into_a_single_precision_network(tmp_path: Path) -> None:
+    network = nn.Conv2d(3, 4, 3)
+    halves = {name: tensor.half() for name, tensor in network.state_dict().items()}
+    load_weights(network, halves, tmp_path)
+    assert network.weight.dtype == torch.float32 and torch.equal(network.weight, halves["weight"].float())
+
+
+@pytest.mark.parametrize("name", ["nonsense", "camvid unet", "", "x" * 300, "x" * 300 + ".safetensors"])
+def test_an_unknown_model_is_answered_with_the_known_ones(name: str) -> None:
+    with pytest.raises(InputError) as caught:
+        find_checkpoint(name)
+    assert len(str(caught.value).splitlines()) == 1
+    assert all(known in str(caught.value) for known in bundled_names())
+
+
+def test_a_file_is_found_by_its_path_and_a_bundled_one_by_its_name(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    assert find_checkpoint(path) == find_checkpoint(str(path)) == path
+    for name in bundled_names():
+        assert find_checkpoint(name).is_file()

@@ -1,0 +1,173 @@
+"""MC dropout with a shared prefix against whole passes in a loop, and dropout switched off against no dropout at all."""
+
+import dataclasses
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from core.dropout import Dropout, draw_mask, set_dropout_active
+from core.errors import InputError
+from core.prediction import Prediction, entropy
+from core.predictors import MonteCarlo, OnePass, SplitNetwork
+from seg.options import PUBLISHED_PLACES, UNetOptions
+from seg.unet import UNet
+
+SAMPLES = 5
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5}
+
+
+def network(places: tuple[str, ...] = PUBLISHED_PLACES, dtype: torch.dtype = torch.float64) -> UNet:
+    torch.manual_seed(0)
+    unet = UNet(4, UNetOptions(width=2, dropout=0.5, dropout_places=places))
+    for module in unet.modules():  # a map of size about 1 everywhere, so that the deepest stages reach the output
+        if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
+            nn.init.kaiming_normal_(module.weight)
+        if isinstance(module, nn.BatchNorm2d):
+            module.running_mean.uniform_(-0.2, 0.2)  # type: ignore[union-attr]
+            module.running_var.uniform_(0.5, 1.5)  # type: ignore[union-attr]
+    return unet.to(dtype).eval()
+
+
+def picture(dtype: torch.dtype = torch.float64) -> Tensor:
+    return torch.randn(1, 3, 37, 50, generator=torch.Generator().manual_seed(1)).to(dtype)
+
+
+def layers(unet: nn.Module) -> list[Dropout]:
+    return [module for module in unet.modules() if isinstance(module, Dropout)]
+
+
+def whole_pass(unet: UNet, x: Tensor) -> Tensor:
+    """Every stage and every dropout, one after the other: no prefix."""
+    from seg.unet import Flow
+
+    flow = Flow(x)
+    for stage, dropout in zip(unet.stages, unet.dropouts, strict=True):
+        flow = stage(flow)
+        flow = flow._replace(x=dropout(flow.x))
+    return unet.head(flow.x)
+
+
+def looped(unet: UNet, x: Tensor, samples: int, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
+    probs = [torch.softmax(whole_pass(unet, x) / temperature, 1) for _ in range(samples)]
+    return sum(probs) / samples, sum(entropy(p) for p in probs) / samples  # type: ignore[return-value]
+
+
+def fixed_masks(unet: UNet, x: Tensor, samples: int) -> list[list[Tensor]]:
+    """For every dropout layer the masks of `samples` passes, of the shapes that the layer sees."""
+    shapes: list[Tensor] = []
+    hooks = [layer.register_forward_hook(lambda _, inputs, out: shapes.append(inputs[0])) for layer in layers(unet)]
+    whole_pass(unet, x)
+    for hook in hooks:
+        hook.remove()
+    return [[draw_mask(shape, 0.5) for _ in range(samples)] for shape in shapes]
+
+
+def give(unet: UNet, masks: list[list[Tensor]]) -> None:
+    for layer, own in zip(layers(unet), masks, strict=True):
+        layer.masks = list(own)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("temperature", [1.0, 1.7])
+def test_sharing_the_prefix_equals_whole_passes_with_the_same_masks(temperature: float, dtype: torch.dtype) -> None:
+    unet, x = network(dtype=dtype), picture(dtype)
+    with torch.no_grad():
+        masks = fixed_masks(unet, x, SAMPLES)
+        give(unet, masks)
+        probs, member_entropy = looped(unet, x, SAMPLES, temperature)
+        give(unet, masks)
+        mixture = MonteCarlo(unet, SAMPLES, temperature)(x)
+    assert all(layer.masks == [] for layer in layers(unet))  # every mask of every layer was used, and only once
+    torch.testing.assert_close(mixture.probs, probs, rtol=0, atol=TOLERANCE[dtype])
+    torch.testing.assert_close(mixture.member_entropy, member_entropy, rtol=0, atol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize(
+    "places", [PUBLISHED_PLACES, ("enc1",), ("dec8",), ("dec9",), ("enc5", "dec6"), tuple(PUBLISHED_PLACES[::-1])]
+)
+def test_sharing_the_prefix_equals_whole_passes_with_the_same_seed(places: tuple[str, ...]) -> None:
+    unet, x = network(places), picture()
+    with torch.no_grad():
+        torch.manual_seed(7)
+        probs, member_entropy = looped(unet, x, SAMPLES)
+        torch.manual_seed(7)
+        mixture = MonteCarlo(unet, SAMPLES)(x)
+    torch.testing.assert_close(mixture.probs, probs, rtol=0, atol=1e-12)
+    torch.testing.assert_close(mixture.member_entropy, member_entropy, rtol=0, atol=1e-12)
+    assert mixture.disagreement.max() > 1e-3
+
+
+@pytest.mark.parametrize("places", [PUBLISHED_PLACES, ("dec7",), ()])
+def test_the_prefix_ends_before_the_first_dropout_and_runs_once(places: tuple[str, ...]) -> None:
+    unet = network(places)
+    names = ["enc1", "enc2", "enc3", "enc4", "enc5", "dec6", "dec7", "dec8", "dec9"]
+    calls = dict.fromkeys([*names, "head"], 0)
+
+    def count(name: str) -> None:
+        calls[name] += 1
+
+    for name, stage in zip(names, unet.stages, strict=True):
+        stage.register_forward_hook(lambda *_, name=name: count(name))
+    unet.head.register_forward_hook(lambda *_: count("head"))
+    first = min((names.index(place) for place in places), default=len(names))
+    with torch.no_grad():
+        MonteCarlo(unet, SAMPLES)(picture())
+    assert calls == {name: 1 if i <= first else SAMPLES for i, name in enumerate(names)} | {"head": SAMPLES}
+
+
+def test_a_network_without_a_prefix_runs_whole_every_time() -> None:
+    torch.manual_seed(0)
+    plain = nn.Sequential(nn.Conv2d(3, 4, 3), Dropout(0.5), nn.Conv2d(4, 2, 1)).double().eval()
+    calls: list[int] = []
+    plain[0].register_forward_hook(lambda *_: calls.append(1))
+    assert not isinstance(plain, SplitNetwork) and isinstance(network(), SplitNetwork)
+    with torch.no_grad():
+        torch.manual_seed(3)
+        expected = torch.stack([torch.softmax(plain(picture()), 1) for _ in range(SAMPLES)]).mean(0)
+        calls.clear()
+        torch.manual_seed(3)
+        mixture = MonteCarlo(plain, SAMPLES)(picture())
+    assert len(calls) == SAMPLES
+    torch.testing.assert_close(mixture.probs, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("samples", [1, 3])
+def test_dropout_switched_off_equals_the_same_weights_without_dropout(samples: int) -> None:
+    unet, x = network(), picture()
+    bare = UNet(4, dataclasses.replace(unet.options, dropout=0.0)).double().eval()
+    bare.load_state_dict(unet.state_dict(), strict=True)
+    assert not layers(bare)
+    set_dropout_active(unet, False)
+    with torch.no_grad():
+        first, second, expected = MonteCarlo(unet, samples)(x), OnePass(unet)(x), OnePass(bare)(x)
+    torch.testing.assert_close(first.probs, expected.probs, rtol=0, atol=1e-15)
+    assert torch.equal(second.probs, expected.probs)
+    assert first.disagreement.max() < 1e-12
+
+
+def test_one_pass_with_dropout_on_is_one_member() -> None:
+    unet, x = network(), picture()
+    with torch.no_grad():
+        torch.manual_seed(5)
+        one = OnePass(unet, 2.0)(x)
+        torch.manual_seed(5)
+        logits = whole_pass(unet, x)
+    torch.testing.assert_close(one.probs, torch.softmax(logits / 2.0, 1), rtol=0, atol=1e-12)
+    torch.testing.assert_close(one.member_entropy, entropy(one.probs), rtol=0, atol=1e-12)
+    assert isinstance(one, Prediction)
+
+
+def test_samples_of_one_image_differ_and_their_mean_settles() -> None:
+    unet, x = network(), picture()
+    with torch.no_grad():
+        torch.manual_seed(0)
+        single = [(MonteCarlo(unet, 1)(x).probs - MonteCarlo(unet, 1)(x).probs).abs().mean() for _ in range(4)]
+        many = [(MonteCarlo(unet, 32)(x).probs - MonteCarlo(unet, 32)(x).probs).abs().mean() for _ in range(4)]
+    assert sum(many) < sum(single) / 3  # about 1 / sqrt(32) of it
+
+
+@pytest.mark.parametrize("samples", [0, -3])
+def test_a_mean_needs_a_sample(samples: int) -> None:
+    with pytest.raises(InputError, match="1 or more"):
+        MonteCarlo(network(), samples)

@@ -1,0 +1,157 @@
+"""Spatial smoothing against convolutions written out with loops, and the published kernels and border rules."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from core.errors import InputError
+from core.smoothing import DEFAULT_SCALE, Blur, Prob, SpatialSmoothing
+
+LINES = {1: [1], 2: [1, 1], 3: [1, 2, 1], 5: [1, 4, 6, 4, 1]}
+"""arXiv 2105.12639, Eq. 8: the 2-D kernel is the outer product over its sum."""
+PROBS = ("tanh", "relu6", "constant", "sigmoid", "none")
+
+
+def slow_blur(x: Tensor, size: int, before: int, after: int) -> np.ndarray:
+    """Zero padding of `before` (left, top) and `after` (right, below), then the kernel at every place, by loops."""
+    kernel = np.outer(LINES[size], LINES[size]) / np.sum(LINES[size]) ** 2
+    padded = np.pad(x.numpy().astype(np.float64), [(0, 0), (0, 0), (before, after), (before, after)])
+    height, width = padded.shape[2] - size + 1, padded.shape[3] - size + 1
+    result = np.zeros((*x.shape[:2], height, width))
+    for row in range(height):
+        for column in range(width):
+            patch = padded[:, :, row : row + size, column : column + size]
+            result[:, :, row, column] = (patch * kernel).sum((2, 3))
+    return result
+
+
+def slow_prob(name: str, z: float, t: float) -> float:
+    if name == "tanh":
+        return max(0.0, t * math.tanh(z / t))
+    if name == "relu6":
+        return min(max(0.0, z), t)
+    if name == "constant":
+        return z / t
+    if name == "sigmoid":
+        return max(0.0, 4 * t * (1 / (1 + math.exp(-z / t)) - 0.5))
+    return z
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 7, 9), (1, 1, 1, 1), (1, 2, 2, 1)])
+@pytest.mark.parametrize(
+    ("size", "padding", "before", "after"),
+    [
+        (1, "published", 0, 0), (2, "published", 1, 1), (3, "published", 1, 1), (5, "published", 2, 2),
+        (1, "same", 0, 0), (2, "same", 0, 1), (3, "same", 1, 1), (5, "same", 2, 2),
+    ],
+)  # fmt: skip
+def test_the_blur_is_the_written_out_convolution(
+    size: int, padding: str, before: int, after: int, shape: tuple[int, ...]
+) -> None:
+    x = torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(size))
+    blurred = Blur(size, padding)(x)  # type: ignore[arg-type]
+    np.testing.assert_allclose(blurred.numpy(), slow_blur(x, size, before, after), rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("size", LINES)
+@pytest.mark.parametrize("padding", ["published", "same"])
+def test_only_the_published_blur_of_two_changes_the_size(size: int, padding: str) -> None:
+    grown = int(size == 2 and padding == "published")
+    assert Blur(size, padding)(torch.zeros(1, 2, 5, 8)).shape == (1, 2, 5 + grown, 8 + grown)  # type: ignore[arg-type]
+
+
+def test_the_published_blur_attenuates_edges_and_corners() -> None:
+    x = torch.arange(1.0, 13.0).view(1, 1, 3, 4)
+    blurred = Blur(2, "published")(x)[0, 0]
+    assert blurred[0, 0] == x[0, 0, 0, 0] / 4 and blurred[-1, -1] == x[0, 0, -1, -1] / 4
+    assert blurred[0, 1] == (x[0, 0, 0, 0] + x[0, 0, 0, 1]) / 4
+    assert blurred[2, 0] == (x[0, 0, 1, 0] + x[0, 0, 2, 0]) / 4
+    assert blurred[1, 1] == x[0, 0, :2, :2].mean()
+
+
+@pytest.mark.parametrize(
+    ("size", "distinct"),
+    [(1, [1.0]), (2, [0.25]), (3, [0.0625, 0.125, 0.25]), (5, [v / 256 for v in (1, 4, 6, 16, 24, 36)])],
+)
+def test_an_impulse_shows_the_published_kernel_of_unit_sum(size: int, distinct: list[float]) -> None:
+    impulse = torch.zeros(1, 1, 11, 11)
+    impulse[..., 5, 5] = 1.0
+    response = Blur(size, "same")(impulse)
+    assert response.sum().item() == pytest.approx(1.0, abs=1e-6)
+    assert sorted(set(response[response > 0].tolist())) == pytest.approx(distinct, abs=1e-7)
+    assert response.max().item() == pytest.approx(max(distinct), abs=1e-7)
+
+
+@pytest.mark.parametrize("size", LINES)
+@pytest.mark.parametrize("padding", ["published", "same"])
+def test_constants_stay_inside(size: int, padding: str) -> None:
+    blurred = Blur(size, padding)(torch.full((1, 3, 12, 12), 3.5))  # type: ignore[arg-type]
+    torch.testing.assert_close(blurred[..., 3:-3, 3:-3], torch.full_like(blurred[..., 3:-3, 3:-3], 3.5))
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_channels_do_not_mix(size: int) -> None:
+    x = torch.zeros(1, 3, 6, 6)
+    x[:, 1] = 1.0
+    blurred = Blur(size)(x)
+    assert blurred[:, 1].any() and not blurred[:, 0].any() and not blurred[:, 2].any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("size", LINES)
+def test_the_blur_keeps_the_type(size: int, dtype: torch.dtype) -> None:
+    assert SpatialSmoothing(size=size)(torch.ones(1, 2, 4, 4, dtype=dtype)).dtype == dtype
+
+
+@pytest.mark.parametrize("scale", [None, 2.5])
+@pytest.mark.parametrize("name", PROBS)
+def test_prob_is_its_formula(name: str, scale: float | None) -> None:
+    z = torch.cat([torch.linspace(-40, 40, 81, dtype=torch.float64), torch.tensor([-1e-3, 1e-3])])
+    t = scale or {"tanh": 10.0, "relu6": 6.0, "constant": 5.0, "sigmoid": 10.0, "none": 1.0}[name]
+    expected = [slow_prob(name, value, t) for value in z.tolist()]
+    assert Prob(name, scale)(z).tolist() == pytest.approx(expected, abs=1e-12)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("name", "bound"), [("tanh", 10.0), ("relu6", 6.0), ("sigmoid", 20.0)])
+def test_bounded_probs_reach_their_bound_and_zero(name: str, bound: float) -> None:
+    result = Prob(name)(torch.tensor([-1e4, 1e4]))  # type: ignore[arg-type]
+    assert result.tolist() == [0.0, bound]
+
+
+@pytest.mark.parametrize("name", ["tanh", "sigmoid", "relu6"])
+def test_bounded_probs_have_slope_one_at_zero(name: str) -> None:
+    z = torch.tensor([1e-4], dtype=torch.float64)
+    assert (Prob(name)(z) / z).item() == pytest.approx(1.0, abs=1e-6)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", PROBS)
+@pytest.mark.parametrize("size", LINES)
+def test_smoothing_is_prob_then_blur(name: str, size: int) -> None:
+    z = 8 * torch.randn(1, 2, 6, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    prob = z.clone().apply_(lambda value: slow_prob(name, value, DEFAULT_SCALE[name]))
+    before, after = {1: (0, 0), 2: (1, 1), 3: (1, 1), 5: (2, 2)}[size]
+    smoothed = SpatialSmoothing(name, size)(z)  # type: ignore[arg-type]
+    np.testing.assert_allclose(smoothed.numpy(), slow_blur(prob, size, before, after), rtol=0, atol=1e-6)
+
+
+def test_smoothing_adds_nothing_to_train_or_save() -> None:
+    layer = SpatialSmoothing()
+    assert not list(layer.parameters()) and not layer.state_dict()
+
+
+@pytest.mark.parametrize(
+    ("make", "names"),
+    [
+        (lambda: Prob("softplus"), "tanh, relu6, constant, sigmoid, none"),  # type: ignore[arg-type]
+        (lambda: Blur(4), "1, 2, 3, 5"),
+        (lambda: Blur(2, "valid"), "published, same"),  # type: ignore[arg-type]
+        (lambda: SpatialSmoothing("tanh", 2, scale=-1.0), "positive"),
+        (lambda: SpatialSmoothing("tanh", 2, scale=0.0), "positive"),
+    ],
+)
+def test_unknown_names_are_refused_with_the_known_ones(make: object, names: str) -> None:
+    with pytest.raises(InputError, match=names):
+        make()  # type: ignore[operator]

@@ -1,0 +1,381 @@
+"""The training loop: schedules, exact accumulation, averaged weights, decay, failures and resuming, on tiny networks."""
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from core.checkpoint import read_tensors
+from core.config import TrainConfig
+from core.dropout import Dropout
+from core.errors import CheckFailed, InputError
+from core.training import EpochDone, StepDone, fit, learning_rate, mixed_seed
+
+VOID = 9
+CPU = torch.device("cpu")
+
+
+def config(**changes: Any) -> TrainConfig:
+    base: dict[str, Any] = {
+        "epochs": 2, "batch_size": 4, "precision": "fp32", "schedule": "constant", "learning_rate": 0.05,
+        "clip_norm": 0.0, "average_decay": 0.0, "weight_decay": 0.0, "evaluate_every": 0, "optimizer": "sgd",
+    }  # fmt: skip
+    return TrainConfig(**(base | changes))
+
+
+def pixels_loss(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Cross-entropy summed over the pixels that count, and how many they are."""
+    total = F.cross_entropy(logits, targets, ignore_index=VOID, reduction="sum")
+    return total, (targets != VOID).sum()
+
+
+def data(epoch: int, count: int, size: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """`count` batches of `size`, a function of the epoch; the share of void pixels differs from image to image."""
+    generator = torch.Generator().manual_seed(epoch)
+    images = torch.randn(count * size, 3, 6, 5, generator=generator, dtype=torch.float64)
+    labels = torch.randint(0, 4, (count * size, 6, 5), generator=generator)
+    for i in range(count * size):
+        labels[i, : i % 5] = VOID
+    for i in range(0, count * size, size):
+        yield images[i : i + size], labels[i : i + size]
+
+
+def plain(seed: int = 0) -> nn.Sequential:
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Conv2d(3, 6, 3, padding=1), nn.Tanh(), nn.Conv2d(6, 4, 1)).double()
+
+
+def bayesian(seed: int = 0) -> nn.Sequential:
+    torch.manual_seed(seed)
+    return nn.Sequential(
+        nn.Conv2d(3, 6, 3, padding=1), nn.ReLU(), nn.BatchNorm2d(6), Dropout(0.3), nn.Conv2d(6, 4, 3, padding=1)
+    )
+
+
+def train(
+    network: nn.Module,
+    settings: TrainConfig,
+    run: Path,
+    *,
+    steps: int = 5,
+    batches: Callable[[int], Iterator[tuple[Tensor, Tensor]]] | None = None,
+    loss: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] = pixels_loss,
+    **options: Any,
+) -> Iterator[StepDone | EpochDone]:
+    dtype = next(network.parameters()).dtype
+
+    def made(epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
+        for images, labels in data(epoch, steps * settings.accumulate, settings.batch_size):
+            yield images.to(dtype), labels
+
+    return fit(network, batches or made, loss, settings, run, steps_per_epoch=steps, device=CPU, **options)
+
+
+def finish(events: Iterator[StepDone | EpochDone]) -> list[StepDone | EpochDone]:
+    return list(events)
+
+
+def weights(network: nn.Module) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}
+
+
+def assert_equal(first: dict[str, Tensor], second: dict[str, Tensor]) -> None:
+    assert first.keys() == second.keys()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+# learning rates
+
+
+def test_one_cycle_rises_linearly_and_falls_as_a_cosine_to_zero() -> None:
+    settings = config(schedule="one-cycle", learning_rate=0.4, warmup=0.2)
+    rates = [learning_rate(settings, step, 5, 20) for step in range(20)]
+    fall = [0.4 * (1 + math.cos(math.pi * i / 16)) / 2 for i in range(16)]
+    assert rates == pytest.approx([0.1, 0.2, 0.3, 0.4, *fall], abs=1e-15)
+    assert max(rates) == 0.4 and 0 < rates[-1] < 0.005
+
+
+@pytest.mark.parametrize("warmup", [0.0, 1.0])
+@pytest.mark.parametrize("total", [1, 2, 7])
+def test_one_cycle_stays_between_zero_and_the_peak_at_its_limits(warmup: float, total: int) -> None:
+    settings = config(schedule="one-cycle", learning_rate=1.0, warmup=warmup)
+    rates = [learning_rate(settings, step, 1, total) for step in range(total)]
+    assert all(0 < rate <= 1 for rate in rates) and max(rates) == 1.0
+
+
+def test_the_step_schedule_is_the_published_one() -> None:
+    """arXiv 2105.12639 A.2: 1e-3, from epoch 100 of 130 on 2e-4."""
+    settings = TrainConfig(epochs=130, schedule="step", learning_rate=1e-3)
+    rates = [learning_rate(settings, step, 10, 1300) for step in range(1300)]
+    assert rates == pytest.approx([1e-3] * 1000 + [2e-4] * 300, abs=1e-18)
+
+
+def test_the_loop_uses_the_schedule_step_by_step(tmp_path: Path) -> None:
+    settings = config(schedule="one-cycle", epochs=2, warmup=0.3)
+    network = plain()
+    before, moved, rates = weights(network), [], []
+    for event in train(network, settings, tmp_path):
+        if isinstance(event, StepDone):
+            now = weights(network)
+            moved.append(float((now["0.weight"] - before["0.weight"]).norm()))
+            before = now
+            rates.append(event.learning_rate)
+    assert rates == [learning_rate(settings, step, 5, 10) for step in range(10)]
+    assert moved[2] > 2 * moved[0] and moved[-1] < moved[2] / 5  # sgd moves in proportion to the rate
+
+
+def test_seeds_of_steps_are_many_and_the_same_everywhere() -> None:
+    seeds = {mixed_seed(seed, epoch, step) for seed in range(5) for epoch in range(20) for step in range(20)}
+    assert len(seeds) == 2000 and all(0 <= seed < 2**63 for seed in seeds)
+    assert mixed_seed(1, 23) != mixed_seed(12, 3)
+    assert mixed_seed(0, 1, 2) == mixed_seed(0, 1, 2)
+
+
+# one step
+
+
+@pytest.mark.parametrize(("size", "parts"), [(2, 4), (4, 2), (1, 8)])
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw"])
+@pytest.mark.parametrize("clip_norm", [0.0, 0.01])
+def test_accumulated_parts_equal_one_bigger_batch(
+    tmp_path: Path, size: int, parts: int, optimizer: str, clip_norm: float
+) -> None:
+    """Parts hold different numbers of void pixels, so a mean of means would differ."""
+    whole, split = plain(), plain()
+    settings = {"optimizer": optimizer, "clip_norm": clip_norm, "weight_decay": 0.01}
+    first = finish(train(whole, config(batch_size=8, **settings), tmp_path / "a"))
+    second = finish(train(split, config(batch_size=size, accumulate=parts, **settings), tmp_path / "b"))
+    for name, tensor in weights(whole).items():
+        torch.testing.assert_close(split.state_dict()[name], tensor, rtol=0, atol=1e-10)
+    losses = [[e.loss for e in events if isinstance(e, StepDone)] for events in (first, second)]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-10) and len(losses[0]) == 10
+
+
+def test_the_first_sgd_step_is_the_gradient_of_the_mean_over_counting_pixels(tmp_path: Path) -> None:
+    network, reference = plain(), plain()
+    images, labels = next(data(0, 5, 4))
+    logits = reference(images)
+    picked = torch.log_softmax(logits, 1).permute(0, 2, 3, 1)[labels != VOID]
+    mean = -picked[torch.arange(len(picked)), labels[labels != VOID]].mean()
+    mean.backward()
+    event = next(train(network, config(learning_rate=0.05), tmp_path))
+    assert isinstance(event, StepDone) and event.loss == pytest.approx(mean.item(), abs=1e-12)
+    for now, old in zip(network.parameters(), reference.parameters(), strict=True):
+        torch.testing.assert_close(now, old - 0.05 * old.grad, rtol=0, atol=1e-12)  # type: ignore[operator]
+
+
+def test_a_batch_of_void_alone_changes_nothing(tmp_path: Path) -> None:
+    network = plain()
+    before = weights(network)
+
+    def void_only(epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
+        yield torch.randn(2, 3, 4, 4, dtype=torch.float64), torch.full((2, 4, 4), VOID)
+
+    events = finish(train(network, config(epochs=1), tmp_path, steps=1, batches=void_only))
+    assert isinstance(events[0], StepDone) and events[0].loss == 0.0
+    assert_equal(weights(network), before)
+
+
+def test_the_gradient_is_clipped_to_its_norm(tmp_path: Path) -> None:
+    moved = {}
+    for clip in (0.0, 1e-3):
+        network = plain()
+        before = weights(network)
+        next(train(network, config(clip_norm=clip, learning_rate=1.0), tmp_path / str(clip)))
+        moved[clip] = math.sqrt(sum(float((t - before[n]).pow(2).sum()) for n, t in weights(network).items()))
+    assert moved[1e-3] == pytest.approx(1e-3, rel=1e-3) and moved[0.0] > 1e-2
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
+def test_weight_decay_spares_biases_and_normalisation(tmp_path: Path, optimizer: str) -> None:
+    """The loss has no gradient, so whatever moves is moved by the decay."""
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Conv2d(3, 6, 3, padding=1), nn.BatchNorm2d(6), nn.Conv2d(6, 4, 1)).double()
+    nn.init.uniform_(network[1].weight, 0.5, 1.5)  # type: ignore[arg-type]
+    nn.init.uniform_(network[1].bias, 0.5, 1.5)  # type: ignore[arg-type]
+    before = weights(network)
+    settings = config(optimizer=optimizer, weight_decay=0.1, learning_rate=0.01, epochs=1)
+    finish(train(network, settings, tmp_path, loss=lambda logits, targets: (logits.sum() * 0, targets.sum())))
+    now = weights(network)
+    for name in ("0.bias", "1.weight", "1.bias", "2.bias"):
+        assert torch.equal(now[name], before[name]), name
+    for name in ("0.weight", "2.weight"):
+        assert now[name].norm() < before[name].norm(), name
+        if optimizer == "adamw":
+            torch.testing.assert_close(now[name], before[name] * (1 - 0.01 * 0.1) ** 5, rtol=1e-12, atol=0)
+
+
+# averaged weights
+
+
+@pytest.mark.parametrize("decay", [0.998, 0.3])
+def test_the_kept_weights_are_the_warmed_up_moving_average(tmp_path: Path, decay: float) -> None:
+    network = plain()
+    history = []
+    events = train(network, config(average_decay=decay, epochs=3), tmp_path)
+    for event in events:
+        if isinstance(event, StepDone):
+            history.append(weights(network))
+    average = history[0]
+    for count, current in enumerate(history[1:], start=1):
+        now = min(decay, (1 + count) / (10 + count))
+        average = {name: now * average[name] + (1 - now) * current[name] for name in current}
+    for name, tensor in average.items():
+        torch.testing.assert_close(network.state_dict()[name], tensor, rtol=0, atol=1e-12)
+    assert (network.state_dict()["0.weight"] - history[-1]["0.weight"]).abs().max() > 1e-4
+
+
+def test_without_averaging_the_last_weights_are_kept(tmp_path: Path) -> None:
+    network = plain()
+    for event in train(network, config(), tmp_path):
+        if isinstance(event, StepDone):
+            last = weights(network)
+    assert_equal(weights(network), last)
+
+
+def test_running_statistics_are_averaged_too_and_the_network_is_left_in_eval(tmp_path: Path) -> None:
+    network = bayesian()
+    for event in train(network, config(average_decay=0.9), tmp_path):
+        if isinstance(event, StepDone):
+            last = weights(network)
+    now = weights(network)
+    assert (now["2.running_mean"] - last["2.running_mean"]).abs().max() > 0
+    assert now["2.num_batches_tracked"] == 10 and not network.training
+
+
+def test_evaluation_sees_the_averaged_weights_when_it_is_due(tmp_path: Path) -> None:
+    seen: list[bool] = []
+
+    def evaluate(network: nn.Module) -> dict[str, float]:
+        seen.append(network.training)
+        return {"norm": float(network.state_dict()["0.weight"].norm())}
+
+    network = plain()
+    events = finish(train(network, config(epochs=5, average_decay=0.9, evaluate_every=2), tmp_path, evaluate=evaluate))
+    epochs = [event for event in events if isinstance(event, EpochDone)]
+    assert [bool(event.metrics) for event in epochs] == [False, True, False, True, True]  # and after the last one
+    assert epochs[-1].metrics["norm"] == pytest.approx(float(network.state_dict()["0.weight"].norm()))
+    assert seen == [False] * 3
+
+
+# failures
+
+
+def test_a_non_finite_loss_stops_with_its_step_and_keeps_the_last_state(tmp_path: Path) -> None:
+    def poisoned(epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
+        for i, (images, labels) in enumerate(data(epoch, 5, 4)):
+            yield (images * math.nan if epoch == 1 and i == 3 else images), labels
+
+    network, epochs, after_epoch = plain(), 0, b""
+    with pytest.raises(CheckFailed, match="epoch 2, step 9") as caught:
+        for event in train(network, config(epochs=3, clip_norm=1.0), tmp_path, batches=poisoned):
+            if isinstance(event, EpochDone):
+                epochs, after_epoch = epochs + 1, (tmp_path / "state.safetensors").read_bytes()
+    assert epochs == 1 and len(str(caught.value).splitlines()) == 1
+    assert (tmp_path / "state.safetensors").read_bytes() == after_epoch
+    assert all(tensor.isfinite().all() for tensor in network.state_dict().values())
+
+
+@pytest.mark.parametrize("clip_norm", [0.0, 1.0])
+def test_a_non_finite_gradient_of_a_finite_loss_stops_too(tmp_path: Path, clip_norm: float) -> None:
+    """sqrt has value 0 and slope infinity at 0: a step would make every weight NaN, and the epoch's end would keep them."""
+
+    def rooted(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        return (logits - logits.detach()).abs().sqrt().sum(), (targets != VOID).sum()
+
+    network = plain()
+    with pytest.raises(CheckFailed, match="step 1"):
+        finish(train(network, config(clip_norm=clip_norm), tmp_path, steps=1, loss=rooted))
+    assert all(tensor.isfinite().all() for tensor in network.state_dict().values())
+    assert not (tmp_path / "state.safetensors").exists()
+
+
+# resuming
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw"])
+@pytest.mark.parametrize("stop", ["after epoch 2", "inside epoch 3"])
+def test_a_resumed_training_ends_bit_for_bit_where_an_uninterrupted_one_does(
+    tmp_path: Path, optimizer: str, stop: str
+) -> None:
+    settings = config(
+        optimizer=optimizer, epochs=4, schedule="one-cycle", average_decay=0.9, clip_norm=1.0, weight_decay=0.01,
+        accumulate=2, learning_rate=0.01,
+    )  # fmt: skip
+    whole = bayesian()
+    finish(train(whole, settings, tmp_path / "whole"))
+    events = train(bayesian(), settings, tmp_path / "part")
+    for event in events:
+        if stop == "after epoch 2" and isinstance(event, EpochDone) and event.epoch == 2:
+            break
+        if stop == "inside epoch 3" and isinstance(event, StepDone) and event.step == 13:
+            break
+    events.close()  # type: ignore[attr-defined]
+    resumed = bayesian(seed=99)  # every weight comes from the state
+    rest = finish(train(resumed, settings, tmp_path / "part", resume=True))
+    assert [event.epoch for event in rest if isinstance(event, EpochDone)] == [3, 4]
+    assert isinstance(rest[0], StepDone) and rest[0].step == 11
+    assert_equal(weights(resumed), weights(whole))
+    final = [read_tensors(tmp_path / name / "state.safetensors") for name in ("whole", "part")]
+    assert_equal(final[0][0], final[1][0])
+    assert json.loads(final[0][1]) == json.loads(final[1][1]) == {"epochs_done": 4}
+
+
+def test_resuming_before_the_first_epoch_was_done_starts_from_the_beginning(tmp_path: Path) -> None:
+    first, second = bayesian(), bayesian()
+    finish(train(first, config(), tmp_path / "a"))
+    finish(train(second, config(), tmp_path / "b", resume=True))
+    assert_equal(weights(first), weights(second))
+
+
+def test_resuming_a_finished_training_does_nothing_and_returns_its_weights(tmp_path: Path) -> None:
+    first, second = bayesian(), bayesian(seed=5)
+    finish(train(first, config(average_decay=0.9), tmp_path))
+    assert finish(train(second, config(average_decay=0.9), tmp_path, resume=True)) == []
+    assert_equal(weights(first), weights(second))
+
+
+@pytest.mark.parametrize("damage", ["cut", "other network", "junk"])
+def test_a_state_that_does_not_fit_is_refused(tmp_path: Path, damage: str) -> None:
+    finish(train(bayesian(), config(), tmp_path))
+    state = tmp_path / "state.safetensors"
+    if damage == "cut":
+        state.write_bytes(state.read_bytes()[:-10])
+    if damage == "junk":
+        state.write_bytes(b"junk")
+    with pytest.raises(InputError) as caught:
+        next(train(plain() if damage == "other network" else bayesian(), config(), tmp_path, resume=True))
+    assert len(str(caught.value).splitlines()) == 1 and str(state) in str(caught.value)
+
+
+def test_dropout_masks_depend_on_the_step_and_not_on_what_was_drawn_before(tmp_path: Path) -> None:
+    def with_draws(epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
+        for images, labels in data(epoch, 5, 4):
+            torch.rand(17)
+            yield images.float(), labels
+
+    first, second = bayesian(), bayesian()
+    finish(train(first, config(), tmp_path / "a"))
+    finish(train(second, config(), tmp_path / "b", batches=with_draws))
+    assert_equal(weights(first), weights(second))
+
+
+def test_bf16_training_keeps_single_precision_weights(tmp_path: Path) -> None:
+    network = bayesian()
+    events = finish(train(network, config(precision="bf16"), tmp_path))
+    assert network[0].weight.dtype == torch.float32
+    assert all(math.isfinite(event.loss) for event in events)
+
+
+def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> None:
+    leftover = tmp_path / ".state.safetensors.abc123"
+    leftover.write_bytes(b"half")
+    list(fit(plain(), lambda epoch: data(epoch, 2, 4), pixels_loss, config(), tmp_path,
+             steps_per_epoch=2, device=CPU, resume=True))  # fmt: skip
+    assert not leftover.exists()

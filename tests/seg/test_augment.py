@@ -1,0 +1,163 @@
+"""Augmentation: coordinates are painted into picture and label, so that whatever moves one must move the other."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from seg.augment import Augment, to_tensors
+from seg.options import AugmentOptions
+
+VOID = 255
+STILL = AugmentOptions(
+    crop_height=64, crop_width=96, flip=0.0, scale_min=1.0, scale_max=1.0,
+    brightness=0.0, contrast=0.0, saturation=0.0, hue=0.0,
+)  # fmt: skip
+"""No variation at all for a picture of 64x96 at a network height of 64."""
+
+
+def augment(height: int = 64, void: int = VOID, **changes: Any) -> Augment:
+    return Augment(dataclasses.replace(STILL, **changes), height, void)
+
+
+def coordinates(height: int = 64, width: int = 96, axis: str = "x") -> tuple[np.ndarray, np.ndarray]:
+    """Red is x + 1, green y + 1 (0 is padding); the label is one of them."""
+    rows, columns = np.indices((height, width))
+    image = np.stack([columns + 1, rows + 1, np.full_like(rows, 100)], -1).astype(np.uint8)
+    return image, image[..., 0 if axis == "x" else 1].copy()
+
+
+def test_without_variation_nothing_changes() -> None:
+    image, label = coordinates()
+    picture, mask = augment()(image, label, seed=3)
+    np.testing.assert_array_equal(picture.permute(1, 2, 0).numpy(), image)
+    np.testing.assert_array_equal(mask.numpy(), label)
+    assert picture.dtype == torch.uint8 and mask.dtype == torch.int64
+    assert type(picture) is Tensor and type(mask) is Tensor
+
+
+@pytest.mark.parametrize("axis", ["x", "y"])
+@pytest.mark.parametrize("seed", range(5))
+def test_crop_and_flip_move_the_label_with_the_picture(axis: str, seed: int) -> None:
+    image, label = coordinates(axis=axis)
+    picture, mask = augment(crop_height=40, crop_width=48, flip=0.5)(image, label, seed)
+    assert picture.shape == (3, 40, 48) and mask.shape == (40, 48)
+    assert torch.equal(picture[0 if axis == "x" else 1].long(), mask)
+
+
+@pytest.mark.parametrize("axis", ["x", "y"])
+@pytest.mark.parametrize("zoom", [0.6, 0.83, 1.0, 1.37, 1.5])
+def test_zooming_moves_the_label_with_the_picture(zoom: float, axis: str) -> None:
+    """A ramp stays a ramp under bilinear zoom, so the picture says where each pixel came from."""
+    image, label = coordinates(axis=axis)
+    picture, mask = augment(crop_height=30, crop_width=40, flip=0.5, scale_min=zoom, scale_max=zoom)(image, label, 1)
+    inside = (mask > 3) & (mask < (93 if axis == "x" else 61))  # the filter is one-sided at the border
+    off = (picture[0 if axis == "x" else 1].long() - mask)[inside].float()
+    assert inside.sum() > 300 and off.abs().max() <= 1.0  # half a pixel of the label, half a step of the byte
+    assert off.mean().abs() < 0.25  # and no drift to one side
+
+
+def test_padding_is_void_in_the_label_and_black_in_the_picture() -> None:
+    image, label = coordinates()
+    picture, mask = augment(crop_height=100, crop_width=120)(image, label, seed=0)
+    padded = picture[0] == 0
+    assert mask.shape == (100, 120) and padded.sum() == 100 * 120 - 64 * 96
+    assert torch.equal(padded, mask == VOID) and not picture[:, padded].any()
+
+
+def test_the_void_of_the_class_list_fills_the_padding() -> None:
+    image, label = coordinates()
+    _, mask = augment(crop_height=100, crop_width=96, void=11)(image, np.minimum(label, 10), seed=0)
+    assert (mask == 11).sum() == 36 * 96
+
+
+def test_a_label_keeps_its_ids_under_zoom() -> None:
+    """Ids must never be averaged: 0 beside 10 may not give 5."""
+    image = np.zeros((64, 96, 3), np.uint8)
+    label = (np.indices((64, 96)).sum(0) % 2 * 10).astype(np.uint8)
+    for seed in range(4):
+        _, mask = augment(crop_height=30, crop_width=40, scale_min=0.6, scale_max=1.5)(image, label, seed)
+        assert set(mask.unique().tolist()) == {0, 10}
+
+
+def test_zooms_lie_between_their_limits_and_fill_the_range() -> None:
+    image, label = coordinates()
+    widths = []
+    for seed in range(40):
+        make = augment(crop_height=1, crop_width=1, scale_min=0.5, scale_max=2.0)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            widths.append(make._zoomed(64, 96)[1] / 96)
+        make(image, label, seed)
+    assert 0.5 <= min(widths) < 0.65 and 1.8 < max(widths) <= 2.0
+
+
+FULL: dict[str, Any] = {"crop_height": 40, "crop_width": 48, "flip": 0.5, "scale_min": 0.6, "scale_max": 1.5}
+JITTER: dict[str, Any] = {"brightness": 0.35, "contrast": 0.35, "saturation": 0.35, "hue": 0.04}
+
+
+def test_a_seed_decides_everything_and_another_seed_something_else() -> None:
+    image, label = coordinates()
+    make = augment(**FULL, **JITTER)
+    first, again, other = (make(image, label, seed) for seed in (5, 5, 6))
+    assert torch.equal(first[0], again[0]) and torch.equal(first[1], again[1])
+    assert not torch.equal(first[0], other[0]) and not torch.equal(first[1], other[1])
+
+
+def test_other_random_draws_neither_steer_it_nor_notice_it() -> None:
+    image, label = coordinates()
+    make = augment(**FULL, **JITTER)
+    torch.manual_seed(0)
+    first = make(image, label, 5)
+    state = torch.get_rng_state()
+    torch.manual_seed(123)
+    torch.rand(10)
+    second = make(image, label, 5)
+    torch.manual_seed(0)
+    assert torch.equal(state, torch.get_rng_state())
+    assert torch.equal(first[0], second[0]) and torch.equal(first[1], second[1])
+
+
+@pytest.mark.parametrize("part", JITTER)
+def test_colour_jitter_changes_colours_and_nothing_else(part: str) -> None:
+    image, label = coordinates()
+    image[..., 2] = 30
+    plain = augment(**FULL)(image, label, 5)
+    jittered = augment(**FULL, **{part: JITTER[part]})(image, label, 5)
+    assert torch.equal(plain[1], jittered[1])
+    assert plain[0].shape == jittered[0].shape and not torch.equal(plain[0], jittered[0])
+
+
+@pytest.mark.parametrize(("share", "low", "high"), [(0.0, 0, 0), (1.0, 60, 60), (0.5, 15, 45)])
+def test_flips_come_with_their_probability(share: float, low: int, high: int) -> None:
+    image, label = coordinates()
+    make = augment(flip=share)
+    flipped = sum(bool(make(image, label, seed)[1][0, 0] == 96) for seed in range(60))
+    assert low <= flipped <= high
+
+
+def test_pictures_are_brought_to_the_network_s_size_first() -> None:
+    image, label = coordinates(32, 48)
+    picture, mask = augment()(image, label, 0)  # 32x48 at height 64: 64x96
+    assert picture.shape == (3, 64, 96) and (mask != VOID).all()
+
+
+@pytest.mark.parametrize("size", [(64, 96), (33, 50), (100, 130)])
+def test_tensors_have_the_asked_size_and_type(size: tuple[int, int]) -> None:
+    image, label = coordinates()
+    picture, mask = to_tensors(image, label, *size)
+    assert picture.shape == (3, *size) and mask.shape == size
+    assert picture.dtype == mask.dtype == torch.uint8
+    assert set(mask.unique().tolist()) <= set(np.unique(label).tolist())
+
+
+def test_the_source_pictures_are_not_written_to() -> None:
+    image, label = coordinates()
+    copies = image.copy(), label.copy()
+    augment(**FULL, **JITTER)(image, label, 5)
+    to_tensors(image, label, 64, 96)[0].zero_()
+    np.testing.assert_array_equal(image, copies[0])
+    np.testing.assert_array_equal(label, copies[1])

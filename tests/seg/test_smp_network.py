@@ -1,0 +1,159 @@
+"""segmentation-models-pytorch networks as MC-dropout networks, from random weights and without a connection."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from core.checkpoint import CheckpointMeta, save_checkpoint
+from core.classes import CAMVID
+from core.dropout import Dropout, set_dropout_active
+from core.errors import InputError
+from core.predictors import MonteCarlo, SplitNetwork
+from seg.networks import build_network
+from seg.options import SmpOptions
+from seg.smp_network import SmpNetwork
+from seg.torch_segmenter import open_segmenter
+
+ARCHITECTURES = ("Unet", "UnetPlusPlus", "FPN", "DeepLabV3Plus", "Linknet")
+"""Unet and Linknet have a list of decoder blocks; the others get one dropout layer after the decoder."""
+
+
+def network(architecture: str = "Unet", dropout: float = 0.3) -> SmpNetwork:
+    torch.manual_seed(0)
+    return SmpNetwork(5, SmpOptions(architecture, decoder_dropout=dropout)).eval()
+
+
+def picture(height: int = 45, width: int = 75) -> Tensor:
+    return torch.randn(1, 3, height, width, generator=torch.Generator().manual_seed(1))
+
+
+def dropouts(module: nn.Module) -> list[Dropout]:
+    return [m for m in module.modules() if isinstance(m, Dropout)]
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_odd_sizes_come_back_and_dropout_makes_passes_differ(architecture: str) -> None:
+    smp, x = network(architecture), picture()
+    with torch.no_grad():
+        first, second = smp(x), smp(x)
+        set_dropout_active(smp, False)
+        quiet, again = smp(x), smp(x)
+    assert first.shape == (1, 5, 45, 75)
+    assert not torch.equal(first, second) and torch.equal(quiet, again)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_prefix_then_suffix_is_the_network(architecture: str) -> None:
+    smp, x = network(architecture), picture()
+    with torch.no_grad():
+        torch.manual_seed(4)
+        whole = smp(x)
+        torch.manual_seed(4)
+        parts = smp.suffix(smp.prefix(x))
+    assert isinstance(smp, SplitNetwork) and torch.equal(whole, parts)
+
+
+@pytest.mark.parametrize("architecture", ["Unet", "DeepLabV3Plus"])
+def test_without_dropout_it_is_the_library_s_own_network(architecture: str) -> None:
+    smp, x = network(architecture), picture(64, 96)
+    set_dropout_active(smp, False)
+    with torch.no_grad():
+        torch.testing.assert_close(smp(x), smp.model(x))
+        bare = network(architecture, dropout=0.0)
+        assert not dropouts(bare)
+        bare.load_state_dict(smp.state_dict(), strict=True)  # dropout adds no tensor
+        torch.testing.assert_close(bare(x), smp(x))
+
+
+def test_every_decoder_block_has_its_own_dropout() -> None:
+    smp, shapes = network(), []
+    blocks = list(smp.model.decoder.blocks)
+    assert len(dropouts(smp)) == len(blocks) == 5 and [len(dropouts(block)) for block in blocks] == [1] * 5
+    for block in blocks:
+        block.register_forward_hook(lambda _, inputs, out: shapes.append((out == 0).float().mean().item()))
+    with torch.no_grad():
+        smp(picture(64, 64))
+        dropped = list(shapes)
+        shapes.clear()
+        set_dropout_active(smp, False)
+        smp(picture(64, 64))
+    # ReLU leaves a share z of zeros; dropout at 0.3 makes it z + 0.3 (1 - z)
+    assert all(d > q + 0.2 * (1 - q) for d, q in zip(dropped, shapes, strict=True))
+
+
+def test_networks_without_a_list_of_blocks_get_one_dropout_after_the_decoder() -> None:
+    smp = network("FPN")
+    assert len(dropouts(smp)) == 1 and dropouts(smp.model.decoder) == dropouts(smp)
+
+
+def test_the_encoder_runs_once_for_many_samples() -> None:
+    smp, calls = network(), []
+    smp.model.encoder.conv1.register_forward_hook(lambda *_: calls.append(1))
+    with torch.no_grad():
+        torch.manual_seed(2)
+        mixture = MonteCarlo(smp, 4)(picture())
+        assert len(calls) == 1
+        torch.manual_seed(2)
+        expected = torch.stack([torch.softmax(smp(picture()), 1) for _ in range(4)]).mean(0)
+    torch.testing.assert_close(mixture.probs, expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"architecture": "SegNet"}, {"encoder": "resnet19"}, {"encoder": "tu-nosuchnet"},
+        {"encoder_weights": "cityscapes"}, {"decoder_dropout": 1.0}, {"decoder_dropout": -0.3}, {"blocks": 5},
+        {"architecture": "UnetPlusPlus", "encoder": "mit_b0"}, {"architecture": "DPT"}, {"architecture": 5},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_cannot_be_built_is_refused_in_one_line(options: dict[str, object]) -> None:
+    with pytest.raises(InputError) as caught:
+        build_network("smp", options, 5)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+OFFLINE = """
+import time
+time.sleep = lambda seconds: None  # the hub's client pauses 23 s between its six tries
+from core.errors import InputError
+from seg.options import SmpOptions
+from seg.smp_network import SmpNetwork
+try:
+    SmpNetwork(5, SmpOptions(encoder_weights="imagenet"))
+except InputError as error:
+    print(error)
+"""
+
+
+def test_without_a_connection_pretrained_weights_are_one_line(tmp_path: Path) -> None:
+    """A real client, an empty cache and a closed port."""
+    environment = os.environ | {"HF_HOME": str(tmp_path), "HF_ENDPOINT": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
+    root = str(Path(__file__).parents[2])
+    environment["PYTHONPATH"] = root
+    done = subprocess.run([sys.executable, "-c", OFFLINE], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 1
+    assert "imagenet weights of resnet18" in done.stdout and "--encoder-weights None" in done.stdout
+
+
+def test_a_checkpoint_opens_without_fetching_the_weights_its_training_began_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(*_: object, **__: object) -> None:
+        raise OSError("no connection")
+
+    monkeypatch.setattr("segmentation_models_pytorch.encoders.hf_hub_download", closed)
+    options = dataclasses.asdict(SmpOptions(encoder_weights="imagenet"))
+    meta = CheckpointMeta("smp", options, CAMVID, 64, 96, (0.4, 0.4, 0.4), (0.3, 0.3, 0.3))
+    smp = SmpNetwork(11, SmpOptions())
+    save_checkpoint(tmp_path / "model.safetensors", smp.state_dict(), meta)
+    segmenter = open_segmenter(tmp_path / "model.safetensors")
+    loaded = segmenter.module.predictor.network.state_dict()  # type: ignore[union-attr]
+    assert all(torch.equal(loaded[name], tensor) for name, tensor in smp.state_dict().items())

@@ -1,0 +1,379 @@
+"""The per-frame computation and its torch executor: the chain, the maps' bytes, gaps, resets and modes."""
+
+import dataclasses
+import itertools
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from core.checkpoint import CheckpointMeta, save_checkpoint
+from core.classes import ClassList
+from core.dropout import Dropout, set_dropout_active
+from core.errors import InputError
+from core.frame import Frame, Maps
+from core.temporal import TemporalSmoothing
+from seg.options import ModeName, UNetOptions
+from seg.streaming import MODES, StreamingSegmenter
+from seg.torch_segmenter import TorchSegmenter, open_segmenter
+from seg.unet import UNet
+
+MEAN, STD = (0.4, 0.45, 0.5), (0.3, 0.25, 0.2)
+CLASSES = ClassList(("a", "b", "c", "d"), ((255, 0, 0), (0, 255, 0), (0, 0, 255), (9, 9, 9)))
+META = CheckpointMeta("unet", dataclasses.asdict(UNetOptions(width=2)), CLASSES, 64, 96, MEAN, STD)
+CPU = torch.device("cpu")
+
+
+def network(seed: int = 0) -> UNet:
+    torch.manual_seed(seed)
+    unet = UNet(4, UNetOptions(width=2, dropout=0.5))
+    for module in unet.modules():
+        if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
+            nn.init.kaiming_normal_(module.weight)
+    return unet.eval()
+
+
+def segmenter(
+    mode: ModeName = "vq-bnn", net: nn.Module | None = None, height: int = 64, precision: str = "fp32", **options: Any
+) -> TorchSegmenter:
+    module = StreamingSegmenter(net or network(), MEAN, STD, height, mode=mode, **options)
+    return TorchSegmenter(module, META, CPU, keep_probs=True, precision=precision)
+
+
+def picture(seed: int, height: int = 64, width: int = 96) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+
+
+def frame(seed: int, index: int | None = None, **options: Any) -> Frame:
+    index = seed if index is None else index
+    return Frame(picture(seed, options.pop("height", 64), options.pop("width", 96)), index, index / 25, **options)
+
+
+def probs(maps: Maps) -> np.ndarray:
+    assert maps.probs is not None
+    return maps.probs
+
+
+class Fixed(nn.Module):
+    """A network that answers with given logits, one after the other, whatever it sees."""
+
+    def __init__(self, *logits: list[float]) -> None:
+        super().__init__()
+        self.dropout = Dropout(0.5)  # never called: the logits stand for what its draws would give
+        self.logits, self.calls = [torch.tensor(one) for one in logits], 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        now = self.logits[self.calls % len(self.logits)]
+        self.calls += 1
+        return now.view(1, -1, 1, 1).expand(-1, -1, *x.shape[-2:])
+
+
+# the chain
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("window", [None, 2])
+def test_forward_is_the_chain_of_its_stages_and_what_the_executor_runs(mode: ModeName, window: int | None) -> None:
+    rule, net = TemporalSmoothing(1.25, window), network()
+    executor = segmenter(mode, net, samples=3 if mode == "bnn" else 1, smoothing=rule)
+    module, state, chained_state = executor.module, None, None
+    for i in range(4):
+        tensor = torch.from_numpy(picture(i))[None]
+        with torch.inference_mode():
+            torch.manual_seed(i)
+            outputs, state = module(tensor, state)
+            torch.manual_seed(i)
+            now = module.predict(module.preprocess(tensor))
+            prediction, chained_state = module.smooth(now, chained_state, 1)
+            chained = module.maps(prediction, 64, 96)
+        torch.manual_seed(i)
+        maps = executor.step(frame(i))
+        for name in ("label", "confidence", "entropy", "disagreement"):
+            assert torch.equal(getattr(outputs, name), getattr(chained, name))
+            np.testing.assert_array_equal(getattr(outputs, name)[0].numpy(), getattr(maps, name))
+        np.testing.assert_array_equal(outputs.prediction.probs[0].numpy(), probs(maps))
+
+
+def test_preprocessing_resizes_and_normalises() -> None:
+    module = segmenter("dnn").module
+    batch = module.preprocess(torch.from_numpy(picture(1))[None])
+    expected = (picture(1) / 255 - np.array(MEAN)) / np.array(STD)
+    np.testing.assert_allclose(batch[0].permute(1, 2, 0).numpy(), expected, atol=1e-5)
+    assert module.preprocess(torch.zeros(1, 720, 1280, 3, dtype=torch.uint8)).shape == (1, 3, 64, 128)
+
+
+# the maps
+
+
+@pytest.mark.parametrize("mode", ["dnn", "bnn"])
+def test_maps_are_the_statistics_of_the_prediction_rounded_to_bytes(mode: ModeName) -> None:
+    executor = segmenter(mode, samples=4 if mode == "bnn" else 1)
+    torch.manual_seed(1)
+    maps = executor.step(frame(3))
+    torch.manual_seed(1)
+    with torch.inference_mode():
+        made = executor.module.predict(executor.module.preprocess(torch.from_numpy(picture(3))[None]))
+    expected = {
+        "confidence": made.confidence, "entropy": made.entropy / math.log(4), "disagreement": made.disagreement / math.log(4),
+    }  # fmt: skip
+    np.testing.assert_array_equal(maps.label, made.labels[0].numpy())
+    for name, values in expected.items():
+        scaled, found = 255 * values[0].double().numpy(), getattr(maps, name)
+        assert found.dtype == np.uint8 and found.shape == (64, 96)
+        assert np.abs(found - scaled).max() <= 0.501, name  # rounded, not cut off
+    assert (maps.disagreement.max() > 0) == (mode == "bnn")
+    np.testing.assert_allclose(probs(maps).sum(0), 1.0, atol=1e-5)
+
+
+def test_a_uniform_prediction_fills_the_entropy_scale() -> None:
+    maps = segmenter("dnn", Fixed([0.0, 0.0, 0.0, 0.0])).step(frame(0))
+    assert (maps.entropy == 255).all() and (maps.confidence == 64).all() and (maps.disagreement == 0).all()
+
+
+def test_a_certain_prediction_has_full_confidence_and_no_entropy() -> None:
+    maps = segmenter("dnn", Fixed([0.0, 0.0, 99.0, 0.0])).step(frame(0))
+    assert (maps.label == 2).all() and (maps.confidence == 255).all() and (maps.entropy == 0).all()
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_members_certain_of_different_classes_disagree_by_the_whole_scale(classes: int) -> None:
+    members = [[99.0 * (i == k) for i in range(classes)] for k in range(classes)]
+    maps = segmenter("bnn", Fixed(*members), samples=classes).step(frame(0))
+    assert (maps.disagreement == 255).all() and (maps.entropy == 255).all()
+    assert (np.abs(maps.confidence.astype(float) - 255 / classes) <= 0.5).all()
+
+
+@pytest.mark.parametrize(
+    ("height", "width"), [(64, 96), (1, 1), (1, 16), (16, 1), (37, 53), (3, 5), (128, 192), (301, 7), (90, 160)]
+)
+def test_maps_have_the_frame_s_size_whatever_it_is(height: int, width: int) -> None:
+    maps = segmenter("vq-bnn").step(frame(1, height=height, width=width))
+    for name in ("label", "confidence", "entropy", "disagreement"):
+        found = getattr(maps, name)
+        assert found.shape == (height, width) and found.dtype == np.uint8
+    assert maps.label.max() < 4
+
+
+@pytest.mark.parametrize(("height", "width"), [(1, 17), (0, 0), (0, 5), (5, 0)])
+def test_frames_without_a_usable_size_are_refused(height: int, width: int) -> None:
+    with pytest.raises((InputError, ValueError)) as caught:
+        segmenter("vq-bnn").step(frame(1, height=height, width=width))
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_labels_are_enlarged_without_new_ids_and_keep_their_place() -> None:
+    class Left(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            logits = torch.zeros(1, 4, *x.shape[-2:])
+            logits[:, 3, :, : x.shape[-1] // 2] = 9.0
+            return logits
+
+    maps = segmenter("dnn", Left()).step(frame(0, height=128, width=192))
+    assert (maps.label[:, :96] == 3).all() and (maps.label[:, 96:] == 0).all()
+    assert maps.confidence[0, 0] > 250 and maps.confidence[0, -1] == 64
+
+
+@pytest.mark.parametrize("kind", ["reversed colours", "read-only", "every other pixel"])
+def test_frames_may_be_views_and_read_only(kind: str) -> None:
+    base = picture(1, 128, 192)
+    view = {
+        "reversed colours": base[:64, :96, ::-1], "read-only": base[:64, :96].copy(), "every other pixel": base[::2, ::2],
+    }[kind]  # fmt: skip
+    if kind == "read-only":
+        view.flags.writeable = False
+    maps, expected = (segmenter("dnn").step(Frame(image, 0, 0.0)) for image in (view, np.array(view, order="C")))
+    np.testing.assert_array_equal(maps.entropy, expected.entropy)
+
+
+# time
+
+
+@pytest.mark.parametrize("window", [None, 3])
+def test_skipped_indices_decay_by_the_gap(window: int | None) -> None:
+    indices = [4, 5, 8, 10]
+    single, stream = segmenter("dnn"), segmenter("vq-dnn", smoothing=TemporalSmoothing(1.25, window))
+    alone = [probs(single.step(frame(i, index))) for i, index in enumerate(indices)]
+    last = [probs(stream.step(frame(i, index))) for i, index in enumerate(indices)][-1]
+    ages = [10 - index for index in indices]
+    weights = [math.exp(-age / 1.25) if window is None or age <= window else 0.0 for age in ages]
+    expected = sum(weight * one for weight, one in zip(weights, alone, strict=True)) / sum(weights)
+    np.testing.assert_allclose(last, expected, atol=1e-6)
+    assert not stream.resets
+
+
+@pytest.mark.parametrize(
+    ("second", "cause"),
+    [
+        (frame(1, 1, discontinuity=True), "discontinuity"),
+        (frame(1, 0), "discontinuity"),
+        (frame(1, -5), "discontinuity"),
+        (frame(1, 1, height=48), "size_change"),
+        (frame(1, 1, height=96, width=64), "size_change"),
+    ],
+    ids=["flag", "same index", "backwards", "other height", "turned"],
+)
+@pytest.mark.parametrize("window", [None, 5])
+def test_a_break_in_the_stream_starts_anew_and_is_counted(second: Frame, cause: str, window: int | None) -> None:
+    stream, alone = segmenter("vq-dnn", smoothing=TemporalSmoothing(1.25, window)), segmenter("dnn")
+    stream.step(frame(0, 0))
+    np.testing.assert_array_equal(probs(stream.step(second)), probs(alone.step(second)))
+    assert stream.resets == {cause: 1}
+    third = dataclasses.replace(second, image=second.image[::-1].copy(), index=second.index + 1, discontinuity=False)
+    assert not np.array_equal(probs(stream.step(third)), probs(alone.step(third)))  # and smooths again from there
+    assert stream.resets == {cause: 1}
+
+
+def test_the_first_frame_is_no_break() -> None:
+    stream = segmenter("vq-dnn")
+    stream.step(frame(0, 17, discontinuity=True))
+    assert not stream.resets
+
+
+def test_a_reset_forgets_earlier_frames() -> None:
+    stream, alone = segmenter("vq-dnn"), segmenter("dnn")
+    stream.step(frame(0))
+    stream.reset()
+    np.testing.assert_array_equal(probs(stream.step(frame(1))), probs(alone.step(frame(1))))
+    assert not stream.resets  # asked for, not a break
+
+
+@pytest.mark.parametrize("window", [None, 5])
+def test_a_constant_picture_stays_constant(window: int | None) -> None:
+    stream = segmenter("vq-dnn", smoothing=TemporalSmoothing(1.25, window))
+    first, *rest = [stream.step(frame(7, index)) for index in range(8)]
+    for maps in rest:
+        np.testing.assert_allclose(probs(maps), probs(first), atol=1e-6)
+        np.testing.assert_array_equal(maps.label, first.label)
+        assert np.abs(maps.entropy.astype(int) - first.entropy).max() <= 1
+
+
+def test_vq_bnn_draws_one_new_mask_a_frame_and_becomes_steadier() -> None:
+    """The same picture again and again: what changes from frame to frame is the dropout alone."""
+    torch.manual_seed(0)
+    stream, single = segmenter("vq-bnn", smoothing=TemporalSmoothing(10.0)), segmenter("bnn", samples=1)
+    smooth = [probs(stream.step(frame(7, index))) for index in range(16)]
+    raw = [probs(single.step(frame(7, index))) for index in range(16)]
+    change = [np.mean([np.abs(a - b).mean() for a, b in itertools.pairwise(s[10:])]) for s in (smooth, raw)]
+    assert 0 < change[0] < change[1] / 4
+    assert stream.step(frame(7, 16)).disagreement.max() > 0 == single.step(frame(7, 16)).disagreement.max()
+
+
+# modes
+
+
+@pytest.mark.parametrize("mode", ["dnn", "vq-dnn"])
+def test_modes_without_dropout_repeat_themselves(mode: ModeName) -> None:
+    runs = []
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        stream = segmenter(mode, network())
+        runs.append([stream.step(frame(i)) for i in range(4)])
+    for first, second in zip(*runs, strict=True):
+        np.testing.assert_array_equal(probs(first), probs(second))
+
+
+@pytest.mark.parametrize("mode", ["bnn", "vq-bnn"])
+def test_modes_with_dropout_are_decided_by_the_seed(mode: ModeName) -> None:
+    results = []
+    for seed in (5, 5, 6):
+        stream = segmenter(mode, network(), samples=2)
+        torch.manual_seed(seed)
+        results.append(probs(stream.step(frame(1))))
+    np.testing.assert_array_equal(results[0], results[1])
+    assert not np.array_equal(results[0], results[2])
+
+
+@pytest.mark.parametrize(("mode", "samples"), [("dnn", 1), ("vq-dnn", 1), ("bnn", 30), ("vq-bnn", 1)])
+def test_every_mode_has_its_published_number_of_samples(mode: ModeName, samples: int) -> None:
+    net = Fixed([0.0, 1.0, 2.0, 3.0])
+    segmenter(mode, net).step(frame(0))
+    assert net.calls == samples
+
+
+@pytest.mark.parametrize("mode", ["dnn", "vq-dnn"])
+@pytest.mark.parametrize("samples", [2, 30])
+def test_samples_without_dropout_are_refused(mode: ModeName, samples: int) -> None:
+    with pytest.raises(InputError, match="no dropout"):
+        segmenter(mode, samples=samples)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"mode": "rnn"}, "dnn, vq-dnn, bnn, vq-bnn"), ({"mode": "bnn", "samples": 0}, "1 or more")],
+)
+def test_bad_modes_and_samples_are_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        segmenter(**options)
+
+
+def test_bf16_stays_close() -> None:
+    full, half = (segmenter("vq-dnn", network(), precision=precision) for precision in ("fp32", "bf16"))
+    for i in range(3):
+        a, b = full.step(frame(i)), half.step(frame(i))
+        assert np.abs(probs(a) - probs(b)).mean() < 0.03 and probs(b).dtype == np.float32
+        np.testing.assert_allclose(probs(b).sum(0), 1.0, atol=1e-5)
+    assert not np.array_equal(probs(a), probs(b))
+
+
+def test_probabilities_come_on_request_alone_and_times_are_taken() -> None:
+    stream = TorchSegmenter(StreamingSegmenter(network(), MEAN, STD, 64), META, CPU)
+    assert stream.step(frame(0)).probs is None
+    assert list(stream.clock.summary()) == ["preprocess", "network", "smoothing"]
+
+
+# opening a checkpoint
+
+
+def checkpoint(folder: Path, **changes: Any) -> Path:
+    path = folder / "model.safetensors"
+    save_checkpoint(path, network().state_dict(), dataclasses.replace(META, **changes))
+    return path
+
+
+def test_an_opened_checkpoint_is_the_network_that_was_saved(tmp_path: Path) -> None:
+    opened = open_segmenter(checkpoint(tmp_path), mode="vq-dnn", keep_probs=True)
+    built = segmenter("vq-dnn", network())
+    for i in range(3):
+        np.testing.assert_array_equal(probs(opened.step(frame(i))), probs(built.step(frame(i))))
+    assert opened.classes == CLASSES and (opened.executor, opened.device) == ("torch", "cpu")
+
+
+def test_the_size_comes_from_the_checkpoint_unless_asked_otherwise(tmp_path: Path) -> None:
+    path = checkpoint(tmp_path)
+    sizes = [probs(open_segmenter(path, size=s, keep_probs=True).step(frame(0))).shape for s in (None, 32)]
+    assert sizes == [(4, 64, 96), (4, 32, 64)]  # 48 is as far from 32 as from 64; Python rounds 1.5 to 2
+
+
+def test_decay_and_window_reach_the_temporal_mean(tmp_path: Path) -> None:
+    path = checkpoint(tmp_path)
+    opened = open_segmenter(path, mode="vq-dnn", tau=3.0, window=2)
+    assert opened.module.smoothing == TemporalSmoothing(3.0, 2)
+    with pytest.raises(InputError, match="tau"):
+        open_segmenter(path, tau=0.0)
+
+
+@pytest.mark.parametrize(("calibrated", "temperature"), [(None, 2.0), (True, 2.0), (False, 1.0)])
+def test_a_temperature_is_used_unless_refused(tmp_path: Path, calibrated: bool | None, temperature: float) -> None:
+    path = checkpoint(tmp_path, temperature=2.0)
+    opened = open_segmenter(path, mode="dnn", calibrated=calibrated, keep_probs=True)
+    with torch.inference_mode():
+        quiet = network()
+        set_dropout_active(quiet, False)
+        batch = opened.module.preprocess(torch.from_numpy(picture(0))[None])
+        expected = torch.softmax(quiet(batch) / temperature, 1)[0].numpy()
+    np.testing.assert_allclose(probs(opened.step(frame(0))), expected, atol=1e-6)
+
+
+def test_calibration_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no temperature"):
+        open_segmenter(checkpoint(tmp_path), calibrated=True)
+
+
+@pytest.mark.parametrize("mode", ["bnn", "vq-bnn"])
+def test_a_network_without_dropout_has_no_random_looks(mode: ModeName) -> None:
+    with pytest.raises(InputError, match=f"use mode {mode.replace('bnn', 'dnn')}"):
+        StreamingSegmenter(UNet(4, UNetOptions(width=2, dropout=0.0)), MEAN, STD, 64, mode=mode)

@@ -1,0 +1,317 @@
+"""Segmentation training through the command line: killed and resumed, refused, failing; and its loss by hand."""
+
+import dataclasses
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor
+
+from app.cli import main
+from core.checkpoint import load_checkpoint
+from core.errors import InputError
+from seg.options import AugmentOptions, SegTrainConfig, TrainConfig, UNetOptions
+from seg.torch_segmenter import open_segmenter
+from seg.train import Training, split_held_back
+
+ROOT = Path(__file__).parents[2]
+FLAGS = [
+    "--size", "48", "--width", "2", "--crop-height", "32", "--crop-width", "48", "--batch-size", "2", "--accumulate", "2",
+    "--precision", "fp32", "--threads", "1", "--workers", "0", "--hold-back", "0.8", "--evaluate-every", "3",
+    "--device", "cpu", "--learning-rate", "0.01",
+]  # fmt: skip
+"""Eight of the twelve images are trained on (two steps an epoch), four are held back."""
+EPOCHS = 12
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve labelled pictures of 48x64: coloured boxes on noise, a class each, and some void."""
+    root = tmp_path_factory.mktemp("made")
+    generator = np.random.default_rng(0)
+    for folder in ("train", "trainannot"):
+        (root / folder).mkdir()
+    for i in range(12):
+        image = generator.integers(0, 90, (48, 64, 3), dtype=np.uint8)
+        label = np.zeros((48, 64), np.uint8)
+        for c in range(1, 12):
+            top, left = generator.integers(0, 40), generator.integers(0, 52)
+            image[top : top + 12, left : left + 14] += np.array([c * 14, 160 - c * 13, c % 4 * 40], np.uint8)
+            label[top : top + 12, left : left + 14] = c
+        Image.fromarray(image).save(root / "train" / f"{i:02}.png")
+        Image.fromarray(label).save(root / "trainannot" / f"{i:02}.png")
+    return root
+
+
+@pytest.fixture(autouse=True)
+def keep_threads() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
+def arguments(data: Path, run: Path, epochs: int = EPOCHS) -> list[str]:
+    return ["train", "seg", "--data", str(data), "--run", str(run), "--epochs", str(epochs), *FLAGS]
+
+
+def epochs_logged(run: Path) -> int:
+    log = run / "log.jsonl"
+    return log.read_text().count('"event": "epoch"') if log.exists() else 0
+
+
+def events(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+
+
+def killed_after(epochs: int, command: list[str], run: Path) -> None:
+    """Runs the command in a process of its own and kills it (-9) a random moment after that epoch."""
+    process = subprocess.Popen([sys.executable, "-m", "app.cli", *command], cwd=ROOT, stderr=subprocess.PIPE)
+    try:
+        while epochs_logged(run) < epochs and process.poll() is None:
+            time.sleep(0.005)
+        last = [event for event in events(run) if event["event"] == "epoch"][-1]
+        time.sleep(random.random() * float(last["seconds"]))  # inside the next epoch, or while it is saved
+        process.send_signal(signal.SIGKILL)
+        _, errors = process.communicate()
+    finally:
+        process.kill()
+    assert process.returncode == -signal.SIGKILL, errors.decode()  # it was still at work
+
+
+def refusal(code: int, command: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    assert main(command) == code
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("steadyseg: ")]
+    assert len(lines) == 1
+    return lines[0]
+
+
+def test_a_training_killed_twice_ends_bit_for_bit_like_one_that_was_left_alone(data: Path, tmp_path: Path) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert main(arguments(data, whole)) == 0
+    killed_after(3, arguments(data, killed), killed)
+    assert not (killed / "model.safetensors").exists()
+    killed_after(7, [*arguments(data, killed), "--resume"], killed)
+    assert 7 <= epochs_logged(killed) < EPOCHS and not (killed / "model.safetensors").exists()
+    assert main([*arguments(data, killed), "--resume"]) == 0
+
+    (expected, expected_meta), (found, found_meta) = (load_checkpoint(r / "model.safetensors") for r in (whole, killed))
+    assert expected.keys() == found.keys()
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+    hours = "hours_of_last_start"
+    for meta in (expected_meta, found_meta):
+        meta.training.pop(hours)
+    assert expected_meta == found_meta
+    assert not list(killed.glob(".model*")) and epochs_logged(killed) >= EPOCHS
+    assert events(killed)[-1]["metrics"] == events(whole)[-1]["metrics"] != {}
+    lost = [event["epoch"] for event in events(killed) if event["event"] == "epoch"]
+    assert lost == sorted(lost) and len(set(lost)) == EPOCHS  # at most the epoch under way is done again
+
+
+def test_the_trained_network_has_learnt_and_opens(data: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert main(arguments(data, run, epochs=6)) == 0
+    losses = [event["loss"] for event in events(run) if event["event"] == "epoch"]
+    assert len(losses) == 6 and losses[-1] < losses[0]
+    segmenter = open_segmenter(run / "model.safetensors", mode="dnn")
+    assert (segmenter.meta.height, segmenter.meta.width) == (48, 64)
+    assert segmenter.meta.training["images"] == 8 and segmenter.meta.training["config"]["loop"]["epochs"] == 6
+    assert segmenter.meta.training["config"]["data"] == data.name  # no path of this machine in what is handed on
+    assert str(data.parent) not in (run / "model.json").read_text()
+
+
+@pytest.fixture(scope="module")
+def done(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of one epoch."""
+    run = tmp_path_factory.mktemp("runs") / "done"
+    assert main(arguments(data, run, epochs=1)) == 0
+    return run
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())} if folder.exists() else {}
+
+
+def test_a_new_run_does_not_overwrite_an_old_one(data: Path, done: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = contents(done)
+    assert "--resume" in refusal(2, arguments(data, done, epochs=1), capsys)
+    assert contents(done) == before
+
+
+@pytest.mark.parametrize(
+    "flags", [["--epochs", "2"], ["--width", "3"], ["--seed", "1"], ["--size", "64"], ["--flip", "0.1"]], ids=str
+)
+def test_a_resume_with_other_flags_is_refused(
+    data: Path, done: Path, flags: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = contents(done)
+    message = refusal(2, [*arguments(data, done, epochs=1), *flags, "--resume"], capsys)
+    assert "the flags it began with" in message and contents(done) == before
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_resume_of_nothing_is_refused_and_leaves_nothing(
+    data: Path, tmp_path: Path, exists: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "empty"
+    if exists:
+        run.mkdir()
+    assert "no training to resume" in refusal(2, [*arguments(data, run), "--resume"], capsys)
+    assert run.exists() == exists and contents(run) == {}
+
+
+def test_a_resume_with_a_damaged_configuration_is_refused(
+    data: Path, done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(done, run)
+    (run / "config.json").write_text('{"data": ')
+    assert "config.json" in refusal(2, [*arguments(data, run, epochs=1), "--resume"], capsys)
+
+
+def test_a_run_moves_with_its_data_to_another_place(data: Path, done: Path, tmp_path: Path) -> None:
+    shutil.copytree(data, tmp_path / data.name)
+    shutil.copytree(done, tmp_path / "run")
+    assert main([*arguments(tmp_path / data.name, tmp_path / "run", epochs=1), "--resume"]) == 0
+
+
+def test_a_loss_that_is_no_number_ends_with_code_one_and_keeps_the_last_epoch(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the second epoch on the learning rate is 1e36 times higher."""
+    run = tmp_path / "run"
+    command = [
+        *arguments(data, run, epochs=4), "--schedule", "step", "--step-epoch", "1", "--step-factor", "1e36",
+        "--clip-norm", "0", "--optimizer", "sgd",
+    ]  # fmt: skip
+    message = refusal(1, command, capsys)
+    assert "epoch 2, step" in message and "--resume" in message
+    assert epochs_logged(run) == 1 and not (run / "model.safetensors").exists()
+    from safetensors.torch import load_file
+
+    assert all(tensor.isfinite().all() for tensor in load_file(run / "state.safetensors").values())
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--batch-size", "9", "--accumulate", "1"], ["--batch-size", "0"], ["--batch-size", "-2"], ["--accumulate", "0"],
+        ["--epochs", "0"], ["--hold-back", "1"], ["--hold-back", "-0.5"], ["--size", "16"], ["--width", "0"],
+        ["--depth", "9"], ["--dropout", "1.5"], ["--dropout", "-1"], ["--blur", "4"], ["--dropout-places", "enc9"],
+        ["--data", "nosuchfolder"], ["--classes", "nosuchfile.json"], ["--crop-height", "0"], ["--crop-width", "-3"],
+        ["--flip", "2"], ["--flip", "-0.5"], ["--brightness", "-1"], ["--hue", "0.7"], ["--scale-min", "0"],
+        ["--scale-min", "2", "--scale-max", "1"], ["--learning-rate", "-1"], ["--learning-rate", "nan"],
+        ["--workers", "-1"], ["--threads", "-1"], ["--average-decay", "1.5"], ["--warmup", "-1"], ["--weight-decay", "-1"],
+        ["--clip-norm", "-1"], ["--evaluate-every", "-1"], ["--soften", "nan"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_settings_that_make_no_sense_are_refused_before_anything_is_written(
+    data: Path, tmp_path: Path, flags: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    refusal(2, [*arguments(data, tmp_path / "run", epochs=1), *flags], capsys)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "5", '{"names": ["a", "b"]}', '{"names": ["a"], "colors": [[0, 0, 0]]}',
+     '{"names": ["a", "b"], "colors": [[0, 0, 0], 5]}', '{"names": ["a", "b"], "colors": [[0, 0], [0, 0]]}'],
+)  # fmt: skip
+def test_a_class_list_that_is_none_is_refused(
+    data: Path, tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "classes.json").write_text(text)
+    command = [*arguments(data, tmp_path / "run"), "--classes", str(tmp_path / "classes.json")]
+    assert str(tmp_path / "classes.json") in refusal(2, command, capsys)
+
+
+# the loss, by hand
+
+
+def training(data: Path, run: Path, class_weights: str) -> Training:
+    config = SegTrainConfig(
+        data=data, unet=UNetOptions(width=1), size=48, class_weights=class_weights, workers=0,  # type: ignore[arg-type]
+        augment=AugmentOptions(crop_height=32, crop_width=48), loop=TrainConfig(batch_size=2),
+    )  # fmt: skip
+    return Training(config, run, "cpu")
+
+
+@pytest.mark.parametrize("class_weights", ["none", "softened", "median-frequency"])
+def test_the_loss_is_weighted_by_class_and_void_does_not_count(data: Path, tmp_path: Path, class_weights: str) -> None:
+    made = training(data, tmp_path, class_weights)
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(3, 11, 5, 7, dtype=torch.float64, generator=generator)
+    labels = torch.randint(0, 12, (3, 5, 7), generator=generator)  # 11 is void
+    total, weight = made.loss(logits, labels)
+    expected_total = expected_weight = 0.0
+    table, of_class = logits.permute(0, 2, 3, 1).reshape(-1, 11).numpy(), made.weights.double().numpy()
+    for row, label in zip(table, labels.flatten().tolist(), strict=True):
+        if label == 11:
+            continue
+        nll = np.log(np.exp(row).sum()) - row[label]
+        expected_total += of_class[label] * nll
+        expected_weight += of_class[label]
+    assert float(total) == pytest.approx(expected_total, rel=1e-9)
+    assert float(weight) == pytest.approx(expected_weight, rel=1e-6)
+    assert len(set(of_class.tolist())) == (1 if class_weights == "none" else 11)
+
+
+def test_void_pixels_get_no_gradient(data: Path, tmp_path: Path) -> None:
+    made = training(data, tmp_path, "softened")
+    logits = torch.randn(1, 11, 4, 4, requires_grad=True)
+    labels = torch.full((1, 4, 4), 11)
+    labels[0, 0, 0] = 3
+    made.loss(logits, labels)[0].backward()
+    assert logits.grad is not None
+    assert logits.grad[0, :, 0, 0].all() and logits.grad.count_nonzero() == 11
+
+
+# batches and held-back images
+
+
+def batches(made: Training, epoch: int) -> list[tuple[Tensor, Tensor]]:
+    return list(made.batches(epoch))
+
+
+def test_batches_depend_on_seed_and_epoch_alone(data: Path, tmp_path: Path) -> None:
+    made = training(data, tmp_path, "none")
+    first = batches(made, 3)
+    torch.manual_seed(77)
+    again, other = batches(made, 3), batches(made, 4)
+    assert len(first) == made.steps_per_epoch == 6
+    assert all(torch.equal(a[0], b[0]) and torch.equal(a[1], b[1]) for a, b in zip(first, again, strict=True))
+    assert not torch.equal(first[0][0], other[0][0])
+    assert first[0][0].shape == (2, 3, 32, 48) and first[0][1].shape == (2, 32, 48)
+
+
+def test_workers_change_nothing(data: Path, tmp_path: Path) -> None:
+    made = training(data, tmp_path, "none")
+    alone = batches(made, 1)
+    made.config = dataclasses.replace(made.config, workers=1)
+    for a, b in zip(alone, batches(made, 1), strict=True):
+        assert torch.equal(a[0], b[0]) and torch.equal(a[1], b[1])
+
+
+@pytest.mark.parametrize(("count", "share", "held"), [(367, 0.05, 18), (367, 0.0, 0), (12, 0.8, 4), (80, 0.5, 40)])
+def test_held_back_images_are_never_trained_on(count: int, share: float, held: int) -> None:
+    trained, held_back = split_held_back(count, share)
+    assert len(held_back) == held
+    assert sorted(trained + held_back) == list(range(count)) and not set(trained) & set(held_back)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, float("nan")])
+def test_an_impossible_share_is_refused(share: float) -> None:
+    with pytest.raises(InputError, match="held-back share"):
+        split_held_back(10, share)
