@@ -38,7 +38,7 @@ def video(
     output: Output = None,
     overwrite: bool = False,
     model: str = "camvid-unet-s",
-    mode: ModeName = "vq-bnn",
+    mode: ModeName = "vq-dnn",
     samples: int | None = None,
     tau: float = 1.25,
     window: int | None = None,

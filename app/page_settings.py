@@ -16,7 +16,7 @@ MODES: tuple[tuple[str, ModeName], ...] = (
     ("many random looks (bnn)", "bnn"),
     ("steady random looks (vq-bnn)", "vq-bnn"),
 )
-FIRST_MODE: ModeName = "vq-bnn"
+FIRST_MODE: ModeName = "vq-dnn"
 LOOKS, MOST_LOOKS = 10, 50
 """Published are 30 looks; 10 stay watchable on two cores."""
 

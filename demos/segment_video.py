@@ -11,7 +11,7 @@ from seg.torch_segmenter import open_segmenter
 
 
 def main(spec: str = "street:7:50", model: str = "camvid-unet-s") -> None:
-    segmenter = open_segmenter(model, mode="vq-bnn")  # one random pass a frame, averaged over the recent ones
+    segmenter = open_segmenter(model, mode="vq-dnn")  # one pass a frame, averaged over the recent ones
     names = segmenter.classes.names
     with open_source(spec) as source:
         for frame, maps in segment(hand_over(source), segmenter):

@@ -58,7 +58,7 @@ class StreamingSegmenter(nn.Module):
         std: tuple[float, float, float],
         height: int,
         *,
-        mode: ModeName = "vq-bnn",
+        mode: ModeName = "vq-dnn",
         samples: int | None = None,
         smoothing: TemporalSmoothing = TemporalSmoothing(),  # noqa: B008 (frozen)
         temperature: float = 1.0,

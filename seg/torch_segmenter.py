@@ -95,7 +95,7 @@ class TorchSegmenter:
 def open_segmenter(
     model: str | Path,
     *,
-    mode: ModeName = "vq-bnn",
+    mode: ModeName = "vq-dnn",
     samples: int | None = None,
     tau: float = 1.25,
     window: int | None = None,
