@@ -1,5 +1,9 @@
 """The command line. Signatures are the flags; everything heavy is imported inside the command that needs it."""
 
+import contextlib
+import functools
+import inspect
+import io
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -200,7 +204,7 @@ def parse_and_run(arguments: list[str]) -> int:
     if arguments and arguments[0] in COMMANDS:
         name, rest = arguments[0], arguments[1:]
         command = with_preset(rest) if name == "train" else COMMANDS[name]
-        return int(tyro.cli(command, args=rest, prog=f"steadyseg {name}", description=_first_line(command)) or 0)
+        return parsed(command, rest, f"steadyseg {name}")()
     if arguments and not arguments[0].startswith("-"):
         raise InputError(f"unknown command {arguments[0]!r}; choose from {', '.join(COMMANDS)}")
     tyro.extras.subcommand_cli_from_dict(
@@ -212,11 +216,32 @@ def parse_and_run(arguments: list[str]) -> int:
     return 0
 
 
+def parsed(command: Callable[..., int], arguments: list[str], program: str) -> Callable[[], int]:
+    """The command with its flags filled in; a wrong flag is one line, as all bad input is, and not tyro's box."""
+
+    @functools.wraps(command)
+    def bind(*args: Any, **kwargs: Any) -> Callable[[], int]:
+        return functools.partial(command, *args, **kwargs)
+
+    complaint = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(complaint):
+            return tyro.cli(bind, args=arguments, prog=program, description=_first_line(command))
+    except SystemExit as stop:
+        if not stop.code:
+            raise
+        raise InputError(f"{first_paragraph(complaint.getvalue())}; see {program} --help") from None
+
+
+def first_paragraph(box: str) -> str:
+    """The words of a drawn box up to its first rule, on one line."""
+    lines = [line.strip("│ ") for line in box.splitlines()[1:]]
+    rule = next((number for number, line in enumerate(lines) if line.startswith(("─", "╰"))), len(lines))
+    return " ".join(lines[:rule]).strip().rstrip(".")
+
+
 def with_preset(arguments: list[str]) -> Callable[..., int]:
     """`train` with the defaults of the --preset that the arguments name."""
-    import functools
-    import inspect
-
     name = "cpu"
     for position, argument in enumerate(arguments):
         if argument.startswith("--preset"):

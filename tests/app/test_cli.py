@@ -64,6 +64,23 @@ def test_an_unknown_preset_lists_the_known_ones(capsys: pytest.CaptureFixture[st
     assert "choose from cpu, paper" in one_line_error(capsys, "train", "seg", "--preset", "gpu")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (
+            ["video", "street", "--mode", "xx"],
+            "invalid choice 'xx' for argument '--mode'. Expected one of ('dnn', 'vq-dnn'",
+        ),
+        (["train", "seg", "--epochz", "3"], "Unrecognized options: --epochz, 3"),
+        (["video"], "camera index"),
+        (["evaluate", "street-tiny", "--data", "street", "--seed", "one"], "--seed"),
+    ],
+)
+def test_a_wrong_flag_is_one_line_too(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    line = one_line_error(capsys, *arguments)
+    assert expected.lower() in line.lower() and line.endswith(f"see steadyseg {arguments[0]} --help")
+
+
 def test_an_unknown_model_lists_the_bundled_ones(capsys: pytest.CaptureFixture[str]) -> None:
     line = one_line_error(capsys, "video", "street", "--model", "camvid-unet-xl")
     assert "camvid-unet-s" in line and "street-tiny" in line
