@@ -9,35 +9,32 @@ import torch
 
 from core.prediction import Prediction
 from core.preprocess import Normalize
-from core.temporal import State, TemporalSmoothing
+from core.temporal import TemporalSmoothing
 from seg.street import Street
 from seg.torch_segmenter import open_segmenter
+
+FRAMES = 60
 
 
 def main() -> None:
     bundled = open_segmenter("street-tiny", mode="dnn")
-    network, normalize = bundled.module.predictor, Normalize(bundled.meta.mean, bundled.meta.std)
+    network, normalize = bundled.module.predictor.network, Normalize(bundled.meta.mean, bundled.meta.std)
     smooth, state = TemporalSmoothing(tau=1.25), None  # the published decay: exp(-0.8) a frame
     street = Street(seed=7, height=bundled.meta.height, width=bundled.meta.width)
-    flips = {"one look": 0.0, "steady": 0.0}
+    changed = {"one look": 0.0, "steady": 0.0}
     before: dict[str, torch.Tensor] = {}
 
-    for frame in street.frames(60):
+    for frame in street.frames(FRAMES):
         image = torch.from_numpy(frame.image).permute(2, 0, 1)[None].float()
         with torch.inference_mode():
-            now: Prediction = network(normalize(image))
-        steady, state = advance(smooth, now, state)
+            now = Prediction.from_logits(network(normalize(image)))
+        steady, state = smooth(now, state)  # state goes in and out: keep one per stream, None starts anew
         for name, labels in (("one look", now.labels), ("steady", steady.labels)):
-            flips[name] += float((before[name] != labels).float().mean()) if name in before else 0.0
+            changed[name] += float((before[name] != labels).float().mean()) if name in before else 0.0
             before[name] = labels
 
-    for name, total in flips.items():
-        print(f"{name:9s} {total / 59:.2%} of the pixels change their label from frame to frame")
-
-
-def advance(smooth: TemporalSmoothing, now: Prediction, state: State | None) -> tuple[Prediction, State]:
-    """State goes in and out explicitly: keep it per stream, pass None to start anew."""
-    return smooth(now, state)
+    for name, total in changed.items():
+        print(f"{name:9s} {total / (FRAMES - 1):.2%} of the pixels change their label from frame to frame")
 
 
 if __name__ == "__main__":
