@@ -12,6 +12,7 @@ from rich.progress import track
 from rich.table import Table
 
 from app.report_file import check_place, write_json
+from core.classes import CAMVID
 from core.errors import InputError
 from core.frame import Frame
 from seg.camvid import open_split
@@ -74,9 +75,13 @@ def labelled_frames(job: EvaluateJob, segmenter: TorchSegmenter) -> tuple[list[s
     if str(job.data) == "street":
         from seg.street import Street
 
+        if segmenter.classes != CAMVID:
+            raise InputError("the street is labelled with CamVid's 11 classes and this model has others")
+        if job.frames:
+            raise InputError("--frames names images of a data folder; the street has none")
         street = Street(seed=0, height=segmenter.meta.height, width=segmenter.meta.width)
         names = [f"street_0_{index:06d}" for index in range(STREET_FRAMES)]
-        return names, "street_0", street.frames(STREET_FRAMES)
+        return names, f"street_0_{street.width}x{street.height}_{STREET_FRAMES}", street.frames(STREET_FRAMES)
     split = open_split(job.data, job.split, segmenter.classes)
     if job.frames:
         split = split.subset(read_names(job.frames))
@@ -103,7 +108,7 @@ def describe_run(job: EvaluateJob, segmenter: TorchSegmenter) -> dict[str, Any]:
     return {
         "model": Path(job.model).name,
         "data": job.data.name,
-        "split": job.split,
+        "split": None if str(job.data) == "street" else job.split,
         "protocol": job.protocol,
         "mode": job.mode,
         "samples": segmenter.module.samples,
@@ -121,7 +126,7 @@ def describe_run(job: EvaluateJob, segmenter: TorchSegmenter) -> dict[str, Any]:
 def print_result(record: dict[str, Any]) -> None:
     """Two tables on stdout: the figures, and IoU per class."""
     console = Console()
-    title = f"{record['model']}, {record['data']} {record['split']}, {record['frames']} frames, {record['protocol']}, "
+    title = f"{record['model']}, {record['data']} {record['split'] or ''}, {record['frames']} frames, {record['protocol']}, "
     figures = Table(title=title + f"{record['mode']} x{record['samples']}", title_justify="left")
     figures.add_column("metric")
     figures.add_column("value", justify="right")

@@ -8,12 +8,16 @@ from typing import Any
 from core.errors import InputError
 
 
-def check_place(path: Path | None) -> None:
-    """Raises InputError before any work is done where `path` cannot become a file."""
+def check_place(path: Path | None, *, overwrite: bool = True) -> None:
+    """Raises InputError before any work is done where `path` cannot become a report."""
     if path is None:
         return
     if path.is_dir():
         raise InputError(f"{path}: is a folder; give the name of a .json file in it")
+    if path.suffix.lower() != ".json":
+        raise InputError(f"{path}: a report is a .json file; give it that ending")
+    if path.exists() and not overwrite:
+        raise InputError(f"{path}: exists already; choose another name or allow --overwrite")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise InputError(f"{path}: there is no folder {path.parent} that can be written to; make it first")
 

@@ -27,12 +27,12 @@ def open_source(spec: str, *, labels: Path | None = None, classes: ClassList = C
 
         return open_url(spec)
     if _is_street(spec):
-        return _open_street(spec)
+        return _open_street(spec, classes)
     return _open_path(Path(spec), labels, classes)
 
 
 def _is_camera(spec: str) -> bool:
-    return spec.isdecimal()
+    return re.fullmatch("[0-9]{1,4}", spec) is not None
 
 
 def _is_street(spec: str) -> bool:
@@ -51,17 +51,17 @@ def _open_camera(spec: str) -> Source:
     from app.camera import CameraConnection
     from app.live_source import LiveSource
 
-    device = int(spec) if spec.isdecimal() else spec
+    device = int(spec)
     return LiveSource(lambda losses, stopped: CameraConnection(device, losses, stopped))
 
 
-def _open_street(spec: str) -> Source:
+def _open_street(spec: str, classes: ClassList) -> Source:
     match = re.fullmatch(r"street(?::(\d{1,9}))?(?::(\d{1,9}))?", spec)
     if match is None or match[2] == "0":
         raise InputError(f"not a street: {spec!r}; expected street, street:SEED or street:SEED:FRAMES (street:7:250)")
     from app.street_source import STREET_FRAMES, StreetSource
 
-    return StreetSource(int(match[1] or 0), int(match[2] or STREET_FRAMES))
+    return StreetSource(int(match[1] or 0), int(match[2] or STREET_FRAMES), classes)
 
 
 def _open_path(path: Path, labels: Path | None, classes: ClassList) -> Source:

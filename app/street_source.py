@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
 from app.source_info import SourceInfo, numbered_name
+from core.classes import CAMVID, ClassList
 from core.frame import Frame
 from seg.street import Street
 
@@ -13,17 +15,20 @@ STREET_FRAMES = 250
 
 
 class StreetSource:
-    """A finite drive down the street of that seed."""
+    """A finite drive down the street of that seed, labelled where the reader's classes are the street's own."""
 
-    def __init__(self, seed: int = 0, frames: int = STREET_FRAMES) -> None:
+    def __init__(self, seed: int = 0, frames: int = STREET_FRAMES, classes: ClassList = CAMVID) -> None:
         self.losses: Counter[str] = Counter()
         self._street = Street(seed=seed)
         self._frames = frames
-        street = self._street
-        self.info = SourceInfo(f"street:{seed}", street.width, street.height, street.fps, length=frames, live=False)
+        self._labelled = classes == CAMVID
+        street, notes = self._street, () if self._labelled else ("the street's labels are CamVid's and are left away",)
+        size = (street.width, street.height)
+        self.info = SourceInfo(f"street:{seed}", *size, street.fps, length=frames, live=False, notes=notes)
 
     def __iter__(self) -> Iterator[Frame]:
-        return self._street.frames(self._frames, 0)
+        frames = self._street.frames(self._frames, 0)
+        return frames if self._labelled else (replace(frame, label=None) for frame in frames)
 
     def frame_name(self, index: int) -> str:
         return numbered_name(index)

@@ -52,7 +52,10 @@ def connect(url: str, timeout_s: float) -> "InputContainer":
     """Raises InputError with the redacted address and without its cause: FFmpeg's errors hold the whole address."""
     import av
 
-    scheme = urlsplit(url).scheme.lower()
+    try:
+        scheme = urlsplit(url).scheme.lower()
+    except ValueError as error:  # its text holds no part of the address
+        raise InputError(f"not an address ({error}); expected {', '.join(SCHEMES)} and a host") from None
     if scheme not in SCHEMES:
         raise InputError(f"{redacted(url)}: cannot read {scheme}://; expected {', '.join(SCHEMES)} or a path")
     began_s = time.monotonic()

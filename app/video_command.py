@@ -50,7 +50,7 @@ def run_video(job: VideoJob) -> int:
     """Everything is opened and checked before the first frame; Ctrl-C leaves playable files and a report, exit code 130."""
     if job.max_frames is not None and job.max_frames < 1:
         raise InputError(f"--max-frames must be 1 or more, got {job.max_frames}")
-    check_place(job.report)
+    check_place(job.report, overwrite=job.overwrite)
     segmenter = open_segmenter(
         job.model, mode=job.mode, samples=job.samples, tau=job.tau, window=job.window, size=job.size,
         device=choose_device(job.device), keep_probs=True, precision=job.precision,

@@ -58,7 +58,9 @@ class StreamReport:
             "device": self.segmenter.device,
             "executor": self.segmenter.executor,
         }
-        if self.live.frames:
+        if self.live.frames and not self.live.measurable:
+            record["notes"].append("the labels hold nothing but void, so nothing was measured")
+        elif self.live.frames:
             result = self.live.result()
             record |= {"labelled_frames": self.live.frames, **{key: result[key] for key in METRIC_KEYS}}
         return record

@@ -69,6 +69,11 @@ class StreamingMetrics:
             self._add_pair(predicted[0], kept)
         self._previous = predicted[-1].clone()  # a copy, so that the batch is freed
 
+    @property
+    def valid_samples(self) -> int:
+        """Samples counted so far: those that are not void."""
+        return int(self._confusion.sum())
+
     def result(self) -> dict[str, Any]:
         """All metrics as JSON values, fractions in 0..1, NLL in nats (p clamped at 1e-12); None where undefined.
 

@@ -10,14 +10,18 @@ SIZE_MULTIPLE = 32
 """Widths are rounded to this: five halvings without a remainder, which every encoder here accepts."""
 
 
+MAX_HEIGHT = 4096
+"""More is a slip or an attack: the maps of a width-16 network would take tens of gigabytes."""
 MAX_ASPECT = 16
 """A frame 8192 wide and 1 high would ask for a network input of 360 x 2.9 million pixels."""
 
 
 def network_size(frame_height: int, frame_width: int, height: int) -> tuple[int, int]:
     """(h, w) the network works at: the given height, the frame's aspect, the width rounded to a multiple of 32."""
-    if height < SIZE_MULTIPLE:
-        raise InputError(f"the network's height must be {SIZE_MULTIPLE} pixels or more, got {height}")
+    if not SIZE_MULTIPLE <= height <= MAX_HEIGHT:
+        raise InputError(
+            f"the network's height must be {SIZE_MULTIPLE} pixels or more, at most {MAX_HEIGHT}, got {height}"
+        )
     if frame_width > MAX_ASPECT * frame_height:
         raise InputError(
             f"a frame of {frame_width}x{frame_height} is more than {MAX_ASPECT} times as wide as high; crop it first"

@@ -30,7 +30,7 @@ class WindowState(NamedTuple):
     """The last K predictions and how many source frames they are old."""
 
     probs: Tensor
-    """(n, B, K, ...), n <= K, newest first."""
+    """(n, B, K, ...), newest first: at most the current prediction and the K before it."""
     member_entropy: Tensor
     """(n, B, ...)"""
     ages: Tensor

@@ -31,6 +31,8 @@ class StageClock:
         """{stage: {latency_p50_ms, latency_p95_ms}} in order of first use."""
         found = {}
         for stage, samples in self.samples.items():
+            if not samples:
+                continue
             p50, p95 = np.percentile(np.array(samples), [50, 95])
             found[stage] = {"latency_p50_ms": round(float(p50), 3), "latency_p95_ms": round(float(p95), 3)}
         return found

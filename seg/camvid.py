@@ -22,6 +22,8 @@ class LabelledImage:
 
     image: Path
     label: Path
+    index: int
+    """Place in the whole split; a subset keeps it, so that gaps stay gaps."""
 
     @property
     def name(self) -> str:
@@ -53,9 +55,9 @@ class ImageFolderSplit:
 
     def frames(self, fps: float = VAL_FPS) -> Iterator[Frame]:
         """The examples as one stream of consecutive labelled frames."""
-        for index in range(len(self)):
-            image, label = self[index]
-            yield Frame(image, index, index / fps, label, discontinuity=index == 0)
+        for number, example in enumerate(self.examples):
+            image, label = self[number]
+            yield Frame(image, example.index, example.index / fps, label, discontinuity=number == 0)
 
     def subset(self, names: Sequence[str]) -> "ImageFolderSplit":
         """Only the examples with these base names, in the split's order; every name must be there."""
@@ -89,13 +91,13 @@ def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFold
                 f"(steadyseg data camvid --root DIR fetches CamVid)"
             )
     by_name = {path.stem: path for path in sorted(labels.iterdir()) if path.suffix.lower() == ".png"}
-    examples = []
+    examples: list[LabelledImage] = []
     for path in sorted(images.iterdir()):
         if path.suffix.lower() not in IMAGE_SUFFIXES:
             continue
         if path.stem not in by_name:
             raise InputError(f"{path}: no label {labels / (path.stem + '.png')}; every image needs one")
-        examples.append(LabelledImage(path, by_name[path.stem]))
+        examples.append(LabelledImage(path, by_name[path.stem], len(examples)))
     if not examples:
         raise InputError(f"{images}: holds no images ({', '.join(IMAGE_SUFFIXES)}); is this the right folder?")
     _check_list(root / f"{split}.txt", {example.name for example in examples})
@@ -107,7 +109,10 @@ def read_image(path: Path) -> np.ndarray:
     import cv2
 
     content = np.frombuffer(_read_bytes(path), np.uint8)
-    image = cv2.imdecode(content, cv2.IMREAD_COLOR) if content.size else None  # OpenCV raises on an empty buffer
+    try:
+        image = cv2.imdecode(content, cv2.IMREAD_COLOR)
+    except cv2.error:  # an empty file, or a header that claims more than 2^30 pixels
+        image = None
     if image is None:
         raise InputError(f"{path}: cannot be read as an image; is it damaged or of another format?")
     return np.ascontiguousarray(image[..., ::-1])
@@ -146,7 +151,7 @@ def _check_list(path: Path, found: set[str]) -> None:
     """A list that names an image which is not there means an incomplete copy."""
     if not path.is_file():
         return
-    for line in path.read_text().splitlines():
+    for line in path.read_text(errors="replace").splitlines():
         listed = Path(line.split()[0]).stem if line.split() else ""
         if listed and listed not in found:
             raise InputError(

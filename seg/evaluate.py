@@ -24,13 +24,12 @@ class LiveMetrics:
         self.metrics = StreamingMetrics(num_classes, void)
         self.frames = 0
         self.unlabelled = 0
-        self._follows = False
+        self._last = -2
 
     def update(self, frame: Frame, maps: Maps) -> None:
         """Adds one frame; probabilities are enlarged bilinearly where the label has another size."""
         if frame.label is None:
             self.unlabelled += 1
-            self._follows = False
             return
         if maps.probs is None:
             raise ValueError("metrics need probabilities: open the segmenter with keep_probs=True")
@@ -38,12 +37,18 @@ class LiveMetrics:
         if probs.shape[-2:] != frame.label.shape:
             probs = F.interpolate(probs, frame.label.shape, mode="bilinear", align_corners=False)
         label = torch.from_numpy(frame.label)[None].long()
-        self.metrics.update(probs, label, continues=self._follows and not frame.discontinuity)
+        follows = frame.index == self._last + 1 and not frame.discontinuity
+        self.metrics.update(probs, label, continues=follows)
         self.frames += 1
-        self._follows = True
+        self._last = frame.index
 
     def result(self) -> dict[str, Any]:
         """The metrics of all labelled frames; InputError where there was none."""
         if not self.frames:
             raise InputError("no frame had a label, so there is nothing to measure against")
         return self.metrics.result()
+
+    @property
+    def measurable(self) -> bool:
+        """Whether a labelled pixel that is not void was seen, so that there is a result."""
+        return self.metrics.valid_samples > 0

@@ -72,6 +72,7 @@ class StreamingSegmenter(nn.Module):
             raise InputError(
                 f"mode {mode} has no dropout, so {self.samples} samples would all be equal; use 1 or a bnn mode"
             )
+        network_size(height, height, height)  # refuses a height out of range before any frame comes
         self.mode, self.height = mode, height
         self.normalize = Normalize(mean, std)
         self.smoothing = smoothing if kind.temporal else None

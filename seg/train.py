@@ -195,8 +195,13 @@ def open_run(run: Path, config: SegTrainConfig, resume: bool) -> None:
     if resume and not path.exists():
         raise InputError(f"{run}: holds no training to resume; start it without --resume")
     if not resume:
-        run.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(record, indent=1) + "\n")
+        try:
+            run.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(record, indent=1) + "\n")
+        except OSError as error:
+            raise InputError(
+                f"{run}: cannot hold a training ({error.strerror}); choose another --run folder"
+            ) from error
         return
     try:
         began = dict(json.loads(path.read_text()))
@@ -221,7 +226,7 @@ def read_classes(path: Path | None) -> ClassList:
         raise InputError(f"{path}: {error}") from error
     except OSError as error:
         raise InputError(f"{path}: the class list cannot be read ({error.strerror})") from error
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise InputError(
             f'{path}: expected JSON {{"names": [...], "colors": [[r, g, b], ...], "void": id}}, got {error!r}'
         ) from error

@@ -127,8 +127,8 @@ def _check(num_classes: int, options: UNetOptions, names: list[str]) -> None:
         raise InputError(f"a network needs two or more classes, got {num_classes}")
     if options.skip not in ("before", "after"):
         raise InputError(f"unknown skip {options.skip!r}; choose from before, after")
-    if options.width < 1 or not 2 <= options.depth <= 7:
-        raise InputError(f"width must be positive and depth 2..7, got width {options.width}, depth {options.depth}")
+    if not 1 <= options.width <= 512 or not 2 <= options.depth <= 7:
+        raise InputError(f"width must be 1..512 and depth 2..7, got width {options.width}, depth {options.depth}")
     for place in options.dropout_places:
         if place not in names:
             raise InputError(f"unknown dropout place {place!r}; choose from {', '.join(names)}")

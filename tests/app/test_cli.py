@@ -228,3 +228,75 @@ def test_the_card_is_reproduced_on_the_stills(data_dir: Path, tmp_path: Path) ->
     for key in ("nll", "accuracy", "miou", "ece", "brier"):
         assert f"{result[key]:.4f}" == f"{card[key]:.4f}", key
     assert result["accuracy"] >= 0.84 and result["miou"] >= 0.48
+
+
+@pytest.mark.parametrize("spec", ["http://[::1", "99999999999"])
+def test_a_source_that_is_no_address_and_no_camera_gets_one_line(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
+    one_line_error(capsys, "video", spec, "--model", "street-tiny")
+
+
+def test_a_report_never_replaces_a_video(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    clip = tmp_path / "clip.mp4"
+    clip.write_bytes(b"precious")
+    assert ".json" in one_line_error(capsys, "video", "street", "--model", "street-tiny", "--report", str(clip))
+    assert clip.read_bytes() == b"precious"
+
+
+def test_an_existing_report_is_kept_without_overwrite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = tmp_path / "r.json"
+    report.write_text("precious")
+    assert "--overwrite" in one_line_error(capsys, "video", "street", "--model", "street-tiny", "--report", str(report))
+    assert report.read_text() == "precious"
+
+
+def test_a_giant_network_size_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "at most 4096" in one_line_error(capsys, "video", "street:1:1", "--model", "street-tiny", "--size", "200000")
+
+
+def test_a_run_folder_that_is_a_file_gets_one_line(tmp_path: Path) -> None:
+    place = tmp_path / "file"
+    place.write_text("")
+    done = steadyseg("train", "seg", "--data", str(labelled_folder(tmp_path)), "--run", str(place), "--batch-size", "1")
+    assert done.returncode == 2 and "choose another --run" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_labels_of_void_alone_do_not_lose_the_report(tmp_path: Path) -> None:
+    data, report = labelled_folder(tmp_path, label=11), tmp_path / "r.json"
+    done = steadyseg(
+        "video",
+        str(data / "train"),
+        "--labels",
+        str(data / "trainannot"),
+        "--report",
+        str(report),
+        "--model",
+        "street-tiny",
+    )
+    assert done.returncode == 0, done.stderr
+    record = json.loads(report.read_text())
+    assert record["frames"] == 2 and "nll" not in record
+    assert "the labels hold nothing but void, so nothing was measured" in record["notes"]
+
+
+def labelled_folder(tmp_path: Path, label: int = 3) -> Path:
+    from PIL import Image
+
+    root = tmp_path / "data"
+    for name in ("a", "b"):
+        for folder, picture in (
+            ("train", Image.new("RGB", (64, 48), (90, 90, 90))),
+            ("trainannot", Image.new("L", (64, 48), label)),
+        ):
+            (root / folder).mkdir(parents=True, exist_ok=True)
+            picture.save(root / folder / f"{name}.png")
+    return root
+
+
+def test_a_model_with_other_classes_sees_the_street_without_its_labels() -> None:
+    from app.sources import open_source
+    from core.classes import ClassList
+
+    three = ClassList(("a", "b", "c"), ((1, 1, 1), (2, 2, 2), (3, 3, 3)))
+    with open_source("street:1:2", classes=three) as source:
+        assert [frame.label for frame in source] == [None, None]
+        assert "left away" in source.info.notes[0]

@@ -276,3 +276,22 @@ def test_train_has_the_counted_colours_and_class_weights(camvid: Path) -> None:
     assert found.std == pytest.approx((0.307073, 0.311611, 0.307218), abs=1e-6)
     weights = (0.279298, 0.201729, 4.786517, 0.149018, 1.0, 0.421700, 3.846682, 1.973586, 0.788940, 6.374724, 8.858733)
     assert found.median_frequency == pytest.approx(weights, abs=1e-5)
+
+
+def test_a_subset_keeps_the_gaps_of_the_stream(tmp_path: Path) -> None:
+    split = open_split(made(tmp_path), "train")
+    names = [example.name for example in split.examples]
+    frames = list(split.subset([names[0], names[-1]]).frames(fps=10.0))
+    assert [frame.index for frame in frames] == [0, len(names) - 1]
+    assert [frame.discontinuity for frame in frames] == [True, False]
+
+
+def test_an_image_that_claims_to_be_giant_is_refused(tmp_path: Path) -> None:
+    import struct
+    import zlib
+
+    path = tmp_path / "giant.png"
+    header = b"IHDR" + struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + header + struct.pack(">I", zlib.crc32(header)))
+    with pytest.raises(InputError, match="cannot be read as an image"):
+        read_image(path)

@@ -1,0 +1,21 @@
+"""Times per stage."""
+
+from core.timing import REMEMBERED, StageClock
+
+
+def test_percentiles_are_those_of_the_samples_and_memory_is_bounded() -> None:
+    clock = StageClock()
+    for value in range(REMEMBERED + 101):
+        clock.add("network", float(value))
+    assert len(clock.samples["network"]) == REMEMBERED
+    assert clock.summary()["network"] == {"latency_p50_ms": 5100.5, "latency_p95_ms": 9600.05}
+
+
+def test_a_stage_without_samples_is_left_out() -> None:
+    from collections import deque
+
+    clock = StageClock()
+    clock.samples["decode"] = deque()
+    with clock.measure("render"):
+        pass
+    assert list(clock.summary()) == ["render"]
