@@ -51,7 +51,7 @@ def _open_camera(spec: str) -> Source:
     from app.camera import CameraConnection
     from app.live_source import LiveSource
 
-    device = int(spec)
+    device = int(spec) if _is_camera(spec) else spec
     return LiveSource(lambda losses, stopped: CameraConnection(device, losses, stopped))
 
 
