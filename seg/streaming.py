@@ -1,6 +1,5 @@
 """The whole per-frame computation, once: uint8 frame and state in, four uint8 maps and state out."""
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -105,7 +104,7 @@ class StreamingSegmenter(nn.Module):
 
     def maps(self, prediction: Prediction, height: int, width: int) -> Outputs:
         """Four uint8 maps, made at the network's size and enlarged: label by nearest neighbour, the rest bilinearly."""
-        scale = 255.0 / math.log(prediction.probs.shape[1])
+        scale = 255.0 / prediction.max_entropy
         confidence, label = prediction.probs.max(dim=1)
         entropy = prediction.entropy
         disagreement = (entropy - prediction.member_entropy).clamp_min(0.0)
