@@ -13,6 +13,7 @@ from rich.table import Table
 
 from app.report_file import check_place, write_json
 from core.classes import CAMVID
+from core.device import choose_device
 from core.errors import InputError
 from core.frame import Frame
 from seg.camvid import open_split
@@ -20,7 +21,6 @@ from seg.evaluate import LiveMetrics, labelled_stills
 from seg.options import ModeName
 from seg.pipeline import segment
 from seg.torch_segmenter import TorchSegmenter, open_segmenter
-from seg.train import choose_device
 
 STREET_FRAMES = 100
 TABLE_KEYS = (

@@ -15,8 +15,8 @@ from app.page_session import Sessions
 from app.page_settings import FIRST_MODE, LOOKS, MODES, MOST_LOOKS, degraded, model_choices, model_meta, notices
 from app.page_style import CSS, theme
 from core.checkpoint import CheckpointMeta
+from core.device import choose_device
 from core.errors import InputError
-from seg.train import choose_device
 
 if TYPE_CHECKING:
     import gradio as gr

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from app.page_legend import escaped
 from core.checkpoint import CheckpointMeta, read_meta
+from core.device import choose_device
 from seg.bundled import bundled_names, find_checkpoint
 from seg.options import ModeName
 from seg.torch_segmenter import TorchSegmenter, open_segmenter
-from seg.train import choose_device
 
 MODES: tuple[tuple[str, ModeName], ...] = (
     ("one look (dnn)", "dnn"),

@@ -16,11 +16,11 @@ from app.report_file import check_place, write_json
 from app.sinks import MaskSink, NullSink, Sink, VideoSink
 from app.sources import describe_losses, open_source
 from app.video_report import StreamReport, print_report
+from core.device import choose_device
 from core.errors import InputError
 from core.frame import Frame
 from seg.options import ModeName
 from seg.torch_segmenter import open_segmenter
-from seg.train import choose_device
 
 
 @dataclass(frozen=True)

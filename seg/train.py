@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from core.checkpoint import CheckpointMeta, save_checkpoint
 from core.classes import CAMVID, ClassList
+from core.device import choose_device
 from core.dropout import set_dropout_active
 from core.errors import InputError
 from core.metrics import StreamingMetrics
@@ -230,14 +231,3 @@ def read_classes(path: Path | None) -> ClassList:
         raise InputError(
             f'{path}: expected JSON {{"names": [...], "colors": [[r, g, b], ...], "void": id}}, got {error!r}'
         ) from error
-
-
-def choose_device(name: str) -> torch.device:
-    """auto: CUDA where it is there, else the CPU; a device asked for by name must exist."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if name not in ("cpu", "cuda"):
-        raise InputError(f"unknown device {name!r}; choose from auto, cpu, cuda")
-    if name == "cuda" and not torch.cuda.is_available():
-        raise InputError("device cuda was asked for, but torch finds no CUDA device here; use --device cpu or auto")
-    return torch.device(name)
