@@ -90,7 +90,7 @@ def video(
 def train(
     task: Positional[Literal["seg"]],
     config: OmitArgPrefixes[SegTrainConfig],
-    preset: Literal["cpu", "paper"] = "cpu",
+    preset: Literal["cpu", "realtime", "paper"] = "cpu",
     run: Path = Path("runs/seg"),
     resume: bool = False,
     device: str = "auto",
@@ -100,7 +100,8 @@ def train(
     Args:
         task: What to train: seg.
         config: Everything below is recorded in the checkpoint.
-        preset: cpu: our best recipe for two cores; paper: the published CamVid training. Other flags override it.
+        preset: cpu: our best recipe for two cores; realtime: the small network that keeps up with a camera there; paper: the
+            published CamVid training. Other flags override it.
         run: Folder for state, logs and the final checkpoint.
         resume: Go on after the last whole epoch in `run`; needs the flags it began with.
         device: auto, cpu or cuda.

@@ -9,7 +9,7 @@ from typing import Literal
 
 from core.errors import InputError
 
-ProbName = Literal["tanh", "relu6", "constant", "sigmoid", "none"]
+ProbName = Literal["tanh", "relu6", "constant", "sigmoid", "signed-tanh", "none"]
 PaddingName = Literal["published", "same"]
 ScheduleName = Literal["one-cycle", "step", "constant"]
 OptimizerName = Literal["adam", "adamw", "sgd"]

@@ -37,6 +37,18 @@ def resize(images: Tensor, size: tuple[int, int]) -> Tensor:
     return F.interpolate(images, size, mode="bilinear", align_corners=False, antialias=True)
 
 
+def enlarge(maps: Tensor, size: tuple[int, int] | torch.Size) -> Tensor:
+    """(B, C, ceil(h / s), ceil(w / s)) maps of a network whose head works at stride s -> (B, C, h, w), bilinear.
+
+    Every coarse pixel keeps its place: it lies at the centre of the s x s pixels it stands for.
+    """
+    if maps.shape[-2:] == tuple(size):
+        return maps
+    stride = round(size[1] / maps.shape[-1])
+    grown = F.interpolate(maps, scale_factor=stride, mode="bilinear", align_corners=False)
+    return grown[..., : size[0], : size[1]]
+
+
 class Normalize(torch.nn.Module):
     """(B, 3, h, w) values 0..255 -> (x / 255 - mean) / std."""
 

@@ -10,15 +10,16 @@ from core.errors import InputError
 KERNELS_1D: dict[int, tuple[float, ...]] = {1: (1,), 2: (1, 1), 3: (1, 2, 1), 5: (1, 4, 6, 4, 1)}
 """The paper's 1-D kernels by size; the 2-D kernel is their outer product divided by its sum."""
 
-DEFAULT_SCALE = {"tanh": 10.0, "relu6": 6.0, "constant": 5.0, "sigmoid": 10.0, "none": 1.0}
-"""The published parameter t of each Prob (Tables A.1 and B.1)."""
+DEFAULT_SCALE = {"tanh": 10.0, "relu6": 6.0, "constant": 5.0, "sigmoid": 10.0, "signed-tanh": 10.0, "none": 1.0}
+"""The published parameter t of each Prob (Tables A.1 and B.1); signed-tanh is ours and takes that of tanh."""
 
 
 class Prob(nn.Module):
     """Turns feature maps into bounded, probability-like ones; any shape in, the same shape out.
 
     tanh: ReLU(t tanh(z / t)), in [0, t]; relu6: clamp to [0, t]; constant: z / t without ReLU;
-    sigmoid: ReLU(4 t (sigmoid(z / t) - 1/2)), in [0, 2 t]; none: identity.
+    sigmoid: ReLU(4 t (sigmoid(z / t) - 1/2)), in [0, 2 t]; signed-tanh: t tanh(z / t) without ReLU, in [-t, t], for maps
+    that come without an activation; none: identity.
     """
 
     def __init__(self, name: ProbName = "tanh", scale: float | None = None) -> None:
@@ -37,6 +38,8 @@ class Prob(nn.Module):
         t = self.scale
         if self.name == "tanh":
             return F.relu(t * torch.tanh(z / t))
+        if self.name == "signed-tanh":
+            return t * torch.tanh(z / t)
         if self.name == "relu6":
             return z.clamp(0.0, t)
         if self.name == "constant":

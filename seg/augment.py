@@ -2,6 +2,7 @@
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import v2
@@ -23,12 +24,20 @@ class Augment:
         self.flip = v2.RandomHorizontalFlip(options.flip)
         self.jitter = v2.ColorJitter(options.brightness, options.contrast, options.saturation, options.hue)
 
-    def __call__(self, image: np.ndarray, label: np.ndarray, seed: int) -> tuple[Tensor, Tensor]:
+    def __call__(
+        self, image: np.ndarray, label: np.ndarray, seed: int, taught: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """`taught` (K, h, w) uint8 goes where the label goes; the target is then (1 + K, h, w) uint8, label first."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            picture, mask = to_tensors(image, label, *self._zoomed(image.shape[0], image.shape[1]))
-            picture, mask = self.flip(*self.crop(tv_tensors.Image(picture), tv_tensors.Mask(mask)))
-            return self.jitter(picture).as_subclass(Tensor), mask.as_subclass(Tensor).long()
+            size = self._zoomed(image.shape[0], image.shape[1])
+            picture, mask = to_tensors(image, label, *size)
+            parts = [tv_tensors.Image(picture), tv_tensors.Mask(mask)]
+            if taught is not None:
+                enlarged = F.interpolate(taught[None], size, mode="bilinear", align_corners=False)
+                parts.append(tv_tensors.Image(enlarged[0]))  # padded with zeros: no teaching there
+            picture, mask, *rest = (part.as_subclass(Tensor) for part in self.flip(*self.crop(*parts)))
+            return self.jitter(picture), torch.cat([mask[None], *rest]) if rest else mask.long()
 
     def _zoomed(self, height: int, width: int) -> tuple[int, int]:
         low, high = self.options.scale_min, self.options.scale_max

@@ -51,8 +51,22 @@ class SmpOptions:
     """Encoder name; `tu-NAME` takes any timm network."""
     encoder_weights: str | None = None
     """imagenet fetches pretrained weights (needs a network connection); None starts from random ones."""
+    decoder_channels: tuple[int, ...] | None = None
+    """Channels of the decoder's blocks, deepest first; the library's (256, 128, 64, 32, 16) without it."""
+    head_stride: Literal[1, 2] = 1
+    """2: a U-Net's decoder stops at half the input's size, where the logits are made: faster, a little coarser."""
     decoder_dropout: float = 0.3
-    """MC dropout rate after every decoder block; 0 makes no dropout layer."""
+    """MC dropout rate after the decoder's blocks but the last of several; 0 makes no dropout layer."""
+    encoder_dropout: float = 0.0
+    """MC dropout rate before the two last subsampling modules of the encoder; 0 makes no dropout layer."""
+    smoothing: bool = True
+    """Spatial smoothing before each subsampling module of the encoder (not the stem); shapes stay as they are."""
+    prob: ProbName = "tanh"
+    """The Prob function where a stage ends with an activation."""
+    linear_prob: ProbName = "none"
+    """The Prob function where it ends without one, as MobileNet's do: none is blur alone."""
+    blur: int = 2
+    """The blur size of the smoothing: 1, 2, 3 or 5."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +115,10 @@ class SegTrainConfig:
     """Share of train that is never trained on but evaluated while training runs (val and test are for reporting)."""
     workers: int = 1
     """Processes that prepare batches."""
+    teacher: str | None = None
+    """Bundled name or .safetensors file of a network whose softmax is learned from as well (distillation)."""
+    distill: float = 0.5
+    """Share of the loss that is the teacher's; the labels have the rest."""
     classes: Path | None = None
     """JSON file {"names": [...], "colors": [[r, g, b], ...], "void": id}; CamVid's 11 classes without it."""
     augment: AugmentOptions = field(default_factory=AugmentOptions)
@@ -117,7 +135,9 @@ AUGMENT_RANGES: dict[str, tuple[float, float]] = {
 
 def check_training(config: SegTrainConfig) -> None:
     """InputError for the first setting that makes no sense."""
-    require_ranges(config, {"size": (32, math.inf), "soften": (0, math.inf), "workers": (0, math.inf)})
+    require_ranges(
+        config, {"size": (32, math.inf), "soften": (0, math.inf), "distill": (0, 1), "workers": (0, math.inf)}
+    )
     require_ranges(config.augment, AUGMENT_RANGES)
     require_ranges(config.augment, {"scale_max": (config.augment.scale_min, math.inf)})
     require_ranges(config.loop, TRAIN_RANGES)
@@ -125,6 +145,15 @@ def check_training(config: SegTrainConfig) -> None:
 
 PRESETS: dict[str, SegTrainConfig] = {
     "cpu": SegTrainConfig(unet=UNetOptions(dropout=0.2)),
+    "realtime": SegTrainConfig(
+        network="smp",
+        smp=SmpOptions(
+            encoder="tu-regnetx_002", decoder_channels=(128, 64, 32, 24, 16), head_stride=2, decoder_dropout=0.1,
+            encoder_dropout=0.1,
+        ),
+        teacher="camvid-unet-s",
+        loop=TrainConfig(epochs=80),
+    ),
     "paper": SegTrainConfig(
         unet=UNET_PAPER,
         class_weights="median-frequency",
@@ -137,4 +166,5 @@ PRESETS: dict[str, SegTrainConfig] = {
         ),
     ),
 }  # fmt: skip
-"""cpu: our best recipe for two cores; paper: the published CamVid training (crop size and class weights not stated there)."""
+"""cpu: our best recipe for two cores; realtime: the network that keeps up with a camera there;
+paper: the published CamVid training (crop size and class weights not stated there)."""

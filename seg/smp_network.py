@@ -1,22 +1,31 @@
-"""segmentation-models-pytorch networks as MC-dropout networks: dropout after every decoder block, the encoder shared."""
+"""segmentation-models-pytorch networks as MC-dropout networks, with spatial smoothing in the encoder."""
 
 from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from core.dropout import Dropout
+from core.dropout import Dropout, is_stochastic
 from core.errors import InputError
+from core.insertion import insert_dropout, insert_smoothing
 from seg.options import SmpOptions
 
 
 class SmpNetwork(nn.Module):
-    """(B, 3, h, w) -> (B, K, h, w) logits. `prefix` is the encoder, `suffix` decoder and head."""
+    """(B, 3, h, w) -> (B, K, ceil(h / s), ceil(w / s)) logits with s = `head_stride`.
+
+    `prefix` is the encoder and `suffix` decoder and head; where the encoder draws masks itself, the suffix is everything.
+    """
 
     def __init__(self, num_classes: int, options: SmpOptions = SmpOptions()) -> None:  # noqa: B008 (frozen)
         super().__init__()
         self.options = options
+        self.head_stride = options.head_stride
         self.model = _create(num_classes, options)
+        if options.smoothing:
+            insert_smoothing(self.model.encoder, options.prob, options.linear_prob, options.blur)
+        if options.encoder_dropout != 0:
+            insert_dropout(self.model.encoder, options.encoder_dropout)
         if options.decoder_dropout != 0:
             insert_decoder_dropout(self.model, options.decoder_dropout)
 
@@ -24,23 +33,28 @@ class SmpNetwork(nn.Module):
         return self.suffix(self.prefix(x))
 
     def prefix(self, x: Tensor) -> Any:
-        """Pads to the encoder's stride (right and below) and runs the encoder."""
+        """Pads to the encoder's stride (right and below) where the decoder needs it, and runs a deterministic encoder."""
         height, width = x.shape[-2:]
-        stride = self.model.encoder.output_stride
-        padded = F.pad(x, (0, -width % stride, 0, -height % stride))
-        return height, width, self.model.encoder(padded)
+        if self.model.requires_divisible_input_shape:
+            stride = self.model.encoder.output_stride
+            x = F.pad(x, (0, -width % stride, 0, -height % stride))
+        return height, width, x if is_stochastic(self.model.encoder) else self.model.encoder(x)
 
     def suffix(self, shared: Any) -> Tensor:
         """Decoder with dropout and head; the padding is cropped away."""
         height, width, features = shared
-        return self.model.segmentation_head(self.model.decoder(features))[..., :height, :width]
+        if isinstance(features, Tensor):
+            features = self.model.encoder(features)
+        logits = self.model.segmentation_head(self.model.decoder(features))
+        return logits[..., : -(-height // self.head_stride), : -(-width // self.head_stride)]
 
 
 def insert_decoder_dropout(model: Any, rate: float) -> None:
-    """Puts a `Dropout` after each block of `model.decoder.blocks`, or after the whole decoder where it has no blocks."""
+    """Puts a `Dropout` after each block of `model.decoder.blocks` but the last (the published U-Net has none there either,
+    and its map is the largest), or after the whole decoder where it has no blocks."""
     blocks = getattr(model.decoder, "blocks", None)
-    if isinstance(blocks, nn.ModuleList):
-        for block in blocks:
+    if isinstance(blocks, nn.ModuleList) and len(blocks) > 1:
+        for block in blocks[:-1]:
             _append_dropout(block, rate)
     else:
         _append_dropout(model.decoder, rate)
@@ -59,19 +73,38 @@ def _call_dropout(block: nn.Module, inputs: Any, output: Tensor) -> Tensor:
 def _create(num_classes: int, options: SmpOptions) -> Any:
     import segmentation_models_pytorch as smp
 
+    channels = options.decoder_channels
+    extra = {} if channels is None else {"decoder_channels": channels}
     try:
-        return smp.create_model(
-            options.architecture, options.encoder, encoder_weights=options.encoder_weights, classes=num_classes
+        model = smp.create_model(
+            options.architecture, options.encoder, encoder_weights=options.encoder_weights, classes=num_classes, **extra
         )
+        return _at_half_size(model, num_classes, options) if options.head_stride == 2 else model
     except OSError as error:  # every download error of the hub and of urllib
         raise InputError(
             f"the {options.encoder_weights} weights of {options.encoder} cannot be fetched ({_first_line(error)}); go online "
             "or train from random weights with --encoder-weights None"
         ) from error
-    except (KeyError, RuntimeError, ValueError) as error:  # after OSError: the hub's errors are ValueErrors too
+    except (
+        KeyError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    ) as error:  # after OSError: the hub's errors are ValueErrors too
         raise InputError(
             f"{_first_line(error)}; see segmentation-models-pytorch for architectures and encoders"
         ) from error
+
+
+def _at_half_size(model: Any, num_classes: int, options: SmpOptions) -> Any:
+    """Takes the last decoder block away: it has no skip, works at the input's full size and costs a third of the network."""
+    blocks = getattr(model.decoder, "blocks", None)
+    if options.architecture.lower() != "unet" or not isinstance(blocks, nn.ModuleList):
+        raise InputError(f"a head at half the input's size is made for Unet, got {options.architecture}; use stride 1")
+    channels = (options.decoder_channels or (256, 128, 64, 32, 16))[-2]
+    model.decoder.blocks = blocks[:-1]
+    model.segmentation_head = nn.Conv2d(channels, num_classes, 3, padding=1)
+    return model
 
 
 def _first_line(error: BaseException) -> str:

@@ -22,10 +22,11 @@ from core.device import choose_device
 from core.dropout import set_dropout_active
 from core.errors import InputError
 from core.metrics import StreamingMetrics
-from core.preprocess import Normalize, network_size
+from core.preprocess import Normalize, enlarge, network_size
 from core.training import Batch, EpochDone, StepDone, fit, mixed_seed
 from seg.augment import Augment, to_tensors
 from seg.camvid import open_split
+from seg.distill import Teacher, soft_loss
 from seg.networks import build_network
 from seg.options import SegTrainConfig, check_training
 from seg.statistics import class_weights, measure
@@ -55,6 +56,8 @@ class EpochView(Dataset[Batch]):
     """The augmented samples of one epoch, a function of (seed, epoch, sample)."""
 
     images: LabelledImages
+    taught: list[Tensor]
+    """What the teacher says of each image, or empty."""
     augment: Augment
     seed: int
     epoch: int
@@ -63,7 +66,8 @@ class EpochView(Dataset[Batch]):
         return len(self.images)
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
-        return self.augment(*self.images[index], mixed_seed(self.seed, self.epoch, index))
+        taught = self.taught[index] if self.taught else None
+        return self.augment(*self.images[index], mixed_seed(self.seed, self.epoch, index), taught)
 
 
 class Training:
@@ -91,6 +95,8 @@ class Training:
         options: Any = config.unet if config.network == "unet" else config.smp
         self.network = build_network(config.network, options, len(self.classes))
         self.weights = class_weights(self.statistics, config).to(self.device)
+        teacher = Teacher(config.teacher, self.classes, config.size, self.device) if config.teacher else None
+        self.taught = [teacher(image) for image, _ in self.images.pairs] if teacher else []
 
     def events(self, resume: bool = False) -> Iterator[StepDone | EpochDone]:
         """Runs the training; at its end `run/model.safetensors` holds the averaged weights with their record.
@@ -123,7 +129,7 @@ class Training:
             for image, label in self.held_back.pairs:
                 size = network_size(label.shape[0], label.shape[1], self.config.size)
                 picture, mask = to_tensors(image, label, *size)
-                logits = network(self.normalize(picture[None].to(self.device).float()))
+                logits = enlarge(network(self.normalize(picture[None].to(self.device).float())), mask.shape)
                 metrics.update(torch.softmax(logits, 1).cpu(), mask[None])
         set_dropout_active(network, True)
         result = metrics.result()
@@ -132,7 +138,8 @@ class Training:
     def batches(self, epoch: int) -> Iterator[Batch]:
         """The normalised batches of an epoch; a last batch that is not full is left out."""
         config = self.config
-        view = EpochView(self.images, Augment(config.augment, config.size, self.classes.void), config.loop.seed, epoch)
+        augment = Augment(config.augment, config.size, self.classes.void)
+        view = EpochView(self.images, self.taught, augment, config.loop.seed, epoch)
         order = torch.randperm(len(view), generator=torch.Generator().manual_seed(mixed_seed(config.loop.seed, epoch)))
         order = order[: self.steps_per_epoch * config.loop.batch_size * config.loop.accumulate]
         loader = DataLoader(
@@ -142,12 +149,18 @@ class Training:
         for images, labels in loader:
             yield self.normalize(images.to(self.device).float()), labels
 
-    def loss(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Class-weighted cross-entropy summed over non-void pixels, and the sum of the weights."""
+    def loss(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """Class-weighted cross-entropy summed over non-void pixels, and the sum of the weights; the teacher's share added."""
         weights = self.weights.to(logits.dtype)
+        labels = targets[:, 0].long() if self.taught else targets
+        logits = enlarge(logits, labels.shape[-2:])
         total = F.cross_entropy(logits, labels, weights, ignore_index=self.classes.void, reduction="sum")
-        counts = torch.bincount(labels.flatten(), minlength=256)[: len(self.classes)]
-        return total, (counts * weights).sum()
+        weight = (torch.bincount(labels.flatten(), minlength=256)[: len(self.classes)] * weights).sum()
+        if not self.taught:
+            return total, weight
+        share = self.config.distill
+        soft, soft_weight = soft_loss(logits, targets[:, 1:], weights)
+        return (1 - share) * total + share * soft, (1 - share) * weight + share * soft_weight
 
     def meta(self, seconds: float) -> CheckpointMeta:
         """The record that travels with the weights."""

@@ -1,0 +1,158 @@
+"""Puts spatial smoothing and dropout into networks that were built without them: before the modules that subsample.
+
+The skips of a U-Net and the stage outputs of a feature extractor are taken before what is inserted, as in our own U-Net.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from core.config import PaddingName, ProbName
+from core.dropout import Dropout
+from core.errors import InputError
+from core.smoothing import SpatialSmoothing
+
+ACTIVATION_NAMES = ("relu", "swish", "silu", "gelu", "mish", "elu", "sigmoid", "softplus", "hardtanh")
+"""Parts of class names, as timm and SMP have their own: what bounds a map from below, so that the ReLU of the smoothing
+deletes little or nothing."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A module that halves the resolution of a feature map."""
+
+    name: str
+    """Its dotted name in the network."""
+    channels: int
+    """Channels of the map that enters it."""
+    activated: bool
+    """Whether that map comes out of an activation; MobileNet-like and pre-activation stages end without one."""
+
+
+class Preceded(nn.Module):
+    """A layer and the module it was put in front of."""
+
+    def __init__(self, layer: nn.Module, module: nn.Module) -> None:
+        super().__init__()
+        self.layer, self.module = layer, module
+
+    def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Any:
+        return self.module(self.layer(x), *args, **kwargs)
+
+
+def insert_smoothing(
+    network: nn.Module,
+    prob: ProbName = "tanh",
+    linear_prob: ProbName = "none",
+    size: int = 2,
+    padding: PaddingName = "same",
+    example: Tensor | None = None,
+) -> list[Place]:
+    """Puts `SpatialSmoothing` before every subsampling module of a CNN, in place; returns where.
+
+    `linear_prob` is used where the map comes without an activation: the published ReLU would delete its negative half
+    (measured in docs/performance.md: blur alone is the better choice there). `padding="same"` keeps every shape.
+    """
+
+    def layer(place: Place) -> nn.Module:
+        return SpatialSmoothing(prob if place.activated else linear_prob, size, padding)
+
+    return _insert(network, subsampling_places(network, example), layer)
+
+
+def insert_dropout(network: nn.Module, rate: float, deepest: int = 2, example: Tensor | None = None) -> list[Place]:
+    """Puts `Dropout` before the `deepest` last subsampling modules of a CNN, in place; returns where.
+
+    The published U-Net has its encoder's dropout in the deeper half too, on the path that goes on and not on the skip.
+    """
+    if deepest < 1:
+        raise InputError(f"dropout needs at least one place, got {deepest}")
+    return _insert(network, subsampling_places(network, example)[-deepest:], lambda place: Dropout(rate))
+
+
+def subsampling_places(network: nn.Module, example: Tensor | None = None) -> list[Place]:
+    """The outermost modules that halve a feature map, in the order of computation; a stem that reads the image is none.
+
+    Found by running `example` ((1, 3, 128, 128) noise without it) through the network, so any CNN made of modules will do.
+    """
+    if example is None:
+        example = torch.rand(1, 3, 128, 128, generator=torch.Generator().manual_seed(0))
+    trace = _Trace(network, example)
+    places: list[Place] = []
+    for name, module in network.named_modules():
+        inside = any(name.startswith(f"{place.name}.") for place in places)
+        if not name or inside or not trace.halves(module) or _begins_unhalved(module, trace):
+            continue
+        entering = trace.inputs[module]
+        places.append(Place(name, entering.shape[1], trace.is_activated(entering)))
+    if not places:
+        raise InputError(f"{type(network).__name__} has no module that halves a feature map; smoothing needs a CNN")
+    return sorted(places, key=lambda place: trace.order[network.get_submodule(place.name)])
+
+
+class _Trace:
+    """What went in and out of every module in one pass; the tensors are kept, so that they can be told apart."""
+
+    def __init__(self, network: nn.Module, example: Tensor) -> None:
+        self.image = example
+        self.inputs: dict[nn.Module, Tensor] = {}
+        self.outputs: dict[nn.Module, Tensor] = {}
+        self.order: dict[nn.Module, int] = {}
+        self.activated: set[int] = set()
+        training = network.training
+        handles = [module.register_forward_pre_hook(self._enter) for module in network.modules()]
+        handles += [module.register_forward_hook(self._leave) for module in network.modules()]
+        try:
+            with torch.no_grad():
+                network.eval()(example)
+        finally:
+            network.train(training)
+            for handle in handles:
+                handle.remove()
+
+    def halves(self, module: nn.Module) -> bool:
+        """Whether a feature map entered and left at half its size, rounded either way."""
+        if module not in self.inputs or module not in self.outputs:
+            return False
+        entered, left = self.inputs[module], self.outputs[module]
+        if entered.shape == self.image.shape:
+            return False
+        sizes = zip(entered.shape[-2:], left.shape[-2:], strict=True)
+        return all(after < before and after in (before // 2, (before + 1) // 2) for before, after in sizes)
+
+    def is_activated(self, x: Tensor) -> bool:
+        return id(x) in self.activated or float(x.min()) >= 0.0
+
+    def _enter(self, module: nn.Module, inputs: tuple[Any, ...]) -> None:
+        self.order.setdefault(module, len(self.order))
+        if inputs and isinstance(inputs[0], Tensor) and inputs[0].ndim == 4:
+            self.inputs.setdefault(module, inputs[0])
+
+    def _leave(self, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+        if isinstance(output, Tensor) and output.ndim == 4:
+            self.outputs.setdefault(module, output)
+            name = type(module).__name__.lower()
+            if not any(module.children()) and any(part in name for part in ACTIVATION_NAMES):
+                self.activated.add(id(output))
+
+
+def _begins_unhalved(module: nn.Module, trace: _Trace) -> bool:
+    """Whether the subsampling of a chain of modules comes later than its first member: the place is further inside."""
+    first: nn.Module | None = next(iter(module.children()), None) if isinstance(module, nn.Sequential) else None
+    return first is not None and not trace.halves(first)
+
+
+def _insert(network: nn.Module, places: list[Place], layer: Callable[[Place], nn.Module]) -> list[Place]:
+    for place in places:
+        owner, _, name = place.name.rpartition(".")
+        parent = network.get_submodule(owner)
+        parent._modules[name] = Preceded(layer(place), network.get_submodule(place.name))
+    return places
+
+
+def inserted(network: nn.Module) -> Iterator[Preceded]:
+    """What was inserted, in the order of the network's modules."""
+    return (module for module in network.modules() if isinstance(module, Preceded))
