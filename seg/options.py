@@ -59,13 +59,13 @@ class SmpOptions:
     """MC dropout rate after the decoder's blocks but the last of several; 0 makes no dropout layer."""
     encoder_dropout: float = 0.0
     """MC dropout rate before the two last subsampling modules of the encoder; 0 makes no dropout layer."""
-    smoothing: bool = True
+    encoder_smoothing: bool = True
     """Spatial smoothing before each subsampling module of the encoder (not the stem); shapes stay as they are."""
-    prob: ProbName = "tanh"
+    encoder_prob: ProbName = "tanh"
     """The Prob function where a stage ends with an activation."""
-    linear_prob: ProbName = "none"
+    encoder_linear_prob: ProbName = "none"
     """The Prob function where it ends without one, as MobileNet's do: none is blur alone."""
-    blur: int = 2
+    encoder_blur: int = 2
     """The blur size of the smoothing: 1, 2, 3 or 5."""
 
 

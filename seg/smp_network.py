@@ -22,8 +22,10 @@ class SmpNetwork(nn.Module):
         self.options = options
         self.head_stride = options.head_stride
         self.model = _create(num_classes, options)
-        if options.smoothing:
-            insert_smoothing(self.model.encoder, options.prob, options.linear_prob, options.blur)
+        if options.encoder_smoothing:
+            insert_smoothing(
+                self.model.encoder, options.encoder_prob, options.encoder_linear_prob, options.encoder_blur
+            )
         if options.encoder_dropout != 0:
             insert_dropout(self.model.encoder, options.encoder_dropout)
         if options.decoder_dropout != 0:
