@@ -1,8 +1,8 @@
-# make demo | test | lint | setup: each does all the set-up it needs on a machine with Python 3.11+, git and make.
+# make demo | test | lint | setup | peers: each does all the set-up it needs on a machine with Python 3.11+, git and make.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test lint
+.PHONY: setup demo test lint peers
 
 setup: .venv/installed
 
@@ -23,3 +23,12 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Its own environment (6 GB): a peer's pins must never move ours.
+peers: .venv-peers/installed
+	PYTHONPATH=. .venv-peers/bin/python benchmarks/peers/compare_mc_dropout.py
+
+.venv-peers/installed: benchmarks/peers/requirements.txt
+	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@

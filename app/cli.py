@@ -15,6 +15,7 @@ from tyro.conf import OmitArgPrefixes, Positional, arg
 from core.errors import CheckFailed, InputError
 from seg.options import PRESETS, ModeName, SegTrainConfig
 
+ModeChoice = Literal["auto", "dnn", "vq-dnn", "bnn", "vq-bnn"]
 Output = Annotated[Path | None, arg(aliases=["-o"])]
 
 
@@ -42,16 +43,17 @@ def video(
     output: Output = None,
     overwrite: bool = False,
     model: str = "camvid-unet-s",
-    mode: ModeName = "vq-dnn",
+    mode: ModeChoice = "auto",
     samples: int | None = None,
-    tau: float = 1.25,
+    tau: float | None = None,
     window: int | None = None,
     size: int | None = None,
     view: Literal["overlay", "uncertainty", "side-by-side"] = "overlay",
     masks: Path | None = None,
     labels: Path | None = None,
     report: Path | None = None,
-    precision: Literal["fp32", "bf16"] = "fp32",
+    executor: Literal["auto", "torch", "openvino", "onnxruntime"] = "auto",
+    precision: Literal["auto", "fp32", "bf16"] = "auto",
     device: str = "auto",
     seed: int = 0,
     max_frames: int | None = None,
@@ -62,26 +64,30 @@ def video(
         source: File, camera index, rtsp:// or http(s):// URL, image folder, or `street[:SEED[:FRAMES]]`.
         output: Video file to write (.mp4, .mkv, .mov); none without it.
         overwrite: Replace an output that exists.
-        model: Bundled name or .safetensors file.
-        mode: dnn: one pass; bnn: mean of dropout passes; vq-dnn, vq-bnn: the same, averaged over the recent frames.
+        model: Bundled name, .safetensors file, or .onnx file of `steadyseg export --stateful`.
+        mode: dnn: one pass; bnn: mean of dropout passes; vq-dnn, vq-bnn: the same, averaged over the recent frames;
+            auto: vq-dnn, or what an .onnx file was made for.
         samples: Dropout passes per frame (default 30 for bnn, 1 for vq-bnn).
-        tau: Decay time of the temporal mean in source frames.
+        tau: Decay time of the temporal mean in source frames (default 1.25).
         window: Number of previous frames in the temporal mean; all of them (the recursion) without it.
         size: Height in pixels that frames are resized to for the network; the checkpoint's without it.
         view: What the output shows.
         masks: Folder for label PNGs (palette) and 8-bit uncertainty PNGs.
         labels: Folder of label PNGs to measure against.
         report: JSON file for the report.
-        precision: bf16 is faster on processors that have it and rounds the network's values.
-        device: auto, cpu or cuda.
+        executor: What computes; auto takes the fastest that is there and says which and why.
+        precision: auto takes bf16 where the processor computes in it; it rounds the network's values.
+        device: auto, cpu or cuda (tensorrt for .onnx files: unverified).
         seed: Seed of the dropout masks.
         max_frames: Stop after this many frames.
     """
     from app.video_command import VideoJob, run_video
 
     job = VideoJob(
-        source=source, output=output, overwrite=overwrite, model=model, mode=mode, samples=samples, tau=tau, window=window,
-        size=size, view=view, masks=masks, labels=labels, report=report, precision=precision, device=device, seed=seed,
+        source=source, output=output, overwrite=overwrite, model=model, mode=None if mode == "auto" else mode,
+        samples=samples, tau=tau, window=window,
+        size=size, view=view, masks=masks, labels=labels, report=report, executor=executor, precision=precision, device=device,
+        seed=seed,
         max_frames=max_frames,
     )  # fmt: skip
     return run_video(job)
@@ -116,42 +122,122 @@ def evaluate(
     data: Path,
     split: Literal["train", "val", "test"] = "test",
     protocol: Literal["stills", "stream"] = "stills",
-    mode: ModeName = "dnn",
+    mode: ModeChoice = "auto",
     samples: int | None = None,
-    tau: float = 1.25,
+    tau: float | None = None,
     window: int | None = None,
     calibrated: bool | None = None,
     seed: int = 0,
     frames: Path | None = None,
     json: Path | None = None,
-    precision: Literal["fp32", "bf16"] = "fp32",
+    executor: Literal["auto", "torch", "openvino", "onnxruntime"] = "auto",
+    precision: Literal["auto", "fp32", "bf16"] = "fp32",
     device: str = "auto",
 ) -> int:
     """Measure a network on labelled data: accuracy, IoU and how honest its uncertainty is.
 
     Args:
-        model: Bundled name or .safetensors file.
+        model: Bundled name, .safetensors file, or .onnx file of `steadyseg export --stateful`.
         data: Folder with SPLIT/ and SPLITannot/, or `street`.
         split: Which split.
         protocol: stills: every image alone; stream: the images in order as one 15 Hz video, with consistency.
-        mode: dnn, bnn, and for streams vq-dnn, vq-bnn.
+        mode: dnn, bnn, and for streams vq-dnn, vq-bnn; auto: dnn, or what an .onnx file was made for.
         samples: Dropout passes per frame (default 30 for bnn, 1 for vq-bnn).
-        tau: Decay time of the temporal mean in frames.
+        tau: Decay time of the temporal mean in frames (default 1.25).
         window: Number of previous frames in the temporal mean; all of them (the recursion) without it.
         calibrated: Use the checkpoint's temperature; without either flag it is used where there is one.
         seed: Seed of the dropout masks.
         frames: Text file of base names: measure only these images.
         json: File for the result.
-        precision: bf16 is faster on processors that have it and rounds the network's values.
+        executor: What computes; auto is torch for checkpoints, which alone draws the masks of --seed.
+        precision: auto takes bf16 where the processor computes in it; it rounds the network's values.
         device: auto, cpu or cuda.
     """
     from app.evaluate_command import EvaluateJob, run_evaluate
 
     job = EvaluateJob(
-        model=model, data=data, split=split, protocol=protocol, mode=mode, samples=samples, tau=tau, window=window,
-        calibrated=calibrated, seed=seed, frames=frames, json=json, precision=precision, device=device,
+        model=model, data=data, split=split, protocol=protocol, mode=None if mode == "auto" else mode, samples=samples, tau=tau,
+        window=window,
+        calibrated=calibrated, seed=seed, frames=frames, json=json, executor=executor, precision=precision, device=device,
     )  # fmt: skip
     return run_evaluate(job)
+
+
+def export(
+    model: Positional[str],
+    output: Annotated[Path, arg(aliases=["-o"])],
+    stateful: bool = False,
+    mode: ModeName = "vq-dnn",
+    samples: int | None = None,
+    tau: float = 1.25,
+    window: int | None = None,
+    size: int | None = None,
+    calibrated: bool | None = None,
+    precision: Literal["fp32", "fp16", "int8", "bf16"] = "fp32",
+    calibration_data: Path | None = None,
+    proof_frames: str = "street",
+    overwrite: bool = False,
+) -> int:
+    """Write one .onnx file to deploy, with the proof that it computes what torch computes.
+
+    Args:
+        model: Bundled name or .safetensors file.
+        output: File to write (.onnx).
+        stateful: The whole computation: raw frame and state in, label and uncertainty maps and state out. Without it the
+            network alone: normalised images in, logits out.
+        mode: What the stateful file computes: dnn, vq-dnn, bnn or vq-bnn.
+        samples: Dropout passes per frame (default 30 for bnn, 1 for vq-bnn).
+        tau: Decay time of the temporal mean in source frames.
+        window: Number of previous frames in the temporal mean; all of them (the recursion) without it.
+        size: Height in pixels that frames are resized to for the network; the checkpoint's without it.
+        calibrated: Use the checkpoint's temperature; without either flag it is used where there is one.
+        precision: Number format of the network; int8 needs --calibration-data, bf16 is chosen where a file runs.
+        calibration_data: Folder with train/, or of images: what int8 is fitted on; labelled test/ images measure the loss.
+        proof_frames: Video, image folder or `street` that the proof runs on.
+        overwrite: Replace a file that exists.
+    """
+    from app.export_command import ExportJob, run_export
+
+    job = ExportJob(
+        model=model, output=output, stateful=stateful, mode=mode, samples=samples, tau=tau, window=window, size=size,
+        calibrated=calibrated, precision=precision, calibration_data=calibration_data, proof_frames=proof_frames,
+        overwrite=overwrite,
+    )  # fmt: skip
+    return run_export(job)
+
+
+def bench(
+    model: Positional[str],
+    json: Path | None = None,
+    rows: tuple[str, ...] = (),
+    executor: Literal["auto", "torch", "openvino"] = "auto",
+    precision: Literal["auto", "fp32", "bf16"] = "auto",
+    size: int | None = None,
+    source: Path | None = None,
+    soak: int | None = None,
+    seconds: float = 4.0,
+) -> int:
+    """Time a model: the whole step against the network alone, MC dropout and what one would write by hand.
+
+    Args:
+        model: Bundled name, .safetensors file, or .onnx file of `steadyseg export --stateful`.
+        json: File for the result.
+        rows: Only these rows; the table of a whole run names them.
+        executor: What computes; auto takes the fastest that is there and says which and why.
+        precision: auto takes bf16 where the processor computes in it; it rounds the network's values.
+        size: Height in pixels that the network works at; the checkpoint's without it.
+        source: Video file for the rows from a file; its frames' shape decides the network's size. A clip of the procedural
+            street of the network's size is written without it.
+        soak: First run this many frames in a row and see whether memory grows.
+        seconds: Time for each row; long ones get five calls in any case.
+    """
+    from app.bench_command import BenchJob, run_bench
+
+    job = BenchJob(
+        model=model, json=json, rows=rows, executor=executor, precision=precision, size=size, source=source, soak=soak,
+        seconds=seconds,
+    )  # fmt: skip
+    return run_bench(job)
 
 
 def models() -> int:
@@ -179,6 +265,8 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "video": video,
     "train": train,
     "evaluate": evaluate,
+    "export": export,
+    "bench": bench,
     "models": models,
     "data": data,
 }

@@ -11,16 +11,16 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from app.open_model import ExecutorName, PrecisionName, open_model
 from app.report_file import check_place, write_json
 from core.classes import CAMVID
-from core.device import choose_device
 from core.errors import InputError
 from core.frame import Frame
+from core.segmenter import Segmenter
 from seg.camvid import open_split
 from seg.evaluate import LiveMetrics, labelled_stills
 from seg.options import ModeName
 from seg.pipeline import segment
-from seg.torch_segmenter import TorchSegmenter, open_segmenter
 
 STREET_FRAMES = 100
 TABLE_KEYS = (
@@ -37,30 +37,33 @@ class EvaluateJob:
     data: Path
     split: str
     protocol: str
-    mode: ModeName
+    mode: ModeName | None
     samples: int | None
-    tau: float
+    tau: float | None
     window: int | None
     calibrated: bool | None
     seed: int
     frames: Path | None
     json: Path | None
-    precision: str
+    executor: ExecutorName
+    precision: PrecisionName
     device: str
 
 
 def run_evaluate(job: EvaluateJob) -> int:
     """Measures, prints a table, writes the JSON."""
-    if job.protocol == "stills" and job.mode.startswith("vq-"):
-        raise InputError(
-            f"mode {job.mode} averages over earlier frames and stills have none; use --protocol stream or "
-            f"--mode {job.mode.removeprefix('vq-')}"
-        )
     check_place(job.json)
-    segmenter = open_segmenter(
-        job.model, mode=job.mode, samples=job.samples, tau=job.tau, window=job.window, calibrated=job.calibrated,
-        device=choose_device(job.device), keep_probs=True, precision=job.precision,
+    if job.protocol == "stills" and job.mode is not None:
+        refuse_memory(job.mode)
+    is_graph = job.model.endswith(".onnx")
+    segmenter, why = open_model(
+        job.model, mode=job.mode or (None if is_graph else "dnn"), samples=job.samples, tau=job.tau, window=job.window,
+        calibrated=job.calibrated, executor="torch" if job.executor == "auto" and not is_graph else job.executor,
+        precision=job.precision, device=job.device, keep_probs=True,
     )  # fmt: skip
+    if job.protocol == "stills":
+        refuse_memory(segmenter.method.mode)
+    Console(stderr=True).print(f"executor: {segmenter.executor} on {segmenter.device} ({why})", soft_wrap=True)
     names, frame_hash, frames = labelled_frames(job, segmenter)
     result = measure(job, segmenter, frames, len(names))
     record = {**describe_run(job, segmenter), "frame_list_hash": frame_hash, **result, "frame_list": names}
@@ -70,7 +73,16 @@ def run_evaluate(job: EvaluateJob) -> int:
     return 0
 
 
-def labelled_frames(job: EvaluateJob, segmenter: TorchSegmenter) -> tuple[list[str], str, Iterator[Frame]]:
+def refuse_memory(mode: str) -> None:
+    """Stills have no frames before them."""
+    if mode.startswith("vq-"):
+        raise InputError(
+            f"mode {mode} averages over earlier frames and stills have none; use --protocol stream or "
+            f"--mode {mode.removeprefix('vq-')}"
+        )
+
+
+def labelled_frames(job: EvaluateJob, segmenter: Segmenter) -> tuple[list[str], str, Iterator[Frame]]:
     """(names, their hash, frames) of what is measured."""
     if str(job.data) == "street":
         from seg.street import Street
@@ -79,7 +91,7 @@ def labelled_frames(job: EvaluateJob, segmenter: TorchSegmenter) -> tuple[list[s
             raise InputError("the street is labelled with CamVid's 11 classes and this model has others")
         if job.frames:
             raise InputError("--frames names images of a data folder; the street has none")
-        street = Street(seed=0, height=segmenter.meta.height, width=segmenter.meta.width)
+        street = Street(seed=0, height=segmenter.method.height, width=segmenter.method.width)
         names = [f"street_0_{index:06d}" for index in range(STREET_FRAMES)]
         return names, f"street_0_{street.width}x{street.height}_{STREET_FRAMES}", street.frames(STREET_FRAMES)
     split = open_split(job.data, job.split, segmenter.classes)
@@ -88,7 +100,7 @@ def labelled_frames(job: EvaluateJob, segmenter: TorchSegmenter) -> tuple[list[s
     return [example.name for example in split.examples], split.frame_hash, split.frames()
 
 
-def measure(job: EvaluateJob, segmenter: TorchSegmenter, frames: Iterator[Frame], count: int) -> dict[str, Any]:
+def measure(job: EvaluateJob, segmenter: Segmenter, frames: Iterator[Frame], count: int) -> dict[str, Any]:
     """One pass; the seed is that of the dropout masks."""
     torch.manual_seed(job.seed)
     if job.protocol == "stills":
@@ -96,27 +108,28 @@ def measure(job: EvaluateJob, segmenter: TorchSegmenter, frames: Iterator[Frame]
     live = LiveMetrics(len(segmenter.classes), segmenter.classes.void)
     started = time.perf_counter()
     console = Console(stderr=True)
-    for frame, maps in track(segment(frames, segmenter), f"{job.protocol} {job.mode}", total=count, console=console):
+    for frame, maps in track(
+        segment(frames, segmenter), f"{job.protocol} {segmenter.method.mode}", total=count, console=console
+    ):
         live.update(frame, maps)
     seconds = time.perf_counter() - started
     fps = round(live.frames / seconds, 3)
     return {"frames": live.frames, **live.result(), "class_names": list(segmenter.classes.names), "fps": fps}
 
 
-def describe_run(job: EvaluateJob, segmenter: TorchSegmenter) -> dict[str, Any]:
+def describe_run(job: EvaluateJob, segmenter: Segmenter) -> dict[str, Any]:
     """What was run on what, so that the row can be made again."""
     return {
         "model": Path(job.model).name,
         "data": job.data.name,
         "split": None if str(job.data) == "street" else job.split,
         "protocol": job.protocol,
-        "mode": job.mode,
-        "samples": segmenter.module.samples,
-        "tau": job.tau if job.mode.startswith("vq-") else None,
-        "window": job.window,
-        "calibrated": segmenter.meta.temperature is not None and job.calibrated is not False,
+        "mode": segmenter.method.mode,
+        "samples": segmenter.method.samples,
+        "tau": segmenter.method.tau,
+        "window": segmenter.method.window,
+        "calibrated": segmenter.method.calibrated,
         "seed": job.seed,
-        "precision": job.precision,
         "executor": segmenter.executor,
         "device": segmenter.device,
         "torch": torch.__version__,

@@ -22,7 +22,7 @@ from app.sources import open_source
 from app.video_report import StreamReport
 from core.classes import CAMVID
 from core.errors import InputError
-from seg.torch_segmenter import TorchSegmenter
+from core.segmenter import Segmenter
 
 STREET = "street:7:150"
 """Six seconds of the procedural street: it knows its labels, so its report has accuracy and calibration error."""
@@ -113,7 +113,7 @@ def _run(
     return False
 
 
-def check_labels(spec: str, segmenter: TorchSegmenter) -> None:
+def check_labels(spec: str, segmenter: Segmenter) -> None:
     """Raises InputError where the street's labels would be measured against other classes."""
     if spec == STREET and segmenter.classes.names != CAMVID.names:
         raise InputError("the street is labelled with CamVid's 11 classes and this model has others; upload a video")

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.open_model import open_model
 from app.page_legend import escaped
 from core.checkpoint import CheckpointMeta, read_meta
 from core.device import choose_device
+from core.segmenter import Segmenter
 from seg.bundled import bundled_names, find_checkpoint
 from seg.options import ModeName
-from seg.torch_segmenter import TorchSegmenter, open_segmenter
 
 MODES: tuple[tuple[str, ModeName], ...] = (
     ("one look (dnn)", "dnn"),
@@ -30,15 +31,10 @@ class Settings:
     looks: int
     """Dropout passes per frame of bnn; the other modes take one."""
 
-    def open_segmenter(self, *, keep_probs: bool = False) -> TorchSegmenter:
+    def open_segmenter(self, *, keep_probs: bool = False) -> Segmenter:
         """A segmenter that nobody else uses, so that temporal states stay apart."""
-        return open_segmenter(
-            self.model,
-            mode=self.mode,
-            samples=self.looks if self.mode == "bnn" else None,
-            device=choose_device("auto"),
-            keep_probs=keep_probs,
-        )
+        looks = self.looks if self.mode == "bnn" else None
+        return open_model(self.model, mode=self.mode, samples=looks, keep_probs=keep_probs)[0]
 
 
 def model_choices(model: str) -> list[tuple[str, str]]:

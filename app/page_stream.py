@@ -13,7 +13,7 @@ from app.page_settings import Settings
 from app.render import render
 from app.source_info import check_size
 from core.frame import Frame, Maps
-from seg.torch_segmenter import TorchSegmenter
+from core.segmenter import Segmenter
 
 RATE_HZ = 15.0
 """How often the browser is asked for a frame; the temporal weights count frames of this rate."""
@@ -46,7 +46,7 @@ class LiveStream:
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self._settings: Settings | None = None
-        self._segmenter: TorchSegmenter | None = None
+        self._segmenter: Segmenter | None = None
         self._began_s = self._finished_s = -np.inf
         self._index = -1
         self.dropped = self.frames = 0
@@ -68,7 +68,7 @@ class LiveStream:
         """Lets go of the network and its state."""
         self._segmenter = self._settings = None
 
-    def _segmenter_for(self, settings: Settings) -> TorchSegmenter:
+    def _segmenter_for(self, settings: Settings) -> Segmenter:
         if self._segmenter is None or settings != self._settings:
             self._segmenter, self._settings = settings.open_segmenter(), settings
         return self._segmenter

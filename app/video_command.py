@@ -10,17 +10,16 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from app.open_model import ExecutorName, PrecisionName, open_model
 from app.process import process
 from app.render import View, rendered_size
 from app.report_file import check_place, write_json
 from app.sinks import MaskSink, NullSink, Sink, VideoSink
 from app.sources import describe_losses, open_source
 from app.video_report import StreamReport, print_report
-from core.device import choose_device
 from core.errors import InputError
 from core.frame import Frame
 from seg.options import ModeName
-from seg.torch_segmenter import open_segmenter
 
 
 @dataclass(frozen=True)
@@ -31,16 +30,17 @@ class VideoJob:
     output: Path | None
     overwrite: bool
     model: str
-    mode: ModeName
+    mode: ModeName | None
     samples: int | None
-    tau: float
+    tau: float | None
     window: int | None
     size: int | None
     view: View
     masks: Path | None
     labels: Path | None
     report: Path | None
-    precision: str
+    executor: ExecutorName
+    precision: PrecisionName
     device: str
     seed: int
     max_frames: int | None
@@ -51,16 +51,17 @@ def run_video(job: VideoJob) -> int:
     if job.max_frames is not None and job.max_frames < 1:
         raise InputError(f"--max-frames must be 1 or more, got {job.max_frames}")
     check_place(job.report, overwrite=job.overwrite)
-    segmenter = open_segmenter(
-        job.model, mode=job.mode, samples=job.samples, tau=job.tau, window=job.window, size=job.size,
-        device=choose_device(job.device), keep_probs=True, precision=job.precision,
+    torch.manual_seed(job.seed)  # of the masks that torch draws, and of what seeds the others
+    segmenter, why = open_model(
+        job.model, mode=job.mode, samples=job.samples, tau=job.tau, window=job.window, size=job.size, executor=job.executor,
+        precision=job.precision, device=job.device, keep_probs=job.labels is not None or job.source.startswith("street"),
     )  # fmt: skip
-    torch.manual_seed(job.seed)
     console = Console(stderr=True)
     with open_source(job.source, labels=job.labels, classes=segmenter.classes) as source:
         width, height = rendered_size(job.view, source.info.width, source.info.height)
         sink: Sink = VideoSink(job.output, width, height, source.info.fps, job.overwrite) if job.output else NullSink()
         masks = MaskSink(job.masks, segmenter.classes, job.overwrite) if job.masks else None
+        console.print(f"executor: {segmenter.executor} on {segmenter.device} ({why})", soft_wrap=True)
         for note in source.info.notes:
             console.print(f"note: {note}")
         report = StreamReport(segmenter, source)

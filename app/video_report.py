@@ -9,8 +9,8 @@ from rich.table import Table
 
 from app.sources import Source
 from core.frame import Frame, Maps
+from core.segmenter import Segmenter
 from seg.evaluate import LiveMetrics
-from seg.torch_segmenter import TorchSegmenter
 
 METRIC_KEYS = ("nll", "accuracy", "miou", "iou", "ece", "ece_15", "brier", "consistency")
 
@@ -18,7 +18,7 @@ METRIC_KEYS = ("nll", "accuracy", "miou", "iou", "ece", "ece_15", "brier", "cons
 class StreamReport:
     """Sums over frames; memory does not grow with their number."""
 
-    def __init__(self, segmenter: TorchSegmenter, source: Source) -> None:
+    def __init__(self, segmenter: Segmenter, source: Source) -> None:
         self.segmenter, self.source = segmenter, source
         self.frames = 0
         self.means = {"mean_confidence": 0.0, "mean_entropy": 0.0, "mean_disagreement": 0.0}
@@ -37,7 +37,7 @@ class StreamReport:
 
     def record(self, sink_notes: tuple[str, ...]) -> dict[str, Any]:
         """The report as JSON values: fractions in 0..1, entropies as shares of ln K, times in ms."""
-        module, count = self.segmenter.module, max(self.frames, 1)
+        method, count = self.segmenter.method, max(self.frames, 1)
         seconds = self.ended - self.started
         record: dict[str, Any] = {
             "frames": self.frames,
@@ -48,9 +48,9 @@ class StreamReport:
             "width": self.source.info.width,
             "height": self.source.info.height,
             "source_fps": self.source.info.fps,
-            "mode": module.mode,
-            "samples": module.samples,
-            "calibrated": self.segmenter.meta.temperature is not None,
+            "mode": method.mode,
+            "samples": method.samples,
+            "calibrated": method.calibrated,
             "fps": round(self.frames / seconds, 3) if seconds else 0.0,
             "stages": self.segmenter.clock.summary(),
             **{key: round(value / count, 4) for key, value in self.means.items()},

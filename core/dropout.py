@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor, nn
+from torch.compiler import is_exporting
 
 from core.errors import InputError
 
@@ -29,6 +30,11 @@ class Dropout(nn.Module):
         return f"rate={self.rate}, active={self.active}"
 
     @property
+    def scale(self) -> float:
+        """What a kept element is multiplied by."""
+        return 256 / (256 - round(256 * self.rate))
+
+    @property
     def draws(self) -> bool:
         """Whether a call now is random."""
         return self.rate > 0.0 and (self.training or self.active)
@@ -38,7 +44,7 @@ class Dropout(nn.Module):
             return x
         if self.masks is not None:
             return x * self.masks.pop(0)
-        return x * draw_mask(x, self.rate)
+        return x * (traced_mask(x, self.rate) if is_exporting() else draw_mask(x, self.rate))
 
 
 def draw_mask(x: Tensor, rate: float) -> Tensor:
@@ -54,6 +60,24 @@ def draw_mask(x: Tensor, rate: float) -> Tensor:
     kept = words.view(torch.uint8)[: x.numel()] >= threshold
     mask = kept.to(x.dtype).mul_(256 / (256 - threshold))
     return mask.as_strided(x.shape, torch.empty_like(x, dtype=torch.uint8).stride())
+
+
+def traced_mask(x: Tensor, rate: float) -> Tensor:
+    """The mask of an exported graph for x (1, C, H, W), drawn from C H + H W + C W random bytes instead of C H W.
+
+    A graph's random op draws one number at a time on one core (3.6 M of them take 16 ms and more in ONNX Runtime). The byte of
+    an element is a[c, y] ^ b[y, x] ^ d[c, x] of three planes of uniform bytes: uniform, and independent of the byte of any
+    other element. So the mean and the variance of every weighted sum of masked values, which is what the next convolution
+    computes, are exactly those of independent masks. Layers and calls draw planes of their own.
+    """
+    threshold = round(256 * rate)
+    _, channels, height, width = x.shape
+
+    def plane(*shape: int) -> Tensor:
+        return (torch.rand(shape, device=x.device) * 256.0).to(torch.uint8)
+
+    word = plane(1, channels, height, 1) ^ plane(1, 1, height, width) ^ plane(1, channels, 1, width)
+    return (word.to(x.dtype) >= threshold).to(x.dtype) * (256 / (256 - threshold))
 
 
 def set_dropout_active(network: nn.Module, active: bool) -> None:

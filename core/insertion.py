@@ -29,7 +29,8 @@ class Place:
     channels: int
     """Channels of the map that enters it."""
     activated: bool
-    """Whether that map comes out of an activation; MobileNet-like and pre-activation stages end without one."""
+    """Whether that map comes out of an activation module or has nothing below 0; MobileNet-like and pre-activation stages
+    end without one."""
 
 
 class Preceded(nn.Module):
@@ -37,7 +38,7 @@ class Preceded(nn.Module):
 
     def __init__(self, layer: nn.Module, module: nn.Module) -> None:
         super().__init__()
-        self.layer, self.module = layer, module
+        self.layer, self.module, self.training = layer, module, module.training
 
     def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Any:
         return self.module(self.layer(x), *args, **kwargs)
@@ -46,7 +47,7 @@ class Preceded(nn.Module):
 def insert_smoothing(
     network: nn.Module,
     prob: ProbName = "tanh",
-    linear_prob: ProbName = "none",
+    linear_prob: ProbName = "signed-tanh",
     size: int = 2,
     padding: PaddingName = "same",
     example: Tensor | None = None,
@@ -54,8 +55,11 @@ def insert_smoothing(
     """Puts `SpatialSmoothing` before every subsampling module of a CNN, in place; returns where.
 
     `linear_prob` is used where the map comes without an activation: the published ReLU would delete its negative half
-    (measured in docs/performance.md: blur alone is the better choice there). `padding="same"` keeps every shape.
+    (a first comparison is in docs/performance.md). `padding="same"` keeps every shape.
     """
+
+    for name in (prob, linear_prob):  # refused even where no place would use it, and before anything is changed
+        SpatialSmoothing(name, size, padding)
 
     def layer(place: Place) -> nn.Module:
         return SpatialSmoothing(prob if place.activated else linear_prob, size, padding)
@@ -77,39 +81,51 @@ def subsampling_places(network: nn.Module, example: Tensor | None = None) -> lis
     """The outermost modules that halve a feature map, in the order of computation; a stem that reads the image is none.
 
     Found by running `example` ((1, 3, 128, 128) noise without it) through the network, so any CNN made of modules will do.
+    InputError where the network does not take the example or has no such module.
     """
     if example is None:
         example = torch.rand(1, 3, 128, 128, generator=torch.Generator().manual_seed(0))
-    trace = _Trace(network, example)
+    trace = _Trace(network, example.to(next(network.parameters(), example)))
     places: list[Place] = []
     for name, module in network.named_modules():
         inside = any(name.startswith(f"{place.name}.") for place in places)
         if not name or inside or not trace.halves(module) or _begins_unhalved(module, trace):
             continue
         entering = trace.inputs[module]
-        places.append(Place(name, entering.shape[1], trace.is_activated(entering)))
+        places.append(Place(name, entering.shape[1], trace.enters_activated[module]))
     if not places:
-        raise InputError(f"{type(network).__name__} has no module that halves a feature map; smoothing needs a CNN")
+        raise InputError(
+            f"{type(network).__name__} has no module that halves a feature map; smoothing and dropout go into a CNN"
+        )
     return sorted(places, key=lambda place: trace.order[network.get_submodule(place.name)])
 
 
 class _Trace:
-    """What went in and out of every module in one pass; the tensors are kept, so that they can be told apart."""
+    """What went in and out of every module in its first call in one pass; the network comes out as it went in."""
 
     def __init__(self, network: nn.Module, example: Tensor) -> None:
         self.image = example
         self.inputs: dict[nn.Module, Tensor] = {}
+        self.enters_activated: dict[nn.Module, bool] = {}
         self.outputs: dict[nn.Module, Tensor] = {}
         self.order: dict[nn.Module, int] = {}
-        self.activated: set[int] = set()
-        training = network.training
+        # With the tensors themselves, so that no later tensor takes over an id, and their versions, as `x += y` may follow.
+        self._activated: dict[int, tuple[Tensor, int]] = {}
+        training = {module: module.training for module in network.modules()}  # of each: some may be frozen
         handles = [module.register_forward_pre_hook(self._enter) for module in network.modules()]
         handles += [module.register_forward_hook(self._leave) for module in network.modules()]
         try:
             with torch.no_grad():
                 network.eval()(example)
+        except (AssertionError, RuntimeError, TypeError, ValueError) as error:
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            size = " x ".join(map(str, example.shape))
+            raise InputError(
+                f"{type(network).__name__} does not take a {size} picture ({reason}); pass an example that it takes"
+            ) from error
         finally:
-            network.train(training)
+            for module, mode in training.items():
+                module.training = mode
             for handle in handles:
                 handle.remove()
 
@@ -123,20 +139,23 @@ class _Trace:
         sizes = zip(entered.shape[-2:], left.shape[-2:], strict=True)
         return all(after < before and after in (before // 2, (before + 1) // 2) for before, after in sizes)
 
-    def is_activated(self, x: Tensor) -> bool:
-        return id(x) in self.activated or float(x.min()) >= 0.0
-
     def _enter(self, module: nn.Module, inputs: tuple[Any, ...]) -> None:
         self.order.setdefault(module, len(self.order))
-        if inputs and isinstance(inputs[0], Tensor) and inputs[0].ndim == 4:
-            self.inputs.setdefault(module, inputs[0])
+        if module not in self.inputs and inputs and isinstance(inputs[0], Tensor) and inputs[0].ndim == 4:
+            self.inputs[module] = inputs[0]
+            # Asked now and not later: the module may begin with a ReLU in place.
+            self.enters_activated[module] = self._is_activated(inputs[0])
 
     def _leave(self, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
         if isinstance(output, Tensor) and output.ndim == 4:
             self.outputs.setdefault(module, output)
             name = type(module).__name__.lower()
             if not any(module.children()) and any(part in name for part in ACTIVATION_NAMES):
-                self.activated.add(id(output))
+                self._activated[id(output)] = output, output._version
+
+    def _is_activated(self, x: Tensor) -> bool:
+        _, version = self._activated.get(id(x), (x, -1))
+        return version == x._version or float(x.min()) >= 0.0
 
 
 def _begins_unhalved(module: nn.Module, trace: _Trace) -> bool:
@@ -146,10 +165,11 @@ def _begins_unhalved(module: nn.Module, trace: _Trace) -> bool:
 
 
 def _insert(network: nn.Module, places: list[Place], layer: Callable[[Place], nn.Module]) -> list[Place]:
-    for place in places:
+    layers = [layer(place) for place in places]  # all before the first change: a refusal leaves the network whole
+    for place, inserted_layer in zip(places, layers, strict=True):
         owner, _, name = place.name.rpartition(".")
-        parent = network.get_submodule(owner)
-        parent._modules[name] = Preceded(layer(place), network.get_submodule(place.name))
+        module = network.get_submodule(place.name)
+        network.get_submodule(owner)._modules[name] = Preceded(inserted_layer.train(module.training), module)
     return places
 
 

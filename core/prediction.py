@@ -5,10 +5,13 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.compiler import is_exporting
 
 
 def entropy(probs: Tensor) -> Tensor:
     """Shannon entropy in nats over dimension 1: (B, K, ...) -> (B, ...); 0 log 0 = 0."""
+    if is_exporting():  # entr becomes a dozen graph nodes for cases that probabilities do not have
+        return -(probs * probs.clamp_min(1e-30).log()).sum(dim=1)
     return torch.special.entr(probs).sum(dim=1)
 
 

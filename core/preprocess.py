@@ -3,6 +3,7 @@
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.compiler import is_exporting
 
 from core.errors import InputError
 
@@ -31,7 +32,13 @@ def network_size(frame_height: int, frame_width: int, height: int) -> tuple[int,
 
 
 def resize(images: Tensor, size: tuple[int, int]) -> Tensor:
-    """(B, C, H, W) float -> (B, C, h, w): bilinear, antialiased; unchanged where the size is right already."""
+    """(B, C, H, W) uint8 -> (B, C, h, w) of the same 256 levels: bilinear, antialiased; as it is where the size is right.
+
+    An exported graph computes the same in float and rounds (tests: at most one level apart).
+    """
+    if is_exporting():  # a graph takes frames of any size
+        grown = F.interpolate(images.float(), size, mode="bilinear", align_corners=False, antialias=True)
+        return grown.round().clamp(0.0, 255.0)
     if tuple(images.shape[-2:]) == size:
         return images
     return F.interpolate(images, size, mode="bilinear", align_corners=False, antialias=True)
@@ -49,8 +56,19 @@ def enlarge(maps: Tensor, size: tuple[int, int] | torch.Size) -> Tensor:
     return grown[..., : size[0], : size[1]]
 
 
+def nearest(labels: Tensor, size: tuple[int, int]) -> Tensor:
+    """(B, h, w) -> (B, H, W) by nearest neighbour with half-pixel centres: row i comes from floor((i + 1/2) h / H).
+
+    In whole numbers: libraries compute it in float and part where a centre falls on an edge, at every third pixel of 2 : 3.
+    """
+    for dimension, length in zip((1, 2), size, strict=True):
+        places = torch.arange(length, device=labels.device)
+        labels = labels.index_select(dimension, (2 * places + 1) * labels.shape[dimension] // (2 * length))
+    return labels
+
+
 class Normalize(torch.nn.Module):
-    """(B, 3, h, w) values 0..255 -> (x / 255 - mean) / std."""
+    """(B, 3, h, w) values 0..255, uint8 or float -> (x / 255 - mean) / std."""
 
     scale: Tensor
     offset: Tensor
@@ -62,4 +80,4 @@ class Normalize(torch.nn.Module):
         self.register_buffer("offset", -mean_ / std_, persistent=False)
 
     def forward(self, images: Tensor) -> Tensor:
-        return images * self.scale + self.offset
+        return images.float() * self.scale + self.offset

@@ -76,8 +76,9 @@ class Blur(nn.Module):
         if self.size == 1:
             return x
         if self.size == 2:  # four shares of 1/4: the pool is several times faster than a depth-wise convolution
-            grown = F.avg_pool2d(x, kernel_size=2, stride=1, padding=1)
-            return grown if self.padding == "published" else grown[..., 1:, 1:]
+            if self.padding == "published":
+                return F.avg_pool2d(x, kernel_size=2, stride=1, padding=1)
+            return F.avg_pool2d(F.pad(x, (0, 1, 0, 1)), kernel_size=2, stride=1)
         channels = x.shape[1]
         weight = self.kernel.to(x.dtype).expand(channels, 1, self.size, self.size)
         return F.conv2d(x, weight, padding=self.size // 2, groups=channels)

@@ -1,7 +1,7 @@
 """Temporal smoothing: an exponentially weighted mean of the recent frames' predictions (VQ-BNN, arXiv 1907.05911).
 
 The prediction t source frames back weighs exp(-t / tau). Softmax first, then the mean. State is explicit: functions take it
-and return the next one, None starts anew.
+and return the next one; None, or zeros, starts anew. Shapes never change, so that a graph can carry the state.
 """
 
 import math
@@ -16,25 +16,25 @@ from core.prediction import Prediction
 
 
 class RecursionState(NamedTuple):
-    """The running mean over all frames so far."""
+    """The running mean over all frames so far; all zeros is the start."""
 
     probs: Tensor
     """(B, K, ...)"""
     member_entropy: Tensor
     """(B, ...)"""
     mass: Tensor
-    """(B,) sum of the weights, at most 1 / (1 - exp(-1 / tau))."""
+    """(B,) sum of the weights, at most 1 / (1 - exp(-1 / tau)); 0: nothing seen yet."""
 
 
 class WindowState(NamedTuple):
-    """The last K predictions and how many source frames they are old."""
+    """The last n predictions, newest first; all zeros is the start."""
 
     probs: Tensor
-    """(n, B, K, ...), newest first: at most the current prediction and the K before it."""
+    """(n, B, K, ...)"""
     member_entropy: Tensor
     """(n, B, ...)"""
     ages: Tensor
-    """(n,) age in source frames relative to the newest."""
+    """(n,) how many source frames before the latest one each was, plus one; 0: the place is empty."""
 
 
 State = RecursionState | WindowState
@@ -55,27 +55,41 @@ class TemporalSmoothing:
         if self.window is not None and self.window < 0:
             raise InputError(f"the window must be 0 or more previous frames, got {self.window}")
 
-    def __call__(self, now: Prediction, state: State | None, gap: int = 1) -> tuple[Prediction, State]:
+    def start(self, like: Prediction) -> State:
+        """The state before the first frame: zeros of the prediction's shape."""
+        if self.window is None:
+            mass = like.probs.new_zeros(like.probs.shape[0])
+            return RecursionState(torch.zeros_like(like.probs), torch.zeros_like(like.member_entropy), mass)
+        slots = self.window
+        return WindowState(
+            like.probs.new_zeros(slots, *like.probs.shape),
+            like.member_entropy.new_zeros(slots, *like.member_entropy.shape),
+            like.probs.new_zeros(slots),
+        )
+
+    def __call__(self, now: Prediction, state: State | None, gap: int | Tensor = 1) -> tuple[Prediction, State]:
         """Smooths one frame; `gap` is the number of source frames since the previous call (1: none was dropped)."""
-        if gap < 1:
+        if isinstance(gap, int) and gap < 1:
             raise ValueError(f"the frame gap must be 1 or more, got {gap}")
-        if self.window is not None:
-            if isinstance(state, RecursionState):
-                raise ValueError("a window was given the state of the recursion; start anew with None")
-            return smooth_window(now, state, self.tau, self.window, gap)
-        if isinstance(state, WindowState):
-            raise ValueError("the recursion was given the state of a window; start anew with None")
-        return smooth_recursive(now, state, self.tau, gap)
+        state = self.start(now) if state is None else state
+        if isinstance(state, RecursionState) != (self.window is None):
+            raise ValueError("the state is that of the other rule (recursion or window); start anew with None")
+        if isinstance(state, RecursionState):
+            return smooth_recursive(now, state, self.tau, gap)
+        return smooth_window(now, state, self.tau, gap)
+
+
+def forget(state: State, reset: Tensor) -> State:
+    """The state where `reset` (a scalar) is 0, the start where it is 1: only the weights need to vanish."""
+    return state._replace(**{state._fields[2]: state[2] * (1.0 - reset)})
 
 
 def smooth_recursive(
-    now: Prediction, state: RecursionState | None, tau: float, gap: int = 1
+    now: Prediction, state: RecursionState, tau: float, gap: int | Tensor = 1
 ) -> tuple[Prediction, RecursionState]:
     """mass = 1 + d mass; mean += (now - mean) / mass, with d = exp(-gap / tau): no bias at the start (Eq. 12-13)."""
-    if state is None:
-        mass = now.probs.new_ones(now.probs.shape[0])
-        return now, RecursionState(now.probs, now.member_entropy, mass)
-    mass = 1.0 + math.exp(-gap / tau) * state.mass
+    decay = torch.exp(-gap / tau) if isinstance(gap, Tensor) else math.exp(-gap / tau)
+    mass = 1.0 + decay * state.mass
     weight = 1.0 / mass
     mean = Prediction(
         torch.lerp(state.probs, now.probs, _over(weight, now.probs)),
@@ -85,22 +99,25 @@ def smooth_recursive(
 
 
 def smooth_window(
-    now: Prediction, state: WindowState | None, tau: float, window: int, gap: int = 1
+    now: Prediction, state: WindowState, tau: float, gap: int | Tensor = 1
 ) -> tuple[Prediction, WindowState]:
-    """The exact weighted mean of this frame and those at most `window` source frames older (Eq. 9-10)."""
-    probs, member_entropy = now.probs[None], now.member_entropy[None]
-    ages = torch.zeros(1, dtype=torch.long)
-    if state is not None:
-        kept = state.ages + gap <= window
-        probs = torch.cat([probs, state.probs[kept]])
-        member_entropy = torch.cat([member_entropy, state.member_entropy[kept]])
-        ages = torch.cat([ages, state.ages[kept] + gap])
-    weights = torch.softmax(-ages.double() / tau, dim=0).to(probs)  # normalised exp(-age / tau)
+    """The exact weighted mean of this frame and those at most n source frames older, n places in the state (Eq. 9-10)."""
+    slots = state.ages.shape[0]
+    ages = torch.where(state.ages > 0, state.ages + gap, state.ages)  # now counted from the new frame, still plus one
+    seen = (ages > 0) & (ages <= slots + 1)
+    weights = torch.where(seen, torch.exp((1.0 - ages) / tau), torch.zeros_like(ages))
+    share = 1.0 / (1.0 + weights.sum())
     mean = Prediction(
-        torch.tensordot(weights, probs, dims=1),
-        torch.tensordot(weights, member_entropy, dims=1),
+        (now.probs + torch.tensordot(weights, state.probs, dims=1)) * share,
+        (now.member_entropy + torch.tensordot(weights, state.member_entropy, dims=1)) * share,
     )
-    return mean, WindowState(probs, member_entropy, ages)
+    if slots == 0:
+        return mean, state
+    return mean, WindowState(
+        torch.cat([now.probs[None], state.probs[:-1]]),
+        torch.cat([now.member_entropy[None], state.member_entropy[:-1]]),
+        torch.cat([torch.ones_like(ages[:1]), ages[:-1]]),
+    )
 
 
 def _over(weight: Tensor, like: Tensor) -> Tensor:

@@ -48,8 +48,8 @@ class Augment:
 
 def to_tensors(image: np.ndarray, label: np.ndarray, height: int, width: int) -> tuple[Tensor, Tensor]:
     """(3, h, w) uint8 by the product's own resize, and (h, w) uint8 by nearest neighbour."""
-    picture = torch.from_numpy(image).permute(2, 0, 1)[None].float()
-    picture = resize(picture, (height, width))[0].round_().clamp_(0, 255).to(torch.uint8)
+    picture = resize(torch.from_numpy(image).permute(2, 0, 1)[None], (height, width))[0]
+    picture = picture.clone(memory_format=torch.contiguous_format)  # a picture of the right size is the source itself
     mask = torch.from_numpy(label)[None, None]
     if mask.shape[-2:] != (height, width):
         mask = torch.nn.functional.interpolate(mask, (height, width), mode="nearest-exact")

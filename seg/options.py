@@ -63,8 +63,8 @@ class SmpOptions:
     """Spatial smoothing before each subsampling module of the encoder (not the stem); shapes stay as they are."""
     encoder_prob: ProbName = "tanh"
     """The Prob function where a stage ends with an activation."""
-    encoder_linear_prob: ProbName = "none"
-    """The Prob function where it ends without one, as MobileNet's do: none is blur alone."""
+    encoder_linear_prob: ProbName = "signed-tanh"
+    """The Prob function where it ends without one, as MobileNet's do (measured in docs/performance.md)."""
     encoder_blur: int = 2
     """The blur size of the smoothing: 1, 2, 3 or 5."""
 

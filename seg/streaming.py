@@ -6,12 +6,15 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.compiler import is_exporting
 
+from core.checkpoint import CheckpointMeta
 from core.dropout import is_stochastic, set_dropout_active
 from core.errors import InputError
 from core.prediction import Prediction
 from core.predictors import MonteCarlo, OnePass
-from core.preprocess import Normalize, network_size, resize
+from core.preprocess import Normalize, enlarge, nearest, network_size, resize
+from core.segmenter import Method
 from core.temporal import State, TemporalSmoothing
 from seg.options import ModeName
 
@@ -73,8 +76,12 @@ class StreamingSegmenter(nn.Module):
             )
         network_size(height, height, height)  # refuses a height out of range before any frame comes
         self.mode, self.height = mode, height
+        self.fixed_size: tuple[int, int] | None = None
+        """(h, w) of the network whatever the frame's size, as an exported graph has it; None: the frame's aspect decides."""
         self.normalize = Normalize(mean, std)
         self.smoothing = smoothing if kind.temporal else None
+        self.temperature = temperature
+        self.head_stride: int = getattr(network, "head_stride", 1)
         set_dropout_active(network, kind.dropout)
         if kind.dropout and not is_stochastic(network):
             raise InputError(
@@ -84,38 +91,52 @@ class StreamingSegmenter(nn.Module):
             OnePass(network, temperature) if self.samples == 1 else MonteCarlo(network, self.samples, temperature)
         )
 
-    def forward(self, frame: Tensor, state: State | None, gap: int = 1) -> tuple[Outputs, State | None]:
+    def forward(self, frame: Tensor, state: State | None, gap: int | Tensor = 1) -> tuple[Outputs, State | None]:
         """(1, H, W, 3) uint8 RGB, the state (None: start anew), source frames since the last call -> outputs, next state."""
         prediction, state = self.smooth(self.predict(self.preprocess(frame)), state, gap)
         return self.maps(prediction, frame.shape[1], frame.shape[2]), state
 
+    def method(self, meta: CheckpointMeta) -> Method:
+        """The facts of this computation for reports."""
+        tau, window = (self.smoothing.tau, self.smoothing.window) if self.smoothing else (None, None)
+        calibrated = meta.temperature is not None and self.temperature == meta.temperature
+        return Method(self.mode, self.samples, tau, window, calibrated, self.height, meta.width)
+
+    def size(self, height: int, width: int) -> tuple[int, int]:
+        """(h, w) at which the network sees a frame of H x W."""
+        return self.fixed_size or network_size(height, width, self.height)
+
     def preprocess(self, frame: Tensor) -> Tensor:
         """(1, H, W, 3) uint8 -> (1, 3, h, w) normalised float."""
-        images = frame.permute(0, 3, 1, 2).float()  # channels-last in memory already
-        return self.normalize(resize(images, network_size(frame.shape[1], frame.shape[2], self.height)))
+        images = frame.permute(0, 3, 1, 2)  # channels-last in memory already
+        return self.normalize(resize(images, self.size(frame.shape[1], frame.shape[2])))
 
     def predict(self, images: Tensor) -> Prediction:
         """(1, 3, h, w) -> the single-frame prediction."""
         return self.predictor(images)
 
-    def smooth(self, now: Prediction, state: State | None, gap: int) -> tuple[Prediction, State | None]:
+    def smooth(self, now: Prediction, state: State | None, gap: int | Tensor) -> tuple[Prediction, State | None]:
         """The temporal mean of a vq mode; the identity otherwise."""
         return (now, None) if self.smoothing is None else self.smoothing(now, state, gap)
 
     def maps(self, prediction: Prediction, height: int, width: int) -> Outputs:
-        """Four uint8 maps, made at the network's size and enlarged: label by nearest neighbour, the rest bilinearly."""
-        scale = 255.0 / prediction.max_entropy
-        confidence, label = prediction.probs.max(dim=1)
+        """Four uint8 maps at the frame's size: made at the network's, label enlarged by nearest neighbour, the rest bilinearly.
+
+        A network with a coarser head has its mean probabilities enlarged first, and the label is their arg-max.
+        """
+        size = self.size(height, width)
+        confidence, label = enlarge(prediction.probs, size).max(dim=1)
         entropy = prediction.entropy
         disagreement = (entropy - prediction.member_entropy).clamp_min(0.0)
-        shades = [_to_bytes(confidence * 255.0), _to_bytes(entropy * scale), _to_bytes(disagreement * scale)]
+        shades = torch.stack([entropy, disagreement], dim=1) * (1.0 / prediction.max_entropy)
+        shades = torch.cat([confidence[:, None], enlarge(shades, size)], dim=1)
         label = label.to(torch.uint8)
-        if label.shape[-2:] != (height, width):
-            label = F.interpolate(label[:, None], (height, width), mode="nearest-exact")[:, 0]
-            shades = [F.interpolate(s[:, None], (height, width), mode="bilinear")[:, 0] for s in shades]
-        confidence, entropy, disagreement = shades
+        if is_exporting() or size != (height, width):
+            label = nearest(label, (height, width))
+            shades = F.interpolate(shades, (height, width), mode="bilinear", align_corners=False)
+        confidence, entropy, disagreement = _to_bytes(shades).unbind(dim=1)
         return Outputs(label, confidence, entropy, disagreement, prediction)
 
 
-def _to_bytes(values: Tensor) -> Tensor:
-    return values.add(0.5).clamp(0.0, 255.0).to(torch.uint8)
+def _to_bytes(shares: Tensor) -> Tensor:
+    return (shares * 255.0).add(0.5).clamp(0.0, 255.0).to(torch.uint8)

@@ -1,13 +1,13 @@
 """The torch executor: holds a `StreamingSegmenter` and its state, resets where a stream breaks."""
 
 import contextlib
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from core.checkpoint import CheckpointMeta, load_checkpoint, load_weights
+from core.continuity import Continuity
 from core.errors import InputError
 from core.frame import Frame, Maps
 from core.temporal import State, TemporalSmoothing
@@ -21,8 +21,6 @@ from seg.streaming import Outputs, StreamingSegmenter
 class TorchSegmenter:
     """A `Segmenter` (core/segmenter.py) on CPU or CUDA."""
 
-    executor = "torch"
-
     def __init__(
         self,
         module: StreamingSegmenter,
@@ -33,21 +31,24 @@ class TorchSegmenter:
         precision: str = "fp32",
     ) -> None:
         self.module = module.to(device).to(memory_format=torch.channels_last).eval()
-        self.meta, self.classes = meta, meta.classes
+        self.meta, self.classes, self.method = meta, meta.classes, module.method(meta)
         self.device, self.keep_probs, self.precision = device.type, keep_probs, precision
+        self.executor = f"torch {torch.__version__.split('+')[0]} {precision}"
         self.clock = StageClock()
-        self.resets: Counter[str] = Counter()
+        self._continuity = Continuity()
+        self.resets = self._continuity.resets
         self.reset()
 
     def reset(self) -> None:
         """Forgets all earlier frames."""
         self._state: State | None = None
-        self._size: tuple[int, ...] | None = None
-        self._index = -1
+        self._continuity.forget()
 
     def step(self, frame: Frame) -> Maps:
         """Segments one frame; see `Maps` for what comes out."""
-        gap = self._gap(frame)
+        gap = self._continuity.follow(frame)
+        if not gap:
+            self._state = None
         with torch.inference_mode(), self._autocast():
             with self.clock.measure("preprocess"):
                 pixels = np.require(frame.image, requirements=["C", "W"])  # torch takes no reversed or read-only view
@@ -57,25 +58,10 @@ class TorchSegmenter:
                 prediction = self.module.predict(batch)
                 self._synchronize()
             with self.clock.measure("smoothing"):
-                prediction, self._state = self.module.smooth(prediction, self._state, gap)
+                prediction, self._state = self.module.smooth(prediction, self._state, max(gap, 1))
                 outputs = self.module.maps(prediction, *frame.image.shape[:2])
                 maps = self._to_host(outputs)
         return maps
-
-    def _gap(self, frame: Frame) -> int:
-        """Source frames since the previous one; a break in the stream resets the state first and is counted."""
-        cause = None
-        if self._size is not None:
-            if frame.discontinuity or frame.index <= self._index:
-                cause = "discontinuity"
-            elif frame.image.shape != self._size:
-                cause = "size_change"
-        if cause:
-            self.resets[cause] += 1
-            self.reset()
-        gap = frame.index - self._index if self._state is not None else 1
-        self._size, self._index = frame.image.shape, frame.index
-        return gap
 
     def _to_host(self, outputs: Outputs) -> Maps:
         label, confidence, entropy, disagreement = (tensor[0].cpu().numpy() for tensor in outputs[:4])

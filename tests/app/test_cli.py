@@ -37,7 +37,9 @@ def test_help_is_instant_and_imports_no_torch() -> None:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         best_s = min(best_s, time.perf_counter() - started)
         assert done.returncode == 0, done.stderr
-        assert all(name in done.stdout for name in ("demo", "video", "train", "evaluate", "models", "data"))
+        assert all(
+            name in done.stdout for name in ("demo", "video", "train", "evaluate", "export", "bench", "models", "data")
+        )
     assert best_s < 0.5
 
 
@@ -61,7 +63,7 @@ def test_an_unknown_command_lists_the_known_ones(capsys: pytest.CaptureFixture[s
 
 
 def test_an_unknown_preset_lists_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "choose from cpu, paper" in one_line_error(capsys, "train", "seg", "--preset", "gpu")
+    assert "choose from cpu, realtime, paper" in one_line_error(capsys, "train", "seg", "--preset", "gpu")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,7 @@ def test_an_unknown_preset_lists_the_known_ones(capsys: pytest.CaptureFixture[st
     [
         (
             ["video", "street", "--mode", "xx"],
-            "invalid choice 'xx' for argument '--mode'. Expected one of ('dnn', 'vq-dnn'",
+            "invalid choice 'xx' for argument '--mode'. Expected one of ('auto', 'dnn', 'vq-dnn'",
         ),
         (["train", "seg", "--epochz", "3"], "Unrecognized options: --epochz, 3"),
         (["video"], "camera index"),

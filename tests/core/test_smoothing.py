@@ -12,7 +12,7 @@ from core.smoothing import DEFAULT_SCALE, Blur, Prob, SpatialSmoothing
 
 LINES = {1: [1], 2: [1, 1], 3: [1, 2, 1], 5: [1, 4, 6, 4, 1]}
 """arXiv 2105.12639, Eq. 8: the 2-D kernel is the outer product over its sum."""
-PROBS = ("tanh", "relu6", "constant", "sigmoid", "none")
+PROBS = ("tanh", "relu6", "constant", "sigmoid", "signed-tanh", "none")
 
 
 def slow_blur(x: Tensor, size: int, before: int, after: int) -> np.ndarray:
@@ -31,6 +31,8 @@ def slow_blur(x: Tensor, size: int, before: int, after: int) -> np.ndarray:
 def slow_prob(name: str, z: float, t: float) -> float:
     if name == "tanh":
         return max(0.0, t * math.tanh(z / t))
+    if name == "signed-tanh":
+        return t * math.tanh(z / t)
     if name == "relu6":
         return min(max(0.0, z), t)
     if name == "constant":
@@ -110,7 +112,7 @@ def test_the_blur_keeps_the_type(size: int, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("name", PROBS)
 def test_prob_is_its_formula(name: str, scale: float | None) -> None:
     z = torch.cat([torch.linspace(-40, 40, 81, dtype=torch.float64), torch.tensor([-1e-3, 1e-3])])
-    t = scale or {"tanh": 10.0, "relu6": 6.0, "constant": 5.0, "sigmoid": 10.0, "none": 1.0}[name]
+    t = scale or {"tanh": 10.0, "relu6": 6.0, "constant": 5.0, "sigmoid": 10.0, "signed-tanh": 10.0, "none": 1.0}[name]
     expected = [slow_prob(name, value, t) for value in z.tolist()]
     assert Prob(name, scale)(z).tolist() == pytest.approx(expected, abs=1e-12)  # type: ignore[arg-type]
 
@@ -145,7 +147,7 @@ def test_smoothing_adds_nothing_to_train_or_save() -> None:
 @pytest.mark.parametrize(
     ("make", "names"),
     [
-        (lambda: Prob("softplus"), "tanh, relu6, constant, sigmoid, none"),  # type: ignore[arg-type]
+        (lambda: Prob("softplus"), "tanh, relu6, constant, sigmoid, signed-tanh, none"),  # type: ignore[arg-type]
         (lambda: Blur(4), "1, 2, 3, 5"),
         (lambda: Blur(2, "valid"), "published, same"),  # type: ignore[arg-type]
         (lambda: SpatialSmoothing("tanh", 2, scale=-1.0), "positive"),

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import segmentation_models_pytorch as smp_library
 import torch
 from torch import Tensor, nn
 
@@ -104,12 +105,93 @@ def test_the_encoder_runs_once_for_many_samples() -> None:
     torch.testing.assert_close(mixture.probs, expected, rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("encoder", ["resnet18", "tu-regnetx_002"])
+def test_without_smoothing_and_dropout_it_is_the_library_s_unet_bit_by_bit(encoder: str) -> None:
+    torch.manual_seed(0)
+    library = smp_library.Unet(encoder, encoder_weights=None, classes=5).eval()
+    options = SmpOptions(encoder=encoder, encoder_smoothing=False, decoder_dropout=0.0)
+    plain = SmpNetwork(5, options).eval()
+    smoothed = SmpNetwork(5, dataclasses.replace(options, encoder_smoothing=True)).eval()
+    plain.model.load_state_dict(library.state_dict(), strict=True)
+    for own, theirs in zip(smoothed.parameters(), library.parameters(), strict=True):
+        own.data.copy_(theirs)
+    with torch.no_grad():
+        for x in (picture(64, 96), picture(45, 75)):
+            expected = library(x)
+            assert torch.equal(plain(x), expected) and not torch.allclose(smoothed(x), expected, rtol=0, atol=1e-3)
+
+
+def test_padding_for_a_decoder_that_needs_it_is_right_and_below() -> None:
+    torch.manual_seed(0)
+    smp, x = SmpNetwork(5, SmpOptions("UnetPlusPlus", decoder_dropout=0.0)).eval(), picture(45, 75)
+    assert smp.model.requires_divisible_input_shape
+    with torch.no_grad():
+        assert torch.equal(smp(x), smp.model(torch.nn.functional.pad(x, (0, 21, 0, 19)))[..., :45, :75])
+
+
+@pytest.mark.parametrize("size", [(64, 96), (45, 75), (33, 64), (1, 2)], ids=str)
+def test_a_head_at_half_size_says_one_vector_for_four_pixels(size: tuple[int, int]) -> None:
+    smp = SmpNetwork(5, SmpOptions(head_stride=2, decoder_channels=(64, 32, 24, 16, 8))).eval()
+    assert len(smp.model.decoder.blocks) == 4 and len(dropouts(smp)) == 3
+    with torch.no_grad():
+        assert smp(picture(*size)).shape == (1, 5, -(-size[0] // 2), -(-size[1] // 2))
+
+
+def test_a_head_at_half_size_reads_the_last_block_that_is_left() -> None:
+    """Built by hand from the library's own parts: encoder, four of five decoder blocks, the new head."""
+    torch.manual_seed(0)
+    smp = SmpNetwork(5, SmpOptions(head_stride=2, encoder_smoothing=False, decoder_dropout=0.0)).eval()
+    library = smp_library.Unet("resnet18", encoder_weights=None, classes=5).eval()
+    library.encoder.load_state_dict(smp.model.encoder.state_dict())
+    missing = library.decoder.load_state_dict(smp.model.decoder.state_dict(), strict=False)
+    assert not missing.unexpected_keys and all(key.startswith("blocks.4.") for key in missing.missing_keys)
+    entering: list[Tensor] = []
+    library.decoder.blocks[4].register_forward_pre_hook(lambda _, args: entering.append(args[0]))
+    with torch.no_grad():
+        library(picture(64, 96))
+        assert torch.equal(smp(picture(64, 96)), smp.model.segmentation_head(entering[0]))
+
+
+def test_encoder_dropout_draws_in_the_suffix() -> None:
+    torch.manual_seed(0)
+    smp, x = SmpNetwork(5, SmpOptions(encoder_dropout=0.3, decoder_dropout=0.0)).eval(), picture()
+    assert len(dropouts(smp.model.encoder)) == len(dropouts(smp)) == 2
+    with torch.no_grad():
+        shared = smp.prefix(x)
+        assert not torch.equal(smp.suffix(shared), smp.suffix(shared))
+        torch.manual_seed(4)
+        whole = smp(x)
+        torch.manual_seed(4)
+        assert torch.equal(smp.suffix(smp.prefix(x)), whole)
+        set_dropout_active(smp, False)
+        quiet = SmpNetwork(5, SmpOptions(decoder_dropout=0.0)).eval()
+        for own, theirs in zip(quiet.parameters(), smp.parameters(), strict=True):
+            own.data.copy_(theirs)
+        assert torch.equal(smp(x), quiet(x)) and not torch.equal(whole, quiet(x))
+
+
+def test_the_encoder_runs_once_for_many_samples_until_it_draws_itself() -> None:
+    smp, calls = SmpNetwork(5, SmpOptions(encoder_dropout=0.3)).eval(), []
+    smp.model.encoder.conv1.register_forward_hook(lambda *_: calls.append(1))
+    with torch.no_grad():
+        MonteCarlo(smp, 4)(picture())
+        assert len(calls) == 4
+        for dropout in dropouts(smp.model.encoder):
+            dropout.active = False
+        MonteCarlo(smp, 4)(picture())
+    assert len(calls) == 5
+
+
 @pytest.mark.parametrize(
     "options",
     [
         {"architecture": "SegNet"}, {"encoder": "resnet19"}, {"encoder": "tu-nosuchnet"},
         {"encoder_weights": "cityscapes"}, {"decoder_dropout": 1.0}, {"decoder_dropout": -0.3}, {"blocks": 5},
         {"architecture": "UnetPlusPlus", "encoder": "mit_b0"}, {"architecture": "DPT"}, {"architecture": 5},
+        {"architecture": "FPN", "head_stride": 2}, {"architecture": "Linknet", "head_stride": 2},
+        {"decoder_channels": (128, 64, 32)}, {"decoder_channels": (128, 64, 32, 24, 16, 8), "head_stride": 2},
+        {"decoder_channels": ()}, {"encoder_dropout": 1.0}, {"encoder_prob": "softmax"}, {"encoder_linear_prob": "softmax"},
+        {"encoder_blur": 4},
     ],
     ids=str,
 )  # fmt: skip

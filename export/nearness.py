@@ -1,0 +1,124 @@
+"""How near a graph of fewer bits stays to torch over a run of frames: measured always, held to bounds."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from core.errors import CheckFailed
+from export.proof import GAP, GAP_AT, RESET_AT, Arrays, Runner
+
+
+@dataclass(frozen=True)
+class Nearness:
+    """What a run gave, over all its frames."""
+
+    frames: int
+    labels_equal: float
+    """Share of pixels with the same label."""
+    mean_difference: float
+    """Of a probability, absolute."""
+    largest_difference: float
+    finite: bool
+
+    def __str__(self) -> str:
+        if not self.finite:
+            return (
+                f"{self.frames} frames: probabilities that are not numbers (the range of the number format overflows)"
+            )
+        return (
+            f"{self.frames} frames: labels equal in {self.labels_equal:.2%} of the pixels, "
+            f"probabilities {self.mean_difference:.1e} apart on average, at most {self.largest_difference:.1e}"
+        )
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What is asked of `Nearness`."""
+
+    labels_equal: float
+    mean_difference: float
+
+    def __str__(self) -> str:
+        return f"{self.labels_equal:.1%} of the labels equal, {self.mean_difference:g} of a probability on average"
+
+
+def run_both(
+    step: nn.Module,
+    run: Runner,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    example: Sequence[Tensor],
+    frames: Sequence[np.ndarray],
+    draw: Callable[[Tensor], Tensor] | None = None,
+) -> Nearness:
+    """Torch in float32 and the graph, each with its own state; arguments as those of export/proof.prove_stream."""
+    probs = outputs[4]
+    ours: dict[str, Tensor] = dict(zip(inputs, example, strict=True))
+    theirs: Arrays = {name: value.numpy() for name, value in ours.items()}
+    tally = Tally()
+    for number, frame in enumerate(frames):
+        now = {
+            "frame": torch.from_numpy(frame)[None],
+            "gap": torch.tensor([float(GAP if number == GAP_AT else 1)]),
+            "reset": torch.tensor([float(number in (0, RESET_AT))]),
+        }
+        if draw:
+            now |= {name: draw(value) for name, value in ours.items() if name.startswith("mask_")}
+        ours |= now
+        theirs |= {name: value.numpy() for name, value in now.items()}
+        with torch.no_grad():
+            expected: Arrays = {n: v.numpy() for n, v in zip(outputs, step(*ours.values()), strict=False)}
+        got = run(theirs)
+        tally.add(got["label"] == expected["label"], got[probs], expected[probs])
+        for name in (name for name in inputs if name.startswith("state_")):
+            carried = name.removesuffix("_in") + "_out"
+            ours[name], theirs[name] = torch.from_numpy(expected[carried]), got[carried]
+    return tally.result()
+
+
+def images_both(network: nn.Module, run: Runner, images: Sequence[np.ndarray]) -> Nearness:
+    """The same of the network alone, on normalised images (1, 3, h, w) float32."""
+    tally = Tally()
+    for image in images:
+        with torch.no_grad():
+            expected = torch.softmax(network(torch.from_numpy(image)), 1).numpy()
+        got = torch.softmax(torch.from_numpy(run({"image": image})["logits"]), 1).numpy()
+        tally.add(got.argmax(1) == expected.argmax(1), got, expected)
+    return tally.result()
+
+
+@dataclass
+class Tally:
+    """Sums over the frames of a run."""
+
+    frames: int = 0
+    equal: float = 0.0
+    apart: float = 0.0
+    largest: float = 0.0
+    finite: bool = True
+
+    def add(self, same: np.ndarray, got: np.ndarray, expected: np.ndarray) -> None:
+        """One frame: which labels are the same, and probabilities of both sides."""
+        difference = np.abs(got - expected)
+        self.frames += 1
+        self.equal += float(same.mean())
+        self.apart += float(difference.mean())
+        self.largest = max(self.largest, float(difference.max()))
+        self.finite = self.finite and bool(np.isfinite(got).all())
+
+    def result(self) -> Nearness:
+        count = self.frames
+        return Nearness(count, self.equal / count, self.apart / count, self.largest, self.finite)
+
+
+def hold(nearness: Nearness, bounds: Bounds, precision: str) -> None:
+    """CheckFailed where the run is outside the bounds."""
+    within = nearness.labels_equal >= bounds.labels_equal and nearness.mean_difference <= bounds.mean_difference
+    if not (nearness.finite and within):
+        raise CheckFailed(
+            f"the {precision} graph is too far from torch, so no file was written: {nearness} (allowed: {bounds}); "
+            "export it with --precision fp32"
+        )

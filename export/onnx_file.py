@@ -1,0 +1,204 @@
+"""Opens an exported ONNX file from anywhere: what could read other files, run other code or take all memory is refused.
+
+Layers: size, then the count of its fields, then the parser, then what the graph refers to, then whether it is ours. Only
+bytes are handed on, never the path: relative file names inside a model have nothing to be relative to.
+"""
+
+import functools
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from core.errors import InputError
+from export.metadata import StreamMeta, from_props
+from export.signature import check_signature
+from export.wire import count_parts
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto
+
+MAX_BYTES = 512 * 2**20
+"""The widest network here (31 million weights) is 124 MB in fp32."""
+
+QUANTISED_OPS = {
+    "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "DynamicQuantizeMatMul", "MatMulIntegerToFloat", "QGemm",
+    "QLinearAdd", "QLinearAveragePool", "QLinearConcat", "QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearMul",
+    "QLinearReduceMean", "QLinearSigmoid", "QLinearSoftmax", "QLinearWhere",
+}  # fmt: skip
+"""Of com.microsoft: what ONNX Runtime's quantisation writes. Others there read files (EPContext) or run Python (PythonOp)."""
+
+
+@dataclass(frozen=True)
+class OnnxFile:
+    """An exported file that passed every check."""
+
+    path: Path
+    data: bytes = field(repr=False)
+    """The whole file; executors get these bytes and never the path."""
+    model: "ModelProto" = field(repr=False)
+    meta: StreamMeta
+
+
+def read_onnx(path: Path) -> OnnxFile:
+    """Reads a file that `steadyseg export` wrote; everything else raises InputError in one line."""
+    onnx = _import_onnx()
+    data = _read(path)
+    model = _parse(data, onnx, path)
+    _refuse_references(model, onnx, path)
+    _refuse_newer(model, onnx, path)
+    meta = from_props(_props(model, path), str(path))
+    check_signature(model.graph, meta, str(path))
+    try:
+        onnx.checker.check_model(data)  # from the bytes, without shape inference: its cost grows with the file alone
+    except (onnx.checker.ValidationError, ValueError) as error:
+        raise InputError(f"{path}: not a valid ONNX graph ({_one_line(error)}); export it again") from error
+    return OnnxFile(path, data, model, meta)
+
+
+def _import_onnx() -> ModuleType:
+    try:
+        import onnx
+        import onnx.checker
+    except ImportError as error:
+        raise InputError("ONNX files need the onnx package: pip install 'steadyseg[export]'") from error
+    return onnx
+
+
+def _read(path: Path) -> bytes:
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise InputError(f"{path}: a folder, expected an ONNX file")
+        if not stat.S_ISREG(status.st_mode):  # a pipe would wait and a device would never end
+            raise InputError(f"{path}: a pipe or device, expected an ONNX file")
+        if status.st_size > MAX_BYTES:
+            raise InputError(f"{path}: {status.st_size} bytes, larger than the {MAX_BYTES} that are read")
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        raise InputError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
+    if len(data) > MAX_BYTES:
+        raise InputError(f"{path}: larger than the {MAX_BYTES} bytes that are read")
+    return data
+
+
+def _parse(data: bytes, onnx: ModuleType, path: Path) -> "ModelProto":
+    from google.protobuf.message import DecodeError
+
+    try:
+        count_parts(data, onnx.ModelProto.DESCRIPTOR)
+        model: ModelProto = onnx.load_model_from_string(data)
+    except (ValueError, DecodeError) as error:
+        raise InputError(f"{path}: not a whole ONNX file ({_one_line(error)}); copy or export it again") from error
+    if not model.HasField("graph") or not model.graph.node:
+        raise InputError(f"{path}: not a whole ONNX file (it has no graph); copy or export it again")
+    return model
+
+
+def _refuse_references(model: "ModelProto", onnx: ModuleType, path: Path) -> None:
+    """External data anywhere, functions, training graphs and operators from elsewhere."""
+    for message in _messages(model, onnx):
+        if isinstance(message, onnx.TensorProto):
+            if message.external_data or message.data_location != onnx.TensorProto.DEFAULT:
+                raise InputError(
+                    f"{path}: tensor {message.name[:80]!r} is external data (kept in another file), which could name any "
+                    "file of this machine; save the model as one file"
+                )
+        elif isinstance(message, onnx.NodeProto):
+            _refuse_foreign_operator(message, path)
+    if model.functions or model.training_info:
+        what = "functions of its own" if model.functions else "a training graph"
+        raise InputError(
+            f"{path}: has {what}, which steadyseg export never writes; export it again with steadyseg export"
+        )
+
+
+def _refuse_foreign_operator(node: "NodeProto", path: Path) -> None:
+    if node.domain in ("", "ai.onnx") or (node.domain == "com.microsoft" and node.op_type in QUANTISED_OPS):
+        return
+    raise InputError(
+        f"{path}: operator {node.op_type[:80]!r} of the custom domain {node.domain[:80]!r}; only standard ONNX operators "
+        "and those of quantised graphs are run"
+    )
+
+
+def _messages(root: Any, onnx: ModuleType) -> Iterator[Any]:
+    """Every message inside, whatever holds it: subgraphs, attributes, functions, sparse tensors. Weights are not copied."""
+    from google.protobuf.message import Message
+
+    pending = [root]
+    while pending:
+        message = pending.pop()
+        yield message
+        if isinstance(message, onnx.TensorProto):
+            continue
+        for descriptor, value in message.ListFields():
+            if descriptor.message_type is not None:
+                pending.extend([value] if isinstance(value, Message) else value)
+
+
+def _refuse_newer(model: "ModelProto", onnx: ModuleType, path: Path) -> None:
+    """A file for newer software than is installed: both numbers are said."""
+    opsets = [entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")]
+    if not opsets:
+        raise InputError(f"{path}: names no opset version; not a whole ONNX file, copy or export it again")
+    for what, found, known in (
+        ("opset", max(opsets), onnx.defs.onnx_opset_version()),
+        ("IR version", model.ir_version, onnx.IR_VERSION),
+    ):
+        runtime = _runtime_limit(what, known)
+        limit, package = min((known, f"onnx {onnx.__version__}"), runtime or (known, ""))
+        if found > limit:
+            raise InputError(
+                f"{path}: {what} {found}, the installed {package} reads up to {limit}; update onnx and onnxruntime or "
+                "export it again"
+            )
+
+
+@functools.cache
+def _runtime_limit(what: str, known: int) -> tuple[int, str] | None:
+    """The newest that the installed ONNX Runtime opens (0: nothing), and its name; None where it is not installed.
+
+    It names no number, so graphs of one node are opened, 0.5 ms each (1.31 reads opset 26 where onnx 1.23 knows 28).
+    """
+    import onnx
+    from onnx import helper
+
+    try:
+        import onnxruntime
+    except ImportError:
+        return None
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4  # the refusals are expected
+    values = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "probe", values[:1], values[1:])
+    for number in range(known, 2, -1):
+        opset, version = (number, 8) if what == "opset" else (13, number)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=version)
+        try:
+            onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        except Exception:  # its exceptions have no common base but Exception
+            continue
+        break
+    else:
+        number = 0
+    return number, f"onnxruntime {onnxruntime.__version__}"
+
+
+def _props(model: "ModelProto", path: Path) -> dict[str, str]:
+    props: dict[str, str] = {}
+    for entry in model.metadata_props:
+        if entry.key in props:  # readers differ in which of the two they take
+            raise InputError(f"{path}: two entries {entry.key[:80]!r} in its metadata; export it again")
+        props[entry.key] = entry.value
+    return props
+
+
+def _one_line(error: Exception) -> str:
+    text = "".join(letter if letter.isprintable() else " " for letter in str(error)[:1000])
+    return " ".join(text.split())[:200]

@@ -1,0 +1,152 @@
+"""The proof that a graph file computes what the torch module computes; without it nothing is written."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from core.errors import CheckFailed
+
+Arrays = dict[str, np.ndarray]
+Runner = Callable[[Arrays], Arrays]
+
+LABELS = 0.999
+"""Share of pixels whose label must agree: near-ties of two classes may fall either way by rounding."""
+GAP_AT, GAP, RESET_AT = 10, 3, 20
+"""The run holds a gap of three source frames and a reset."""
+DRAWS = 32
+MOMENT_TOLERANCE = 0.15
+"""Allowed relative difference of the total variance; a rate of 0.25 instead of 0.2 gives 0.33."""
+
+
+@dataclass(frozen=True)
+class StreamProof:
+    """What was compared and how far apart it was."""
+
+    frames: int
+    labels_equal: float
+    """Smallest share of equal labels in a frame."""
+    largest_probability_difference: float
+    largest_map_difference: int
+    """Levels of 255 in confidence, entropy and disagreement."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.frames} frames with a gap and a reset: labels equal in {self.labels_equal:.4%} of the pixels or more, "
+            f"probabilities at most {self.largest_probability_difference:.1e} apart, maps at most "
+            f"{self.largest_map_difference} of 255"
+        )
+
+
+@dataclass(frozen=True)
+class RandomProof:
+    """First two moments over dropout draws of the graph against torch's."""
+
+    draws: int
+    mean_z2: float
+    """Mean over pixels and classes of the squared difference of means over its variance: 1 when equal."""
+    variance_ratio: float
+    """Total variance of the graph's draws over that of torch's."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.draws} random draws each: squared z of the means {self.mean_z2:.2f} (1 when equal), "
+            f"variance ratio {self.variance_ratio:.3f}"
+        )
+
+
+def prove_stream(
+    step: nn.Module,
+    run: Runner,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    example: Sequence[Tensor],
+    frames: Sequence[np.ndarray],
+    tolerance: float,
+    draw: Callable[[Tensor], Tensor] | None = None,
+) -> StreamProof:
+    """Runs both over the frames, each with its own state; CheckFailed where they part.
+
+    `draw` fills a mask of the proof graph: (example mask) -> mask, the same for both sides. Probabilities are the first carried
+    state, or the output `probs`.
+    """
+    probs_name = outputs[4]
+    ours: list[Tensor] = list(example)
+    theirs: Arrays = {name: value.numpy() for name, value in zip(inputs, example, strict=True)}
+    equal, probs_apart, maps_apart = 1.0, 0.0, 0
+    for number, frame in enumerate(frames):
+        shared = {
+            "frame": torch.from_numpy(frame)[None],
+            "gap": torch.tensor([float(GAP if number == GAP_AT else 1)]),
+            "reset": torch.tensor([float(number in (0, RESET_AT))]),
+        }
+        for position, name in enumerate(inputs):
+            if name.startswith("mask_") and draw:
+                shared[name] = draw(example[position])
+            if name in shared:
+                ours[position] = shared[name]
+                theirs[name] = shared[name].numpy()
+        with torch.no_grad():
+            expected = dict(zip(outputs, step(*ours), strict=False))
+        got = run(theirs)
+        equal = min(equal, float((got["label"] == expected["label"].numpy()).mean()))
+        probs_apart = max(probs_apart, float(np.abs(got[probs_name] - expected[probs_name].numpy()).max()))
+        for name in ("confidence", "entropy", "disagreement"):
+            maps_apart = max(maps_apart, int(np.abs(got[name].astype(int) - expected[name].numpy().astype(int)).max()))
+        for position, name in enumerate(inputs):
+            if name.startswith("state_"):
+                carried = name.removesuffix("_in") + "_out"
+                ours[position], theirs[name] = expected[carried], got[carried]
+    proof = StreamProof(len(frames), equal, probs_apart, maps_apart)
+    if not (equal >= LABELS and probs_apart <= tolerance):
+        raise CheckFailed(f"the graph does not compute what torch computes, so no file was written: {proof}")
+    return proof
+
+
+def prove_random(
+    step: nn.Module,
+    run: Runner,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    example: Sequence[Tensor],
+    frame: np.ndarray,
+) -> RandomProof:
+    """Mean and variance over draws on one frame, each draw with a reset; CheckFailed where they are not torch's."""
+    tensors = dict(zip(inputs, example, strict=True))
+    tensors |= {"frame": torch.from_numpy(frame)[None], "reset": torch.ones(1)}
+    arrays = {name: value.numpy() for name, value in tensors.items()}
+    probs_name = outputs[4]
+    with torch.no_grad():
+        position = list(outputs).index(probs_name)
+        ours = moments([step(*tensors.values())[position].numpy() for _ in range(DRAWS)])
+    theirs = moments([run(arrays)[probs_name] for _ in range(DRAWS)])
+    moving = (ours[1] + theirs[1]) > 1e-8
+    z2 = (ours[0] - theirs[0])[moving] ** 2 / ((ours[1] + theirs[1])[moving] / DRAWS)
+    proof = RandomProof(DRAWS, float(z2.mean()), float(theirs[1].sum() / ours[1].sum()))
+    if not (proof.mean_z2 < 2.0 and abs(proof.variance_ratio - 1.0) < MOMENT_TOLERANCE):
+        raise CheckFailed(f"the graph's dropout is not torch's, so no file was written: {proof}")
+    return proof
+
+
+def moments(draws: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and unbiased variance over the draws."""
+    stack = np.stack(draws).astype(np.float64)
+    return stack.mean(0), stack.var(0, ddof=1)
+
+
+def session_runner(model: Any) -> Runner:
+    """ONNX Runtime on the CPU, in full precision, as name -> array."""
+    from export.onnxruntime_session import cpu_session
+
+    session = cpu_session(model.SerializeToString())
+    names = [output.name for output in session.get_outputs()]
+    wanted = {value.name for value in session.get_inputs()}
+
+    def run(arrays: Arrays) -> Arrays:
+        feed = {name: value for name, value in arrays.items() if name in wanted}
+        return dict(zip(names, session.run(names, feed), strict=True))
+
+    return run

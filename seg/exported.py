@@ -1,0 +1,129 @@
+"""The streaming computation with flat inputs and outputs, as a graph file has them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from core.dropout import Dropout
+from core.prediction import Prediction
+from core.predictors import OnePass
+from core.temporal import RecursionState, State, WindowState, forget
+from seg.streaming import StreamingSegmenter
+
+STATE_FIELDS = 3
+"""Probabilities, member entropies, and the weights: mass or ages."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The names of a graph's inputs and outputs in order, and example inputs."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    example: tuple[Tensor, ...]
+    inner: tuple[str, ...]
+    """The last names of `outputs`: not for the user, but where a runtime can cut the network out of the graph."""
+
+
+class ExportedStep(nn.Module):
+    """(frame, gap, reset, *state, *masks) -> (label, confidence, entropy, disagreement[, probs], *state, image[, logits]).
+
+    frame uint8 (1, H, W, 3); gap float (1,), source frames since the last call; reset float (1,), 1 starts anew, as a state
+    of zeros does. probs is the mean (1, K, h / s, w / s), which in the recursion is the first state. image is the network's
+    normalised input, logits its output (one pass only). With `mask_inputs` every dropout mask is an input instead of being
+    drawn: what a proof needs.
+    """
+
+    def __init__(self, segmenter: StreamingSegmenter, height: int, width: int, *, mask_inputs: bool = False) -> None:
+        super().__init__()
+        segmenter.fixed_size = (height, width)
+        self.segmenter, self.mask_inputs = segmenter.eval(), mask_inputs
+        self.dropouts = drawing_dropouts(segmenter)
+
+    def forward(self, frame: Tensor, gap: Tensor, reset: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
+        fields = STATE_FIELDS if self.segmenter.smoothing else 0
+        state = forget(self._state(rest[:fields]), reset) if fields else None
+        image = self.segmenter.preprocess(frame)
+        logits, now = self._predict(image, rest[fields:])
+        smoothed, after = self.segmenter.smooth(now, state, gap)
+        maps = self.segmenter.maps(smoothed, frame.shape[1], frame.shape[2])[:4]
+        probs = () if isinstance(after, RecursionState) else (smoothed.probs,)
+        return (*maps, *probs, *(after or ()), image, *logits)
+
+    def signature(self, frame_height: int, frame_width: int) -> Signature:
+        """Names, and example inputs for a frame of H x W: a black picture and the state before the first frame."""
+        frame = torch.zeros(1, frame_height, frame_width, 3, dtype=torch.uint8)
+        with torch.no_grad(), entering_shapes(self.dropouts) as shapes:
+            logits, now = self._predict(self.segmenter.preprocess(frame), ())
+        smoothing = self.segmenter.smoothing
+        state = tuple(smoothing.start(now)) if smoothing else ()
+        masks = [torch.ones(shape) for shape in shapes] if self.mask_inputs else []
+        states = [f"state_{i:02}" for i in range(len(state))]
+        holds_mean = smoothing is not None and smoothing.window is None
+        carried = [*([] if holds_mean else ["probs"]), *(f"{name}_out" for name in states)]
+        inner = ("image", "logits") if logits else ("image",)
+        return Signature(
+            ("frame", "gap", "reset", *(f"{name}_in" for name in states), *(f"mask_{i:03}" for i in range(len(masks)))),
+            ("label", "confidence", "entropy", "disagreement", *carried, *inner),
+            (frame, torch.ones(1), torch.zeros(1), *state, *masks),
+            inner,
+        )
+
+    def _state(self, tensors: tuple[Tensor, ...]) -> State:
+        smoothing = self.segmenter.smoothing
+        return RecursionState(*tensors) if smoothing and smoothing.window is None else WindowState(*tensors)
+
+    def _predict(self, image: Tensor, masks: tuple[Tensor, ...]) -> tuple[tuple[Tensor, ...], Prediction]:
+        """The logits of a single pass, or () for several, and the prediction; masks come pass by pass in order of use."""
+        for position, dropout in enumerate(self.dropouts):
+            dropout.masks = list(masks[position :: len(self.dropouts)]) if masks else None
+        predictor = self.segmenter.predictor
+        if not isinstance(predictor, OnePass):
+            return (), predictor(image)
+        logits = predictor.network(image)
+        return (logits,), Prediction.from_logits(logits, predictor.temperature)
+
+
+class FrameToLogits(nn.Module):
+    """(frame, *masks) -> logits: a uint8 (1, h, w, 3) frame of the network's size, and (1, K, h / s, w / s).
+
+    What a host executor runs. masks, uint8 0 or 1, one for each dropout layer in order of use; without any they are drawn
+    inside.
+    """
+
+    def __init__(self, segmenter: StreamingSegmenter) -> None:
+        super().__init__()
+        predictor = segmenter.eval().predictor
+        self.normalize, self.network = segmenter.normalize, predictor.get_submodule("network")
+        self.dropouts = drawing_dropouts(self.network)
+
+    def forward(self, frame: Tensor, *masks: Tensor) -> Tensor:
+        for position, dropout in enumerate(self.dropouts):
+            dropout.masks = [masks[position].float() * dropout.scale] if masks else None
+        return self.network(self.normalize(frame.permute(0, 3, 1, 2)))
+
+    def mask_shapes(self, height: int, width: int) -> list[tuple[int, ...]]:
+        """The shapes of the masks for a frame of h x w."""
+        with torch.no_grad(), entering_shapes(self.dropouts) as shapes:
+            self(torch.zeros(1, height, width, 3, dtype=torch.uint8))
+        return shapes
+
+
+def drawing_dropouts(network: nn.Module) -> list[Dropout]:
+    """The dropout layers that draw now, in order of use."""
+    return [module for module in network.modules() if isinstance(module, Dropout) and module.draws]
+
+
+@contextmanager
+def entering_shapes(layers: list[Dropout]) -> Iterator[list[tuple[int, ...]]]:
+    """Collects the shape of what enters each layer, call by call."""
+    shapes: list[tuple[int, ...]] = []
+    handles = [d.register_forward_hook(lambda _, inputs, output: shapes.append(tuple(output.shape))) for d in layers]
+    try:
+        yield shapes
+    finally:
+        for handle in handles:
+            handle.remove()

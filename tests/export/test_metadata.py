@@ -1,0 +1,226 @@
+"""The record of exported files: what is written comes back, and hostile or foreign entries end in one line."""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from core.classes import CAMVID
+from core.errors import InputError
+from export.metadata import MAX_CHARACTERS, StreamMeta, from_props
+
+META = StreamMeta(
+    kind="stream",
+    classes=CAMVID,
+    height=352,
+    width=480,
+    mean=(0.411895, 0.425133, 0.432671),
+    std=(0.307073, 0.311611, 0.307218),
+    temperature=1.25,
+    mode="vq-bnn",
+    samples=3,
+    tau=1.25,
+    window=5,
+    head_stride=2,
+    precision="int8",
+    source="camvid-unet-s",
+    source_sha256="0123456789abcdef" * 4,
+    versions={"torch": "2.11.0", "steadyseg": "0.1.0"},
+    licence="CC BY-NC 4.0, “research”\nsee the data's page",
+    metrics={"stream": {"nll": 0.3, "frames": 147}},
+)
+
+
+def refusal(props: dict[str, str]) -> str:
+    """The message of the InputError; it is one line of bearable length and names the file."""
+    with pytest.raises(InputError) as caught:
+        from_props(props, "m.onnx")
+    message = str(caught.value)
+    assert len(message.splitlines()) == 1 and message.startswith("m.onnx: ") and len(message) < 400
+    return message
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"kind": "logits", "metrics": {}, "licence": ""},
+        {"mode": "dnn", "samples": 1, "tau": None, "window": None},
+        {"mode": "bnn", "samples": 30, "tau": None, "window": None},
+        {"window": None, "temperature": 0.1 + 0.2},
+    ],
+)
+def test_what_is_written_comes_back(changes: dict[str, Any]) -> None:
+    meta = dataclasses.replace(META, **changes)
+    props = meta.to_props()
+    assert all(isinstance(text, str) for entry in props.items() for text in entry)
+    assert from_props(props, "m.onnx") == meta
+
+
+def test_a_reader_in_another_language_finds_plain_entries() -> None:
+    props = META.to_props()
+    assert set(props) == {
+        "steadyseg_format", "kind", "classes", "palette", "void_id", "input_height", "input_width", "mean", "std",
+        "temperature", "mode", "samples", "tau", "window", "head_stride", "precision", "source", "source_sha256", "versions",
+        "licence", "metrics",
+    }  # fmt: skip
+    assert (props["steadyseg_format"], props["kind"], props["mode"], props["input_height"]) == (
+        "1",
+        "stream",
+        "vq-bnn",
+        "352",
+    )
+    assert json.loads(props["classes"]) == list(CAMVID.names)
+    assert json.loads(props["palette"]) == [list(color) for color in CAMVID.colors] and props["void_id"] == "11"
+
+
+def test_names_outside_ascii_stay_readable() -> None:
+    classes = dataclasses.replace(CAMVID, names=("Straße", *CAMVID.names[1:]))
+    props = dataclasses.replace(META, classes=classes).to_props()
+    assert "Straße" in props["classes"] and from_props(props, "m.onnx").classes == classes
+
+
+def test_metrics_may_be_absent() -> None:
+    props = META.to_props()
+    del props["metrics"]
+    assert from_props(props, "m.onnx").metrics == {}
+
+
+@pytest.mark.parametrize("key", sorted(META.to_props().keys() - {"metrics"}))
+def test_every_other_entry_is_needed(key: str) -> None:
+    props = META.to_props()
+    del props[key]
+    message = refusal(props)
+    assert ("class list" if key == "classes" else key) in message and "steadyseg export" in message
+
+
+def test_a_missing_class_list_says_why_that_matters() -> None:
+    props = META.to_props()
+    del props["classes"]
+    assert refusal(props) == (
+        "m.onnx: has no class list, so its labels would be numbers without meaning; export it again with steadyseg export"
+    )
+
+
+def test_another_format_names_both() -> None:
+    message = refusal(META.to_props() | {"steadyseg_format": "2"})
+    assert "'2'" in message and "'1'" in message
+
+
+HOSTILE = [
+    ("kind", "heatmap"),
+    ("mode", "vq"),
+    ("precision", "fp64"),
+    ("classes", "Sky"),
+    ("classes", "{}"),
+    ("classes", '["Sky"]'),
+    ("classes", json.dumps(["Sky"] * 11)),
+    ("classes", json.dumps([*CAMVID.names[:10], 7])),
+    ("classes", json.dumps([*CAMVID.names[:10], ""])),
+    ("classes", json.dumps([*CAMVID.names[:10], "a\nb"])),
+    ("classes", json.dumps([*CAMVID.names[:10], "\x1b[2J"])),
+    ("classes", '["' + "a" * 2000 + '", "b"]'),
+    ("classes", json.dumps([str(i) for i in range(100_000)])),
+    ("classes", json.dumps([*CAMVID.names[:10], "\ud800"])),
+    ("classes", "[" * 100_000 + "]" * 100_000),
+    ("classes", '"' + "a" * MAX_CHARACTERS + '"'),
+    ("palette", "[[0, 0, 0]]"),
+    ("palette", json.dumps([[0, 0]] * 11)),
+    ("palette", json.dumps([[0, 0, 256]] * 11)),
+    ("palette", json.dumps([[0, 0, 1.5]] * 11)),
+    ("palette", json.dumps([[0, 0, True]] * 11)),
+    ("palette", json.dumps(["red"] * 11)),
+    ("palette", "7"),
+    ("void_id", "10"),
+    ("void_id", "256"),
+    ("void_id", "1000000000"),
+    ("void_id", "null"),
+    ("input_height", "-352"),
+    ("input_height", "0"),
+    ("input_height", "352.0"),
+    ("input_height", "true"),
+    ("input_height", '"352"'),
+    ("input_width", "1000000000"),
+    ("input_width", "9" * 5000),
+    ("mean", "[0.4, 0.4]"),
+    ("mean", "[0.4, 0.4, NaN]"),
+    ("mean", "[0.4, 0.4, 1e999]"),
+    ("mean", '[0.4, 0.4, "0.4"]'),
+    ("std", "[0.3, 0.3, 0]"),
+    ("std", "[0.3, 0.3, -Infinity]"),
+    ("std", "0.3"),
+    ("temperature", "NaN"),
+    ("temperature", "Infinity"),
+    ("temperature", "1e999"),
+    ("temperature", "0"),
+    ("temperature", "-1"),
+    ("temperature", "null"),
+    ("temperature", "[]"),
+    ("temperature", "1" + "0" * 400),
+    ("samples", "0"),
+    ("samples", "1000000000"),
+    ("samples", "null"),
+    ("tau", "null"),
+    ("tau", "NaN"),
+    ("tau", "0"),
+    ("tau", "{}"),
+    ("window", "-1"),
+    ("window", "1000000000"),
+    ("window", "false"),
+    ("head_stride", "0"),
+    ("head_stride", "3"),
+    ("head_stride", "1.0"),
+    ("source", ""),
+    ("source", "a\nb"),
+    ("source", "a" * 10_000),
+    ("source_sha256", "0" * 63),
+    ("source_sha256", "0" * 64 + "\n"),
+    ("source_sha256", "G" * 64),
+    ("versions", "[]"),
+    ("versions", '{"torch": 2}'),
+    ("versions", '{"torch": "2\\n3"}'),
+    ("versions", json.dumps({str(i): "1" for i in range(1000)})),
+    ("licence", "a" * 100_000),
+    ("licence", "\x1b[2J"),
+    ("metrics", "[]"),
+    ("metrics", '{"nll": NaN}'),
+    ("metrics", '{"nll": 1e999}'),
+    ("metrics", '{"a":' * 100_000 + "1" + "}" * 100_000),
+    ("metrics", '{"nll"'),
+]
+
+
+@pytest.mark.parametrize(("key", "text"), HOSTILE, ids=[f"{key}-{number}" for number, (key, _) in enumerate(HOSTILE)])
+def test_a_hostile_entry_is_one_line(key: str, text: str) -> None:
+    """The line names the entry, or the field or list it stands for."""
+    message = refusal(META.to_props() | {key: text})
+    words = {"classes": ("class",), "palette": ("palette", "colour"), "void_id": ("void",)}
+    assert any(word in message for word in words.get(key, (key.removeprefix("input_"),)))
+
+
+@pytest.mark.parametrize(
+    ("entries", "word"),
+    [
+        ({"mode": "vq-dnn"}, "samples"),  # three samples without a mask to draw
+        ({"mode": "bnn"}, "tau"),  # smoothing in a mode that has none
+        ({"mode": "bnn", "tau": "null"}, "window"),
+    ],
+)
+def test_entries_that_contradict_the_mode_are_refused(entries: dict[str, str], word: str) -> None:
+    assert word in refusal(META.to_props() | entries)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda: dataclasses.replace(META, temperature=float("nan")),
+        lambda: dataclasses.replace(META, metrics={"nll": float("nan")}),
+        lambda: dataclasses.replace(META, metrics={"data": object()}),
+        lambda: dataclasses.replace(META, head_stride=4),
+    ],
+)
+def test_a_writer_cannot_make_what_a_reader_refuses(change: Callable[[], StreamMeta]) -> None:
+    with pytest.raises(InputError):
+        change()

@@ -1,0 +1,624 @@
+"""Exported files from anywhere: a whole one of ours opens and runs, everything else is refused in one line with its cause."""
+
+import dataclasses
+import os
+import pickle
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
+
+from core.classes import ClassList
+from core.errors import InputError
+from export import onnx_file, wire
+from export.metadata import StreamMeta
+from export.onnx_file import read_onnx
+
+META = StreamMeta(
+    kind="stream",
+    classes=ClassList(("road", "car"), ((128, 64, 128), (64, 0, 128))),
+    height=8,
+    width=5,
+    mean=(0.4, 0.4, 0.4),
+    std=(0.3, 0.3, 0.3),
+    temperature=1.25,
+    mode="vq-dnn",
+    samples=1,
+    tau=1.25,
+    window=None,
+    head_stride=2,
+    precision="fp32",
+    source="tiny",
+    source_sha256="0" * 64,
+    versions={"onnx": onnx.__version__},
+    licence="CC0",
+)
+PLAIN = dataclasses.replace(META, mode="dnn", tau=None)
+LOGITS = dataclasses.replace(PLAIN, kind="logits")
+STATES = {"state_00": [1, 2, 4, 3], "state_01": [1, 4, 3], "state_02": [1]}
+"""Probabilities, member entropies and mass at head_stride 2: 8 x 5 becomes 4 x 3."""
+FLOAT, UINT8 = TensorProto.FLOAT, TensorProto.UINT8
+Change = Callable[[ModelProto], object]
+linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+
+def tensor(name: str, kind: int, shape: list[Any]) -> ValueInfoProto:
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def model_of(
+    meta: StreamMeta, nodes: list[NodeProto], inputs: list[ValueInfoProto], outputs: list[ValueInfoProto]
+) -> ModelProto:
+    initializers = [
+        helper.make_tensor("red", TensorProto.INT64, [], [0]),
+        helper.make_tensor("half", FLOAT, [1], [0.5]),
+        helper.make_tensor("none", FLOAT, [1, 2, 4, 3], [0.0] * 24),
+    ]
+    graph = helper.make_graph(nodes, "tiny", inputs, outputs, initializers)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    helper.set_model_props(model, meta.to_props())
+    return model
+
+
+def stream_model(meta: StreamMeta = META) -> ModelProto:
+    """Copies the red channel into every map, and half of each state plus one half into the next."""
+    nodes = [helper.make_node("Gather", ["frame", "red"], [key], axis=3) for key in MAPS]
+    carried = STATES if meta.mode.startswith("vq") else {}
+    for key in carried:
+        nodes.append(helper.make_node("Mul", [f"{key}_in", "half"], [f"{key}_half"]))
+        nodes.append(helper.make_node("Add", [f"{key}_half", "half"], [f"{key}_out"]))
+    outputs = [tensor(f"{key}_out", FLOAT, shape) for key, shape in carried.items()]
+    if not carried:
+        nodes.append(helper.make_node("Identity", ["none"], ["probs"]))
+        outputs = [tensor("probs", FLOAT, [1, 2, 4, 3])]
+    inputs = [tensor("frame", UINT8, [1, "H", "W", 3]), tensor("gap", FLOAT, [1]), tensor("reset", FLOAT, [1])]
+    inputs += [tensor(f"{key}_in", FLOAT, shape) for key, shape in carried.items()]
+    return model_of(meta, nodes, inputs, [*(tensor(key, UINT8, [1, "H", "W"]) for key in MAPS), *outputs])
+
+
+MAPS = ("label", "confidence", "entropy", "disagreement")
+
+
+def logits_model(classes: int = 2) -> ModelProto:
+    weights = helper.make_tensor("weights", FLOAT, [classes, 3, 1, 1], [0.1] * 3 * classes)
+    model = model_of(
+        LOGITS,
+        [helper.make_node("Conv", ["image", "weights"], ["logits"])],
+        [tensor("image", FLOAT, ["N", 3, "h", "w"])],
+        [tensor("logits", FLOAT, ["N", classes, "h", "w"])],
+    )
+    model.graph.initializer.append(weights)
+    return model
+
+
+def written(folder: Path, model: ModelProto | bytes) -> Path:
+    path = folder / "made.onnx"
+    path.write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
+    return path
+
+
+def refusal(path: Path) -> str:
+    """The message of the InputError; it is one line of bearable length and names the file."""
+    with pytest.raises(InputError) as caught:
+        read_onnx(path)
+    message = str(caught.value)
+    assert len(message.splitlines()) == 1 and str(path) in message and len(message) < len(str(path)) + 600
+    return message.replace(str(path), "")
+
+
+def refusal_and_peak(path: Path) -> tuple[str, int]:
+    """What a fresh process says, and the most memory it had, in kB: 70,000 with onnx and nothing else."""
+    script = (
+        "from pathlib import Path; from export.onnx_file import read_onnx\n"
+        f"try: read_onnx(Path({str(path)!r}))\nexcept ValueError as error: print(error)\n"
+        "print(Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    message, peak = done.stdout.splitlines()
+    return message, int(peak)
+
+
+def external(name: str = "w") -> TensorProto:
+    """A tensor whose values lie in another file."""
+    value = TensorProto(name=name, data_type=FLOAT, dims=[1], data_location=TensorProto.EXTERNAL)
+    value.external_data.add(key="location", value="../../etc/passwd")
+    return value
+
+
+def test_a_stream_file_opens_and_its_bytes_run(tmp_path: Path) -> None:
+    path = written(tmp_path, stream_model())
+    file = read_onnx(path)
+    assert (file.path, file.data, file.meta) == (path, path.read_bytes(), META)
+    assert file.model == stream_model() and len(repr(file)) < 2000
+    session = onnxruntime.InferenceSession(file.data, providers=["CPUExecutionProvider"])
+    frame = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(1, 2, 3, 3)
+    feed = {"frame": frame, "gap": np.ones(1, np.float32), "reset": np.zeros(1, np.float32)}
+    feed |= {f"{key}_in": np.zeros(shape, np.float32) for key, shape in STATES.items()}
+    label, *_, mass = session.run(["label", "state_02_out"], feed)
+    assert (label == frame[..., 0]).all() and mass == 0.5
+
+
+@pytest.mark.parametrize("model", [stream_model(PLAIN), logits_model()], ids=["without-state", "logits"])
+def test_the_other_kinds_open(tmp_path: Path, model: ModelProto) -> None:
+    assert read_onnx(written(tmp_path, model)).meta in (PLAIN, LOGITS)
+
+
+def test_operators_of_quantised_graphs_open(tmp_path: Path) -> None:
+    model = logits_model()
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    model.graph.initializer.append(helper.make_tensor("scale", FLOAT, [], [0.1]))
+    node = helper.make_node("QuantizeLinear", ["weights", "scale"], ["q"], domain="com.microsoft")
+    model.graph.node.insert(0, node)
+    assert read_onnx(written(tmp_path, model)).meta == LOGITS
+
+
+class OneImage(CalibrationDataReader):
+    """What the quantiser measures its ranges on."""
+
+    def __init__(self) -> None:
+        self.left = [{"image": np.random.default_rng(0).random((1, 3, 8, 8), np.float32)}]
+
+    def get_next(self) -> dict[str, np.ndarray] | None:
+        return self.left.pop() if self.left else None
+
+
+@pytest.mark.parametrize("layout", [QuantFormat.QDQ, QuantFormat.QOperator])
+def test_a_file_of_the_real_quantiser_opens(tmp_path: Path, layout: QuantFormat) -> None:
+    target = tmp_path / "int8.onnx"
+    quantize_static(written(tmp_path, logits_model()), target, OneImage(), quant_format=layout)
+    model = onnx.load_model_from_string(target.read_bytes())
+    helper.set_model_props(model, LOGITS.to_props())
+    file = read_onnx(written(tmp_path, model))
+    assert file.meta == LOGITS and {node.op_type for node in file.model.graph.node} & {
+        "QLinearConv",
+        "DequantizeLinear",
+    }
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    assert "No such file" in refusal(tmp_path / "absent.onnx")
+    assert "folder" in refusal(tmp_path)
+    assert "name too long" in refusal(tmp_path / ("a" * 300)).lower()
+    assert "null byte" in refusal(tmp_path / "a\0b")
+    pipe = tmp_path / "pipe.onnx"
+    os.mkfifo(pipe)
+    assert "pipe" in refusal(pipe)
+
+
+@linux
+def test_an_unreadable_file() -> None:
+    assert "cannot be read" in refusal(Path("/proc/self/mem"))
+
+
+@linux
+def test_a_file_over_the_limit_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "large.onnx"
+    with path.open("wb") as file:
+        file.truncate(onnx_file.MAX_BYTES + 1)
+    message, peak = refusal_and_peak(path)
+    assert "larger" in message and peak < 200_000  # the file has 524,288 kB
+
+
+def test_a_file_that_grows_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path, stream_model())
+    small = path.stat()
+    monkeypatch.setattr(onnx_file, "MAX_BYTES", small.st_size)
+    monkeypatch.setattr(Path, "stat", lambda self: small)
+    with path.open("ab") as file:
+        file.write(b"more")
+    assert "larger" in refusal(path)
+
+
+def test_every_truncation_is_refused(tmp_path: Path) -> None:
+    data = stream_model().SerializeToString()
+    causes = set()
+    for length in (*range(0, len(data) - 300, 7), *range(len(data) - 300, len(data))):
+        message = refusal(written(tmp_path, data[:length]))
+        assert any(word in message for word in ("not a whole ONNX file", "not a whole SteadySeg export"))
+        causes.add(message)
+    assert len(causes) > 3  # cut off in a number, in a message, between them, in the metadata
+
+
+def test_random_bytes_are_refused(tmp_path: Path) -> None:
+    for seed in range(100):
+        data = random.Random(seed).randbytes(1 + seed * 20)
+        assert "not a whole ONNX file" in refusal(written(tmp_path, data))
+
+
+def test_damaged_files_open_or_are_refused(tmp_path: Path) -> None:
+    """No damage to single bytes ends in anything but a model or one line."""
+    data = stream_model().SerializeToString()
+    refused = 0
+    for seed in range(600):
+        generator, damaged = random.Random(seed), bytearray(data)
+        for _ in range(generator.choice((1, 1, 1, 4))):
+            damaged[generator.randrange(len(damaged))] = generator.randrange(256)
+        path = written(tmp_path, bytes(damaged))
+        try:
+            read_onnx(path)
+        except InputError as error:
+            assert len(str(error).splitlines()) == 1 and str(path) in str(error)
+            refused += 1
+    assert 300 < refused < 600
+
+
+def test_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
+    torch.save({"weight": torch.ones(2)}, tmp_path / "made.pt")
+    for data in (
+        (tmp_path / "made.pt").read_bytes(),
+        pickle.dumps({"weight": [1.0]}),
+        b"<html>404</html>",
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n",
+        b"\x0a" * 1000,
+    ):
+        assert "not a whole ONNX file" in refusal(written(tmp_path, data))
+
+
+@linux
+def test_a_small_file_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
+    """5 MiB of empty nodes would take 380 MB; none of it is allocated."""
+    path = written(tmp_path, in_graph(b"\x0a\x00" * (5 * 2**19)))
+    message, peak = refusal_and_peak(path)
+    assert f"more than {wire.MAX_PARTS} fields" in message and peak < 200_000
+
+
+def test_a_list_of_packed_numbers_counts_by_what_it_becomes(tmp_path: Path) -> None:
+    """40 MiB of packed zeros would become 320 MB of int64."""
+    packed = b"\x01" * (40 * 2**20)
+    initializer = b"\x3a" + varint(len(packed)) + packed  # int64_data
+    data = in_graph(b"\x2a" + varint(len(initializer)) + initializer)
+    assert f"more than {wire.MAX_PARTS} fields" in refusal(written(tmp_path, data))
+
+
+def test_large_weights_are_no_parts() -> None:
+    model = logits_model()
+    model.graph.initializer.append(TensorProto(name="raw", data_type=UINT8, dims=[10**8], raw_data=bytes(10**8)))
+    model.graph.initializer.append(TensorProto(name="list", data_type=FLOAT, dims=[10**6], float_data=[0.0] * 10**6))
+    assert wire.count_parts(model.SerializeToString(), ModelProto.DESCRIPTOR) < 1000
+
+
+def varint(number: int) -> bytes:
+    digits = b""
+    while number > 127:
+        digits, number = digits + bytes([number & 127 | 128]), number >> 7
+    return digits + bytes([number])
+
+
+def in_graph(content: bytes) -> bytes:
+    return b"\x3a" + varint(len(content)) + content
+
+
+def test_messages_in_messages_without_end_are_refused(tmp_path: Path) -> None:
+    content = b""
+    for _ in range(2000):  # graph -> node -> attribute -> graph -> ...
+        content = b"\x32" + varint(len(content)) + content  # AttributeProto.g
+        content = b"\x2a" + varint(len(content)) + content  # NodeProto.attribute
+        content = b"\x0a" + varint(len(content)) + content  # GraphProto.node
+    assert "more than 100 messages" in refusal(written(tmp_path, in_graph(content)))
+
+
+def test_a_field_of_the_future_is_refused(tmp_path: Path) -> None:
+    """Another parser may know it, and what it does."""
+    data = stream_model().SerializeToString() + b"\xfa\x3f\x00"  # field 1023, empty
+    assert "field 1023 of ModelProto is unknown" in refusal(written(tmp_path, data))
+
+
+def sparse(values: TensorProto, indices: TensorProto) -> onnx.SparseTensorProto:
+    return onnx.SparseTensorProto(values=values, indices=indices, dims=[4])
+
+
+def subgraph(initializer: TensorProto) -> onnx.GraphProto:
+    node = helper.make_node("Identity", [initializer.name], ["inner"])
+    return helper.make_graph([node], "inner", [], [tensor("inner", FLOAT, [1])], [initializer])
+
+
+def add_node(model: ModelProto, *nodes: NodeProto) -> None:
+    model.graph.node.extend(nodes)
+
+
+def branch(body: onnx.GraphProto) -> NodeProto:
+    return helper.make_node("If", ["condition"], ["x"], then_branch=body, else_branch=body)
+
+
+INDICES = helper.make_tensor("i", TensorProto.INT64, [1], [0])
+EXTERNAL: dict[str, Change] = {
+    "initializer": lambda m: m.graph.initializer.append(external()),
+    "entry-without-location": lambda m: m.graph.initializer[0].external_data.add(key="location", value="x"),
+    "location-without-entry": lambda m: setattr(m.graph.initializer[0], "data_location", TensorProto.EXTERNAL),
+    "memory-address": lambda m: m.graph.initializer[0].external_data.add(key="location", value="*/_ORT_MEM_ADDR_/*"),
+    "sparse-values": lambda m: m.graph.sparse_initializer.append(sparse(external(), INDICES)),
+    "sparse-indices": lambda m: m.graph.sparse_initializer.append(sparse(INDICES, external())),
+    "attribute": lambda m: add_node(m, helper.make_node("Constant", [], ["c"], value=external())),
+    "attribute-list": lambda m: add_node(m, helper.make_node("Constant", [], ["c"], values=[external()])),
+    "sparse-attribute": lambda m: add_node(
+        m, helper.make_node("Constant", [], ["c"], sparse_value=sparse(external(), INDICES))
+    ),
+    "if-body": lambda m: add_node(m, branch(subgraph(external()))),
+    "body-in-body": lambda m: add_node(
+        m, branch(helper.make_graph([branch(subgraph(external()))], "outer", [], [tensor("x", FLOAT, [1])]))
+    ),
+    "loop-body": lambda m: add_node(m, helper.make_node("Loop", ["", "", "x"], ["y"], body=subgraph(external()))),
+    "scan-body": lambda m: add_node(
+        m, helper.make_node("Scan", ["x"], ["y"], body=subgraph(external()), num_scan_inputs=1)
+    ),
+    "function": lambda m: m.functions.append(
+        helper.make_function("", "f", [], ["c"], [helper.make_node("Constant", [], ["c"], value=external())], [])
+    ),
+    "training": lambda m: m.training_info.add().initialization.CopyFrom(subgraph(external())),
+}
+
+
+@pytest.mark.parametrize("place", EXTERNAL)
+def test_external_data_is_refused_wherever_it_is(tmp_path: Path, place: str) -> None:
+    model = stream_model()
+    EXTERNAL[place](model)
+    assert "external data" in refusal(written(tmp_path, model))
+
+
+def custom(domain: str, operator: str = "Run") -> NodeProto:
+    return helper.make_node(operator, ["gap"], ["c"], domain=domain)
+
+
+def in_subgraph(node: NodeProto) -> NodeProto:
+    return branch(helper.make_graph([node], "inner", [], [tensor("c", FLOAT, [1])]))
+
+
+OPERATORS: dict[str, tuple[str, list[NodeProto]]] = {
+    "custom": ("'evil'", [custom("evil")]),
+    "python": ("'PythonOp'", [custom("com.microsoft", "PythonOp")]),
+    "cached-engine": ("'EPContext'", [custom("com.microsoft", "EPContext")]),
+    "machine-learning": ("'ai.onnx.ml'", [custom("ai.onnx.ml", "Scaler")]),
+    "subgraph": ("'evil'", [in_subgraph(custom("evil"))]),
+    "line-break": (r"'e\nvil'", [custom("e\nvil")]),
+}
+
+
+@pytest.mark.parametrize("case", OPERATORS)
+def test_operators_from_elsewhere_are_refused(tmp_path: Path, case: str) -> None:
+    word, nodes = OPERATORS[case]
+    model = stream_model()
+    add_node(model, *nodes)
+    message = refusal(written(tmp_path, model))
+    assert "custom domain" in message and word in message
+
+
+def test_functions_and_training_graphs_are_refused(tmp_path: Path) -> None:
+    model = stream_model()  # a function may take the name of a standard operator
+    model.functions.append(
+        helper.make_function("", "Mul", ["a"], ["b"], [helper.make_node("Identity", ["a"], ["b"])], [])
+    )
+    assert "functions" in refusal(written(tmp_path, model))
+    model = stream_model()
+    model.training_info.add()
+    assert "training" in refusal(written(tmp_path, model))
+
+
+def runtime_takes(opset: int, version: int) -> bool:
+    values = [tensor("x", FLOAT, [1]), tensor("y", FLOAT, [1])]
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", values[:1], values[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=version)
+    try:
+        onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    except Exception:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("opset", [999, 2**62, onnx.defs.onnx_opset_version() + 1])
+def test_a_newer_opset_names_both_numbers(tmp_path: Path, opset: int) -> None:
+    model = stream_model()
+    model.opset_import[0].version = opset
+    message = refusal(written(tmp_path, model))
+    limit = int(message.split("reads up to ")[1].split(";")[0])
+    assert f"opset {opset}," in message and "installed onnx" in message
+    assert runtime_takes(limit, 8) and not (runtime_takes(limit + 1, 8) and limit < onnx.defs.onnx_opset_version())
+
+
+def test_an_opset_that_only_onnx_knows_is_refused(tmp_path: Path) -> None:
+    """ONNX Runtime is behind onnx by a release or two; where it is not, the file opens."""
+    model = stream_model()
+    newest = onnx.defs.onnx_opset_version()
+    model.opset_import[0].version = newest
+    path = written(tmp_path, model)
+    if runtime_takes(newest, 8):
+        assert read_onnx(path).meta == META
+    else:
+        assert f"opset {newest}, the installed onnxruntime" in refusal(path)
+
+
+def test_a_newer_ir_version_names_both_numbers(tmp_path: Path) -> None:
+    model = stream_model()
+    model.ir_version = 999
+    message = refusal(written(tmp_path, model))
+    assert "IR version 999" in message
+    limit = int(message.split("reads up to ")[1].split(";")[0])
+    assert runtime_takes(13, limit) and not (runtime_takes(13, limit + 1) and limit < onnx.IR_VERSION)
+
+
+def test_a_foreign_model_is_refused(tmp_path: Path) -> None:
+    model = stream_model()
+    del model.metadata_props[:]
+    assert "steadyseg_format" in refusal(written(tmp_path, model))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "word"),
+    [
+        ("kind", "heatmap", "kind"),
+        ("classes", None, "class list"),
+        ("temperature", "NaN", "temperature"),
+        ("input_height", "-8", "height"),
+        ("classes", '["road", "car", "tree"]', "colours"),
+    ],
+)
+def test_bad_metadata_is_refused(tmp_path: Path, key: str, value: str | None, word: str) -> None:
+    model = stream_model()
+    props = {**META.to_props(), key: value}
+    helper.set_model_props(model, {name: text for name, text in props.items() if text is not None})
+    assert word in refusal(written(tmp_path, model))
+
+
+def test_two_values_for_one_entry_are_refused(tmp_path: Path) -> None:
+    model = stream_model()
+    model.metadata_props.add(key="mode", value="bnn")
+    assert "two entries 'mode'" in refusal(written(tmp_path, model))
+
+
+def test_texts_that_are_no_utf8_are_refused(tmp_path: Path) -> None:
+    data = stream_model().SerializeToString()
+    for text, damaged in (
+        (b"vq-dnn", b"vq-\xff\xfen"),
+        (b"Gather", b"Gat\xff\xfer"),
+        (b"state_00_in", b"state_\xff\xfe_in"),
+    ):
+        assert text in data and "utf-8" in refusal(written(tmp_path, data.replace(text, damaged)))
+
+
+def set_type(values: Any, name: str, kind: int, shape: list[Any]) -> None:
+    """Replaces the declared type of an input or output."""
+    (value,) = (value for value in values if value.name == name)
+    value.CopyFrom(tensor(name, kind, shape))
+
+
+def swap(values: Any, one: int, other: int) -> None:
+    order = list(values)
+    order[one], order[other] = order[other], order[one]
+    del values[:]
+    values.extend(order)
+
+
+def rename(values: Any, old: str, new: str) -> None:
+    for value in values:
+        if value.name == old:
+            value.name = new
+
+
+MISFITS: dict[str, tuple[str, Change]] = {
+    "frame-float": ("frame is float", lambda m: set_type(m.graph.input, "frame", FLOAT, [1, "H", "W", 3])),
+    "frame-planar": ("frame is uint8 [1, 3,", lambda m: set_type(m.graph.input, "frame", UINT8, [1, 3, "H", "W"])),
+    "frame-batch": ("frame is uint8 [8,", lambda m: set_type(m.graph.input, "frame", UINT8, [8, "H", "W", 3])),
+    "frame-negative": ("frame is uint8 [1, -1,", lambda m: set_type(m.graph.input, "frame", UINT8, [1, -1, "W", 3])),
+    "frame-line-break": (r"a\nb", lambda m: set_type(m.graph.input, "frame", UINT8, ["a\nb", "H", "W", 3])),
+    "frame-no-shape": ("frame", lambda m: m.graph.input[0].type.tensor_type.ClearField("shape")),
+    "frame-unknown-type": ("frame is 99", lambda m: set_type(m.graph.input, "frame", 99, [1, "H", "W", 3])),
+    "gap-text": ("gap is string", lambda m: set_type(m.graph.input, "gap", TensorProto.STRING, [1])),
+    "gap-list": ("gap is float [7]", lambda m: set_type(m.graph.input, "gap", FLOAT, [7])),
+    "reset-image": ("reset is float", lambda m: set_type(m.graph.input, "reset", FLOAT, [1, 3])),
+    "inputs-swapped": ("inputs are", lambda m: swap(m.graph.input, 1, 2)),
+    "input-missing": ("inputs are", lambda m: m.graph.input.pop(1)),
+    "input-added": ("inputs are", lambda m: m.graph.input.append(tensor("mask_000", FLOAT, [1]))),
+    "input-twice": ("same name", lambda m: m.graph.input.append(m.graph.input[0])),
+    "label-float": ("label is float", lambda m: set_type(m.graph.output, "label", FLOAT, [1, "H", "W"])),
+    "label-planar": ("label is uint8", lambda m: set_type(m.graph.output, "label", UINT8, [1, 2, "H", "W"])),
+    "maps-swapped": ("outputs are", lambda m: swap(m.graph.output, 0, 2)),
+    "states-swapped": ("outputs are", lambda m: swap(m.graph.output, 4, 5)),
+    "state-inputs-swapped": ("inputs are", lambda m: swap(m.graph.input, 3, 4)),
+    "state-numbering": ("inputs are", lambda m: rename(m.graph.input, "state_01_in", "state_07_in")),
+    "state-lost": ("outputs are", lambda m: m.graph.output.pop()),
+    "state-other-shape": ("state_01_out", lambda m: set_type(m.graph.output, "state_01_out", FLOAT, [1, 3, 4])),
+    "state-other-type": ("state_02_out", lambda m: set_type(m.graph.output, "state_02_out", TensorProto.FLOAT16, [1])),
+    "state-of-many-sizes": (  # their product would have more digits than Python prints
+        "fixed shape",
+        lambda m: set_type(m.graph.input, "state_01_in", FLOAT, [2**62] * 1000),
+    ),
+    "state-free-shape": ("fixed shape", lambda m: set_type(m.graph.input, "state_01_in", FLOAT, [1, "h", 3])),
+    "state-integer": ("state_02_in", lambda m: set_type(m.graph.input, "state_02_in", TensorProto.INT64, [1])),
+}
+
+
+@pytest.mark.parametrize("case", MISFITS)
+def test_a_graph_that_does_not_fit_its_metadata_is_refused(tmp_path: Path, case: str) -> None:
+    word, change = MISFITS[case]
+    model = stream_model()
+    change(model)
+    assert word in refusal(written(tmp_path, model))
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        dataclasses.replace(META, classes=ClassList(("a", "b", "c"), ((0, 0, 0),) * 3)),
+        dataclasses.replace(META, head_stride=1),
+        dataclasses.replace(META, height=16),
+        dataclasses.replace(META, width=8),
+    ],
+    ids=["classes", "head-stride", "height", "width"],
+)
+def test_probabilities_of_another_size_than_the_metadata_says(tmp_path: Path, meta: StreamMeta) -> None:
+    assert "state_00_out is float [1, 2, 4, 3]" in refusal(written(tmp_path, stream_model(meta)))
+
+
+def test_states_that_would_fill_the_memory_are_refused(tmp_path: Path) -> None:
+    model = stream_model()
+    for values in (model.graph.input, model.graph.output):
+        set_type(values, f"state_01_{'in' if values is model.graph.input else 'out'}", FLOAT, [2**40, 2**40])
+    assert "at most 1073741824" in refusal(written(tmp_path, model))
+
+
+def test_states_and_mode_must_agree(tmp_path: Path) -> None:
+    for model, meta in ((stream_model(META), PLAIN), (stream_model(PLAIN), META)):
+        helper.set_model_props(model, meta.to_props())
+        assert f"mode {meta.mode}" in refusal(written(tmp_path, model))
+
+
+@pytest.mark.parametrize(
+    ("word", "change"),
+    [
+        ("logits is float", lambda m: set_type(m.graph.output, "logits", FLOAT, ["N", 3, "h", "w"])),
+        ("logits is float", lambda m: set_type(m.graph.output, "logits", FLOAT, ["N", "K", "h", "w"])),
+        ("image is uint8", lambda m: set_type(m.graph.input, "image", UINT8, ["N", 3, "h", "w"])),
+        ("image is float", lambda m: set_type(m.graph.input, "image", FLOAT, ["N", 1, "h", "w"])),
+        ("inputs are", lambda m: rename(m.graph.input, "image", "picture")),
+        ("outputs are", lambda m: rename(m.graph.output, "logits", "scores")),
+    ],
+)
+def test_a_logits_graph_that_does_not_fit_is_refused(tmp_path: Path, word: str, change: Change) -> None:
+    model = logits_model()
+    change(model)
+    assert word in refusal(written(tmp_path, model))
+
+
+def test_a_graph_that_is_no_valid_onnx_is_refused(tmp_path: Path) -> None:
+    for nodes in (
+        [helper.make_node("Relu", ["absent"], ["x"])],
+        [helper.make_node("NoSuchOperator", ["gap"], ["x"])],
+        [helper.make_node("Relu", ["gap"], ["label"])],
+    ):
+        model = stream_model()
+        add_node(model, *nodes)
+        assert "not a valid ONNX graph" in refusal(written(tmp_path, model))
+
+
+def test_no_file_beside_the_model_is_opened(tmp_path: Path) -> None:
+    """The operating system's own account of what a refused model opened."""
+    model = stream_model()
+    model.graph.initializer.append(external())
+    path = written(tmp_path, model)
+    watch = (
+        "import sys; opened = []; sys.addaudithook(lambda e, a: opened.append(str(a[0])) if e == 'open' else None)\n"
+        "from pathlib import Path; from export.onnx_file import read_onnx\n"
+        f"try: read_onnx(Path({str(path)!r}))\nexcept ValueError: pass\n"
+        f"print([name for name in opened if name.startswith({str(tmp_path)!r}) or 'passwd' in name])"
+    )
+    done = subprocess.run([sys.executable, "-c", watch], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str([str(path)])
+
+
+def test_without_the_onnx_package_the_command_that_brings_it_is_said(tmp_path: Path) -> None:
+    hidden = (
+        "import sys; sys.modules['onnx'] = None\n"
+        "from pathlib import Path; from export.onnx_file import read_onnx\n"
+        f"try: read_onnx(Path({str(tmp_path / 'm.onnx')!r}))\nexcept ValueError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["ONNX files need the onnx package: pip install 'steadyseg[export]'"]

@@ -1,0 +1,237 @@
+"""Graph files in fp16 and int8: made by the command, measured, refused, and run by every executor."""
+
+import dataclasses
+from pathlib import Path
+
+import cv2
+import numpy as np
+import onnx
+import pytest
+import torch
+from onnx import TensorProto
+from torch import nn
+
+from app.cli import main
+from app.export_check import Loss, thinned
+from core.checkpoint import CheckpointMeta, save_checkpoint
+from core.classes import CAMVID
+from core.errors import CheckFailed
+from core.frame import Frame
+from export.cut import network_of
+from export.nearness import Bounds, hold, images_both
+from export.onnx_file import read_onnx
+from export.open_file import open_graph
+from export.precision import to_fp16
+from export.proof import session_runner
+from export.rounding import rounding
+from export.transplant import network_alone, with_network
+from export.writer import to_onnx
+from seg.options import UNetOptions
+from seg.street_set import StreetSet
+from seg.unet import UNet
+
+HEIGHT, WIDTH = 96, 128
+"""Where street-tiny still finds most of the street, in a quarter of the time of its own 180 x 240."""
+
+
+def write_images(folder: Path, images: list[np.ndarray]) -> Path:
+    folder.mkdir(parents=True)
+    for number, image in enumerate(images):
+        cv2.imwrite(str(folder / f"{number:03}.png"), image[..., ::-1] if image.ndim == 3 else image)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A labelled data set in CamVid's layout, of two streets."""
+    root = tmp_path_factory.mktemp("data")
+    pairs = [StreetSet(24, HEIGHT, WIDTH, first_seed=seed)[i] for seed in (5, 900) for i in range(0, 24, 2)]
+    write_images(root / "train", [image for image, _ in pairs[:12]])
+    write_images(root / "test", [image for image, _ in pairs[12:]])
+    write_images(root / "testannot", [label for _, label in pairs[12:]])
+    write_images(root / "proof", [image for image, _ in pairs[:21]])  # a gap and a reset come at 10 and 20
+    return root
+
+
+def export(data: Path, output: Path, *flags: str, model: str = "street-tiny") -> int:
+    return main(
+        [
+            "export",
+            model,
+            "-o",
+            str(output),
+            "--proof-frames",
+            str(data / "proof"),
+            "--size",
+            str(HEIGHT),
+            *(str(flag) for flag in flags),
+        ]
+    )
+
+
+@pytest.fixture(scope="module")
+def files(data: Path) -> dict[str, Path]:
+    """street-tiny, stateful, in all three precisions."""
+    made = {}
+    for precision in ("fp32", "fp16", "int8"):
+        made[precision] = data / f"{precision}.onnx"
+        fitted = ["--calibration-data", str(data)] if precision == "int8" else []
+        assert export(data, made[precision], "--stateful", "--precision", precision, *fitted) == 0
+    return made
+
+
+def types(path: Path) -> dict[str, int]:
+    graph = onnx.load(path).graph
+    values = [*graph.input, *graph.output, *graph.value_info]
+    return {value.name: value.type.tensor_type.elem_type for value in values}
+
+
+def test_fp16_halves_the_file_and_int8_quarters_its_weights(files: dict[str, Path]) -> None:
+    sizes = {precision: path.stat().st_size for precision, path in files.items()}
+    assert 0.48 < sizes["fp16"] / sizes["fp32"] < 0.62
+    assert sizes["int8"] / sizes["fp32"] < 0.4
+
+
+@pytest.mark.parametrize("precision", ["fp16", "int8"])
+def test_only_the_network_changes(files: dict[str, Path], precision: str) -> None:
+    full, small = onnx.load(files["fp32"]), onnx.load(files[precision])
+    before, after = types(files["fp32"]), types(files[precision])
+    ends = [value.name for value in (*full.graph.input, *full.graph.output)]
+    assert {"state_00_in", "state_00_out"} < set(ends)
+    assert [after[name] for name in (*ends, "image", "logits")] == [before[name] for name in (*ends, "image", "logits")]
+    inside = {node.name for node in network_alone(full).graph.node}
+    rest = {node.SerializeToString() for node in full.graph.node if node.name not in inside}
+    assert len(rest) > 20 and rest <= {node.SerializeToString() for node in small.graph.node}
+
+
+def test_the_convolutions_hold_the_type_that_was_asked_for(files: dict[str, Path]) -> None:
+    for precision, kind in (("fp32", TensorProto.FLOAT), ("fp16", TensorProto.FLOAT16), ("int8", TensorProto.INT8)):
+        network = network_of(read_onnx(files[precision]).model, HEIGHT, WIDTH)
+        constants = {tensor.name: tensor.data_type for tensor in network.graph.initializer}
+        held = {node.output[0]: node.input[0] for node in network.graph.node if node.op_type == "DequantizeLinear"}
+        weights = [node.input[1] for node in network.graph.node if node.op_type in ("Conv", "ConvTranspose")]
+        assert len(weights) > 5 and {constants[held.get(name, name)] for name in weights} == {kind}
+
+
+@pytest.mark.parametrize("executor", ["openvino", "onnxruntime"])
+@pytest.mark.parametrize(("precision", "equal"), [("fp16", 0.995), ("int8", 0.97)])
+def test_every_executor_runs_it_near_fp32(files: dict[str, Path], executor: str, precision: str, equal: float) -> None:
+    pytest.importorskip(executor)
+    full, _ = open_graph(files["fp32"], executor="onnxruntime", device="cpu", precision="fp32")
+    small, _ = open_graph(files[precision], executor=executor, device="cpu")
+    street = StreetSet(12, HEIGHT, WIDTH, first_seed=31)
+    frames = [Frame(street[index][0], index, index / 25, discontinuity=index == 0) for index in range(4)]
+    same = [(full.step(frame).label == small.step(frame).label).mean() for frame in frames]
+    assert np.mean(same) > equal
+
+
+def test_the_loss_is_measured_on_the_labelled_stills_and_said(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "network.onnx"
+    assert export(data, output, "--precision", "int8", "--calibration-data", data, "--mode", "dnn") == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "int8 fitted on 12 frames; all 12 labelled test stills: mean IoU 0." in said
+    assert "labels equal in 9" in said and read_onnx(output).meta.precision == "int8"
+
+
+def test_images_without_labels_fit_it_but_measure_nothing(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--precision", "int8", "--calibration-data", data / "train", "--mode", "dnn"]
+    assert export(data, tmp_path / "network.onnx", *flags) == 0
+    assert "its loss was not measured for want of labels" in " ".join(capsys.readouterr().err.split())
+
+
+def test_scales_from_black_pictures_lose_too_much_and_leave_no_file(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    black = tmp_path / "black"
+    write_images(black / "train", [np.zeros((HEIGHT, WIDTH, 3), np.uint8)] * 3)
+    for name in ("test", "testannot"):
+        (black / name).symlink_to(data / name)
+    output = tmp_path / "network.onnx"
+    assert export(data, output, "--precision", "int8", "--calibration-data", black, "--mode", "dnn") == 1
+    assert "int8 costs more than 1 point of mean IoU" in capsys.readouterr().err and not output.exists()
+
+
+def test_a_point_of_iou_and_half_a_point_of_calibration_are_accepted_and_no_more() -> None:
+    def accepted(miou: float, ece: float) -> bool:
+        return Loss(60, 147, (0.5, miou), (0.02, ece)).accepted
+
+    assert accepted(0.491, 0.0249) and accepted(0.6, 0.0151)
+    assert not accepted(0.489, 0.02) and not accepted(0.5, 0.0251) and not accepted(0.5, 0.0149)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--precision", "int8"], "needs --calibration-data"),
+        (["--precision", "int8", "--calibration-data", "/nowhere"], "no such file or folder"),
+        (["--precision", "bf16"], "export fp32 and choose bf16 where it runs"),
+        (["--precision", "fp16", "--mode", "bnn", "--samples", "2"], "one pass a frame, got 2"),
+        (["--precision", "int8", "--calibration-data", "street", "--mode", "vq-bnn"], "use mode vq-dnn"),
+    ],
+)
+def test_what_cannot_be_made_is_said_in_one_line(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], said: str
+) -> None:
+    assert export(data, tmp_path / "x.onnx", "--stateful", *flags) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1 and not (tmp_path / "x.onnx").exists()
+
+
+def test_fp16_with_dropout_draws_the_same_masks(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torch.manual_seed(0)
+    options = UNetOptions(width=4, depth=3, dropout=0.5, dropout_places=("enc3",))
+    network = UNet(len(CAMVID), options)
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
+            nn.init.kaiming_normal_(module.weight)  # so that a mask changes the prediction
+    meta = CheckpointMeta("unet", dataclasses.asdict(options), CAMVID, HEIGHT, WIDTH, (0.4,) * 3, (0.25,) * 3)
+    save_checkpoint(tmp_path / "random.safetensors", network.state_dict(), meta)
+    write_images(
+        tmp_path / "proof", [np.random.default_rng(i).integers(0, 256, (HEIGHT, WIDTH, 3), np.uint8) for i in range(21)]
+    )
+    model, output = str(tmp_path / "random.safetensors"), tmp_path / "x.onnx"
+    flags = ["--stateful", "--mode", "vq-bnn", "--precision", "fp16"]
+    assert export(tmp_path, output, *flags, model=model) == 0
+    said = capsys.readouterr().err
+    assert "fp16 against torch in fp32: 21 frames" in said and "masks drawn inside in fp16" in " ".join(said.split())
+    assert read_onnx(output).meta.precision == "fp16"
+
+
+def test_values_beyond_float16_are_a_failed_proof() -> None:
+    network = nn.Sequential(nn.Conv2d(3, 4, 1), nn.Conv2d(4, 3, 1)).eval()
+    with torch.no_grad():
+        network[0].weight.fill_(1e3)  # values of 1.2e5, from weights that float16 can hold
+        network[1].weight.copy_(torch.linspace(-1e-5, 1e-5, 12).reshape(3, 4, 1, 1))
+    images = [np.full((1, 3, 8, 8), 40, np.float32)]
+    graph = to_onnx(network, [torch.from_numpy(images[0])], ["image"], ["logits"], {})
+    assert images_both(network, session_runner(graph), images).labels_equal == 1.0
+    overflowing = images_both(network, session_runner(rounding(to_fp16(graph))), images)
+    assert not overflowing.finite
+    with pytest.raises(
+        CheckFailed, match=r"the fp16 graph is too far from torch, .* range of the number format overflows"
+    ):
+        hold(overflowing, Bounds(0.0, 1e9), "fp16")
+
+
+def test_a_network_put_back_computes_what_it_did(files: dict[str, Path]) -> None:
+    model = onnx.load(files["fp32"])
+    image = StreetSet(1, HEIGHT, WIDTH)[0][0][None]
+    feed = {"frame": image, "gap": np.ones(1, np.float32), "reset": np.ones(1, np.float32)}
+    for value in model.graph.input[3:]:
+        feed[value.name] = np.zeros([size.dim_value for size in value.type.tensor_type.shape.dim], np.float32)
+    whole, again = (session_runner(one)(feed) for one in (model, with_network(model, network_alone(model))))
+    assert whole.keys() == again.keys() and all(np.array_equal(whole[name], again[name]) for name in whole)
+
+
+@pytest.mark.parametrize(
+    ("length", "expected"), [(3, [0, 1, 2]), (8, list(range(8))), (9, [0, 2, 4, 6, 8]), (100, None)]
+)
+def test_fitting_frames_are_evenly_spaced_over_any_length(length: int, expected: list[int] | None) -> None:
+    kept = thinned(iter(np.arange(length)), 8, lambda frame: frame)
+    assert expected is None or kept == expected
+    steps = {int(step) for step in np.diff(kept)}
+    assert len(steps) == 1 and min(length, 5) <= len(kept) <= 8 and length - kept[-1] <= steps.pop()

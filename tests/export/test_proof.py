@@ -1,0 +1,114 @@
+"""The proof of an export fails when it should: nothing is written and the exit code is 1."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+
+import app.export_command
+from app.cli import main
+from core.errors import CheckFailed
+from export.onnx_file import read_onnx
+from export.proof import prove_random, session_runner
+from seg.exported import ExportedStep
+from seg.torch_segmenter import open_segmenter
+
+
+def changed_weights(model: Any, factor: float) -> Any:
+    """One convolution weight tensor scaled: what a wrong conversion looks like."""
+    tensor = max(model.graph.initializer, key=lambda t: len(t.raw_data))
+    values = onnx.numpy_helper.to_array(tensor) * np.float32(factor)
+    tensor.CopyFrom(onnx.numpy_helper.from_array(values, tensor.name))
+    return model
+
+
+def test_a_graph_that_computes_something_else_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = app.export_command.to_onnx
+    monkeypatch.setattr(app.export_command, "to_onnx", lambda *a, **k: changed_weights(real(*a, **k), 1.1))
+    assert main(["export", "street-tiny", "--stateful", "-o", str(tmp_path / "m.onnx")]) == 1
+    assert not list(tmp_path.iterdir())
+    assert "no file was written" in capsys.readouterr().err
+
+
+def test_every_mode_is_proven_with_a_gap_and_a_reset(graphs: dict[str, Path]) -> None:
+    for name, path in graphs.items():
+        meta = read_onnx(path).meta
+        assert meta.mode == {"window": "vq-dnn"}.get(name, name) and meta.window == (2 if name == "window" else None)
+
+
+def test_the_random_proof_sees_a_wrong_rate() -> None:
+    """The graph drops 20 %, torch is told to drop 35 %: the same mean nearly, another variance."""
+    torch.manual_seed(0)
+    segmenter = open_segmenter("street-tiny", mode="bnn", samples=1)
+    step = ExportedStep(segmenter.module, 96, 128)
+    signature = step.signature(96, 128)
+    graph = app.export_command.to_onnx(
+        step,
+        signature.example,
+        signature.inputs,
+        signature.outputs,
+        {"frame": {1: "height", 2: "width"}},
+        signature.inner,
+    )
+    frame = np.random.default_rng(0).integers(0, 256, (96, 128, 3), dtype=np.uint8)
+    arguments = (step, session_runner(graph), signature.inputs, signature.outputs, signature.example, frame)
+    prove_random(*arguments)
+    for dropout in step.dropouts:
+        dropout.rate = 0.35
+    with pytest.raises(CheckFailed, match="variance ratio"):
+        prove_random(*arguments)
+
+
+def test_masks_of_the_graph_have_the_rate_and_are_independent() -> None:
+    """Rate, independence of any two elements, of two layers and of two calls, on the traced mask itself."""
+    from core.dropout import traced_mask
+
+    torch.manual_seed(1)
+    x = torch.ones(1, 12, 20, 24)
+    draws = torch.stack([traced_mask(x, 0.25)[0] > 0 for _ in range(400)]).double()  # (400, C, H, W)
+    assert draws.mean().item() == pytest.approx(0.75, abs=0.005)
+    assert draws.mean(0).std().item() == pytest.approx((0.25 * 0.75 / 400) ** 0.5, rel=0.1)  # every element alone
+    flat = draws.flatten(1)
+    pairs = torch.randint(0, flat.shape[1], (2, 3000))
+    pairs = pairs[:, pairs[0] != pairs[1]]
+    for first, second in ((flat, flat), (flat[:-1], flat[1:])):  # within a call, and from call to call
+        a, b = first[:, pairs[0]] - 0.75, second[:, pairs[1]] - 0.75
+        correlation = (a * b).mean(0) / (0.25 * 0.75)
+        assert correlation.mean().abs().item() < 0.01
+        assert correlation.std().item() == pytest.approx(1 / len(a) ** 0.5, rel=0.1)
+    same_row = (draws[:, 3, 5, 2] - 0.75) * (draws[:, 3, 5, 9] - 0.75)  # they share one of the three planes
+    assert abs(same_row.mean().item()) / (0.25 * 0.75) < 4 / 400**0.5
+
+
+def test_the_network_alone_takes_any_batch_and_size(tmp_path: Path) -> None:
+    path = tmp_path / "logits.onnx"
+    assert main(["export", "street-tiny", "--mode", "dnn", "-o", str(path)]) == 0
+    file = read_onnx(path)
+    assert file.meta.kind == "logits"
+    run = session_runner(file.model)
+    for shape in ((1, 3, 64, 96), (3, 3, 180, 256)):
+        logits = run({"image": np.zeros(shape, np.float32)})["logits"]
+        assert logits.shape == (shape[0], 11, *shape[2:])
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["-o", "m.pt"], "ends in .onnx"), (["-o", "nowhere/m.onnx"], "folder does not exist"),
+        (["-o", "m.onnx", "--mode", "bnn"], "add --stateful"),
+        (["-o", "m.onnx", "--stateful", "--proof-frames", "absent.mp4"], "no such file"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_bad_flags_are_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], flags: list[str], words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", "street-tiny", *flags]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1 and words in lines[0]
