@@ -172,6 +172,7 @@ def export(
     tau: float = 1.25,
     window: int | None = None,
     size: int | None = None,
+    width: int | None = None,
     calibrated: bool | None = None,
     precision: Literal["fp32", "fp16", "int8", "bf16"] = "fp32",
     calibration_data: Path | None = None,
@@ -190,6 +191,8 @@ def export(
         tau: Decay time of the temporal mean in source frames.
         window: Number of previous frames in the temporal mean; all of them (the recursion) without it.
         size: Height in pixels that frames are resized to for the network; the checkpoint's without it.
+        width: Width in pixels of the network, fixed in the file: give that of your video's aspect (640 for 16:9 at 360); the
+            checkpoint's without it.
         calibrated: Use the checkpoint's temperature; without either flag it is used where there is one.
         precision: Number format of the network; int8 needs --calibration-data, bf16 is chosen where a file runs.
         calibration_data: Folder with train/, or of images: what int8 is fitted on; labelled test/ images measure the loss.
@@ -200,6 +203,7 @@ def export(
 
     job = ExportJob(
         model=model, output=output, stateful=stateful, mode=mode, samples=samples, tau=tau, window=window, size=size,
+        width=width,
         calibrated=calibrated, precision=precision, calibration_data=calibration_data, proof_frames=proof_frames,
         overwrite=overwrite,
     )  # fmt: skip
@@ -213,6 +217,7 @@ def bench(
     executor: Literal["auto", "torch", "openvino"] = "auto",
     precision: Literal["auto", "fp32", "bf16"] = "auto",
     size: int | None = None,
+    width: int | None = None,
     source: Path | None = None,
     soak: int | None = None,
     seconds: float = 4.0,

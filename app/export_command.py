@@ -50,6 +50,7 @@ class ExportJob:
     tau: float
     window: int | None
     size: int | None
+    width: int | None
     calibrated: bool | None
     precision: str
     calibration_data: Path | None
@@ -89,8 +90,8 @@ def run_export(job: ExportJob) -> int:
 
 def export_stream(job: ExportJob, segmenter: TorchSegmenter, console: Console) -> Any:
     """The whole per-frame computation with its state."""
-    module, meta = segmenter.module, segmenter.meta
-    height, width = network_size(meta.height, meta.width, module.height)
+    module = segmenter.module
+    height, width = fixed_size(job, segmenter)
     step = ExportedStep(module, height, width)
     raw = proof_frames(job.proof_frames)
     frames = [resized(frame, (height, width))[0] for frame in raw]
@@ -137,6 +138,16 @@ def resize_agreement(step: ExportedStep, graph: Any, given: Any, frame: np.ndarr
     return equal
 
 
+def fixed_size(job: ExportJob, segmenter: TorchSegmenter) -> tuple[int, int]:
+    """(h, w) of the graph's network: the checkpoint's aspect, or the width asked for, rounded to a multiple of 32."""
+    height, meta = segmenter.module.height, segmenter.meta
+    if job.width is None:
+        return network_size(meta.height, meta.width, height)
+    if job.width < SIZE_MULTIPLE:
+        raise InputError(f"--width must be {SIZE_MULTIPLE} pixels or more, got {job.width}")
+    return network_size(height, job.width, height)
+
+
 def traced(step: ExportedStep, frame_height: int, frame_width: int) -> tuple[Any, Any]:
     signature = step.signature(frame_height, frame_width)
     sizes = {"frame": {1: "height", 2: "width"}}
@@ -146,11 +157,10 @@ def traced(step: ExportedStep, frame_height: int, frame_width: int) -> tuple[Any
 
 def export_logits(job: ExportJob, segmenter: TorchSegmenter, console: Console) -> Any:
     """The network alone: normalised images to logits, batch and size free."""
-    meta = segmenter.meta
     if job.mode.endswith("bnn"):
         raise InputError("the network alone is exported without dropout; add --stateful for MC dropout in the graph")
     network = segmenter.module.predictor.get_submodule("network")
-    height, width = network_size(meta.height, meta.width, segmenter.module.height)
+    height, width = fixed_size(job, segmenter)
     generator = torch.Generator().manual_seed(0)
     example = torch.randn(2, 3, height, width, generator=generator)
     sizes = {"image": {0: "batch", 2: "height", 3: "width"}}

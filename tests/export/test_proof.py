@@ -96,9 +96,17 @@ def test_the_network_alone_takes_any_batch_and_size(tmp_path: Path) -> None:
         assert logits.shape == (shape[0], 11, *shape[2:])
 
 
+def test_the_width_of_the_network_can_be_that_of_another_aspect(tmp_path: Path) -> None:
+    path = tmp_path / "wide.onnx"
+    assert main(["export", "street-tiny", "--stateful", "--width", "330", "-o", str(path)]) == 0
+    meta = read_onnx(path).meta
+    assert (meta.height, meta.width) == (180, 320)
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
+        (["-o", "m.onnx", "--width", "7"], "32 pixels or more"),
         (["-o", "m.pt"], "ends in .onnx"), (["-o", "nowhere/m.onnx"], "folder does not exist"),
         (["-o", "m.onnx", "--mode", "bnn"], "add --stateful"),
         (["-o", "m.onnx", "--stateful", "--proof-frames", "absent.mp4"], "no such file"),
