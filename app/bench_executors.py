@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from app.bench_baselines import Logits
 from app.bench_subject import Subject, Variant
-from app.open_model import choose, openvino_network
+from app.open_model import choose, openvino_network, torch_precision
 from core.device import choose_device
 from core.host_maps import HostMaps
 from core.prediction import Prediction
@@ -138,9 +138,8 @@ def open_executors(
     """(the executor asked for or the fastest here, torch on the same kind of device); size is the network's (h, w)."""
     if choose(executor, "auto", None)[0] == "torch":
         device = choose_device("auto")
-        number = precision if precision != "auto" else "bf16" if device.type == "cuda" else "fp32"
-        chosen = TorchExecutor(subject, size, device, number)
+        chosen = TorchExecutor(subject, size, device, torch_precision(precision, device))
         return chosen, lambda: chosen
-    number = "fp32" if precision == "auto" else precision  # as `--executor torch` resolves it on a CPU
-    beside = functools.cache(lambda: TorchExecutor(subject, size, torch.device("cpu"), number))
+    cpu = torch.device("cpu")
+    beside = functools.cache(lambda: TorchExecutor(subject, size, cpu, torch_precision(precision, cpu)))
     return HostExecutor(subject, size, resolved_precision(precision)), beside

@@ -48,10 +48,9 @@ def open_model(
     chosen, why = choose(executor, device, window)
     if chosen == "torch":
         where = choose_device(device)
-        number = precision if precision != "auto" else "bf16" if where.type == "cuda" else "fp32"
         return open_segmenter(
             model, mode=mode, samples=samples, tau=tau or 1.25, window=window, size=size, calibrated=calibrated,
-            device=where, keep_probs=keep_probs, precision=number,
+            device=where, keep_probs=keep_probs, precision=torch_precision(precision, where),
         ), why  # fmt: skip
     source = open_segmenter(
         model, mode=mode, samples=samples, tau=tau or 1.25, window=window, size=size, calibrated=calibrated
@@ -79,6 +78,11 @@ def choose(executor: str, device: str, window: int | None) -> tuple[str, str]:
     if not (openvino_available() and kernel_available()):
         return "torch", "OpenVINO and numba, which are faster, are not installed: pip install 'steadyseg[export]'"
     return "openvino", "the fastest on a CPU (docs/performance.md)"
+
+
+def torch_precision(precision: str, device: torch.device) -> str:
+    """auto: bf16 on a GPU, fp32 on a CPU."""
+    return precision if precision != "auto" else "bf16" if device.type == "cuda" else "fp32"
 
 
 def on_openvino(source: TorchSegmenter, precision: str, keep_probs: bool) -> HostSegmenter:

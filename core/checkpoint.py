@@ -1,11 +1,8 @@
 """Checkpoints: safetensors whose header carries everything needed to use the weights; never pickle."""
 
-import contextlib
 import dataclasses
 import json
-import os
 import struct
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from core.atomic_file import write_whole
 from core.classes import ClassList
 from core.errors import InputError
 
@@ -143,18 +141,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: str) -> Non
 
     data = save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata={HEADER_KEY: header})
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+    write_whole(path, data)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], str]:

@@ -32,7 +32,7 @@ class Dropout(nn.Module):
     @property
     def scale(self) -> float:
         """What a kept element is multiplied by."""
-        return 256 / (256 - round(256 * self.rate))
+        return kept_scale(self.rate)
 
     @property
     def draws(self) -> bool:
@@ -47,6 +47,11 @@ class Dropout(nn.Module):
         return x * (traced_mask(x, self.rate) if is_exporting() else draw_mask(x, self.rate))
 
 
+def kept_scale(rate: float) -> float:
+    """1 / (1 - rate) of the rate as it is drawn, rounded to 1/256."""
+    return 256 / (256 - round(256 * rate))
+
+
 def draw_mask(x: Tensor, rate: float) -> Tensor:
     """An inverse-keep dropout mask of x's shape, dtype and layout: 0 with probability `rate`, else 1 / (1 - rate).
 
@@ -58,7 +63,7 @@ def draw_mask(x: Tensor, rate: float) -> Tensor:
     threshold = round(256 * rate)
     words = torch.empty(-(-x.numel() // 8), dtype=torch.int64, device=x.device).random_(-(2**63), None)
     kept = words.view(torch.uint8)[: x.numel()] >= threshold
-    mask = kept.to(x.dtype).mul_(256 / (256 - threshold))
+    mask = kept.to(x.dtype).mul_(kept_scale(rate))
     return mask.as_strided(x.shape, torch.empty_like(x, dtype=torch.uint8).stride())
 
 
@@ -77,7 +82,7 @@ def traced_mask(x: Tensor, rate: float) -> Tensor:
         return (torch.rand(shape, device=x.device) * 256.0).to(torch.uint8)
 
     word = plane(1, channels, height, 1) ^ plane(1, 1, height, width) ^ plane(1, channels, 1, width)
-    return (word.to(x.dtype) >= threshold).to(x.dtype) * (256 / (256 - threshold))
+    return (word.to(x.dtype) >= threshold).to(x.dtype) * kept_scale(rate)
 
 
 def set_dropout_active(network: nn.Module, active: bool) -> None:

@@ -11,7 +11,8 @@ from core.segmenter import Method
 from core.timing import StageClock
 from export.host_segmenter import at_size, resized
 from export.metadata import StreamMeta
-from export.onnxruntime_session import import_onnxruntime, open_session
+from export.networks import onnxruntime_name
+from export.onnxruntime_session import open_session
 from export.signature import MAPS
 
 
@@ -21,7 +22,7 @@ class GraphSegmenter:
     def __init__(self, data: bytes, meta: StreamMeta, method: Method, device: str, *, keep_probs: bool = False) -> None:
         self.classes, self.method, self.keep_probs = meta.classes, method, keep_probs
         self._session, self.device = open_session(data, device)
-        self.executor = f"onnxruntime {import_onnxruntime().__version__} {meta.precision}"
+        self.executor = onnxruntime_name(meta.precision)
         self._states = [value for value in self._session.get_inputs() if value.name.startswith("state_")]
         outputs = [value.name for value in self._session.get_outputs()]
         self._probs_name = "probs" if "probs" in outputs else "state_00_out"

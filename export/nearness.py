@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from core.errors import CheckFailed
-from export.proof import GAP, GAP_AT, RESET_AT, Arrays, Runner
+from export.proof import Runner, side_by_side
 
 
 @dataclass(frozen=True)
@@ -54,28 +54,10 @@ def run_both(
     frames: Sequence[np.ndarray],
     draw: Callable[[Tensor], Tensor] | None = None,
 ) -> Nearness:
-    """Torch in float32 and the graph, each with its own state; arguments as those of export/proof.prove_stream."""
-    probs = outputs[4]
-    ours: dict[str, Tensor] = dict(zip(inputs, example, strict=True))
-    theirs: Arrays = {name: value.numpy() for name, value in ours.items()}
-    tally = Tally()
-    for number, frame in enumerate(frames):
-        now = {
-            "frame": torch.from_numpy(frame)[None],
-            "gap": torch.tensor([float(GAP if number == GAP_AT else 1)]),
-            "reset": torch.tensor([float(number in (0, RESET_AT))]),
-        }
-        if draw:
-            now |= {name: draw(value) for name, value in ours.items() if name.startswith("mask_")}
-        ours |= now
-        theirs |= {name: value.numpy() for name, value in now.items()}
-        with torch.no_grad():
-            expected: Arrays = {n: v.numpy() for n, v in zip(outputs, step(*ours.values()), strict=False)}
-        got = run(theirs)
+    """Torch in float32 and the graph, as export/proof.side_by_side runs them."""
+    probs, tally = outputs[4], Tally()
+    for expected, got in side_by_side(step, run, inputs, outputs, example, frames, draw):
         tally.add(got["label"] == expected["label"], got[probs], expected[probs])
-        for name in (name for name in inputs if name.startswith("state_")):
-            carried = name.removesuffix("_in") + "_out"
-            ours[name], theirs[name] = torch.from_numpy(expected[carried]), got[carried]
     return tally.result()
 
 

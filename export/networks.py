@@ -1,9 +1,7 @@
 """What runs the network alone, from a uint8 frame of its size to logits: OpenVINO or ONNX Runtime on the CPU."""
 
-import atexit
 import importlib.util
 import os
-import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -34,16 +32,6 @@ def cpu_has_bf16() -> bool:
     return openvino_available() and "BF16" in _core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 
 
-_ALIVE: "weakref.WeakSet[OpenVinoNetwork]" = weakref.WeakSet()
-
-
-@atexit.register
-def _release() -> None:
-    """OpenVINO's objects go before the interpreter does: a thread that still holds one then would end in a crash."""
-    for network in list(_ALIVE):
-        network.close()
-
-
 class OpenVinoNetwork:
     """OpenVINO on the CPU, one request at a time, all cores of this process."""
 
@@ -60,11 +48,6 @@ class OpenVinoNetwork:
         self._masks = masks
         self.executor = openvino_name(precision)
         self._request = _core().compile_model(model, "CPU", properties).create_infer_request()
-        _ALIVE.add(self)
-
-    def close(self) -> None:
-        """Gives the compiled network back; it cannot be called any more."""
-        self._request = None
 
     def __call__(self, frame: np.ndarray) -> np.ndarray:
         masks = self._masks.draw() if self._masks else []

@@ -1,6 +1,6 @@
 """The proof that a graph file computes what the torch module computes; without it nothing is written."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +58,40 @@ class RandomProof:
         )
 
 
+def side_by_side(
+    step: nn.Module,
+    run: Runner,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    example: Sequence[Tensor],
+    frames: Sequence[np.ndarray],
+    draw: Callable[[Tensor], Tensor] | None = None,
+) -> Iterator[tuple[Arrays, Arrays]]:
+    """(torch's outputs, the graph's) of every frame, each side with its own state; a gap and a reset are in the run.
+
+    `draw` fills a mask of the proof graph: (example mask) -> mask, the same for both sides.
+    """
+    ours: dict[str, Tensor] = dict(zip(inputs, example, strict=True))
+    theirs: Arrays = {name: value.numpy() for name, value in ours.items()}
+    for number, frame in enumerate(frames):
+        now = {
+            "frame": torch.from_numpy(frame)[None],
+            "gap": torch.tensor([float(GAP if number == GAP_AT else 1)]),
+            "reset": torch.tensor([float(number in (0, RESET_AT))]),
+        }
+        if draw:
+            now |= {name: draw(value) for name, value in ours.items() if name.startswith("mask_")}
+        ours |= now
+        theirs |= {name: value.numpy() for name, value in now.items()}
+        with torch.no_grad():
+            expected: Arrays = {n: v.numpy() for n, v in zip(outputs, step(*ours.values()), strict=False)}
+        got = run(theirs)
+        yield expected, got
+        for name in (name for name in inputs if name.startswith("state_")):
+            carried = name.removesuffix("_in") + "_out"
+            ours[name], theirs[name] = torch.from_numpy(expected[carried]), got[carried]
+
+
 def prove_stream(
     step: nn.Module,
     run: Runner,
@@ -68,38 +102,14 @@ def prove_stream(
     tolerance: float,
     draw: Callable[[Tensor], Tensor] | None = None,
 ) -> StreamProof:
-    """Runs both over the frames, each with its own state; CheckFailed where they part.
-
-    `draw` fills a mask of the proof graph: (example mask) -> mask, the same for both sides. Probabilities are the first carried
-    state, or the output `probs`.
-    """
-    probs_name = outputs[4]
-    ours: list[Tensor] = list(example)
-    theirs: Arrays = {name: value.numpy() for name, value in zip(inputs, example, strict=True)}
+    """Runs both `side_by_side`; CheckFailed where they part. Probabilities are the output after the four maps."""
+    probs = outputs[4]
     equal, probs_apart, maps_apart = 1.0, 0.0, 0
-    for number, frame in enumerate(frames):
-        shared = {
-            "frame": torch.from_numpy(frame)[None],
-            "gap": torch.tensor([float(GAP if number == GAP_AT else 1)]),
-            "reset": torch.tensor([float(number in (0, RESET_AT))]),
-        }
-        for position, name in enumerate(inputs):
-            if name.startswith("mask_") and draw:
-                shared[name] = draw(example[position])
-            if name in shared:
-                ours[position] = shared[name]
-                theirs[name] = shared[name].numpy()
-        with torch.no_grad():
-            expected = dict(zip(outputs, step(*ours), strict=False))
-        got = run(theirs)
-        equal = min(equal, float((got["label"] == expected["label"].numpy()).mean()))
-        probs_apart = max(probs_apart, float(np.abs(got[probs_name] - expected[probs_name].numpy()).max()))
+    for expected, got in side_by_side(step, run, inputs, outputs, example, frames, draw):
+        equal = min(equal, float((got["label"] == expected["label"]).mean()))
+        probs_apart = max(probs_apart, float(np.abs(got[probs] - expected[probs]).max()))
         for name in ("confidence", "entropy", "disagreement"):
-            maps_apart = max(maps_apart, int(np.abs(got[name].astype(int) - expected[name].numpy().astype(int)).max()))
-        for position, name in enumerate(inputs):
-            if name.startswith("state_"):
-                carried = name.removesuffix("_in") + "_out"
-                ours[position], theirs[name] = expected[carried], got[carried]
+            maps_apart = max(maps_apart, int(np.abs(got[name].astype(int) - expected[name].astype(int)).max()))
     proof = StreamProof(len(frames), equal, probs_apart, maps_apart)
     if not (equal >= LABELS and probs_apart <= tolerance):
         raise CheckFailed(f"the graph does not compute what torch computes, so no file was written: {proof}")

@@ -2,8 +2,6 @@
 
 import inspect
 import logging
-import os
-import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from core.atomic_file import write_whole
 from core.errors import InputError
 
 OPSET = 20
@@ -64,18 +63,7 @@ def write_model(model: Any, path: Path, overwrite: bool = False) -> None:
     """One file, written beside and renamed, so that a reader never meets half of it."""
     if path.exists() and not overwrite:
         raise InputError(f"{path}: exists already; choose another name or add --overwrite")
-    data = model.SerializeToString()
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_whole(path, model.SerializeToString())
 
 
 def import_onnx() -> Any:

@@ -126,7 +126,7 @@ def test_an_interrupted_save_leaves_the_old_file_whole(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(f"core.checkpoint.os.{failing}", fail)
+    monkeypatch.setattr(f"core.atomic_file.os.{failing}", fail)
     with pytest.raises(type(error)):
         save_checkpoint(path, {"weight": torch.ones(5)}, META)
     assert path.read_bytes() == before and sorted(tmp_path.iterdir()) == files
@@ -145,8 +145,8 @@ def test_a_save_flushes_to_disk_before_it_renames(tmp_path: Path, monkeypatch: p
 
         return call
 
-    monkeypatch.setattr("core.checkpoint.os.fsync", noted("fsync", fsync))
-    monkeypatch.setattr("core.checkpoint.os.replace", noted("replace", replace))
+    monkeypatch.setattr("core.atomic_file.os.fsync", noted("fsync", fsync))
+    monkeypatch.setattr("core.atomic_file.os.replace", noted("replace", replace))
     saved(tmp_path)
     assert order == ["fsync", "replace"]
 
