@@ -1,8 +1,8 @@
-# make demo | test | lint | setup | peers: each does all the set-up it needs on a machine with Python 3.11+, git and make.
+# make demo | test | unit | lint | setup | peers: each does all the set-up it needs on a machine with Python 3.11+, git and make.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test lint peers
+.PHONY: setup demo test unit lint peers
 
 setup: .venv/installed
 
@@ -15,6 +15,10 @@ setup: .venv/installed
 
 demo: setup
 	$(BIN)/steadyseg demo
+
+# What needs no export, browser or training: under 3 minutes.
+unit: setup
+	$(BIN)/python -m pytest -m 'not slow'
 
 # A process for each room: in one for all, something of OpenVINO, numba, torch and a browser's threads together crashes at exit.
 test: setup

@@ -30,6 +30,8 @@ from seg.smp_network import SmpNetwork
 from seg.torch_segmenter import open_segmenter
 from seg.unet import UNet
 
+pytestmark = pytest.mark.slow
+
 SMALL = ("street-tiny", "--size", "64", "--seconds", "0.02")
 
 

@@ -127,6 +127,7 @@ def test_dropout_free_modes_refuse_several_samples(capsys: pytest.CaptureFixture
     assert "5 samples" in line
 
 
+@pytest.mark.slow
 def test_a_street_becomes_a_video_with_masks_and_a_report(tmp_path: Path) -> None:
     import av
 
@@ -147,6 +148,7 @@ def test_a_street_becomes_a_video_with_masks_and_a_report(tmp_path: Path) -> Non
     assert len(list(masks.glob("*.png"))) == 24
 
 
+@pytest.mark.slow
 def test_interrupting_leaves_a_playable_file_and_the_report(tmp_path: Path) -> None:
     import signal
 
@@ -179,6 +181,7 @@ def wait_for(condition, timeout_s: float = 60):
     raise AssertionError("timed out")
 
 
+@pytest.mark.slow
 def test_the_real_clip_keeps_every_frame_and_time(data_dir: Path, tmp_path: Path) -> None:
     import av
 
@@ -204,6 +207,7 @@ def test_the_real_clip_keeps_every_frame_and_time(data_dir: Path, tmp_path: Path
     assert times == pytest.approx([time - expected[0] for time in expected], abs=1e-3)
 
 
+@pytest.mark.slow
 def test_evaluating_twice_with_one_seed_gives_the_same_figures(tmp_path: Path) -> None:
     results = []
     for name in ("a.json", "b.json"):
@@ -218,6 +222,7 @@ def test_evaluating_twice_with_one_seed_gives_the_same_figures(tmp_path: Path) -
     assert len(results[0]["frame_list"]) == results[0]["frames"] == 100
 
 
+@pytest.mark.slow
 def test_the_card_is_reproduced_on_the_stills(data_dir: Path, tmp_path: Path) -> None:
     from core.checkpoint import read_meta
     from seg.bundled import find_checkpoint
@@ -262,6 +267,7 @@ def test_a_run_folder_that_is_a_file_gets_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2 and "choose another --run" in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_labels_of_void_alone_do_not_lose_the_report(tmp_path: Path) -> None:
     data, report = labelled_folder(tmp_path, label=11), tmp_path / "r.json"
     done = steadyseg(

@@ -33,8 +33,9 @@ from core.errors import InputError
 from seg.networks import build_network
 from seg.options import UNetOptions
 
-# Gradio's own use of pandas, after each event, in its server's threads.
+# The two warnings: Gradio's own use of pandas, after each event, in its server's threads.
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:'future.no_silent_downcasting' is deprecated"),
     pytest.mark.filterwarnings("ignore:The copy keyword is deprecated"),
 ]

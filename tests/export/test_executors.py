@@ -13,6 +13,8 @@ from core.frame import Frame, Maps
 from core.segmenter import Segmenter
 from seg.street import Street
 
+pytestmark = pytest.mark.slow
+
 TAU = 1.25
 
 

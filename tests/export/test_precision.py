@@ -30,6 +30,8 @@ from seg.options import UNetOptions
 from seg.street_set import StreetSet
 from seg.unet import UNet
 
+pytestmark = pytest.mark.slow
+
 HEIGHT, WIDTH = 96, 128
 """Where street-tiny still finds most of the street, in a quarter of the time of its own 180 x 240."""
 

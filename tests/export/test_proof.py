@@ -16,6 +16,8 @@ from export.proof import prove_random, session_runner
 from seg.exported import ExportedStep
 from seg.torch_segmenter import open_segmenter
 
+pytestmark = pytest.mark.slow
+
 
 def changed_weights(model: Any, factor: float) -> Any:
     """One convolution weight tensor scaled: what a wrong conversion looks like."""
