@@ -1,8 +1,8 @@
-# make demo | test | unit | lint | setup | peers: each does all the set-up it needs on a machine with Python 3.11+, git and make.
+# make demo | test | unit | lint | results | setup | peers: each does all the set-up it needs on a machine with Python 3.11+, git and make.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test unit lint peers
+.PHONY: setup demo test unit lint results peers
 
 setup: .venv/installed
 
@@ -22,7 +22,7 @@ unit: setup
 
 # A process for each room: in one for all, something of OpenVINO, numba, torch and a browser's threads together crashes at exit.
 test: setup
-	$(BIN)/python -m pytest tests/core tests/seg tests/test_arrows.py tests/test_demos.py
+	$(BIN)/python -m pytest tests/core tests/seg tests/test_arrows.py tests/test_demos.py tests/test_results.py
 	$(BIN)/python -m pytest tests/export
 	$(BIN)/python -m pytest tests/app
 
@@ -30,6 +30,11 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Every number, table and figure of docs/results.md; rows that are there already are kept (FRESH=--fresh measures all again).
+CAMVID ?= ../shared/data/camvid
+results: setup
+	$(BIN)/python -m benchmarks.results --data $(CAMVID) $(FRESH)
 
 # Its own environment (6 GB): a peer's pins must never move ours.
 peers: .venv-peers/installed

@@ -35,7 +35,7 @@ class Executor(Protocol):
         """The network alone; the call returns when the logits are there."""
         ...
 
-    def segmenter(self, mode: ModeName, samples: int | None = None) -> Segmenter:
+    def segmenter(self, mode: ModeName, samples: int | None = None, motion: bool = False) -> Segmenter:
         """The whole step, all maps; several samples are whole passes, without a shared prefix."""
         ...
 
@@ -79,10 +79,10 @@ class TorchExecutor:
 
         return run
 
-    def segmenter(self, mode: ModeName, samples: int | None = None) -> Segmenter:
+    def segmenter(self, mode: ModeName, samples: int | None = None, motion: bool = False) -> Segmenter:
         network = self._network("drawing" if mode.endswith("bnn") else "quiet")
         whole = network if samples is None else WholePasses(network)
-        return self._placed(self._subject.module(whole, mode, samples))
+        return self._placed(self._subject.module(whole, mode, samples, motion))
 
     def shared_prefix(self, samples: int) -> Segmenter:
         """MC dropout whose passes share what comes before the first mask."""
@@ -113,9 +113,9 @@ class HostExecutor:
         network = self._open(variant, *self._size)
         return lambda picture: torch.from_numpy(network(picture))
 
-    def segmenter(self, mode: ModeName, samples: int | None = None) -> Segmenter:
+    def segmenter(self, mode: ModeName, samples: int | None = None, motion: bool = False) -> Segmenter:
         variant: Variant = "drawing" if mode.endswith("bnn") else "quiet"
-        module, meta = self._subject.module(self._network(variant), mode, samples), self._subject.meta
+        module, meta = self._subject.module(self._network(variant), mode, samples, motion), self._subject.meta
         return HostSegmenter(
             self.name, functools.partial(self._open, variant), module.size, meta.classes, module.method(meta),
             temperature=self._subject.temperature, head_stride=module.head_stride,

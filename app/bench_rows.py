@@ -24,6 +24,7 @@ ROWS: dict[str, str] = {
     "bare": "network alone, with spatial smoothing",
     "dnn": "one pass, all maps, no temporal smoothing",
     "vq_dnn": "VQ-DNN: one pass, temporal smoothing, all maps",
+    "vq_dnn_motion": "the same, the mean following motion",
     "vq_bnn": "VQ-BNN: one dropout pass, temporal smoothing, all maps",
     **{f"mc_{n}": f"MC dropout: {n} whole passes, all maps" for n in PASSES},
     "mc_whole_5": "MC dropout in torch: 5 whole passes, all maps",
@@ -75,6 +76,8 @@ class CheckpointRows:
             return self._torch().segmenter("bnn", int(passes))
         if kind == "mc_reuse":
             return self._torch().shared_prefix(int(passes))
+        if name == "vq_dnn_motion":
+            return self._executor.segmenter("vq-dnn", motion=True)
         modes = {"dnn": "dnn", "vq_dnn": "vq-dnn", "vq_bnn": "vq-bnn"}
         return self._executor.segmenter(modes[name])  # type: ignore[arg-type]
 

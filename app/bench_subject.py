@@ -10,9 +10,10 @@ from core.checkpoint import CheckpointMeta
 from core.dropout import Dropout
 from core.insertion import Preceded
 from core.smoothing import SpatialSmoothing
+from core.temporal import TemporalSmoothing
 from seg.options import ModeName
 from seg.streaming import StreamingSegmenter
-from seg.torch_segmenter import open_segmenter
+from seg.torch_segmenter import default_tau, open_segmenter
 from seg.unet import UNet
 
 Variant = Literal["plain", "quiet", "drawing"]
@@ -44,7 +45,9 @@ class Subject:
         network = copy.deepcopy(self._network)
         return without_smoothing(network) if variant == "plain" else network
 
-    def module(self, network: nn.Module, mode: ModeName, samples: int | None = None) -> StreamingSegmenter:
+    def module(
+        self, network: nn.Module, mode: ModeName, samples: int | None = None, motion: bool = False
+    ) -> StreamingSegmenter:
         """The whole step around a network."""
         return StreamingSegmenter(
             network,
@@ -53,6 +56,7 @@ class Subject:
             self.height,
             mode=mode,
             samples=samples,
+            smoothing=TemporalSmoothing(default_tau(motion), motion=motion),
             temperature=self.temperature,
         )
 

@@ -16,6 +16,8 @@ from core.errors import CheckFailed, InputError
 from seg.options import PRESETS, ModeName, SegTrainConfig
 
 ModeChoice = Literal["auto", "dnn", "vq-dnn", "bnn", "vq-bnn"]
+Switch = Literal["auto", "on", "off"]
+SWITCHES: dict[Switch, bool | None] = {"auto": None, "on": True, "off": False}
 Output = Annotated[Path | None, arg(aliases=["-o"])]
 
 
@@ -47,6 +49,7 @@ def video(
     samples: int | None = None,
     tau: float | None = None,
     window: int | None = None,
+    motion: Switch = "auto",
     size: int | None = None,
     view: Literal["overlay", "uncertainty", "side-by-side"] = "overlay",
     masks: Path | None = None,
@@ -68,8 +71,9 @@ def video(
         mode: dnn: one pass; bnn: mean of dropout passes; vq-dnn, vq-bnn: the same, averaged over the recent frames;
             auto: vq-dnn, or what an .onnx file was made for.
         samples: Dropout passes per frame (default 30 for bnn, 1 for vq-bnn).
-        tau: Decay time of the temporal mean in source frames (default 1.25).
+        tau: Decay time of the temporal mean in source frames (default 8, and 1.25 with --motion off).
         window: Number of previous frames in the temporal mean; all of them (the recursion) without it.
+        motion: Whether the temporal mean follows the motion between frames; auto: yes, but for a window.
         size: Height in pixels that frames are resized to for the network; the checkpoint's without it.
         view: What the output shows.
         masks: Folder for label PNGs (palette) and 8-bit uncertainty PNGs.
@@ -85,7 +89,7 @@ def video(
 
     job = VideoJob(
         source=source, output=output, overwrite=overwrite, model=model, mode=None if mode == "auto" else mode,
-        samples=samples, tau=tau, window=window,
+        samples=samples, tau=tau, window=window, motion=SWITCHES[motion],
         size=size, view=view, masks=masks, labels=labels, report=report, executor=executor, precision=precision, device=device,
         seed=seed,
         max_frames=max_frames,
@@ -121,12 +125,15 @@ def evaluate(
     model: Positional[str],
     data: Path,
     split: Literal["train", "val", "test"] = "test",
-    protocol: Literal["stills", "stream"] = "stills",
+    protocol: Literal["stills", "stream", "moving-stills"] = "stills",
     mode: ModeChoice = "auto",
     samples: int | None = None,
     tau: float | None = None,
     window: int | None = None,
-    calibrated: bool | None = None,
+    motion: Switch = "auto",
+    calibrated: Switch = "auto",
+    temperature: float | None = None,
+    members: tuple[str, ...] = (),
     seed: int = 0,
     frames: Path | None = None,
     json: Path | None = None,
@@ -140,12 +147,16 @@ def evaluate(
         model: Bundled name, .safetensors file, or .onnx file of `steadyseg export --stateful`.
         data: Folder with SPLIT/ and SPLITannot/, or `street`.
         split: Which split.
-        protocol: stills: every image alone; stream: the images in order as one 15 Hz video, with consistency.
+        protocol: stills: every image alone; stream: the images in order as one 15 Hz video, with consistency; moving-stills:
+            a virtual camera drives up to every image, the last two of 7 frames are measured.
         mode: dnn, bnn, and for streams vq-dnn, vq-bnn; auto: dnn, or what an .onnx file was made for.
         samples: Dropout passes per frame (default 30 for bnn, 1 for vq-bnn).
-        tau: Decay time of the temporal mean in frames (default 1.25).
+        tau: Decay time of the temporal mean in frames (default 8, and 1.25 with --motion off, as published).
         window: Number of previous frames in the temporal mean; all of them (the recursion) without it.
-        calibrated: Use the checkpoint's temperature; without either flag it is used where there is one.
+        motion: Whether the temporal mean follows the motion between frames; auto: yes, but for a window.
+        calibrated: Whether to use the checkpoint's temperature for this mode; auto: where there is one.
+        temperature: Divide the logits by this instead.
+        members: Further checkpoints: a deep ensemble. dnn averages all its members, vq-dnn draws one for every frame.
         seed: Seed of the dropout masks.
         frames: Text file of base names: measure only these images.
         json: File for the result.
@@ -157,10 +168,61 @@ def evaluate(
 
     job = EvaluateJob(
         model=model, data=data, split=split, protocol=protocol, mode=None if mode == "auto" else mode, samples=samples, tau=tau,
-        window=window,
-        calibrated=calibrated, seed=seed, frames=frames, json=json, executor=executor, precision=precision, device=device,
+        window=window, motion=SWITCHES[motion], calibrated=SWITCHES[calibrated], temperature=temperature, members=members,
+        seed=seed, frames=frames, json=json, executor=executor, precision=precision, device=device,
     )  # fmt: skip
     return run_evaluate(job)
+
+
+def calibrate(
+    model: Positional[str],
+    data: Path,
+    output: Annotated[Path, tyro.conf.arg(aliases=["-o"])],
+    split: Literal["train", "val", "test"] = "val",
+    protocol: Literal["stills", "stream", "moving-stills"] = "stream",
+    mode: ModeChoice = "auto",
+    samples: int | None = None,
+    tau: float | None = None,
+    window: int | None = None,
+    motion: Switch = "auto",
+    coverage: float = 0.9,
+    risk_class: str | None = None,
+    risk: float = 0.05,
+    seed: int = 0,
+    frames: Path | None = None,
+    overwrite: bool = False,
+    device: str = "auto",
+) -> int:
+    """Fit how sure a network may say it is: temperature, prediction sets, and a bound on what a class misses.
+
+    Args:
+        model: Bundled name or .safetensors file.
+        data: Folder with SPLIT/ and SPLITannot/, or `street`. Never the data that is reported afterwards.
+        output: The calibrated checkpoint; it keeps what is fitted for other modes.
+        split: Which split.
+        protocol: As in `evaluate`; the stream, so that the temporal mean is on while it is fitted.
+        mode: What is calibrated: dnn, vq-dnn, bnn, vq-bnn; auto: vq-dnn (dnn on stills).
+        samples: Dropout passes per frame (default 30 for bnn, 1 for vq-bnn).
+        tau: Decay time of the temporal mean in frames (default 8, and 1.25 with --motion off, as published).
+        window: Number of previous frames in the temporal mean; all of them (the recursion) without it.
+        motion: Whether the temporal mean follows the motion between frames; auto: yes, but for a window.
+        coverage: Share of the pixels whose prediction set shall hold the true class.
+        risk_class: Class whose misses are bounded, by name.
+        risk: The bound: largest mean share of that class's pixels that may be missed.
+        seed: Seed of the dropout masks.
+        frames: Text file of base names: use only these images.
+        overwrite: Replace the output.
+        device: auto, cpu or cuda.
+    """
+    from app.calibrate_command import CalibrateJob, run_calibrate
+
+    chosen = None if mode == "auto" else mode
+    job = CalibrateJob(
+        model=model, data=data, output=output, split=split, protocol=protocol, mode=chosen, samples=samples, tau=tau,
+        window=window, motion=SWITCHES[motion], coverage=coverage, risk_class=risk_class, risk=risk, seed=seed,
+        frames=frames, overwrite=overwrite, device=device,
+    )  # fmt: skip
+    return run_calibrate(job)
 
 
 def export(
@@ -173,7 +235,7 @@ def export(
     window: int | None = None,
     size: int | None = None,
     width: int | None = None,
-    calibrated: bool | None = None,
+    calibrated: Switch = "auto",
     precision: Literal["fp32", "fp16", "int8", "bf16"] = "fp32",
     calibration_data: Path | None = None,
     proof_frames: str = "street",
@@ -193,7 +255,7 @@ def export(
         size: Height in pixels that frames are resized to for the network; the checkpoint's without it.
         width: Width in pixels of the network, fixed in the file: give that of your video's aspect (640 for 16:9 at 360); the
             checkpoint's without it.
-        calibrated: Use the checkpoint's temperature; without either flag it is used where there is one.
+        calibrated: Whether to use the checkpoint's temperature for this mode; auto: where there is one.
         precision: Number format of the network; int8 needs --calibration-data, bf16 is chosen where a file runs.
         calibration_data: Folder with train/, or of images: what int8 is fitted on; labelled test/ images measure the loss.
         proof_frames: Video, image folder or `street` that the proof runs on.
@@ -204,7 +266,7 @@ def export(
     job = ExportJob(
         model=model, output=output, stateful=stateful, mode=mode, samples=samples, tau=tau, window=window, size=size,
         width=width,
-        calibrated=calibrated, precision=precision, calibration_data=calibration_data, proof_frames=proof_frames,
+        calibrated=SWITCHES[calibrated], precision=precision, calibration_data=calibration_data, proof_frames=proof_frames,
         overwrite=overwrite,
     )  # fmt: skip
     return run_export(job)
@@ -270,6 +332,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "video": video,
     "train": train,
     "evaluate": evaluate,
+    "calibrate": calibrate,
     "export": export,
     "bench": bench,
     "models": models,

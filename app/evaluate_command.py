@@ -1,7 +1,6 @@
 """`steadyseg evaluate`: runs the product's own loop over labelled images and reports what it measured."""
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,21 +10,20 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from app.labelled_data import Chosen, LabelledData, refuse_memory
 from app.open_model import ExecutorName, PrecisionName, open_model
 from app.report_file import check_place, write_json
-from core.classes import CAMVID
-from core.errors import InputError
-from core.frame import Frame
+from core.checkpoint import read_meta
 from core.segmenter import Segmenter
-from seg.camvid import open_split
-from seg.evaluate import LiveMetrics, labelled_stills
+from seg.bundled import find_checkpoint
+from seg.calibrate import ConformalCheck
+from seg.evaluate import LiveMetrics, seeded
 from seg.options import ModeName
 from seg.pipeline import segment
 
-STREET_FRAMES = 100
 TABLE_KEYS = (
     "nll", "accuracy", "miou", "ece", "ece_15", "ece_signed", "brier", "acc_90", "iou_90", "unc_90", "freq_90",
-    "consistency",
+    "aurc", "caught_10", "caught_10_ceiling", "consistency", "cec",
 )  # fmt: skip
 
 
@@ -41,7 +39,10 @@ class EvaluateJob:
     samples: int | None
     tau: float | None
     window: int | None
+    motion: bool | None
     calibrated: bool | None
+    temperature: float | None
+    members: tuple[str, ...]
     seed: int
     frames: Path | None
     json: Path | None
@@ -58,69 +59,66 @@ def run_evaluate(job: EvaluateJob) -> int:
     is_graph = job.model.endswith(".onnx")
     segmenter, why = open_model(
         job.model, mode=job.mode or (None if is_graph else "dnn"), samples=job.samples, tau=job.tau, window=job.window,
-        calibrated=job.calibrated, executor="torch" if job.executor == "auto" and not is_graph else job.executor,
+        motion=job.motion,
+        calibrated=job.calibrated, temperature=job.temperature, members=job.members,
+        executor="torch" if job.executor == "auto" and not is_graph else job.executor,
         precision=job.precision, device=job.device, keep_probs=True,
     )  # fmt: skip
     if job.protocol == "stills":
         refuse_memory(segmenter.method.mode)
     Console(stderr=True).print(f"executor: {segmenter.executor} on {segmenter.device} ({why})", soft_wrap=True)
-    names, frame_hash, frames = labelled_frames(job, segmenter)
-    result = measure(job, segmenter, frames, len(names))
-    record = {**describe_run(job, segmenter), "frame_list_hash": frame_hash, **result, "frame_list": names}
+    chosen = LabelledData(job.data, job.split, job.protocol, job.frames).open(segmenter)
+    result = measure(job, segmenter, chosen)
+    record = {
+        **describe_run(job, segmenter),
+        "frame_list_hash": chosen.frame_hash,
+        **result,
+        "frame_list": chosen.names,
+    }
     if job.json:
         write_json(job.json, record)
     print_result(record)
     return 0
 
 
-def refuse_memory(mode: str) -> None:
-    """Stills have no frames before them."""
-    if mode.startswith("vq-"):
-        raise InputError(
-            f"mode {mode} averages over earlier frames and stills have none; use --protocol stream or "
-            f"--mode {mode.removeprefix('vq-')}"
-        )
-
-
-def labelled_frames(job: EvaluateJob, segmenter: Segmenter) -> tuple[list[str], str, Iterator[Frame]]:
-    """(names, their hash, frames) of what is measured."""
-    if str(job.data) == "street":
-        from seg.street import Street
-
-        if segmenter.classes != CAMVID:
-            raise InputError("the street is labelled with CamVid's 11 classes and this model has others")
-        if job.frames:
-            raise InputError("--frames names images of a data folder; the street has none")
-        street = Street(seed=0, height=segmenter.method.height, width=segmenter.method.width)
-        names = [f"street_0_{index:06d}" for index in range(STREET_FRAMES)]
-        return names, f"street_0_{street.width}x{street.height}_{STREET_FRAMES}", street.frames(STREET_FRAMES)
-    split = open_split(job.data, job.split, segmenter.classes)
-    if job.frames:
-        split = split.subset(read_names(job.frames))
-    return [example.name for example in split.examples], split.frame_hash, split.frames()
-
-
-def measure(job: EvaluateJob, segmenter: Segmenter, frames: Iterator[Frame], count: int) -> dict[str, Any]:
-    """One pass; the seed is that of the dropout masks."""
-    torch.manual_seed(job.seed)
-    if job.protocol == "stills":
-        frames = labelled_stills(frames)
-    live = LiveMetrics(len(segmenter.classes), segmenter.classes.void)
+def measure(job: EvaluateJob, segmenter: Segmenter, chosen: Chosen) -> dict[str, Any]:
+    """One pass over the frames; the masks of a frame depend on the seed and its number alone."""
+    fitted = None if job.model.endswith(".onnx") or job.members else fitted_for(job, segmenter)
+    check = ConformalCheck(fitted, segmenter.classes) if fitted else None
+    live = LiveMetrics.of(segmenter.classes)
     started = time.perf_counter()
-    console = Console(stderr=True)
-    for frame, maps in track(
-        segment(frames, segmenter), f"{job.protocol} {segmenter.method.mode}", total=count, console=console
-    ):
+    stream = segment(seeded(chosen.frames, job.seed), segmenter)
+    title = f"{job.protocol} {segmenter.method.mode}"
+    watched = track(stream, title, total=chosen.count, console=Console(stderr=True))
+    for place, (frame, maps) in enumerate(watched):
         live.update(frame, maps)
+        if check:
+            check.update(frame, maps, chosen.sequence(place))
     seconds = time.perf_counter() - started
-    fps = round(live.frames / seconds, 3)
-    return {"frames": live.frames, **live.result(), "class_names": list(segmenter.classes.names), "fps": fps}
+    fps = round((live.frames + live.unlabelled) / seconds, 3)
+    conformal = {"conformal": check.result()} if check else {}
+    return {
+        "frames": live.frames,
+        **live.result(),
+        **conformal,
+        "class_names": list(segmenter.classes.names),
+        "fps": fps,
+    }
+
+
+def fitted_for(job: EvaluateJob, segmenter: Segmenter) -> dict[str, Any] | None:
+    """The checkpoint's calibration where it is in use: its thresholds belong to its temperature."""
+    fitted = read_meta(find_checkpoint(job.model)).calibration.get(segmenter.method.mode)
+    return (
+        fitted if fitted and "conformal" in fitted and fitted["temperature"] == segmenter.method.temperature else None
+    )
 
 
 def describe_run(job: EvaluateJob, segmenter: Segmenter) -> dict[str, Any]:
     """What was run on what, so that the row can be made again."""
     return {
         "model": Path(job.model).name,
+        "members": [Path(member).name for member in job.members],
         "data": job.data.name,
         "split": None if str(job.data) == "street" else job.split,
         "protocol": job.protocol,
@@ -128,7 +126,9 @@ def describe_run(job: EvaluateJob, segmenter: Segmenter) -> dict[str, Any]:
         "samples": segmenter.method.samples,
         "tau": segmenter.method.tau,
         "window": segmenter.method.window,
+        "motion": segmenter.method.motion,
         "calibrated": segmenter.method.calibrated,
+        "temperature": segmenter.method.temperature,
         "seed": job.seed,
         "executor": segmenter.executor,
         "device": segmenter.device,
@@ -147,6 +147,8 @@ def print_result(record: dict[str, Any]) -> None:
         value = record.get(key)
         figures.add_row(key, "-" if value is None else f"{value:.4f}")
     console.print(figures)
+    if "conformal" in record:
+        print_conformal(record["conformal"], console)
     classes = Table(title="IoU per class", title_justify="left")
     classes.add_column("class")
     classes.add_column("iou", justify="right")
@@ -155,12 +157,21 @@ def print_result(record: dict[str, Any]) -> None:
     console.print(classes)
 
 
-def read_names(path: Path) -> list[str]:
-    """Base names from a text file, one a line; empty lines do not count."""
-    try:
-        names = [line.split()[0] for line in path.read_text().splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: the frame list cannot be read ({error})") from error
-    if not names:
-        raise InputError(f"{path}: the frame list is empty; expected one image name a line")
-    return names
+def print_conformal(record: dict[str, Any], console: Console) -> None:
+    """Coverage of the prediction sets, and the class whose misses are bounded."""
+    table = Table(title=f"prediction sets for {record['coverage_asked']:.0%} of the pixels", title_justify="left")
+    for column in ("kind", "pixels covered", "images: mean", "5th percentile", "classes a set"):
+        table.add_column(column, justify="left" if column == "kind" else "right")
+    for kind in ("lac", "aps"):
+        found = record[kind]
+        shares = [f"{found[key]:.4f}" for key in ("coverage", "coverage_image_mean", "coverage_image_p5", "set_size")]
+        table.add_row(kind.upper(), *shares)
+    console.print(table)
+    console.print("Pixels and frames are not exchangeable: the coverage of one image is not guaranteed.")
+    if risk := record.get("class_risk"):
+        missed = (
+            "no image holds it" if risk["risk"] is None else f"{risk['risk']:.2%} missed in {risk['images']} images"
+        )
+        console.print(
+            f"{risk['class']}: {missed} (asked: at most {risk['level']:.0%}), {risk['reported_share']:.2%} reported"
+        )

@@ -21,7 +21,7 @@ def run_models() -> int:
         network = build_network(meta.architecture, meta.options, len(meta.classes))
         stills = meta.metrics.get("stills-dnn", {})
         figures = [f"{stills[key]:.4f}" if key in stills else "-" for key in ("accuracy", "miou")]
-        calibrated = "no" if meta.temperature is None else "yes"
+        calibrated = ", ".join(meta.calibration) or "no"
         table.add_row(name, meta.architecture, *_cost(network, meta.height, meta.width), *figures, calibrated)
     for name, options in ARCHITECTURES.items():
         table.add_row(name, "unet", *_cost(build_network("unet", options, 11), 360, 480), "-", "-", "-")

@@ -51,7 +51,7 @@ def model_meta(model: str) -> CheckpointMeta:
 def degraded(meta: CheckpointMeta) -> list[str]:
     """What is less than it could be, in words."""
     notes = []
-    if meta.temperature is None:
+    if not meta.calibration:
         notes.append("not calibrated: confidences are the network's own")
     if choose_device("auto").type == "cpu":
         notes.append("no GPU found: runs on the CPU")

@@ -34,6 +34,7 @@ class VideoJob:
     samples: int | None
     tau: float | None
     window: int | None
+    motion: bool | None
     size: int | None
     view: View
     masks: Path | None
@@ -53,7 +54,8 @@ def run_video(job: VideoJob) -> int:
     check_place(job.report, overwrite=job.overwrite)
     torch.manual_seed(job.seed)  # of the masks that torch draws, and of what seeds the others
     segmenter, why = open_model(
-        job.model, mode=job.mode, samples=job.samples, tau=job.tau, window=job.window, size=job.size, executor=job.executor,
+        job.model, mode=job.mode, samples=job.samples, tau=job.tau, window=job.window, motion=job.motion, size=job.size,
+        executor=job.executor,
         precision=job.precision, device=job.device, keep_probs=job.labels is not None or job.source.startswith("street"),
     )  # fmt: skip
     console = Console(stderr=True)

@@ -20,6 +20,9 @@ HEADER_KEY = "steadyseg"
 MAX_HEADER_BYTES = 16 * 2**20
 """A header of ours is a few hundred kB; a file that claims more is refused before anything is allocated."""
 
+LEAST_TEMPERATURE, MOST_TEMPERATURE = 1e-3, 1e3
+"""Far beyond what a fit gives; outside, logits divided by it leave float32."""
+
 
 @dataclass(frozen=True)
 class CheckpointMeta:
@@ -38,8 +41,8 @@ class CheckpointMeta:
     """RGB mean of the training images, 0..1."""
     std: tuple[float, float, float]
     """RGB standard deviation of the training images, 0..1."""
-    temperature: float | None = None
-    """Post-hoc calibration; None: not calibrated."""
+    calibration: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Post-hoc calibration by mode: `temperature`, what it was fitted on, and conformal thresholds; empty: not calibrated."""
     metrics: dict[str, Any] = field(default_factory=dict)
     """Measured figures by protocol and mode, each with its data, frame list hash and seed."""
     training: dict[str, Any] = field(default_factory=dict)
@@ -47,6 +50,11 @@ class CheckpointMeta:
     licence: str = ""
     """Licence note of weights and training data."""
     format_version: int = FORMAT_VERSION
+
+    def temperature(self, mode: str) -> float | None:
+        """What the logits are divided by in this mode; None: not calibrated for it."""
+        fitted = self.calibration.get(mode)
+        return None if fitted is None else float(fitted["temperature"])
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self), indent=1, default=str)
@@ -102,7 +110,6 @@ def parse_meta(text: str, path: Path) -> CheckpointMeta:
 
 def _check(meta: CheckpointMeta) -> None:
     """A record may come from anywhere: wrong types and values end here and not inside the network."""
-    temperature = 1.0 if meta.temperature is None else meta.temperature
     for name, holds in {
         "architecture": isinstance(meta.architecture, str),
         "options": isinstance(meta.options, dict),
@@ -112,10 +119,17 @@ def _check(meta: CheckpointMeta) -> None:
         "width": isinstance(meta.width, int) and meta.width > 0,
         "mean": len(meta.mean) == 3,
         "std": len(meta.std) == 3 and min(meta.std) > 0,
-        "temperature": isinstance(temperature, float | int) and temperature > 0,
+        "calibration": isinstance(meta.calibration, dict) and all(map(_is_fit, meta.calibration.values())),
     }.items():
         if not holds:
             raise ValueError(f"{name} is {getattr(meta, name)!r}")
+
+
+def _is_fit(fit: Any) -> bool:
+    temperature = fit.get("temperature") if isinstance(fit, dict) else None
+    if not isinstance(temperature, float | int) or isinstance(temperature, bool):
+        return False
+    return LEAST_TEMPERATURE <= temperature <= MOST_TEMPERATURE
 
 
 def load_weights(network: torch.nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:

@@ -14,11 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from core.errors import InputError
+from core.motion import Motion, warp_plane
 
 BLOCK_BYTES = 2**17
 """Of probabilities at a time, so that the loops over classes find them in the L2 cache (16 kB: a third slower)."""
 MAX_FIXED_POINT_MASS = 4.0
 """Rounding to 1/65535 adds up to mass / 2 steps, 3e-5 here (tau 3.4); means over more frames are kept in float32."""
+
+MAX_MOVED_MASS = 9.0
+"""The same for a mean that follows motion, which is rounded once more when it is carried along: 1.4e-4 (tau 8)."""
 
 
 class HostOutputs(NamedTuple):
@@ -54,9 +58,11 @@ class HostMaps:
         tau: float | None = 1.25,
         samples: int = 1,
         stride: int = 1,
+        motion: bool = False,
         threads: int | None = None,
     ) -> None:
         """tau None: no temporal smoothing. `samples` passes of dropout make a frame. The network's head works at `stride`.
+        With `motion` the mean is carried along what every call is told.
 
         Compiles: 4 s in the first process on a machine, 0.4 s later (one core, measured).
         """
@@ -73,10 +79,11 @@ class HostMaps:
         if threads is not None and threads < 1:
             raise InputError(f"the number of threads must be 1 or more, got {threads}")
         self.num_classes, self.temperature, self.tau = num_classes, temperature, tau
-        self.samples, self.stride = samples, stride
+        self.samples, self.stride, self.motion = samples, stride, motion and tau is not None
         self.threads = _cores() if threads is None else threads
         # Several members are summed in the state: N roundings in the same direction would be N / 2 steps.
-        fixed_point = samples == 1 and (tau is None or 1.0 / -math.expm1(-1.0 / tau) <= MAX_FIXED_POINT_MASS)
+        most = MAX_MOVED_MASS if motion else MAX_FIXED_POINT_MASS
+        fixed_point = samples == 1 and (tau is None or 1.0 / -math.expm1(-1.0 / tau) <= most)
         self._type: Any = np.uint16 if fixed_point else np.float32
         self._coding = (np.float32(65535.0), np.float32(0.5)) if fixed_point else (np.float32(1.0), np.float32(0.0))
         self._update, self._enlarge = _kernels(np.dtype(self._type).name, stride)
@@ -85,29 +92,36 @@ class HostMaps:
     def reset(self) -> None:
         """Forgets all earlier frames, and their size."""
         self._size: tuple[int, int] | None = None
-        self._mass = 0.0
+        self._mass = np.empty((0, 0), np.float32)
         self._state = np.empty((self.num_classes, 0, 0), self._type)
         self._member_entropy = np.empty((0, 0), np.float32)
 
-    def __call__(self, passes: Iterable[np.ndarray], size: tuple[int, int], gap: int = 1) -> HostOutputs:
+    def __call__(
+        self, passes: Iterable[np.ndarray], size: tuple[int, int], gap: int = 1, motion: Motion | None = None
+    ) -> HostOutputs:
         """`samples` finite logits (K, h, w) float32, C-contiguous -> the maps of the frame at the network's size (H, W).
 
         (h, w) is (H, W) or, at stride 2, half of it rounded up. A pass is used up before the next one is asked for, so
-        they may share a buffer. `gap`: source frames since the previous call. ValueError for a wrong shape, type, number
+        they may share a buffer. `gap`: source frames since the previous call; `motion`: that of the state's size since then.
+        ValueError for a wrong shape, type, number
         of passes or gap, and for another size without a `reset`; an error among the passes forgets the earlier frames.
         """
         if gap < 1:
             raise ValueError(f"the frame gap must be 1 or more, got {gap}")
         self._begin((size[0], size[1]))
-        self._mass = 1.0 if self.tau is None else 1.0 + math.exp(-gap / self.tau) * self._mass
-        keep, add = 1.0 - 1.0 / self._mass, 1.0 / self._mass / self.samples
+        if self.motion and motion:
+            self._carry(motion)
+        decay = 0.0 if self.tau is None else math.exp(-gap / self.tau)
+        self._mass *= np.float32(decay)
+        self._mass += np.float32(1.0)
+        weight = np.reciprocal(self._mass)
         coarse = [np.empty(self._member_entropy.shape, np.uint8) for _ in range(4)]
         count = 0
         try:
             for count, logits in enumerate(passes, start=1):
                 if count > self.samples:
                     break
-                self._absorb(logits, keep if count == 1 else 1.0, add, count == self.samples, coarse)
+                self._absorb(logits, weight, count, coarse)
             if count != self.samples:
                 raise ValueError(f"a frame is {self.samples} passes, got {'more' if count > self.samples else count}")
         except BaseException:
@@ -128,7 +142,7 @@ class HostMaps:
     @property
     def state_bytes(self) -> int:
         """Bytes that are kept from frame to frame."""
-        return self._state.nbytes + self._member_entropy.nbytes
+        return self._state.nbytes + self._member_entropy.nbytes + self._mass.nbytes
 
     def _begin(self, size: tuple[int, int]) -> None:
         if self._size is None:
@@ -137,12 +151,19 @@ class HostMaps:
                 raise ValueError(f"the network's size must be positive, got {size}")
             self._state = np.zeros((self.num_classes, height, width), self._type)
             self._member_entropy = np.zeros((height, width), np.float32)
+            self._mass = np.zeros((height, width) if self.motion else (1, 1), np.float32)
             self._size = size
         elif self._size != size:
             raise ValueError(f"the network's size was {self._size} and is {size}: reset first")
 
-    def _absorb(self, logits: np.ndarray, keep: float, add: float, emit: bool, maps: list[np.ndarray]) -> None:
-        """One member into the mean; with `emit` its maps."""
+    def _carry(self, motion: Motion) -> None:
+        """The state to where its pixels are now (core/temporal.moved)."""
+        for plane in (*self._state, self._member_entropy, self._mass):
+            plane[...] = warp_plane(plane, motion.source)
+        self._mass *= motion.trust
+
+    def _absorb(self, logits: np.ndarray, weight: np.ndarray, count: int, maps: list[np.ndarray]) -> None:
+        """The count-th member into the mean; with the last one its maps."""
         logits = np.asarray(logits)
         if logits.shape != self._state.shape or logits.dtype != np.float32 or not logits.flags.c_contiguous:
             kind = "" if logits.flags.c_contiguous else ", not C-contiguous"
@@ -157,9 +178,10 @@ class HostMaps:
             self._state.reshape(classes, pixels),
             self._member_entropy.reshape(pixels),
             self._coding,
-            (np.float32(keep), np.float32(add)),
+            np.ascontiguousarray(np.broadcast_to(weight, self._member_entropy.shape)).reshape(pixels),
+            (np.float32(count == 1), np.float32(1.0 / self.samples)),
             block,
-            emit,
+            count == self.samples,
             np.float32(255.0 / math.log(classes)),
             tuple(one.reshape(pixels) for one in maps),
         )

@@ -79,20 +79,25 @@ def _exponentials(logits: Any, top: Any, inverse_temperature: Any, p: Any, total
 
 
 @loop
-def _member(total: Any, moment: Any, member_entropy: Any, keep: Any, add: Any) -> None:
-    """H[p] = log sum e^z - sum z e^z / sum e^z into its mean; leaves the factor of this member in `total`."""
+def _member(total: Any, moment: Any, member_entropy: Any, weight: Any, first: Any, share: Any, keep: Any) -> None:
+    """H[p] = log sum e^z - sum z e^z / sum e^z into its mean; leaves the factor of this member in `total`.
+
+    A frame weighs `weight` in the mean and a pass `share` of it; the first pass (1, else 0) leaves 1 - weight of the past.
+    """
     for i in range(total.size):
         inverse = F(1.0) / total[i]
+        add = weight[i] * share
+        keep[i] = F(1.0) - weight[i] * first
         h = max(_log(total[i]) - moment[i] * inverse, F(0.0))
-        member_entropy[i] = keep * member_entropy[i] + add * h
+        member_entropy[i] = keep[i] * member_entropy[i] + add * h
         total[i] = add * inverse
 
 
 @loop
-def _mix(state: Any, p: Any, factor: Any, keep: Any, full: Any, half: Any) -> None:
+def _mix(state: Any, p: Any, factor: Any, keep: Any, unit: Any, full: Any, half: Any) -> None:
     """The mean into the state and, exact, into `p`. `half` is 0.5 where the cast to the state's type cuts off."""
     for i in range(factor.size):
-        q = keep * F(state[i]) + p[i] * factor[i]
+        q = keep[i] * (F(state[i]) * unit) + p[i] * factor[i]
         p[i] = q
         state[i] = q * full + half
 
@@ -117,15 +122,19 @@ def _to_bytes(h: Any, member_entropy: Any, best: Any, label: Any, scale: Any, ma
 
 
 def _update(
-    counter: Any, logits: Any, inverse_temperature: Any, state: Any, member_entropy: Any, coding: Any, weights: Any,
+    counter: Any, logits: Any, inverse_temperature: Any, state: Any, member_entropy: Any, coding: Any, weight: Any, turn: Any,
     block: int, emit: bool, scale: Any, maps: Any,
 ) -> None:  # fmt: skip
-    """logits (K, n) into state (K, n) and member_entropy (n,), by blocks of pixels that stay in the cache; maps 4 x (n,)."""
+    """logits (K, n) into state (K, n) and member_entropy (n,), by blocks of pixels that stay in the cache; maps 4 x (n,).
+
+    weight (n,) is that of the frame in the mean; turn: (1 for the frame's first pass else 0, 1 / its passes).
+    """
     classes, n = logits.shape
     full, half = coding
-    keep, add = weights
+    first, share = turn
+    unit = F(1.0) / full
     planes = np.empty((classes, block), np.float32)
-    rows = np.empty((5, block), np.float32)
+    rows = np.empty((6, block), np.float32)
     labels = np.empty(block, np.int32)
     while True:
         start = take(counter) * block
@@ -133,15 +142,17 @@ def _update(
             break
         stop = min(n, start + block)
         m = stop - start
-        top, total, moment, entropy, best = rows[0, :m], rows[1, :m], rows[2, :m], rows[3, :m], rows[4, :m]
+        top, total, moment, entropy, best, keep = (
+            rows[0, :m], rows[1, :m], rows[2, :m], rows[3, :m], rows[4, :m], rows[5, :m]
+        )  # fmt: skip
         top[:], total[:], moment[:] = F(-3e38), F(0.0), F(0.0)
         for c in range(classes):
             _raise_to(logits[c, start:stop], top)
         for c in range(classes):
             _exponentials(logits[c, start:stop], top, inverse_temperature, planes[c, :m], total, moment)
-        _member(total, moment, member_entropy[start:stop], keep, add)
+        _member(total, moment, member_entropy[start:stop], weight[start:stop], first, share, keep)
         for c in range(classes):
-            _mix(state[c, start:stop], planes[c, :m], total, keep / full, full, half)
+            _mix(state[c, start:stop], planes[c, :m], total, keep, unit, full, half)
         if emit:
             entropy[:], best[:] = F(0.0), F(-1.0)
             for c in range(classes):
@@ -157,5 +168,8 @@ def update_kernel(state_type: str) -> Callable[..., None]:
     member_entropy = types.Array(types.float32, 1, "C")
     maps = types.UniTuple(types.Array(types.uint8, 1, "C"), 4)
     real, pair = types.float32, types.UniTuple(types.float32, 2)
-    arguments = (COUNTER, logits, real, state, member_entropy, pair, pair, types.int64, types.boolean, real, maps)
+    weight = types.Array(types.float32, 1, "C", readonly=True)
+    arguments = (
+        COUNTER, logits, real, state, member_entropy, pair, weight, pair, types.int64, types.boolean, real, maps
+    )  # fmt: skip
     return compiled(_update, arguments)

@@ -1,11 +1,13 @@
 """Accuracy, calibration and steadiness over all non-void samples, in memory that does not grow with the data."""
 
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from core.errors import InputError
+from core.risk_coverage import RiskCoverage
 
 FINE_BINS = 30
 """Confidence bins kept; three of them make one of 10 and two make one of 15, so one histogram serves both ECEs."""
@@ -41,8 +43,13 @@ class StreamingMetrics:
         self._confusion = torch.zeros(2 * num_classes * num_classes, dtype=torch.int64)  # [certain, true, predicted]
         self._bins = torch.zeros(4, FINE_BINS, dtype=torch.float64)  # count, correct, confidence, confidence on an edge
         self._sums = torch.zeros(3, dtype=torch.float64)  # NLL, Brier, shares of steady pixels
+        self._ranking = RiskCoverage()
         self._pairs = 0
-        self._previous: Tensor | None = None  # (...) arg-max of the last sample
+        self._crossed = torch.zeros(
+            2, dtype=torch.float64
+        )  # cross-entropy of neighbours: as in the paper, as in its code
+        self._class_steady = torch.zeros(2, num_classes, dtype=torch.int64)  # steady pixels, pixels of the later frames
+        self._previous: Previous | None = None  # the last sample
 
     @torch.inference_mode()
     def update(self, probs: Tensor, labels: Tensor, *, continues: bool = False) -> None:
@@ -65,9 +72,10 @@ class StreamingMetrics:
         self._move_to(probs.device)
         self._add_counts(truth, predicted.take(kept), confidence.take(kept))
         self._add_scores(probs, labels, kept)
-        if continues:
-            self._add_pair(predicted[0], kept)
-        self._previous = predicted[-1].clone()  # a copy, so that the batch is freed
+        now = Previous(probs[-1:].clone(), predicted[-1].clone())  # copies, so that the batch is freed
+        if continues and kept.numel():
+            self._add_pair(now, truth, kept)
+        self._previous = now
 
     @property
     def valid_samples(self) -> int:
@@ -81,7 +89,10 @@ class StreamingMetrics:
         `ece_15` 15; `ece_signed` > 0 means over-confident; `ece_reference` is the published code's (`_reference_ece`).
         Certain means confidence > cutoff, strictly: `acc_90` and `iou_90` look at certain samples only (at a class's
         presence too), `freq_90` is their share, `unc_90` the share of uncertain samples among the wrong ones. The
-        number in these keys is the cutoff in percent.
+        number in these keys is the cutoff in percent. `consistency` is the mean over pairs of the share of steady arg-maxes;
+        `cec`, the mean cross-entropy -p(now) . log p(next) of neighbours (2105.12639, Eq. 35), tells steady confidence from
+        steady labels; `cec_reference` is the published code's: the roles swapped and averaged over classes. The ranking's
+        keys are those of RiskCoverage, by confidence.
         Raises InputError if there was no non-void sample.
         """
         confusion = self._confusion.cpu().view(2, self.num_classes, self.num_classes)
@@ -101,6 +112,10 @@ class StreamingMetrics:
             **_at_cutoff(confusion, f"{100 * self.cutoff:g}"),
             "consistency": steady / self._pairs if self._pairs else None,
             "consistency_pairs": self._pairs,
+            "cec": self._crossed[0].item() / self._pairs if self._pairs else None,
+            "cec_reference": self._crossed[1].item() / self._pairs if self._pairs else None,
+            "class_consistency": self._class_consistency(),
+            **self._ranking.result(),
             "class_pixels": confusion.sum((0, 2)).tolist(),
         }
 
@@ -113,8 +128,8 @@ class StreamingMetrics:
             raise InputError(
                 f"expected probabilities and labels of one size, {expected}, got {shape} and {label_shape}"
             )
-        if continues and (self._previous is None or shape[:1] + self._previous.shape != (1, *label_shape[1:])):
-            previous = "none" if self._previous is None else tuple(self._previous.shape)
+        if continues and (self._previous is None or shape != tuple(self._previous.probs.shape)):
+            previous = "none" if self._previous is None else tuple(self._previous.probs.shape[2:])
             raise InputError(
                 f"continues=True expects one frame of the previous frame's size, got labels {label_shape} "
                 f"after {previous}: start a sequence with continues=False"
@@ -141,6 +156,7 @@ class StreamingMetrics:
         edges = edges.to(confidence.dtype)
         bins = torch.bucketize(confidence, edges[:-1])  # edges[i - 1] < confidence <= edges[i]
         correct, on_edge = truth == predicted, confidence >= edges.take(bins)
+        self._ranking.update(confidence, correct)
         confidence = confidence.double()
         for row, values in enumerate((torch.ones_like(confidence), correct.double(), confidence, confidence * on_edge)):
             self._bins[row].index_add_(0, bins, values)
@@ -155,12 +171,37 @@ class StreamingMetrics:
         self._sums[0] -= p_true.clamp_min(SMALLEST_PROBABILITY).log().sum()
         self._sums[1] += (1.0 - p_true).square().sum() + others.sum(dtype=torch.float64)
 
-    def _add_pair(self, predicted: Tensor, kept: Tensor) -> None:
+    def _add_pair(self, now: "Previous", truth: Tensor, kept: Tensor) -> None:
+        """One frame after the previous one, over the samples that are not void in it, whose classes are truth (N,)."""
         assert self._previous is not None
-        if kept.numel():
-            steady = predicted.take(kept) == self._previous.to(predicted.device).take(kept)
-            self._sums[2] += steady.double().mean()
-            self._pairs += 1
+        before = self._previous.to(now.probs.device)
+        steady = now.labels.take(kept) == before.labels.take(kept)
+        self._sums[2] += steady.double().mean()
+        for place, crossed in enumerate((before.probs * now.logged, now.probs * before.logged)):
+            mean = -crossed.sum(1).take(kept).mean(dtype=torch.float64).cpu()
+            self._crossed[place] += mean / (self.num_classes if place else 1)
+        for row, members in enumerate((truth[steady], truth)):
+            self._class_steady[row] += torch.bincount(members, minlength=self.num_classes).cpu()
+        self._pairs += 1
+
+    def _class_consistency(self) -> list[float | None]:
+        steady, pixels = self._class_steady.tolist()
+        return [s / n if n else None for s, n in zip(steady, pixels, strict=True)]
+
+
+class Previous:
+    """A frame that the next one is compared with."""
+
+    def __init__(self, probs: Tensor, labels: Tensor) -> None:
+        self.probs, self.labels = probs, labels  # (1, K, ...), (...)
+
+    @cached_property
+    def logged(self) -> Tensor:
+        """(1, K, ...); a stream needs it twice of each frame."""
+        return self.probs.clamp_min(SMALLEST_PROBABILITY).log()
+
+    def to(self, device: torch.device) -> "Previous":
+        return self if self.probs.device == device else Previous(self.probs.to(device), self.labels.to(device))
 
 
 def _positions(labels: Tensor, void: int | None) -> Tensor:

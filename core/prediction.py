@@ -33,11 +33,12 @@ class Prediction:
             raise ValueError(f"member_entropy must be {tuple(expected)}, got {tuple(self.member_entropy.shape)}")
 
     @classmethod
-    def from_logits(cls, logits: Tensor, temperature: float = 1.0) -> "Prediction":
-        """One member: logits (B, K, ...) / temperature -> softmax over dimension 1."""
+    def from_logits(cls, logits: Tensor, temperature: float | Tensor = 1.0) -> "Prediction":
+        """One member: logits (B, K, ...) / temperature -> softmax over dimension 1; a tensor broadcasts as in division."""
         if logits.dtype in (torch.float16, torch.bfloat16):  # 8 bits of mantissa are too few for probabilities
             logits = logits.float()
-        probs = torch.softmax(logits if temperature == 1.0 else logits / temperature, dim=1)
+        tempered = logits if isinstance(temperature, float) and temperature == 1.0 else logits / temperature
+        probs = torch.softmax(tempered, dim=1)
         return cls(probs, entropy(probs))
 
     def blend(self, other: "Prediction", weight: float | Tensor) -> "Prediction":

@@ -1,12 +1,13 @@
-"""Predictors turn a batch into a `Prediction`: one pass, or N dropout passes that share their deterministic prefix."""
+"""Predictors turn a batch into a `Prediction`: one pass, N dropout passes that share their prefix, or an ensemble."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol, runtime_checkable
 
+import torch
 from torch import Tensor, nn
 
 from core.errors import InputError
-from core.prediction import Prediction
+from core.prediction import Prediction, mean_prediction
 
 
 class Predictor(Protocol):
@@ -27,9 +28,10 @@ class SplitNetwork(Protocol):
 class OnePass(nn.Module):
     """softmax(network(x) / temperature): one member."""
 
-    def __init__(self, network: nn.Module, temperature: float = 1.0) -> None:
+    def __init__(self, network: nn.Module, temperature: float | Tensor = 1.0) -> None:
         super().__init__()
-        self.network, self.temperature = network, temperature
+        self.network = network
+        self.temperature: float | Tensor = temperature
 
     def forward(self, batch: Tensor) -> Prediction:
         return Prediction.from_logits(self.network(batch), self.temperature)
@@ -41,11 +43,12 @@ class MonteCarlo(nn.Module):
     A `SplitNetwork` runs its prefix once; with the published dropout places that is 22 % of the work of a pass.
     """
 
-    def __init__(self, network: nn.Module, samples: int, temperature: float = 1.0) -> None:
+    def __init__(self, network: nn.Module, samples: int, temperature: float | Tensor = 1.0) -> None:
         super().__init__()
         if samples < 1:
             raise InputError(f"the number of dropout samples must be 1 or more, got {samples}")
-        self.network, self.samples, self.temperature = network, samples, temperature
+        self.network, self.samples = network, samples
+        self.temperature: float | Tensor = temperature
 
     def forward(self, batch: Tensor) -> Prediction:
         members = (Prediction.from_logits(logits, self.temperature) for logits in self._passes(batch))
@@ -60,3 +63,44 @@ class MonteCarlo(nn.Module):
             return
         shared = self.network.prefix(batch)
         yield from (self.network.suffix(shared) for _ in range(self.samples))
+
+
+class Ensemble(nn.Module):
+    """Networks of one architecture trained from different seeds, as one network to hand around (deep ensemble)."""
+
+    def __init__(self, members: list[nn.Module]) -> None:
+        super().__init__()
+        if len(members) < 2:
+            raise InputError(f"an ensemble needs two or more networks, got {len(members)}")
+        self.members = nn.ModuleList(members)
+        self.head_stride: int = getattr(members[0], "head_stride", 1)
+
+
+class AllMembers(nn.Module):
+    """The mean of every member's softmax (Lakshminarayanan et al. 2017, arXiv 1612.01474): as many passes as members."""
+
+    def __init__(self, network: Ensemble, temperature: float | Tensor = 1.0) -> None:
+        super().__init__()
+        self.network = network
+        self.temperature: float | Tensor = temperature
+
+    def forward(self, batch: Tensor) -> Prediction:
+        return mean_prediction(
+            [Prediction.from_logits(member(batch), self.temperature) for member in self.network.members]
+        )
+
+
+class OneMember(nn.Module):
+    """One member drawn at random for every call: what temporal smoothing then averages is an ensemble for one pass a frame.
+
+    The draw is that of torch's generator (VQ-BNN, arXiv 1907.05911: the temporally smoothed ensemble).
+    """
+
+    def __init__(self, network: Ensemble, temperature: float | Tensor = 1.0) -> None:
+        super().__init__()
+        self.network = network
+        self.temperature: float | Tensor = temperature
+
+    def forward(self, batch: Tensor) -> Prediction:
+        drawn = int(torch.randint(len(self.network.members), ()))
+        return Prediction.from_logits(self.network.members[drawn](batch), self.temperature)

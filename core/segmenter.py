@@ -21,12 +21,19 @@ class Method:
     """Decay of the temporal mean in source frames; None: no temporal mean."""
     window: int | None
     """Previous frames in the mean; None: all of them."""
-    calibrated: bool
-    """Whether a fitted temperature is applied."""
+    temperature: float
+    """What the logits are divided by; 1: not calibrated."""
     height: int
     """Pixels: the height the network works at."""
     width: int
     """Pixels: the width the network was trained at; a graph file works at this one."""
+    motion: bool = False
+    """Whether the temporal mean follows the motion between frames."""
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether a fitted temperature is applied."""
+        return self.temperature != 1.0
 
 
 class Segmenter(Protocol):

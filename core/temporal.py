@@ -2,6 +2,9 @@
 
 The prediction t source frames back weighs exp(-t / tau). Softmax first, then the mean. State is explicit: functions take it
 and return the next one; None, or zeros, starts anew. Shapes never change, so that a graph can carry the state.
+
+Beyond the paper, the mean can follow the picture: it is warped along the motion between the frames, and where a pixel does not
+look like the one it came from, the past weighs less (`core/motion.py`; measured in docs/results.md).
 """
 
 import math
@@ -12,6 +15,7 @@ import torch
 from torch import Tensor
 
 from core.errors import InputError
+from core.motion import Motion, warp
 from core.prediction import Prediction
 
 
@@ -23,7 +27,7 @@ class RecursionState(NamedTuple):
     member_entropy: Tensor
     """(B, ...)"""
     mass: Tensor
-    """(B,) sum of the weights, at most 1 / (1 - exp(-1 / tau)); 0: nothing seen yet."""
+    """(B,), or (B, ...) where the mean follows motion: sum of the weights, at most 1 / (1 - exp(-1 / tau)); 0: nothing seen."""
 
 
 class WindowState(NamedTuple):
@@ -42,23 +46,28 @@ State = RecursionState | WindowState
 
 @dataclass(frozen=True)
 class TemporalSmoothing:
-    """The rule: recursion over all frames (window None) or the exact window of the K previous frames."""
+    """The rule: recursion over all frames (window None), which may follow motion, or the exact window of K previous frames."""
 
     tau: float = 1.25
     """Decay time in source frames (published: 1.25, that is e^-0.8 per frame)."""
     window: int | None = None
     """K previous frames (published: 5), or None for the recursion (K to infinity); they differ by e^(-(K+1)/tau) of mass."""
+    motion: bool = False
+    """Warp the mean along the motion between frames before this one is added; recursion only."""
 
     def __post_init__(self) -> None:
         if not (self.tau > 0 and math.isfinite(self.tau)):
             raise InputError(f"tau must be a positive number of frames, got {self.tau}")
         if self.window is not None and self.window < 0:
             raise InputError(f"the window must be 0 or more previous frames, got {self.window}")
+        if self.motion and self.window is not None:
+            raise InputError("a window keeps its frames where they were; leave --window or --motion away")
 
     def start(self, like: Prediction) -> State:
         """The state before the first frame: zeros of the prediction's shape."""
         if self.window is None:
-            mass = like.probs.new_zeros(like.probs.shape[0])
+            shape = like.member_entropy.shape if self.motion else like.probs.shape[:1]
+            mass = like.probs.new_zeros(shape)
             return RecursionState(torch.zeros_like(like.probs), torch.zeros_like(like.member_entropy), mass)
         slots = self.window
         return WindowState(
@@ -67,15 +76,20 @@ class TemporalSmoothing:
             like.probs.new_zeros(slots),
         )
 
-    def __call__(self, now: Prediction, state: State | None, gap: int | Tensor = 1) -> tuple[Prediction, State]:
-        """Smooths one frame; `gap` is the number of source frames since the previous call (1: none was dropped)."""
+    def __call__(
+        self, now: Prediction, state: State | None, gap: int | Tensor = 1, motion: Motion | None = None
+    ) -> tuple[Prediction, State]:
+        """Smooths one frame; `gap` is the number of source frames since the previous call (1: none was dropped).
+
+        `motion` is that since the previous call, for maps (B, K, h, w) and a rule that follows it; None: nothing moved.
+        """
         if isinstance(gap, int) and gap < 1:
             raise ValueError(f"the frame gap must be 1 or more, got {gap}")
         state = self.start(now) if state is None else state
         if isinstance(state, RecursionState) != (self.window is None):
             raise ValueError("the state is that of the other rule (recursion or window); start anew with None")
         if isinstance(state, RecursionState):
-            return smooth_recursive(now, state, self.tau, gap)
+            return smooth_recursive(now, moved(state, motion) if motion else state, self.tau, gap)
         return smooth_window(now, state, self.tau, gap)
 
 
@@ -96,6 +110,14 @@ def smooth_recursive(
         torch.lerp(state.member_entropy, now.member_entropy, _over(weight, now.member_entropy)),
     )
     return mean, RecursionState(mean.probs, mean.member_entropy, mass)
+
+
+def moved(state: RecursionState, motion: Motion) -> RecursionState:
+    """The mean carried along the motion; its weights also fall where the motion is not to be believed."""
+    planes = torch.cat([state.probs, state.member_entropy[:, None], state.mass[:, None]], dim=1)
+    warped = warp(planes, motion)
+    trust = torch.from_numpy(motion.trust).to(warped.device)
+    return RecursionState(warped[:, :-2], warped[:, -2], warped[:, -1] * trust)
 
 
 def smooth_window(
@@ -121,5 +143,7 @@ def smooth_window(
 
 
 def _over(weight: Tensor, like: Tensor) -> Tensor:
-    """(B,) -> (B, 1, ...) with as many dimensions as `like`."""
-    return weight.reshape(-1, *[1] * (like.ndim - 1))
+    """(B,) or (B, ...) -> something that multiplies `like`, (B, ...) or (B, K, ...)."""
+    if weight.ndim == 1:
+        return weight.reshape(-1, *[1] * (like.ndim - 1))
+    return weight if weight.ndim == like.ndim else weight.unsqueeze(1)

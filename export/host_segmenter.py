@@ -10,6 +10,7 @@ from core.classes import ClassList
 from core.continuity import Continuity
 from core.frame import Frame, Maps
 from core.host_maps import HostMaps
+from core.motion import Motion, MotionEstimator
 from core.preprocess import nearest, resize
 from core.segmenter import Method
 from core.timing import StageClock
@@ -40,8 +41,11 @@ class HostSegmenter:
     ) -> None:
         self.classes, self.method, self.keep_probs = classes, method, keep_probs
         self._maps = HostMaps(
-            len(classes), temperature=temperature, tau=method.tau, samples=method.samples, stride=head_stride
-        )
+            len(classes), temperature=temperature, tau=method.tau, samples=method.samples, stride=head_stride,
+            motion=method.motion,
+        )  # fmt: skip
+        self._head_stride = head_stride
+        self._estimate_motion = MotionEstimator()
         self._open, self._size_rule = open_network, size_rule
         self.executor = executor
         self._size: tuple[int, int] | None = None  # the network is compiled when the first frame tells its size
@@ -53,6 +57,7 @@ class HostSegmenter:
         """Forgets all earlier frames."""
         self._continuity.forget()
         self._maps.reset()
+        self._estimate_motion.forget()
 
     def step(self, frame: Frame) -> Maps:
         """Segments one frame; see `Maps` for what comes out."""
@@ -61,19 +66,27 @@ class HostSegmenter:
         size = self._size_rule(height, width)
         if not gap:
             self._maps.reset()
+            self._estimate_motion.forget()
         if size != self._size:
             self._size, self._network = size, self._open(*size)
         with self.clock.measure("preprocess"):
             picture = resized(frame.image, size)
         started = time.perf_counter()
+        motion = self._motion(frame, size)
         spent: list[float] = []
-        maps = self._maps(self._passes(picture, spent), size, max(gap, 1))
+        maps = self._maps(self._passes(picture, spent), size, max(gap, 1), motion)
         label, confidence, entropy, disagreement = (
             at_size(one, (height, width), is_label=one is maps.label) for one in maps
         )
         self.clock.add("network", sum(spent) * 1e3)
         self.clock.add("smoothing", (time.perf_counter() - started - sum(spent)) * 1e3)
         return Maps(label, confidence, entropy, disagreement, self._maps.probs if self.keep_probs else None)
+
+    def _motion(self, frame: Frame, size: tuple[int, int]) -> Motion | None:
+        if not self.method.motion:
+            return None
+        height, width = (-(-length // self._head_stride) for length in size)
+        return self._estimate_motion(frame.image, (height, width))
 
     def _passes(self, picture: np.ndarray, spent: list[float]) -> Iterator[np.ndarray]:
         """The logits of each dropout pass; `spent` gets the seconds it took."""

@@ -96,8 +96,7 @@ def resolved_precision(precision: str) -> str:
 
 def method_of(meta: StreamMeta) -> Method:
     """The facts of a file's computation for reports."""
-    calibrated = meta.temperature != 1.0
-    return Method(meta.mode, meta.samples, meta.tau, meta.window, calibrated, meta.height, meta.width)
+    return Method(meta.mode, meta.samples, meta.tau, meta.window, meta.temperature, meta.height, meta.width)
 
 
 def kernel_available() -> bool:

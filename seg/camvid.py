@@ -70,11 +70,28 @@ class ImageFolderSplit:
             )
         return ImageFolderSplit(self.root, self.split, self.classes, kept)
 
+    def without(self, names: Sequence[str]) -> "ImageFolderSplit":
+        """All examples but those with these base names; every name must be there."""
+        left_out = self.subset(names).examples
+        kept = tuple(example for example in self.examples if example not in left_out)
+        return ImageFolderSplit(self.root, self.split, self.classes, kept)
+
     @property
     def frame_hash(self) -> str:
         """First 12 digits of the SHA-256 over the base names: two results with one hash saw the same frames."""
         names = "\n".join(example.name for example in self.examples)
         return hashlib.sha256(names.encode()).hexdigest()[:12]
+
+
+def read_names(path: Path) -> list[str]:
+    """Base names from a text file, one a line; empty lines do not count."""
+    try:
+        names = [line.split()[0] for line in path.read_text().splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: the frame list cannot be read ({error})") from error
+    if not names:
+        raise InputError(f"{path}: the frame list is empty; expected one image name a line")
+    return names
 
 
 def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFolderSplit:

@@ -113,6 +113,8 @@ class SegTrainConfig:
     """Exponent of the softened class weights: 0 is none, 1 is median-frequency."""
     hold_back: float = 0.05
     """Share of train that is never trained on but evaluated while training runs (val and test are for reporting)."""
+    leave_out: Path | None = None
+    """Text file of base names, one a line: training images that are not used."""
     workers: int = 1
     """Processes that prepare batches."""
     teacher: str | None = None

@@ -11,8 +11,9 @@ from torch.compiler import is_exporting
 from core.checkpoint import CheckpointMeta
 from core.dropout import is_stochastic, set_dropout_active
 from core.errors import InputError
+from core.motion import Motion
 from core.prediction import Prediction
-from core.predictors import MonteCarlo, OnePass
+from core.predictors import AllMembers, Ensemble, MonteCarlo, OneMember, OnePass
 from core.preprocess import Normalize, enlarge, nearest, network_size, resize
 from core.segmenter import Method
 from core.temporal import State, TemporalSmoothing
@@ -87,9 +88,18 @@ class StreamingSegmenter(nn.Module):
             raise InputError(
                 f"mode {mode} draws dropout masks and this network has no dropout; use mode {mode.replace('bnn', 'dnn')}"
             )
-        self.predictor: nn.Module = (
-            OnePass(network, temperature) if self.samples == 1 else MonteCarlo(network, self.samples, temperature)
-        )
+        self.predictor = self.predictor_of(network, temperature)
+
+    def predictor_of(self, network: nn.Module, temperature: float | Tensor) -> nn.Module:
+        """How this mode looks at one frame: one pass, N passes, all members of an ensemble, or in a vq mode one of them."""
+        if isinstance(network, Ensemble):
+            return OneMember(network, temperature) if self.smoothing else AllMembers(network, temperature)
+        return OnePass(network, temperature) if self.samples == 1 else MonteCarlo(network, self.samples, temperature)
+
+    def set_temperature(self, temperature: float) -> None:
+        """What the logits are divided by from now on."""
+        self.temperature = temperature
+        self.predictor = self.predictor_of(self.predictor.get_submodule("network"), temperature)
 
     def forward(self, frame: Tensor, state: State | None, gap: int | Tensor = 1) -> tuple[Outputs, State | None]:
         """(1, H, W, 3) uint8 RGB, the state (None: start anew), source frames since the last call -> outputs, next state."""
@@ -99,8 +109,9 @@ class StreamingSegmenter(nn.Module):
     def method(self, meta: CheckpointMeta) -> Method:
         """The facts of this computation for reports."""
         tau, window = (self.smoothing.tau, self.smoothing.window) if self.smoothing else (None, None)
-        calibrated = meta.temperature is not None and self.temperature == meta.temperature
-        return Method(self.mode, self.samples, tau, window, calibrated, self.height, meta.width)
+        return Method(
+            self.mode, self.samples, tau, window, self.temperature, self.height, meta.width, motion=self.follows_motion
+        )
 
     def size(self, height: int, width: int) -> tuple[int, int]:
         """(h, w) at which the network sees a frame of H x W."""
@@ -115,9 +126,20 @@ class StreamingSegmenter(nn.Module):
         """(1, 3, h, w) -> the single-frame prediction."""
         return self.predictor(images)
 
-    def smooth(self, now: Prediction, state: State | None, gap: int | Tensor) -> tuple[Prediction, State | None]:
+    def smooth(
+        self, now: Prediction, state: State | None, gap: int | Tensor, motion: Motion | None = None
+    ) -> tuple[Prediction, State | None]:
         """The temporal mean of a vq mode; the identity otherwise."""
-        return (now, None) if self.smoothing is None else self.smoothing(now, state, gap)
+        return (now, None) if self.smoothing is None else self.smoothing(now, state, gap, motion)
+
+    @property
+    def follows_motion(self) -> bool:
+        """Whether `smooth` wants to know the motion since the previous frame."""
+        return self.smoothing is not None and self.smoothing.motion
+
+    def state_size(self, height: int, width: int) -> tuple[int, int]:
+        """(h, w) of the state, at which motion is estimated: the network's, or that of its coarser head."""
+        return tuple(-(-length // self.head_stride) for length in self.size(height, width))  # type: ignore[return-value]
 
     def maps(self, prediction: Prediction, height: int, width: int) -> Outputs:
         """Four uint8 maps at the frame's size: made at the network's, label enlarged by nearest neighbour, the rest bilinearly.

@@ -25,7 +25,7 @@ from core.metrics import StreamingMetrics
 from core.preprocess import Normalize, enlarge, network_size
 from core.training import Batch, EpochDone, StepDone, fit, mixed_seed
 from seg.augment import Augment, to_tensors
-from seg.camvid import open_split
+from seg.camvid import ImageFolderSplit, open_split, read_names
 from seg.distill import Teacher, soft_loss
 from seg.networks import build_network
 from seg.options import SegTrainConfig, check_training
@@ -80,7 +80,7 @@ class Training:
         if config.loop.threads:
             torch.set_num_threads(config.loop.threads)
         self.classes = read_classes(config.classes)
-        source = StreetSet() if str(config.data) == "street" else open_split(config.data, "train", self.classes)
+        source = open_training_set(config, self.classes)
         trained, held_back = split_held_back(len(source), config.hold_back)
         self.images, self.held_back = LabelledImages(source, trained), LabelledImages(source, held_back)
         self.statistics = measure(self.images.pairs, self.classes)
@@ -183,6 +183,16 @@ class Training:
                 "machine": f"{platform.machine()}, {os.cpu_count()} cores, {self.device.type}, torch {torch.__version__}",
             },
         )
+
+
+def open_training_set(config: SegTrainConfig, classes: ClassList) -> StreetSet | ImageFolderSplit:
+    """The street, or the folder's train split without what is left out."""
+    if str(config.data) == "street":
+        if config.leave_out:
+            raise InputError("--leave-out names images of a data folder; the street has none")
+        return StreetSet()
+    split = open_split(config.data, "train", classes)
+    return split.without(read_names(config.leave_out)) if config.leave_out else split
 
 
 def split_held_back(count: int, share: float) -> tuple[list[int], list[int]]:

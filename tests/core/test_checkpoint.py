@@ -34,11 +34,12 @@ META = CheckpointMeta(
     width=480,
     mean=(0.411895, 0.425133, 0.432671),
     std=(0.307073, 0.311611, 0.307218),
-    temperature=1.25,
+    calibration={"vq-dnn": {"temperature": 1.25, "data": "CamVid", "conformal": {"coverage": 0.9, "lac": 0.8}}},
     metrics={"stills": {"nll": 0.3, "frames": 147}},
     training={"epochs": 60},
     licence="CC BY-NC 4.0, \u201cresearch\u201d",
 )
+NO_TEMPERATURES = (None, 0, "warm", -1.0, [1.0], True, float("nan"), float("inf"), 1e-30, 1e30, 10**400)
 TENSORS = {"weight": torch.randn(3, 2, generator=torch.Generator().manual_seed(0)), "count": torch.tensor(7)}
 
 
@@ -258,11 +259,17 @@ def test_a_missing_key_is_named(tmp_path: Path, key: str) -> None:
     assert key in refusal(with_record(tmp_path, **{key: None}))
 
 
-@pytest.mark.parametrize("key", ["temperature", "metrics", "training", "licence"])
+@pytest.mark.parametrize("key", ["calibration", "metrics", "training", "licence"])
 def test_a_record_may_leave_out_what_has_a_default(tmp_path: Path, key: str) -> None:
     defaults = CheckpointMeta("unet", {}, CAMVID, 360, 480, (0.4, 0.4, 0.4), (0.3, 0.3, 0.3))
     expected = dataclasses.replace(META, **{key: getattr(defaults, key)})
     assert read_meta(with_record(tmp_path, **{key: None})) == expected
+
+
+def test_a_temperature_belongs_to_its_mode(tmp_path: Path) -> None:
+    meta = read_meta(saved(tmp_path))
+    assert (meta.temperature("vq-dnn"), meta.temperature("dnn")) == (1.25, None)
+    assert read_meta(with_record(tmp_path, calibration={"bnn": {"temperature": 2}})).temperature("bnn") == 2.0
 
 
 def test_unknown_keys_of_a_record_are_passed_over(tmp_path: Path) -> None:
@@ -279,7 +286,9 @@ def test_unknown_keys_of_a_record_are_passed_over(tmp_path: Path) -> None:
         ("classes", {"names": ["a", "b"], "colors": [[0, 0, 0], [0, 0, 0]], "void": 1}),
         ("mean", 5), ("mean", [0.5]), ("mean", "abc"), ("mean", [0.5, 0.5, "x"]), ("std", [0.2, 0.2]),
         ("std", [0.2, 0.0, 0.2]), ("height", "tall"), ("height", 0), ("width", 64.5), ("options", []),
-        ("options", "wide"), ("architecture", 5), ("temperature", 0), ("temperature", "warm"), ("temperature", -1.0),
+        ("options", "wide"), ("architecture", 5), ("calibration", []), ("calibration", 1.25), ("calibration", {"dnn": 1.25}),
+        ("calibration", {"dnn": {}}), ("calibration", {"dnn": None}),
+        *(("calibration", {"dnn": {"temperature": 1.5}, "bnn": {"temperature": bad}}) for bad in NO_TEMPERATURES),
     ],
 )  # fmt: skip
 def test_a_record_of_wrong_types_is_refused(tmp_path: Path, key: str, value: object) -> None:

@@ -226,7 +226,7 @@ def test_values_out_of_range_are_refused(options: dict[str, float]) -> None:
 def test_the_state_is_small_and_handed_out_as_a_copy() -> None:
     ours = HostMaps(11)
     ours(frames(1, 11, (20, 30))[0], (20, 30))
-    assert ours.state_bytes == 20 * 30 * (11 * 2 + 4)
+    assert ours.state_bytes == 20 * 30 * (11 * 2 + 4) + 4  # mean, member entropy, mass
     before = ours.probs
     ours.probs[:] = 0
     ours.member_entropy[:] = -1

@@ -52,6 +52,10 @@ def slow_metrics(probs: Tensor, labels: Tensor, void: int | None = VOID, cutoff:
         "freq_90": float(certain.mean()),
         "consistency": None,
         "consistency_pairs": 0,
+        "cec": None,
+        "cec_reference": None,
+        "class_consistency": [None] * classes,
+        **slow_ranking(confidence, right),
         "class_pixels": [int((truth == k).sum()) for k in range(classes)],
     }
 
@@ -114,6 +118,30 @@ def dirichlet(seed: int, shape: tuple[int, ...] = (3, 40, 50), concentration: fl
     drawn = (probs.cumsum(-1) < generator.random((*shape, 1))).sum(-1)
     labels = np.where(generator.random(shape) < 0.15, VOID, drawn.clip(0, CLASSES - 1))
     return torch.from_numpy(np.moveaxis(probs, -1, 1).copy()), torch.from_numpy(labels.astype(np.uint8))
+
+
+def slow_ranking(confidence: np.ndarray, right: np.ndarray) -> dict:
+    """Samples in bins of 1 / 8192 of the confidence, from the surest down; within a bin the errors lie evenly."""
+    bins = np.minimum((confidence.astype(np.float64) * 8192).astype(int), 8191)
+    sizes, errors = (np.bincount(some, minlength=8192)[::-1].tolist() for some in (bins, bins[~right]))
+    answered, wrong, area = [0.0], [0.0], 0.0
+    for size, mistakes in zip(sizes, errors, strict=True):
+        if size:
+            part = (np.arange(4000) + 0.5) / 4000  # the integral over the bin, by midpoints
+            area += size * ((wrong[-1] + part * mistakes) / (answered[-1] + part * size)).mean()
+            answered.append(answered[-1] + size)
+            wrong.append(wrong[-1] + mistakes)
+    total, errors = answered[-1], wrong[-1]
+    left_out = errors - np.interp(0.9 * total, answered, wrong)
+    coverages = [(i + 1) / 100 for i in range(100)]
+    return {
+        "aurc": float(area / total),
+        "caught_10": float(left_out / errors) if errors else None,
+        "caught_10_ceiling": float(min(1.0, 0.1 * total / errors)) if errors else None,
+        "risk_coverage": [
+            {"coverage": c, "risk": float(np.interp(c * total, answered, wrong) / (c * total))} for c in coverages
+        ],
+    }
 
 
 def with_confidence(confidence: np.ndarray) -> Tensor:
@@ -335,17 +363,83 @@ def test_a_frame_may_follow_the_last_of_a_batch() -> None:
     assert (metrics.result()["consistency"], metrics.result()["consistency_pairs"]) == (1, 1)
 
 
-def test_memory_does_not_grow_with_updates() -> None:
-    def held(metrics: StreamingMetrics) -> int:
-        return sum(x.untyped_storage().nbytes() for x in vars(metrics).values() if isinstance(x, Tensor))
+def frame_with(*rows: list[float]) -> Tensor:
+    """(1, 3, 1, w) probabilities, one row a pixel."""
+    return torch.tensor(rows, dtype=torch.float64).T[None, :, None]
 
+
+def crossed(weights: list[float], logged: list[float]) -> float:
+    return -sum(w * math.log(max(q, 1e-12)) for w, q in zip(weights, logged, strict=True))
+
+
+P, Q, R, S = [0.7, 0.2, 0.1], [0.5, 0.25, 0.25], [0.1, 0.1, 0.8], [1.0, 0.0, 0.0]
+
+
+def test_cross_entropy_of_neighbours_by_hand() -> None:
+    """Three frames of three pixels; those that are void in the later frame of a pair do not count."""
+    metrics = StreamingMetrics(3, void=9)
+    metrics.update(frame_with(P, Q, R), torch.tensor([[[9, 0, 0]]]))
+    metrics.update(frame_with(Q, Q, P), torch.tensor([[[0, 9, 2]]]), continues=True)
+    metrics.update(frame_with(R, R, S), torch.tensor([[[9, 9, 0]]]), continues=True)
+    result = metrics.result()
+    assert result["cec"] == pytest.approx(((crossed(P, Q) + crossed(R, P)) / 2 + crossed(P, S)) / 2)
+    swapped = ((crossed(Q, P) + crossed(P, R)) / 2 + crossed(S, P)) / 2
+    assert result["cec_reference"] == pytest.approx(swapped / 3)  # the mean over classes, and the roles swapped
+
+
+def test_cross_entropy_of_a_still_scene_is_its_entropy() -> None:
+    metrics = StreamingMetrics(3)
+    for i in range(4):
+        metrics.update(frame_with(P, Q), torch.zeros(1, 1, 2, dtype=torch.int64), continues=i > 0)
+    result = metrics.result()
+    assert result["cec"] == pytest.approx((crossed(P, P) + crossed(Q, Q)) / 2) and result["consistency"] == 1
+    assert result["cec_reference"] == pytest.approx(result["cec"] / 3)
+
+
+def test_pairs_without_a_valid_pixel_and_breaks_have_no_cross_entropy() -> None:
+    metrics = StreamingMetrics(3, void=9)
+    zeros = torch.zeros(1, 1, 1, dtype=torch.int64)
+    metrics.update(frame_with(P), zeros)
+    metrics.update(frame_with(Q), zeros + 9, continues=True)
+    metrics.update(frame_with(R), zeros)
+    assert metrics.result()["cec"] is None and metrics.result()["cec_reference"] is None
+    metrics.update(frame_with(S), zeros, continues=True)
+    assert metrics.result()["cec"] == pytest.approx(crossed(R, S))
+
+
+def test_consistency_per_class_by_hand() -> None:
+    """Of the pixels whose true class in the later frame is k, the share that kept their label; all pairs together."""
+    metrics = StreamingMetrics(3, void=9)
+    metrics.update(frame_of(0, 0, 1, 2), torch.tensor([[[1, 1, 1, 1]]]))
+    metrics.update(
+        frame_of(0, 1, 1, 0), torch.tensor([[[0, 0, 9, 2]]]), continues=True
+    )  # 0: one of two, 2: none of one
+    metrics.update(
+        frame_of(0, 1, 1, 1), torch.tensor([[[0, 9, 0, 2]]]), continues=True
+    )  # 0: two of two, 2: none of one
+    metrics.update(frame_of(0, 1, 1, 1), torch.tensor([[[1, 1, 1, 1]]]))  # another sequence
+    result = metrics.result()
+    assert result["class_consistency"] == [3 / 4, None, 0.0] and result["consistency_pairs"] == 2
+
+
+def held(thing: object) -> int:
+    """Bytes of all tensors in an object and what it holds."""
+    if isinstance(thing, Tensor):
+        return thing.untyped_storage().nbytes()
+    return sum(map(held, vars(thing).values())) if hasattr(thing, "__dict__") else 0
+
+
+def test_memory_does_not_grow_with_updates() -> None:
     probs, labels = dirichlet(9)
     metrics = StreamingMetrics(CLASSES, VOID)
     metrics.update(probs, labels)
-    once = held(metrics)
+    once, sums = held(metrics), 2 * CLASSES**2 + 4 * 30 + 3 + 2 + 2 * CLASSES + 2 * 8192
     for _ in range(10):
         metrics.update(probs, labels)
-    assert held(metrics) == once == 8 * (2 * CLASSES**2 + 4 * 30 + 3 + 40 * 50)
+    assert held(metrics) == once == 8 * sums + (4 * CLASSES + 8) * 40 * 50  # the last sample of three
+    for _ in range(10):
+        metrics.update(probs[:1], labels[:1], continues=True)
+    assert held(metrics) == once + 4 * CLASSES * 40 * 50  # its logarithm, for its pairs
 
 
 def test_updates_inside_and_outside_inference_mode_mix() -> None:

@@ -56,7 +56,7 @@ def test_openvino_runs_a_checkpoint_as_torch_does(mode: str) -> None:
 def test_a_graph_file_runs_as_the_checkpoint_does(graphs: dict[str, Path], executor: str) -> None:
     if executor == "openvino":
         pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
-    torch_one, _ = open_model("street-tiny", executor="torch", keep_probs=True)
+    torch_one, _ = open_model("street-tiny", executor="torch", motion=False, keep_probs=True)
     other, _ = open_model(
         str(graphs["vq-dnn"]), executor=executor, precision="fp32" if executor == "openvino" else "auto",  # type: ignore[arg-type]
         keep_probs=True,
@@ -74,14 +74,14 @@ def test_the_whole_graph_runs_as_torch_does_and_keeps_its_state(graphs: dict[str
     file = read_onnx(graphs[name])
     whole = GraphSegmenter(file.data, file.meta, method_of(file.meta), "cpu", keep_probs=True)
     torch_one, _ = open_model(
-        "street-tiny", mode=file.meta.mode, window=file.meta.window, executor="torch", keep_probs=True
+        "street-tiny", mode=file.meta.mode, window=file.meta.window, motion=False, executor="torch", keep_probs=True
     )
     stream = [frame for frame in frames() if frame.image.shape[1] == 256]
     assert_same(run(torch_one, iter(stream)), run(whole, iter(stream)))
 
 
 def test_frames_of_another_size_are_resized_as_in_torch(graphs: dict[str, Path]) -> None:
-    torch_one, _ = open_model("street-tiny", executor="torch", keep_probs=True)
+    torch_one, _ = open_model("street-tiny", executor="torch", motion=False, keep_probs=True)
     from_file, _ = open_model(str(graphs["vq-dnn"]), precision="fp32", keep_probs=True)
     stream = list(Street(seed=4, height=270, width=384).frames(4))
     ours, theirs = run(torch_one, iter(stream)), run(from_file, iter(stream))

@@ -13,6 +13,7 @@ from core.errors import InputError
 from seg.camvid import open_split, read_image, read_label
 from seg.options import SegTrainConfig
 from seg.statistics import class_weights, measure
+from seg.train import open_training_set
 
 THREE = ClassList(("a", "b", "c"), ((1, 2, 3), (4, 5, 6), (7, 8, 9)), void=255)
 
@@ -111,6 +112,24 @@ def test_a_subset_keeps_the_split_s_order_and_knows_what_is_missing(tmp_path: Pa
     part = split.subset(["c.png", "a"])
     assert [example.name for example in part.examples] == ["a", "c"]
     assert "nosuch" in refusal(lambda: split.subset(["a", "nosuch"]))
+
+
+def test_what_is_left_out_is_gone_and_must_have_been_there(tmp_path: Path) -> None:
+    split = open_split(made(tmp_path), "train", CAMVID)
+    assert [example.name for example in split.without(["b.png"]).examples] == ["a", "c"]
+    assert "nowhere" in refusal(lambda: split.without(["nowhere"]))
+
+
+def test_a_training_leaves_out_the_listed_images(tmp_path: Path) -> None:
+    listed = tmp_path / "near.txt"
+    listed.write_text("b\n\n")
+    config = SegTrainConfig(data=made(tmp_path / "data"), leave_out=listed)
+    assert [example.name for example in open_training_set(config, CAMVID).examples] == ["a", "c"]  # type: ignore[union-attr]
+    assert "--leave-out" in refusal(
+        lambda: open_training_set(SegTrainConfig(data=Path("street"), leave_out=listed), CAMVID)
+    )
+    listed.write_text("\n")
+    assert "empty" in refusal(lambda: open_training_set(config, CAMVID))
 
 
 def test_the_hash_is_that_of_the_frames_and_not_of_their_place(tmp_path: Path) -> None:

@@ -361,8 +361,9 @@ def test_decay_and_window_reach_the_temporal_mean(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("calibrated", "temperature"), [(None, 2.0), (True, 2.0), (False, 1.0)])
 def test_a_temperature_is_used_unless_refused(tmp_path: Path, calibrated: bool | None, temperature: float) -> None:
-    path = checkpoint(tmp_path, temperature=2.0)
+    path = checkpoint(tmp_path, calibration={"dnn": {"temperature": 2.0}, "vq-dnn": {"temperature": 3.0}})
     opened = open_segmenter(path, mode="dnn", calibrated=calibrated, keep_probs=True)
+    assert opened.module.temperature == temperature and opened.method.calibrated == (temperature != 1.0)
     with torch.inference_mode():
         quiet = network()
         set_dropout_active(quiet, False)
@@ -371,9 +372,23 @@ def test_a_temperature_is_used_unless_refused(tmp_path: Path, calibrated: bool |
     np.testing.assert_allclose(probs(opened.step(frame(0))), expected, atol=1e-6)
 
 
+def test_a_temperature_may_be_changed_later() -> None:
+    executor, net = segmenter("bnn", samples=3), network()
+    executor.module.set_temperature(2.0)
+    expected = segmenter("bnn", net, samples=3, temperature=2.0)
+    results = []
+    for one in (executor, expected):
+        torch.manual_seed(0)
+        assert one.module.temperature == 2.0
+        results.append(probs(one.step(frame(0))))
+    np.testing.assert_array_equal(*results)
+
+
 def test_calibration_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no temperature"):
-        open_segmenter(checkpoint(tmp_path), calibrated=True)
+    for path in (checkpoint(tmp_path), checkpoint(tmp_path, calibration={"vq-dnn": {"temperature": 2.0}})):
+        with pytest.raises(InputError, match="no temperature for mode bnn"):
+            open_segmenter(path, mode="bnn", calibrated=True)
+        assert open_segmenter(path, mode="bnn").module.temperature == 1.0
 
 
 @pytest.mark.parametrize("mode", ["bnn", "vq-bnn"])

@@ -1,0 +1,53 @@
+"""docs/results.json: every measured row, kept while checkpoint, data and protocol stay what they were."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from core.atomic_file import write_whole
+from core.errors import InputError
+from seg.camvid import ImageFolderSplit
+
+PROTOCOL = 1
+"""Raised whenever what a row means changes: then all are measured again."""
+
+
+class Cache:
+    """The file, written whole after every job, so that an interrupted run goes on where it stopped."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self.record: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+        except ValueError as error:
+            raise InputError(f"{path}: damaged ({error}); delete it or get it back from git") from error
+
+    def get(self, name: str, digest: str) -> dict[str, Any] | None:
+        """What was measured under this name, if it was measured on the same things."""
+        found = self.record.get(name)
+        return found["rows"] if found and found["digest"] == digest else None
+
+    def put(self, name: str, digest: str, rows: dict[str, Any], about: dict[str, Any]) -> None:
+        self.record[name] = {"digest": digest, **about, "rows": rounded(rows)}
+        text = json.dumps(self.record, indent=1, sort_keys=True)
+        write_whole(self.path, (text + "\n").encode())
+
+
+def data_digest(splits: list[ImageFolderSplit]) -> str:
+    """Over the bytes of every image and label."""
+    total = hashlib.sha256(f"protocol {PROTOCOL}".encode())
+    for split in splits:
+        for example in split.examples:
+            for path in (example.image, example.label):
+                total.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()[:12]
+
+
+def rounded(value: Any) -> Any:
+    """Six decimals; curves and diagrams included."""
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [rounded(item) for item in value]
+    return round(value, 6) if isinstance(value, float) else value

@@ -1,0 +1,267 @@
+"""docs/results.md: every table is made from the measured rows; what they mean is written by hand in findings.md."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.results.matrix import CONTROL, FOUR, MEMBERS, RECIPES, Network
+from benchmarks.results.plots import write_plots
+from benchmarks.results.published import ENSEMBLES, SPATIAL_TABLE, VQBNN_KEYS, VQBNN_TABLE, PublishedRow
+from benchmarks.results.rows import FITTED_ON
+from core.atomic_file import write_whole
+from core.classes import CAMVID
+
+Rows = dict[str, Any]
+"""docs/results.json: job -> {"rows": {protocol: {method: figures}}, ...}."""
+ABSENT = "-"
+SHOWN = ("nll", "accuracy", "miou", "ece", "consistency")
+TITLES = {"stream": "Stream (val)", "moving-stills": "Moving stills (test)", "stills": "Stills (test)"}
+
+
+def write_document(rows: Rows, docs: Path) -> None:
+    """Writes docs/results.md and its figures."""
+    figures = write_plots(rows, docs)
+    findings = (Path(__file__).parent / "findings.md").read_text()
+    parts = [
+        findings,
+        *(f"![{title}]({name})" for name, title in figures.items()),
+        *(published_effects(rows, protocol) for protocol in ("stream", "moving-stills")),
+        vqbnn_table(rows),
+        passes_table(rows),
+        beyond_table(rows),
+        calibration_table(rows),
+        ensemble_table(rows),
+        ranking_table(rows),
+        class_table(rows),
+        commands(rows),
+    ]
+    write_whole(docs / "results.md", ("\n\n".join(part for part in parts if part).rstrip() + "\n").encode())
+
+
+def figures(rows: Rows, job: str, protocol: str, method: str) -> dict[str, Any] | None:
+    """One measured row, or None where it has not been measured."""
+    found = rows.get(job, {}).get("rows", {}).get(protocol, {}).get(method)
+    return dict(found) if found else None
+
+
+def table(header: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
+    """Markdown; empty where there are no lines."""
+    titles, body = list(header), [list(line) for line in lines]
+    if not body:
+        return ""
+    rule = ["---"] * len(titles)
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (titles, rule, *body))
+
+
+def section(title: str, words: str, content: str) -> str:
+    return f"## {title}\n{words}\n\n{content}" if content else ""
+
+
+def shown(row: dict[str, Any] | None, keys: Iterable[str] = SHOWN) -> list[str]:
+    """Cells: NLL with four digits, shares in percent."""
+    return [ABSENT if row is None or row.get(key) is None else cell(key, row[key]) for key in keys]
+
+
+def cell(key: str, value: float) -> str:
+    if key in ("nll", "cec"):
+        return f"{value:.4f}"
+    return f"{100 * value:.2f}"
+
+
+def method_of(row: PublishedRow, protocol: str) -> str:
+    """Our row for a published one: 30 passes where they have 50, one pass on moving stills."""
+    if row.temporal:
+        return "vq-bnn" if row.dropout else "vq-dnn"
+    if not row.dropout:
+        return "dnn"
+    return "bnn-1" if protocol == "moving-stills" else "bnn-30"
+
+
+def published_effects(rows: Rows, protocol: str) -> str:
+    """Table 2 / E.4, ours beside it, with the change of NLL against each block's plain row."""
+    lines = []
+    for row in SPATIAL_TABLE:
+        method = method_of(row, protocol)
+        ours = []
+        for recipe in RECIPES:
+            found, plain = (
+                figures(rows, Network(recipe, *factors).name, protocol, name)
+                for factors, name in (((row.dropout, row.smoothing), method), ((False, False), "dnn"))
+            )
+            ours += [*shown(found), change(found, plain)]
+        first = SPATIAL_TABLE[0]
+        published = [
+            f"{row.nll:.3f}", f"{100 * row.accuracy:.1f}", f"{100 * row.ece:.2f}", f"{100 * row.consistency:.1f}",
+            f"{100 * (row.nll / first.nll - 1):+.0f} %",
+        ]  # fmt: skip
+        lines.append([yes(row.dropout), yes(row.smoothing), yes(row.temporal), method, *published, *ours])
+    if all(set(line[9:]) == {ABSENT} for line in lines):
+        return ""
+    header = ["MC", "spatial", "temporal", "our row", "NLL", "acc", "ECE", "cons", "NLL change"]
+    for recipe in RECIPES:
+        header += [f"{recipe}: NLL", "acc", "mIoU", "ECE", "cons", "NLL change"]
+    words = (
+        "First the published figures (arXiv 2105.12639, Table 2 / E.4; width 64, 720x960 labels, their own stream), then ours "
+        "by recipe, temperature 1. Percent but for NLL; changes are against the plain network on single frames."
+    )
+    return section(f"{TITLES[protocol]}: the published table", words, table(header, lines))
+
+
+def change(row: dict[str, Any] | None, base: dict[str, Any] | None) -> str:
+    return ABSENT if row is None or base is None else f"{100 * (row['nll'] / base['nll'] - 1):+.1f} %"
+
+
+def yes(flag: bool) -> str:
+    return "yes" if flag else ABSENT
+
+
+def vqbnn_table(rows: Rows) -> str:
+    """Table 1 of the VQ-BNN paper."""
+    plain, dropout = Network("paper", False, False).name, Network("paper", True, False).name
+    ours = {
+        "DNN": (plain, "dnn"), "BNN (30)": (dropout, "bnn-30"), "VQ-DNN": (plain, "vq-dnn"), "VQ-BNN": (dropout, "vq-bnn"),
+    }  # fmt: skip
+    lines = []
+    for name, published in VQBNN_TABLE.items():
+        given = [
+            ABSENT if value is None else cell(key, value) for key, value in zip(VQBNN_KEYS, published, strict=True)
+        ]
+        lines.append([name, *given, *shown(figures(rows, ours[name][0], "stream", ours[name][1]), VQBNN_KEYS)])
+    titles = ["NLL", "acc", "acc-90", "unc-90", "IoU", "IoU-90", "freq-90", "ECE"]
+    header = ["", *titles, *(f"ours: {title}" if title == "NLL" else title for title in titles)]
+    words = (
+        "arXiv 1907.05911, Table 1 (left) and the `paper` recipe without spatial smoothing on the val stream (right)."
+    )
+    return section("The VQ-BNN table", words, table(header, lines))
+
+
+def passes_table(rows: Rows) -> str:
+    """NLL against the number of passes, with the one pass that temporal smoothing needs."""
+    lines = []
+    for network in (network for four in FOUR.values() for network in four if network.dropout):
+        for protocol in ("stills", "stream"):
+            names = ("dnn", "bnn-1", "bnn-5", "bnn-30", "vq-bnn", "vq-bnn motion")
+            found = [figures(rows, network.name, protocol, name) for name in names]
+            if any(found):
+                lines.append([network.name, protocol, *(shown(row, ["nll"])[0] for row in found)])
+    header = [
+        "network",
+        "protocol",
+        "dropout off",
+        "1 pass",
+        "5",
+        "30",
+        "VQ-BNN (1 pass)",
+        "VQ-BNN following motion (1 pass)",
+    ]
+    return section("NLL by the number of passes", "Temperature 1.", table(header, lines))
+
+
+def beyond_table(rows: Rows) -> str:
+    """The plain rule against the mean that follows motion."""
+    lines = []
+    for network in (network for four in FOUR.values() for network in four):
+        for protocol in ("stream", "moving-stills"):
+            for method in ("dnn", "vq-dnn", "vq-dnn motion", "vq-bnn", "vq-bnn motion"):
+                found = figures(rows, network.name, protocol, method)
+                if found:
+                    lines.append([network.name, protocol, method, *shown(found), *shown(found, ["cec"])])
+    header = ["network", "protocol", "row", "NLL", "acc", "mIoU", "ECE", "cons", "CEC"]
+    words = (
+        "`vq-dnn`, `vq-bnn`: the published window (K = 5, tau = 1.25). `motion`: the recursion with tau = 8, carried along the "
+        "motion between frames. Consistency compares the same pixel of neighbouring frames, so what really moves lowers it."
+    )
+    return section("Smoothing that follows motion", words, table(header, lines))
+
+
+def calibration_table(rows: Rows) -> str:
+    """Before and after the temperature that was fitted on the other split."""
+    lines = []
+    for job in rows:
+        for protocol in TITLES:
+            for name, after in rows[job]["rows"].get(protocol, {}).items():
+                if not name.endswith(" calibrated"):
+                    continue
+                before = figures(rows, job, protocol, name.removesuffix(" calibrated").removesuffix(" fitted memory"))
+                lines.append(
+                    [job, protocol, name.removesuffix(" calibrated"), FITTED_ON[protocol], f"{after['temperature']:.3f}",
+                     *shown(before, ["nll", "ece", "ece_15"]), *shown(after, ["nll", "ece", "ece_15", "accuracy"])]
+                )  # fmt: skip
+    header = [
+        "network", "protocol", "row", "fitted on", "T", "NLL", "ECE", "ECE-15", "after: NLL", "ECE", "ECE-15", "acc",
+    ]  # fmt: skip
+    words = (
+        "One temperature per network and mode, fitted with its smoothing switched on. `fitted memory`: tau chosen from 0.5 to "
+        "3 by NLL on the same split as the temperature."
+    )
+    return section("Calibration", words, table(header, lines))
+
+
+def ensemble_table(rows: Rows) -> str:
+    names = ("ensemble", "vq-ensemble", "ensemble calibrated", "vq-ensemble calibrated")
+    lines = [
+        [protocol, name, *shown(found)]
+        for protocol in TITLES
+        for name in names
+        if (found := figures(rows, "paper-ensemble", protocol, name))
+    ]
+    published = ", ".join(f"{name} {value}" for name, value in ENSEMBLES.items())
+    words = f"Three plain networks (seeds 0 to 2). Published NLL: {published}."
+    return section("Deep ensemble", words, table(["protocol", "row", "NLL", "acc", "mIoU", "ECE", "cons"], lines))
+
+
+def ranking_table(rows: Rows) -> str:
+    """How well confidence finds the errors."""
+    lines = []
+    for job in rows:
+        for protocol in TITLES:
+            for name, found in rows[job]["rows"].get(protocol, {}).items():
+                if name.endswith("calibrated") or found.get("caught_10") is None:
+                    continue
+                caught, ceiling = found["caught_10"], found["caught_10_ceiling"]
+                shares = [cell("", share) for share in (caught, ceiling, caught / ceiling)]
+                others = shown(found, ["brier", "ece_signed", "acc_90", "iou_90", "unc_90", "freq_90"])
+                lines.append([job, protocol, name, f"{found['aurc']:.4f}", *shares, *others])
+    header = [
+        "network", "protocol", "row", "AURC", "errors caught in the least sure 10 %", "ceiling", "share of it", "Brier",
+        "ECE+-", "acc-90", "IoU-90", "unc-90", "freq-90",
+    ]  # fmt: skip
+    return section("How well uncertainty finds errors", "Temperature 1; percent but for AURC.", table(header, lines))
+
+
+def class_table(rows: Rows) -> str:
+    """Per class: what smoothing over time gives and takes."""
+    parts = []
+    for recipe in RECIPES:
+        job = Network(recipe, True, True).name
+        for protocol in ("stream", "moving-stills"):
+            methods = ("dnn", "vq-dnn", "vq-dnn motion")
+            found = [figures(rows, job, protocol, name) for name in methods]
+            if not all(found):
+                continue
+            lines = [
+                [name, *(percent(row[key][i]) for key in ("iou", "class_consistency") for row in found if row)]
+                for i, name in enumerate(CAMVID.names)
+            ]
+            header = ["class", *(f"IoU {name}" for name in methods), *(f"cons {name}" for name in methods)]
+            parts.append(f"`{job}`, {TITLES[protocol].lower()}:\n\n{table(header, lines)}")
+    return section("By class", "Dropout off. Percent.", "\n\n".join(parts))
+
+
+def percent(value: float | None) -> str:
+    return ABSENT if value is None else f"{100 * value:.1f}"
+
+
+def commands(rows: Rows) -> str:
+    """Where every row comes from."""
+    lines = []
+    for network in [*(network for four in FOUR.values() for network in four), *MEMBERS[1:], CONTROL]:
+        about: Callable[[str], str] = lambda key, name=network.name: str(rows.get(name, {}).get(key, ABSENT))  # noqa: E731
+        lines.append([f"`{network.name}`", f"`{network.command}`", about("digest"), about("commit")])
+    words = (
+        "Any row again: `steadyseg evaluate benchmarks/results/checkpoints/NETWORK.safetensors --data CamVid --split val "
+        "--protocol stream --mode MODE [--samples N] [--tau T --window K | --motion on] [--temperature T] --seed 0`; "
+        "`docs/results.json` holds the flags of each beside its figures. The digest is of data and weights, the commit that "
+        "which measured."
+    )
+    return section("Where it comes from", words, table(["network", "trained by", "digest", "commit"], lines))

@@ -1,0 +1,57 @@
+"""The networks that are compared: what each differs in, and the one line that trains it."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "checkpoints"
+RECIPES = {
+    "paper": "--preset paper --width 16 --epochs 40 --step-epoch 31",
+    "cpu": "--preset cpu --epochs 40",
+}
+"""paper: the published training at a quarter of its width, 130 epochs and the fall of the rate at 100 scaled to 40 and 31."""
+RATES = {"paper": 0.5, "cpu": 0.2}
+
+
+@dataclass(frozen=True)
+class Network:
+    """One training. All of a recipe and seed differ in nothing but dropout and spatial smoothing."""
+
+    recipe: str
+    dropout: bool
+    smoothing: bool
+    seed: int = 0
+    clean: bool = False
+    """Trained without the stills nearest in time to the val stream."""
+
+    @property
+    def name(self) -> str:
+        factors = "-".join([*["mc"] * self.dropout, *["smooth"] * self.smoothing]) or "plain"
+        return f"{self.recipe}-{factors}-{self.seed}" + "-clean" * self.clean
+
+    @property
+    def file(self) -> Path:
+        return FOLDER / f"{self.name}.safetensors"
+
+    @property
+    def command(self) -> str:
+        """Trains it."""
+        rate = RATES[self.recipe] if self.dropout else 0
+        smoothing = "--smoothing" if self.smoothing else "--no-smoothing"
+        apart = " --leave-out benchmarks/results/nearest_to_val.txt" if self.clean else ""
+        return (
+            f"steadyseg train seg --data CamVid {RECIPES[self.recipe]} --seed {self.seed} --dropout {rate} {smoothing}{apart} "
+            f"--run runs/{self.name}"
+        )
+
+    def digest(self) -> str:
+        """First 12 digits of the file's SHA-256."""
+        return hashlib.sha256(self.file.read_bytes()).hexdigest()[:12]
+
+
+FACTORS = ((False, False), (False, True), (True, False), (True, True))
+"""(dropout, smoothing)"""
+FOUR = {recipe: [Network(recipe, *factors) for factors in FACTORS] for recipe in RECIPES}
+MEMBERS = [Network("paper", False, False, seed) for seed in (0, 1, 2)]
+"""The deep ensemble: three plain trainings."""
+CONTROL = Network("paper", True, True, clean=True)

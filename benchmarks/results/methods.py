@@ -1,0 +1,55 @@
+"""What is compared: a method is how a frame is looked at, at which temperature, and with which memory of those before."""
+
+from dataclasses import dataclass
+
+from core.motion import Motion
+from core.prediction import Prediction
+from core.temporal import State, TemporalSmoothing
+from seg.torch_segmenter import default_tau
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a frame is predicted from the networks at hand."""
+
+    kind: str
+    """one: a pass without dropout; dropout: the mean of `passes` dropout passes; all: every member; member: one drawn."""
+    passes: int = 1
+
+
+@dataclass(frozen=True)
+class Method:
+    """One row's computation."""
+
+    look: Look
+    smoothing: TemporalSmoothing | None = None
+    temperature: float = 1.0
+
+    @property
+    def mode(self) -> str:
+        """The mode of `steadyseg evaluate` that computes it."""
+        name = "bnn" if self.look.kind == "dropout" else "dnn"
+        return f"vq-{name}" if self.smoothing else name
+
+
+ONE, ALL, MEMBER = Look("one"), Look("all"), Look("member")
+WINDOW = TemporalSmoothing(tau=1.25, window=5)
+"""As published: K = 5 previous frames, tau = 1.25."""
+FOLLOWING = TemporalSmoothing(tau=default_tau(True), motion=True)
+"""Ours."""
+
+
+class Memory:
+    """A method's state along a stream."""
+
+    def __init__(self, smoothing: TemporalSmoothing | None) -> None:
+        self.smoothing = smoothing
+        self.state: State | None = None
+
+    def smoothed(self, now: Prediction, gap: int, motion: Motion | None) -> Prediction:
+        """`gap`: source frames since the last one; 0 starts anew. `motion`: since then, for those that follow it."""
+        if self.smoothing is None:
+            return now
+        followed = motion if self.smoothing.motion else None
+        mean, self.state = self.smoothing(now, self.state if gap else None, max(gap, 1), followed)
+        return mean

@@ -1,0 +1,40 @@
+"""What the papers report for CamVid, beside which our rows stand; the two papers' baselines differ and are not mixed."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """A row of Table 2 / E.4 of arXiv 2105.12639: fractions in 0..1, NLL in nats."""
+
+    dropout: bool
+    smoothing: bool
+    temporal: bool
+    passes: int
+    nll: float
+    accuracy: float
+    ece: float
+    consistency: float
+
+
+SPATIAL_TABLE = [
+    PublishedRow(False, False, False, 1, 0.354, 0.923, 0.0495, 0.951),
+    PublishedRow(False, True, False, 1, 0.318, 0.924, 0.0454, 0.955),
+    PublishedRow(False, False, True, 1, 0.290, 0.925, 0.0318, 0.963),
+    PublishedRow(False, True, True, 1, 0.278, 0.925, 0.0303, 0.966),
+    PublishedRow(True, False, False, 50, 0.298, 0.925, 0.0420, 0.954),
+    PublishedRow(True, True, False, 50, 0.284, 0.926, 0.0396, 0.956),
+    PublishedRow(True, False, True, 1, 0.273, 0.926, 0.0323, 0.964),
+    PublishedRow(True, True, True, 1, 0.260, 0.926, 0.0271, 0.965),
+]
+
+VQBNN_KEYS = ("nll", "accuracy", "acc_90", "unc_90", "miou", "iou_90", "freq_90", "ece")
+VQBNN_TABLE: dict[str, tuple[float | None, ...]] = {
+    "DNN": (0.314, 0.911, 0.961, 0.613, 0.661, 0.777, 0.864, 0.0431),
+    "BNN (30)": (0.276, 0.918, 0.965, 0.630, 0.681, 0.799, 0.868, 0.0371),
+    "VQ-DNN": (0.284, 0.912, None, None, None, None, None, 0.0300),
+    "VQ-BNN": (0.253, 0.920, 0.974, 0.724, 0.686, 0.837, 0.831, 0.0224),
+}
+"""Table 1 of arXiv 1907.05911."""
+ENSEMBLES = {"ensemble of 5": 0.216, "temporally smoothed ensemble": 0.235}
+"""NLL, from the authors' article on VQ-BNN."""

@@ -1,0 +1,121 @@
+"""Which rows a network gets, by protocol; temperatures and memories are fitted on the other split than the one reported."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.results.methods import ALL, FOLLOWING, MEMBER, ONE, WINDOW, Look, Method
+from benchmarks.results.sweep import Subject, sweep
+from core.calibration import TemperatureFit
+from core.frame import Frame
+from core.temporal import TemporalSmoothing
+from seg.camvid import ImageFolderSplit, open_split
+from seg.evaluate import labelled_stills
+from seg.moving_stills import moving_stills
+
+TAUS = (0.5, 0.8, 1.25, 2.0, 3.0)
+FITTED_ON = {"stills": "val stream", "moving-stills": "val stream", "stream": "moving stills of test"}
+FEW, MANY = Look("dropout", 5), Look("dropout", 30)
+DRAW = Look("dropout")
+"""Masks drawn once a frame."""
+
+
+@dataclass
+class Fits:
+    """What was learned on one split, to be used on the other."""
+
+    temperatures: dict[str, TemperatureFit] = field(default_factory=dict)
+    memories: dict[str, TemporalSmoothing] = field(default_factory=dict)
+    """By mode: the memory of least NLL."""
+
+
+def frames_of(protocol: str, data: Path) -> tuple[ImageFolderSplit, Iterator[Frame]]:
+    """The split and its frames: stills and moving stills are of test, the stream is val."""
+    split = open_split(data, "val" if protocol == "stream" else "test")
+    if protocol == "moving-stills":
+        return split, moving_stills(split)
+    return split, labelled_stills(split.frames()) if protocol == "stills" else split.frames()
+
+
+def plain_methods(protocol: str, has_dropout: bool, is_ensemble: bool) -> dict[str, Method]:
+    """The published methods at temperature 1, by name."""
+    if is_ensemble:
+        methods = {"ensemble": Method(ALL), "vq-ensemble": Method(MEMBER, WINDOW)}
+    else:
+        methods = {"dnn": Method(ONE), "vq-dnn": Method(ONE, WINDOW), "vq-dnn motion": Method(ONE, FOLLOWING)}
+    if has_dropout:
+        methods |= {
+            "bnn-1": Method(DRAW), "vq-bnn": Method(DRAW, WINDOW), "vq-bnn motion": Method(DRAW, FOLLOWING),
+        }  # fmt: skip
+        if protocol != "moving-stills":  # seven frames a still: 30 passes of each would take an hour
+            methods |= {"bnn-5": Method(FEW), "bnn-30": Method(MANY)}
+    return {name: method for name, method in methods.items() if protocol != "stills" or method.smoothing is None}
+
+
+def measure(subject: Subject, protocol: str, data: Path, fits: Fits, has_dropout: bool) -> dict[str, dict[str, Any]]:
+    """All rows of a protocol: as published, calibrated, and with the memory that was fitted elsewhere."""
+    methods = plain_methods(protocol, has_dropout, len(subject.networks) > 1)
+    for name, method in list(methods.items()):
+        mode = fit_name(name)
+        if mode in fits.temperatures and name not in ("bnn-1", "bnn-5"):
+            methods[f"{name} calibrated"] = at(method, fits.temperatures[mode].temperature)
+        if mode in fits.memories and method.smoothing == WINDOW:
+            smoothing = fits.memories[mode]
+            temperature = fits.temperatures[memory_name(mode, smoothing)].temperature
+            methods[f"{name} fitted memory calibrated"] = Method(method.look, smoothing, temperature)
+    found, _ = sweep(subject, frames_of(protocol, data)[1], methods, {})
+    return {name: described(methods[name]) | found[name] for name in methods}
+
+
+def fit(subject: Subject, protocol: str, data: Path, has_dropout: bool) -> Fits:
+    """Temperatures of all modes, and for those with a memory its best decay, by NLL at their own best temperature."""
+    scanned = {"dnn": Method(ONE)} if len(subject.networks) == 1 else {"ensemble": Method(ALL)}
+    if has_dropout and protocol != "moving-stills":
+        scanned["bnn"] = Method(FEW)
+    looks = {"vq-dnn": ONE} if len(subject.networks) == 1 else {"vq-ensemble": MEMBER}
+    looks |= {"vq-bnn": DRAW} if has_dropout else {}
+    if protocol == "stills":
+        looks = {}
+    for mode, look in looks.items():
+        scanned[mode] = Method(look, WINDOW)
+        if look is not MEMBER:
+            scanned[f"{mode} motion"] = Method(look, FOLLOWING)
+        for tau in TAUS:
+            smoothing = TemporalSmoothing(tau)
+            scanned[memory_name(mode, smoothing)] = Method(look, smoothing)
+    _, temperatures = sweep(subject, frames_of(protocol, data)[1], {}, scanned)
+    memories = {
+        mode: min(
+            map(TemporalSmoothing, TAUS),
+            key=lambda smoothing: temperatures[memory_name(mode, smoothing)].nll_calibrated,
+        )
+        for mode in looks
+    }
+    return Fits(temperatures, memories)
+
+
+def fit_name(name: str) -> str:
+    """bnn-30 -> bnn: one temperature for any number of passes, fitted with five."""
+    return "bnn" if name.startswith("bnn-") else name
+
+
+def memory_name(mode: str, smoothing: TemporalSmoothing) -> str:
+    return f"{mode} tau {smoothing.tau}"
+
+
+def at(method: Method, temperature: float) -> Method:
+    return Method(method.look, method.smoothing, temperature)
+
+
+def described(method: Method) -> dict[str, Any]:
+    """The flags of `steadyseg evaluate` that make the row again."""
+    smoothing = method.smoothing
+    return {
+        "mode": method.mode,
+        "samples": method.look.passes,
+        "tau": smoothing.tau if smoothing else None,
+        "window": smoothing.window if smoothing else None,
+        "motion": smoothing.motion if smoothing else False,
+        "temperature": method.temperature,
+    }

@@ -1,0 +1,140 @@
+"""One walk over labelled frames that answers every row of a network at once: no pass is computed twice.
+
+Rows get what `steadyseg evaluate` computes for them alone: masks depend on (seed, frame), and the first 5 of 30 passes are
+those of a run with 5.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.results.methods import Look, Memory, Method
+from core.calibration import TemperatureFit, TemperatureScan, grid_tensor
+from core.classes import ClassList
+from core.continuity import Continuity
+from core.dropout import set_dropout_active
+from core.frame import Frame, Maps
+from core.motion import MotionEstimator
+from core.prediction import Prediction, mean_prediction
+from core.training import mixed_seed
+from seg.calibrate import STRIDE, thinned
+from seg.evaluate import LiveMetrics
+
+Temperature = float | Literal["grid", "thin grid"]
+"""A grid is all its temperatures at once; the thin one has every second row and column, for what works pixel by pixel."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The networks of a row: one, or the members of an ensemble (our U-Nets: logits have the network's size)."""
+
+    networks: list[nn.Module]
+    preprocess: Callable[[Tensor], Tensor]
+    classes: ClassList
+
+
+def sweep(
+    subject: Subject,
+    frames: Iterable[Frame],
+    measured: Mapping[str, Method],
+    scanned: Mapping[str, Method],
+    seed: int = 0,
+) -> tuple[dict[str, dict[str, Any]], dict[str, TemperatureFit]]:
+    """(metrics of each measured row, temperature of each scanned one), by the names they came with."""
+    classes = subject.classes
+    memories = {name: Memory(method.smoothing) for name, method in (*measured.items(), *scanned.items())}
+    live = {name: LiveMetrics.of(classes) for name in measured}
+    scans = {name: TemperatureScan(len(classes), classes.void) for name in scanned}
+    wanted: dict[Look, set[Temperature]] = {}
+    for method in measured.values():
+        wanted.setdefault(method.look, set()).add(method.temperature)
+    for method in scanned.values():
+        wanted.setdefault(method.look, set()).add(grid_for(method))
+    follows = any(method.smoothing and method.smoothing.motion for method in (*measured.values(), *scanned.values()))
+
+    continuity, estimate_motion = Continuity(), MotionEstimator()
+    for place, frame in enumerate(frames):
+        gap = continuity.follow(frame)
+        if not gap:
+            estimate_motion.forget()
+        motion = estimate_motion(frame.image, frame.image.shape[:2]) if follows else None
+        with torch.inference_mode():
+            looks = look_at(subject, frame, wanted, mixed_seed(seed, place))
+            for name, method in measured.items():
+                seen = memories[name].smoothed(looks[method.look, method.temperature], gap, motion)
+                if frame.label is not None:
+                    live[name].update(frame, _as_maps(seen))
+            for name, method in scanned.items():
+                seen = memories[name].smoothed(looks[method.look, grid_for(method)], gap, motion)
+                if frame.label is not None:
+                    probs = seen.probs if grid_for(method) == "thin grid" else thinned(seen.probs, STRIDE)
+                    scans[name].update(probs, thinned(torch.from_numpy(frame.label), STRIDE))
+    return {name: metrics.result() for name, metrics in live.items()}, {
+        name: scan.fit() for name, scan in scans.items()
+    }
+
+
+def grid_for(method: Method) -> Temperature:
+    """A mean that follows motion needs the neighbours of a pixel too."""
+    return "grid" if method.smoothing and method.smoothing.motion else "thin grid"
+
+
+def look_at(
+    subject: Subject, frame: Frame, wanted: Mapping[Look, set[Temperature]], seed: int
+) -> dict[tuple[Look, Temperature], Prediction]:
+    """Every look at every temperature it is wanted at."""
+    batch = subject.preprocess(torch.from_numpy(frame.image)[None])
+    found: dict[tuple[Look, Temperature], Prediction] = {}
+    first = subject.networks[0]
+    by_kind = {kind: [look for look in wanted if look.kind == kind] for kind in ("one", "all", "member", "dropout")}
+    whole = by_kind["all"]
+    if by_kind["one"] or whole or by_kind["member"]:
+        set_dropout_active(first, False)
+        torch.manual_seed(seed)
+        drawn = int(torch.randint(len(subject.networks), ())) if by_kind["member"] else 0
+        every = [network(batch) for network in subject.networks] if whole else {drawn: subject.networks[drawn](batch)}
+        for look in by_kind["one"]:
+            found |= {(look, t): _tempered(every[0], t) for t in wanted[look]}
+        for look in by_kind["member"]:
+            found |= {(look, t): _tempered(every[drawn], t) for t in wanted[look]}
+        for look in whole:
+            found |= {(look, t): mean_prediction([_tempered(logits, t) for logits in every]) for t in wanted[look]}
+    if by_kind["dropout"]:
+        found |= dropout_looks(first, batch, {look: wanted[look] for look in by_kind["dropout"]}, seed)
+    return found
+
+
+def dropout_looks(
+    network: Any, batch: Tensor, wanted: Mapping[Look, set[Temperature]], seed: int
+) -> dict[tuple[Look, Temperature], Prediction]:
+    """Running means over the passes, kept where a look ends."""
+    set_dropout_active(network, True)
+    torch.manual_seed(seed)
+    shared = network.prefix(batch)
+    means: dict[Temperature, Prediction] = {}
+    found: dict[tuple[Look, Temperature], Prediction] = {}
+    for count in range(1, max(look.passes for look in wanted) + 1):
+        logits = network.suffix(shared)
+        for temperature in set().union(*(wanted[look] for look in wanted if look.passes >= count)):
+            now = _tempered(logits, temperature)
+            means[temperature] = now if count == 1 else means[temperature].blend(now, 1.0 / count)
+        for look in wanted:
+            if look.passes == count:
+                found |= {(look, temperature): means[temperature] for temperature in wanted[look]}
+    return found
+
+
+def _tempered(logits: Tensor, temperature: Temperature) -> Prediction:
+    if temperature == "thin grid":
+        return Prediction.from_logits(thinned(logits, STRIDE), grid_tensor(logits.device))
+    if temperature == "grid":
+        return Prediction.from_logits(logits, grid_tensor(logits.device))
+    return Prediction.from_logits(logits, temperature)
+
+
+def _as_maps(seen: Prediction) -> Maps:
+    none = torch.empty(0, dtype=torch.uint8).numpy()
+    return Maps(none, none, none, none, seen.probs[0].numpy())

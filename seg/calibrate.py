@@ -1,0 +1,140 @@
+"""Fits temperature and conformal thresholds to labelled frames, with the smoothing that will be used switched on."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from core.calibration import TemperatureFit, TemperatureScan, grid_tensor
+from core.classes import ClassList
+from core.conformal import ClassRisk, ConformalScores, Coverage
+from core.continuity import Continuity
+from core.frame import Frame, Maps
+from core.motion import Motion, MotionEstimator
+from core.predictors import Ensemble, SplitNetwork
+from core.temporal import State
+from seg.evaluate import enlarged
+from seg.streaming import StreamingSegmenter
+
+STRIDE = 2
+"""Every second row and column is scanned; where smoothing works pixel by pixel, only those are computed."""
+
+
+def fit_temperature(module: StreamingSegmenter, frames: Iterable[Frame], classes: ClassList) -> TemperatureFit:
+    """One pass over labelled frames with the module's own predictor and temporal rule, all temperatures at once.
+
+    The module's own temperature does not matter. Frames without a label only feed the state.
+    """
+    device = next(module.predictor.parameters()).device
+    predictors = {stride: at_all_temperatures(module, stride, device) for stride in (1, STRIDE)}
+    scan, continuity, estimate_motion = TemperatureScan(len(classes), classes.void), Continuity(), MotionEstimator()
+    state: State | None = None
+    for frame in frames:
+        gap, size = continuity.follow(frame), frame.image.shape[:2]
+        is_pixelwise = module.head_stride == 1 and module.size(*size) == size and not module.follows_motion
+        stride = STRIDE if is_pixelwise else 1
+        if not gap:
+            state = None
+            estimate_motion.forget()
+        motion = estimate_motion(frame.image, module.state_size(*size)) if module.follows_motion else None
+        probs, state = _step(module, predictors[stride], frame, state, max(gap, 1), motion)
+        if frame.label is None:
+            continue
+        label = thinned(torch.from_numpy(frame.label).to(device), STRIDE)
+        scan.update(probs if stride == STRIDE else thinned(enlarged(probs, size), STRIDE), label)
+    return scan.fit()
+
+
+def at_all_temperatures(module: StreamingSegmenter, stride: int, device: torch.device) -> nn.Module:
+    """The module's predictor with the grid of temperatures as its batch, on every stride-th row and column of the logits."""
+    network = module.predictor.get_submodule("network")
+    if isinstance(network, Ensemble):
+        seen: nn.Module = Ensemble([Thinned(member, stride) for member in network.members])
+    else:
+        seen = Thinned(network, stride)
+    return module.predictor_of(seen, grid_tensor(device))
+
+
+def thinned(maps: Tensor, stride: int) -> Tensor:
+    return maps[..., ::stride, ::stride]
+
+
+class Thinned(nn.Module):
+    """A network whose logits keep every `stride`-th row and column, split where the network is split."""
+
+    def __init__(self, network: nn.Module, stride: int) -> None:
+        super().__init__()
+        self.network, self.stride = network, stride
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.suffix(self.prefix(x))
+
+    def prefix(self, x: Tensor) -> Any:
+        return self.network.prefix(x) if isinstance(self.network, SplitNetwork) else x
+
+    def suffix(self, shared: Any) -> Tensor:
+        logits = self.network.suffix(shared) if isinstance(self.network, SplitNetwork) else self.network(shared)
+        return thinned(logits, self.stride)
+
+
+@torch.inference_mode()
+def _step(
+    module: StreamingSegmenter, predictor: nn.Module, frame: Frame, state: State | None, gap: int, motion: Motion | None
+) -> tuple[Tensor, State | None]:
+    device = next(module.parameters()).device
+    pixels = torch.from_numpy(np.require(frame.image, requirements=["C", "W"])).to(device)[None]
+    prediction, state = module.smooth(predictor(module.preprocess(pixels)), state, gap, motion)
+    return prediction.probs, state
+
+
+class ConformalFit:
+    """Feeds labelled frames' probabilities to the conformal scores, and to the risk of a class where one is named."""
+
+    def __init__(self, void: int, class_id: int | None = None) -> None:
+        self.scores = ConformalScores(void)
+        self.risk = None if class_id is None else ClassRisk(class_id, void)
+
+    def update(self, frame: Frame, maps: Maps) -> None:
+        """Frames without a label are passed over."""
+        if frame.label is None:
+            return
+        assert maps.probs is not None
+        label = torch.from_numpy(frame.label)
+        probs = enlarged(torch.from_numpy(maps.probs)[None], label.shape)[0]
+        self.scores.update(probs, label)
+        if self.risk:
+            self.risk.update(probs, label)
+
+
+class ConformalCheck:
+    """What thresholds fitted elsewhere do on labelled frames: coverage of the sets, and what the controlled class misses."""
+
+    def __init__(self, fitted: Mapping[str, Any], classes: ClassList) -> None:
+        conformal = fitted["conformal"]
+        self.asked = conformal["coverage"]
+        self.sets = [Coverage(kind, conformal[kind], classes.void) for kind in ("lac", "aps")]
+        self.control = fitted.get("class_risk")
+        self.risk = ClassRisk(classes.names.index(self.control["class"]), classes.void) if self.control else None
+
+    def update(self, frame: Frame, maps: Maps, sequence: str) -> None:
+        """Frames without a label are passed over."""
+        if frame.label is None:
+            return
+        assert maps.probs is not None
+        label = torch.from_numpy(frame.label)
+        probs = enlarged(torch.from_numpy(maps.probs)[None], label.shape)[0]
+        for coverage in self.sets:
+            coverage.update(probs, label, sequence)
+        if self.risk:
+            self.risk.update(probs, label)
+
+    def result(self) -> dict[str, Any]:
+        """Per kind of set; and of the class, the level that was asked for beside what came out."""
+        record: dict[str, Any] = {"coverage_asked": self.asked}
+        record |= {coverage.method: coverage.result() for coverage in self.sets}
+        if self.risk and self.control:
+            asked = {key: self.control[key] for key in ("class", "level", "threshold")}
+            record["class_risk"] = asked | self.risk.at(self.control["threshold"])
+        return record

@@ -1,0 +1,250 @@
+"""`steadyseg calibrate`: what it stores, what `evaluate` makes of it, and one line and exit code 2 for bad input."""
+
+import dataclasses
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from app.cli import main
+from core.checkpoint import load_checkpoint, read_meta
+from seg.bundled import find_checkpoint
+
+FRAMES = 3
+WITH, WITHOUT = ("--calibrated", "on"), ("--calibrated", "off")
+FIGURES = ("nll", "accuracy", "miou", "ece", "brier", "consistency", "cec", "aurc")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_street() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("app.labelled_data.STREET_FRAMES", FRAMES)
+        yield
+
+
+@pytest.fixture(scope="module")
+def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`street-tiny` with a temperature for vq-dnn."""
+    path = tmp_path_factory.mktemp("calibrated") / "c.safetensors"
+    assert main(["calibrate", "street-tiny", "--data", "street", "-o", str(path)]) == 0
+    return path
+
+
+def evaluated(model: Path | str, folder: Path, *flags: str, data: str = "street") -> dict[str, Any]:
+    path = folder / f"{len(list(folder.iterdir()))}.json"
+    assert main(["evaluate", str(model), "--data", data, "--json", str(path), *flags]) == 0
+    return json.loads(path.read_text())
+
+
+def one_line_error(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(list(arguments)) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1 and lines[0].startswith("steadyseg: "), lines
+    return lines[0]
+
+
+def error_after_the_work(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Of what is known only once the frames were seen: the line after the progress bars."""
+    assert main(list(arguments)) == 2
+    captured = capsys.readouterr()
+    lines = captured.err.strip().splitlines()
+    assert [line.startswith("steadyseg: ") for line in lines] == [False] * (len(lines) - 1) + [True], lines
+    assert "Traceback" not in captured.err and not captured.out
+    return lines[-1]
+
+
+def labelled_folder(root: Path, count: int, label: int | None = None, size: tuple[int, int] = (48, 64)) -> Path:
+    """Random pictures with these labels, or random ones, as test and val."""
+    generator = np.random.default_rng(0)
+    for split in ("test", "val"):
+        for folder in (split, f"{split}annot"):
+            (root / folder).mkdir(parents=True)
+        for i in range(count):
+            ids = generator.integers(0, 11, size, dtype=np.uint8) if label is None else np.full(size, label, np.uint8)
+            Image.fromarray(generator.integers(0, 256, (*size, 3), dtype=np.uint8)).save(root / split / f"{i}.png")
+            Image.fromarray(ids).save(root / f"{split}annot" / f"{i}.png")
+    return root
+
+
+# whole runs
+
+
+@pytest.mark.slow
+def test_the_fit_is_stored_with_what_it_was_fitted_on_and_nothing_else_changes(calibrated: Path) -> None:
+    (before, meta), (after, stored) = (load_checkpoint(path) for path in (find_checkpoint("street-tiny"), calibrated))
+    assert dataclasses.replace(stored, calibration={}) == meta and list(stored.calibration) == ["vq-dnn"]
+    assert before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
+    record = stored.calibration["vq-dnn"]
+    assert (record["data"], record["split"], record["protocol"], record["frames"]) == ("street", None, "stream", FRAMES)
+    assert (record["samples"], record["window"], record["seed"]) == (1, None, 0) and record["tau"] > 0
+    assert record["frame_list_hash"] == f"street_0_{meta.width}x{meta.height}_{FRAMES}"
+    assert 0.5 < record["temperature"] < 3 and record["temperature"] != 1.0 and 0 <= record["flips"] < 0.01
+    assert record["nll_after"] < record["nll_before"]
+    assert record["conformal"]["coverage"] == 0.9 and 0 < record["conformal"]["lac"] < 1
+    assert "class_risk" not in record
+    assert json.loads(calibrated.with_suffix(".json").read_text())["calibration"] == stored.calibration
+
+
+@pytest.mark.slow
+def test_evaluate_uses_the_temperature_or_not_as_asked(calibrated: Path, tmp_path: Path) -> None:
+    record, stream = read_meta(calibrated).calibration["vq-dnn"], ("--protocol", "stream", "--mode", "vq-dnn")
+    used, default = (evaluated(calibrated, tmp_path, *stream, *flags) for flags in (WITH, ()))
+    assert used["calibrated"] is True and used["temperature"] == record["temperature"]
+    assert all(used[key] == record[key] for key in ("samples", "tau", "window", "seed", "frame_list_hash"))
+    assert used["nll"] == pytest.approx(record["nll_after"], abs=1e-5)
+    assert used["ece"] == pytest.approx(record["ece_after"], abs=1e-4)
+    plain, old = evaluated(calibrated, tmp_path, *stream, *WITHOUT), evaluated("street-tiny", tmp_path, *stream)
+    assert plain["calibrated"] is False and plain["nll"] > used["nll"]
+    for key in FIGURES:
+        assert default[key] == used[key] and plain[key] == old[key], key
+
+
+@pytest.mark.slow
+def test_another_mode_is_added_and_a_class_is_bounded(calibrated: Path, tmp_path: Path) -> None:
+    output = tmp_path / "both.safetensors"
+    output.write_bytes(b"old")
+    assert main([
+        "calibrate", str(calibrated), "--data", "street", "-o", str(output), "--overwrite", "--protocol", "stills",
+        "--risk-class", "Road", "--risk", "0.3", "--coverage", "0.8",
+    ]) == 0  # fmt: skip
+    first, both = read_meta(calibrated).calibration, read_meta(output).calibration
+    assert list(both) == ["vq-dnn", "dnn"] and both["vq-dnn"] == first["vq-dnn"]  # auto on stills: dnn
+    record = both["dnn"]
+    assert (record["protocol"], record["tau"], record["conformal"]["coverage"], record["flips"]) == (
+        "stills",
+        None,
+        0.8,
+        0,
+    )
+    risk = record["class_risk"]
+    assert (risk["class"], risk["level"], risk["images"]) == ("Road", 0.3, FRAMES)
+    assert (FRAMES * risk["risk"] + 1) / (FRAMES + 1) <= 0.3 and 0 < risk["threshold"] < 1
+
+
+@pytest.mark.slow
+def test_moving_stills_measure_the_temporal_mean_on_photographs(tmp_path: Path) -> None:
+    data, reports = labelled_folder(tmp_path / "data", 2), tmp_path / "reports"
+    reports.mkdir()
+    flags = ("--protocol", "moving-stills", "--mode", "vq-dnn")
+    result = evaluated("street-tiny", reports, *flags, data=str(data))
+    assert (result["frames"], result["consistency_pairs"], result["frame_list"]) == (4, 2, ["0", "1"])
+    stills = evaluated("street-tiny", reports, "--mode", "dnn", data=str(data))
+    assert stills["frames"] == 2 and stills["frame_list_hash"] == result["frame_list_hash"]
+    assert stills["nll"] != result["nll"]
+
+
+# bad input
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--coverage", "1.5"], "--coverage must lie between 0 and 1, got 1.5"),
+        (["--coverage", "0"], "--coverage must lie between 0 and 1"),
+        (["--coverage", "nan"], "--coverage must lie between 0 and 1"),
+        (["--risk", "1"], "--risk must lie between 0 and 1, got 1"),
+        (["--risk-class", "Roof"], "--risk-class Roof: no such class; this network knows Sky, Building"),
+        (["--protocol", "moving-stills"], "moves photographs"),
+        (["--protocol", "stills", "--mode", "vq-dnn"], "--protocol stream or --mode dnn"),
+        (["--protocol", "stills", "--mode", "vq-bnn"], "--mode bnn"),
+        (["--frames", "list.txt"], "--frames"),
+        (["--samples", "3"], "3 samples"),
+        (["--tau", "0"], "tau must be a positive"),
+        (["--protocol", "live"], "invalid choice 'live'"),
+    ],
+)
+def test_bad_flags_are_one_line_and_write_nothing(
+    flags: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "c.safetensors"
+    assert words in one_line_error(capsys, "calibrate", "street-tiny", "--data", "street", "-o", str(output), *flags)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_existing_output_is_kept_without_overwrite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "c.safetensors"
+    output.write_bytes(b"precious")
+    line = one_line_error(capsys, "calibrate", "street-tiny", "--data", "street", "-o", str(output))
+    assert "--overwrite" in line and output.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize(("name", "words"), [("c.pt", ".safetensors"), ("nowhere/c.safetensors", "make it first")])
+def test_an_output_must_be_a_checkpoint_in_a_folder(
+    name: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert words in one_line_error(capsys, "calibrate", "street-tiny", "--data", "street", "-o", str(tmp_path / name))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_graph_file_is_not_calibrated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, output = tmp_path / "m.onnx", str(tmp_path / "c.safetensors")
+    model.write_bytes(b"graph")
+    line = one_line_error(capsys, "calibrate", str(model), "--data", "street", "-o", output)
+    assert str(model) in line and "export again" in line
+
+
+@pytest.mark.parametrize("mode", ["dnn", "bnn", "vq-dnn"])
+def test_a_temperature_that_was_not_fitted_cannot_be_used(mode: str, capsys: pytest.CaptureFixture[str]) -> None:
+    line = one_line_error(
+        capsys, "evaluate", "street-tiny", "--data", "street", "--protocol", "stream", "--mode", mode, *WITH
+    )
+    assert f"no temperature for mode {mode}" in line and "steadyseg calibrate" in line
+
+
+@pytest.mark.slow
+def test_a_temperature_for_one_mode_is_none_for_another(calibrated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = one_line_error(capsys, "evaluate", str(calibrated), "--data", "street", "--mode", "dnn", *WITH)
+    assert "no temperature for mode dnn" in line
+
+
+def test_a_single_still_is_too_little(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, output = labelled_folder(tmp_path / "data", 1), str(tmp_path / "c.safetensors")
+    line = one_line_error(capsys, "calibrate", "street-tiny", "--data", str(data), "-o", output, "--protocol", "stills")
+    assert "1 image is too little" in line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("label", "words"), [(11, "0 labelled pixels are too few"), (None, "do these labels belong to these images")]
+)
+def test_labels_that_nothing_can_be_fitted_to_are_one_line(
+    label: int | None, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, output = labelled_folder(tmp_path / "data", 2, label), tmp_path / "c.safetensors"
+    line = error_after_the_work(capsys, "calibrate", "street-tiny", "--data", str(data), "-o", str(output))
+    assert words in line and not output.exists()
+
+
+@pytest.mark.slow
+def test_too_few_images_for_the_risk_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "c.safetensors"
+    line = error_after_the_work(
+        capsys, "calibrate", "street-tiny", "--data", "street", "-o", str(output), "--risk-class", "Road"
+    )
+    assert f"{FRAMES} images hold Road" in line and "by 0.05, 19 or more" in line and not output.exists()
+
+
+@pytest.mark.parametrize(
+    "calibration",
+    [
+        [], "warm", 1.25, {"dnn": 1.25}, {"dnn": {}}, {"dnn": {"temperature": 0}}, {"vq-dnn": {"temperature": "warm"}},
+        {"bnn": {"temperature": -1.0}}, {"bnn": {"temperature": float("nan")}}, {"dnn": {"temperature": 10**400}},
+    ],
+    ids=lambda value: str(value)[:40],
+)  # fmt: skip
+def test_a_checkpoint_with_a_malformed_calibration_is_refused(
+    calibration: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = json.loads(read_meta(find_checkpoint("street-tiny")).to_json()) | {"calibration": calibration}
+    header = json.dumps({"__metadata__": {"steadyseg": json.dumps(record)}}).encode()
+    path, output = tmp_path / "made.safetensors", str(tmp_path / "c.safetensors")
+    path.write_bytes(struct.pack("<Q", len(header)) + header)
+    for command in (("evaluate", str(path)), ("calibrate", str(path), "-o", output)):
+        line = one_line_error(capsys, *command, "--data", "street")
+        assert str(path) in line and "malformed" in line and "calibration" in line

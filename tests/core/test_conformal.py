@@ -1,0 +1,243 @@
+"""Conformal thresholds, sets and risk control against sorting, loops and fresh exchangeable data."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from core.conformal import RISK_BINS, SCORE_BINS, ClassRisk, ConformalScores, Coverage, prediction_sets
+from core.errors import InputError
+
+CLASSES = 6
+VOID = 255
+METHODS = ("lac", "aps")
+
+
+def exchangeable(seed: int, pixels: int = 20_000, concentration: float = 0.3) -> tuple[Tensor, Tensor]:
+    """(K, N) float64 probabilities and labels drawn from them: about 64 % are right, so that APS has something to do."""
+    generator = np.random.default_rng(seed)
+    probs = generator.dirichlet([concentration] * CLASSES, size=pixels)
+    labels = (probs.cumsum(1) < generator.random((pixels, 1))).sum(1).clip(0, CLASSES - 1)
+    return torch.from_numpy(probs.T.copy()), torch.from_numpy(labels.astype(np.uint8))
+
+
+def slow_scores(probs: Tensor, labels: Tensor) -> dict[str, np.ndarray]:
+    """LAC and APS scores of the true class of each non-void pixel, one after the other."""
+    lac, aps = [], []
+    for p, k in zip(probs.numpy().T, labels.tolist(), strict=True):
+        if k != VOID:
+            lac.append(1.0 - p[k])
+            aps.append(sum(sorted(value for value in p if value > p[k])))
+    return {"lac": np.sort(lac), "aps": np.sort(aps)}
+
+
+def fitted(probs: Tensor, labels: Tensor) -> ConformalScores:
+    scores = ConformalScores(VOID)
+    scores.update(probs, labels)
+    return scores
+
+
+def refusal(call: Any, *arguments: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        call(*arguments)
+    assert len(str(caught.value).splitlines()) == 1
+    return str(caught.value)
+
+
+# sets
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.8, 0.9, 0.99])
+@pytest.mark.parametrize("pixels", [400, 999])
+def test_thresholds_are_the_corrected_quantiles_of_the_sorted_scores(pixels: int, coverage: float) -> None:
+    probs, labels = exchangeable(1, pixels)
+    labels[::7] = VOID
+    found, scores = fitted(probs, labels).thresholds(coverage), slow_scores(probs, labels)
+    for method in METHODS:
+        exact = scores[method][math.ceil((len(scores[method]) + 1) * coverage) - 1]
+        assert 0.0 < found[method] - exact <= 1 / SCORE_BINS + 1e-12, method
+
+
+def test_scores_may_come_in_parts_and_in_any_shape() -> None:
+    probs, labels = exchangeable(2, 1200)
+    parts = ConformalScores(VOID)
+    parts.update(probs[:, :200].view(CLASSES, 10, 20), labels[:200].view(10, 20))
+    parts.update(probs[:, 200:].view(CLASSES, 40, 25), labels[200:].view(40, 25))
+    assert parts.thresholds(0.9) == fitted(probs, labels).thresholds(0.9)
+
+
+def test_void_pixels_have_no_score() -> None:
+    probs, labels = exchangeable(3, 2000)
+    expected = fitted(probs, labels).thresholds(0.9)
+    noise, _ = exchangeable(4, 2000, concentration=0.05)
+    spoiled = torch.cat([noise, probs], 1)
+    assert fitted(spoiled, torch.cat([torch.full_like(labels, VOID), labels])).thresholds(0.9) == expected
+
+
+@pytest.mark.parametrize("coverage", [0.8, 0.9, 0.95])
+def test_fresh_exchangeable_pixels_are_covered_as_asked(coverage: float) -> None:
+    thresholds = fitted(*exchangeable(5)).thresholds(coverage)
+    probs, labels = exchangeable(6)
+    assert 0.5 < (probs.argmax(0) == labels).double().mean() < 0.75 < coverage  # the top class alone would not do
+    error = 4 * math.sqrt(2 * coverage * (1 - coverage) / len(labels))  # of the threshold and of the fresh pixels
+    sizes = {}
+    for method in METHODS:
+        sets = prediction_sets(probs, method, thresholds[method])
+        covered = sets.gather(0, labels[None].long()).double().mean().item()
+        assert abs(covered - coverage) < error, method
+        sizes[method] = sets.double().sum(0).mean().item()
+    assert 1.0 < sizes["lac"] <= sizes["aps"] < CLASSES  # LAC's are the smallest
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("threshold", [0.0, 0.2, 0.7, 0.95, 1.0])
+def test_sets_equal_a_loop_over_pixels_and_hold_the_top_class(method: str, threshold: float) -> None:
+    probs = exchangeable(7, 200)[0]
+    sets = prediction_sets(probs.view(CLASSES, 10, 20), method, threshold).view(CLASSES, -1)
+    for pixel, p in enumerate(probs.numpy().T):
+        order = sorted(range(CLASSES), key=lambda k: -p[k])
+        expected = {order[0]}
+        for place, k in enumerate(order):
+            score = 1.0 - p[k] if method == "lac" else sum(p[j] for j in order[:place])
+            if score <= threshold:
+                expected.add(k)
+        assert set(sets[:, pixel].nonzero().flatten().tolist()) == expected
+    sizes = sets.sum(0)
+    assert sizes.min() == (CLASSES if threshold == 1.0 else 1) and (sizes.max() == 1) == (threshold <= 0.2)
+
+
+def test_a_sure_and_right_network_needs_the_top_class_alone() -> None:
+    probs = torch.zeros(CLASSES, 500)
+    labels = torch.arange(500) % CLASSES
+    probs[labels, torch.arange(500)] = 1.0
+    thresholds = fitted(probs, labels).thresholds(0.9)
+    for method in METHODS:
+        assert thresholds[method] == 1 / SCORE_BINS
+        assert (prediction_sets(probs, method, thresholds[method]).sum(0) == 1).all()
+
+
+@pytest.mark.parametrize("coverage", [0.0, 1.0, 1.5, -0.1, math.nan])
+def test_impossible_coverages_are_refused(coverage: float) -> None:
+    assert "between 0 and 1" in refusal(fitted(*exchangeable(8, 100)).thresholds, coverage)
+
+
+def test_too_few_pixels_for_a_coverage_are_refused() -> None:
+    probs, labels = exchangeable(9, 9)
+    assert "more than 8 labelled" in refusal(fitted(probs[:, :8], labels[:8]).thresholds, 0.9)
+    assert fitted(probs, labels).thresholds(0.9)["lac"] >= slow_scores(probs, labels)["lac"][-1]
+    assert "more than 0 labelled" in refusal(ConformalScores(VOID).thresholds, 0.9)
+
+
+def test_an_unknown_kind_of_set_is_refused() -> None:
+    assert "lac or aps" in refusal(prediction_sets, torch.ones(2, 1) / 2, "raps", 0.5)
+
+
+# risk
+
+
+def image(generator: np.random.Generator, pixels: int = 60) -> tuple[Tensor, Tensor]:
+    """(2, N) probabilities and labels of an image that is easy or hard as a whole; class 1 is the one that is missed."""
+    hardness = generator.uniform(1.0, 6.0)
+    labels = (generator.random(pixels) < 0.4).astype(np.uint8)
+    labels[0] = 1
+    one = np.where(labels == 1, generator.beta(6.0, hardness, pixels), generator.beta(1.0, 5.0, pixels))
+    labels[generator.random(pixels) < 0.1] = VOID
+    labels[0] = 1
+    return torch.from_numpy(np.stack([1 - one, one]).astype(np.float32)), torch.from_numpy(labels)
+
+
+def images(seed: int, count: int) -> list[tuple[Tensor, Tensor]]:
+    generator = np.random.default_rng(seed)
+    return [image(generator) for _ in range(count)]
+
+
+def risk_of(examples: list[tuple[Tensor, Tensor]]) -> ClassRisk:
+    risk = ClassRisk(1, VOID)
+    for probs, labels in examples:
+        risk.update(probs, labels)
+    return risk
+
+
+def missed_share(probs: Tensor, labels: Tensor, threshold: float) -> float:
+    return (probs[1][labels == 1].double() < threshold).double().mean().item()
+
+
+@pytest.mark.parametrize("level", [0.05, 0.1, 0.3])
+def test_control_equals_a_search_over_all_thresholds(level: float) -> None:
+    examples = images(0, 40)
+    inside = [np.sort(probs[1][labels == 1].double().numpy()) for probs, labels in examples]
+    best, risk_there = 0.0, 0.0
+    for threshold in np.arange(RISK_BINS + 1) / RISK_BINS:
+        losses = [np.searchsorted(scores, threshold) / len(scores) for scores in inside]
+        if (sum(losses) + 1) / (len(losses) + 1) <= level:
+            best, risk_there = threshold, sum(losses) / len(losses)
+    reported = torch.cat([probs[1][labels != VOID] for probs, labels in examples]).double() >= best
+    found = risk_of(examples).control(level, "Car")
+    assert (found["class"], found["level"], found["images"], found["threshold"]) == ("Car", level, 40, best)
+    assert found["risk"] == pytest.approx(risk_there, abs=1e-12) and 0 < best < 1
+    assert found["reported_share"] == pytest.approx(reported.double().mean().item(), abs=1e-12)
+
+
+def test_images_without_the_class_count_only_for_what_is_reported() -> None:
+    examples = images(1, 30)
+    empty = torch.tensor([[0.0, 0.9], [1.0, 0.1]]), torch.tensor([0, 0], dtype=torch.uint8)
+    found, expected = (risk_of(some).control(0.1, "Car") for some in ([*examples, empty], examples))
+    pixels = sum(int((labels != VOID).sum()) for _, labels in examples)
+    reported = (expected["reported_share"] * pixels + 1) / (pixels + 2)  # one of its two pixels is sure of the class
+    assert found == {**expected, "reported_share": pytest.approx(reported)}
+
+
+def test_void_pixels_are_neither_missed_nor_reported() -> None:
+    examples = images(2, 30)
+    spoiled = [(torch.where(labels == VOID, 1 - probs, probs), labels) for probs, labels in examples]
+    assert any(not torch.equal(a, b) for (a, _), (b, _) in zip(examples, spoiled, strict=True))
+    assert risk_of(spoiled).control(0.1, "Car") == risk_of(examples).control(0.1, "Car")
+
+
+@pytest.mark.parametrize(("level", "needed"), [(0.05, 19), (0.1, 9), (0.5, 1)])
+def test_too_few_images_for_a_level_are_refused(level: float, needed: int) -> None:
+    examples = images(3, needed)
+    message = refusal(risk_of(examples[:-1]).control, level, "Car")
+    assert f"{needed - 1} images hold Car" in message and f"{needed} or more" in message
+    assert risk_of(examples).control(level, "Car")["risk"] == 0  # with the fewest, nothing may be missed
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -1.0])
+def test_impossible_levels_are_refused(level: float) -> None:
+    assert "between 0 and 1" in refusal(risk_of(images(4, 20)).control, level, "Car")
+
+
+def test_fresh_images_miss_no_more_than_the_level_on_average() -> None:
+    """Over many draws of 20 images: the guarantee is level - 2 / (n + 1) <= E[risk] <= level."""
+    level, count, risks = 0.2, 20, []
+    for trial in range(60):
+        threshold = risk_of(images(1000 + trial, count)).control(level, "Car")["threshold"]
+        risks += [missed_share(*example, threshold) for example in images(9000 + trial, count)]
+    error = 3 * np.std(risks) / math.sqrt(60)  # the images of one trial share a threshold
+    assert level - 2 / (count + 1) - error < np.mean(risks) < level
+
+
+def test_coverage_counts_pixels_images_and_sequences() -> None:
+    probs = torch.tensor([[0.6, 0.6, 0.5, 0.2], [0.3, 0.3, 0.5, 0.2], [0.1, 0.1, 0.0, 0.6]])  # (K, 4)
+    coverage = Coverage("lac", 0.7, void=9)  # classes of 0.3 and more
+    coverage.update(probs, torch.tensor([0, 2, 1, 9]), "a")  # in, out, in, void: 2 of 3; sets of 2, 2, 2
+    coverage.update(probs, torch.tensor([9, 1, 9, 2]), "b")  # in, in: 2 of 2; sets of 2 and 1
+    coverage.update(probs, torch.full((4,), 9), "b")  # an image of void is none
+    found = coverage.result()
+    assert found["coverage"] == pytest.approx(4 / 5) and found["set_size"] == pytest.approx(9 / 5)
+    assert found["coverage_image_mean"] == pytest.approx((2 / 3 + 1) / 2)
+    assert found["coverage_image_min"] == found["coverage_image_p5"] == pytest.approx(2 / 3)
+    assert found["coverage_by_sequence"] == pytest.approx({"a": 2 / 3, "b": 1.0})
+    with pytest.raises(InputError, match="no labelled pixel"):
+        Coverage("aps", 0.7, void=9).result()
+
+
+def test_a_controlled_threshold_says_what_it_misses_elsewhere() -> None:
+    risk = ClassRisk(0, void=9)
+    risk.update(torch.tensor([[0.9, 0.2, 0.4, 0.6], [0.1, 0.8, 0.6, 0.4]]), torch.tensor([0, 0, 1, 9]))
+    found = risk.at(0.5)
+    assert found == {"risk": 0.5, "reported_share": pytest.approx(1 / 3), "images": 1}
+    assert ClassRisk(0, void=9).at(0.5)["risk"] is None

@@ -1,0 +1,144 @@
+"""A mean that follows motion: the estimate on known motion, one warp for all executors, and the rule's limits."""
+
+import numpy as np
+import pytest
+import torch
+
+from core.errors import InputError
+from core.host_maps import HostMaps
+from core.motion import STEPS, Motion, MotionEstimator, warp, warp_plane
+from core.prediction import Prediction
+from core.temporal import RecursionState, TemporalSmoothing
+
+TAU = 8.0
+SIZE = (48, 64)
+
+
+def textured(seed: int, size: tuple[int, int] = (120, 160)) -> np.ndarray:
+    """(H, W, 3) uint8 with structure at several scales, as a street has."""
+    import cv2
+
+    generator = np.random.default_rng(seed)
+    total = np.zeros(size, np.float32)
+    for scale in (4, 8, 16):
+        coarse = generator.normal(size=(size[0] // scale + 1, size[1] // scale + 1)).astype(np.float32)
+        total += cv2.resize(coarse, size[::-1], interpolation=cv2.INTER_CUBIC) * scale
+    low, high = total.min(), total.max()
+    return np.repeat(((total - low) / (high - low) * 255).astype(np.uint8)[..., None], 3, axis=2)
+
+
+def random_motion(seed: int) -> Motion:
+    generator = np.random.default_rng(seed)
+    height, width = SIZE
+    grid = np.stack(np.meshgrid(np.arange(width), np.arange(height)), axis=-1)
+    source = np.rint((grid + generator.normal(0, 3, (height, width, 2))) * STEPS) / STEPS
+    source = source.clip((0, 0), (width - 1, height - 1)).astype(np.float32)
+    return Motion(source, generator.random(SIZE).astype(np.float32))
+
+
+def predictions(count: int, classes: int = 5) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    return [3 * torch.randn(1, classes, *SIZE, generator=generator) for _ in range(count)]
+
+
+def test_a_shift_is_found_and_believed() -> None:
+    wide = textured(0, (120, 170))
+    estimate = MotionEstimator()
+    assert estimate(wide[:, 4:164], (120, 160)) is None
+    motion = estimate(wide[:, :160], (120, 160))  # everything moved 4 pixels to the right
+    assert motion is not None
+    inner = (slice(12, -12), slice(12, -12))
+    ys, xs = np.mgrid[:120, :160]
+    assert np.abs(motion.source[..., 0] - (xs - 4))[inner].mean() < 0.25
+    assert np.abs(motion.source[..., 1] - ys)[inner].mean() < 0.25
+    assert motion.trust[inner].min() > 0.9
+
+
+def test_another_scene_is_not_believed_and_leaves_the_present_alone() -> None:
+    estimate = MotionEstimator()
+    estimate(np.zeros((*SIZE, 3), np.uint8), SIZE)
+    motion = estimate(np.full((*SIZE, 3), 255, np.uint8), SIZE)
+    assert motion is not None and motion.trust.max() < 1e-6
+    first, second = (Prediction.from_logits(logits) for logits in predictions(2))
+    rule = TemporalSmoothing(TAU, motion=True)
+    _, state = rule(first, None)
+    mean, _ = rule(second, state, 1, motion)
+    torch.testing.assert_close(mean.probs, second.probs, atol=1e-5, rtol=0)
+
+
+def test_another_size_or_a_forgotten_frame_has_no_motion() -> None:
+    estimate = MotionEstimator()
+    estimate(textured(1), (60, 80))
+    assert estimate(textured(1), (120, 160)) is None
+    assert estimate(textured(1), (120, 160)) is not None
+    estimate.forget()
+    assert estimate(textured(1), (120, 160)) is None
+
+
+def test_torch_and_opencv_warp_alike() -> None:
+    motion = random_motion(3)
+    plane = np.random.default_rng(4).random(SIZE).astype(np.float32)
+    ours = warp(torch.from_numpy(plane)[None, None], motion)[0, 0].numpy()
+    np.testing.assert_allclose(ours, warp_plane(plane, motion.source), atol=2e-5)
+
+
+def test_where_nothing_moves_it_is_the_plain_mean() -> None:
+    height, width = SIZE
+    still = Motion(
+        np.stack(np.meshgrid(np.arange(width), np.arange(height)), axis=-1).astype(np.float32),
+        np.ones(SIZE, np.float32),
+    )
+    plain, moving = TemporalSmoothing(TAU), TemporalSmoothing(TAU, motion=True)
+    one = other = None
+    for count, logits in enumerate(predictions(4)):
+        now = Prediction.from_logits(logits)
+        a, one = plain(now, one, gap=count + 1)
+        b, other = moving(now, other, gap=count + 1, motion=still)
+        torch.testing.assert_close(a.probs, b.probs, atol=1e-5, rtol=0)
+        torch.testing.assert_close(a.member_entropy, b.member_entropy, atol=1e-5, rtol=0)
+
+
+def test_the_past_of_a_moving_pixel_is_that_of_where_it_was() -> None:
+    """One class's blob one pixel to the right each frame: the mean stays on it, and the plain mean smears it."""
+    height, width = SIZE
+    source = np.stack(np.meshgrid(np.arange(width) - 1.0, np.arange(height)), axis=-1).clip(0, None).astype(np.float32)
+    motion = Motion(source, np.ones(SIZE, np.float32))
+    moving, plain = TemporalSmoothing(TAU, motion=True), TemporalSmoothing(TAU)
+    one = other = None
+    for step in range(6):
+        probs = torch.full((1, 2, height, width), 0.0)
+        probs[:, 0], probs[:, 0, :, 20 + step : 30 + step] = 1.0, 0.0
+        probs[:, 1, :, 20 + step : 30 + step] = 1.0
+        now = Prediction(probs, torch.zeros(1, height, width))
+        followed, one = moving(now, one, motion=motion)
+        smeared, other = plain(now, other)
+    torch.testing.assert_close(followed.probs, now.probs)
+    assert float((smeared.probs - now.probs).abs().max()) > 0.4
+
+
+@pytest.mark.parametrize(("stride", "samples"), [(1, 1), (2, 1), (1, 3)])
+def test_the_compiled_kernel_follows_as_torch_does(stride: int, samples: int) -> None:
+    pytest.importorskip("numba", reason="the compiled kernel needs numba")
+    size = (SIZE[0] * stride, SIZE[1] * stride)
+    kernel, rule = (
+        HostMaps(5, tau=TAU, samples=samples, stride=stride, motion=True),
+        TemporalSmoothing(TAU, motion=True),
+    )
+    state: RecursionState | None = None
+    passes = predictions(5 * samples)
+    for step in range(5):
+        now = [Prediction.from_logits(logits) for logits in passes[step * samples : (step + 1) * samples]]
+        mean = Prediction(
+            torch.stack([one.probs for one in now]).mean(0), torch.stack([one.member_entropy for one in now]).mean(0)
+        )
+        motion = random_motion(step) if step else None
+        smoothed, state = rule(mean, state, gap=1 + step % 2, motion=motion)  # type: ignore[assignment]
+        frame = (logits[0].numpy() for logits in passes[step * samples : (step + 1) * samples])
+        kernel(frame, size, 1 + step % 2, motion)
+        np.testing.assert_allclose(kernel.probs, smoothed.probs[0].numpy(), atol=1.4e-4)
+        np.testing.assert_allclose(kernel.member_entropy, smoothed.member_entropy[0].numpy(), atol=1e-3)
+
+
+def test_a_window_cannot_follow() -> None:
+    with pytest.raises(InputError, match="--window or --motion"):
+        TemporalSmoothing(1.25, window=5, motion=True)

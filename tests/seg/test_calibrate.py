@@ -1,0 +1,164 @@
+"""Fitting on labelled frames, against running the segmenter once for each temperature."""
+
+import dataclasses
+import functools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from core.calibration import GRID
+from core.classes import CAMVID
+from core.conformal import ClassRisk, ConformalScores
+from core.frame import Frame, Maps
+from core.temporal import TemporalSmoothing
+from seg.calibrate import STRIDE, ConformalFit, fit_temperature
+from seg.evaluate import seeded
+from seg.options import ModeName
+from seg.streaming import StreamingSegmenter
+from seg.street import Street
+from seg.torch_segmenter import TorchSegmenter, open_segmenter
+
+SEED = 5
+
+
+@functools.cache
+def street(height: int, width: int) -> tuple[Frame, ...]:
+    """Six frames as streams have them: one without a label, one dropped before the fourth, a cut before the sixth."""
+    frames = list(Street(seed=3, height=height, width=width).frames(6))
+    frames[1] = dataclasses.replace(frames[1], label=None)
+    frames[3:] = [dataclasses.replace(frame, index=frame.index + 1) for frame in frames[3:]]
+    frames[5] = dataclasses.replace(frames[5], discontinuity=True)
+    return tuple(frames)
+
+
+class Halved(nn.Module):
+    """A network whose logits have half the input's size."""
+
+    head_stride = 2
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.network(x)[..., ::2, ::2]
+
+
+def opened(
+    mode: ModeName, samples: int | None = None, window: int | None = None, motion: bool = False, halved: bool = False
+) -> TorchSegmenter:
+    segmenter = open_segmenter(
+        "street-tiny", mode=mode, samples=samples, window=window, motion=motion, size=64, calibrated=False, keep_probs=True
+    )  # fmt: skip
+    if not halved:
+        return segmenter
+    network, meta = Halved(segmenter.module.predictor.get_submodule("network")), segmenter.meta
+    smoothing = TemporalSmoothing(1.25, window)
+    module = StreamingSegmenter(network, meta.mean, meta.std, 64, mode=mode, samples=samples, smoothing=smoothing)
+    return TorchSegmenter(module, meta, torch.device("cpu"), keep_probs=True)
+
+
+def run_at(segmenter: TorchSegmenter, frames: tuple[Frame, ...], temperature: float) -> tuple[np.ndarray, np.ndarray]:
+    """(K, N) probabilities and (N,) labels of every second row and column of the labelled frames, void left out."""
+    segmenter.reset()
+    segmenter.module.set_temperature(temperature)
+    seen, truth = [], []
+    for frame in seeded(frames, SEED):
+        maps = segmenter.step(frame)
+        if frame.label is not None:
+            probs = torch.from_numpy(maps.probs)[None]
+            if probs.shape[-2:] != frame.label.shape:
+                probs = F.interpolate(probs, frame.label.shape, mode="bilinear", align_corners=False)
+            seen.append(probs[0, :, ::STRIDE, ::STRIDE].flatten(1).numpy())
+            truth.append(frame.label[::STRIDE, ::STRIDE].ravel())
+    table, ids = np.concatenate(seen, 1), np.concatenate(truth)
+    return table[:, ids != CAMVID.void], ids[ids != CAMVID.void].astype(int)
+
+
+def nll_of(table: np.ndarray, truth: np.ndarray) -> float:
+    return float(-np.log(np.maximum(table[truth, np.arange(len(truth))].astype(np.float64), 1e-12)).mean())
+
+
+@pytest.mark.parametrize(
+    ("mode", "options", "size"),
+    [
+        ("vq-dnn", {}, (64, 96)),
+        ("vq-dnn", {"window": 2}, (64, 96)),
+        ("vq-dnn", {"motion": True}, (64, 96)),
+        ("vq-dnn", {"motion": True}, (75, 101)),
+        ("bnn", {"samples": 2}, (64, 96)),
+        ("vq-bnn", {"samples": 2}, (64, 96)),
+        ("vq-dnn", {}, (75, 101)),  # the network's size is another
+        ("vq-dnn", {"halved": True}, (64, 96)),
+        ("bnn", {"samples": 2, "halved": True}, (75, 101)),
+    ],
+)
+def test_the_fit_equals_runs_at_single_temperatures(
+    mode: ModeName, options: dict[str, Any], size: tuple[int, int]
+) -> None:
+    segmenter, frames = opened(mode, **options), street(*size)
+    assert segmenter.module.follows_motion == ("motion" in options)
+    found = fit_temperature(segmenter.module, seeded(frames, SEED), CAMVID)
+    step = int(np.abs(np.log(GRID) - math.log(found.temperature)).argmin())
+    tables = {t: run_at(segmenter, frames, t) for t in (1.0, *GRID[step - 1 : step + 2])}
+    nll = {t: nll_of(*table) for t, table in tables.items()}
+    assert (found.nll, found.pixels) == (pytest.approx(nll[1.0], rel=1e-5), len(tables[1.0][1]))
+
+    bend, slope, height = np.polyfit([-1, 0, 1], [nll[t] for t in GRID[step - 1 : step + 2]], 2)
+    offset = -slope / (2 * bend)
+    assert abs(offset) <= 0.5 and bend > 0
+    assert found.temperature == pytest.approx(GRID[step] * (GRID[1] / GRID[0]) ** offset, rel=1e-3)
+    assert found.nll_calibrated == pytest.approx(height - slope**2 / (4 * bend), rel=1e-5)
+    assert found.nll_calibrated < found.nll and abs(math.log(found.temperature)) > 0.05
+
+    flipped = tables[1.0][0].argmax(0) != tables[GRID[step]][0].argmax(0)
+    assert found.flips == pytest.approx(flipped.mean(), abs=1.5 / found.pixels)
+    if (mode, options) == ("vq-bnn", {"samples": 2}):
+        assert found.flips > 0  # a mean of tempered softmaxes
+
+
+def test_the_module_s_own_temperature_does_not_matter() -> None:
+    segmenter, frames = opened("vq-dnn"), street(64, 96)
+    plain = fit_temperature(segmenter.module, seeded(frames, SEED), CAMVID)
+    segmenter.module.set_temperature(3.0)
+    assert fit_temperature(segmenter.module, seeded(frames, SEED), CAMVID) == plain
+    assert segmenter.module.temperature == 3.0  # and stays as it was
+
+
+def test_a_calibrated_stream_is_more_honest() -> None:
+    """What the temperature is for: after it, confidence and accuracy lie closer together on these very frames."""
+    segmenter, frames = opened("vq-dnn"), street(64, 96)
+    found = fit_temperature(segmenter.module, seeded(frames, SEED), CAMVID)
+    gaps = []
+    for temperature in (1.0, found.temperature):
+        table, truth = run_at(segmenter, frames, temperature)
+        gaps.append(abs(table.max(0).mean() - (table.argmax(0) == truth).mean()))
+    assert gaps[1] < 0.5 * gaps[0]
+
+
+def test_conformal_scores_are_those_of_the_enlarged_probabilities() -> None:
+    segmenter, frames = opened("vq-dnn"), street(75, 101)
+    fit, scores, risk = ConformalFit(CAMVID.void, 3), ConformalScores(CAMVID.void), ClassRisk(3, CAMVID.void)
+    for frame in frames:
+        maps = segmenter.step(frame)
+        fit.update(frame, maps)
+        if frame.label is not None:
+            small, label = torch.from_numpy(maps.probs)[None], torch.from_numpy(frame.label)
+            assert small.shape[-2:] != label.shape
+            probs = F.interpolate(small, label.shape, mode="bilinear", align_corners=False)[0]
+            scores.update(probs, label)
+            risk.update(probs, label)
+    assert fit.scores.thresholds(0.9) == scores.thresholds(0.9)
+    assert fit.risk.images == 5 and fit.risk.control(0.3, "Road") == risk.control(0.3, "Road")
+    assert ConformalFit(CAMVID.void).risk is None
+
+
+def test_frames_without_a_label_leave_the_conformal_scores_alone() -> None:
+    fit, maps = ConformalFit(CAMVID.void), opened("dnn").step(street(64, 96)[1])
+    fit.update(street(64, 96)[1], Maps(maps.label, maps.confidence, maps.entropy, maps.disagreement))
+    assert not fit.scores._counts.any()

@@ -1,0 +1,102 @@
+"""One walk over the frames gives every row what `steadyseg evaluate` gives it alone."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks.results.methods import ALL, FOLLOWING, MEMBER, ONE, WINDOW, Look, Method
+from benchmarks.results.sweep import Subject, sweep
+from core.calibration import TemperatureFit
+from core.checkpoint import CheckpointMeta, save_checkpoint
+from core.classes import CAMVID
+from core.preprocess import Normalize, resize
+from seg.calibrate import fit_temperature
+from seg.evaluate import LiveMetrics, seeded
+from seg.options import UNetOptions
+from seg.street import Street
+from seg.torch_segmenter import TorchSegmenter, open_network, open_segmenter
+from seg.unet import UNet
+
+HEIGHT, WIDTH, FRAMES = 64, 96, 4
+
+
+def saved(folder: Path, seed: int, dropout: float) -> Path:
+    torch.manual_seed(seed)
+    options = UNetOptions(width=4, depth=3, dropout=dropout, dropout_places=("enc2", "dec4") if dropout else ())
+    network = UNet(len(CAMVID), options)
+    record = {name: getattr(options, name) for name in options.__dataclass_fields__}
+    meta = CheckpointMeta("unet", record, CAMVID, HEIGHT, WIDTH, (0.4, 0.4, 0.4), (0.3, 0.3, 0.3))
+    save_checkpoint(folder / f"{seed}.safetensors", network.state_dict(), meta)
+    return folder / f"{seed}.safetensors"
+
+
+def street() -> Street:
+    return Street(seed=2, height=HEIGHT, width=WIDTH)
+
+
+def swept(
+    paths: list[Path], methods: dict[str, Method], scanned: dict[str, Method]
+) -> tuple[dict, dict[str, TemperatureFit]]:
+    opened = [open_network(path) for path in paths]
+    meta = opened[0][1]
+    normalize = Normalize(meta.mean, meta.std)
+    subject = Subject(
+        [network.eval().to(memory_format=torch.channels_last) for network, _ in opened],
+        lambda frame: normalize(resize(frame.permute(0, 3, 1, 2), (HEIGHT, WIDTH))),
+        meta.classes,
+    )
+    return sweep(subject, street().frames(FRAMES), methods, scanned)
+
+
+def alone(segmenter: TorchSegmenter) -> dict:
+    live = LiveMetrics.of(CAMVID)
+    for frame in seeded(street().frames(FRAMES), 0):
+        live.update(frame, segmenter.step(frame))
+    return live.result()
+
+
+def opened(path: Path, method: Method, members: tuple[Path, ...] = ()) -> TorchSegmenter:
+    smoothing = method.smoothing
+    return open_segmenter(
+        path, members=members, mode=method.mode, samples=method.look.passes, temperature=method.temperature, keep_probs=True,
+        tau=smoothing.tau if smoothing else None, window=smoothing.window if smoothing else None,
+        motion=bool(smoothing and smoothing.motion),
+    )  # fmt: skip
+
+
+def assert_same(ours: dict, theirs: dict) -> None:
+    for key in ("nll", "accuracy", "miou", "ece", "brier", "consistency", "cec", "aurc", "iou", "class_consistency"):
+        assert ours[key] == pytest.approx(theirs[key], abs=1e-6), key
+
+
+def test_every_row_of_a_network_is_what_it_is_alone(tmp_path: Path) -> None:
+    path = saved(tmp_path, 1, 0.3)
+    draw = Look("dropout")
+    methods = {
+        "dnn": Method(ONE), "dnn warm": Method(ONE, None, 1.7), "vq-dnn": Method(ONE, WINDOW),
+        "following": Method(ONE, FOLLOWING), "bnn-1": Method(draw),
+        "bnn-3": Method(Look("dropout", 3)), "vq-bnn": Method(draw, WINDOW, 0.8),
+    }  # fmt: skip
+    found, _ = swept([path], methods, {})
+    for name, method in methods.items():
+        assert_same(found[name], alone(opened(path, method)))
+
+
+def test_the_rows_of_an_ensemble_too(tmp_path: Path) -> None:
+    first, *others = (saved(tmp_path, seed, 0.0) for seed in (1, 2, 3))
+    methods = {"ensemble": Method(ALL), "vq-ensemble": Method(MEMBER, WINDOW)}
+    found, _ = swept([first, *others], methods, {})
+    for name, method in methods.items():
+        assert_same(found[name], alone(opened(first, method, tuple(others))))
+    assert found["ensemble"]["nll"] < max(alone(opened(path, Method(ONE)))["nll"] for path in (first, *others))
+
+
+@pytest.mark.parametrize("smoothing", [None, WINDOW, FOLLOWING])
+def test_a_temperature_is_that_of_the_calibrate_command(tmp_path: Path, smoothing: object) -> None:
+    path = saved(tmp_path, 1, 0.0)
+    method = Method(ONE, smoothing)  # type: ignore[arg-type]
+    _, fits = swept([path], {}, {"row": method})
+    expected = fit_temperature(opened(path, method).module, street().frames(FRAMES), CAMVID)
+    assert fits["row"].temperature == pytest.approx(expected.temperature, abs=1e-4)
+    assert fits["row"].flips == expected.flips and fits["row"].pixels == expected.pixels
