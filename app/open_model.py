@@ -153,7 +153,8 @@ def refuse_other_settings(
     made, name = segmenter.method, Path(model).name
     for flag, asked, has in (
         ("mode", mode, made.mode), ("samples", samples, made.samples), ("tau", tau, made.tau),
-        ("window", window, made.window), ("motion", motion, made.motion), ("size", size, made.height), ("calibrated", calibrated, made.calibrated),
+        ("window", window, made.window), ("motion", motion, made.motion), ("size", size, made.height),
+        ("calibrated", calibrated, made.calibrated),
     ):  # fmt: skip
         if asked is not None and asked != has:
             again = "" if flag == "calibrated" else f" with --{flag} {asked}"

@@ -10,13 +10,15 @@ from benchmarks.results.sweep import Subject, sweep
 from core.calibration import TemperatureFit
 from core.frame import Frame
 from core.temporal import TemporalSmoothing
-from seg.camvid import ImageFolderSplit, open_split
+from seg.camvid import open_split
 from seg.evaluate import labelled_stills
 from seg.moving_stills import moving_stills
 
 TAUS = (0.5, 0.8, 1.25, 2.0, 3.0)
 FITTED_ON = {"stills": "val stream", "moving-stills": "val stream", "stream": "moving stills of test"}
 FEW, MANY = Look("dropout", 5), Look("dropout", 30)
+FIT_EVERY = 3
+"""Of moving stills only every third is fitted on: a grid of temperatures costs as much as the network."""
 DRAW = Look("dropout")
 """Masks drawn once a frame."""
 
@@ -30,12 +32,12 @@ class Fits:
     """By mode: the memory of least NLL."""
 
 
-def frames_of(protocol: str, data: Path) -> tuple[ImageFolderSplit, Iterator[Frame]]:
-    """The split and its frames: stills and moving stills are of test, the stream is val."""
+def frames_of(protocol: str, data: Path, every: int = 1) -> Iterator[Frame]:
+    """Stills and moving stills are of test, the stream is val; of moving stills only every so many."""
     split = open_split(data, "val" if protocol == "stream" else "test")
     if protocol == "moving-stills":
-        return split, moving_stills(split)
-    return split, labelled_stills(split.frames()) if protocol == "stills" else split.frames()
+        return moving_stills(split.subset([example.name for example in split.examples[::every]]))
+    return labelled_stills(split.frames()) if protocol == "stills" else split.frames()
 
 
 def plain_methods(protocol: str, has_dropout: bool, is_ensemble: bool) -> dict[str, Method]:
@@ -64,7 +66,7 @@ def measure(subject: Subject, protocol: str, data: Path, fits: Fits, has_dropout
             smoothing = fits.memories[mode]
             temperature = fits.temperatures[memory_name(mode, smoothing)].temperature
             methods[f"{name} fitted memory calibrated"] = Method(method.look, smoothing, temperature)
-    found, _ = sweep(subject, frames_of(protocol, data)[1], methods, {})
+    found, _ = sweep(subject, frames_of(protocol, data), methods, {})
     return {name: described(methods[name]) | found[name] for name in methods}
 
 
@@ -84,7 +86,7 @@ def fit(subject: Subject, protocol: str, data: Path, has_dropout: bool) -> Fits:
         for tau in TAUS:
             smoothing = TemporalSmoothing(tau)
             scanned[memory_name(mode, smoothing)] = Method(look, smoothing)
-    _, temperatures = sweep(subject, frames_of(protocol, data)[1], {}, scanned)
+    _, temperatures = sweep(subject, frames_of(protocol, data, FIT_EVERY), {}, scanned)
     memories = {
         mode: min(
             map(TemporalSmoothing, TAUS),
