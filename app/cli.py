@@ -25,6 +25,14 @@ def demo(
     host: str = "127.0.0.1",
     port: int = 7860,
     model: str = "camvid-unet-s",
+    source: str | None = None,
+    max_upload_mb: int = 500,
+    max_sessions: int = 4,
+    allow_url: bool = False,
+    share: bool = False,
+    ssl_certfile: Path | None = None,
+    ssl_keyfile: Path | None = None,
+    measure: int | None = None,
     open_browser: bool = True,
 ) -> int:
     """Open the page: webcam or video file in, segmentation and uncertainty out.
@@ -33,11 +41,28 @@ def demo(
         host: Address to serve at. Browsers give the camera only to 127.0.0.1 or over HTTPS.
         port: Port to serve at.
         model: Bundled name or .safetensors file that is chosen at first.
+        source: File, camera index, address or street of this machine that the tab Live can play besides the browser's camera.
+        max_upload_mb: Largest file that the tab File takes.
+        max_sessions: Live streams at once; further visitors are told to wait.
+        allow_url: Let visitors name http(s) addresses of videos; private networks are refused.
+        share: Publish the page for 72 hours at an address of gradio.live: everyone who knows it can use this machine.
+        ssl_certfile: Certificate for HTTPS (PEM), which browsers ask for before they give the camera to another machine.
+        ssl_keyfile: Its private key (PEM).
+        measure: Drive the page for so many seconds with a headless chromium and a made camera, print what it reaches, and end.
         open_browser: Open the address in the browser.
     """
     from app.page import serve
+    from app.page_options import PageOptions
 
-    return serve(host=host, port=port, model=model, open_browser=open_browser)
+    options = PageOptions(
+        model=model, host=host, port=port, source=source, max_upload_mb=max_upload_mb, max_sessions=max_sessions,
+        allow_url=allow_url, share=share, ssl_certfile=ssl_certfile, ssl_keyfile=ssl_keyfile,
+    )  # fmt: skip
+    if measure is not None:
+        from app.page_measure import measure_page
+
+        return measure_page(options, measure)
+    return serve(options, open_browser)
 
 
 def video(

@@ -1,75 +1,114 @@
-"""The tab "File": a video or image, or the built-in street; progress, the result to play, and its report."""
+"""The tab "File": a video or image, or the built-in street; progress, the result to play, and what can be kept of it."""
 
 from collections.abc import Iterator
 from typing import Any
 
+from app.page_address import fetched
+from app.page_controls import Controls
 from app.page_errors import input_errors_shown
 from app.page_file import STREET, Progress, Result, segment_file
+from app.page_method import NetworkPool
+from app.page_options import PageOptions
+from app.page_reliability import learned_html
 from app.page_report import report_html
-from app.page_session import Sessions
+from app.page_session import Session, Sessions
 from app.page_settings import Settings
 from core.errors import InputError
-from seg.options import ModeName
+
+INTRO = (
+    "<p>Both pictures side by side, as the controls say, as a video that plays here. The street is drawn by the computer, so "
+    "its true labels are known: there you can watch whether the confidence is honest.</p>"
+)
 
 
-def add_file_tab(sessions: Sessions, controls: list[Any]) -> None:
+def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, pool: NetworkPool) -> None:
     """What to segment on the left, the result on the right."""
     import gradio as gr
 
     with gr.Row():
-        with gr.Column(scale=1, min_width=260):
-            upload = gr.File(label="Video or image", file_types=["video", "image"], height=140, elem_id="upload")
+        with gr.Column(scale=1, min_width=250):
+            upload = gr.File(
+                label=f"Video or image, up to {options.max_upload_mb} MB", file_types=["video", "image"], height=130,
+                elem_id="upload",
+            )  # fmt: skip
+            url = gr.Textbox(
+                label="or its address (http, https)", visible=options.allow_url, elem_id="url", max_lines=1
+            )
+            keep_masks = gr.Checkbox(False, label="masks too (PNGs in a zip)", elem_id="keep-masks")
             start = gr.Button("Segment the file", variant="primary", elem_id="start")
             street = gr.Button("Try the street", elem_id="street")
             stop = gr.Button("Stop", variant="stop", visible=False, elem_id="stop")
             progress = gr.HTML("", elem_id="progress", elem_classes="status")
-        with gr.Column(scale=3):
-            video = gr.Video(label="Segmentation and uncertainty", height=300, autoplay=True, elem_id="video")
-            picture = gr.Image(label="Segmentation and uncertainty", visible=False, height=300, elem_id="picture")
-            report = gr.HTML("", elem_id="report")
+        with gr.Column(scale=3, min_width=300):
+            preview = gr.HTML(INTRO, js_on_load=None, elem_id="preview", elem_classes="preview")
+            video = gr.Video(
+                label="Segmentation and uncertainty", height=330, autoplay=True, visible=False, elem_id="video"
+            )
+            picture = gr.Image(label="Segmentation and uncertainty", visible=False, height=330, elem_id="picture")
             with gr.Row():
-                media = gr.DownloadButton("Download the result", visible=False, elem_id="download-result")
-                figures = gr.DownloadButton("Download the report (JSON)", visible=False, elem_id="download-report")
+                media = gr.DownloadButton("Video", visible=False, elem_id="download-result")
+                masks = gr.DownloadButton("Masks (zip)", visible=False, elem_id="download-masks")
+                figures = gr.DownloadButton("Report (JSON)", visible=False, elem_id="download-report")
+            learned = gr.HTML("", js_on_load=None, elem_id="learned")
+            report = gr.HTML("", js_on_load=None, elem_id="report")
 
     def shown(step: Progress | Result) -> dict[Any, Any]:
         """What one step of a job changes on the page."""
         if isinstance(step, Progress):
-            first = {video: None, picture: None, report: "", media: gr.update(visible=False)} if not step.done else {}
-            return {progress: step.html(), stop: gr.update(visible=True), **first}
+            if step.done:
+                image = f"<img src='{step.preview}' alt='the newest frame'>" if step.preview else ""
+                return {progress: step.html(), preview: image, learned: learned_html(step.metrics)}
+            hidden = gr.update(visible=False)
+            return {
+                progress: step.html(), preview: "", learned: "", report: "", media: hidden, masks: hidden, figures: hidden,
+                video: gr.update(value=None, visible=False), picture: gr.update(value=None, visible=False),
+                stop: gr.update(visible=True),
+            }  # fmt: skip
         return {
             progress: "stopped: this is what was done until then" if step.stopped else "done",
             stop: gr.update(visible=False),
+            preview: "",
             video: gr.update(value=step.video, visible=step.video is not None),
             picture: gr.update(value=step.picture, visible=step.picture is not None),
+            learned: learned_html(step.metrics),
             report: report_html(step.record),
-            media: gr.update(value=step.video or step.picture, visible=True),
+            media: gr.update(
+                value=step.video or step.picture, label="Video" if step.video else "Picture", visible=True
+            ),
+            masks: gr.update(value=step.masks, visible=step.masks is not None),
             figures: gr.update(value=step.report, visible=True),
         }
 
-    def run(session_hash: str | None, spec: str | None, settings: Settings) -> Iterator[dict[Any, Any]]:
-        session = sessions.get(str(session_hash))
-        with input_errors_shown():
+    def run(
+        session: Session, spec: str | None, settings: Settings, wants_masks: bool, address: str
+    ) -> Iterator[dict[Any, Any]]:
+        with input_errors_shown(), session.job() as folder:
+            if spec is None and options.allow_url and address.strip():
+                spec = str(fetched(address, folder, options.max_upload_mb * 10**6))
             if spec is None:
                 raise InputError("no file is chosen; upload a video or an image, or try the street")
-            with session.job() as folder:
-                for step in segment_file(spec, settings, folder, lambda: session.stop_asked):
-                    yield shown(step)
+            session.keep(spec)
+            for step in segment_file(spec, settings, folder, pool, lambda: session.stop_asked, keep_masks=wants_masks):
+                yield shown(step)
 
     def run_upload(
-        request: gr.Request, spec: str | None, model: str, mode: ModeName, looks: int
+        request: gr.Request, spec: str | None, wants_masks: bool, address: str, *values: Any
     ) -> Iterator[dict[Any, Any]]:
-        yield from run(request.session_hash, spec, Settings(model, mode, looks))
+        session = sessions.get(str(request.session_hash))
+        yield from run(session, spec, Controls.settings(values), wants_masks, address)
 
-    def run_street(request: gr.Request, model: str, mode: ModeName, looks: int) -> Iterator[dict[Any, Any]]:
-        yield from run(request.session_hash, STREET, Settings(model, mode, looks))
+    def run_street(request: gr.Request, wants_masks: bool, *values: Any) -> Iterator[dict[Any, Any]]:
+        yield from run(sessions.get(str(request.session_hash)), STREET, Controls.settings(values), wants_masks, "")
 
     def ask_to_stop(request: gr.Request) -> None:
         sessions.get(str(request.session_hash)).stop_asked = True
 
-    outputs = [progress, stop, video, picture, report, media, figures]
+    outputs = [progress, stop, preview, video, picture, learned, report, media, masks, figures]
     common: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
-    started = start.click(run_upload, [upload, *controls], outputs, concurrency_id="file", **common)
-    toured = street.click(run_street, controls, outputs, concurrency_id="file", **common)
+    started = start.click(
+        run_upload, [upload, keep_masks, url, *controls.values], outputs, concurrency_id="file", **common
+    )
+    toured = street.click(run_street, [keep_masks, *controls.values], outputs, concurrency_id="file", **common)
     for job in (started, toured):
-        job.failure(lambda: (gr.update(visible=False), ""), None, [stop, progress], **common)
+        job.failure(lambda: (gr.update(visible=False), "", ""), None, [stop, progress, preview], **common)
     stop.click(ask_to_stop, queue=False, **common)

@@ -1,4 +1,4 @@
-"""What the colours mean, as HTML: the classes, and the scale of uncertainty."""
+"""What the colours mean, as HTML: the classes with switches and live shares, and the scale of uncertainty."""
 
 import html
 
@@ -14,15 +14,21 @@ def escaped(text: str) -> str:
 
 
 def legend(classes: ClassList) -> str:
-    """A box of each class's colour with its name, and the uncertainty's colours from sure to unsure."""
-    return f"<div class='legend'>{''.join(map(_class_box, classes.names, classes.colors))}{_scale()}</div>"
+    """A switch for each class with its colour, name and place for its share; app/web/instruments.js reads and fills it."""
+    entries = "".join(_entry(index, classes) for index in range(len(classes)))
+    return f"<div class='legend' role='group' aria-label='Classes that are coloured'>{entries}</div>"
 
 
-def _class_box(name: str, color: tuple[int, int, int]) -> str:
-    return f"<span class='entry'><i style='background:rgb{tuple(color)}'></i>{escaped(name)}</span>"
+def _entry(index: int, classes: ClassList) -> str:
+    name, color = escaped(classes.names[index]), f"rgb{classes.colors[index]}"
+    return (
+        f"<label class='entry' data-class='{index}' data-name='{name}' data-color='{color}'>"
+        f"<input type='checkbox' value='{index}' checked><i style='background:{color}'></i>{name}"
+        "<span class='share'></span></label>"
+    )
 
 
-def _scale() -> str:
+def shade_stops() -> str:
+    """The uncertainty's colours from sure to unsure, for a CSS gradient."""
     shades = uncertainty(np.linspace(0, 255, 9).astype(np.uint8)[None])[0]  # (9, 3)
-    stops = ", ".join(f"rgb({red}, {green}, {blue})" for red, green, blue in shades)
-    return f"<span class='entry scale'>sure <i style='background:linear-gradient(to right, {stops})'></i> unsure</span>"
+    return ", ".join(f"rgb({red}, {green}, {blue})" for red, green, blue in shades)

@@ -1,46 +1,31 @@
-"""The tab "Live": the browser's camera beside what the network makes of it."""
+"""The tabs "Live" and "Compare": the camera beside what the network makes of it, and two methods side by side."""
 
 from typing import Any
 
-import numpy as np
-
-from app.page_errors import input_errors_shown
-from app.page_session import Sessions
-from app.page_settings import Settings
-from app.page_stream import RATE_HZ
-from seg.options import ModeName
-
-TIME_LIMIT_S = 600
-"""Seconds of work after which a stream gives its place to whoever waits; one click starts it again."""
-PLACES = 4
-"""Streams at once; more of them wait in line."""
-CAMERA = {"video": {"width": {"ideal": 640}, "height": {"ideal": 480}}}
-"""The networks see less than that, and every frame travels to the server and back twice."""
-VIEW = """<figure class="view"><figcaption>${label}</figcaption><div class="frame">
-${value ? `<img src="${value}" alt="${label}">` : "press Record below the camera;<br>nothing is kept"}
-</div></figure>"""
+from app.page_legend import legend
+from app.page_settings import MODES
+from app.page_stage import details, stage
+from core.classes import ClassList
 
 
-def add_live_tab(sessions: Sessions, controls: list[Any]) -> None:
-    """Camera, segmentation and uncertainty side by side, and a line of figures."""
+def add_live_tab(classes: ClassList, source: str | None) -> list[Any]:
+    """Returns the parts that another model changes: the legend."""
     import gradio as gr
 
-    def look(request: gr.Request, image: np.ndarray | None, model: str, mode: ModeName, looks: int) -> Any:
-        if image is None:
-            return gr.skip()
-        with input_errors_shown():
-            pictures = sessions.get(str(request.session_hash)).live.step(image, Settings(model, mode, looks))
-        return pictures.overlay, pictures.uncertainty, pictures.status
+    gr.HTML(stage("live", source), js_on_load=None)
+    colors = gr.HTML(legend(classes), js_on_load=None, elem_id="legend")
+    gr.HTML(details("live"), js_on_load=None)
+    return [colors]
 
-    with gr.Row():
-        camera = gr.Image(
-            label="Camera", sources="webcam", streaming=True, height=300, buttons=[], elem_id="camera",
-            webcam_options=gr.WebcamOptions(mirror=False, constraints=CAMERA),
-        )  # fmt: skip
-        overlay = gr.HTML("", label="Segmentation", html_template=VIEW, js_on_load=None, elem_id="overlay")
-        unsure = gr.HTML("", label="Uncertainty (entropy)", html_template=VIEW, js_on_load=None, elem_id="uncertainty")
-    status = gr.HTML("", elem_id="status", elem_classes="status")
-    camera.stream(
-        look, [camera, *controls], [overlay, unsure, status], stream_every=1 / RATE_HZ, time_limit=TIME_LIMIT_S,
-        concurrency_limit=PLACES, show_progress="hidden", api_visibility="private",
-    )  # fmt: skip
+
+def add_compare_tab(classes: ClassList, source: str | None) -> tuple[list[Any], list[Any]]:
+    """(the legend, the two controls of this tab)."""
+    import gradio as gr
+
+    with gr.Group():
+        against = gr.Radio(list(MODES), value="dnn", label="Left", elem_id="against")
+        mark = gr.Checkbox(False, label="paint what changed since the last picture white", elem_id="mark-changes")
+    gr.HTML(stage("compare", source), js_on_load=None)
+    colors = gr.HTML(legend(classes), js_on_load=None, elem_id="legend-compare")
+    gr.HTML(details("compare"), js_on_load=None)
+    return [colors], [against, mark]

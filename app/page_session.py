@@ -1,4 +1,4 @@
-"""What one visitor of the page owns: a live stream's state, the results of the last file, and their end."""
+"""What one visitor of the File tab owns: the upload and the results of the last job, and their end."""
 
 import shutil
 import tempfile
@@ -8,21 +8,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from app.page_stream import LiveStream
 from core.errors import InputError
 
 MOST_SESSIONS = 16
-"""A live stream holds a network of its own (8 to 20 MB); one more visitor ends the session unused for longest."""
+"""Each may hold a video of its own; one more visitor ends the session unused for longest."""
 
 
 class Session:
     """One open page in one browser. Results go to folders inside `parent`."""
 
     def __init__(self, parent: Path) -> None:
-        self.live = LiveStream()
         self.stop_asked = False
         self._parent = parent
         self._results: Path | None = None
+        self._uploads: set[Path] = set()
         self._closed = False
         self._busy = threading.Lock()
 
@@ -40,14 +39,24 @@ class Session:
         finally:
             self._busy.release()
             if self._closed:
-                self._remove_results()
+                self._remove_everything()
+
+    def keep(self, spec: str) -> None:
+        """This upload belongs to the session and goes with it; what lies elsewhere is left alone."""
+        path = Path(spec)
+        if path.is_absolute() and self._parent in path.parents:
+            self._uploads.add(path)
 
     def close(self) -> None:
-        """Removes the results; a job that is still running is stopped and removes its own."""
+        """Removes the results and uploads; a job that is still running is stopped and removes its own."""
         self._closed = self.stop_asked = True
-        self.live.close()
         if not self._busy.locked():
-            self._remove_results()
+            self._remove_everything()
+
+    def _remove_everything(self) -> None:
+        self._remove_results()
+        for path in self._uploads:
+            path.unlink(missing_ok=True)
 
     def _remove_results(self) -> None:
         if self._results is not None:

@@ -2,24 +2,29 @@
 
 import contextlib
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from itertools import islice
+
+import numpy as np
 
 from app.handover import hand_over
 from app.render import View, render
 from app.sinks import MaskSink, NullSink, Sink
 from app.source_info import Source
 from app.video_report import StreamReport
-from core.frame import Frame
+from core.frame import Frame, Maps
 from core.timing import REMEMBERED
 from seg.pipeline import segment
+
+Paint = Callable[[Frame, Maps], np.ndarray]
+"""The picture of one frame, (H, W, 3) uint8 RGB of the size that the sink expects."""
 
 
 def process(
     source: Source,
     report: StreamReport,
     sink: Sink,
-    view: View,
+    view: View | Paint,
     *,
     masks: MaskSink | None = None,
     max_frames: int | None = None,
@@ -32,7 +37,7 @@ def process(
         for frame, maps in segment(islice(frames, max_frames), segmenter):
             if not isinstance(sink, NullSink):
                 with clock.measure("render"):
-                    picture = render(frame, maps, view, segmenter.classes)
+                    picture = view(frame, maps) if callable(view) else render(frame, maps, view, segmenter.classes)
                 with clock.measure("encode"):
                     sink.write(picture, frame.time_s)
             if masks:

@@ -91,4 +91,3 @@ def warp(maps: Tensor, motion: Motion) -> Tensor:
 def _grid(height: int, width: int) -> np.ndarray:
     """(h, w, 2) float32: every pixel's own position."""
     return np.stack(np.meshgrid(np.arange(width), np.arange(height)), axis=-1).astype(np.float32)
-

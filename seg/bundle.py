@@ -23,8 +23,18 @@ CARD_KEYS = (
 """What of an evaluation's JSON goes into the record."""
 
 
-def bundle(source: Path, name: str, licence: str, command: str, results: list[Path], folder: Path = FOLDER) -> Path:
+def bundle(
+    source: Path,
+    name: str,
+    licence: str,
+    command: str,
+    results: list[Path],
+    folder: Path = FOLDER,
+    uncertainty: dict[str, Any] | None = None,
+) -> Path:
     """Writes `folder/name.safetensors` and its .json; results are files of `steadyseg evaluate --json`.
+
+    `uncertainty` is what `seg.novelty.usual_uncertainty` measured; the page tells unfamiliar pictures by it.
 
     fp16 is what is measured afterwards too: bundle without results, evaluate the bundled file, bundle again with them.
     """
@@ -38,6 +48,8 @@ def bundle(source: Path, name: str, licence: str, command: str, results: list[Pa
         metrics[f"{record['protocol']}-{record['mode']}"] = {
             key: rounded(record[key]) for key in CARD_KEYS if key in record
         }
+    if uncertainty is not None:
+        metrics["uncertainty"] = uncertainty
     training = meta.training | ({"command": command} if command else {})
     target = folder / f"{name}.safetensors"
     save_checkpoint(
@@ -60,5 +72,12 @@ if __name__ == "__main__":
     parser.add_argument("--licence", default="")
     parser.add_argument("--command", default="", help="the training command, for the record")
     parser.add_argument("--results", type=Path, nargs="*", default=[])
+    parser.add_argument("--uncertainty", type=Path, help="CamVid's folder: measure how unsure its test images leave it")
+    parser.add_argument("--frames", type=Path, help="text file of base names: only these test images for --uncertainty")
     given = parser.parse_args()
-    print(bundle(given.source, given.name, given.licence, given.command, given.results))
+    usual = None
+    if given.uncertainty is not None:
+        from seg.novelty import usual_uncertainty
+
+        usual = usual_uncertainty(given.source, given.uncertainty, given.frames)
+    print(bundle(given.source, given.name, given.licence, given.command, given.results, uncertainty=usual))

@@ -1,359 +1,459 @@
-"""The page, as a visitor's browser sees it, and the parts behind it."""
+"""The parts behind the page: settings, live streams and their workers, its two addresses, file jobs, and the command."""
 
 import dataclasses
 import json
 import os
-import re
-import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import av
 import numpy as np
 import pytest
-import torch
 from made_video import write_video
+from page_visit import free_port, stripes, wait_until
 
-from app.page import build_page, check_address, launch
+from app.page import build_page, check_address
+from app.page_about_tab import about
+from app.page_address import fetched
+from app.page_feed import SourceFeed
 from app.page_file import STREET, Progress, Result, segment_file
+from app.page_method import Lease, NetworkPool
+from app.page_options import PageOptions
+from app.page_pictures import camera_picture, jpeg, overlay_picture
+from app.page_reliability import diagram
 from app.page_report import report_html
+from app.page_routes import MOST_BYTES, live_routes
 from app.page_session import MOST_SESSIONS, Sessions
-from app.page_settings import Settings
-from app.page_stream import RATE_HZ, LiveStream
-from core.checkpoint import CheckpointMeta, save_checkpoint
+from app.page_settings import MethodSettings, Settings, ViewSettings, settings_from
+from app.page_stream import RATE_HZ, LiveStream, usual_entropy
+from app.page_worker import LiveWorkers, Request
 from core.classes import CAMVID
 from core.errors import InputError
-from seg.networks import build_network
-from seg.options import UNetOptions
+from core.frame import Frame, Maps
 
-# The two warnings: Gradio's own use of pandas, after each event, in its server's threads.
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:'future.no_silent_downcasting' is deprecated"),
-    pytest.mark.filterwarnings("ignore:The copy keyword is deprecated"),
-]
-
+pytestmark = pytest.mark.slow
 PROJECT = Path(__file__).parent.parent.parent
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-BROWSER_FLAGS = (
-    "--no-sandbox", "--disable-gpu", "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
-PATIENCE_MS = 60_000
-"""Only a page that hangs takes that long, also where other work leaves this one a tenth of a core."""
+TICK_S = 1 / RATE_HZ
 
 
-def stripes(count: int, height: int = 120, width: int = 160) -> list[np.ndarray]:
-    """Coloured stripes that wander to the right: no two neighbours are equal."""
-    ramp = np.indices((height, width))[1]
-    return [
-        np.stack([(ramp * 3 + 9 * index) % 256, (ramp * 5 + 20 * index) % 256, (255 - ramp) % 256], -1).astype(np.uint8)
-        for index in range(count)
-    ]
+class OneOfEach(NetworkPool):
+    """These tests look one after the other, so one compiled network of a kind serves them all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._made: dict[Any, Any] = {}
+
+    def take(self, key: Any, make: Callable[[], Any]) -> Any:
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+    def give_back(self, key: Any, network: Any) -> None: ...
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """An untrained width-4 network as a checkpoint, its logits stretched so that it is surer here than there."""
-    torch.manual_seed(0)
-    path = tmp_path_factory.mktemp("model") / "tiny.safetensors"
-    options = dataclasses.asdict(UNetOptions(width=4))
-    tensors = build_network("unet", options, len(CAMVID)).state_dict()
-    tensors["head.weight"] *= 40
-    mean_std = {"mean": (0.41, 0.42, 0.43), "std": (0.3, 0.3, 0.3)}
-    save_checkpoint(path, tensors, CheckpointMeta("unet", options, CAMVID, height=96, width=128, **mean_std))
-    return str(path)
+POOL = OneOfEach()
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where Gradio keeps uploads and results."""
-    return tmp_path_factory.mktemp("cache")
+def of(model: str, **values: Any) -> Settings:
+    """Settings of one look, unless said otherwise."""
+    return Settings(MethodSettings(model, **{"mode": "dnn", **values}))
 
 
-@pytest.fixture(scope="module")
-def address(model: str, cache: Path) -> Iterator[str]:
-    """The page, served by this process."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GRADIO_TEMP_DIR", str(cache))
-        page = build_page(model)
-        yield launch(page, "127.0.0.1", free_port())
-        page.close(verbose=False)
+# --- settings from outside
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Chromium, whose camera shows wandering stripes."""
-    if CHROMIUM is None:
-        pytest.skip("no chromium on the PATH (apt-get install chromium)")
-    from playwright.sync_api import sync_playwright
-
-    camera = tmp_path_factory.mktemp("camera") / "camera.mjpeg"
-    with av.open(str(camera), "w", format="mjpeg") as container:
-        stream = container.add_stream("mjpeg", rate=25)
-        stream.width, stream.height, stream.pix_fmt = 160, 120, "yuvj420p"
-        for image in stripes(50):
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(image)))
-        container.mux(stream.encode())
-    with sync_playwright() as playwright:
-        flags = [*BROWSER_FLAGS, f"--use-file-for-fake-video-capture={camera}"]
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
-        yield chromium
-        chromium.close()
+def test_settings_from_a_browser_are_checked_value_by_value(model: str) -> None:
+    good = {"model": model, "mode": "bnn", "looks": 3, "abstain": 0.5, "hidden": [2, 9], "watch": [0.1, 0.9]}
+    settings = settings_from(good, frozenset([model]))
+    assert settings == Settings(
+        MethodSettings(model, "bnn", 3), ViewSettings(abstain=0.5, hidden=frozenset({2, 9})), watch=(0.1, 0.9)
+    )
+    for bad in (
+        {"model": "/etc/passwd"}, {"mode": "all"}, {"looks": 1e9}, {"tau": "1"}, {"tau": float("nan")}, {"window": -1},
+        {"hidden": "abc"}, {"hidden": [300]}, {"watch": [2, 0]}, {"second": "x"}, {"against": 3}, {"strength": True},
+    ):  # fmt: skip
+        with pytest.raises(InputError) as refused:
+            settings_from(good | bad, frozenset([model]))
+        assert "/etc" not in str(refused.value)
 
 
-@contextmanager
-def visitor(browser: Any, address: str) -> Iterator[Any]:
-    """The page in a context of its own; whatever it asks of another host fails the test."""
-    foreign: list[str] = []
-    context = browser.new_context(viewport={"width": 1280, "height": 800}, permissions=["camera"])
-    context.on("request", lambda request: foreign.append(request.url) if is_foreign(request.url, address) else None)
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    page.goto(address)
-    page.get_by_role("tab", name="File").wait_for()
-    yield page
-    context.close()
-    assert not foreign
+# --- one visitor's stream
 
 
-def is_foreign(url: str, address: str) -> bool:
-    return not url.startswith((address, "data:", "blob:"))
+def test_left_out_frames_are_a_gap_and_a_pause_starts_anew(model: str) -> None:
+    images, settings = stripes(2), of(model, mode="vq-dnn", motion=False)
+
+    def last(*times_s: float) -> bytes:
+        stream = LiveStream(POOL)
+        for image, time_s in zip(images, times_s, strict=True):
+            shown = stream.step(image, settings, time_s)
+        return shown.right
+
+    assert last(0, TICK_S) != last(0, 9 * TICK_S), "a longer gap fades the memory further"
+    alone = LiveStream(POOL).step(images[1], settings, 0.0).right
+    assert last(0, 60) == alone and last(60, 0) == alone, "a pause, and a clock that was set back"
+    assert last(0, TICK_S) != alone
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def test_a_change_of_view_keeps_the_memory_and_a_change_of_method_starts_it_anew(model: str) -> None:
+    images, steady = stripes(2), of(model, mode="vq-dnn", motion=False)
+    other_view = replace(steady, view=ViewSettings(strength=0.9, second="disagreement", abstain=0.3))
+
+    def second_after(before: Settings) -> bytes:
+        stream = LiveStream(POOL)
+        stream.step(images[0], before, 0.0)
+        return stream.step(images[1], steady, TICK_S).right
+
+    alone = LiveStream(POOL).step(images[1], steady, 0.0).right
+    assert second_after(steady) == second_after(other_view) != alone
+    for method in (replace(steady.method, tau=2.0), replace(steady.method, calibrated=False), of(model).method):
+        assert second_after(replace(steady, method=method)) == alone
 
 
-def start_camera(page: Any) -> None:
-    page.locator("#camera [title='grant webcam access'] button").click()
-    page.locator("#camera").get_by_text("Record").click()
+@pytest.mark.parametrize(
+    "change", [{"tau": 1.0}, {"calibrated": False}, {"motion": True}, {"mode": "dnn"}, {"window": 1}]
+)
+def test_every_method_setting_counts(model: str, change: dict[str, Any]) -> None:
+    images = stripes(4)
+
+    def last(settings: Settings) -> bytes:
+        stream = LiveStream(POOL)
+        return [stream.step(image, settings, TICK_S * index).right for index, image in enumerate(images)][-1]
+
+    settings = of(model, mode="vq-dnn", motion=False, tau=8.0)
+    assert last(settings) != last(replace(settings, method=replace(settings.method, **change)))
 
 
-REMEMBER_FIRST_STATUS = """() => new MutationObserver(() => {
-  const text = document.querySelector('#status').innerText;
-  if (text.includes('dropped')) window.firstStatus ??= text;
-}).observe(document.querySelector('#status'), {subtree: true, childList: true, characterData: true})"""
+def test_two_methods_see_the_same_frames_and_their_flicker_is_counted(model: str) -> None:
+    stream, settings = LiveStream(POOL), replace(of(model, mode="vq-dnn", motion=False), against="dnn")
+    first, second = (stream.step(image, settings, TICK_S * index) for index, image in enumerate(stripes(2)))
+    assert first.facts["flicker"] == [None, None]
+    assert all(0 <= share <= 1 for share in second.facts["flicker"])
+    alone = LiveStream(POOL)
+    assert [alone.step(image, of(model), TICK_S * i).left for i, image in enumerate(stripes(2))][-1] == second.left
 
 
-def frames_looked_at(status: str) -> int:
-    """0 before the first frame."""
-    found = re.search(r"(\d+) of (\d+) dropped", status)
-    return int(found[2]) - int(found[1]) if found else 0
+def test_an_inspected_pixel_tells_a_distribution(model: str) -> None:
+    shown = LiveStream(POOL).step(stripes(1)[0], replace(of(model), watch=(1.0, 0.5)), 0.0)
+    assert len(shown.facts["probs"][0]) == len(CAMVID) and sum(shown.facts["probs"][0]) == pytest.approx(1, abs=2e-3)
 
 
-def choose_file(page: Any, path: Path) -> None:
-    page.get_by_role("tab", name="File").click()
-    page.locator("#upload input[type=file]").set_input_files(path)
-    page.locator("#upload").get_by_text(path.stem[:6]).first.wait_for()
-    page.locator("#start").click()
+def test_sets_that_were_not_fitted_are_said_and_the_stream_goes_on(model: str) -> None:
+    view = ViewSettings(second="set size")
+    shown = LiveStream(POOL).step(stripes(1)[0], replace(of(model), view=view), 0.0)
+    assert "steadyseg calibrate" in shown.facts["note"]
+    assert shown.right == LiveStream(POOL).step(stripes(1)[0], of(model), 0.0).right
+    fitted = LiveStream(POOL).step(stripes(1)[0], replace(of(model, mode="vq-dnn"), view=view), 0.0)
+    assert fitted.facts["note"] is None
 
 
-def wait_until(condition: Any, seconds: float = PATIENCE_MS / 1e3) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.05)
+def test_unfamiliar_pictures_are_told_by_the_record_and_only_by_it(model: str) -> None:
+    assert LiveStream(POOL).step(stripes(1)[0], of(model), 0.0).facts["novel"]
+    assert not LiveStream(POOL).step(stripes(1)[0], of("street-tiny"), 0.0).facts["novel"]
+    known = {"uncertainty": {"mean_entropy_p95": 0.2, "steady_mean_entropy_p95": 0.3}}
+    assert (usual_entropy(known, "bnn"), usual_entropy(known, "vq-dnn"), usual_entropy({}, "dnn")) == (0.2, 0.3, None)
 
 
-# --- in the browser
+def test_hidden_classes_keep_the_camera_and_doubt_is_grey() -> None:
+    image = stripes(1, 4, 4)[0]
+    label = np.zeros((4, 4), np.uint8)
+    label[:, 2:] = 3
+    confidence = np.full((4, 4), 200, np.uint8)
+    confidence[0] = 50
+    maps = Maps(label, confidence, label, label)
+    shown = overlay_picture(
+        Frame(image, 0, 0.0), maps, CAMVID, ViewSettings(strength=1.0, abstain=0.5, hidden=frozenset({3}))
+    )
+    assert (shown[1:, 2:] == image[1:, 2:]).all()
+    assert (shown[1:, :2] == CAMVID.colors[0]).all()
+    assert (shown[0].min(1) == shown[0].max(1)).all() and (shown[0] < 160).all()
 
 
-def test_the_page_says_what_it_shows_and_what_is_degraded(browser: Any, address: str) -> None:
-    with visitor(browser, address) as page:
-        text = page.locator("body").inner_text()
-        assert page.locator("#model input").input_value() == "tiny.safetensors"
-    for expected in ("SteadySeg", "vq-bnn", "Pedestrian", "sure", "not calibrated", "CPU"):
-        assert expected in text
+def test_networks_are_handed_on_and_never_shared_at_a_time() -> None:
+    pool, made = NetworkPool(), []
+
+    def make() -> Any:
+        made.append(object())
+        return made[-1]
+
+    with Lease(pool) as first, Lease(pool) as second:
+        assert first.take("a", make) is first.take("a", make) is not second.take("a", make)
+    with Lease(pool) as third:
+        assert third.take("a", make) in made[:2] and len(made) == 2
 
 
-def test_the_number_of_looks_is_asked_only_where_it_counts(browser: Any, address: str) -> None:
-    with visitor(browser, address) as page:
-        looks = page.locator("#looks")
-        assert not looks.is_visible()
-        page.get_by_text("many random looks").click()
-        looks.wait_for(state="visible")
-        assert looks.locator("input[type=number]").input_value() == "10"
+# --- workers
 
 
-def test_live_pictures_change_and_no_frame_reaches_the_disk(browser: Any, address: str, cache: Path) -> None:
-    before = {path for path in cache.rglob("*") if path.suffix}
-    with visitor(browser, address) as page:
-        start_camera(page)
-        seen: dict[str, set[str]] = {"overlay": set(), "uncertainty": set()}
-
-        def both_have_changed_twice() -> bool:
-            for name, sources in seen.items():
-                sources.add(page.locator(f"#{name} img").get_attribute("src"))
-            return all(len(sources) > 2 for sources in seen.values())
-
-        wait_until(both_have_changed_twice)
-        assert frames_looked_at(page.locator("#status").inner_text()) > 2
-    assert all(source.startswith("data:image/jpeg;base64,") for sources in seen.values() for source in sources)
-    assert {path for path in cache.rglob("*") if path.suffix} == before
+def asked(settings: Settings, picture: bytes | None) -> Request:
+    return Request(settings, picture, time.perf_counter(), time.perf_counter(), Future())
 
 
-def test_two_visitors_do_not_share_a_stream(browser: Any, address: str) -> None:
-    with visitor(browser, address) as first, visitor(browser, address) as second:
-        start_camera(first)
-        wait_until(lambda: frames_looked_at(first.locator("#status").inner_text()) > 8)
-        second.evaluate(REMEMBER_FIRST_STATUS)
-        start_camera(second)
-        second.wait_for_function("window.firstStatus")
-        assert 0 < frames_looked_at(second.evaluate("window.firstStatus")) < 8
+def test_only_the_newest_frame_waits(model: str) -> None:
+    workers, picture = LiveWorkers(2), jpeg(stripes(1)[0])
+    requests = [asked(of(model), picture) for _ in range(5)]
+    for request in requests:
+        workers.offer("a" * 32, request)
+    answers = [request.answer.result(timeout=60) for request in requests]
+    assert answers[-1] is not None and answers[-1].facts["replaced"] == sum(answer is None for answer in answers) >= 3
+    workers.close()
+    assert len(workers) == 0
 
 
-def test_a_video_plays_in_the_page_and_its_report_can_be_kept(
-    browser: Any, address: str, cache: Path, tmp_path: Path
+def test_idle_visitors_end_and_others_are_told_to_wait(model: str) -> None:
+    workers, picture = LiveWorkers(1, idle_s=0.2), jpeg(stripes(1)[0])
+    first = asked(of(model), picture)
+    workers.offer("a" * 32, first)
+    with pytest.raises(InputError, match="all 1 places are taken"):
+        workers.offer("b" * 32, asked(of(model), picture))
+    assert first.answer.result(timeout=60) is not None
+    wait_until(lambda: len(workers) == 0)
+    second = asked(of(model), picture)
+    workers.offer("b" * 32, second)
+    assert second.answer.result(timeout=60) is not None
+    workers.close()
+
+
+def test_a_crash_is_one_visitors_own(
+    model: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    video = write_video(tmp_path / "stripes.mp4", stripes(30))
-    with visitor(browser, address) as page:
-        choose_file(page, video)
-        page.locator("#report").get_by_text("mean confidence").wait_for()
-        page.wait_for_function("document.querySelector('#video video')?.currentTime > 0.1")
-        size = page.evaluate(
-            "(v => [v.readyState > 1, v.videoWidth, v.videoHeight])(document.querySelector('#video video'))"
-        )
-        with page.expect_download() as download:
-            page.locator("#download-report").click()
-        record = json.loads(Path(download.value.path()).read_text())
-        assert len(list(cache.glob("session-*/*"))) == 2
-    assert size == [True, 320, 120]
-    assert (record["source"], record["frames"], record["dropped"]) == ("stripes.mp4", 30, 0)
-    wait_until(lambda: not list(cache.glob("session-*")))
+    workers, picture, step = LiveWorkers(2), jpeg(stripes(1)[0]), LiveStream.step
+
+    def crashes(self: LiveStream, image: np.ndarray, settings: Settings, time_s: float) -> Any:
+        if settings.view.strength == 0:
+            raise RuntimeError("/secret/path broke")
+        return step(self, image, settings, time_s)
+
+    monkeypatch.setattr(LiveStream, "step", crashes)
+    good, bad = asked(of(model), picture), asked(replace(of(model), view=ViewSettings(strength=0)), picture)
+    workers.offer("a" * 32, good)
+    workers.offer("b" * 32, bad)
+    with pytest.raises(InputError) as told:
+        bad.answer.result(timeout=60)
+    again = asked(of(model), picture)
+    workers.offer("b" * 32, again)
+    assert good.answer.result(timeout=60) is not None and again.answer.result(timeout=60) is not None
+    workers.close()
+    assert "secret" not in str(told.value) + capsys.readouterr().err
 
 
-def test_a_hostile_upload_gets_one_line_and_the_page_lives_on(browser: Any, address: str, tmp_path: Path) -> None:
-    hostile, picture = tmp_path / "hostile.mp4", tmp_path / "picture.png"
-    hostile.write_text("<img src=x onerror=alert(1)> is not a video\n" * 100)
-    from PIL import Image
-
-    Image.fromarray(stripes(1)[0]).save(picture)
-    with visitor(browser, address) as page:
-        choose_file(page, hostile)
-        message = page.get_by_text("not a readable video")
-        message.wait_for()
-        assert "hostile.mp4" in message.inner_text()
-        assert "/" not in message.inner_text().replace("mp4, mkv", "")
-        page.locator("#upload").get_by_label("Clear").click()
-        choose_file(page, picture)
-        page.locator("#picture img").wait_for()
-        assert page.locator("#picture img").evaluate("i => i.naturalWidth") == 320
+def test_a_source_of_the_server_gives_each_frame_once_and_begins_again() -> None:
+    feed = SourceFeed("street:3:3")
+    times_s = [feed.newest()[1] for _ in range(5)]
+    feed.close()
+    assert times_s == sorted(times_s) and times_s[-1] - times_s[0] > 5, "the second time round is far away in time"
+    with pytest.raises(InputError) as refused:
+        SourceFeed("/no/such/folder/film.mp4")
+    assert "/no/such" not in str(refused.value) and "film.mp4" in str(refused.value)
 
 
-def test_the_street_is_measured_and_can_be_stopped(browser: Any, address: str) -> None:
-    with visitor(browser, address) as page:
-        page.get_by_role("tab", name="File").click()
-        page.locator("#street").click()
-        page.locator("#progress").get_by_text("s left").wait_for()
-        page.locator("#stop").click()
-        page.locator("#progress").get_by_text("stopped").wait_for()
-        assert "calibration error (ECE)" in page.locator("#report").inner_text()
-        assert not page.locator("#stop").is_visible()
+# --- the two addresses
 
 
-def test_leaving_during_a_job_ends_it_and_leaves_nothing(browser: Any, address: str, cache: Path) -> None:
-    with visitor(browser, address) as page:
-        page.get_by_role("tab", name="File").click()
-        page.locator("#street").click()
-        page.locator("#progress").get_by_text("s left").wait_for()
-        assert list(cache.glob("session-*"))
-    wait_until(lambda: not list(cache.glob("session-*")))
+@pytest.fixture
+def post(model: str) -> Any:
+    """post(body, headers) -> (status, text) of a live address of a page that serves this machine only."""
+    from starlette.applications import Starlette
+    from starlette.testclient import TestClient
+
+    workers = LiveWorkers(2)
+    client = TestClient(Starlette(routes=live_routes(workers, frozenset([model]), local=True)), "http://127.0.0.1:7860")
+
+    def send(body: bytes, key: str = "a" * 32, **headers: str) -> tuple[int, bytes]:
+        answer = client.post(f"/live/{key}", content=body, headers=headers)
+        return answer.status_code, answer.content
+
+    yield send
+    workers.close()
 
 
-# --- behind the page
+def body_of(record: Any, picture: bytes) -> bytes:
+    text = json.dumps(record).encode()
+    return struct.pack("<I", len(text)) + text + picture
 
 
-class Clock:
-    """Seconds that pass only when told."""
-
-    now_s = 100.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-def test_left_out_frames_are_a_gap_in_the_index_and_counted(model: str) -> None:
-    clock, image = Clock(), stripes(1)[0]
-    stream, settings = LiveStream(clock), Settings(model, "vq-dnn", 1)
-    for seconds in (0, 1, 1, 4):
-        clock.now_s += seconds / RATE_HZ
-        status = stream.step(image, settings).status
-    assert (stream.frames, stream.dropped) == (4, 3)
-    assert "3 of 7 dropped" in status
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_one_request_is_one_frame(post: Callable[..., tuple[int, bytes]], model: str) -> None:
+    status, content = post(body_of({"model": model, "mode": "dnn"}, jpeg(stripes(1)[0])))
+    assert status == 200
+    length, left = struct.unpack_from("<II", content)
+    facts = json.loads(content[8 : 8 + length])
+    assert (facts["width"], facts["height"], len(facts["shares"])) == (160, 120, 11)
+    assert all(part[:2] == b"\xff\xd8" for part in (content[8 + length :], content[8 + length + left :]))
 
 
-def test_a_pause_starts_the_stream_anew_and_drops_nothing(model: str) -> None:
-    clock, image = Clock(), stripes(1)[0]
-    stream, settings = LiveStream(clock), Settings(model, "vq-dnn", 1)
-    clear = stream.step(image, settings)
-    clock.now_s += 1 / RATE_HZ
-    assert stream.step(255 - image, settings).uncertainty != clear.uncertainty
-    clock.now_s += 60
-    assert stream.step(image, settings).overlay == clear.overlay
-    assert stream.dropped == 0
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_what_is_not_a_frame_of_this_page_is_refused_in_one_line(
+    post: Callable[..., tuple[int, bytes]], model: str
+) -> None:
+    picture, record = jpeg(stripes(1)[0]), {"model": model}
+    png = b"\x89PNG\r\n\x1a\n" + bytes(100)
+    large = jpeg(np.zeros((8, 2500, 3), np.uint8))
+    good = body_of(record, picture)
+    for expected, answer in (
+        ("own page only", post(good, origin="http://elsewhere.example")),
+        ("own name only", post(good, host="rebound.example")),
+        ("not a name", post(good, key="A" * 32)),
+        ("cannot be read", post(b"\x05\x00\x00\x00nonsense")),
+        ("cannot be read", post(body_of([1], picture))),
+        ("does not offer", post(body_of({"model": "/etc/passwd"}, picture))),
+        ("JPEG", post(body_of(record, png))),
+        ("at most 1920", post(body_of(record, large))),
+        ("bytes", post(body_of(record, bytes(MOST_BYTES)))),
+        ("--source", post(body_of(record, b""))),
+    ):
+        assert answer[0] == 422 and expected in json.loads(answer[1])["error"], expected
 
 
-def test_steady_remembers_the_frame_before_and_one_look_does_not(model: str) -> None:
-    image = stripes(1)[0]
-    for mode, same in (("dnn", True), ("vq-dnn", False)):
-        clock = Clock()
-        alone = LiveStream(clock).step(image, Settings(model, mode, 1))
-        stream = LiveStream(clock)
-        stream.step(255 - image, Settings(model, mode, 1))
-        clock.now_s += 1 / RATE_HZ
-        assert (stream.step(image, Settings(model, mode, 1)).uncertainty == alone.uncertainty) is same
+def test_a_truncated_picture_is_refused_or_shown_but_never_a_crash() -> None:
+    whole = jpeg(stripes(1)[0])
+    for length in range(0, len(whole), len(whole) // 20):
+        try:
+            assert camera_picture(whole[:length], 1920).shape == (120, 160, 3)
+        except InputError as error:
+            assert "camera" in str(error)
 
 
-def test_a_camera_picture_larger_than_any_camera_is_refused(model: str) -> None:
-    with pytest.raises(InputError, match="camera: frames are 9000x2"):
-        LiveStream().step(np.zeros((2, 9000, 3), np.uint8), Settings(model, "dnn", 1))
+# --- file jobs
 
 
-def run_file(spec: str, model: str, folder: Path, stop_after: int | None = None) -> Result:
-    asked = 0
+def run_file(spec: str, settings: Settings, folder: Path, stop_after: int | None = None, masks: bool = False) -> Result:
+    count = 0
 
     def stop_asked() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked == stop_after
+        nonlocal count
+        count += 1
+        return count == stop_after
 
-    *steps, result = segment_file(spec, Settings(model, "dnn", 1), folder, stop_asked)
+    *steps, result = segment_file(spec, settings, folder, POOL, stop_asked, keep_masks=masks)
     assert isinstance(steps[0], Progress) and isinstance(result, Result)
     return result
 
 
 def test_what_was_done_until_a_stop_is_whole(model: str, tmp_path: Path) -> None:
-    result = run_file(STREET, model, tmp_path, stop_after=3)
-    assert result.stopped and result.record["frames"] == 3 and result.video is not None
+    result = run_file(STREET, of(model), tmp_path, stop_after=3)
+    assert result.stopped and result.record["frames"] == 3 and result.video is not None and result.metrics is not None
     with av.open(str(result.video)) as container:
         assert sum(1 for _ in container.decode(video=0)) == 3
     assert json.loads(result.report.read_text())["ece"] == result.record["ece"]
+    drawn = diagram(result.metrics["reliability"])
+    assert drawn.count("<rect") == sum(one["count"] > 0 for one in result.metrics["reliability"]) > 0
 
 
 def test_both_views_of_a_large_video_fit_a_page_and_it_is_said(model: str, tmp_path: Path) -> None:
     video = write_video(tmp_path / "wide.mp4", stripes(2, 200, 2000))
-    result = run_file(str(video), model, tmp_path)
+    result = run_file(str(video), of(model), tmp_path)
     assert result.video is not None
     with av.open(str(result.video)) as container:
         assert (container.streams.video[0].width, container.streams.video[0].height) == (1920, 96)
     assert "fitted into 1920x96" in report_html(result.record)
 
 
+def test_a_video_larger_than_a_page_works_on_is_refused(model: str, tmp_path: Path) -> None:
+    video = write_video(tmp_path / "huge.mp4", stripes(1, 2400, 4000))
+    with pytest.raises(InputError, match="4000x2400 pixels") as refused:
+        run_file(str(video), of(model), tmp_path)
+    assert str(tmp_path) not in str(refused.value)
+
+
 def test_a_file_name_cannot_become_html(model: str, tmp_path: Path) -> None:
     video = write_video(tmp_path / "a<b>c.mp4", stripes(2))
-    result = run_file(str(video), model, tmp_path)
+    result = run_file(str(video), of(model), tmp_path)
     result.record["notes"] = ["<script>alert(1)</script>"]
     assert "<script" not in report_html(result.record)
+
+
+def test_a_card_can_bring_no_pictures_and_no_scripts(model: str) -> None:
+    card = Path(model).with_suffix(".md")
+    card.write_text("# Mine\n![spy](http://elsewhere.example/x.png) <script>alert(1)</script> <img src=x> fine")
+    shown = about(model)
+    card.unlink()
+    assert "Mine" in shown and "fine" in shown and "elsewhere" not in shown and "<" not in shown
+
+
+# --- addresses of videos
+
+
+def found_at(address: str) -> Any:
+    return lambda *_, **__: [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 0))]
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1", "10.1.2.3", "192.168.0.1", "169.254.169.254", "::1", "fd00::1", "0.0.0.0"]
+)
+def test_private_networks_are_not_asked(tmp_path: Path, address: str) -> None:
+    with pytest.raises(InputError, match="private network") as refused:
+        fetched("http://user:secret@inside.example/video.mp4?token=x", tmp_path, 1000, found_at(address))
+    assert "secret" not in str(refused.value) and "token" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["file:///etc/passwd", "rtsp://example/x", "ftp://example/x", "http://", "//x", "http://[bad"]
+)
+def test_other_schemes_are_not_fetched(tmp_path: Path, url: str) -> None:
+    with pytest.raises(InputError, match="expected http"):
+        fetched(url, tmp_path, 1000)
+
+
+class Site(BaseHTTPRequestHandler):
+    """A public host's stand-in."""
+
+    def do_GET(self) -> None:
+        if self.path == "/away":
+            self.send_response(302)
+            self.send_header("Location", "http://127.0.0.1:1/inside")
+            self.end_headers()
+            return
+        self.send_response(200 if self.path.startswith("/film.mp4") else 404)
+        self.end_headers()
+        if self.path.startswith("/film.mp4"):
+            self.wfile.write(b"x" * 5000)
+
+    def log_message(self, *_: Any) -> None: ...
+
+
+def test_a_public_address_is_copied_within_limits_and_redirections_are_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with HTTPServer(("127.0.0.1", 0), Site) as site:
+        thread = threading.Thread(target=site.serve_forever, daemon=True)
+        thread.start()
+        connect = socket.create_connection
+        called: list[str] = []
+
+        def to_site(address: tuple[str, int], timeout: float) -> socket.socket:
+            called.append(address[0])
+            return connect(site.server_address[:2], timeout)
+
+        monkeypatch.setattr("app.page_address.socket.create_connection", to_site)
+
+        def resolve(host: str, *_: Any, **__: Any) -> list[tuple]:
+            return found_at("127.0.0.1" if host == "127.0.0.1" else "93.184.216.34")()
+
+        path = fetched("http://films.example/film.mp4?x=1", tmp_path, 10_000, resolve)
+        assert path.read_bytes() == b"x" * 5000 and called == ["93.184.216.34"]
+        with pytest.raises(InputError, match="more than 0 MB"):
+            fetched("http://films.example/film.mp4", tmp_path, 4000, resolve)
+        with pytest.raises(InputError, match="private network"):
+            fetched("http://films.example/away", tmp_path, 10_000, resolve)
+        with pytest.raises(InputError, match="answers 404"):
+            fetched("http://films.example/none", tmp_path, 10_000, resolve)
+        site.shutdown()
+        thread.join()
+
+
+# --- sessions of the File tab
 
 
 def test_the_session_unused_for_longest_makes_room(tmp_path: Path) -> None:
@@ -369,10 +469,15 @@ def test_the_session_unused_for_longest_makes_room(tmp_path: Path) -> None:
 
 def test_a_session_closed_during_its_job_leaves_nothing(tmp_path: Path) -> None:
     sessions = Sessions(tmp_path)
+    upload, foreign = tmp_path / "upload.mp4", tmp_path.parent / "foreign.mp4"
+    upload.write_bytes(b"mine")
+    foreign.write_bytes(b"another's")
     with sessions.get("visitor").job() as folder:
+        sessions.get("visitor").keep(str(upload))
+        sessions.get("visitor").keep(str(foreign))
         sessions.close("visitor")
         assert folder.exists(), "the encoder still writes there"
-    assert not folder.exists()
+    assert not folder.exists() and not upload.exists() and foreign.exists()
 
 
 def test_one_visitor_has_one_job_at_a_time(tmp_path: Path) -> None:
@@ -381,6 +486,9 @@ def test_one_visitor_has_one_job_at_a_time(tmp_path: Path) -> None:
         pass
     with session.job() as folder:
         assert folder.is_dir()
+
+
+# --- the command
 
 
 def test_a_taken_port_is_one_line() -> None:
@@ -392,23 +500,32 @@ def test_a_taken_port_is_one_line() -> None:
             check_address("127.0.0.1", port)
 
 
-def test_an_unknown_model_is_refused_before_anything_is_served() -> None:
+def test_wrong_flags_are_refused_before_anything_is_served(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unknown model"):
-        build_page("no-such-model")
+        build_page(PageOptions(model="no-such-model"))
+    good = PageOptions(model="street-tiny")
+    for change, expected in (
+        ({"max_upload_mb": 0}, "--max-upload-mb"), ({"max_sessions": 0}, "--max-sessions"),
+        ({"ssl_certfile": tmp_path}, "needs both"),
+        ({"ssl_certfile": tmp_path / "x", "ssl_keyfile": tmp_path / "y"}, "no such file"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=expected):
+            dataclasses.replace(good, **change).check()  # type: ignore[arg-type]
+    assert good.local and not replace(good, host="0.0.0.0").local and not replace(good, share=True).local
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
 def test_serve_says_where_it_is_and_ctrl_c_ends_it_cleanly(model: str, tmp_path: Path) -> None:
     port = free_port()
-    code = f"import sys; from app.page import serve; sys.exit(serve('127.0.0.1', {port}, {model!r}, False))"
+    arguments = ["demo", "--port", str(port), "--model", model, "--source", "street:3:20", "--no-open-browser"]
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-c", code]
+    command = [sys.executable, "-m", "app.cli", *arguments]
     with subprocess.Popen(command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        lines = [server.stdout.readline() for _ in range(3)]
+        lines = [server.stdout.readline() for _ in range(4)]
         server.send_signal(signal.SIGINT)
         assert server.wait(timeout=120) == 0
     assert f"http://127.0.0.1:{port}/" in lines[0]
-    assert "tiny.safetensors" in lines[1] and "torch" in lines[1]
-    assert "not calibrated" in lines[2]
+    assert "tiny.safetensors" in lines[1] and "executor" in lines[1]
+    assert "GPU" in lines[2] or "street" in lines[2]
     assert not list(tmp_path.glob("steadyseg-*"))

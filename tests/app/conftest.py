@@ -1,0 +1,102 @@
+"""The page under test, once for all its tests: a small model, a server in this process, and a browser with a made camera."""
+
+import dataclasses
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from page_visit import BROWSER_FLAGS, free_port, stripes, write_camera
+
+from app.page import Page, build_page
+from app.page_options import PageOptions
+from core.checkpoint import CheckpointMeta, save_checkpoint
+from core.classes import CAMVID
+from seg.networks import build_network
+from seg.options import UNetOptions
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An untrained width-4 network as a checkpoint, its logits stretched so that it is surer here than there.
+
+    Calibrated for vq-dnn only; anything that it sees is beyond its usual uncertainty.
+    """
+    torch.manual_seed(0)
+    path = tmp_path_factory.mktemp("model") / "tiny.safetensors"
+    options = dataclasses.asdict(UNetOptions(width=4))
+    tensors = build_network("unet", options, len(CAMVID)).state_dict()
+    tensors["head.weight"] *= 40
+    mean_std = {"mean": (0.41, 0.42, 0.43), "std": (0.3, 0.3, 0.3)}
+    calibration = {"vq-dnn": {"temperature": 3.0, "conformal": {"coverage": 0.9, "lac": 0.9, "aps": 0.9}}}
+    meta = CheckpointMeta(
+        "unet", options, CAMVID, height=96, width=128, calibration=calibration, licence="free to test",
+        metrics={"uncertainty": {"mean_entropy_p95": 0.001}}, **mean_std,
+    )  # fmt: skip
+    save_checkpoint(path, tensors, meta)
+    return str(path)
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where Gradio keeps uploads and results."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="session")
+def served(model: str, cache: Path) -> Iterator[tuple[Page, str]]:
+    """(the page, its address), served by this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRADIO_TEMP_DIR", str(cache))
+        page = build_page(PageOptions(model=model, port=free_port(), max_upload_mb=3))
+        yield page, page.launch()
+        page.close()
+
+
+@pytest.fixture(scope="session")
+def address(served: tuple[Page, str]) -> str:
+    return served[1]
+
+
+@pytest.fixture(scope="session")
+def playwright() -> Iterator[Any]:
+    if CHROMIUM is None:
+        pytest.skip("no chromium on the PATH (apt-get install chromium)")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as started:
+        yield started
+
+
+def launched(playwright: Any, camera: Path) -> Any:
+    flags = [*BROWSER_FLAGS, f"--use-file-for-fake-video-capture={camera}"]
+    return playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
+
+
+@pytest.fixture(scope="session")
+def browser(playwright: Any, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Chromium, whose camera shows CamVid's val drive where it is there, else stripes that wander."""
+    drive = Path(request.config.getoption("--data")) / "camvid" / "val"
+    images = drive_images(sorted(drive.glob("*.png"))[:40]) if drive.is_dir() else stripes(50)
+    chromium = launched(playwright, write_camera(tmp_path_factory.mktemp("camera") / "moving.mjpeg", images))
+    yield chromium
+    chromium.close()
+
+
+@pytest.fixture(scope="session")
+def still_browser(playwright: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Chromium, whose camera shows one picture for ever: what changes on the page, a control has changed."""
+    chromium = launched(playwright, write_camera(tmp_path_factory.mktemp("camera") / "still.mjpeg", stripes(1) * 25))
+    yield chromium
+    chromium.close()
+
+
+def drive_images(paths: list[Path]) -> list[np.ndarray]:
+    from PIL import Image
+
+    return [np.asarray(Image.open(path).convert("RGB").resize((160, 120))) for path in paths]

@@ -1,0 +1,140 @@
+"""How the page's tests visit it: made cameras, a browser's context, and what they wait for."""
+
+import base64
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import av
+import cv2
+import numpy as np
+
+BROWSER_FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+PATIENCE_MS = 60_000
+"""Only a page that hangs takes that long, also where other work leaves this one a tenth of a core."""
+
+
+def stripes(count: int, height: int = 120, width: int = 160) -> list[np.ndarray]:
+    """Coloured stripes that wander to the right: no two neighbours are equal."""
+    ramp = np.indices((height, width))[1]
+    return [
+        np.stack([(ramp * 3 + 9 * index) % 256, (ramp * 5 + 20 * index) % 256, (255 - ramp) % 256], -1).astype(np.uint8)
+        for index in range(count)
+    ]
+
+
+def write_camera(path: Path, images: list[np.ndarray]) -> Path:
+    """Motion JPEG, which chromium plays as its camera, over and over."""
+    with av.open(str(path), "w", format="mjpeg") as container:
+        stream = container.add_stream("mjpeg", rate=25)
+        stream.height, stream.width, stream.pix_fmt = *images[0].shape[:2], "yuvj420p"
+        for image in images:
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(image)))
+        container.mux(stream.encode())
+    return path
+
+
+@contextmanager
+def visitor(browser: Any, address: str, width: int = 1280, **options: Any) -> Iterator[Any]:
+    """The page in a context of its own; whatever it asks of another host, and any error in its scripts, fails the test."""
+    foreign: list[str] = []
+    errors: list[str] = []
+    context = browser.new_context(viewport={"width": width, "height": 800}, permissions=["camera"], **options)
+    context.on("request", lambda request: foreign.append(request.url) if is_foreign(request.url, address) else None)
+    try:
+        page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.set_default_timeout(PATIENCE_MS)
+        page.goto(address)
+        page.locator(".stage [data-do=camera]").first.wait_for()
+        yield page
+        page.goto("about:blank")  # leaving as a reader does: the page says goodbye to the server
+    finally:
+        context.close()  # also where a test fails: its stream would take a place from the next one
+    assert not foreign and not errors
+
+
+def is_foreign(url: str, address: str) -> bool:
+    return not url.startswith((address, "data:", "blob:"))
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def start_camera(page: Any, shown: int = 1) -> None:
+    """Presses the button and waits for so many pictures."""
+    page.locator(".stage [data-do=camera]").first.click()
+    wait_for_shown(page, shown)
+
+
+def wait_for_shown(page: Any, more: int) -> None:
+    """Waits until so many further pictures were shown."""
+    page.wait_for_function("count => steadyseg.counts.shown >= count", arg=shown_count(page) + more)
+
+
+def shown_count(page: Any) -> int:
+    return int(page.evaluate("steadyseg.counts.shown"))
+
+
+def picture(page: Any, side: str, tab: str = "live") -> str:
+    """What a canvas shows, as a data URL."""
+    canvas = page.locator(f".stage[data-stage={tab}] canvas[data-picture={side}]")
+    return str(canvas.evaluate("canvas => canvas.toDataURL()"))
+
+
+def fact(page: Any, name: str) -> str:
+    """A figure of the page's strip, as a reader sees it."""
+    return str(page.locator(f"[data-fact={name}]").first.inner_text())
+
+
+def pixels(page: Any, side: str) -> np.ndarray:
+    """What a canvas of the tab Live shows, (H, W, 3) int16."""
+    data = base64.b64decode(picture(page, side).partition(",")[2])
+    return cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR).astype(np.int16)
+
+
+def differ(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether a viewer could tell: a steady mean of equal frames still rounds differently now and then."""
+    return one.shape != other.shape or float(np.abs(one - other).mean()) > 0.5
+
+
+def settled(page: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Both pictures of a camera that never changes, once they stay the same over several frames."""
+    deadline = time.monotonic() + PATIENCE_MS / 1e3
+    before = (pixels(page, "left"), pixels(page, "right"))
+    while True:
+        wait_for_shown(page, 3)
+        now = (pixels(page, "left"), pixels(page, "right"))
+        if not any(map(differ, now, before)):
+            return now
+        assert time.monotonic() < deadline, "the pictures of a still camera keep changing"
+        before = now
+
+
+def set_number(page: Any, name: str, value: float) -> None:
+    """Types a value into a slider's box."""
+    box = page.locator(f"#{name} input[type=number]")
+    box.fill(str(value))
+    box.press("Enter")
+
+
+def choose(page: Any, name: str, option: str) -> None:
+    """Takes an entry of a drop-down list."""
+    page.locator(f"#{name} input").click()
+    page.get_by_role("option", name=option).click()
+
+
+def wait_until(condition: Any, seconds: float = PATIENCE_MS / 1e3) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "did not happen in time"
+        time.sleep(0.05)

@@ -1,0 +1,262 @@
+"""The tabs Live and Compare, as a visitor's browser sees them."""
+
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page_visit import (
+    PATIENCE_MS,
+    choose,
+    differ,
+    fact,
+    free_port,
+    picture,
+    set_number,
+    settled,
+    start_camera,
+    visitor,
+    wait_for_shown,
+    wait_until,
+)
+
+from app.page import Page, build_page
+from app.page_options import PageOptions
+
+# The two warnings: Gradio's own use of pandas, after each event, in its server's threads.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:'future.no_silent_downcasting' is deprecated"),
+    pytest.mark.filterwarnings("ignore:The copy keyword is deprecated"),
+]
+STREAM_S = 20
+REMEMBER_WHAT_IS_SENT = """() => {
+  const fetched = window.fetch;
+  window.fetch = (address, options) => {
+    if (String(address).includes("/live/")) options.body.slice(0, 2000).text().then((text) => (window.lastSent = text));
+    return fetched(address, options);
+  };
+}"""
+
+
+def test_the_page_says_what_it_shows_and_what_is_degraded(browser: Any, address: str) -> None:
+    with visitor(browser, address) as page:
+        text = page.locator("body").inner_text()
+        assert page.locator("#model input").input_value() == "tiny.safetensors"
+    for expected in ("SteadySeg", "steady many looks (vq-bnn)", "Pedestrian", "unsure", "temperature 3.00", "CPU"):
+        assert expected in text
+
+
+def test_a_live_stream_shows_figures_that_move_and_leaves_nothing_on_the_disk(
+    browser: Any, address: str, cache: Path
+) -> None:
+    before = {path for path in cache.rglob("*") if path.is_file()}
+    seen: dict[str, set[str]] = {"left": set(), "right": set()}
+    with visitor(browser, address) as page:
+        start_camera(page)
+        deadline = time.monotonic() + STREAM_S
+        while time.monotonic() < deadline:
+            for side, pictures in seen.items():
+                pictures.add(picture(page, side))
+            page.wait_for_timeout(500)
+        rate, age = float(fact(page, "fps")), float(fact(page, "age").removesuffix(" ms"))
+        dropped, of = (int(number) for number in fact(page, "dropped").split(" of "))
+        assert page.locator(".novel").first.is_visible(), "everything is beyond this model's usual uncertainty"
+        timeline = page.locator(".timeline polyline.confidence").first.get_attribute("points")
+        shares = page.locator("#legend .share").all_inner_texts()
+        assert 0 < float(fact(page, "confidence")) < 1 and fact(page, "unsure").endswith(" %")
+    assert all(len(pictures) > 3 for pictures in seen.values())
+    assert rate > 0 and 0 < age < PATIENCE_MS and 0 <= dropped < of
+    assert timeline is not None and len(timeline.split()) > 3
+    assert 90 < sum(int(share.removesuffix(" %")) for share in shares) < 110
+    assert {path for path in cache.rglob("*") if path.is_file()} == before
+
+
+def test_every_control_acts_on_the_next_frames(still_browser: Any, address: str) -> None:
+    with visitor(still_browser, address) as page:
+        page.locator("#mode").get_by_text("one look").click()
+        start_camera(page)
+        before = settled(page)
+
+        def change(what: Any) -> tuple[bool, bool]:
+            """Whether the left and the right picture are other ones now."""
+            nonlocal before
+            what()
+            wait_for_shown(page, 2)
+            now = settled(page)
+            changed = (differ(now[0], before[0]), differ(now[1], before[1]))
+            before = now
+            return changed
+
+        assert change(lambda: None) == (False, False)
+        assert change(lambda: choose(page, "second", "lack of confidence")) == (False, True)
+        assert page.locator(".scale").first.inner_text().startswith("confidence 1")
+        assert change(lambda: set_number(page, "strength", 90)) == (True, False)
+        assert change(lambda: set_number(page, "abstain", 95)) == (True, False)
+        most = page.evaluate("[...document.querySelectorAll('#legend .share')].map(one => parseInt(one.textContent))")
+        switch = page.locator(f"#legend input[value='{most.index(max(most))}']")
+        set_number(page, "abstain", 0)
+        wait_for_shown(page, 2)
+        before = settled(page)
+        assert change(switch.click) == (True, False)
+        assert change(lambda: page.locator("#mode").get_by_text("steady (vq-dnn)").click())[1], "another temperature"
+        assert change(lambda: page.locator("#calibrated input").click())[1]
+        assert change(lambda: choose(page, "second", "how many classes"))[1]
+        page.locator("#mode").get_by_text("one look").click()
+        settled(page)
+        before = settled(page)
+        assert change(lambda: choose(page, "model", "street-tiny")) == (True, True)
+        assert page.locator("#legend input:not(:checked)").count() == 0, "another model begins with all classes"
+        wait_until(lambda: "need `steadyseg calibrate`" in page.locator(".stage .message").first.inner_text())
+        wait_for_shown(page, 2)
+        page.locator("#second input").click()
+        page.get_by_role("option", name="needs `steadyseg calibrate`").wait_for()
+
+
+def test_what_is_set_travels_with_each_frame(still_browser: Any, address: str) -> None:
+    with visitor(still_browser, address) as page:
+        start_camera(page)
+        page.locator("#mode").get_by_text("many looks (bnn)", exact=True).click()
+        page.locator("#looks").wait_for(state="visible")
+        assert not page.locator("#tau").is_visible()
+        set_number(page, "looks", 3)
+        page.locator("#mode").get_by_text("steady (vq-dnn)").click()
+        page.locator("#tau").wait_for(state="visible")
+        page.locator("#motion input").click()
+        page.wait_for_function("document.querySelector('#tau input[type=number]').value === '1.25'")
+        set_number(page, "tau", 5)
+        set_number(page, "window", 4)
+        page.wait_for_function("steadyseg.settings.window === 4 && steadyseg.settings.tau === 5")
+        page.evaluate(REMEMBER_WHAT_IS_SENT)
+        page.wait_for_function("window.lastSent")
+        sent = json.loads(re.search(r"{[^}]*}", page.evaluate("lastSent"))[0])
+        wait_until(lambda: "torch" in fact(page, "executor"))
+    expected = {
+        "mode": "vq-dnn",
+        "looks": 3,
+        "tau": 5,
+        "motion": False,
+        "window": 4,
+        "calibrated": True,
+        "against": None,
+    }
+    assert {key: sent[key] for key in expected} == expected
+
+
+def test_a_click_tells_all_classes_of_a_place_and_the_keyboard_does_too(browser: Any, address: str) -> None:
+    with visitor(browser, address) as page:
+        start_camera(page)
+        page.locator("canvas[data-picture=left]").first.click(position={"x": 60, "y": 60})
+        chart = page.locator(".inspect .chart").first
+        chart.locator("svg.history polygon").first.wait_for(state="attached")
+        shares = [
+            int(text.removesuffix(" %")) for text in chart.locator("text").all_text_contents() if text.endswith(" %")
+        ]
+        assert len(shares) == 11 and 93 <= sum(shares) <= 107
+        assert "Bicyclist" in "".join(chart.locator("text").all_text_contents())
+        frame = page.locator(".stage .frame").first
+        before = page.evaluate("steadyseg.watch")
+        frame.focus()
+        frame.press("ArrowRight")
+        assert page.evaluate("steadyseg.watch") == pytest.approx([before[0] + 0.02, before[1]])
+        frame.press("Escape")
+        assert page.evaluate("steadyseg.watch") is None and not chart.is_visible()
+
+
+def test_two_methods_are_compared_on_the_same_frames(browser: Any, address: str) -> None:
+    with visitor(browser, address) as page:
+        start_camera(page)
+        choose(page, "model", "street-tiny")  # the untrained one calls everything by one name
+        page.get_by_role("tab", name="Compare").click()
+        wait_until(lambda: "-" not in (fact(page, "flicker-left"), fact(page, "flicker-right")))
+        assert (fact(page, "title-left"), fact(page, "title-right")) == ("one look (dnn)", "steady (vq-dnn)")
+        wait_until(lambda: 0 <= flicker(page, "right") < flicker(page, "left") <= 100)
+        assert picture(page, "left", "compare") != picture(page, "right", "compare")
+        wait_until(lambda: white(page) < 0.02)
+        page.locator("#mark-changes input").click()
+        wait_until(lambda: white(page) > 0.02)
+
+
+def flicker(page: Any, side: str) -> float:
+    """The percentage that the page gives."""
+    return float(fact(page, f"flicker-{side}").removesuffix(" %"))
+
+
+def white(page: Any) -> float:
+    """The share of the left picture that is white."""
+    count = """canvas => { const d = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+      let n = 0; for (let i = 0; i < d.length; i += 4) n += Math.min(d[i], d[i + 1], d[i + 2]) > 240;
+      return 4 * n / d.length }"""
+    return float(page.locator("[data-stage=compare] canvas[data-picture=left]").evaluate(count))
+
+
+def test_two_visitors_share_nothing(still_browser: Any, served: tuple[Page, str]) -> None:
+    page_served, address = served
+    wait_until(lambda: len(page_served.workers) == 0)
+    with visitor(still_browser, address) as first:
+        start_camera(first)
+        alone = settled(first)
+        with visitor(still_browser, address) as second:
+            start_camera(second)
+            set_number(second, "strength", 100)
+            wait_for_shown(second, 2)
+            assert differ(settled(second)[0], alone[0])
+            assert not any(map(differ, settled(first), alone))
+            assert len(page_served.workers) == 2
+        wait_until(lambda: len(page_served.workers) == 1)
+        wait_for_shown(first, 3)
+        assert not any(map(differ, settled(first), alone))
+        first.locator("[data-do=stop]").first.click()
+        wait_until(lambda: len(page_served.workers) == 0)
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_nothing_sticks_out_and_nothing_jumps(still_browser: Any, address: str, width: int, scheme: str) -> None:
+    with visitor(still_browser, address, width, color_scheme=scheme) as page:
+        wanted = "e => { const box = e.getBoundingClientRect(); return [box.left, box.top + scrollY, box.width]; }"
+        strip = page.locator(".strip").first
+        place = strip.evaluate(wanted)
+        start_camera(page, shown=3)
+        assert strip.evaluate(wanted) == place
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.locator(".stage .frame").first.evaluate("e => e.getBoundingClientRect().width") > 300
+        tiles = page.locator("[data-stage=live] .tile b")
+        assert all(tiles.nth(index).evaluate("e => e.getBoundingClientRect().right") <= width for index in range(5))
+        assert page.evaluate("document.body.classList.contains('dark')") is (scheme == "dark")
+
+
+def test_a_server_that_stops_is_said_and_its_return_goes_on(still_browser: Any, model: str) -> None:
+    options = PageOptions(model=model, port=free_port())
+    first = build_page(options)
+    address = first.launch()
+    with visitor(still_browser, address) as page:
+        try:
+            start_camera(page, shown=2)
+        finally:
+            first.close()
+        page.locator(".stage .message").get_by_text("does not answer").first.wait_for()
+        again = build_page(options)
+        again.launch()
+        try:
+            wait_for_shown(page, 2)
+            page.wait_for_function("!document.querySelector('.stage .message').textContent.includes('does not answer')")
+        finally:
+            again.close()
+
+
+def test_who_comes_when_all_places_are_taken_is_told_and_let_in_later(still_browser: Any, model: str) -> None:
+    page_served = build_page(PageOptions(model=model, port=free_port(), max_sessions=1, source="street:3:20"))
+    address = page_served.launch()
+    try:
+        with visitor(still_browser, address) as second:
+            with visitor(still_browser, address) as first:
+                start_camera(first)
+                second.locator(".stage [data-do=server]").first.click()
+                second.get_by_text("all 1 places are taken").first.wait_for()
+            wait_for_shown(second, 3)
+            assert float(fact(second, "age").removesuffix(" ms")) > 0
+            assert second.locator(".stage .message").first.inner_text() == ""
+    finally:
+        page_served.close()
