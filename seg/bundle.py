@@ -16,9 +16,9 @@ from core.errors import InputError
 from seg.bundled import FOLDER
 
 CARD_KEYS = (
-    "data", "split", "protocol", "mode", "samples", "tau", "window", "calibrated", "seed", "executor", "frames",
-    "frame_list_hash", "nll", "accuracy", "miou", "iou", "ece", "ece_15", "ece_signed", "brier", "acc_90", "iou_90",
-    "unc_90", "freq_90", "consistency",
+    "data", "split", "protocol", "mode", "samples", "tau", "window", "motion", "calibrated", "temperature", "seed",
+    "executor", "frames", "frame_list_hash", "nll", "accuracy", "miou", "iou", "ece", "ece_15", "ece_signed", "brier",
+    "acc_90", "iou_90", "unc_90", "freq_90", "consistency",
 )  # fmt: skip
 """What of an evaluation's JSON goes into the record."""
 
