@@ -23,6 +23,7 @@ from app.page_session import Sessions
 from app.page_settings import MethodSettings, degraded, model_choices, model_meta, notices
 from app.page_style import css, head, theme
 from app.page_worker import LiveWorkers
+from core.allocator import share_arenas
 from core.errors import InputError
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def serving(options: PageOptions, open_browser: bool) -> Iterator[tuple[Page, st
     with tempfile.TemporaryDirectory(prefix="steadyseg-", ignore_cleanup_errors=True) as folder:
         # Gradio's default is one folder for every user of the machine, /tmp/gradio, and it is never emptied.
         os.environ["GRADIO_TEMP_DIR"] = folder
+        share_arenas()  # before there are threads
         page = build_page(options)
         address = page.launch(open_browser)
         try:

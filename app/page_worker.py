@@ -14,6 +14,7 @@ from app.page_method import Lease, NetworkPool, OpenMethod
 from app.page_pictures import camera_picture
 from app.page_settings import MethodSettings, Settings
 from app.page_stream import LivePictures, LiveStream
+from core.allocator import give_back_freed_memory
 from core.errors import InputError
 from core.frame import Frame
 from core.segmenter import Segmenter
@@ -109,6 +110,7 @@ class LiveWorker:
             if self._feed is not None:
                 self._feed.close()
             self._on_end()
+            give_back_freed_memory()
 
     def _taken(self) -> Request | None:
         """The frame in the slot, waited for; None: ended or idle."""

@@ -5,6 +5,7 @@ the network's size. Where the found pixel does not look like this one (occluded,
 counts less.
 """
 
+import functools
 import importlib
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +28,7 @@ class Motion:
     """From the previous frame to this one."""
 
     source: np.ndarray
-    """(h, w, 2) float32: the position (x, y) in the previous frame of what each pixel shows."""
+    """(h, w, 2) float32: the position (x, y) in the previous frame of what each pixel shows; outside it the edge is meant."""
     trust: np.ndarray
     """(h, w) float32 in 0..1: exp(-(difference / 20)^2)."""
 
@@ -56,9 +57,11 @@ class MotionEstimator:
         if self._flow is None:
             self._flow = cv2.DISOpticalFlow_create(cv2.DISOPTICAL_FLOW_PRESET_ULTRAFAST)
         flow = self._flow.calc(now, previous, None)
-        height, width = now.shape
-        source = np.rint((flow + _grid(height, width)) * STEPS) / STEPS
-        source = source.clip((0, 0), (width - 1, height - 1)).astype(np.float32)
+        source = flow
+        source += _grid(*now.shape)
+        source *= np.float32(STEPS)
+        np.rint(source, out=source)
+        source *= np.float32(1 / STEPS)
         difference = cv2.absdiff(now, warp_plane(previous, source))
         mean = cv2.blur(difference.astype(np.float32), (DOUBT_BOX, DOUBT_BOX))
         return Motion(source, np.exp(-np.square(mean * np.float32(1.0 / DOUBT_LEVELS))))
@@ -88,6 +91,7 @@ def warp(maps: Tensor, motion: Motion) -> Tensor:
     return F.grid_sample(maps, where[None].expand(len(maps), -1, -1, -1), padding_mode="border", align_corners=True)
 
 
+@functools.lru_cache(maxsize=4)
 def _grid(height: int, width: int) -> np.ndarray:
     """(h, w, 2) float32: every pixel's own position."""
     return np.stack(np.meshgrid(np.arange(width), np.arange(height)), axis=-1).astype(np.float32)
