@@ -114,7 +114,7 @@ class HostMaps:
         decay = 0.0 if self.tau is None else math.exp(-gap / self.tau)
         self._mass *= np.float32(decay)
         self._mass += np.float32(1.0)
-        weight = np.reciprocal(self._mass)
+        weight = np.ascontiguousarray(np.broadcast_to(np.reciprocal(self._mass), self._member_entropy.shape))
         coarse = [np.empty(self._member_entropy.shape, np.uint8) for _ in range(4)]
         count = 0
         try:
@@ -178,7 +178,7 @@ class HostMaps:
             self._state.reshape(classes, pixels),
             self._member_entropy.reshape(pixels),
             self._coding,
-            np.ascontiguousarray(np.broadcast_to(weight, self._member_entropy.shape)).reshape(pixels),
+            weight.reshape(pixels),
             (np.float32(count == 1), np.float32(1.0 / self.samples)),
             block,
             count == self.samples,

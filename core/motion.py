@@ -44,8 +44,13 @@ class MotionEstimator:
         """The next frame is the first of a stream."""
         self._previous: np.ndarray | None = None
 
-    def __call__(self, image: np.ndarray, size: tuple[int, int]) -> Motion | None:
-        """(H, W, 3) uint8 RGB -> the motion at `size` (h, w) since the last call; None without a last frame of that size."""
+    def __call__(self, image: np.ndarray, size: tuple[int, int], gap: int = 1) -> Motion | None:
+        """(H, W, 3) uint8 RGB -> the motion at `size` (h, w) since the last call; None without a last frame of that size.
+
+        `gap`: source frames since then; 0 starts anew.
+        """
+        if not gap:  # as core/continuity says where a stream starts anew
+            self.forget()
         now, previous = grey(image, size), self._previous
         self._previous = now
         if previous is None or previous.shape != now.shape:

@@ -66,13 +66,12 @@ class HostSegmenter:
         size = self._size_rule(height, width)
         if not gap:
             self._maps.reset()
-            self._estimate_motion.forget()
         if size != self._size:
             self._size, self._network = size, self._open(*size)
         with self.clock.measure("preprocess"):
             picture = resized(frame.image, size)
         started = time.perf_counter()
-        motion = self._motion(frame, size)
+        motion = self._motion(frame, size, gap)
         spent: list[float] = []
         maps = self._maps(self._passes(picture, spent), size, max(gap, 1), motion)
         label, confidence, entropy, disagreement = (
@@ -82,11 +81,11 @@ class HostSegmenter:
         self.clock.add("smoothing", (time.perf_counter() - started - sum(spent)) * 1e3)
         return Maps(label, confidence, entropy, disagreement, self._maps.probs if self.keep_probs else None)
 
-    def _motion(self, frame: Frame, size: tuple[int, int]) -> Motion | None:
+    def _motion(self, frame: Frame, size: tuple[int, int], gap: int) -> Motion | None:
         if not self.method.motion:
             return None
         height, width = (-(-length // self._head_stride) for length in size)
-        return self._estimate_motion(frame.image, (height, width))
+        return self._estimate_motion(frame.image, (height, width), gap)
 
     def _passes(self, picture: np.ndarray, spent: list[float]) -> Iterator[np.ndarray]:
         """The logits of each dropout pass; `spent` gets the seconds it took."""

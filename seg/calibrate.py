@@ -37,8 +37,7 @@ def fit_temperature(module: StreamingSegmenter, frames: Iterable[Frame], classes
         stride = STRIDE if is_pixelwise else 1
         if not gap:
             state = None
-            estimate_motion.forget()
-        motion = estimate_motion(frame.image, module.state_size(*size)) if module.follows_motion else None
+        motion = estimate_motion(frame.image, module.state_size(*size), gap) if module.follows_motion else None
         probs, state = _step(module, predictors[stride], frame, state, max(gap, 1), motion)
         if frame.label is None:
             continue

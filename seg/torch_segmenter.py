@@ -56,7 +56,6 @@ class TorchSegmenter:
         gap = self._continuity.follow(frame)
         if not gap:
             self._state = None
-            self._estimate_motion.forget()
         with torch.inference_mode(), self._autocast():
             with self.clock.measure("preprocess"):
                 pixels = np.require(frame.image, requirements=["C", "W"])  # torch takes no reversed or read-only view
@@ -66,15 +65,17 @@ class TorchSegmenter:
                 prediction = self.module.predict(batch)
                 self._synchronize()
             with self.clock.measure("smoothing"):
-                prediction, self._state = self.module.smooth(prediction, self._state, max(gap, 1), self._motion(frame))
+                prediction, self._state = self.module.smooth(
+                    prediction, self._state, max(gap, 1), self._motion(frame, gap)
+                )
                 outputs = self.module.maps(prediction, *frame.image.shape[:2])
                 maps = self._to_host(outputs)
         return maps
 
-    def _motion(self, frame: Frame) -> Motion | None:
+    def _motion(self, frame: Frame, gap: int) -> Motion | None:
         if not self.module.follows_motion:
             return None
-        return self._estimate_motion(frame.image, self.module.state_size(*frame.image.shape[:2]))
+        return self._estimate_motion(frame.image, self.module.state_size(*frame.image.shape[:2]), gap)
 
     def _to_host(self, outputs: Outputs) -> Maps:
         label, confidence, entropy, disagreement = (tensor[0].cpu().numpy() for tensor in outputs[:4])

@@ -58,9 +58,7 @@ def sweep(
     continuity, estimate_motion = Continuity(), MotionEstimator()
     for place, frame in enumerate(frames):
         gap = continuity.follow(frame)
-        if not gap:
-            estimate_motion.forget()
-        motion = estimate_motion(frame.image, frame.image.shape[:2]) if follows else None
+        motion = estimate_motion(frame.image, frame.image.shape[:2], gap) if follows else None
         with torch.inference_mode():
             looks = look_at(subject, frame, wanted, mixed_seed(seed, place))
             for name, method in measured.items():
