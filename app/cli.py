@@ -76,7 +76,7 @@ def video(
     window: int | None = None,
     motion: Switch = "auto",
     size: int | None = None,
-    view: Literal["overlay", "uncertainty", "side-by-side"] = "overlay",
+    view: Literal["overlay", "uncertainty", "side-by-side", "set-size"] = "overlay",
     masks: Path | None = None,
     labels: Path | None = None,
     report: Path | None = None,
@@ -100,7 +100,7 @@ def video(
         window: Number of previous frames in the temporal mean; all of them (the recursion) without it.
         motion: Whether the temporal mean follows the motion between frames; auto: yes, but for a window.
         size: Height in pixels that frames are resized to for the network; the checkpoint's without it.
-        view: What the output shows.
+        view: What the output shows; set-size: how many classes a pixel may be, for a calibrated checkpoint.
         masks: Folder for label PNGs (palette) and 8-bit uncertainty PNGs.
         labels: Folder of label PNGs to measure against.
         report: JSON file for the report.

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.page_pictures import conformal_threshold
 from app.page_settings import (
     FIRST_MODE,
     LEAST_TAU,
@@ -22,6 +21,7 @@ from app.page_settings import (
     model_choices,
     model_meta,
 )
+from app.set_sizes import conformal_threshold
 from core.checkpoint import CheckpointMeta
 from core.errors import InputError
 from seg.options import ModeName

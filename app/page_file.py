@@ -16,11 +16,12 @@ import numpy as np
 from app.folder_source import IMAGE_SUFFIXES
 from app.opencv import opencv
 from app.page_method import Lease, NetworkPool, OpenMethod
-from app.page_pictures import conformal_threshold, jpeg, overlay_picture, second_picture
+from app.page_pictures import jpeg, overlay_picture, second_picture
 from app.page_settings import Settings, model_meta
 from app.process import process
 from app.render import rendered_size, side_by_side
 from app.report_file import write_json
+from app.set_sizes import conformal_threshold
 from app.sinks import MaskSink, Sink, VideoSink
 from app.source_info import Source, SourceInfo
 from app.sources import open_source

@@ -5,20 +5,26 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
+import numpy as np
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from app.open_model import ExecutorName, PrecisionName, open_model
-from app.process import process
-from app.render import View, rendered_size
+from app.process import Paint, process
+from app.render import View, rendered_size, uncertainty
 from app.report_file import check_place, write_json
+from app.set_sizes import conformal_threshold, set_sizes
 from app.sinks import MaskSink, NullSink, Sink, VideoSink
 from app.sources import describe_losses, open_source
 from app.video_report import StreamReport, print_report
+from core.checkpoint import read_meta
 from core.errors import InputError
-from core.frame import Frame
+from core.frame import Frame, Maps
+from core.segmenter import Method
+from seg.bundled import find_checkpoint
 from seg.options import ModeName
 
 
@@ -36,7 +42,7 @@ class VideoJob:
     window: int | None
     motion: bool | None
     size: int | None
-    view: View
+    view: View | Literal["set-size"]
     masks: Path | None
     labels: Path | None
     report: Path | None
@@ -56,11 +62,13 @@ def run_video(job: VideoJob) -> int:
     segmenter, why = open_model(
         job.model, mode=job.mode, samples=job.samples, tau=job.tau, window=job.window, motion=job.motion, size=job.size,
         executor=job.executor,
-        precision=job.precision, device=job.device, keep_probs=job.labels is not None or job.source.startswith("street"),
+        precision=job.precision, device=job.device,
+        keep_probs=job.labels is not None or job.source.startswith("street") or job.view == "set-size",
     )  # fmt: skip
+    view = set_size_view(job.model, segmenter.method) if job.view == "set-size" else job.view
     console = Console(stderr=True)
     with open_source(job.source, labels=job.labels, classes=segmenter.classes) as source:
-        width, height = rendered_size(job.view, source.info.width, source.info.height)
+        width, height = rendered_size("overlay" if callable(view) else view, source.info.width, source.info.height)
         sink: Sink = VideoSink(job.output, width, height, source.info.fps, job.overwrite) if job.output else NullSink()
         masks = MaskSink(job.masks, segmenter.classes, job.overwrite) if job.masks else None
         console.print(f"executor: {segmenter.executor} on {segmenter.device} ({why})", soft_wrap=True)
@@ -68,9 +76,7 @@ def run_video(job: VideoJob) -> int:
             console.print(f"note: {note}")
         report = StreamReport(segmenter, source)
         total = min(filter(None, (source.info.length, job.max_frames)), default=None)
-        with contextlib.closing(
-            process(source, report, sink, job.view, masks=masks, max_frames=job.max_frames)
-        ) as frames:
+        with contextlib.closing(process(source, report, sink, view, masks=masks, max_frames=job.max_frames)) as frames:
             interrupted = show_progress(frames, console, total)
     if not report.frames and not interrupted:
         raise InputError(f"{source.info.name}: none of its frames could be read ({describe_losses(source.losses)})")
@@ -84,6 +90,21 @@ def run_video(job: VideoJob) -> int:
     if interrupted:
         console.print("interrupted: what was done until then is whole")
     return 130 if interrupted else 0
+
+
+def set_size_view(model: str, method: Method) -> Paint:
+    """Draws the size of every pixel's prediction set; the thresholds belong to the checkpoint's temperature for this mode."""
+    if model.endswith(".onnx"):
+        raise InputError(f"{model}: a graph file carries no thresholds for --view set-size; give the checkpoint")
+    meta = read_meta(find_checkpoint(model))
+    threshold = conformal_threshold(meta, method.mode)
+    if method.temperature != meta.temperature(method.mode):
+        raise InputError(f"--view set-size needs the temperature its thresholds were fitted with ({method.mode})")
+
+    def draw(frame: Frame, maps: Maps) -> np.ndarray:
+        return uncertainty(set_sizes(maps, threshold))
+
+    return draw
 
 
 def show_progress(frames: Iterator[Frame], console: Console, total: int | None) -> bool:

@@ -9,7 +9,7 @@ from core.atomic_file import write_whole
 from core.errors import InputError
 from seg.camvid import ImageFolderSplit
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Raised whenever what a row means changes: then all are measured again."""
 
 
