@@ -29,7 +29,7 @@ def fit_temperature(module: StreamingSegmenter, frames: Iterable[Frame], classes
     """
     device = next(module.predictor.parameters()).device
     predictors = {stride: at_all_temperatures(module, stride, device) for stride in (1, STRIDE)}
-    scan, continuity, estimate_motion = TemperatureScan(len(classes), classes.void), Continuity(), MotionEstimator()
+    scan, continuity, estimate_motion = TemperatureScan(len(classes), classes.void_id), Continuity(), MotionEstimator()
     state: State | None = None
     for frame in frames:
         gap, size = continuity.follow(frame), frame.image.shape[:2]
@@ -101,7 +101,10 @@ class ConformalFit:
             return
         assert maps.probs is not None
         label = torch.from_numpy(frame.label)
-        probs = enlarged(torch.from_numpy(maps.probs)[None], label.shape)[0]
+        self.add(enlarged(torch.from_numpy(maps.probs)[None], label.shape)[0], label)
+
+    def add(self, probs: Tensor, label: Tensor) -> None:
+        """probs (K, h, w), label (h, w)."""
         self.scores.update(probs, label)
         if self.risk:
             self.risk.update(probs, label)
@@ -113,9 +116,9 @@ class ConformalCheck:
     def __init__(self, fitted: Mapping[str, Any], classes: ClassList) -> None:
         conformal = fitted["conformal"]
         self.asked = conformal["coverage"]
-        self.sets = [Coverage(kind, conformal[kind], classes.void) for kind in ("lac", "aps")]
+        self.sets = [Coverage(kind, conformal[kind], classes.void_id) for kind in ("lac", "aps")]
         self.control = fitted.get("class_risk")
-        self.risk = ClassRisk(classes.names.index(self.control["class"]), classes.void) if self.control else None
+        self.risk = ClassRisk(classes.names.index(self.control["class"]), classes.void_id) if self.control else None
 
     def update(self, frame: Frame, maps: Maps, sequence: str) -> None:
         """Frames without a label are passed over."""

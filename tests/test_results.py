@@ -1,17 +1,17 @@
 """One walk over the frames gives every row what `steadyseg evaluate` gives it alone."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from benchmarks.results.methods import ALL, FOLLOWING, MEMBER, ONE, WINDOW, Look, Method
-from benchmarks.results.sweep import Subject, sweep
-from core.calibration import TemperatureFit
+from benchmarks.results.sweep import RISK_CLASS, Subject, Swept, sweep
 from core.checkpoint import CheckpointMeta, save_checkpoint
 from core.classes import CAMVID
 from core.preprocess import Normalize, resize
-from seg.calibrate import fit_temperature
+from seg.calibrate import ConformalCheck, ConformalFit, fit_temperature
 from seg.evaluate import LiveMetrics, seeded
 from seg.options import UNetOptions
 from seg.street import Street
@@ -35,9 +35,7 @@ def street() -> Street:
     return Street(seed=2, height=HEIGHT, width=WIDTH)
 
 
-def swept(
-    paths: list[Path], methods: dict[str, Method], scanned: dict[str, Method]
-) -> tuple[dict, dict[str, TemperatureFit]]:
+def swept(paths: list[Path], methods: dict[str, Method], scanned: dict[str, Method], **more: Any) -> Swept:
     opened = [open_network(path) for path in paths]
     meta = opened[0][1]
     normalize = Normalize(meta.mean, meta.std)
@@ -46,7 +44,7 @@ def swept(
         lambda frame: normalize(resize(frame.permute(0, 3, 1, 2), (HEIGHT, WIDTH))),
         meta.classes,
     )
-    return sweep(subject, street().frames(FRAMES), methods, scanned)
+    return sweep(subject, street().frames(FRAMES), methods, scanned, **more)
 
 
 def alone(segmenter: TorchSegmenter) -> dict:
@@ -78,7 +76,7 @@ def test_every_row_of_a_network_is_what_it_is_alone(tmp_path: Path) -> None:
         "following": Method(ONE, FOLLOWING), "bnn-1": Method(draw),
         "bnn-3": Method(Look("dropout", 3)), "vq-bnn": Method(draw, WINDOW, 0.8),
     }  # fmt: skip
-    found, _ = swept([path], methods, {})
+    found = swept([path], methods, {}).rows
     for name, method in methods.items():
         assert_same(found[name], alone(opened(path, method)))
 
@@ -86,7 +84,7 @@ def test_every_row_of_a_network_is_what_it_is_alone(tmp_path: Path) -> None:
 def test_the_rows_of_an_ensemble_too(tmp_path: Path) -> None:
     first, *others = (saved(tmp_path, seed, 0.0) for seed in (1, 2, 3))
     methods = {"ensemble": Method(ALL), "vq-ensemble": Method(MEMBER, WINDOW)}
-    found, _ = swept([first, *others], methods, {})
+    found = swept([first, *others], methods, {}).rows
     for name, method in methods.items():
         assert_same(found[name], alone(opened(first, method, tuple(others))))
     assert found["ensemble"]["nll"] < max(alone(opened(path, Method(ONE)))["nll"] for path in (first, *others))
@@ -96,7 +94,27 @@ def test_the_rows_of_an_ensemble_too(tmp_path: Path) -> None:
 def test_a_temperature_is_that_of_the_calibrate_command(tmp_path: Path, smoothing: object) -> None:
     path = saved(tmp_path, 1, 0.0)
     method = Method(ONE, smoothing)  # type: ignore[arg-type]
-    _, fits = swept([path], {}, {"row": method})
+    fits = swept([path], {}, {"row": method}).temperatures
     expected = fit_temperature(opened(path, method).module, street().frames(FRAMES), CAMVID)
     assert fits["row"].temperature == pytest.approx(expected.temperature, abs=1e-4)
     assert fits["row"].flips == expected.flips and fits["row"].pixels == expected.pixels
+
+
+def test_the_thresholds_of_sets_are_fitted_and_checked_at_temperature_1(tmp_path: Path) -> None:
+    path = saved(tmp_path, 1, 0.0)
+    method = Method(ONE, FOLLOWING)
+    fitted = swept([path], {}, {"row": method}).sets["row"]
+    by_hand, segmenter = ConformalFit(CAMVID.void, RISK_CLASS), opened(path, method)
+    seen = [(frame, segmenter.step(frame)) for frame in street().frames(FRAMES)]
+    for frame, maps in seen:
+        by_hand.add(torch.from_numpy(maps.probs)[:, ::2, ::2], torch.from_numpy(frame.label)[::2, ::2])
+    assert fitted.scores.thresholds(0.9) == pytest.approx(by_hand.scores.thresholds(0.9), abs=1e-4)
+
+    record = {"conformal": {"coverage": 0.9, **fitted.scores.thresholds(0.9)}}
+    alone, checks = ConformalCheck(record, CAMVID), {"row": ConformalCheck(record, CAMVID)}
+    found = swept([path], {"row": method}, {}, checks=checks, sequence=str)
+    for place, (frame, maps) in enumerate(seen):
+        alone.update(frame, maps, str(place))
+    ours, theirs = found.rows["row"]["conformal"]["lac"], alone.result()["lac"]
+    assert ours["coverage_by_sequence"] == pytest.approx(theirs["coverage_by_sequence"], abs=1e-4)
+    assert ours["set_size"] == pytest.approx(theirs["set_size"], abs=1e-4)

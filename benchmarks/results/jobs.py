@@ -65,6 +65,7 @@ def fits_record(fits: Fits) -> dict[str, Any]:
     return {
         "temperatures": {name: asdict(found) for name, found in fits.temperatures.items()},
         "tau": {mode: smoothing.tau for mode, smoothing in fits.memories.items()},
+        "sets": fits.sets,
     }
 
 

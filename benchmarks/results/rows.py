@@ -1,24 +1,29 @@
 """Which rows a network gets, by protocol; temperatures and memories are fitted on the other split than the one reported."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchmarks.results.methods import ALL, FOLLOWING, MEMBER, ONE, WINDOW, Look, Method
-from benchmarks.results.sweep import Subject, sweep
+from benchmarks.results.sweep import RISK_CLASS, Subject, sweep
 from core.calibration import TemperatureFit
+from core.classes import CAMVID
 from core.frame import Frame
 from core.temporal import TemporalSmoothing
+from seg.calibrate import ConformalCheck, ConformalFit
 from seg.camvid import open_split
 from seg.evaluate import labelled_stills
-from seg.moving_stills import moving_stills
+from seg.moving_stills import CLIP_FRAMES, moving_stills
 
 TAUS = (0.5, 0.8, 1.25, 2.0, 3.0)
 FITTED_ON = {"stills": "val stream", "moving-stills": "val stream", "stream": "moving stills of test"}
 FEW, MANY = Look("dropout", 5), Look("dropout", 30)
 FIT_EVERY = 5
 """Of moving stills only every fifth is fitted on: a grid of temperatures costs three times what the network does."""
+SETS = ("dnn", "vq-dnn", "vq-dnn motion")
+COVERAGE, RISK = 0.9, 0.05
+"""Share of the pixels whose set shall hold the true class; largest share of a class's pixels that may be missed."""
 DRAW = Look("dropout")
 """Masks drawn once a frame."""
 
@@ -30,6 +35,8 @@ class Fits:
     temperatures: dict[str, TemperatureFit] = field(default_factory=dict)
     memories: dict[str, TemporalSmoothing] = field(default_factory=dict)
     """By mode: the memory of least NLL."""
+    sets: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By mode: thresholds of prediction sets and of the class whose misses are bounded, at temperature 1."""
 
 
 def frames_of(protocol: str, data: Path, every: int = 1) -> Iterator[Frame]:
@@ -66,8 +73,18 @@ def measure(subject: Subject, protocol: str, data: Path, fits: Fits, has_dropout
             smoothing = fits.memories[mode]
             temperature = fits.temperatures[memory_name(mode, smoothing)].temperature
             methods[f"{name} fitted memory calibrated"] = Method(method.look, smoothing, temperature)
-    found, _ = sweep(subject, frames_of(protocol, data), methods, {})
+    checks = {name: ConformalCheck(fits.sets[name], subject.classes) for name in methods if name in fits.sets}
+    found = sweep(
+        subject, frames_of(protocol, data), methods, {}, checks=checks, sequence=sequences(protocol, data)
+    ).rows
     return {name: described(methods[name]) | found[name] for name in methods}
+
+
+def sequences(protocol: str, data: Path) -> Callable[[int], str]:
+    """The recording that the place-th frame is from: CamVid's 0001TP_008550 is of 0001TP."""
+    names = [example.name for example in open_split(data, "val" if protocol == "stream" else "test").examples]
+    frames = CLIP_FRAMES if protocol == "moving-stills" else 1
+    return lambda place: names[place // frames].split("_")[0]
 
 
 def fit(subject: Subject, protocol: str, data: Path, has_dropout: bool) -> Fits:
@@ -86,7 +103,8 @@ def fit(subject: Subject, protocol: str, data: Path, has_dropout: bool) -> Fits:
         for tau in TAUS:
             smoothing = TemporalSmoothing(tau)
             scanned[memory_name(mode, smoothing)] = Method(look, smoothing)
-    _, temperatures = sweep(subject, frames_of(protocol, data, FIT_EVERY), {}, scanned)
+    found = sweep(subject, frames_of(protocol, data, FIT_EVERY), {}, scanned)
+    temperatures = found.temperatures
     memories = {
         mode: min(
             map(TemporalSmoothing, TAUS),
@@ -94,7 +112,16 @@ def fit(subject: Subject, protocol: str, data: Path, has_dropout: bool) -> Fits:
         )
         for mode in looks
     }
-    return Fits(temperatures, memories)
+    return Fits(temperatures, memories, {name: thresholds(found.sets[name]) for name in SETS if name in found.sets})
+
+
+def thresholds(fitted: ConformalFit) -> dict[str, Any]:
+    """As `steadyseg calibrate` stores them."""
+    assert fitted.risk is not None
+    return {
+        "conformal": {"coverage": COVERAGE, **fitted.scores.thresholds(COVERAGE)},
+        "class_risk": fitted.risk.control(RISK, CAMVID.names[RISK_CLASS]),
+    }
 
 
 def fit_name(name: str) -> str:

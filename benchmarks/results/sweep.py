@@ -5,26 +5,29 @@ those of a run with 5.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from benchmarks.results.methods import Look, Memory, Method
-from core.calibration import TemperatureFit, TemperatureScan, grid_tensor
-from core.classes import ClassList
+from core.calibration import UNTEMPERED, TemperatureFit, TemperatureScan, grid_tensor
+from core.classes import CAMVID, ClassList
 from core.continuity import Continuity
 from core.dropout import set_dropout_active
 from core.frame import Frame, Maps
 from core.motion import MotionEstimator
 from core.prediction import Prediction, mean_prediction
 from core.training import mixed_seed
-from seg.calibrate import STRIDE, thinned
+from seg.calibrate import STRIDE, ConformalCheck, ConformalFit, thinned
 from seg.evaluate import LiveMetrics
 
 Temperature = float | Literal["grid", "thin grid"]
 """A grid is all its temperatures at once; the thin one has every second row and column, for what works pixel by pixel."""
+
+RISK_CLASS = CAMVID.names.index("Pedestrian")
+"""The class whose misses are bounded."""
 
 
 @dataclass(frozen=True)
@@ -36,18 +39,34 @@ class Subject:
     classes: ClassList
 
 
+@dataclass
+class Swept:
+    """What was found, by the names the methods came with."""
+
+    rows: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Metrics of each measured method."""
+    temperatures: dict[str, TemperatureFit] = field(default_factory=dict)
+    """Of each scanned one."""
+    sets: dict[str, ConformalFit] = field(default_factory=dict)
+    """Scores of the true classes at temperature 1, of each scanned one."""
+
+
 def sweep(
     subject: Subject,
     frames: Iterable[Frame],
     measured: Mapping[str, Method],
     scanned: Mapping[str, Method],
     seed: int = 0,
-) -> tuple[dict[str, dict[str, Any]], dict[str, TemperatureFit]]:
-    """(metrics of each measured row, temperature of each scanned one), by the names they came with."""
+    *,
+    checks: Mapping[str, ConformalCheck] | None = None,
+    sequence: Callable[[int], str] = lambda place: "",
+) -> Swept:
+    """Walks once over the frames; `checks` are of measured methods, `sequence` names the recording of the place-th frame."""
     classes = subject.classes
     memories = {name: Memory(method.smoothing) for name, method in (*measured.items(), *scanned.items())}
     live = {name: LiveMetrics.of(classes) for name in measured}
     scans = {name: TemperatureScan(len(classes), classes.void) for name in scanned}
+    sets = {name: ConformalFit(classes.void, RISK_CLASS) for name in scanned}
     wanted: dict[Look, set[Temperature]] = {}
     for method in measured.values():
         wanted.setdefault(method.look, set()).add(method.temperature)
@@ -65,14 +84,19 @@ def sweep(
                 seen = memories[name].smoothed(looks[method.look, method.temperature], gap, motion)
                 if frame.label is not None:
                     live[name].update(frame, _as_maps(seen))
+                    if checks and name in checks:
+                        checks[name].update(frame, _as_maps(seen), sequence(place))
             for name, method in scanned.items():
                 seen = memories[name].smoothed(looks[method.look, grid_for(method)], gap, motion)
                 if frame.label is not None:
                     probs = seen.probs if grid_for(method) == "thin grid" else thinned(seen.probs, STRIDE)
-                    scans[name].update(probs, thinned(torch.from_numpy(frame.label), STRIDE))
-    return {name: metrics.result() for name, metrics in live.items()}, {
-        name: scan.fit() for name, scan in scans.items()
-    }
+                    label = thinned(torch.from_numpy(frame.label), STRIDE)
+                    scans[name].update(probs, label)
+                    sets[name].add(probs[UNTEMPERED], label)
+    rows = {name: metrics.result() for name, metrics in live.items()}
+    for name, check in (checks or {}).items():
+        rows[name]["conformal"] = check.result()
+    return Swept(rows, {name: scan.fit() for name, scan in scans.items()}, sets)
 
 
 def grid_for(method: Method) -> Temperature:
