@@ -20,6 +20,7 @@ from rich.progress import Progress, TimeElapsedColumn
 from benchmarks.results.cache import Cache, data_digest
 from benchmarks.results.document import write_document
 from benchmarks.results.jobs import about, all_jobs, frame_count, job_digest, measure_job
+from benchmarks.results.strips import write_strips
 from core.errors import InputError
 from seg.camvid import open_split
 
@@ -62,7 +63,8 @@ def run(data: Path, fresh: bool, jobs: int) -> None:
             job = running[done]
             cache.put(job.name, job_digest(job, digest), done.result(), about(job))
             progress.console.print(f"{job.name}: done")
-    write_document(cache.record, DOCS)
+    strips = write_strips(data, DOCS, DOCS.parent / "out")
+    write_document(cache.record, DOCS, strips)
 
 
 def as_completed_watching(

@@ -1,12 +1,20 @@
 """docs/results.md: every table is made from the measured rows; what they mean is written by hand in findings.md."""
 
+import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from benchmarks.results.matrix import CONTROL, FOUR, MEMBERS, RECIPES, Network
 from benchmarks.results.plots import write_plots
-from benchmarks.results.published import ENSEMBLES, SPATIAL_TABLE, VQBNN_KEYS, VQBNN_TABLE, PublishedRow
+from benchmarks.results.published import (
+    ENSEMBLES,
+    PUBLISHED_THROUGHPUT,
+    SPATIAL_TABLE,
+    VQBNN_KEYS,
+    VQBNN_TABLE,
+    PublishedRow,
+)
 from benchmarks.results.rows import FITTED_ON
 from core.atomic_file import write_whole
 from core.classes import CAMVID
@@ -15,12 +23,17 @@ Rows = dict[str, Any]
 """docs/results.json: job -> {"rows": {protocol: {method: figures}}, ...}."""
 ABSENT = "-"
 SHOWN = ("nll", "accuracy", "miou", "ece", "consistency")
+THROUGHPUT_ROWS = {
+    "bare_plain": "the plain network alone", "bare": "with spatial smoothing", "dnn": "one pass, all maps",
+    "vq_dnn": "VQ-DNN, all maps", "vq_dnn_motion": "VQ-DNN following motion, all maps", "vq_bnn": "VQ-BNN, all maps",
+    "mc_30": "MC dropout, 30 passes, all maps",
+}  # fmt: skip
 TITLES = {"stream": "Stream (val)", "moving-stills": "Moving stills (test)", "stills": "Stills (test)"}
 
 
-def write_document(rows: Rows, docs: Path) -> None:
-    """Writes docs/results.md and its figures."""
-    figures = write_plots(rows, docs)
+def write_document(rows: Rows, docs: Path, strips: dict[str, str]) -> None:
+    """Writes docs/results.md and its figures; `strips` are pictures that are there already, {title: file name}."""
+    figures = write_plots(rows, docs) | strips
     findings = (Path(__file__).parent / "findings.md").read_text()
     parts = [
         findings,
@@ -28,6 +41,7 @@ def write_document(rows: Rows, docs: Path) -> None:
         *(published_effects(rows, protocol) for protocol in ("stream", "moving-stills")),
         vqbnn_table(rows),
         passes_table(rows),
+        throughput_table(docs),
         beyond_table(rows),
         calibration_table(rows),
         sets_table(rows),
@@ -156,6 +170,26 @@ def passes_table(rows: Rows) -> str:
         "VQ-BNN following motion (1 pass)",
     ]
     return section("NLL by the number of passes", "Temperature 1.", table(header, lines))
+
+
+def throughput_table(docs: Path) -> str:
+    """Relative to the plain network alone, from one run of `steadyseg bench`; it depends on no weights."""
+    path = docs / "results-throughput.json"
+    if not path.exists():
+        return ""
+    record = json.loads(path.read_text())
+    plain = record["rows"]["bare_plain"]["median_ms"]
+    lines = [
+        [meaning, PUBLISHED_THROUGHPUT.get(name, ABSENT), cell("", plain / record["rows"][name]["median_ms"])]
+        for name, meaning in THROUGHPUT_ROWS.items()
+        if name in record["rows"]
+    ]
+    words = (
+        f"Percent of the frames per second of the plain network alone. Published: arXiv 1907.05911, Table 1. Ours: U-Net of "
+        f"width 16, {record['executor']}, {record['cores']} cores, side by side in one run: `steadyseg bench "
+        f"benchmarks/results/checkpoints/{record['model']} --rows {' '.join(THROUGHPUT_ROWS)} --json {path.name}`."
+    )
+    return section("Relative throughput", words, table(["row", "published", "ours"], lines))
 
 
 def beyond_table(rows: Rows) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "checkpoints"
 RECIPES = {
-    "paper": "--preset paper --width 16 --epochs 40 --step-epoch 31",
+    "paper": "--preset paper --width 16 --epochs 40 --step-epochs 31",
     "cpu": "--preset cpu --epochs 40",
 }
 """paper: the published training at a quarter of its width, 130 epochs and the fall of the rate at 100 scaled to 40 and 31."""
