@@ -22,7 +22,7 @@ from core.checkpoint import (
     read_meta,
     save_checkpoint,
 )
-from core.classes import CAMVID
+from core.classes import CAMVID, ClassList
 from core.errors import InputError
 from seg.bundled import bundled_names, find_checkpoint
 
@@ -79,6 +79,14 @@ def test_tensors_and_record_come_back(tmp_path: Path) -> None:
     assert meta == META and read_meta(path) == META
     assert tensors.keys() == TENSORS.keys()
     assert all(torch.equal(tensors[name], TENSORS[name]) for name in TENSORS)
+
+
+def test_a_classifier_s_record_comes_back_with_thousands_of_classes(tmp_path: Path) -> None:
+    meta = dataclasses.replace(META, classes=ClassList.of_names(f"class {number}" for number in range(5000)))
+    path = saved(tmp_path, meta=meta)
+    assert load_checkpoint(path)[1] == meta == parse_meta(path.with_suffix(".json").read_text(), path)
+    colourless = {"names": ["a", "b"], "colors": [], "void": 255}
+    assert "as many colours" in refusal(with_record(tmp_path, classes=colourless))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.bool])

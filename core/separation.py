@@ -1,0 +1,30 @@
+"""How well a score tells what a network knows from what it does not: the area under the ROC curve."""
+
+import torch
+from torch import Tensor
+
+from core.errors import InputError
+from core.prediction import Prediction
+
+
+def auroc(inside: Tensor, outside: Tensor) -> float:
+    """P(score of an outside sample > that of an inside one) + P(equal) / 2, over all pairs (Mann and Whitney 1947).
+
+    inside (N,), outside (M,): scores that should be higher outside, such as uncertainties. 0.5 is chance, 1 is perfect. Exact,
+    in O((N + M) log N). Raises InputError where a side is empty or a score is NaN.
+    """
+    for name, scores in (("inside", inside), ("outside", outside)):
+        if scores.ndim != 1 or not scores.numel():
+            raise InputError(f"AUROC needs scores (N,) of both sides, got {tuple(scores.shape)} {name}")
+        if bool(scores.isnan().any()):
+            raise InputError(f"AUROC needs numbers, got NaN among the scores {name}")
+    ordered, outside = inside.double().sort().values, outside.double()
+    below = torch.searchsorted(ordered, outside, right=False)
+    up_to = torch.searchsorted(ordered, outside, right=True)  # below + ties, so the two have every tie once
+    return int((below + up_to).sum()) / (2 * inside.numel() * outside.numel())
+
+
+def uncertainty_scores(prediction: Prediction) -> dict[str, Tensor]:
+    """(B,) for each picture in nats: `entropy` and `disagreement`, means over its pixels if it has any."""
+    maps = {"entropy": prediction.entropy, "disagreement": prediction.disagreement}
+    return {name: values.flatten(1).mean(1) if values.ndim > 1 else values for name, values in maps.items()}
