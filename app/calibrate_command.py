@@ -12,11 +12,12 @@ from rich.table import Table
 from app.labelled_data import Chosen, LabelledData, refuse_memory
 from app.open_model import follows_motion
 from core.calibration import TemperatureFit
-from core.checkpoint import load_checkpoint, save_checkpoint
+from core.checkpoint import load_checkpoint, load_weights, save_checkpoint
 from core.device import choose_device
 from core.errors import InputError
 from seg.bundled import find_checkpoint
 from seg.calibrate import ConformalFit, fit_temperature
+from seg.class_weights import undone_in_head
 from seg.evaluate import LiveMetrics, seeded
 from seg.options import ModeName
 from seg.pipeline import segment
@@ -44,6 +45,7 @@ class CalibrateJob:
     frames: Path | None
     overwrite: bool
     device: str
+    undo_class_weights: bool
 
 
 def run_calibrate(job: CalibrateJob) -> int:
@@ -55,6 +57,8 @@ def run_calibrate(job: CalibrateJob) -> int:
         motion=follows_motion(mode, job.window, job.motion),
         calibrated=False, device=choose_device(job.device), keep_probs=True,
     )  # fmt: skip
+    if job.undo_class_weights:
+        undo_class_weights(job, segmenter)
     class_id = class_named(job.risk_class, segmenter)
     chosen = open_data(job, segmenter)
     if job.protocol == "stills" and len(chosen.names) < 2:
@@ -63,7 +67,7 @@ def run_calibrate(job: CalibrateJob) -> int:
     segmenter.module.set_temperature(temperature.temperature)
     segmenter.reset()
     after = open_data(job, segmenter)
-    live, conformal = LiveMetrics.of(segmenter.classes), ConformalFit(segmenter.classes.void, class_id)
+    live, conformal = LiveMetrics.of(segmenter.classes), ConformalFit(segmenter.classes.void_id, class_id)
     for frame, maps in segment(watched(job, after, "thresholds"), segmenter):
         live.update(frame, maps)
         conformal.update(frame, maps)
@@ -148,8 +152,21 @@ def temperature_record(fit: TemperatureFit, after: dict[str, Any]) -> dict[str, 
     }
 
 
-def store(job: CalibrateJob, mode: ModeName, record: dict[str, Any]) -> None:
+def undo_class_weights(job: CalibrateJob, segmenter: TorchSegmenter) -> None:
+    """In the network that everything is fitted with; `store` does the same to what is written."""
     tensors, meta = load_checkpoint(find_checkpoint(job.model))
+    network = segmenter.module.predictor.get_submodule("network")
+    load_weights(network, undone_in_head(tensors, meta.training), Path(job.model))
+
+
+def store(job: CalibrateJob, mode: ModeName, record: dict[str, Any]) -> None:
+    """What other modes were fitted with stays, unless the weights change."""
+    tensors, meta = load_checkpoint(find_checkpoint(job.model))
+    if job.undo_class_weights:
+        tensors = undone_in_head(tensors, meta.training)
+        meta = dataclasses.replace(
+            meta, calibration={}, metrics={}, training=meta.training | {"class_weights_undone": True}
+        )
     save_checkpoint(job.output, tensors, dataclasses.replace(meta, calibration=meta.calibration | {mode: record}))
 
 

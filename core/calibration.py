@@ -54,7 +54,7 @@ class TemperatureScan:
         index = labels.masked_fill(labels == self.void, 0)[None, None].expand(len(probs), 1, *labels.shape)
         p_true = probs.gather(1, index).flatten(1)[:, kept]
         self._nll -= p_true.clamp_min(SMALLEST_PROBABILITY).log().sum(1, dtype=torch.float64).cpu()
-        # A flip: the label of temperature 1 is no longer the likeliest (10 times cheaper than the arg-max of every temperature).
+        # A flip: the label of temperature 1 is no longer the likeliest (10 times cheaper than every temperature's arg-max).
         decided = probs[UNTEMPERED].argmax(0)[None, None].expand(len(probs), 1, *labels.shape)
         flipped = probs.gather(1, decided)[:, 0] < probs.amax(1)
         self._flips += flipped.flatten(1)[:, kept].sum(1).cpu()

@@ -44,6 +44,7 @@ def write_document(rows: Rows, docs: Path, strips: dict[str, str]) -> None:
         throughput_table(docs),
         beyond_table(rows),
         calibration_table(rows),
+        class_weights_table(rows),
         sets_table(rows),
         ensemble_table(rows),
         ranking_table(rows),
@@ -230,6 +231,31 @@ def calibration_table(rows: Rows) -> str:
         "3 by NLL on the same split as the temperature."
     )
     return section("Calibration", words, table(header, lines))
+
+
+def class_weights_table(rows: Rows) -> str:
+    """Each row as it comes, and with the class weights of its training undone."""
+    lines = []
+    for network in (network for four in FOUR.values() for network in four):
+        for protocol in TITLES:
+            for name in ("dnn", "vq-dnn", "vq-dnn motion", "bnn-30", "vq-bnn", "vq-bnn motion"):
+                before, after = (figures(rows, network.name, protocol, name + end) for end in ("", " undone"))
+                if before and after:
+                    lines.append([network.name, protocol, name, *shown(before), *shown(after), change(after, before)])
+    titles = ["NLL", "acc", "mIoU", "ECE", "cons"]
+    header = [
+        "network",
+        "protocol",
+        "row",
+        *titles,
+        *(f"undone: {t}" if t == "NLL" else t for t in titles),
+        "NLL change",
+    ]
+    words = (
+        "A loss weighted by w teaches a network p w and not p. `undone`: log w is taken back from the logits, nothing is "
+        "fitted (`steadyseg calibrate --undo-class-weights`). Temperature 1."
+    )
+    return section("What class weights do", words, table(header, lines))
 
 
 def sets_table(rows: Rows) -> str:

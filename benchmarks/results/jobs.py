@@ -12,6 +12,7 @@ from benchmarks.results.rows import FIT_EVERY, Fits, fit, measure
 from benchmarks.results.sweep import Subject
 from core.preprocess import Normalize, resize
 from seg.camvid import open_split
+from seg.class_weights import recorded_class_weights
 from seg.moving_stills import CLIP_FRAMES
 from seg.torch_segmenter import open_network
 
@@ -47,7 +48,7 @@ def measure_job(job: Job, data: Path, ticks: Any) -> dict[str, Any]:
         return normalize(resize(frame.permute(0, 3, 1, 2), (meta.height, meta.width)))
 
     networks = [network.eval().to(memory_format=torch.channels_last) for network, _ in opened]
-    subject = Subject(networks, preprocess, meta.classes)
+    subject = Subject(networks, preprocess, meta.classes, recorded_class_weights(meta.training))
     on_val = fit(subject, "stream", data, job.has_dropout)
     on_moving = fit(subject, "moving-stills", data, job.has_dropout)
     if job.has_dropout:

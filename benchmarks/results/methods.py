@@ -24,6 +24,8 @@ class Method:
     look: Look
     smoothing: TemporalSmoothing | None = None
     temperature: float = 1.0
+    undone: bool = False
+    """Whether the class weights of the training are undone: what they taught is taken back from the logits."""
 
     @property
     def mode(self) -> str:

@@ -1,7 +1,7 @@
 """Which rows a network gets, by protocol; temperatures and memories are fitted on the other split than the one reported."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,11 +65,15 @@ def plain_methods(protocol: str, has_dropout: bool, is_ensemble: bool) -> dict[s
 def measure(subject: Subject, protocol: str, data: Path, fits: Fits, has_dropout: bool) -> dict[str, dict[str, Any]]:
     """All rows of a protocol: as published, calibrated, and with the memory that was fitted elsewhere."""
     methods = plain_methods(protocol, has_dropout, len(subject.networks) > 1)
+    if subject.class_weights is not None:
+        methods |= {
+            f"{name} undone": replace(method, undone=True) for name, method in methods.items() if name != "bnn-5"
+        }
     for name, method in list(methods.items()):
         mode = fit_name(name)
-        if mode in fits.temperatures and name not in ("bnn-1", "bnn-5"):
+        if not method.undone and mode in fits.temperatures and name not in ("bnn-1", "bnn-5"):
             methods[f"{name} calibrated"] = at(method, fits.temperatures[mode].temperature)
-        if mode in fits.memories and method.smoothing == WINDOW:
+        if not method.undone and mode in fits.memories and method.smoothing == WINDOW:
             smoothing = fits.memories[mode]
             temperature = fits.temperatures[memory_name(mode, smoothing)].temperature
             methods[f"{name} fitted memory calibrated"] = Method(method.look, smoothing, temperature)
@@ -147,4 +151,5 @@ def described(method: Method) -> dict[str, Any]:
         "window": smoothing.window if smoothing else None,
         "motion": smoothing.motion if smoothing else False,
         "temperature": method.temperature,
+        "undone": method.undone,
     }

@@ -6,7 +6,7 @@ those of a run with 5.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -21,10 +21,19 @@ from core.motion import MotionEstimator
 from core.prediction import Prediction, mean_prediction
 from core.training import mixed_seed
 from seg.calibrate import STRIDE, ConformalCheck, ConformalFit, thinned
+from seg.class_weights import without_class_weights
 from seg.evaluate import LiveMetrics
 
 Temperature = float | Literal["grid", "thin grid"]
 """A grid is all its temperatures at once; the thin one has every second row and column, for what works pixel by pixel."""
+
+
+class Reading(NamedTuple):
+    """How logits become probabilities."""
+
+    temperature: Temperature
+    undone: bool = False
+
 
 RISK_CLASS = CAMVID.names.index("Pedestrian")
 """The class whose misses are bounded."""
@@ -37,6 +46,8 @@ class Subject:
     networks: list[nn.Module]
     preprocess: Callable[[Tensor], Tensor]
     classes: ClassList
+    class_weights: Tensor | None = None
+    """(K,) of the loss that it was trained with; None: it had none."""
 
 
 @dataclass
@@ -67,9 +78,9 @@ def sweep(
     live = {name: LiveMetrics.of(classes) for name in measured}
     scans = {name: TemperatureScan(len(classes), classes.void) for name in scanned}
     sets = {name: ConformalFit(classes.void, RISK_CLASS) for name in scanned}
-    wanted: dict[Look, set[Temperature]] = {}
+    wanted: dict[Look, set[Reading]] = {}
     for method in measured.values():
-        wanted.setdefault(method.look, set()).add(method.temperature)
+        wanted.setdefault(method.look, set()).add(reading_of(method))
     for method in scanned.values():
         wanted.setdefault(method.look, set()).add(grid_for(method))
     follows = any(method.smoothing and method.smoothing.motion for method in (*measured.values(), *scanned.values()))
@@ -81,7 +92,7 @@ def sweep(
         with torch.inference_mode():
             looks = look_at(subject, frame, wanted, mixed_seed(seed, place))
             for name, method in measured.items():
-                seen = memories[name].smoothed(looks[method.look, method.temperature], gap, motion)
+                seen = memories[name].smoothed(looks[method.look, reading_of(method)], gap, motion)
                 if frame.label is not None:
                     live[name].update(frame, _as_maps(seen))
                     if checks and name in checks:
@@ -89,7 +100,7 @@ def sweep(
             for name, method in scanned.items():
                 seen = memories[name].smoothed(looks[method.look, grid_for(method)], gap, motion)
                 if frame.label is not None:
-                    probs = seen.probs if grid_for(method) == "thin grid" else thinned(seen.probs, STRIDE)
+                    probs = seen.probs if grid_for(method).temperature == "thin grid" else thinned(seen.probs, STRIDE)
                     label = thinned(torch.from_numpy(frame.label), STRIDE)
                     scans[name].update(probs, label)
                     sets[name].add(probs[UNTEMPERED], label)
@@ -99,17 +110,25 @@ def sweep(
     return Swept(rows, {name: scan.fit() for name, scan in scans.items()}, sets)
 
 
-def grid_for(method: Method) -> Temperature:
+def reading_of(method: Method) -> Reading:
+    return Reading(method.temperature, method.undone)
+
+
+def grid_for(method: Method) -> Reading:
     """A mean that follows motion needs the neighbours of a pixel too."""
-    return "grid" if method.smoothing and method.smoothing.motion else "thin grid"
+    return Reading("grid" if method.smoothing and method.smoothing.motion else "thin grid", method.undone)
 
 
 def look_at(
-    subject: Subject, frame: Frame, wanted: Mapping[Look, set[Temperature]], seed: int
-) -> dict[tuple[Look, Temperature], Prediction]:
-    """Every look at every temperature it is wanted at."""
+    subject: Subject, frame: Frame, wanted: Mapping[Look, set[Reading]], seed: int
+) -> dict[tuple[Look, Reading], Prediction]:
+    """Every look in every reading that is wanted."""
     batch = subject.preprocess(torch.from_numpy(frame.image)[None])
-    found: dict[tuple[Look, Temperature], Prediction] = {}
+    found: dict[tuple[Look, Reading], Prediction] = {}
+
+    def read(logits: Tensor, reading: Reading) -> Prediction:
+        return read_logits(logits, reading, subject.class_weights)
+
     first = subject.networks[0]
     by_kind = {kind: [look for look in wanted if look.kind == kind] for kind in ("one", "all", "member", "dropout")}
     whole = by_kind["all"]
@@ -119,37 +138,46 @@ def look_at(
         drawn = int(torch.randint(len(subject.networks), ())) if by_kind["member"] else 0
         every = [network(batch) for network in subject.networks] if whole else {drawn: subject.networks[drawn](batch)}
         for look in by_kind["one"]:
-            found |= {(look, t): _tempered(every[0], t) for t in wanted[look]}
+            found |= {(look, t): read(every[0], t) for t in wanted[look]}
         for look in by_kind["member"]:
-            found |= {(look, t): _tempered(every[drawn], t) for t in wanted[look]}
+            found |= {(look, t): read(every[drawn], t) for t in wanted[look]}
         for look in whole:
-            found |= {(look, t): mean_prediction([_tempered(logits, t) for logits in every]) for t in wanted[look]}
+            found |= {(look, t): mean_prediction([read(logits, t) for logits in every]) for t in wanted[look]}
     if by_kind["dropout"]:
-        found |= dropout_looks(first, batch, {look: wanted[look] for look in by_kind["dropout"]}, seed)
+        found |= dropout_looks(first, batch, {look: wanted[look] for look in by_kind["dropout"]}, seed, read)
     return found
 
 
 def dropout_looks(
-    network: Any, batch: Tensor, wanted: Mapping[Look, set[Temperature]], seed: int
-) -> dict[tuple[Look, Temperature], Prediction]:
+    network: Any,
+    batch: Tensor,
+    wanted: Mapping[Look, set[Reading]],
+    seed: int,
+    read: Callable[[Tensor, Reading], Prediction],
+) -> dict[tuple[Look, Reading], Prediction]:
     """Running means over the passes, kept where a look ends."""
     set_dropout_active(network, True)
     torch.manual_seed(seed)
     shared = network.prefix(batch)
-    means: dict[Temperature, Prediction] = {}
-    found: dict[tuple[Look, Temperature], Prediction] = {}
+    means: dict[Reading, Prediction] = {}
+    found: dict[tuple[Look, Reading], Prediction] = {}
     for count in range(1, max(look.passes for look in wanted) + 1):
         logits = network.suffix(shared)
-        for temperature in set().union(*(wanted[look] for look in wanted if look.passes >= count)):
-            now = _tempered(logits, temperature)
-            means[temperature] = now if count == 1 else means[temperature].blend(now, 1.0 / count)
+        for reading in set().union(*(wanted[look] for look in wanted if look.passes >= count)):
+            now = read(logits, reading)
+            means[reading] = now if count == 1 else means[reading].blend(now, 1.0 / count)
         for look in wanted:
             if look.passes == count:
-                found |= {(look, temperature): means[temperature] for temperature in wanted[look]}
+                found |= {(look, reading): means[reading] for reading in wanted[look]}
     return found
 
 
-def _tempered(logits: Tensor, temperature: Temperature) -> Prediction:
+def read_logits(logits: Tensor, reading: Reading, class_weights: Tensor | None) -> Prediction:
+    """(1, K, h, w) -> probabilities, all temperatures of a grid as a batch."""
+    if reading.undone:
+        assert class_weights is not None
+        logits = without_class_weights(logits, class_weights)
+    temperature = reading.temperature
     if temperature == "thin grid":
         return Prediction.from_logits(thinned(logits, STRIDE), grid_tensor(logits.device))
     if temperature == "grid":

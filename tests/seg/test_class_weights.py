@@ -1,0 +1,56 @@
+"""Undoing class weights gives the probabilities of the data back, in the logits and in the last bias alike."""
+
+import pytest
+import torch
+
+from core.errors import InputError
+from seg.class_weights import recorded_class_weights, undone_in_head, without_class_weights
+from seg.options import UNetOptions
+from seg.unet import UNet
+
+WEIGHTS = torch.tensor([0.2, 1.0, 5.0])
+
+
+def test_the_minimum_of_a_weighted_loss_is_taken_back_to_the_data() -> None:
+    """Logits fitted by gradient descent to labels with known shares, under the weighted loss that training uses."""
+    shares = torch.tensor([0.7, 0.2, 0.1])
+    logits = torch.zeros(3, requires_grad=True)
+    optimizer = torch.optim.LBFGS([logits], max_iter=200, line_search_fn="strong_wolfe")
+
+    def loss() -> torch.Tensor:
+        optimizer.zero_grad()
+        value = -(WEIGHTS * shares * torch.log_softmax(logits, 0)).sum()
+        value.backward()
+        return value
+
+    optimizer.step(loss)
+    fitted = logits.detach()
+    assert torch.softmax(fitted, 0).argmax() == 2 and shares.argmax() == 0
+    undone = without_class_weights(fitted[None], WEIGHTS)[0]
+    torch.testing.assert_close(torch.softmax(undone, 0), shares, atol=1e-4, rtol=0)
+
+
+def test_the_last_bias_does_it_for_a_whole_network() -> None:
+    network = UNet(3, UNetOptions(width=2, depth=2, dropout=0.0, dropout_places=())).eval()
+    picture = torch.rand(1, 3, 8, 8)
+    expected = without_class_weights(network(picture), WEIGHTS)
+    record = {"class_weights": WEIGHTS.tolist()}
+    network.load_state_dict(undone_in_head(network.state_dict(), record))
+    torch.testing.assert_close(network(picture), expected)
+
+
+def test_equal_weights_are_none() -> None:
+    assert recorded_class_weights({"class_weights": [1.0, 1.0]}) is None and recorded_class_weights({}) is None
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ({}, "records no class weights"),
+        ({"class_weights": [0.5, 2.0], "class_weights_undone": True}, "undone already"),
+        ({"class_weights": [0.0, 2.0]}, "never trained"),
+    ],
+)
+def test_what_cannot_be_undone_is_said(record: dict, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        undone_in_head({"head.bias": torch.zeros(2)}, record)
