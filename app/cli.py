@@ -7,13 +7,14 @@ import io
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import tyro
 from tyro.conf import OmitArgPrefixes, Positional, arg
 
+from classification.options import CLASS_PRESETS, ClassTrainConfig
 from core.errors import CheckFailed, InputError
-from seg.options import PRESETS, ModeName, SegTrainConfig
+from seg.options import PRESETS, SegTrainConfig
 
 ModeChoice = Literal["auto", "dnn", "vq-dnn", "bnn", "vq-bnn"]
 Switch = Literal["auto", "on", "off"]
@@ -122,34 +123,76 @@ def video(
     return run_video(job)
 
 
-def train(
-    task: Positional[Literal["seg"]],
+def train_seg(
     config: OmitArgPrefixes[SegTrainConfig],
     preset: Literal["cpu", "realtime", "paper"] = "cpu",
     run: Path = Path("runs/seg"),
     resume: bool = False,
     device: str = "auto",
 ) -> int:
-    """Train a network on labelled images (SegNet-Tutorial layout) or on the procedural street.
+    """Train a segmentation network on labelled images (SegNet-Tutorial layout) or on the procedural street.
 
     Args:
-        task: What to train: seg.
         config: Everything below is recorded in the checkpoint.
         preset: cpu: our best recipe for two cores; realtime: the small network that keeps up with a camera there; paper: the
             published CamVid training. Other flags override it.
         run: Folder for state, logs and the final checkpoint.
         resume: Go on after the last whole epoch in `run`; needs the flags it began with.
-        device: auto, cpu or cuda.
+        device: auto, cpu or cuda. Of several processes (torchrun --nproc_per_node 2 -- .venv/bin/steadyseg train ...) each
+            takes a GPU.
     """
     from app.train_command import run_training
+    from seg.train import Training
 
-    return run_training(config, run, resume=resume, device=device)
+    return run_training(functools.partial(Training, config, run), run, resume=resume, device=device)
+
+
+def train_classification(
+    config: OmitArgPrefixes[ClassTrainConfig],
+    preset: Literal["small", "sgd", "sgd-imagenet", "adamw", "adamw-imagenet"] = "small",
+    run: Path = Path("runs/classification"),
+    resume: bool = False,
+    device: str = "auto",
+) -> int:
+    """Train an image classifier on CIFAR-10, CIFAR-100 or a folder of images by class.
+
+    Args:
+        config: Everything below is recorded in the checkpoint.
+        preset: small: some thousand pictures on two cores; sgd, sgd-imagenet: the published trainings of the CNNs; adamw,
+            adamw-imagenet: those of the vision transformers. Other flags override it.
+        run: Folder for state, logs and the final checkpoint.
+        resume: Go on after the last whole epoch in `run`; needs the flags it began with.
+        device: auto, cpu or cuda. Of several processes (torchrun --nproc_per_node 2 -- .venv/bin/steadyseg train ...) each
+            takes a GPU.
+    """
+    from app.train_command import run_training
+    from classification.recipes import suited
+    from classification.train import ClassTraining
+
+    config = suited(config, CLASS_PRESETS[preset])
+    return run_training(functools.partial(ClassTraining, config, run), run, resume=resume, device=device)
+
+
+class Task(NamedTuple):
+    """Something to train."""
+
+    command: Callable[..., int]
+    presets: dict[str, Any]
+    """The configurations that --preset names; the first one is taken without it."""
+
+
+TASKS = {"seg": Task(train_seg, PRESETS), "classification": Task(train_classification, CLASS_PRESETS)}
+
+
+def train() -> int:
+    """Train a network: `train seg` or `train classification`, each with flags of its own."""
+    raise InputError(f"say what to train: {', '.join(TASKS)}")
 
 
 def evaluate(
     model: Positional[str],
     data: Path,
-    split: Literal["train", "val", "test"] = "test",
+    split: Literal["train", "val", "test", "held-back"] = "test",
     protocol: Literal["stills", "stream", "moving-stills"] = "stills",
     mode: ModeChoice = "auto",
     samples: int | None = None,
@@ -162,29 +205,35 @@ def evaluate(
     seed: int = 0,
     frames: Path | None = None,
     json: Path | None = None,
+    plot: Path | None = None,
     executor: Literal["auto", "torch", "openvino", "onnxruntime"] = "auto",
     precision: Literal["auto", "fp32", "bf16"] = "fp32",
     device: str = "auto",
 ) -> int:
     """Measure a network on labelled data: accuracy, IoU and how honest its uncertainty is.
 
+    An image classifier is measured by ensemble size, in one pass: with the dropout off, and after 1, 2, ... dropout passes or
+    members. Flags about frames are not for it.
+
     Args:
-        model: Bundled name, .safetensors file, or .onnx file of `steadyseg export --stateful`.
-        data: Folder with SPLIT/ and SPLITannot/, or `street`.
-        split: Which split.
+        model: Bundled name, .safetensors file, or .onnx file of `steadyseg export` (segmentation: --stateful).
+        data: Folder with SPLIT/ and SPLITannot/, or `street`; for a classifier CIFAR's folder or SPLIT/CLASS/*.jpg.
+        split: Which split; held-back: the training pictures that a classifier's training held back.
         protocol: stills: every image alone; stream: the images in order as one 15 Hz video, with consistency; moving-stills:
             a virtual camera drives up to every image, the last two of 7 frames are measured.
-        mode: dnn, bnn, and for streams vq-dnn, vq-bnn; auto: dnn, or what an .onnx file was made for.
-        samples: Dropout passes per frame (default 30 for bnn, 1 for vq-bnn).
+        mode: dnn, bnn, and for streams vq-dnn, vq-bnn; auto: dnn, for a classifier with dropout dnn and bnn, or what an .onnx
+            file was made for.
+        samples: Dropout passes per frame (default 30 for bnn, 1 for vq-bnn; for a classifier 50).
         tau: Decay time of the temporal mean in frames (default 8, and 1.25 with --motion off, as published).
         window: Number of previous frames in the temporal mean; all of them (the recursion) without it.
         motion: Whether the temporal mean follows the motion between frames; auto: yes, but for a window.
         calibrated: Whether to use the checkpoint's temperature for this mode; auto: where there is one.
         temperature: Divide the logits by this instead.
         members: Further checkpoints: a deep ensemble. dnn averages all its members, vq-dnn draws one for every frame.
-        seed: Seed of the dropout masks.
+        seed: Seed of the dropout masks; a classifier's depend on it and a picture's place, so they repeat on one device.
         frames: Text file of base names: measure only these images.
         json: File for the result.
+        plot: Picture (.png, .svg, .pdf) for the reliability diagram, and a classifier's NLL by ensemble size.
         executor: What computes; auto is torch for checkpoints, which alone draws the masks of --seed.
         precision: auto takes bf16 where the processor computes in it; it rounds the network's values.
         device: auto, cpu or cuda.
@@ -194,7 +243,7 @@ def evaluate(
     job = EvaluateJob(
         model=model, data=data, split=split, protocol=protocol, mode=None if mode == "auto" else mode, samples=samples, tau=tau,
         window=window, motion=SWITCHES[motion], calibrated=SWITCHES[calibrated], temperature=temperature, members=members,
-        seed=seed, frames=frames, json=json, executor=executor, precision=precision, device=device,
+        seed=seed, frames=frames, json=json, executor=executor, precision=precision, device=device, plot=plot,
     )  # fmt: skip
     return run_evaluate(job)
 
@@ -217,6 +266,7 @@ def calibrate(
     frames: Path | None = None,
     overwrite: bool = False,
     device: str = "auto",
+    undo_class_weights: bool = False,
 ) -> int:
     """Fit how sure a network may say it is: temperature, prediction sets, and a bound on what a class misses.
 
@@ -238,6 +288,8 @@ def calibrate(
         frames: Text file of base names: use only these images.
         overwrite: Replace the output.
         device: auto, cpu or cuda.
+        undo_class_weights: Take back what class weights in the training's loss taught, before anything is fitted: likelier
+            probabilities and more pixels right, but rare classes are found less often.
     """
     from app.calibrate_command import CalibrateJob, run_calibrate
 
@@ -245,7 +297,7 @@ def calibrate(
     job = CalibrateJob(
         model=model, data=data, output=output, split=split, protocol=protocol, mode=chosen, samples=samples, tau=tau,
         window=window, motion=SWITCHES[motion], coverage=coverage, risk_class=risk_class, risk=risk, seed=seed,
-        frames=frames, overwrite=overwrite, device=device,
+        frames=frames, overwrite=overwrite, device=device, undo_class_weights=undo_class_weights,
     )  # fmt: skip
     return run_calibrate(job)
 
@@ -254,9 +306,9 @@ def export(
     model: Positional[str],
     output: Annotated[Path, arg(aliases=["-o"])],
     stateful: bool = False,
-    mode: ModeName = "vq-dnn",
+    mode: ModeChoice = "auto",
     samples: int | None = None,
-    tau: float = 1.25,
+    tau: float | None = None,
     window: int | None = None,
     size: int | None = None,
     width: int | None = None,
@@ -268,14 +320,18 @@ def export(
 ) -> int:
     """Write one .onnx file to deploy, with the proof that it computes what torch computes.
 
+    Of an image classifier: uint8 RGB pictures of its size in, any number at once; probabilities out, entropy and disagreement
+    as shares of ln K. Only --mode, --samples, --calibrated and --overwrite are for it.
+
     Args:
         model: Bundled name or .safetensors file.
         output: File to write (.onnx).
         stateful: The whole computation: raw frame and state in, label and uncertainty maps and state out. Without it the
             network alone: normalised images in, logits out.
-        mode: What the stateful file computes: dnn, vq-dnn, bnn or vq-bnn.
-        samples: Dropout passes per frame (default 30 for bnn, 1 for vq-bnn).
-        tau: Decay time of the temporal mean in source frames.
+        mode: What the stateful file computes: dnn, vq-dnn, bnn or vq-bnn; auto: vq-dnn. Of a classifier dnn or bnn; auto: bnn
+            where several --samples are asked for.
+        samples: Dropout passes per frame (default 30 for bnn, 1 for vq-bnn; for a classifier 50).
+        tau: Decay time of the temporal mean in source frames (default 1.25).
         window: Number of previous frames in the temporal mean; all of them (the recursion) without it.
         size: Height in pixels that frames are resized to for the network; the checkpoint's without it.
         width: Width in pixels of the network, fixed in the file: give that of your video's aspect (640 for 16:9 at 360); the
@@ -289,8 +345,8 @@ def export(
     from app.export_command import ExportJob, run_export
 
     job = ExportJob(
-        model=model, output=output, stateful=stateful, mode=mode, samples=samples, tau=tau, window=window, size=size,
-        width=width,
+        model=model, output=output, stateful=stateful, mode=None if mode == "auto" else mode, samples=samples, tau=tau,
+        window=window, size=size, width=width,
         calibrated=SWITCHES[calibrated], precision=precision, calibration_data=calibration_data, proof_frames=proof_frames,
         overwrite=overwrite,
     )  # fmt: skip
@@ -332,6 +388,74 @@ def bench(
     return run_bench(job)
 
 
+def analyze_robustness(
+    models: Positional[tuple[str, ...]],
+    data: Path,
+    split: Literal["train", "val", "test"] = "test",
+    studies: tuple[Literal["corruptions", "stream", "perturbations", "attacks", "bands", "elsewhere"], ...] = (),
+    types: tuple[str, ...] = (),
+    severities: tuple[int, ...] = (),
+    images: int | None = None,
+    costly_images: int | None = None,
+    samples: tuple[int, ...] = (),
+    stream_frames: int = 30,
+    eps: tuple[float, ...] = (2.0,),
+    noise: tuple[float, ...] = (0.02, 0.08),
+    published: Path | None = None,
+    published_sequences: Path | None = None,
+    elsewhere: tuple[str, ...] = (),
+    calibrated: Literal["auto", "off"] = "auto",
+    seed: int = 0,
+    out: Path | None = None,
+    plots: bool = True,
+    device: str = "auto",
+) -> int:
+    """Study how networks stand corruptions, small changes, attacks and pictures from elsewhere; several are compared.
+
+    Args:
+        models: Bundled names or .safetensors files, of classifiers or of segmentation networks; they see the same pictures.
+        data: CIFAR or an ImageFolder for classifiers; a folder with SPLIT/ and SPLITannot/ for segmentation.
+        split: Which split; the study stream takes val.
+        studies: Only these; all that the data allows without it.
+        types: Only these corruptions; all 19 without it, and of the stream four.
+        severities: Only these, of 1 to 5 (ImageNet-C's); all five without it, and of the stream 1, 3 and 5.
+        images: How many pictures, drawn with the seed; 1000 for classifiers and 30 for segmentation without it.
+        costly_images: How many where each takes tens of passes (perturbations, attacks, bands); 100 and 3 without it.
+        samples: Numbers of dropout passes to measure; 1, 2 and 5 for classifiers without it, none for segmentation.
+        stream_frames: How many frames of the val stream.
+        eps: Budgets of the attacks in levels of 255.
+        noise: Root mean squares of the noise in each band, of the pixel range.
+        published: Folder with the published files of CIFAR-10-C or CIFAR-100-C, instead of corruptions made here.
+        published_sequences: Folder with the published files of CIFAR-10-P, instead of sequences made here.
+        elsewhere: Videos and image folders that show something else than the data.
+        calibrated: Whether to use a checkpoint's temperatures and prediction sets; auto: in the modes that it has them for.
+        seed: Of the choice of pictures, of everything drawn for them, and of the dropout masks.
+        out: Folder for report.md, report.json and the plots; runs/robustness/MODEL without it.
+        plots: Whether to draw them, which needs matplotlib.
+        device: auto, cpu or cuda.
+    """
+    from app.analyze_command import RobustnessJob, run_robustness
+    from app.robustness_options import RobustnessOptions
+
+    options = RobustnessOptions(
+        types=types, severities=severities, images=images, costly_images=costly_images, samples=samples,
+        stream_frames=stream_frames, eps=eps, noise=noise, published=published, published_sequences=published_sequences,
+        elsewhere=elsewhere, calibrated=calibrated == "auto", seed=seed,
+    )  # fmt: skip
+    job = RobustnessJob(
+        models=models, data=data, split=split, studies=studies, options=options, out=out, plots=plots, device=device,
+    )  # fmt: skip
+    return run_robustness(job)
+
+
+ANALYSES: dict[str, Callable[..., int]] = {"robustness": analyze_robustness}
+
+
+def analyze() -> int:
+    """Study a network: `analyze robustness` against corruptions, attacks and pictures from elsewhere."""
+    raise InputError(f"say what to analyze: {', '.join(ANALYSES)}")
+
+
 def models() -> int:
     """List the bundled checkpoints and the network presets with parameters and FLOPs."""
     from app.models_command import run_models
@@ -339,13 +463,15 @@ def models() -> int:
     return run_models()
 
 
-def data(name: Positional[Literal["camvid"]], root: Path = Path("CamVid"), connections: int = 8) -> int:
+def data(
+    name: Positional[Literal["camvid", "cifar10", "cifar100"]], root: Path | None = None, connections: int | None = None
+) -> int:
     """Fetch a data set, every file verified against its hash; run it again to go on where it stopped.
 
     Args:
         name: Which data set.
-        root: Folder to put it in.
-        connections: Parallel downloads.
+        root: Folder to put it in; CamVid, cifar10 or cifar100 here without it.
+        connections: Parallel downloads of camvid's many files, 8 without it.
     """
     from app.data_command import run_download
 
@@ -360,6 +486,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "calibrate": calibrate,
     "export": export,
     "bench": bench,
+    "analyze": analyze,
     "models": models,
     "data": data,
 }
@@ -385,17 +512,44 @@ def parse_and_run(arguments: list[str]) -> int:
     """Only the named command's flags are built: the others cost nothing."""
     if arguments and arguments[0] in COMMANDS:
         name, rest = arguments[0], arguments[1:]
-        command = with_preset(rest) if name == "train" else COMMANDS[name]
-        return parsed(command, rest, f"steadyseg {name}")()
+        if name == "analyze":
+            return analysis(rest)
+        return train_task(rest) if name == "train" else parsed(COMMANDS[name], rest, f"steadyseg {name}")()
     if arguments and not arguments[0].startswith("-"):
         raise InputError(f"unknown command {arguments[0]!r}; choose from {', '.join(COMMANDS)}")
-    tyro.extras.subcommand_cli_from_dict(
-        {name: _described(command) for name, command in COMMANDS.items()},
-        args=arguments or ["--help"],
-        prog="steadyseg",
-        description="Real-time video segmentation that knows when it is unsure.",
-    )
+    overview(COMMANDS, arguments, "steadyseg", "Real-time video segmentation that knows when it is unsure.")
     return 0
+
+
+def train_task(arguments: list[str]) -> int:
+    """`train seg ...` and `train classification ...`: the task's word decides which flags there are."""
+    if arguments and arguments[0] in TASKS:
+        task, rest = TASKS[arguments[0]], arguments[1:]
+        return parsed(with_preset(task, rest), rest, f"steadyseg train {arguments[0]}")()
+    if arguments and arguments[0] not in ("-h", "--help"):
+        raise InputError(f"say what to train first, not {arguments[0]!r}; choose from {', '.join(TASKS)}")
+    overview({name: task.command for name, task in TASKS.items()}, arguments, "steadyseg train", _first_line(train))
+    return 0
+
+
+def analysis(arguments: list[str]) -> int:
+    """`analyze robustness ...`: the word after it decides which flags there are."""
+    if arguments and arguments[0] in ANALYSES:
+        return parsed(ANALYSES[arguments[0]], arguments[1:], f"steadyseg analyze {arguments[0]}")()
+    if arguments and arguments[0] not in ("-h", "--help"):
+        raise InputError(f"say what to analyze first, not {arguments[0]!r}; choose from {', '.join(ANALYSES)}")
+    overview(ANALYSES, arguments, "steadyseg analyze", _first_line(analyze))
+    return 0
+
+
+def overview(commands: dict[str, Callable[..., int]], arguments: list[str], program: str, description: str) -> None:
+    """Prints the list of commands and ends, as all help does."""
+    tyro.extras.subcommand_cli_from_dict(
+        {name: _described(command) for name, command in commands.items()},
+        args=arguments or ["--help"],
+        prog=program,
+        description=description,
+    )
 
 
 def parsed(command: Callable[..., int], arguments: list[str], program: str) -> Callable[[], int]:
@@ -422,21 +576,22 @@ def first_paragraph(box: str) -> str:
     return " ".join(lines[:rule]).strip().rstrip(".")
 
 
-def with_preset(arguments: list[str]) -> Callable[..., int]:
-    """`train` with the defaults of the --preset that the arguments name."""
-    name = "cpu"
+def with_preset(task: Task, arguments: list[str]) -> Callable[..., int]:
+    """The task's command with the defaults of the --preset that the arguments name."""
+    name = next(iter(task.presets))
     for position, argument in enumerate(arguments):
         if argument.startswith("--preset"):
             name = argument.partition("=")[2] or (arguments[position + 1] if position + 1 < len(arguments) else "")
-    if name not in PRESETS:
-        raise InputError(f"unknown preset {name!r}; choose from {', '.join(PRESETS)}")
+    if name not in task.presets:
+        raise InputError(f"unknown preset {name!r}; choose from {', '.join(task.presets)}")
 
-    @functools.wraps(train)
+    @functools.wraps(task.command)
     def preset_train(*args: Any, **kwargs: Any) -> int:
-        return train(*args, **kwargs)
+        return task.command(*args, **kwargs)
 
-    signature = inspect.signature(train)
-    parameters = [p.replace(default=PRESETS[name]) if p.name == "config" else p for p in signature.parameters.values()]
+    signature = inspect.signature(task.command)
+    config = task.presets[name]
+    parameters = [p.replace(default=config) if p.name == "config" else p for p in signature.parameters.values()]
     preset_train.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return preset_train
 

@@ -3,22 +3,50 @@
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from classification import cifar_download
+from core.errors import InputError
 from seg import camvid_download
 
+CONNECTIONS = 8
 
-def run_download(name: str, root: Path, connections: int) -> int:
-    """Fetches; `name` is camvid so far."""
+
+def run_download(name: str, root: Path | None, connections: int | None) -> int:
+    """Fetches camvid, cifar10 or cifar100 into `root`, or into a folder of its name here."""
+    if name == "camvid":
+        return _run_camvid(root or Path("CamVid"), CONNECTIONS if connections is None else connections)
+    if connections is not None:
+        raise InputError(f"--connections is for camvid's many files; {name} is one archive")
+    return _run_cifar(name, root or Path(name))
+
+
+def _run_camvid(root: Path, connections: int) -> int:
     console = Console(stderr=True)
     console.print(camvid_download.LICENCE_NOTE)
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[size]}"), TimeRemainingColumn())
     with Progress(*columns, console=console) as progress:
-        task = progress.add_task(name, total=None, size="")
+        task = progress.add_task("camvid", total=None, size="")
 
         def show(done: int, total: int, size: int) -> None:
             progress.update(task, completed=done, total=total, size=f"{size / 1e6:.1f} MB")
 
         report = camvid_download.download_camvid(root, connections=connections, on_progress=show)
     print(f"{root}: {report.files} files, {report.fetched} fetched, {report.kept} already there")
+    return 0
+
+
+def _run_cifar(name: str, root: Path) -> int:
+    archive = cifar_download.ARCHIVES[name]
+    console = Console(stderr=True)
+    console.print(cifar_download.SOURCE_NOTE)
+    with Progress(BarColumn(), DownloadColumn(), TimeRemainingColumn(), console=console) as progress:
+        task = progress.add_task(name, total=archive.bytes)
+
+        def show(there: int, total: int) -> None:
+            progress.update(task, completed=there, total=total)
+
+        report = cifar_download.download_cifar(archive, root, on_progress=show)
+    done = f"{report.fetched_bytes / 1e6:.1f} MB fetched" if report.fetched_bytes else "already there"
+    print(f"{report.folder}: {len(archive.files)} files, {done}")
     return 0

@@ -126,7 +126,7 @@ def spaced(split: ImageFolderSplit, most: int) -> ImageFolderSplit:
 def figures(network: Any, segmenter: TorchSegmenter, split: ImageFolderSplit) -> dict[str, Any]:
     """Metrics of one network, with the product's preprocessing and maps around it."""
     run, make = session_runner(network), normalised(segmenter)
-    live = LiveMetrics(len(segmenter.classes), segmenter.classes.void)
+    live = LiveMetrics(len(segmenter.classes), segmenter.classes.void_id)
     torch.manual_seed(0)
     for frame in labelled_stills(split.frames()):
         logits = run({IMAGE: make(frame.image)})[LOGITS]

@@ -3,36 +3,80 @@
 import dataclasses
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import Protocol, TextIO
 
+import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from core.allocator import keep_freed_memory
+from core.distributed import Processes, joined
+from core.errors import CheckFailed
+from core.run_folder import MODEL_NAME
 from core.training import EpochDone, StepDone
-from seg.options import SegTrainConfig
-from seg.train import MODEL_NAME, Training
+
+Events = Iterator[StepDone | EpochDone]
 
 
-def run_training(config: SegTrainConfig, run: Path, *, resume: bool, device: str) -> int:
-    """Trains to the end; Ctrl-C and kills lose at most the epoch under way (--resume goes on)."""
+class Trainer(Protocol):
+    """A training made ready."""
+
+    @property
+    def images(self) -> Sized: ...
+    @property
+    def held_back(self) -> Sized: ...
+    @property
+    def steps_per_epoch(self) -> int: ...
+    @property
+    def total_steps(self) -> int: ...
+    @property
+    def device(self) -> torch.device: ...
+
+    def events(self, resume: bool = False) -> Events: ...
+
+
+def run_training(prepare: Callable[[str, Processes], Trainer], run: Path, *, resume: bool, device: str) -> int:
+    """Trains to the end; Ctrl-C and kills lose at most the epoch under way (--resume goes on).
+
+    `prepare(device, processes)` opens everything. Of several processes (torchrun) the first one alone shows and logs.
+    """
     keep_freed_memory()
-    training = Training(config, run, device)
+    with joined(device) as processes:
+        training = processes.together(lambda: prepare(device, processes))
+        events = processes.together(lambda: training.events(resume))
+        if processes.leads:
+            follow(training, events, run, processes)
+        else:
+            keep_pace(events)
+    return 0
+
+
+def keep_pace(events: Events) -> None:
+    """What the other processes do; that a loss is no number is said by the first one."""
+    try:
+        for _ in events:
+            pass
+    except CheckFailed:
+        raise SystemExit(1) from None
+
+
+def follow(training: Trainer, events: Events, run: Path, processes: Processes) -> None:
+    """Shows the progress on stderr, writes the logs, and prints where the model is."""
     console = Console(stderr=True)
+    together = f", {processes.count} processes" if processes.count > 1 else ""
     console.print(
         f"{len(training.images)} images, {len(training.held_back)} held back, {training.steps_per_epoch} steps an epoch, "
-        f"on {training.device.type}; logs and state in {run}"
+        f"on {training.device.type}{together}; logs and state in {run}"
     )
-    events = training.events(resume)
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[status]}"),
         TimeElapsedColumn(), TextColumn("ETA"), TimeRemainingColumn(),
     )  # fmt: skip
     with run_log(run) as log, Progress(*columns, console=console, speed_estimate_period=600) as progress:
-        task = progress.add_task("training", total=config.loop.epochs * training.steps_per_epoch, status="")
+        task = progress.add_task("training", total=training.total_steps, status="")
         for event in events:
             log.write(event)
             if isinstance(event, StepDone):
@@ -41,7 +85,6 @@ def run_training(config: SegTrainConfig, run: Path, *, resume: bool, device: str
             else:
                 console.print(describe(event))
     print(run / MODEL_NAME)
-    return 0
 
 
 def describe(event: EpochDone) -> str:

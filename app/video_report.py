@@ -23,7 +23,7 @@ class StreamReport:
         self.frames = 0
         self.means = {"mean_confidence": 0.0, "mean_entropy": 0.0, "mean_disagreement": 0.0}
         self.class_pixels = np.zeros(len(segmenter.classes))
-        self.live = LiveMetrics(len(segmenter.classes), segmenter.classes.void)
+        self.live = LiveMetrics(len(segmenter.classes), segmenter.classes.void_id)
         self.started = self.ended = time.perf_counter()
 
     def update(self, frame: Frame, maps: Maps) -> None:

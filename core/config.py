@@ -22,9 +22,11 @@ class TrainConfig:
     epochs: int = 60
     """Passes over the training data."""
     batch_size: int = 4
-    """Examples per network call."""
+    """Examples per network call of each process; BatchNorm sees those of all processes on CUDA, of its own on a CPU."""
     accumulate: int = 1
-    """Network calls per optimiser step; the gradient is that of one batch of batch_size * accumulate."""
+    """Network calls per optimiser step; the gradient is that of one batch of batch_size * accumulate * processes."""
+    train_samples: int = 1
+    """Dropout passes of every batch whose probabilities are averaged in the loss (training-phase ensemble)."""
     optimizer: OptimizerName = "adamw"
     """adam (published for CamVid), adamw, or sgd with momentum 0.9."""
     learning_rate: float = 3e-3
@@ -32,13 +34,13 @@ class TrainConfig:
     weight_decay: float = 1e-4
     """Decoupled in adamw, L2 in adam and sgd; never on biases and normalisation."""
     schedule: ScheduleName = "one-cycle"
-    """one-cycle: linear rise, cosine fall to zero; step: falls by `step_factor` at `step_epoch`; constant."""
+    """one-cycle: linear rise, cosine fall to zero; step: falls by `step_factor` at each of `step_epochs`; constant."""
     warmup: float = 0.15
-    """Share of all steps in which one-cycle rises."""
-    step_epoch: int = 100
-    """Epoch at which the step schedule falls (published: 100 of 130)."""
+    """Share of all steps in which one-cycle and step rise linearly."""
+    step_epochs: tuple[int, ...] = (100,)
+    """Epochs, counted from the first, at which the step schedule falls (published for CamVid: 100 of 130)."""
     step_factor: float = 0.2
-    """By how much it falls (published: 1e-3 to 2e-4)."""
+    """What the rate is multiplied by at each of them (published: 1e-3 to 2e-4)."""
     clip_norm: float = 1.0
     """Largest gradient norm; 0 does not clip."""
     average_decay: float = 0.998
@@ -54,15 +56,19 @@ class TrainConfig:
 
 
 TRAIN_RANGES: dict[str, tuple[float, float]] = {
-    "epochs": (1, math.inf), "batch_size": (1, math.inf), "accumulate": (1, math.inf), "learning_rate": (0, math.inf),
-    "weight_decay": (0, math.inf), "warmup": (0, 1), "step_epoch": (0, math.inf), "step_factor": (0, math.inf),
+    "epochs": (1, math.inf), "batch_size": (1, math.inf), "accumulate": (1, math.inf), "train_samples": (1, math.inf),
+    "learning_rate": (0, math.inf), "weight_decay": (0, math.inf), "warmup": (0, 1), "step_epochs": (0, math.inf),
+    "step_factor": (0, math.inf),
     "clip_norm": (0, math.inf), "average_decay": (0, 1), "threads": (0, math.inf), "evaluate_every": (0, math.inf),
 }  # fmt: skip
 
 
 def require_ranges(config: object, ranges: dict[str, tuple[float, float]]) -> None:
-    """InputError for the first field outside its closed range, NaN included; checked before anything is opened."""
+    """InputError for the first field outside its closed range, NaN included; every part of a tuple must lie in it.
+
+    Checked before anything is opened.
+    """
     for name, (low, high) in ranges.items():
         value = getattr(config, name)
-        if not low <= value <= high:
+        if not all(low <= part <= high for part in (value if isinstance(value, tuple) else (value,))):
             raise InputError(f"--{name.replace('_', '-')} must lie in {low:g}..{high:g}, got {value}")

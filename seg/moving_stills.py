@@ -52,7 +52,7 @@ def moving_stills(split: ImageFolderSplit, camera: CameraMotion = VAL_CAMERA) ->
     """
     for number, example in enumerate(split.examples):
         image, label = split[number]
-        clip = still_clip(image, label, split.classes.void, seed_of(example.name), camera)
+        clip = still_clip(image, label, split.classes.void_id, seed_of(example.name), camera)
         for place, (picture, mask) in enumerate(clip):
             index = number * CLIP_FRAMES + place
             measured = mask if place >= CLIP_FRAMES - MEASURED_FRAMES else None

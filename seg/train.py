@@ -2,8 +2,6 @@
 
 import dataclasses
 import json
-import os
-import platform
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,13 +15,15 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from core.checkpoint import CheckpointMeta, save_checkpoint
-from core.classes import CAMVID, ClassList
+from core.classes import CAMVID, CLASS_LISTS, ClassList
 from core.device import choose_device
+from core.distributed import ALONE, Processes
 from core.dropout import set_dropout_active
 from core.errors import InputError
 from core.metrics import StreamingMetrics
 from core.preprocess import Normalize, enlarge, network_size
-from core.training import Batch, EpochDone, StepDone, fit, mixed_seed
+from core.run_folder import MODEL_NAME, open_run, training_record
+from core.training import Batch, EpochDone, StepDone, epoch_order, fit, mixed_seed
 from seg.augment import Augment, to_tensors
 from seg.camvid import ImageFolderSplit, open_split, read_names
 from seg.distill import Teacher, soft_loss
@@ -32,8 +32,6 @@ from seg.options import SegTrainConfig, check_training
 from seg.statistics import class_weights, measure
 from seg.street_set import StreetSet
 
-CONFIG_NAME = "config.json"
-MODEL_NAME = "model.safetensors"
 HOLD_BACK_BLOCK = 40
 """The held-back images are short runs at the end of every block of 40, so that they are not all neighbours of trained ones."""
 
@@ -73,9 +71,9 @@ class EpochView(Dataset[Batch]):
 class Training:
     """One training made ready: everything is opened and checked before the first step."""
 
-    def __init__(self, config: SegTrainConfig, run: Path, device: str = "auto") -> None:
+    def __init__(self, config: SegTrainConfig, run: Path, device: str = "auto", processes: Processes = ALONE) -> None:
         check_training(config)
-        self.config, self.run = config, run
+        self.config, self.run, self.processes = config, run, processes
         self.device = choose_device(device)
         if config.loop.threads:
             torch.set_num_threads(config.loop.threads)
@@ -85,12 +83,13 @@ class Training:
         self.images, self.held_back = LabelledImages(source, trained), LabelledImages(source, held_back)
         self.statistics = measure(self.images.pairs, self.classes)
         self.normalize = Normalize(self.statistics.mean, self.statistics.std).to(self.device)
-        per_step = config.loop.batch_size * config.loop.accumulate
+        per_step = config.loop.batch_size * config.loop.accumulate * processes.count
         self.steps_per_epoch = len(self.images) // per_step
         if not self.steps_per_epoch:
             raise InputError(
                 f"{len(self.images)} training images do not fill one step of {per_step}; use a smaller batch size"
             )
+        self.total_steps = config.loop.epochs * self.steps_per_epoch
         torch.manual_seed(mixed_seed(config.loop.seed))  # initial weights
         options: Any = config.unet if config.network == "unet" else config.smp
         self.network = build_network(config.network, options, len(self.classes))
@@ -103,7 +102,8 @@ class Training:
 
         The run folder is opened, or refused, by this call and not by the first step.
         """
-        open_run(self.run, self.config, resume)
+        if self.processes.leads:
+            open_run(self.run, self.config, resume, self.processes.count)
         return self._events(resume)
 
     def _events(self, resume: bool) -> Iterator[StepDone | EpochDone]:
@@ -118,8 +118,13 @@ class Training:
             device=self.device,
             evaluate=self.evaluate if len(self.held_back) else None,
             resume=resume,
+            processes=self.processes,
         )
-        save_checkpoint(self.run / MODEL_NAME, self.network.cpu().state_dict(), self.meta(time.monotonic() - started))
+        if self.processes.leads:
+            save_checkpoint(
+                self.run / MODEL_NAME, self.network.cpu().state_dict(), self.meta(time.monotonic() - started)
+            )
+        self.processes.wait()
 
     def evaluate(self, network: nn.Module) -> dict[str, float]:
         """Accuracy, mIoU, NLL and ECE of single dropout-free passes on the held-back slice of train."""
@@ -136,14 +141,13 @@ class Training:
         return {key: float(result[key]) for key in ("accuracy", "miou", "nll", "ece")}
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """The normalised batches of an epoch; a last batch that is not full is left out."""
+        """This process's normalised batches of an epoch; a last batch that is not full is left out."""
         config = self.config
-        augment = Augment(config.augment, config.size, self.classes.void)
+        augment = Augment(config.augment, config.size, self.classes.void_id)
         view = EpochView(self.images, self.taught, augment, config.loop.seed, epoch)
-        order = torch.randperm(len(view), generator=torch.Generator().manual_seed(mixed_seed(config.loop.seed, epoch)))
-        order = order[: self.steps_per_epoch * config.loop.batch_size * config.loop.accumulate]
+        order = epoch_order(len(view), config.loop, epoch, self.processes)
         loader = DataLoader(
-            view, batch_size=config.loop.batch_size, sampler=order.tolist(), num_workers=config.workers,
+            view, batch_size=config.loop.batch_size, sampler=order, num_workers=config.workers,
             multiprocessing_context="fork" if config.workers else None,
         )  # fmt: skip
         for images, labels in loader:
@@ -154,7 +158,7 @@ class Training:
         weights = self.weights.to(logits.dtype)
         labels = targets[:, 0].long() if self.taught else targets
         logits = enlarge(logits, labels.shape[-2:])
-        total = F.cross_entropy(logits, labels, weights, ignore_index=self.classes.void, reduction="sum")
+        total = F.cross_entropy(logits, labels, weights, ignore_index=self.classes.void_id, reduction="sum")
         weight = (torch.bincount(labels.flatten(), minlength=256)[: len(self.classes)] * weights).sum()
         if not self.taught:
             return total, weight
@@ -165,6 +169,7 @@ class Training:
     def meta(self, seconds: float) -> CheckpointMeta:
         """The record that travels with the weights."""
         config = self.config
+        record = training_record(config, seconds, self.device, self.processes.count)
         image, _ = self.images.pairs[0]
         height, width = network_size(image.shape[0], image.shape[1], config.size)
         return CheckpointMeta(
@@ -175,12 +180,11 @@ class Training:
             width=width,
             mean=self.statistics.mean,
             std=self.statistics.std,
-            training={
-                "config": config_record(config),
+            training=record
+            | {
                 "images": len(self.images),
                 "held_back": len(self.held_back),
-                "hours_of_last_start": round(seconds / 3600, 2),
-                "machine": f"{platform.machine()}, {os.cpu_count()} cores, {self.device.type}, torch {torch.__version__}",
+                "class_weights": [round(weight, 6) for weight in self.weights.tolist()],
             },
         )
 
@@ -190,6 +194,8 @@ def open_training_set(config: SegTrainConfig, classes: ClassList) -> StreetSet |
     if str(config.data) == "street":
         if config.leave_out:
             raise InputError("--leave-out names images of a data folder; the street has none")
+        if classes != CAMVID:
+            raise InputError("the street is labelled with CamVid's 11 classes; leave out --classes")
         return StreetSet()
     split = open_split(config.data, "train", classes)
     return split.without(read_names(config.leave_out)) if config.leave_out else split
@@ -204,48 +210,13 @@ def split_held_back(count: int, share: float) -> tuple[list[int], list[int]]:
     return sorted(set(range(count)) - set(held)), held
 
 
-def config_record(config: SegTrainConfig) -> dict[str, Any]:
-    """The configuration as JSON values. Of the data path only the last part is kept: the rest names a machine."""
-    record = json.loads(json.dumps(dataclasses.asdict(config), default=str))
-    record["data"] = Path(config.data).name
-    return record
-
-
-def open_run(run: Path, config: SegTrainConfig, resume: bool) -> None:
-    """Writes the configuration into a new run folder, or sees that a resumed run has the one it began with."""
-    record, path = config_record(config), run / CONFIG_NAME
-    if path.exists() and not resume:
-        raise InputError(f"{run}: already holds a training; go on with --resume or choose another --run folder")
-    if resume and not path.exists():
-        raise InputError(f"{run}: holds no training to resume; start it without --resume")
-    if not resume:
-        try:
-            run.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(record, indent=1) + "\n")
-        except OSError as error:
-            raise InputError(
-                f"{run}: cannot hold a training ({error.strerror}); choose another --run folder"
-            ) from error
-        return
-    try:
-        began = dict(json.loads(path.read_text()))
-    except (ValueError, TypeError) as error:
-        raise InputError(f"{path}: damaged, so the run cannot be resumed ({error}); start in another folder") from error
-    different = sorted(key for key in record if record[key] != began.get(key))
-    if different:
-        raise InputError(
-            f"{run}: --resume with another {different[0]} ({began.get(different[0])} then, {record[different[0]]} now); "
-            "use the flags it began with"
-        )
-
-
 def read_classes(path: Path | None) -> ClassList:
-    """CamVid's 11 classes, or the class list of a JSON file with names, colors and void."""
-    if path is None:
-        return CAMVID
+    """CamVid's 11 classes, a list by its name (camvid-31), or that of a JSON file with names, colors and void."""
+    if path is None or str(path) in CLASS_LISTS:
+        return CLASS_LISTS[str(path or "camvid")]
     try:
         record = json.loads(path.read_text())
-        return ClassList(tuple(record["names"]), tuple(map(tuple, record["colors"])), record.get("void", 255))
+        return ClassList(tuple(record["names"]), tuple(map(tuple, record["colors"])), int(record.get("void", 255)))
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     except OSError as error:

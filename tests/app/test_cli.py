@@ -1,5 +1,6 @@
 """The command line: instant help, one line and exit code 2 for bad input, and whole jobs on small data."""
 
+import inspect
 import json
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import main
+from app.cli import TASKS, main
 
 
 def steadyseg(*arguments: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
@@ -51,6 +52,46 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
     assert f"steadyseg {command}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("task", "own", "others"), [("seg", "--crop-height", "--mixup"), ("classification", "--mixup", "--crop-height")]
+)
+def test_the_help_of_a_task_has_its_own_flags_at_once_and_imports_no_torch(task: str, own: str, others: str) -> None:
+    code = (
+        "import sys, time; from app.cli import main\n"
+        f"try: main(['train', '{task}', '--help'])\n"
+        "except SystemExit as stop: assert stop.code == 0\n"
+        "heavy = {'torch', 'torchvision', 'timm'} & set(sys.modules); assert not heavy, heavy\n"
+        "assert time.process_time() < 0.5"  # not the clock: another process may hold the cores
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert f"usage: steadyseg train {task}" in done.stdout and "--epochs" in done.stdout
+    assert own in done.stdout and others not in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["train"], ["train", "--help"]])
+def test_train_alone_lists_what_can_be_trained(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 0
+    shown = capsys.readouterr().out
+    assert "{seg,classification}" in shown and "Train an image classifier" in shown
+
+
+@pytest.mark.parametrize("first", ["segmentation", "--epochs", "--preset=paper"])
+def test_what_to_train_comes_first(first: str, capsys: pytest.CaptureFixture[str]) -> None:
+    line = one_line_error(capsys, "train", first, "seg")
+    assert f"not '{first}'" in line and "choose from seg, classification" in line
+
+
+def test_every_preset_can_be_chosen() -> None:
+    from typing import get_args
+
+    for task in TASKS.values():
+        choices = get_args(inspect.signature(task.command).parameters["preset"].annotation)
+        assert list(choices) == list(task.presets)
+
+
 def test_no_argument_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main([])
@@ -64,6 +105,8 @@ def test_an_unknown_command_lists_the_known_ones(capsys: pytest.CaptureFixture[s
 
 def test_an_unknown_preset_lists_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
     assert "choose from cpu, realtime, paper" in one_line_error(capsys, "train", "seg", "--preset", "gpu")
+    line = one_line_error(capsys, "train", "classification", "--preset=paper")
+    assert "choose from small, sgd, sgd-imagenet, adamw, adamw-imagenet" in line
 
 
 @pytest.mark.parametrize(
@@ -74,13 +117,16 @@ def test_an_unknown_preset_lists_the_known_ones(capsys: pytest.CaptureFixture[st
             "invalid choice 'xx' for argument '--mode'. Expected one of ('auto', 'dnn', 'vq-dnn'",
         ),
         (["train", "seg", "--epochz", "3"], "Unrecognized options: --epochz, 3"),
+        (["train", "seg", "--mixup", "1"], "Unrecognized options: --mixup, 1"),
+        (["train", "classification", "--head", "mean"], "--head"),
         (["video"], "camera index"),
         (["evaluate", "street-tiny", "--data", "street", "--seed", "one"], "--seed"),
     ],
 )
 def test_a_wrong_flag_is_one_line_too(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
     line = one_line_error(capsys, *arguments)
-    assert expected.lower() in line.lower() and line.endswith(f"see steadyseg {arguments[0]} --help")
+    command = " ".join(arguments[:2] if arguments[0] == "train" else arguments[:1])
+    assert expected.lower() in line.lower() and line.endswith(f"see steadyseg {command} --help")
 
 
 def test_an_unknown_model_lists_the_bundled_ones(capsys: pytest.CaptureFixture[str]) -> None:

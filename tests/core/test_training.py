@@ -12,9 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from core.checkpoint import read_tensors
-from core.config import TrainConfig
+from core.config import TRAIN_RANGES, TrainConfig, require_ranges
 from core.dropout import Dropout
 from core.errors import CheckFailed, InputError
+from core.mean_of_passes import MeanOfPasses
 from core.training import EpochDone, StepDone, fit, learning_rate, mixed_seed
 
 VOID = 9
@@ -111,9 +112,35 @@ def test_one_cycle_stays_between_zero_and_the_peak_at_its_limits(warmup: float, 
 
 def test_the_step_schedule_is_the_published_one() -> None:
     """arXiv 2105.12639 A.2: 1e-3, from epoch 100 of 130 on 2e-4."""
-    settings = TrainConfig(epochs=130, schedule="step", learning_rate=1e-3)
+    settings = TrainConfig(epochs=130, schedule="step", learning_rate=1e-3, warmup=0.0)
     rates = [learning_rate(settings, step, 10, 1300) for step in range(1300)]
     assert rates == pytest.approx([1e-3] * 1000 + [2e-4] * 300, abs=1e-18)
+
+
+def test_the_step_schedule_rises_first_and_falls_at_every_one_of_its_epochs() -> None:
+    settings = TrainConfig(
+        epochs=8, schedule="step", learning_rate=1.0, warmup=0.25, step_epochs=(3, 5, 6), step_factor=0.5
+    )
+    rates = [learning_rate(settings, step, 2, 16) for step in range(16)]
+    assert rates == pytest.approx(
+        [0.25, 0.5, 0.75, 1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.125, 0.125, 0.125, 0.125]
+    )
+
+
+def test_a_step_schedule_without_epochs_never_falls() -> None:
+    settings = TrainConfig(epochs=3, schedule="step", learning_rate=0.3, warmup=0.0, step_epochs=())
+    assert [learning_rate(settings, step, 5, 15) for step in range(15)] == [0.3] * 15
+
+
+def test_a_rate_that_grows_beyond_all_numbers_is_infinite() -> None:
+    settings = TrainConfig(epochs=3, schedule="step", warmup=0.0, step_epochs=(1,) * 20, step_factor=1e36)
+    assert learning_rate(settings, 5, 5, 15) == math.inf
+
+
+@pytest.mark.parametrize("epochs", [(10, -1), (-5,)])
+def test_the_epochs_of_the_step_schedule_are_checked_one_by_one(epochs: tuple[int, ...]) -> None:
+    with pytest.raises(InputError, match="--step-epochs"):
+        require_ranges(TrainConfig(step_epochs=epochs), TRAIN_RANGES)
 
 
 def test_the_loop_uses_the_schedule_step_by_step(tmp_path: Path) -> None:
@@ -209,6 +236,57 @@ def test_weight_decay_spares_biases_and_normalisation(tmp_path: Path, optimizer:
         assert now[name].norm() < before[name].norm(), name
         if optimizer == "adamw":
             torch.testing.assert_close(now[name], before[name] * (1 - 0.01 * 0.1) ** 5, rtol=1e-12, atol=0)
+
+
+# the training-phase ensemble
+
+
+def test_the_loss_of_several_passes_is_the_nll_of_their_mean_probabilities(tmp_path: Path) -> None:
+    """Three passes with masks of their own, in double precision, by hand; so is the gradient."""
+    network, reference = bayesian().double(), bayesian().double().to(memory_format=torch.channels_last)
+    images, labels = next(data(0, 5, 4))
+    images = images.to(memory_format=torch.channels_last)
+    torch.manual_seed(mixed_seed(0, 0, 0))
+    probs = torch.stack([torch.softmax(reference.train()(images), 1) for _ in range(3)]).mean(0)
+    picked = probs.permute(0, 2, 3, 1)[labels != VOID]
+    nll = -picked[torch.arange(len(picked)), labels[labels != VOID]].log().mean()
+    nll.backward()
+    event = next(train(network, config(train_samples=3), tmp_path))
+    assert isinstance(event, StepDone) and event.loss == pytest.approx(nll.item(), abs=1e-12)
+    for now, old in zip(network.parameters(), reference.parameters(), strict=True):
+        torch.testing.assert_close(now, old - 0.05 * old.grad, rtol=0, atol=1e-12)  # type: ignore[operator]
+
+
+def test_several_passes_without_dropout_are_one(tmp_path: Path) -> None:
+    one, three = plain(), plain()
+    finish(train(one, config(), tmp_path / "a"))
+    finish(train(three, config(train_samples=3), tmp_path / "b"))
+    for name, tensor in weights(one).items():
+        torch.testing.assert_close(three.state_dict()[name], tensor, rtol=0, atol=1e-12)
+
+
+def test_several_passes_of_bf16_are_averaged_in_single_precision() -> None:
+    network, x = nn.Conv2d(3, 4, 1), torch.randn(2, 3, 5, 5)
+    with torch.autocast("cpu", torch.bfloat16):
+        log_probs = MeanOfPasses(network, 2)(x)
+    assert log_probs.dtype == torch.float32
+    torch.testing.assert_close(log_probs.exp().sum(1), torch.ones(2, 5, 5), rtol=0, atol=1e-5)
+
+
+def test_a_very_unlikely_class_keeps_a_finite_loss() -> None:
+    logits = torch.tensor([[0.0, 400.0]])
+    torch.testing.assert_close(MeanOfPasses(nn.Identity(), 5)(logits), torch.tensor([[-400.0, 0.0]]))
+
+
+def test_training_with_several_passes_resumes_bit_for_bit(tmp_path: Path) -> None:
+    settings = config(train_samples=2, epochs=3)
+    whole, resumed = bayesian(), bayesian(seed=4)
+    finish(train(whole, settings, tmp_path / "a"))
+    for event in train(bayesian(), settings, tmp_path / "b"):
+        if isinstance(event, EpochDone):
+            break
+    finish(train(resumed, settings, tmp_path / "b", resume=True))
+    assert_equal(weights(resumed), weights(whole))
 
 
 # averaged weights

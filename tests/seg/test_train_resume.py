@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,9 @@ from torch import Tensor
 from app.cli import main
 from core.checkpoint import load_checkpoint
 from core.errors import InputError
-from seg.options import AugmentOptions, SegTrainConfig, TrainConfig, UNetOptions
+from core.run_folder import open_run
+from core.training import learning_rate
+from seg.options import PRESETS, AugmentOptions, SegTrainConfig, SmpOptions, TrainConfig, UNetOptions
 from seg.torch_segmenter import open_segmenter
 from seg.train import Training, split_held_back
 
@@ -180,6 +182,55 @@ def test_a_resume_with_a_damaged_configuration_is_refused(
     assert "config.json" in refusal(2, [*arguments(data, run, epochs=1), "--resume"], capsys)
 
 
+def copied_run(done: Path, run: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    """The finished run as if it had begun with another configuration."""
+    shutil.copytree(done, run)
+    record = json.loads((run / "config.json").read_text())
+    change(record)
+    (run / "config.json").write_text(json.dumps(record))
+    return run
+
+
+def without_newer(record: dict[str, Any]) -> None:
+    """As a run wrote it before there were these settings."""
+    del record["processes"], record["loop"]["train_samples"], record["unet"]["skip"]
+
+
+def test_a_run_begun_before_a_setting_existed_has_its_default(data: Path, done: Path, tmp_path: Path) -> None:
+    run = copied_run(done, tmp_path / "run", without_newer)
+    assert main([*arguments(data, run, epochs=1), "--resume"]) == 0
+
+
+def test_a_run_begun_before_a_setting_existed_takes_no_other_value(
+    data: Path, done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = copied_run(done, tmp_path / "run", without_newer)
+    message = refusal(2, [*arguments(data, run, epochs=1), "--train-samples", "2", "--resume"], capsys)
+    assert "train-samples (1 then, 2 now)" in message
+
+
+def test_a_run_begun_with_a_setting_that_is_no_more_is_refused(
+    data: Path, done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = copied_run(done, tmp_path / "run", lambda record: record["loop"].update(step_epoch=31))
+    message = refusal(2, [*arguments(data, run, epochs=1), "--resume"], capsys)
+    assert "loop.step_epoch = 31" in message and "start anew" in message
+
+
+def test_a_run_goes_on_with_as_many_processes_as_it_began_with(done: Path) -> None:
+    config = SegTrainConfig()
+    with pytest.raises(InputError, match=r"processes \(1 then, 2 now\)"):
+        open_run(done, dataclasses.replace(config, **began_with(done)), resume=True, processes=2)
+
+
+def began_with(run: Path) -> dict[str, Any]:
+    record = json.loads((run / "config.json").read_text())
+    parts = {"unet": UNetOptions, "smp": SmpOptions, "augment": AugmentOptions, "loop": TrainConfig}
+    return {
+        name: parts[name](**value) if name in parts else value for name, value in record.items() if name != "processes"
+    }
+
+
 def test_a_run_moves_with_its_data_to_another_place(data: Path, done: Path, tmp_path: Path) -> None:
     shutil.copytree(data, tmp_path / data.name)
     shutil.copytree(done, tmp_path / "run")
@@ -192,7 +243,7 @@ def test_a_loss_that_is_no_number_ends_with_code_one_and_keeps_the_last_epoch(
     """From the second epoch on the learning rate is 1e36 times higher."""
     run = tmp_path / "run"
     command = [
-        *arguments(data, run, epochs=4), "--schedule", "step", "--step-epoch", "1", "--step-factor", "1e36",
+        *arguments(data, run, epochs=4), "--schedule", "step", "--step-epochs", "1", "--warmup", "0", "--step-factor", "1e36",
         "--clip-norm", "0", "--optimizer", "sgd",
     ]  # fmt: skip
     message = refusal(1, command, capsys)
@@ -315,3 +366,10 @@ def test_held_back_images_are_never_trained_on(count: int, share: float, held: i
 def test_an_impossible_share_is_refused(share: float) -> None:
     with pytest.raises(InputError, match="held-back share"):
         split_held_back(10, share)
+
+
+def test_the_published_training_has_its_rates_and_no_warm_up() -> None:
+    """arXiv 2105.12639 A.2: 1e-3, from epoch 100 of 130 on 2e-4."""
+    loop = PRESETS["paper"].loop
+    rates = [learning_rate(loop, step, 7, 7 * loop.epochs) for step in range(7 * loop.epochs)]
+    assert rates == [1e-3] * 700 + [1e-3 * 0.2] * 210

@@ -1,0 +1,116 @@
+"""The published layouts of the classifiers as tables: depths, blocks, heads, smoothed stages; no torch here."""
+
+from dataclasses import dataclass
+
+from classification.options import ClassifierOptions, HeadName
+
+TIMM = "timm:"
+"""Prefix of every network of the timm library."""
+
+RESIDUAL_BLOCKS: dict[int, tuple[int, ...]] = {
+    18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3),
+}  # fmt: skip
+"""Residual blocks of each stage by depth (He et al. 2016, arXiv 1512.03385, Table 1); from 50 on they are bottlenecks."""
+
+ALTERNET_BLOCKS: dict[int, tuple[int, ...]] = {
+    18: (2, 2, 2, 2), 34: (3, 4, 6, 4), 50: (3, 4, 6, 4), 101: (3, 4, 23, 4), 152: (3, 8, 36, 4),
+}  # fmt: skip
+"""Convolution and attention blocks together: one more in the last stage, room for two pairs (arXiv 2202.06709, Sec. 4)."""
+
+VGG_CONVS: dict[int, tuple[int, ...]] = {
+    11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4),
+}  # fmt: skip
+"""Convolutions of each stage by depth (Simonyan and Zisserman 2015, arXiv 1409.1556, Table 1)."""
+
+HEADS: tuple[HeadName, ...] = ("gap", "mlp", "gmaxp", "gmedp")
+
+
+@dataclass(frozen=True)
+class Family:
+    """What the networks of one name with different depths share."""
+
+    depths: tuple[int, ...]
+    """Empty: the family is one network."""
+    stages: int
+    """Stages that can be smoothed."""
+    smoothed: tuple[int, ...]
+    """Those that are in the published networks, from 1."""
+    heads: tuple[HeadName, ...]
+    """Those that make sense; the first is the published one."""
+    options: frozenset[str]
+    """Options that only some families have and this one has."""
+
+
+FAMILIES: dict[str, Family] = {
+    "alexnet": Family((), 3, (1, 2, 3), ("mlp", "gap", "gmaxp", "gmedp"), frozenset({"stem"})),
+    "vgg": Family((11, 13, 16, 19), 5, (1, 2, 3, 4, 5), ("mlp", "gap", "gmaxp", "gmedp"), frozenset()),
+    "prevgg": Family((11, 13, 16, 19), 5, (1, 2, 3, 4, 5), ("mlp", "gap", "gmaxp", "gmedp", "bn-gap"), frozenset()),
+    "resnet": Family((18, 34, 50, 101, 152), 4, (1, 2, 3, 4), HEADS, frozenset({"stem", "stochastic_depth"})),
+    "preresnet": Family(
+        (18, 34, 50, 101, 152), 4, (1, 2, 3), ("bn-gap",), frozenset({"stem", "stochastic_depth"})
+    ),
+    "resnext": Family((50, 101), 4, (1, 2, 3, 4), HEADS, frozenset({"stem", "stochastic_depth"})),
+    "wideresnet": Family((50, 101), 4, (1, 2, 3, 4), HEADS, frozenset({"stem", "stochastic_depth"})),
+    "alternet": Family(
+        (18, 34, 50, 101, 152), 4, (1, 2, 3), ("bn-gap",),
+        frozenset({"stem", "stochastic_depth", "attention", "window"}),
+    ),
+}  # fmt: skip
+"""Smoothed stages: after each one, but not before the BN-ReLU-GAP head of a pre-activation network (arXiv 2105.12639)."""
+
+TIMM_OPTIONS = frozenset({"stochastic_depth", "img_size", "patch_size", "pretrained"})
+"""Options that only some families have and timm's networks have."""
+NOT_FOR_TIMM = frozenset({"width", "head", "smoothing_places"})
+"""Options of all our families that timm's networks lack: they bring their own."""
+
+MODELS: dict[str, tuple[str, int]] = {
+    f"{family}{depth or ''}": (family, depth) for family, layout in FAMILIES.items() for depth in layout.depths or (0,)
+}
+"""Family and depth (0: it has none) by name."""
+
+MODEL_NAMES: tuple[str, ...] = tuple(MODELS)
+"""Every network of ours by name; `timm:NAME` names the others."""
+
+
+def smoothed_stages(options: ClassifierOptions) -> tuple[int, ...]:
+    """Numbers of the stages after which the network smooths, from 1."""
+    if not options.smoothing:
+        return ()
+    family, _ = MODELS[options.model]
+    return FAMILIES[family].smoothed if options.smoothing_places is None else options.smoothing_places
+
+
+def attention_layout(options: ClassifierOptions) -> tuple[tuple[int, ...], int]:
+    """Attention blocks of each stage of an AlterNet, and the side of their windows in points of the map.
+
+    Published for ImageNet: (0, 1, 3, 2), window 7; for CIFAR-100: (0, 1, 1, 2), window 4 (arXiv 2202.06709, Fig. 11 and
+    App. E: maps of 32, 16, 8 and 4 points, and two or more attention blocks in the third stage hurt). Depth 18 has two
+    blocks a stage, room for one of attention.
+    """
+    _, depth = MODELS[options.model]
+    if depth == 18:
+        published: tuple[int, ...] = (0, 1, 1, 1)
+    else:
+        published = (0, 1, 3, 2) if options.stem else (0, 1, 1, 2)
+    window = (7 if options.stem else 4) if options.window is None else options.window
+    return published if options.attention is None else options.attention, window
+
+
+def next_block_to_replace(
+    blocks: tuple[int, ...], attention: tuple[int, ...], failures: int = 0
+) -> tuple[int, int] | None:
+    """The convolution block that becomes an attention block next, as (stage, block), both from 1; None: none is left.
+
+    The build-up rule of arXiv 2202.06709, Sec. 4.1: replace alternately (every second block) from the end of the network;
+    where a replacement does not help, leave it and go to the end of an earlier stage. `blocks` and `attention` count per
+    stage what is there in all and what was replaced; `failures` counts the proposals for this very layout that did not
+    help. From (0, 0, 0, 0) on, with every step a success, the sixth layout is that for ImageNet.
+    """
+    begun = [stage for stage, count in enumerate(attention) if count]
+    stage = begun[0] if begun else len(blocks) - 1
+    if 2 * (attention[stage] + 1) > blocks[stage]:
+        stage -= 1
+    stage -= failures
+    while stage >= 0 and blocks[stage] < 2:
+        stage -= 1
+    return None if stage < 0 else (stage + 1, blocks[stage] - 2 * attention[stage])

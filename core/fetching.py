@@ -1,0 +1,64 @@
+"""What downloads share: which failures may pass, how long to wait for that, and what to say of them."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from http.client import HTTPException
+from typing import TypeVar
+from urllib.error import HTTPError, URLError
+
+LONGEST_RETRY_AFTER_S = 60.0
+TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+HEADERS = {"User-Agent": "steadyseg"}
+
+T = TypeVar("T")
+
+
+class FetchError(Exception):
+    """One try at one file went wrong; the message completes "URL ..."."""
+
+    def __init__(self, what: str, *, transient: bool = True, wait_s: float = 0.0) -> None:
+        super().__init__(what)
+        self.transient = transient
+        self.wait_s = wait_s
+
+
+@contextmanager
+def fetch_errors() -> Iterator[None]:
+    """Turns what urllib and sockets raise into FetchErrors."""
+    try:
+        yield
+    except HTTPError as error:
+        with error:
+            raise _answered(error) from error
+    except URLError as error:
+        raise FetchError(f"cannot be reached ({in_line(error.reason)}); check the network") from error
+    except (OSError, HTTPException) as error:
+        raise FetchError(f"broke off ({in_line(error)}); check the network") from error
+
+
+def with_retries(once: Callable[[], T], pauses_s: Sequence[float], wait: Callable[[float], None]) -> T:
+    """As many tries as there are pauses plus one; `wait` is given the seconds, the server's wish if that is longer."""
+    for pause_s in pauses_s:
+        try:
+            return once()
+        except FetchError as failure:
+            if not failure.transient:
+                raise
+            wait(max(pause_s, failure.wait_s))
+    return once()
+
+
+def in_line(error: object) -> str:
+    """An error as part of one line."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join(text.split()) or type(error).__name__
+
+
+def _answered(error: HTTPError) -> FetchError:
+    """A 404 stays a 404, a busy server recovers and may say when."""
+    asked = error.headers.get("Retry-After", "")
+    wait_s = min(float(asked), LONGEST_RETRY_AFTER_S) if re.fullmatch(r"[0-9]{1,9}", asked) else 0.0
+    return FetchError(
+        f"answered {error.code} {in_line(error.reason)}", transient=error.code in TRANSIENT_STATUS, wait_s=wait_s
+    )

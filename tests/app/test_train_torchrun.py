@@ -1,0 +1,161 @@
+"""`steadyseg train` in two processes that torchrun starts: trained, killed and resumed, refused in one line."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from core.checkpoint import load_checkpoint
+
+ROOT = Path(__file__).parents[2]
+TORCHRUN = [
+    sys.executable,
+    "-m",
+    "torch.distributed.run",
+    "--standalone",
+    "--nproc_per_node",
+    "2",
+    "-m",
+    "--",
+    "app.cli",
+]
+EPOCHS = 20
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def frames(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eight labelled pictures of 48x64, coloured boxes on noise, of which some are mostly void."""
+    root = tmp_path_factory.mktemp("frames")
+    generator = np.random.default_rng(0)
+    for i in range(8):
+        image, label = generator.integers(0, 90, (48, 64, 3), dtype=np.uint8), np.full((48, 64), 11, np.uint8)
+        for c in range(8 if i % 2 else 2):
+            top, left = generator.integers(0, 36), generator.integers(0, 50)
+            image[top : top + 12, left : left + 14] += np.array([c * 14, 160 - c * 13, c % 4 * 40], np.uint8)
+            label[top : top + 12, left : left + 14] = c
+        for folder, picture in (("train", image), ("trainannot", label)):
+            (root / folder).mkdir(exist_ok=True)
+            Image.fromarray(picture).save(root / folder / f"{i}.png")
+    return root
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """24 noisy pictures of two colours, a class each."""
+    root = tmp_path_factory.mktemp("pictures")
+    generator = np.random.default_rng(0)
+    for name, colour in (("red", (160, 20, 20)), ("green", (20, 160, 20))):
+        (root / "train" / name).mkdir(parents=True)
+        for i in range(12):
+            image = generator.integers(0, 90, (20, 20, 3), dtype=np.uint8) + np.array(colour, np.uint8)
+            Image.fromarray(image).save(root / "train" / name / f"{i}.png")
+    return root
+
+
+def segmentation(frames: Path, run: Path) -> list[str]:
+    return [
+        "train", "seg", "--data", str(frames), "--run", str(run), "--epochs", str(EPOCHS), "--size", "48", "--width", "2",
+        "--crop-height", "32", "--crop-width", "48", "--batch-size", "1", "--accumulate", "2", "--hold-back", "0",
+        "--precision", "fp32", "--threads", "1", "--workers", "0", "--device", "cpu",
+    ]  # fmt: skip
+
+
+def classification(pictures: Path, run: Path) -> list[str]:
+    return [
+        "train", "classification", "--data", str(pictures), "--run", str(run), "--epochs", "1", "--model", "resnet18",
+        "--width", "2", "--size", "16", "--batch-size", "4", "--hold-back", "0.25", "--mixup", "0.5", "--dropout", "0.3",
+        "--train-samples", "2", "--workers", "1", "--device", "cpu",
+    ]  # fmt: skip
+
+
+def started(arguments: list[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*TORCHRUN, *arguments], cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"}, text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def finished(arguments: list[str]) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr."""
+    process = started(arguments)
+    try:
+        output, errors = process.communicate(timeout=240)
+    finally:
+        process.terminate()  # torchrun ends the processes that it started, which lie in sessions of their own
+    return process.returncode, output, errors
+
+
+def said(errors: str) -> list[str]:
+    return [line for line in errors.splitlines() if line.startswith("steadyseg: ")]
+
+
+def epochs_logged(run: Path) -> int:
+    log = run / "log.jsonl"
+    return log.read_text().count('"event": "epoch"') if log.exists() else 0
+
+
+def killed_after(epochs: int, arguments: list[str], run: Path) -> None:
+    process = started(arguments)
+    deadline = time.monotonic() + 240
+    while epochs_logged(run) < epochs and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    at_work = process.poll() is None
+    process.terminate()
+    _, errors = process.communicate(timeout=60)
+    assert at_work, errors
+
+
+def test_two_processes_train_a_segmentation_and_go_on_where_they_were_killed(frames: Path, tmp_path: Path) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    code, output, errors = finished(segmentation(frames, whole))
+    assert code == 0, errors
+    assert output.splitlines() == [str(whole / "model.safetensors")]  # said once
+    assert errors.count("8 images, 0 held back, 2 steps an epoch, on cpu, 2 processes") == 1
+    events = [json.loads(line) for line in (whole / "log.jsonl").read_text().splitlines()]
+    assert [event["event"] for event in events] == ["step", "step", "epoch"] * EPOCHS
+
+    killed_after(2, segmentation(frames, killed), killed)
+    assert not (killed / "model.safetensors").exists()
+    code, _, errors = finished([*segmentation(frames, killed), "--resume"])
+    assert code == 0, errors
+    (expected, meta), (found, _) = (load_checkpoint(run / "model.safetensors") for run in (whole, killed))
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+    assert meta.training["processes"] == 2
+
+
+def test_two_processes_train_a_classifier_and_refuse_a_second_run_in_one_line(pictures: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    code, output, errors = finished(classification(pictures, run))
+    assert code == 0, errors
+    assert output.splitlines() == [str(run / "model.safetensors")]
+    events = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    assert [event["event"] for event in events] == ["step", "step", "epoch"]  # 18 pictures, two steps of 2 x 4
+    assert events[-1]["metrics"]["nll"] > 0
+    _, meta = load_checkpoint(run / "model.safetensors")
+    assert (meta.architecture, meta.training["images"], meta.training["held_back"]) == ("classifier", 18, 6)
+
+    code, _, errors = finished(classification(pictures, run))  # only the first process looks into the folder
+    assert code != 0 and len(said(errors)) == 1 and "already holds a training" in said(errors)[0]
+
+
+def test_a_loss_that_is_no_number_is_said_once(pictures: Path, tmp_path: Path) -> None:
+    command = [
+        *classification(pictures, tmp_path / "run"),
+        "--learning-rate",
+        "1e38",
+        "--clip-norm",
+        "0",
+        "--epochs",
+        "3",
+    ]
+    code, _, errors = finished(command)
+    assert code != 0 and len(said(errors)) == 1 and "the loss or its gradient became" in said(errors)[0]

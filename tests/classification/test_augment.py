@@ -1,0 +1,181 @@
+"""Training pictures: the draws by hand, functions of (seed, epoch, sample), and the library's parts in their places."""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from classification.augment import PADDING, Augment, Mixing, rand_augment, shifted
+from classification.cifar import CifarSet
+from classification.options import CLASS_PRESETS, PictureOptions
+from core.classes import ClassList
+from core.errors import InputError
+
+GREY = (0.5, 0.5, 0.5)
+PLAIN = PictureOptions(flip=0.0)
+STRONG = PictureOptions(rand_augment="rand-m9-n2-mstd1.0")
+
+
+def pictures(count: int = 40, side: int = 32) -> CifarSet:
+    generator = np.random.default_rng(0)
+    images = generator.integers(1, 256, (count, side, side, 3), dtype=np.uint8)
+    classes = ClassList.of_names(["a", "b", "c", "d"])
+    return CifarSet("cifar10", "train", classes, images, np.arange(count) % 4)
+
+
+def augment(options: PictureOptions, seed: int = 3, size: int = 32, images: CifarSet | None = None) -> Augment:
+    return Augment(options, images or pictures(), size, GREY, seed)
+
+
+def test_a_shift_is_a_crop_of_the_black_padded_picture() -> None:
+    images = pictures(3).images
+    corners = np.array([[0, 0], [PADDING, PADDING], [8, 3]])
+    found = shifted(images, corners)
+    for picture, (row, column), now in zip(images, corners, found, strict=True):
+        padded = np.zeros((40, 40, 3), np.uint8)
+        padded[4:36, 4:36] = picture
+        assert np.array_equal(now, padded[row : row + 32, column : column + 32])
+    assert np.array_equal(found[1], images[1])
+
+
+def test_every_picture_is_some_crop_and_all_rows_and_columns_come() -> None:
+    made, images = augment(PLAIN), pictures().images
+    seen = set()
+    for epoch in range(3):
+        for index, picture in enumerate(made(epoch, range(40))):
+            now = picture.permute(1, 2, 0).numpy()
+            fits = [
+                (row, column)
+                for row in range(9)
+                for column in range(9)
+                if np.array_equal(shifted(images[index : index + 1], np.array([[row, column]]))[0], now)
+            ]
+            assert len(fits) == 1
+            seen.update(fits)
+    assert {row for row, _ in seen} == {column for _, column in seen} == set(range(9))
+
+
+def test_half_of_the_pictures_are_flipped_and_others_in_the_next_epoch() -> None:
+    unmoved = replace(PLAIN, flip=1.0)
+    straight, turned = augment(PLAIN)(5, range(40)), augment(unmoved)(5, range(40))
+    assert torch.equal(straight.flip(-1), turned)
+    flipped = [(augment(replace(PLAIN, flip=0.5))(e, range(40)) == augment(unmoved)(e, range(40))).flatten(1).all(1)
+               for e in (0, 1)]  # fmt: skip
+    assert all(8 <= int(which.sum()) <= 32 for which in flipped) and not torch.equal(*flipped)
+
+
+@pytest.mark.parametrize(
+    "options", [PLAIN, STRONG, PictureOptions(crop="resized"), replace(STRONG, crop="resized")], ids=str
+)
+def test_a_picture_depends_on_seed_epoch_and_sample_alone(options: PictureOptions) -> None:
+    made = augment(options)
+    whole = made(2, range(40))
+    random.seed(9), np.random.seed(9), torch.manual_seed(9)
+    parts = torch.cat([made(2, [index]) for index in (7, 30)])
+    assert torch.equal(parts, whole[[7, 30]])
+    assert whole.shape == (40, 3, 32, 32) and whole.dtype == torch.uint8
+    assert not torch.equal(made(3, range(40)), whole)
+    assert not torch.equal(augment(options, seed=4)(2, range(40)), whole)
+
+
+def test_the_global_generators_stay_as_they_were() -> None:
+    mixing = Mixing(PictureOptions(mixup=1.0, erasing=1.0), 4, 0)
+    random.seed(1), np.random.seed(1), torch.manual_seed(1)
+    expected = random.random(), np.random.rand(), torch.rand(1)
+    random.seed(1), np.random.seed(1), torch.manual_seed(1)
+    augment(replace(STRONG, crop="resized"))(0, range(4))
+    mixing(torch.randn(4, 3, 8, 8, generator=torch.Generator()), torch.arange(4), 0, range(4))
+    assert (random.random(), np.random.rand(), torch.rand(1)) == expected
+
+
+def test_a_random_part_of_a_picture_is_resized() -> None:
+    steep = np.broadcast_to(np.arange(0, 256, 4, np.uint8)[None, :, None], (64, 64, 3))  # 64 columns, each brighter
+    images = replace(pictures(20), images=np.stack([steep] * 20))
+    made = augment(PictureOptions(crop="resized", flip=0.0), images=images)(0, range(20)).float()
+    widths = (made[:, 0, 0, -1] - made[:, 0, 0, 0]) / 4  # columns of the source that are seen
+    assert (made.diff(dim=-1) >= 0).all() and 8 < widths.min() < 40 < widths.max() <= 64
+
+
+def test_other_sizes_than_the_source_has_are_made() -> None:
+    assert augment(PLAIN, size=48)(0, [0, 1]).shape == (2, 3, 48, 48)
+
+
+# the library's parts
+
+
+@pytest.mark.parametrize("text", ["m9", "rand-mx", "augmix-m3", "rand-m9-z4", "rand-m0.5", "rand-tnone", "rand-"])
+def test_a_policy_that_the_library_cannot_read_is_refused_in_one_line(text: str) -> None:
+    with pytest.raises(InputError, match="rand-m9-n2") as caught:
+        rand_augment(text, GREY)
+    assert text in str(caught.value) and len(str(caught.value).splitlines()) == 1
+
+
+def test_what_the_presets_ask_for_is_read() -> None:
+    for preset in CLASS_PRESETS.values():
+        assert (rand_augment(preset.pictures.rand_augment, GREY) is None) == (not preset.pictures.rand_augment)
+
+
+def mixed(options: PictureOptions, epoch: int = 0, count: int = 6, **changes: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Pictures whose every value is their number."""
+    batch = torch.arange(float(count))[:, None, None, None].expand(count, 3, 16, 16).clone()
+    return Mixing(options, 4, changes.get("seed", 0))(batch, torch.arange(count) % 4, epoch, range(10, 10 + count))
+
+
+def test_mixup_mixes_with_the_mirrored_batch_and_so_do_the_labels() -> None:
+    """arXiv 1710.09412: lam x_i + (1 - lam) x_j, and the same of the one-hot labels."""
+    found, shares = mixed(PictureOptions(mixup=1.0))
+    value = found[0, 0, 0, 0]  # 0 lam + 5 (1 - lam)
+    lam = 1 - value / 5
+    assert 0 < lam < 1
+    for i in range(6):
+        torch.testing.assert_close(found[i], torch.full((3, 16, 16), float(lam * i + (1 - lam) * (5 - i))))
+        expected = torch.zeros(4)
+        expected[i % 4] += lam
+        expected[(5 - i) % 4] += 1 - lam
+        torch.testing.assert_close(shares[i], expected)
+
+
+def test_cutmix_pastes_a_box_and_shares_the_label_by_its_area() -> None:
+    """arXiv 1905.04899."""
+    found, shares = mixed(PictureOptions(cutmix=1.0), epoch=1)
+    pasted = float((found[0, 0] == 5).float().mean())
+    assert 0 < pasted < 1 and found[0].unique().tolist() == [0.0, 5.0]
+    torch.testing.assert_close(shares[0], torch.tensor([1 - pasted, pasted, 0.0, 0.0]))
+
+
+def test_with_both_some_batches_are_mixed_and_some_pasted() -> None:
+    kinds = {len(mixed(PictureOptions(mixup=1.0, cutmix=1.0), epoch)[0][0].unique()) for epoch in range(12)}
+    assert kinds == {1, 2}
+
+
+def test_mixed_labels_are_smoothed() -> None:
+    _, shares = mixed(PictureOptions(mixup=1.0, label_smoothing=0.2))
+    torch.testing.assert_close(shares.sum(1), torch.ones(6))
+    assert float(shares.min()) == pytest.approx(0.2 / 4)
+
+
+def test_mixing_depends_on_seed_epoch_and_samples_alone() -> None:
+    options = PictureOptions(mixup=1.0, cutmix=0.5, erasing=0.5)
+    first, again, other, seeded = mixed(options), mixed(options), mixed(options, epoch=1), mixed(options, seed=1)
+    assert torch.equal(first[0], again[0]) and torch.equal(first[1], again[1])
+    assert not torch.equal(first[0], other[0]) and not torch.equal(first[0], seeded[0])
+
+
+def test_without_mixing_labels_stay_ids() -> None:
+    found, labels = mixed(PLAIN)
+    assert labels.tolist() == [0, 1, 2, 3, 0, 1] and labels.dtype == torch.int64
+    assert found[3].unique().tolist() == [3.0]
+
+
+def test_erasing_puts_the_mean_colour_into_a_rectangle_of_some_pictures() -> None:
+    batch = torch.ones(200, 3, 16, 16)
+    found, _ = Mixing(PictureOptions(erasing=0.25), 4, 0)(batch, torch.zeros(200, dtype=torch.int64), 0, range(200))
+    erased = [picture[0] for picture in found if (picture == 0).any()]
+    assert 25 <= len(erased) <= 80  # binomial, 200 at 0.25: five deviations
+    for plane in erased:
+        rows, columns = (plane == 0).any(1).nonzero(), (plane == 0).any(0).nonzero()
+        box = plane[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
+        assert (box == 0).all() and (plane == 0).sum() == box.numel()

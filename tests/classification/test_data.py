@@ -1,0 +1,89 @@
+"""Shares of the training images: the same number of every class, drawn once and for all from the seed."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from classification.data import balanced_fraction, open_classification, split_held_back, training_indices
+from core.errors import InputError
+
+LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(4), (100, 50, 50, 10)))
+
+
+def refusal(call: Callable[[], object]) -> str:
+    with pytest.raises(InputError) as caught:
+        call()
+    assert len(str(caught.value).splitlines()) == 1
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(("fraction", "counts"), [(1.0, (100, 50, 50, 10)), (0.1, (10, 5, 5, 1)), (0.06, (6, 3, 3, 1))])
+def test_every_class_keeps_its_share(fraction: float, counts: tuple[int, ...]) -> None:
+    chosen = balanced_fraction(LABELS, fraction, seed=0)
+    assert Counter(LABELS[chosen].tolist()) == dict(enumerate(counts))
+    assert (np.diff(chosen) > 0).all()
+
+
+def test_a_fraction_depends_on_the_seed_and_grows_within_it() -> None:
+    small, large, other = (balanced_fraction(LABELS, *key) for key in ((0.1, 3), (0.5, 3), (0.1, 4)))
+    assert set(small) < set(large) and not np.array_equal(small, other)
+    np.testing.assert_array_equal(small, balanced_fraction(LABELS, 0.1, 3))
+    both = [set(balanced_fraction(LABELS, 0.5, seed)) for seed in range(40)]
+    times = Counter(index for chosen in both for index in chosen)
+    assert len(times) == len(LABELS) and max(times.values()) < 36  # every image has its chance: 20 of 40, +-5 sigma
+
+
+def test_what_leaves_a_class_without_images_is_refused() -> None:
+    message = refusal(lambda: balanced_fraction(LABELS, 0.04, 0))
+    assert "none of the 10 images of class 3" in message and "0.04" in message
+    assert "class 3" in refusal(lambda: split_held_back(LABELS, 0.04))
+    assert "to train on" in refusal(lambda: split_held_back(LABELS, 0.96))
+
+
+@pytest.mark.parametrize("fraction", [0.0, -0.1, 1.1, float("nan")])
+def test_a_fraction_that_is_none_is_refused(fraction: float) -> None:
+    assert "(0, 1]" in refusal(lambda: balanced_fraction(LABELS, fraction, 0))
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, float("nan")])
+def test_a_share_that_is_none_is_refused(share: float) -> None:
+    assert "[0, 1)" in refusal(lambda: split_held_back(LABELS, share))
+
+
+def test_held_back_and_trained_images_are_all_there_are() -> None:
+    trained, held = split_held_back(LABELS, 0.1)
+    assert Counter(LABELS[held].tolist()) == {0: 10, 1: 5, 2: 5, 3: 1}
+    assert sorted([*trained, *held]) == list(range(len(LABELS)))
+    again = split_held_back(LABELS, 0.1)
+    np.testing.assert_array_equal(held, again[1])
+    assert set(held) < set(split_held_back(LABELS, 0.3)[1])
+    nothing = split_held_back(LABELS, 0.0)
+    assert len(nothing[0]) == len(LABELS) and not len(nothing[1])
+
+
+def test_held_back_images_are_spread_over_the_set() -> None:
+    _, held = split_held_back(np.repeat(np.arange(3), 1000), 0.1)
+    for class_id in range(3):
+        places = np.sort(held[(held >= 1000 * class_id) & (held < 1000 * (class_id + 1))]) - 1000 * class_id
+        assert len(places) == 100 and places[0] < 100 and places[-1] > 900 and np.diff(places).std() > 3
+
+
+def test_every_fraction_and_seed_holds_the_same_images_back() -> None:
+    kept = [training_indices(LABELS, fraction, 0.2, seed) for fraction, seed in ((1.0, 0), (0.5, 0), (0.5, 1))]
+    for trained, held in kept:
+        np.testing.assert_array_equal(held, kept[0][1])
+        assert not set(trained) & set(held)
+    assert [len(trained) for trained, _ in kept] == [168, 84, 84]
+    assert set(kept[1][0]) < set(kept[0][0]) and set(kept[1][0]) != set(kept[2][0])
+
+
+def test_the_published_small_sets_of_the_real_subset(data_dir: Path) -> None:
+    if not (data_dir / "cifar10").is_dir():
+        pytest.skip(f"no cifar10 in {data_dir}")
+    data = open_classification(data_dir / "cifar10", "train")
+    for fraction, count in ((0.02, 10), (0.06, 30)):
+        part = data.subset(balanced_fraction(data.labels, fraction, 0))
+        assert Counter(part.labels.tolist()) == dict.fromkeys(range(10), count)

@@ -1,0 +1,103 @@
+"""Classifier heads against their definitions."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from classification.heads import GlobalMedian, mlp_head, pooled_head
+from classification.networks import build_classifier
+from classification.options import ClassifierOptions
+from core.errors import InputError
+
+
+def maps(height: int, width: int, channels: int = 4) -> Tensor:
+    return torch.randn(3, channels, height, width, generator=torch.Generator().manual_seed(height * 10 + width))
+
+
+def linear(head: nn.Module, features: Tensor) -> Tensor:
+    last = list(head.modules())[-1]
+    assert isinstance(last, nn.Linear)
+    return features @ last.weight.T + last.bias
+
+
+@pytest.mark.parametrize(
+    ("size", "rank"), [((1, 2), 1), ((2, 2), 2), ((1, 3), 1), ((3, 3), 4), ((4, 4), 8), ((5, 6), 15)]
+)
+def test_the_median_is_the_value_in_the_upper_middle(size: tuple[int, int], rank: int) -> None:
+    x = maps(*size)
+    expected = [[sorted(channel.flatten().tolist(), reverse=True)[rank - 1] for channel in sample] for sample in x]
+    torch.testing.assert_close(GlobalMedian()(x), torch.tensor(expected), rtol=0, atol=0)
+
+
+def test_the_median_of_one_point_is_refused() -> None:
+    with pytest.raises(InputError, match="two or more points, got 1 x 1"):
+        GlobalMedian()(maps(1, 1))
+
+
+@torch.no_grad()
+def test_pooled_heads_are_linear_in_one_number_per_channel() -> None:
+    x = maps(5, 3)
+    for name, features in {"gap": x.mean((2, 3)), "gmaxp": x.amax((2, 3)), "gmedp": GlobalMedian()(x)}.items():
+        head = pooled_head(name, 4, 7)  # type: ignore[arg-type]
+        assert sum(p.numel() for p in head.parameters()) == 4 * 7 + 7
+        torch.testing.assert_close(head(x), linear(head, features))
+    head = pooled_head("bn-gap", 4, 7).train()
+    mean, deviation = x.mean((0, 2, 3), keepdim=True), (x.var((0, 2, 3), unbiased=False, keepdim=True) + 1e-5).sqrt()
+    torch.testing.assert_close(head(x), linear(head, ((x - mean) / deviation).relu().mean((2, 3))))
+
+
+@torch.no_grad()
+def test_the_mlp_head_pools_as_published_and_drops_in_training_only() -> None:
+    x, head = maps(4, 4), mlp_head(4, 7, hidden=6, side=2, pool=2).eval()
+    pooled = x.unfold(2, 2, 2).unfold(3, 2, 2).amax((-2, -1)).flatten(1)
+    first, second, last = (m for m in head.modules() if isinstance(m, nn.Linear))
+    expected = last(second(first(pooled).relu()).relu())
+    torch.testing.assert_close(head(x), expected)
+    torch.testing.assert_close(head(x), head(x), rtol=0, atol=0)
+    head.train()
+    assert not torch.equal(head(x), head(x))
+    assert [m.p for m in head.modules() if isinstance(m, nn.Dropout)] == [0.5, 0.5]
+
+
+@torch.no_grad()
+def test_the_mlp_head_enlarges_a_map_that_is_smaller_than_its_pooling() -> None:
+    head = mlp_head(4, 7, hidden=6, side=7).eval()
+    torch.testing.assert_close(head(maps(1, 1)), head(maps(1, 1).expand(3, 4, 7, 7)))
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "shapes"),
+    [
+        ("vgg16", {}, [(4096, 512 * 49), (4096, 4096), (10, 4096)]),
+        ("prevgg11", {}, [(4096, 512 * 49), (4096, 4096), (10, 4096)]),
+        ("alexnet", {}, [(4096, 256 * 4), (4096, 4096), (10, 4096)]),
+        ("alexnet", {"stem": True}, [(4096, 256 * 36), (4096, 4096), (10, 4096)]),
+        ("resnet50", {"head": "mlp"}, [(4096, 2048 * 49), (4096, 4096), (10, 4096)]),
+        ("vgg16", {"head": "gap"}, [(10, 512)]),
+        ("vgg11", {"head": "gmaxp"}, [(10, 512)]),
+        ("prevgg11", {"head": "bn-gap"}, [(10, 512)]),
+        ("resnet18", {"head": "gmedp"}, [(10, 512)]),
+        ("resnet50", {}, [(10, 2048)]),
+        ("preresnet50", {}, [(10, 2048)]),
+        ("alternet18", {}, [(10, 512)]),
+        ("vgg16", {"width": 8}, [(512, 64 * 49), (512, 512), (10, 512)]),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_networks_have_the_published_heads(
+    model: str, options: dict[str, object], shapes: list[tuple[int, int]]
+) -> None:
+    with torch.device("meta"):
+        network = build_classifier(ClassifierOptions(model, **options), 10)  # type: ignore[arg-type]
+    assert [tuple(m.weight.shape) for m in network.modules() if isinstance(m, nn.Linear)] == shapes
+
+
+@pytest.mark.parametrize(
+    ("model", "head"),
+    [(m, h) for m in ("alexnet", "vgg11", "prevgg11", "resnet18") for h in ("gap", "mlp", "gmaxp", "gmedp")]
+    + [("prevgg11", "bn-gap")],
+)
+def test_every_head_of_a_family_gives_logits(model: str, head: str) -> None:
+    network = build_classifier({"model": model, "head": head, "width": 4, "smoothing": True, "dropout": 0.2}, 3)
+    network(torch.randn(4, 3, 32, 32)).square().sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in network.parameters())

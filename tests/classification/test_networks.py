@@ -1,0 +1,294 @@
+"""Every classifier by name: shapes, dropout that stays on, its shared prefix, switches, options that are refused."""
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torchvision.ops import StochasticDepth
+
+from classification.layout import FAMILIES, MODEL_NAMES, MODELS
+from classification.networks import build_classifier
+from classification.options import ClassifierOptions
+from classification.resnet import ResidualBlock, skip_rates
+from core.dropout import Dropout, is_stochastic, set_dropout_active
+from core.errors import InputError
+from core.predictors import MonteCarlo, SplitNetwork
+
+ONE_OF_EACH = (
+    "alexnet", "vgg11", "prevgg11", "resnet18", "resnet50", "preresnet18", "preresnet50", "resnext50", "wideresnet50",
+    "alternet18", "alternet50",
+)  # fmt: skip
+
+
+def narrow(model: str) -> int:
+    return {"resnext50": 16, "resnext101": 8}.get(model, 8)
+
+
+def built(model: str, classes: int = 5, **options: Any) -> Any:
+    torch.manual_seed(0)
+    return build_classifier(ClassifierOptions(model, **({"width": narrow(model)} | options)), classes).eval()
+
+
+def picture(side: int = 32, batch: int = 2) -> Tensor:
+    return torch.randn(batch, 3, side, side, generator=torch.Generator().manual_seed(side))
+
+
+def seeded(network: nn.Module, x: Tensor, seed: int = 1) -> Tensor:
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        return network(x)  # type: ignore[no-any-return]
+
+
+def test_the_names_are_the_published_families() -> None:
+    depths = {family: [d for f, d in MODELS.values() if f == family] for family in FAMILIES}
+    assert depths == {
+        "alexnet": [0], "vgg": [11, 13, 16, 19], "prevgg": [11, 13, 16, 19], "resnet": [18, 34, 50, 101, 152],
+        "preresnet": [18, 34, 50, 101, 152], "resnext": [50, 101], "wideresnet": [50, 101],
+        "alternet": [18, 34, 50, 101, 152],
+    }  # fmt: skip
+    assert len(MODEL_NAMES) == 28 and MODEL_NAMES[0] == "alexnet" and "wideresnet101" in MODEL_NAMES
+
+
+@pytest.mark.parametrize("model", MODEL_NAMES)
+def test_every_network_is_random_with_dropout_and_its_prefix_is_not(model: str) -> None:
+    network, x = built(model, dropout=0.3, smoothing=True), picture()
+    assert isinstance(network, SplitNetwork)
+    expected = seeded(network, x)
+    assert expected.shape == (2, 5) and expected.isfinite().all()
+    with torch.no_grad():
+        state = torch.get_rng_state()
+        shared = network.prefix(x)
+        assert torch.equal(torch.get_rng_state(), state)  # it drew nothing
+        torch.manual_seed(1)
+        assert torch.equal(network.suffix(shared), expected)
+        assert not torch.equal(network.suffix(shared), expected)
+        torch.manual_seed(1)  # what is shared survives
+        assert torch.equal(network.suffix(shared), expected)
+    set_dropout_active(network, False)
+    assert torch.equal(seeded(network, x, 3), seeded(network, x, 4))
+    with torch.no_grad():
+        assert torch.equal(network.suffix(network.prefix(x)), network(x))
+
+
+@pytest.mark.parametrize("model", ONE_OF_EACH)
+def test_the_prefix_ends_at_the_first_dropout_layer(model: str) -> None:
+    network, calls = built(model, dropout=0.3, smoothing=True), []
+    for module in network.modules():
+        if not any(module.children()):
+            module.register_forward_pre_hook(lambda module, _: calls.append(module))
+    with torch.no_grad():
+        shared = network.prefix(picture())
+        done = len(calls)
+        network.suffix(shared)
+    assert done > 0 and not any(isinstance(module, Dropout) for module in calls[:done])
+    assert isinstance(calls[done], Dropout)
+    assert len(calls) == sum(not any(m.children()) for m in network.modules())  # each once
+
+
+@pytest.mark.parametrize("model", ONE_OF_EACH)
+def test_monte_carlo_runs_the_prefix_once(model: str) -> None:
+    network, runs = built(model, dropout=0.3), []
+    next(m for m in network.modules() if isinstance(m, nn.Conv2d)).register_forward_hook(lambda *_: runs.append(1))
+    with torch.no_grad():
+        prediction = MonteCarlo(network, 3)(picture())
+    assert len(runs) == 1 and prediction.probs.shape == (2, 5)
+    assert prediction.disagreement.max() > 0
+
+
+@pytest.mark.parametrize("model", ONE_OF_EACH)
+def test_dropout_and_smoothing_change_no_weight(model: str) -> None:
+    full, plain, x = built(model, dropout=0.3, smoothing=True), built(model), picture()
+    assert not [m for m in plain.modules() if isinstance(m, Dropout)] and not is_stochastic(plain)
+    assert all(torch.equal(a, b) for a, b in zip(full.state_dict().values(), plain.state_dict().values(), strict=True))
+    plain.load_state_dict(full.state_dict())  # the names too
+    rated = built(model, dropout=0.3)
+    set_dropout_active(rated, False)
+    assert torch.equal(seeded(rated, x), seeded(plain, x))
+    set_dropout_active(full, False)
+    assert not torch.equal(seeded(full, x), seeded(plain, x))
+
+
+@pytest.mark.parametrize("model", ONE_OF_EACH)
+def test_training_reaches_every_weight_and_statistic(model: str) -> None:
+    network = built(model, dropout=0.2, smoothing=True, stochastic_depth=0.0).train()
+    before = {name: buffer.clone() for name, buffer in network.named_buffers() if "running" in name}
+    network(picture(batch=4)).square().sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() and p.grad.any() for p in network.parameters())
+    assert all(not torch.equal(buffer, before[name]) for name, buffer in network.named_buffers() if name in before)
+
+
+@pytest.mark.parametrize("model", ["resnet18", "preresnet50", "alternet18", "vgg11"])
+def test_pictures_of_a_batch_do_not_touch_each_other(model: str) -> None:
+    network, batch = built(model, smoothing=True).double(), picture(batch=3).double()
+    torch.testing.assert_close(seeded(network, batch)[1:2], seeded(network, batch[1:2]), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("model", ["alternet18", "resnet18", "preresnet18", "vgg11"])
+@pytest.mark.parametrize("side", [1, 2, 7, 33])
+def test_residual_and_smoothed_networks_take_pictures_of_any_size(model: str, side: int) -> None:
+    for stem in (False, True) if model != "vgg11" else (False,):
+        network = built(model, stem=stem, smoothing=True)
+        assert seeded(network, picture(side)).isfinite().all()
+        assert network(torch.zeros(1, 3, side, side + 5)).shape == (1, 5)
+
+
+@pytest.mark.parametrize("model", ["resnet18", "alternet50"])
+def test_mixed_precision_trains(model: str) -> None:
+    network = (
+        built(model, dropout=0.3, smoothing=True, stochastic_depth=0.2).train().to(memory_format=torch.channels_last)
+    )
+    with torch.autocast("cpu", torch.bfloat16):
+        out = network(picture().to(memory_format=torch.channels_last))
+    out.float().square().sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in network.parameters())
+
+
+def test_convolutions_start_with_the_variance_of_their_fan_out() -> None:
+    for model in ("resnet18", "vgg11", "alternet50"):
+        convs = [m for m in built(model, width=32).modules() if isinstance(m, nn.Conv2d)]
+        for conv in convs:
+            expected = (2 / (conv.out_channels * conv.kernel_size[0] ** 2)) ** 0.5
+            if conv.weight.numel() > 2000:
+                assert float(conv.weight.detach().std()) == pytest.approx(expected, rel=0.1)
+            assert conv.bias is None or model == "alternet50"
+
+
+def test_stochastic_depth_rises_linearly() -> None:
+    assert skip_rates(0.3, 4) == pytest.approx([0, 0.1, 0.2, 0.3])
+    for model, blocks in (("resnet18", 8), ("preresnet50", 16), ("alternet50", 17)):
+        rates = [m.p for m in built(model, stochastic_depth=0.5).modules() if isinstance(m, StochasticDepth)]
+        assert rates == pytest.approx([0.5 * i / (blocks - 1) for i in range(1, blocks)])  # the first is never left out
+        assert not [m for m in built(model).modules() if isinstance(m, StochasticDepth)]
+
+
+def test_stochastic_depth_leaves_the_branch_out_in_training_only() -> None:
+    torch.manual_seed(0)
+    block, x = ResidualBlock(6, 6, 1, 0.0, 0.5), torch.randn(64, 6, 4, 4)
+    with torch.no_grad():
+        block(x)  # running statistics
+        block.last.eval()
+        block.first.eval()
+        branch = block.last(block.first(x))
+        out = block(x)
+        left_out = (out == x.relu()).flatten(1).all(1)
+        torch.testing.assert_close(out[~left_out], (x + 2 * branch)[~left_out].relu())
+        assert 16 < left_out.sum() < 48
+        torch.testing.assert_close(block.eval()(x), (x + branch).relu())
+
+
+def test_the_options_of_a_record_build_the_same_network() -> None:
+    options = ClassifierOptions(
+        "alternet18", 4, smoothing=True, smoothing_places=(1, 3), attention=(0, 0, 1, 1), window=3
+    )
+    record = json.loads(json.dumps(dataclasses.asdict(options)))
+    torch.manual_seed(0)
+    one = build_classifier(options, 3).eval()
+    torch.manual_seed(0)
+    assert torch.equal(seeded(build_classifier(record, 3).eval(), picture()), seeded(one, picture()))
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"model": "resnet_18"}, "did you mean resnet18"),
+        ({"model": "ResNet50"}, "did you mean resnet50"),
+        ({"model": "alter50"}, "alternet50"),
+        ({"model": "what"}, "known are alexnet, vgg11"),
+        ({"model": "vgg"}, "vgg1"),
+        ({"modell": "resnet18"}, "did you mean model?"),
+        ({"colour": "blue"}, "unknown option 'colour'"),
+        ({"model": 5}, "model of a classifier must be a text, got 5"),
+        ({"width": "wide"}, "must be a whole number, got 'wide'"),
+        ({"width": 2.5}, "must be a whole number"),
+        ({"width": True}, "must be a whole number"),
+        ({"stem": 1}, "must be true or false"),
+        ({"dropout": "much"}, "must be a number"),
+        ({"dropout": None}, "must be a number"),
+        ({"head": "max"}, "gap, mlp, gmaxp, gmedp, bn-gap or none"),
+        ({"prob": "relu", "smoothing": True}, "tanh, relu6"),
+        ({"padding": "valid", "smoothing": True}, "published, same or none"),
+        ({"smoothing_places": 3, "smoothing": True}, "whole numbers or none, got 3"),
+        ({"smoothing_places": ["2"], "smoothing": True}, "whole numbers"),
+        ({"smoothing_places": {"a": 1}, "smoothing": True}, "whole numbers"),
+        ({"width": 0}, "width must lie in"),
+        ({"width": 4096}, "width must lie in"),
+        ({"dropout": 1.0}, "dropout must lie in"),
+        ({"dropout": float("nan")}, "dropout must lie in"),
+        ({"dropout": 0.001}, "would round to none"),
+        ({"stochastic_depth": 1.5}, "stochastic-depth must lie in"),
+        ({"blur": 4, "smoothing": True}, "blur size"),
+        ({"blur": 3}, "does nothing without smoothing"),
+        ({"prob": "relu6"}, "does nothing without smoothing"),
+        ({"smoothing_places": [1]}, "does nothing without smoothing"),
+        ({"smoothing_places": [5], "smoothing": True}, "one or more of 1..4, got 5"),
+        ({"smoothing_places": [0], "smoothing": True}, "one or more of 1..4"),
+        ({"smoothing_places": [], "smoothing": True}, "got none"),
+        ({"head": "bn-gap"}, "choose from gap, mlp, gmaxp, gmedp"),
+        ({"model": "vgg16", "head": "bn-gap"}, "choose from mlp"),
+        ({"model": "preresnet18", "head": "mlp"}, "choose from bn-gap"),
+        ({"model": "alternet18", "head": "gap"}, "choose from bn-gap"),
+        ({"model": "vgg16", "stem": True}, "does not apply to vgg16"),
+        ({"model": "vgg16", "stochastic_depth": 0.1}, "does not apply to vgg16"),
+        ({"attention": [0, 1, 1, 2]}, "does not apply to resnet18 but to alternet"),
+        ({"window": 4}, "does not apply to resnet18 but to alternet"),
+        ({"img_size": 32}, "does not apply to resnet18 but to timm:NAME"),
+        ({"patch_size": 2}, "does not apply to resnet18 but to timm:NAME"),
+        ({"model": "resnext50", "width": 8}, "multiple of 16"),
+        ({"model": "resnext101", "width": 4}, "multiple of 8"),
+        ({"model": "alternet50", "attention": [0, 1, 1]}, "may be at most 1,2,3,2, got 0,1,1"),
+        ({"model": "alternet50", "attention": [2, 1, 1, 1]}, "may be at most 1,2,3,2"),
+        ({"model": "alternet18", "attention": [0, 0, 0, -1]}, "may be at most 1,1,1,1"),
+        ({"model": "alternet18", "window": 0}, "window must lie in"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_options_that_make_no_sense_are_refused_in_one_line(options: dict[str, Any], says: str) -> None:
+    """They may come from a file's record, so wrong types are bad input too."""
+    with pytest.raises(InputError) as caught:
+        build_classifier(options, 4)
+    assert says in str(caught.value) and len(str(caught.value).splitlines()) == 1
+
+
+def test_pretrained_weights_are_refused_for_networks_of_ours() -> None:
+    with pytest.raises(InputError, match="does not apply to resnet18 but to timm:NAME"):
+        build_classifier(ClassifierOptions(pretrained=True), 4)
+
+
+@pytest.mark.parametrize("classes", [0, 1, -3])
+def test_a_classifier_needs_two_classes(classes: int) -> None:
+    with pytest.raises(InputError, match="two or more classes"):
+        build_classifier(ClassifierOptions(), classes)
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "least"),
+    [
+        ("vgg11", {}, 32), ("vgg11", {"head": "gap"}, 16), ("vgg11", {"head": "gmedp"}, 32),
+        ("alexnet", {}, 15), ("alexnet", {"stem": True}, 63), ("alexnet", {"stem": True, "smoothing": True}, 35),
+        ("resnet18", {"head": "gmedp"}, 9),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_pictures_that_are_too_small_are_refused_in_one_line(model: str, options: dict[str, Any], least: int) -> None:
+    network = built(model, **options)
+    assert seeded(network, picture(least)).isfinite().all()
+    for side in {1, 3, least - 1}:
+        with pytest.raises(InputError, match="pictures") as caught:
+            seeded(network, picture(side))
+        assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "side"),
+    [("alexnet", 32), ("vgg11", 32), ("prevgg11", 32), ("resnet18", 32), ("preresnet18", 32), ("alternet18", 45)],
+)
+def test_every_family_exports(model: str, side: int) -> None:
+    network = built(model, dropout=0.3, smoothing=True)
+    set_dropout_active(network, False)
+    x = picture(side)
+    program = torch.export.export(network, (x,), strict=False).module()
+    torch.testing.assert_close(seeded(program, x), seeded(network, x))

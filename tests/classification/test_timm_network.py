@@ -1,0 +1,223 @@
+"""timm's networks by name: CNNs with smoothing and dropout, transformers with dropout after their dense layers."""
+
+from typing import Any
+
+import pytest
+import timm
+import torch
+from torch import Tensor, nn
+
+from classification.networks import build_classifier
+from classification.options import ClassifierOptions
+from classification.timm_network import TimmNetwork
+from core.dropout import Dropout, is_stochastic, set_dropout_active
+from core.errors import InputError
+from core.insertion import insert_smoothing, inserted
+from core.predictors import MonteCarlo, SplitNetwork
+from core.smoothing import SpatialSmoothing
+
+VIT = "vit_tiny_patch16_224"
+
+
+def built(name: str, **options: Any) -> TimmNetwork:
+    torch.manual_seed(0)
+    network = build_classifier(ClassifierOptions(f"timm:{name}", **options), 5)
+    assert isinstance(network, TimmNetwork)
+    return network.eval()
+
+
+def library(name: str, **arguments: Any) -> nn.Module:
+    torch.manual_seed(0)
+    return timm.create_model(name, pretrained=False, num_classes=5, **arguments).eval()  # type: ignore[no-any-return]
+
+
+def picture(side: int, batch: int = 2) -> Tensor:
+    return torch.randn(batch, 3, side, side, generator=torch.Generator().manual_seed(side))
+
+
+def dropouts(network: nn.Module) -> list[str]:
+    return [name.removeprefix("model.") for name, m in network.named_modules() if isinstance(m, Dropout)]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ["resnet18", "mobilenetv2_050"])
+def test_a_cnn_is_the_librarys_until_something_is_inserted(name: str) -> None:
+    plain, x = built(name), picture(64)
+    assert torch.equal(plain(x), library(name)(x)) and not is_stochastic(plain)
+    smoothed, by_hand = built(name, smoothing=True), library(name)
+    insert_smoothing(by_hand)
+    assert torch.equal(smoothed(x), by_hand(x)) and not torch.equal(smoothed(x), plain(x))
+    assert sum(p.numel() for p in smoothed.parameters()) == sum(p.numel() for p in plain.parameters())
+
+
+@torch.no_grad()
+def test_a_cnn_draws_before_its_two_last_subsamplings() -> None:
+    network, x = built("resnet18", dropout=0.3, smoothing=True), picture(64)
+    smooth = SpatialSmoothing  # in the modules' order: maxpool, layer2, then layer3 and layer4 with dropout before both
+    assert [type(place.layer) for place in inserted(network)] == [smooth, smooth, Dropout, smooth, Dropout, smooth]
+    assert dropouts(network) == ["layer3.layer", "layer4.layer"]
+    first = network(x)
+    assert not torch.equal(network(x), first)
+    set_dropout_active(network, False)
+    assert torch.equal(network(x), built("resnet18", smoothing=True)(x))
+
+
+@pytest.mark.parametrize(
+    ("prob", "linear"), [("tanh", "signed-tanh"), ("relu6", "signed-tanh"), ("none", "none"), ("constant", "constant")]
+)
+def test_a_map_without_an_activation_keeps_its_negative_half(prob: str, linear: str) -> None:
+    network = built("mobilenetv2_050", smoothing=True, prob=prob, blur=3)
+    layers = [m for m in network.modules() if isinstance(m, SpatialSmoothing)]
+    assert {layer.prob.name for layer in layers} == {linear}  # every stage of MobileNetV2 ends without one
+    assert {(layer.blur.size, layer.blur.padding) for layer in layers} == {(3, "same")}
+    resnet = built("resnet18", smoothing=True, prob=prob)
+    assert {m.prob.name for m in resnet.modules() if isinstance(m, SpatialSmoothing)} == {prob}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("patch_size", [2, 4])
+def test_a_vision_transformer_for_small_pictures(patch_size: int) -> None:
+    network, x = built(VIT, img_size=32, patch_size=patch_size), picture(32)
+    assert network.model.pos_embed.shape == (1, (32 // patch_size) ** 2 + 1, 192)
+    assert torch.equal(network(x), library(VIT, img_size=32, patch_size=patch_size)(x))
+
+
+@torch.no_grad()
+def test_a_vision_transformer_draws_after_every_dense_layer_but_the_attentions() -> None:
+    network, x = built(VIT, dropout=0.25, img_size=32, patch_size=4), picture(32)
+    expected = ["pos_drop"]
+    for i in range(12):
+        expected += [f"blocks.{i}.attn.proj_drop", f"blocks.{i}.mlp.drop1", f"blocks.{i}.mlp.drop2"]
+    assert dropouts(network) == expected
+    assert all(m.rate == 0.25 for m in network.modules() if isinstance(m, Dropout))
+    first = network(x)
+    assert not torch.equal(network(x), first)  # on in eval
+    set_dropout_active(network, False)
+    plain = built(VIT, img_size=32, patch_size=4)
+    assert torch.equal(network(x), plain(x))
+    plain.load_state_dict(network.state_dict())
+
+
+@torch.no_grad()
+def test_the_masks_of_a_vision_transformer_are_those_the_library_would_draw() -> None:
+    """Ones for all masks but one of zeros after the attention's projection: as if that projection gave nothing."""
+    network, x = built(VIT, dropout=0.5, img_size=32, patch_size=4), picture(32)
+    by_hand: Any = library(VIT, img_size=32, patch_size=4)
+    for name, module in network.named_modules():
+        if isinstance(module, Dropout):
+            value = 0.0 if name.endswith("blocks.3.attn.proj_drop") else 1.0
+            module.masks = [torch.tensor(value)]
+    nn.init.zeros_(by_hand.blocks[3].attn.proj.weight)
+    nn.init.zeros_(by_hand.blocks[3].attn.proj.bias)
+    torch.testing.assert_close(network(x), by_hand(x))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "count"),
+    [("swin_tiny_patch4_window7_224", {"img_size": 32, "patch_size": 1}, 36), ("mixer_s32_224", {}, 32)],
+)
+def test_other_networks_of_tokens_draw_too(name: str, options: dict[str, Any], count: int) -> None:
+    assert len(dropouts(built(name, dropout=0.1, **options))) == count
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("options", [{"dropout": 0.3}, {"dropout": 0.3, "smoothing": True}, {}])
+@pytest.mark.parametrize("name", ["resnet18", VIT])
+def test_prefix_and_suffix_are_the_whole(name: str, options: dict[str, Any]) -> None:
+    if name == VIT:
+        options = {"img_size": 32, "patch_size": 4} | {k: v for k, v in options.items() if k != "smoothing"}
+    network, x = built(name, **options), picture(32)
+    assert isinstance(network, SplitNetwork)
+    for active in (True, False):
+        set_dropout_active(network, active)
+        torch.manual_seed(1)
+        expected = network(x)
+        torch.manual_seed(1)
+        assert torch.equal(network.suffix(network.prefix(x)), expected)
+    set_dropout_active(network, True)
+    assert (MonteCarlo(network, 3)(x).disagreement.max() > 1e-6) == bool(options.get("dropout"))
+
+
+def test_training_reaches_every_weight() -> None:
+    for name, options in (("resnet18", {"smoothing": True}), (VIT, {"img_size": 32, "patch_size": 4})):
+        network = built(name, dropout=0.2, stochastic_depth=0.1, **options).train()
+        with torch.autocast("cpu", torch.bfloat16):
+            out = network(picture(32, batch=4))
+        out.float().square().sum().backward()
+        assert all(p.grad is not None and p.grad.isfinite().all() for p in network.parameters())
+
+
+def test_stochastic_depth_is_the_librarys() -> None:
+    network = built("resnet18", stochastic_depth=0.3)
+    rates = [m.drop_prob for m in network.modules() if type(m).__name__ == "DropPath"]
+    assert max(rates) == pytest.approx(0.3) and len(rates) == 7
+
+
+def test_building_leaves_the_network_in_training_mode_and_no_statistic_changed() -> None:
+    network = build_classifier(ClassifierOptions("timm:resnet18", dropout=0.3, smoothing=True), 5)
+    assert all(module.training for module in network.modules())
+    norms = [m for m in network.modules() if isinstance(m, nn.BatchNorm2d)]
+    assert norms and all(not m.running_mean.any() for m in norms if m.running_mean is not None)
+
+
+def test_a_record_never_fetches_weights_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    build_classifier({"model": "timm:resnet10t", "pretrained": True}, 5)
+
+
+def test_weights_that_cannot_be_fetched_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(InputError, match=r"weights of timm:resnet10t cannot be fetched .* go online") as caught:
+        built("resnet10t", pretrained=True)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "says"),
+    [
+        ("resnet_18", {}, "did you mean timm:resnet18"),
+        ("", {}, "timm has no network ''"),
+        ("qqqq", {}, "see timm.list_models"),
+        ("hf-hub:timm/resnet18.a1_in1k", {}, "timm has no network"),
+        ("local-dir:/tmp", {}, "timm has no network"),
+        ("resnet18.nonsense", {}, "Invalid pretrained tag"),
+        ("resnet18", {"img_size": 32}, "has no option img_size"),
+        ("resnet18", {"patch_size": 4}, "has no option patch_size"),
+        ("vgg11", {"stochastic_depth": 0.1}, "has no option stochastic_depth"),
+        (VIT, {"img_size": 32, "patch_size": 64}, "takes no picture"),
+        (VIT, {"smoothing": True}, "nothing to smooth before"),
+        (VIT, {"smoothing": True, "dropout": 0.1}, "nothing to smooth before"),
+        ("resnet18", {"width": 32}, "width does not apply to timm:resnet18"),
+        ("resnet18", {"head": "gap"}, "head does not apply"),
+        ("resnet18", {"stem": True}, "stem does not apply"),
+        ("resnet18", {"window": 4}, "window does not apply"),
+        ("resnet18", {"smoothing": True, "smoothing_places": (1,)}, "smoothing_places does not apply"),
+        ("resnet18", {"smoothing": True, "padding": "published"}, "whose shapes must stay"),
+        ("resnet18", {"img_size": 0}, "img-size must lie in"),
+        ("resnet18", {"dropout": 0.001}, "would round to none"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_options_that_make_no_sense_are_refused_in_one_line(name: str, options: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError) as caught:
+        built(name, **options)
+    assert says in str(caught.value) and len(str(caught.value).splitlines()) == 1
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("options", "side"), [({}, 224), ({"img_size": 32, "patch_size": 4}, 32)])
+def test_pictures_of_another_size_are_refused_in_one_line(options: dict[str, Any], side: int) -> None:
+    with pytest.raises(InputError, match=f"was built for {side} x {side} pixels and got 64 x 64; set img_size"):
+        built(VIT, **options)(picture(64))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "options"), [("resnet18", {"smoothing": True}), (VIT, {"img_size": 32, "patch_size": 4})]
+)
+def test_it_exports(name: str, options: dict[str, Any]) -> None:
+    network, x = built(name, dropout=0.3, **options), picture(32)
+    set_dropout_active(network, False)
+    program = torch.export.export(network, (x,), strict=False).module()
+    with torch.no_grad():
+        torch.testing.assert_close(program(x), network(x))

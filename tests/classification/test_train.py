@@ -1,0 +1,310 @@
+"""Classification training through the command line: learnt, resumed, refused; its loss by hand and its presets' rates."""
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor
+
+from app.cli import main
+from classification.networks import build_classifier
+from classification.options import CLASS_PRESETS, ClassifierOptions, ClassTrainConfig, PictureOptions
+from classification.recipes import suited
+from classification.train import ClassTraining, colours
+from core.checkpoint import load_checkpoint, load_weights
+from core.config import TrainConfig
+from core.dropout import is_stochastic
+from core.errors import InputError
+from core.training import EpochDone, StepDone, learning_rate
+
+FLAGS = [
+    "--model", "resnet18", "--width", "2", "--size", "16", "--batch-size", "8", "--precision", "fp32", "--threads", "1",
+    "--workers", "0", "--hold-back", "0.25", "--evaluate-every", "2", "--device", "cpu", "--learning-rate", "0.05",
+]  # fmt: skip
+"""24 of the 32 pictures are trained on (three steps an epoch), eight are held back."""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """32 noisy pictures of four colours, a class each, as an ImageFolder without a test split."""
+    root = tmp_path_factory.mktemp("made")
+    generator = np.random.default_rng(0)
+    for label, colour in enumerate([(160, 20, 20), (20, 160, 20), (20, 20, 160), (150, 150, 20)]):
+        folder = root / "train" / f"class{label}"
+        folder.mkdir(parents=True)
+        for number in range(8):
+            image = generator.integers(0, 90, (20, 24, 3), dtype=np.uint8) + np.array(colour, np.uint8)
+            Image.fromarray(image).save(folder / f"{number}.png")
+    return root
+
+
+@pytest.fixture(autouse=True)
+def keep_threads() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
+def arguments(data: Path, run: Path, epochs: int = 4) -> list[str]:
+    return ["train", "classification", "--data", str(data), "--run", str(run), "--epochs", str(epochs), *FLAGS]
+
+
+def prepared(data: Path, run: Path, **changes: Any) -> ClassTraining:
+    loop = {"batch_size": 8, "epochs": 4, "precision": "fp32", "threads": 1, "optimizer": "sgd", "learning_rate": 0.05}
+    loop |= changes.pop("loop", {})
+    base: dict[str, Any] = {
+        "data": data, "classifier": ClassifierOptions(width=2, dropout=0.3, smoothing=True), "size": 16, "workers": 0,
+        "loop": TrainConfig(**loop),  # type: ignore[arg-type]
+    }  # fmt: skip
+    return ClassTraining(ClassTrainConfig(**base | changes), run, "cpu")
+
+
+def refusal(code: int, command: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    assert main(command) == code
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("steadyseg: ")]
+    assert len(lines) == 1
+    return lines[0]
+
+
+# whole trainings
+
+
+def test_the_command_trains_a_network_that_has_learnt_and_can_be_used(data: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert main([*arguments(data, run, epochs=6), "--dropout", "0.1", "--smoothing"]) == 0
+    events = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    epochs = [event for event in events if event["event"] == "epoch"]
+    assert len(events) == 6 * 3 + 6 and epochs[-1]["loss"] < epochs[0]["loss"]
+    assert [bool(event["metrics"]) for event in epochs] == [False, True] * 3
+    assert epochs[-1]["metrics"].keys() == {"accuracy", "nll", "ece"}
+
+    tensors, meta = load_checkpoint(run / "model.safetensors")
+    network = build_classifier(meta.options, len(meta.classes))
+    load_weights(network, tensors, run)
+    assert meta.architecture == "classifier" and (meta.height, meta.width) == (16, 16)
+    assert meta.classes.names == ("class0", "class1", "class2", "class3") and meta.classes.void is None
+    assert meta.mean == (0.485, 0.456, 0.406) and is_stochastic(network)
+    assert (meta.training["images"], meta.training["held_back"]) == (24, 8)
+    assert meta.training["config"]["classifier"]["smoothing"] and meta.training["config"]["data"] == data.name
+    assert str(data.parent) not in (run / "model.json").read_text()
+
+
+@pytest.mark.parametrize(
+    "pictures", [PictureOptions(), PictureOptions("resized", 0.5, "rand-m9-n2", 0.5, 1.0, 0.8, 0.1)]
+)
+def test_a_resumed_training_ends_bit_for_bit_where_an_uninterrupted_one_does(
+    data: Path, tmp_path: Path, pictures: PictureOptions
+) -> None:
+    whole, stopped = (prepared(data, tmp_path / name, pictures=pictures) for name in ("whole", "part"))
+    list(whole.events())
+    for event in stopped.events():
+        if isinstance(event, EpochDone) and event.epoch == 2:
+            break
+    resumed = prepared(data, tmp_path / "part", pictures=pictures)
+    rest = [event for event in resumed.events(resume=True) if isinstance(event, StepDone)]
+    assert rest[0].step == 9
+    expected, found = (load_checkpoint(tmp_path / name / "model.safetensors")[0] for name in ("whole", "part"))
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+
+
+def test_a_new_run_does_not_overwrite_an_old_one_nor_go_on_with_other_flags(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    assert main(arguments(data, run, epochs=1)) == 0
+    before = {path.name: path.read_bytes() for path in run.iterdir()}
+    assert "--resume" in refusal(2, arguments(data, run, epochs=1), capsys)
+    for flags in (["--mixup", "0.3"], ["--width", "3"], ["--fraction", "0.9"]):
+        message = refusal(2, [*arguments(data, run, epochs=1), *flags, "--resume"], capsys)
+        assert "the flags it began with" in message and flags[0].removeprefix("--") in message
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--batch-size", "25", "--hold-back", "0.25"], ["--batch-size", "7", "--mixup", "1"],
+        ["--cutmix", "1", "--batch-size", "1"],
+        ["--hold-back", "1"], ["--hold-back", "0.01"], ["--fraction", "0"], ["--fraction", "2"], ["--model", "resnet19"],
+        ["--model", "timm:nosuch"], ["--data", "nosuchfolder"], ["--flip", "2"], ["--erasing", "-1"], ["--mixup", "-1"],
+        ["--label-smoothing", "2"], ["--rand-augment", "strong"], ["--size", "-1"], ["--dropout", "1.5"],
+        ["--workers", "-1"], ["--train-samples", "0"], ["--step-epochs", "5", "-1"], ["--model", "vgg11", "--size", "4"],
+        ["--model", "vgg11", "--stem"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_settings_that_make_no_sense_are_refused_before_anything_is_written(
+    data: Path, tmp_path: Path, flags: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    refusal(2, [*arguments(data, tmp_path / "run", epochs=1), *flags], capsys)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_picture_that_cannot_be_read_is_named_in_one_line(data: Path, tmp_path: Path, workers: int) -> None:
+    broken = tmp_path / "data"
+    for path in data.rglob("*.png"):
+        copy = broken / path.relative_to(data)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+    bad = broken / "train" / "class2" / "3.png"
+    bad.write_bytes(b"junk")
+    with pytest.raises(InputError) as caught:
+        list(prepared(broken, tmp_path / "run", workers=workers).batches(0))
+    assert str(bad) in str(caught.value) and len(str(caught.value).splitlines()) == 1
+
+
+# the loss, by hand
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_the_loss_is_the_smoothed_cross_entropy_and_the_size_of_the_batch(
+    data: Path, tmp_path: Path, smoothing: float
+) -> None:
+    made = prepared(data, tmp_path, pictures=PictureOptions(label_smoothing=smoothing))
+    logits = torch.randn(5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    labels = torch.tensor([0, 3, 1, 1, 2])
+    shares = torch.full((5, 4), smoothing / 4, dtype=torch.float64)
+    shares[range(5), labels] += 1 - smoothing
+    expected = -(shares * (logits - logits.exp().sum(1, keepdim=True).log())).sum()
+    total, weight = made.loss(logits, labels)
+    assert float(total) == pytest.approx(float(expected), rel=1e-12) and float(weight) == 5
+    mixed, mixed_weight = made.loss(logits, shares)  # smoothed where they were mixed
+    assert float(mixed) == pytest.approx(float(expected), rel=1e-12) and float(mixed_weight) == 5
+
+
+# batches and held-back pictures
+
+
+def all_batches(made: ClassTraining, epoch: int) -> list[tuple[Tensor, Tensor]]:
+    return [(pictures.clone(), labels) for pictures, labels in made.batches(epoch)]
+
+
+def same(first: list[tuple[Tensor, Tensor]], second: list[tuple[Tensor, Tensor]]) -> bool:
+    return all(torch.equal(a, c) and torch.equal(b, d) for (a, b), (c, d) in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize(
+    "pictures", [PictureOptions(), CLASS_PRESETS["adamw-imagenet"].pictures], ids=["weak", "strong"]
+)
+def test_batches_depend_on_seed_and_epoch_alone_and_not_on_workers(
+    data: Path, tmp_path: Path, pictures: PictureOptions
+) -> None:
+    made = prepared(data, tmp_path, pictures=pictures)
+    first = all_batches(made, 3)
+    torch.manual_seed(5)
+    assert same(first, all_batches(made, 3)) and not same(first, all_batches(made, 4))
+    made.config = dataclasses.replace(made.config, workers=1)
+    assert same(first, all_batches(made, 3))
+    assert len(first) == made.steps_per_epoch == 4 and first[0][0].shape == (8, 3, 16, 16)
+    assert first[0][1].shape == ((8, 4) if pictures.mixup else (8,))
+
+
+def test_pictures_are_normalised_and_keep_their_labels(data: Path, tmp_path: Path) -> None:
+    made = prepared(data, tmp_path, pictures=PictureOptions(flip=0.0))
+    mean, std = (torch.tensor(values)[:, None, None] for values in (made.mean, made.std))
+    brightest = {0: {0}, 1: {1}, 2: {2}, 3: {0, 1}}  # channels of the four colours
+    for pictures, labels in made.batches(0):
+        for picture, label in zip(pictures, labels.tolist(), strict=True):
+            colour = (picture * std + mean)[:, 4:12, 4:12].mean((1, 2))  # clear of the padding
+            assert float(colour.min()) >= 0 and float(colour.max()) <= 1
+            assert int(colour.argmax()) in brightest[label]
+
+
+def test_held_back_pictures_are_a_share_of_every_class_and_never_trained_on(data: Path, tmp_path: Path) -> None:
+    made = prepared(data, tmp_path, hold_back=0.25, fraction=0.5)
+    assert (
+        np.bincount(made.held_back.labels).tolist() == [2] * 4 and np.bincount(made.images.labels).tolist() == [3] * 4
+    )
+    assert not set(made.images.files) & set(made.held_back.files)  # type: ignore[attr-defined]
+
+
+def test_the_evaluation_is_without_dropout_and_puts_it_back(data: Path, tmp_path: Path) -> None:
+    made = prepared(data, tmp_path, hold_back=0.25)
+    network = made.network.eval()
+    first, second = made.evaluate(network), made.evaluate(network)
+    assert first == second and is_stochastic(network)
+    assert 0 <= first["accuracy"] <= 1 and first["nll"] > 0
+
+
+# presets
+
+
+def rates(name: str, steps_per_epoch: int = 10) -> list[float]:
+    loop = CLASS_PRESETS[name].loop
+    total = loop.epochs * steps_per_epoch
+    return [learning_rate(loop, step, steps_per_epoch, total) for step in range(total)]
+
+
+def test_the_published_rates_of_sgd() -> None:
+    """One epoch of linear warm-up, then 200 epochs of which the 60th, 120th and 160th end with a fall by 0.2."""
+    found = rates("sgd")
+    expected = [0.1] * 600 + [0.02] * 600 + [0.004] * 400 + [0.0008] * 400
+    assert found == pytest.approx([0.01 * (i + 1) for i in range(10)] + expected, rel=1e-12)
+    imagenet = rates("sgd-imagenet")
+    assert imagenet[10:] == pytest.approx([0.1] * 300 + [0.01] * 300 + [0.001] * 200 + [0.0001] * 100, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["adamw", "adamw-imagenet"])
+def test_the_published_rates_of_adamw(name: str) -> None:
+    """Five epochs of linear warm-up, then a cosine of 300 epochs to zero."""
+    found = rates(name)
+    fall = [1.25e-4 * (1 + np.cos(np.pi * i / 3000)) / 2 for i in range(3000)]
+    assert found == pytest.approx([1.25e-4 * (i + 1) / 50 for i in range(50)] + fall, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("preset", "model", "expected"),
+    [
+        ("sgd-imagenet", "resnet50", {"stem": True}), ("sgd-imagenet", "vgg16", {"stem": False}),
+        ("adamw-imagenet", "vgg16", {"stem": False, "stochastic_depth": 0.0}), ("small", "vgg16", {"width": 32}),
+        ("small", "timm:resnet18", {"width": 64}),
+        ("adamw-imagenet", "timm:deit_tiny_patch16_224", {"stem": False, "stochastic_depth": 0.1}),
+    ],
+)  # fmt: skip
+def test_a_preset_says_of_a_network_what_it_has(preset: str, model: str, expected: dict[str, Any]) -> None:
+    base = CLASS_PRESETS[preset]
+    config = dataclasses.replace(base, classifier=dataclasses.replace(base.classifier, model=model))
+    found = suited(config, base)
+    assert {name: getattr(found.classifier, name) for name in expected} == expected
+    assert dataclasses.replace(found, classifier=config.classifier) == config
+    build_classifier(found.classifier, 10)
+
+
+def test_what_the_user_asks_for_stays_and_is_refused_where_it_does_nothing() -> None:
+    base = CLASS_PRESETS["small"]
+    config = dataclasses.replace(base, classifier=ClassifierOptions(model="timm:resnet18", width=16))
+    assert suited(config, base) == config
+    with pytest.raises(InputError, match="width"):
+        build_classifier(suited(config, base).classifier, 10)
+
+
+# real data
+
+
+def test_cifar_is_seen_as_published(data_dir: Path, tmp_path: Path) -> None:
+    made = prepared(data_dir / "cifar10", tmp_path, size=0, loop={"batch_size": 128})
+    assert (made.size, made.steps_per_epoch, len(made.classes)) == (32, 39, 10)
+    assert (made.mean, made.std) == ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
+    pictures, labels = next(iter(made.batches(0)))
+    assert pictures.shape == (128, 3, 32, 32) and labels.shape == (128,) and abs(float(pictures.mean())) < 0.5
+
+
+def test_pretrained_weights_bring_their_own_colours(data: Path, tmp_path: Path) -> None:
+    made = prepared(data, tmp_path)
+    config = dataclasses.replace(
+        made.config, classifier=ClassifierOptions(model="timm:vit_tiny_patch16_224", pretrained=True)
+    )
+    network = build_classifier(ClassifierOptions(model="timm:vit_tiny_patch16_224"), 4)  # without fetching them
+    assert colours(made.images, config, network) == ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
+    made.config = config
+    assert (
+        made.meta(1.0).options["pretrained"] is False and made.meta(1.0).training["config"]["classifier"]["pretrained"]
+    )

@@ -1,0 +1,130 @@
+"""What torchrun starts for tests/core/test_distributed.py: the loop on a small network, and what processes say."""
+
+import json
+import math
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from core.config import TrainConfig
+from core.distributed import ALONE, Processes, joined
+from core.dropout import Dropout
+from core.errors import CheckFailed, InputError
+from core.training import EpochDone, StepDone, dropout_seed, epoch_order, fit
+
+VOID = 9
+CPU = torch.device("cpu")
+SAMPLES = 26
+"""Three steps of eight; two samples are left out."""
+
+
+def pixels_loss(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    return F.cross_entropy(logits, targets, ignore_index=VOID, reduction="sum"), (targets != VOID).sum()
+
+
+def pictures() -> tuple[Tensor, Tensor]:
+    """Samples of which some are nearly all void, so that the processes have different numbers of pixels that count."""
+    generator = torch.Generator().manual_seed(1)
+    images = torch.randn(SAMPLES, 3, 6, 5, generator=generator, dtype=torch.float64)
+    labels = torch.randint(0, 4, (SAMPLES, 6, 5), generator=generator)
+    for i in range(SAMPLES):
+        labels[i, : i % 7] = VOID
+    return images, labels
+
+
+def network(dropout: float = 0.0, unused: bool = False) -> nn.Module:
+    torch.manual_seed(0)
+    layers: list[nn.Module] = [nn.Conv2d(3, 6, 3, padding=1), nn.Tanh(), nn.Conv2d(6, 4, 1)]
+    made = nn.Sequential(*layers[:2], Dropout(dropout), layers[2]).double()
+    if unused:
+        made.spare = nn.Linear(3, 3).double()
+        made.forward = lambda x: made[3](made[2](made[1](made[0](x))))  # type: ignore[method-assign]
+    return made
+
+
+def trained(settings: TrainConfig, run: Path, processes: Processes = ALONE, *, resume: bool = False, poison: int = -1,
+            unused: bool = False) -> tuple[nn.Module, list[float], list[dict[str, float]]]:  # fmt: skip
+    """The network after the loop, the losses of its steps and what its epochs measured.
+
+    `poison`: the process whose second step is no number.
+    """
+    images, labels = pictures()
+    made = network(unused=unused)
+    step_size = settings.batch_size * settings.accumulate * processes.count
+
+    def batches(epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
+        order = torch.tensor(epoch_order(SAMPLES, settings, epoch, processes))
+        for number, chosen in enumerate(order.split(settings.batch_size)):
+            spoilt = processes.rank == poison and number >= settings.accumulate
+            yield images[chosen] * (math.nan if spoilt else 1.0), labels[chosen]
+
+    steps = SAMPLES // step_size
+    events = list(fit(
+        made, batches, pixels_loss, settings, run, steps_per_epoch=steps, device=CPU, resume=resume, processes=processes,
+        evaluate=lambda _: {"rank": float(processes.rank)},
+    ))  # fmt: skip
+    losses = [event.loss for event in events if isinstance(event, StepDone)]
+    return made, losses, [event.metrics for event in events if isinstance(event, EpochDone)]
+
+
+def main(out: Path, jobs: dict[str, dict[str, object]]) -> None:
+    """Every job in a folder of its own; starting the processes is what takes long."""
+    with joined("cpu") as processes:
+        assert processes.count == 2
+        for name, settings in jobs.items():
+            (out / name).mkdir(exist_ok=True)
+            work(name, out / name, TrainConfig(**settings), processes)  # type: ignore[arg-type]
+
+
+def work(name: str, out: Path, loop: TrainConfig, processes: Processes) -> None:
+    if name == "talk":
+        talk(processes, out)
+    elif name == "poison":
+        try:
+            trained(loop, out / "run", processes, poison=1)
+        except CheckFailed as error:
+            (out / f"stopped{processes.rank}.txt").write_text(str(error))
+    else:
+        if name == "resumed":
+            trained(replace(loop, epochs=1), out / "run", processes)
+        made, losses, measured = trained(
+            loop, out / "run", processes, resume=name == "resumed", unused=name == "unused"
+        )
+        weights = {name: tensor.contiguous() for name, tensor in made.state_dict().items()}
+        save_file(weights, out / f"weights{processes.rank}.safetensors")
+        (out / f"losses{processes.rank}.json").write_text(json.dumps(losses))
+        (out / f"measured{processes.rank}.json").write_text(json.dumps(measured))
+
+
+def talk(processes: Processes, out: Path) -> None:
+    """Everything the processes say to each other."""
+
+    def only_first() -> None:
+        if processes.leads:
+            raise InputError("not here")
+
+    try:
+        processes.together(only_first)
+        ended = "went on"
+    except InputError as error:
+        ended = str(error)
+    except SystemExit as stop:
+        ended = f"exit {stop.code}"
+    masks = torch.manual_seed(dropout_seed(3, 1, 4, processes.rank)) and torch.rand(2).tolist()
+    said = {
+        "sums": processes.sums(1.5, processes.rank + 1), "nan": processes.sums(math.nan if processes.rank else 1.0),
+        "gathered": processes.gathered(f"rank {processes.rank}"), "together": processes.together(lambda: processes.rank),
+        "ended": ended, "masks": masks,
+    }  # fmt: skip
+    processes.wait()
+    (out / f"said{processes.rank}.json").write_text(json.dumps(said))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), json.loads(sys.argv[2]))

