@@ -1,0 +1,107 @@
+"""Measures the trained classifiers and writes docs/classification.md, its figures and docs/classification.json.
+
+    python -m benchmarks.classification --data ../shared/data/cifar10 [--fresh]
+
+The checkpoints are those of runs/classification (`--commands` prints what trains them); what was measured is kept while they
+and the data stay the same.
+"""
+
+import argparse
+import hashlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import track
+
+from benchmarks.classification.document import write_document
+from benchmarks.classification.matrix import EVERY, FACTORS, Classifier
+from classification.data import ClassificationSet, open_classification
+from classification.evaluate import Classifier as Looks
+from classification.evaluate import SizeMetrics, batches
+from classification.opening import open_classifiers
+from core.atomic_file import write_whole
+from core.errors import InputError
+
+DOCS = Path(__file__).parent.parent.parent / "docs"
+SAMPLES = 50
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="CIFAR-10 folder")
+    parser.add_argument("--fresh", action="store_true", help="measure again what is there already")
+    parser.add_argument("--commands", action="store_true", help="only print the trainings")
+    given = parser.parse_args()
+    if given.commands:
+        print("\n".join(one.command for one in EVERY))
+        return 0
+    try:
+        run(given.data, given.fresh)
+    except InputError as error:
+        print(f"classification: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def run(data: Path, fresh: bool) -> None:
+    """Measures what is missing, then writes the document from what is there."""
+    path = DOCS / "classification.json"
+    record: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    test = open_classification(data, "test")
+    for name, members in subjects().items():
+        absent = [one.name for one in members if not one.file.exists()]
+        if absent:
+            Console(stderr=True).print(f"not measured, not trained here: {', '.join(absent)}")
+            continue
+        digest = "-".join(
+            [test.list_hash, *(hashlib.sha256(one.file.read_bytes()).hexdigest()[:12] for one in members)]
+        )
+        if fresh or record.get(name, {}).get("digest") != digest:
+            record[name] = {"digest": digest, **measured(name, members, test)}
+            write_whole(path, (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
+    write_document(record, DOCS)
+
+
+def subjects() -> dict[str, list[Classifier]]:
+    """Each network alone, and the two seeds of a kind as a deep ensemble."""
+    found = {one.name: [one] for one in EVERY}
+    for factors in FACTORS:
+        pair = [Classifier("resnet18", *factors, seed) for seed in (0, 1)]
+        found[f"resnet18-{pair[0].kind}-ensemble"] = pair
+    return found
+
+
+def measured(name: str, members: list[Classifier], test: ClassificationSet) -> dict[str, Any]:
+    """Dropout off (n = 0; for an ensemble after all members), and by the number of passes where there is dropout."""
+    networks, meta = open_classifiers(members[0].file, [one.file for one in members[1:]])
+    looks = Looks(networks, meta.mean, meta.std, torch.device("cpu"))
+    off = SizeMetrics(len(meta.classes), [0] if len(members) == 1 else range(1, len(members) + 1))
+    on = SizeMetrics(len(meta.classes), range(1, SAMPLES + 1)) if looks.has_dropout else None
+    every = list(batches(test, meta.height))
+    for batch in track(every, name, console=Console(stderr=True)):
+        off.update(looks.by_size(batch, "dnn", 1), batch[2])
+        if on:
+            on.update(looks.by_size(batch, "bnn", SAMPLES), batch[2])
+    last = max(off.full)
+    found: dict[str, Any] = {
+        "off": off.full[last].figures() | {"reliability": off.full[last].details()["reliability"]},
+        "images": len(test),
+        "hours": [meta_hours(one) for one in members],
+    }
+    if on:
+        found |= {"curve": on.curve(), "passes": on.rows()}
+    return found
+
+
+def meta_hours(one: Classifier) -> float | None:
+    from core.checkpoint import read_meta
+
+    return read_meta(one.file).training.get("hours_of_last_start")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
