@@ -23,6 +23,7 @@ unit: setup
 # A process for each room: in one for all, something of OpenVINO, numba, torch and a browser's threads together crashes at exit.
 test: setup
 	$(BIN)/python -m pytest tests/core tests/seg tests/test_arrows.py tests/test_demos.py tests/test_results.py
+	$(BIN)/python -m pytest tests/classification
 	$(BIN)/python -m pytest tests/export
 	$(BIN)/python -m pytest tests/app
 

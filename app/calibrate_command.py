@@ -10,6 +10,7 @@ from rich.progress import track
 from rich.table import Table
 
 from app.labelled_data import Chosen, LabelledData, refuse_memory
+from app.model_kind import is_classifier
 from app.open_model import follows_motion
 from core.calibration import TemperatureFit
 from core.checkpoint import load_checkpoint, load_weights, save_checkpoint
@@ -50,8 +51,18 @@ class CalibrateJob:
 
 def run_calibrate(job: CalibrateJob) -> int:
     """Two passes over the frames: one for the temperature, one with it for everything that is read from probabilities."""
+    check_flags(job)
+    if is_classifier(job.model):
+        from app.calibrate_classifier import calibrate_classifier  # needs the job's type from here
+
+        return calibrate_classifier(job)
+    if job.split == "held-back":
+        raise InputError("--split held-back is for image classifiers; give train, val or test")
+    if job.protocol == "auto":
+        job = dataclasses.replace(job, protocol="stream")
     mode: ModeName = job.mode or ("dnn" if job.protocol == "stills" else "vq-dnn")
-    check_flags(job, mode)
+    if job.protocol == "stills":
+        refuse_memory(mode)
     segmenter = open_segmenter(
         job.model, mode=mode, samples=job.samples, tau=job.tau, window=job.window,
         motion=follows_motion(mode, job.window, job.motion),
@@ -84,10 +95,8 @@ def run_calibrate(job: CalibrateJob) -> int:
     return 0
 
 
-def check_flags(job: CalibrateJob, mode: ModeName) -> None:
+def check_flags(job: CalibrateJob) -> None:
     """What can be refused before anything is opened."""
-    if job.protocol == "stills":
-        refuse_memory(mode)
     if not 0.0 < job.coverage < 1.0:
         raise InputError(f"--coverage must lie between 0 and 1, got {job.coverage}")
     if not 0.0 < job.risk < 1.0:

@@ -252,8 +252,8 @@ def calibrate(
     model: Positional[str],
     data: Path,
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"])],
-    split: Literal["train", "val", "test"] = "val",
-    protocol: Literal["stills", "stream", "moving-stills"] = "stream",
+    split: Literal["train", "val", "test", "held-back"] = "val",
+    protocol: Literal["auto", "stills", "stream", "moving-stills"] = "auto",
     mode: ModeChoice = "auto",
     samples: int | None = None,
     tau: float | None = None,
@@ -270,18 +270,22 @@ def calibrate(
 ) -> int:
     """Fit how sure a network may say it is: temperature, prediction sets, and a bound on what a class misses.
 
+    For an image classifier of CIFAR, which has no val split, train with --hold-back and fit on --split held-back.
+
     Args:
         model: Bundled name or .safetensors file.
-        data: Folder with SPLIT/ and SPLITannot/, or `street`. Never the data that is reported afterwards.
+        data: Folder with SPLIT/ and SPLITannot/, or `street`; for a classifier CIFAR's folder or SPLIT/CLASS/*.jpg. Never the
+            data that is reported afterwards.
         output: The calibrated checkpoint; it keeps what is fitted for other modes.
-        split: Which split.
-        protocol: As in `evaluate`; the stream, so that the temporal mean is on while it is fitted.
-        mode: What is calibrated: dnn, vq-dnn, bnn, vq-bnn; auto: vq-dnn (dnn on stills).
-        samples: Dropout passes per frame (default 30 for bnn, 1 for vq-bnn).
+        split: Which split; held-back: the training pictures that a classifier's training held back.
+        protocol: As in `evaluate`; auto: the stream, so that the temporal mean is on while it is fitted.
+        mode: What is calibrated: dnn, vq-dnn, bnn, vq-bnn; auto: vq-dnn (dnn on stills), of a classifier dnn and, where it has
+            dropout, bnn.
+        samples: Dropout passes per frame (default 30 for bnn, 1 for vq-bnn; for a classifier 50).
         tau: Decay time of the temporal mean in frames (default 8, and 1.25 with --motion off, as published).
         window: Number of previous frames in the temporal mean; all of them (the recursion) without it.
         motion: Whether the temporal mean follows the motion between frames; auto: yes, but for a window.
-        coverage: Share of the pixels whose prediction set shall hold the true class.
+        coverage: Share of the pixels (or images) whose prediction set shall hold the true class.
         risk_class: Class whose misses are bounded, by name.
         risk: The bound: largest mean share of that class's pixels that may be missed.
         seed: Seed of the dropout masks.
@@ -391,7 +395,7 @@ def bench(
 def analyze_robustness(
     models: Positional[tuple[str, ...]],
     data: Path,
-    split: Literal["train", "val", "test"] = "test",
+    split: Literal["train", "val", "test", "held-back"] = "test",
     studies: tuple[Literal["corruptions", "stream", "perturbations", "attacks", "bands", "elsewhere"], ...] = (),
     types: tuple[str, ...] = (),
     severities: tuple[int, ...] = (),
@@ -415,12 +419,12 @@ def analyze_robustness(
     Args:
         models: Bundled names or .safetensors files, of classifiers or of segmentation networks; they see the same pictures.
         data: CIFAR or an ImageFolder for classifiers; a folder with SPLIT/ and SPLITannot/ for segmentation.
-        split: Which split; the study stream takes val.
+        split: Which split (held-back: of a classifier's training pictures); the study stream takes val.
         studies: Only these; all that the data allows without it.
         types: Only these corruptions; all 19 without it, and of the stream four.
         severities: Only these, of 1 to 5 (ImageNet-C's); all five without it, and of the stream 1, 3 and 5.
         images: How many pictures, drawn with the seed; 1000 for classifiers and 30 for segmentation without it.
-        costly_images: How many where each takes tens of passes (perturbations, attacks, bands); 100 and 3 without it.
+        costly_images: How many where each takes tens of passes (perturbations, attacks, bands); 50 and 3 without it.
         samples: Numbers of dropout passes to measure; 1, 2 and 5 for classifiers without it, none for segmentation.
         stream_frames: How many frames of the val stream.
         eps: Budgets of the attacks in levels of 255.

@@ -10,10 +10,13 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from app.evaluation_plot import check_plot, write_plot
 from app.labelled_data import Chosen, LabelledData, refuse_memory
+from app.model_kind import is_classifier
 from app.open_model import ExecutorName, PrecisionName, open_model
 from app.report_file import check_place, write_json
 from core.checkpoint import read_meta
+from core.errors import InputError
 from core.segmenter import Segmenter
 from seg.bundled import find_checkpoint
 from seg.calibrate import ConformalCheck
@@ -49,11 +52,19 @@ class EvaluateJob:
     executor: ExecutorName
     precision: PrecisionName
     device: str
+    plot: Path | None = None
 
 
 def run_evaluate(job: EvaluateJob) -> int:
-    """Measures, prints a table, writes the JSON."""
+    """Measures, prints a table, writes the JSON and the plot; which kind of network it is, the model's header says."""
     check_place(job.json)
+    check_plot(job.plot)
+    if is_classifier(job.model):
+        from app.evaluate_classifier import evaluate_classifier  # needs the job's type from here
+
+        return evaluate_classifier(job)
+    if job.split == "held-back":
+        raise InputError("--split held-back is for image classifiers; give train, val or test")
     if job.protocol == "stills" and job.mode is not None:
         refuse_memory(job.mode)
     is_graph = job.model.endswith(".onnx")
@@ -68,15 +79,25 @@ def run_evaluate(job: EvaluateJob) -> int:
         refuse_memory(segmenter.method.mode)
     Console(stderr=True).print(f"executor: {segmenter.executor} on {segmenter.device} ({why})", soft_wrap=True)
     chosen = LabelledData(job.data, job.split, job.protocol, job.frames).open(segmenter)
+    fitted_on = fit_set(job, segmenter)
+    split = None if str(job.data) == "street" else job.split
+    if fitted_on and (fitted_on.get("data"), fitted_on.get("split")) == (job.data.name, split):
+        Console(stderr=True).print(
+            f"note: the temperature of {segmenter.method.mode} was fitted on this split: these figures flatter it "
+            "(--calibrated off leaves it away)", soft_wrap=True,
+        )  # fmt: skip
     result = measure(job, segmenter, chosen)
     record = {
         **describe_run(job, segmenter),
+        "fitted_on": fitted_on,
         "frame_list_hash": chosen.frame_hash,
         **result,
         "frame_list": chosen.names,
     }
     if job.json:
         write_json(job.json, record)
+    if job.plot:
+        write_plot(job.plot, record)
     print_result(record)
     return 0
 
@@ -112,6 +133,14 @@ def fitted_for(job: EvaluateJob, segmenter: Segmenter) -> dict[str, Any] | None:
     return (
         fitted if fitted and "conformal" in fitted and fitted["temperature"] == segmenter.method.temperature else None
     )
+
+
+def fit_set(job: EvaluateJob, segmenter: Segmenter) -> dict[str, Any] | None:
+    """The labelled frames that the temperature in use was fitted on; None where none is in use, or a file does not say."""
+    if job.model.endswith(".onnx") or job.members or job.temperature is not None or not segmenter.method.calibrated:
+        return None
+    fitted = read_meta(find_checkpoint(job.model)).calibration[segmenter.method.mode]
+    return {key: fitted[key] for key in ("data", "split", "protocol", "frame_list_hash") if key in fitted}
 
 
 def describe_run(job: EvaluateJob, segmenter: Segmenter) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from rich.console import Console
 from torch import Tensor
 
 from app.export_check import check_data, describe, fitting_images, measured_loss, normalised
+from app.model_kind import is_classifier
 from app.sources import open_source
 from core.dropout import draw_mask
 from core.errors import CheckFailed, InputError
@@ -45,9 +46,9 @@ class ExportJob:
     model: str
     output: Path
     stateful: bool
-    mode: ModeName
+    mode: ModeName | None
     samples: int | None
-    tau: float
+    tau: float | None
     window: int | None
     size: int | None
     width: int | None
@@ -72,20 +73,29 @@ def run_export(job: ExportJob) -> int:
             "(steadyseg video --executor openvino --precision bf16)"
         )
     import_onnx()
-    if job.precision == "int8":
-        check_data(job.calibration_data)
-    segmenter = open_segmenter(
-        job.model, mode=job.mode, samples=job.samples, tau=job.tau, window=job.window, size=job.size,
-        calibrated=job.calibrated,
-    )  # fmt: skip
-    refuse_precision(job, segmenter)
     console = Console(stderr=True)
     torch.manual_seed(0)
-    model = export_stream(job, segmenter, console) if job.stateful else export_logits(job, segmenter, console)
+    model = export_model(job, console)
     write_model(model, job.output, job.overwrite)
     console.print(f"wrote {job.output} ({job.output.stat().st_size / 1e6:.1f} MB)")
     print(job.output)
     return 0
+
+
+def export_model(job: ExportJob, console: Console) -> Any:
+    """The graph, proven; which kind of network it is, the checkpoint's header says."""
+    if is_classifier(job.model):
+        from app.export_classifier import export_classifier  # needs the job's type from here
+
+        return export_classifier(job, console)
+    if job.precision == "int8":
+        check_data(job.calibration_data)
+    segmenter = open_segmenter(
+        job.model, mode=job.mode or "vq-dnn", samples=job.samples, tau=job.tau, window=job.window, size=job.size,
+        calibrated=job.calibrated,
+    )  # fmt: skip
+    refuse_precision(job, segmenter)
+    return export_stream(job, segmenter, console) if job.stateful else export_logits(job, segmenter, console)
 
 
 def export_stream(job: ExportJob, segmenter: TorchSegmenter, console: Console) -> Any:
@@ -157,7 +167,7 @@ def traced(step: ExportedStep, frame_height: int, frame_width: int) -> tuple[Any
 
 def export_logits(job: ExportJob, segmenter: TorchSegmenter, console: Console) -> Any:
     """The network alone: normalised images to logits, batch and size free."""
-    if job.mode.endswith("bnn"):
+    if segmenter.module.mode.endswith("bnn"):
         raise InputError("the network alone is exported without dropout; add --stateful for MC dropout in the graph")
     network = segmenter.module.predictor.get_submodule("network")
     height, width = fixed_size(job, segmenter)
@@ -193,9 +203,10 @@ def refuse_precision(job: ExportJob, segmenter: TorchSegmenter) -> None:
             f"--precision {job.precision} is made of one pass a frame, got {segmenter.module.samples}; use --samples 1 or "
             "--precision fp32"
         )
-    if job.precision == "int8" and job.mode.endswith("bnn"):
+    mode = segmenter.module.mode
+    if job.precision == "int8" and mode.endswith("bnn"):
         raise InputError(
-            f"--precision int8 is measured without dropout, got mode {job.mode}; use mode {job.mode.replace('bnn', 'dnn')} "
+            f"--precision int8 is measured without dropout, got mode {mode}; use mode {mode.replace('bnn', 'dnn')} "
             "or --precision fp16"
         )
 

@@ -1,8 +1,9 @@
-"""Conformal prediction on dense maps: sets that hold the true class as often as asked, and a bound on what a class misses.
+"""Conformal prediction: sets that hold the true class as often as asked, and a bound on what a class misses.
 
 Thresholds come from histograms, so memory does not grow with the data. The guarantees of conformal prediction hold for
-exchangeable samples. Pixels of an image, and frames of a stream, are not: a threshold fitted on pixels covers the asked share
-of the pixels of data like that it was fitted on, not of every image, so coverage is to be read per image and per sequence.
+exchangeable samples, as a classifier's images are that come from one source. Pixels of an image, and frames of a stream, are
+not: a threshold fitted on pixels covers the asked share of the pixels of data like that it was fitted on, not of every image,
+so coverage is to be read per image and per sequence.
 """
 
 import math
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 
 from core.errors import InputError
+from core.metrics import kept_positions
 
 SCORE_BINS = 65536
 """Of 0..1: confident networks put APS scores within 1e-4 of 1."""
@@ -26,14 +28,15 @@ class ConformalScores:
     pixel. (At 1 it would count the true class too: every sure and right pixel would score 1, and all sets would be whole.)
     """
 
-    def __init__(self, void: int) -> None:
+    def __init__(self, void: int | None) -> None:
+        """`void` None: the samples are a classifier's images, and every one counts."""
         self.void = void
         self._counts = torch.zeros(2, SCORE_BINS, dtype=torch.int64)  # LAC, APS
 
     def update(self, probs: Tensor, labels: Tensor) -> None:
         """probs (K, ...), labels (...)."""
         labels = labels.long()
-        kept = (labels != self.void).flatten().nonzero().squeeze(1)
+        kept = kept_positions(labels, self.void)
         flat = probs.flatten(1)[:, kept]
         p_true = flat.gather(0, labels.flatten()[kept][None])
         likelier = torch.where(flat > p_true, flat, torch.zeros_like(flat)).sum(0)
@@ -48,7 +51,8 @@ class ConformalScores:
         total = int(self._counts[0].sum())
         rank = math.ceil((total + 1) * coverage)
         if rank > total:
-            raise InputError(f"a coverage of {coverage} needs more than {total} labelled pixels")
+            what = "images" if self.void is None else "pixels"
+            raise InputError(f"a coverage of {coverage} needs more than {total} labelled {what}")
         found = (self._counts.cumsum(1) < rank).sum(1)
         lac, aps = ((found + 1).double() / SCORE_BINS).tolist()
         return {"lac": lac, "aps": aps}
@@ -70,7 +74,7 @@ def prediction_sets(probs: Tensor, method: str, threshold: float) -> Tensor:
 class Coverage:
     """How often the sets hold the true class: over all pixels, and image by image, because no guarantee holds for one image."""
 
-    def __init__(self, method: str, threshold: float, void: int) -> None:
+    def __init__(self, method: str, threshold: float, void: int | None) -> None:
         self.method, self.threshold, self.void = method, threshold, void
         self._images: list[float] = []
         self._groups: dict[str, list[float]] = {}
@@ -79,7 +83,7 @@ class Coverage:
     def update(self, probs: Tensor, labels: Tensor, group: str = "") -> None:
         """probs (K, ...), labels (...) of one image; `group` names the sequence it is from."""
         labels = labels.long()
-        kept = (labels != self.void).flatten().nonzero().squeeze(1)
+        kept = kept_positions(labels, self.void)
         if not len(kept):
             return
         sets = prediction_sets(probs.flatten(1)[:, kept], self.method, self.threshold)

@@ -68,20 +68,24 @@ def draw_mask(x: Tensor, rate: float) -> Tensor:
 
 
 def traced_mask(x: Tensor, rate: float) -> Tensor:
-    """The mask of an exported graph for x (1, C, H, W), drawn from C H + H W + C W random bytes instead of C H W.
+    """The mask of an exported graph for x (B, C, H, W), drawn from C H + H W + C W random bytes a sample instead of C H W.
 
     A graph's random op draws one number at a time on one core (3.6 M of them take 16 ms and more in ONNX Runtime). The byte of
     an element is a[c, y] ^ b[y, x] ^ d[c, x] of three planes of uniform bytes: uniform, and independent of the byte of any
     other element. So the mean and the variance of every weighted sum of masked values, which is what the next convolution
-    computes, are exactly those of independent masks. Layers and calls draw planes of their own.
+    computes, are exactly those of independent masks. Layers, calls and samples draw planes of their own. Values of other
+    ranks, such as the tokens of a transformer, are few and get a byte each.
     """
     threshold = round(256 * rate)
-    _, channels, height, width = x.shape
 
     def plane(*shape: int) -> Tensor:
         return (torch.rand(shape, device=x.device) * 256.0).to(torch.uint8)
 
-    word = plane(1, channels, height, 1) ^ plane(1, 1, height, width) ^ plane(1, channels, 1, width)
+    if x.ndim == 4:
+        batch, channels, height, width = x.shape
+        word = plane(batch, channels, height, 1) ^ plane(batch, 1, height, width) ^ plane(batch, channels, 1, width)
+    else:
+        word = plane(*x.shape)
     return (word.to(x.dtype) >= threshold).to(x.dtype) * kept_scale(rate)
 
 

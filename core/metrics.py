@@ -63,7 +63,7 @@ class StreamingMetrics:
         if probs.dtype in (torch.float16, torch.bfloat16):
             probs = probs.float()
         labels = labels.to(probs.device, torch.int64)
-        kept = _positions(labels, self.void)  # (N,) flat positions of the non-void samples
+        kept = kept_positions(labels, self.void)  # (N,) flat positions of the non-void samples
         truth = labels.take(kept)
         self._check_ids(truth)
         confidence, predicted = probs.max(dim=1)  # (B, ...)
@@ -204,8 +204,8 @@ class Previous:
         return self if self.probs.device == device else Previous(self.probs.to(device), self.labels.to(device))
 
 
-def _positions(labels: Tensor, void: int | None) -> Tensor:
-    """Flat positions for `take`: 0.3 ms a map of 360x480 on one core, where a mask takes 1.4 ms."""
+def kept_positions(labels: Tensor, void: int | None) -> Tensor:
+    """Flat positions of what is not void, for `take`: 0.3 ms a map of 360x480 on one core, where a mask takes 1.4 ms."""
     if void is None:
         return torch.arange(labels.numel(), device=labels.device)
     return (labels.flatten() != void).nonzero().squeeze(1)

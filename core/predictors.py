@@ -1,6 +1,6 @@
 """Predictors turn a batch into a `Prediction`: one pass, N dropout passes that share their prefix, or an ensemble."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -51,18 +51,26 @@ class MonteCarlo(nn.Module):
         self.temperature: float | Tensor = temperature
 
     def forward(self, batch: Tensor) -> Prediction:
-        members = (Prediction.from_logits(logits, self.temperature) for logits in self._passes(batch))
-        mean = next(members)
-        for count, member in enumerate(members, start=2):  # running mean: memory does not grow with N
-            mean = mean.blend(member, 1.0 / count)
+        logits = passes(self.network, batch, self.samples)
+        *_, mean = running_mean(Prediction.from_logits(one, self.temperature) for one in logits)
         return mean
 
-    def _passes(self, batch: Tensor) -> Iterator[Tensor]:
-        if not isinstance(self.network, SplitNetwork):
-            yield from (self.network(batch) for _ in range(self.samples))
-            return
-        shared = self.network.prefix(batch)
-        yield from (self.network.suffix(shared) for _ in range(self.samples))
+
+def passes(network: nn.Module, batch: Tensor, samples: int) -> Iterator[Tensor]:
+    """The logits of each of `samples` passes; a `SplitNetwork` runs its prefix once."""
+    if not isinstance(network, SplitNetwork):
+        yield from (network(batch) for _ in range(samples))
+        return
+    shared = network.prefix(batch)
+    yield from (network.suffix(shared) for _ in range(samples))
+
+
+def running_mean(members: Iterable[Prediction]) -> Iterator[Prediction]:
+    """The mean of the first 1, 2, ... members; memory does not grow with their number."""
+    mean: Prediction | None = None
+    for count, member in enumerate(members, start=1):
+        mean = member if mean is None else mean.blend(member, 1.0 / count)
+        yield mean
 
 
 class Ensemble(nn.Module):

@@ -13,7 +13,7 @@ FORMAT = "1"
 FORMAT_KEY = "steadyseg_format"
 REMEDY = "export it again with steadyseg export"
 
-KINDS = ("stream", "logits")
+KINDS = ("stream", "logits", "classifier")
 TEMPORAL_MODES = ("vq-dnn", "vq-bnn")
 MODES = ("dnn", "vq-dnn", "bnn", "vq-bnn")
 PRECISIONS = ("fp32", "fp16", "int8")
@@ -36,8 +36,9 @@ CLASS_KEYS = ("classes", "palette", "void_id")
 class StreamMeta:
     """The record of an exported file; InputError for values that no export of ours can have."""
 
-    kind: Literal["stream", "logits"]
-    """stream: uint8 frame and state in, four maps and state out; logits: the network alone."""
+    kind: Literal["stream", "logits", "classifier"]
+    """stream: uint8 frame and state in, four maps and state out; logits: the network alone; classifier: uint8 pictures in,
+    probabilities and uncertainty out."""
     classes: ClassList
     height: int
     """Pixels: the network's fixed input height; for logits the recommended one."""
@@ -113,7 +114,8 @@ def from_props(props: Mapping[str, str], name: str) -> StreamMeta:
 
 
 def _parse(props: Mapping[str, str]) -> StreamMeta:
-    classes = ClassList(_class_names(props), _palette(props), _integer(_decode(props, "void_id"), "void_id"))
+    void = _decode(props, "void_id")  # a classifier has none
+    classes = ClassList(_class_names(props), _palette(props), None if void is None else _integer(void, "void_id"))
     values: dict[str, Any] = {key: props[key] for key in TEXT_KEYS}
     for key in JSON_KEYS:
         values[NUMBER_KEYS.get(key, key)] = _decode(props, key)
@@ -183,12 +185,15 @@ def _integer(value: Any, key: str) -> int:
 
 def _check(meta: StreamMeta) -> None:
     """A record may come from anywhere: wrong types and values end here and not inside an executor."""
-    temporal = meta.mode in TEMPORAL_MODES
+    temporal, classifier = meta.mode in TEMPORAL_MODES, meta.kind == "classifier"
     digits = isinstance(meta.source_sha256, str) and re.fullmatch("[0-9a-f]{64}", meta.source_sha256)
     smoothed = "a positive number" if temporal else f"none in mode {_short(meta.mode)}"
     for name, holds, expected in (
         ("kind", meta.kind in KINDS, " or ".join(KINDS)),
         ("mode", meta.mode in MODES, ", ".join(MODES)),
+        ("mode", not (temporal and classifier), "dnn or bnn of a classifier"),
+        ("classes", (meta.classes.void is None) == classifier, "a void id and colours, but none of a classifier"),
+        ("width", meta.width == meta.height or not classifier, "the height: a classifier's pictures are square"),
         ("precision", meta.precision in PRECISIONS, ", ".join(PRECISIONS)),
         ("height", _within(meta.height, 1, MAX_SIDE), f"1 to {MAX_SIDE} pixels"),
         ("width", _within(meta.width, 1, MAX_SIDE), f"1 to {MAX_SIDE} pixels"),

@@ -1,5 +1,7 @@
 """ONNX Runtime sessions: which processor really computes is asked of the made session, never of the build."""
 
+import contextlib
+import io
 import os
 from typing import Any
 
@@ -59,7 +61,11 @@ def _made(runtime: Any, data: bytes, options: Any, providers: list[str]) -> Any:
 
 
 def _preload(runtime: Any) -> None:
-    """CUDA's libraries come with torch's wheels; they must be loaded before the provider looks for them."""
+    """CUDA's libraries come with torch's wheels; they must be loaded before the provider looks for them.
+
+    What is missing it prints on stdout, where reports go; that the CPU computes is said by us.
+    """
     preload = getattr(runtime, "preload_dlls", None)
     if preload is not None:
-        preload()
+        with contextlib.redirect_stdout(io.StringIO()):
+            preload()

@@ -31,6 +31,8 @@ def open_graph(
         raise InputError(f"unknown device {device!r}; choose from auto, {', '.join(PROVIDERS)}")
     file = read_onnx(path)
     meta = file.meta
+    if meta.kind == "classifier":
+        raise InputError(f"{path}: holds an image classifier, which segments nothing; steadyseg evaluate measures it")
     if meta.kind != "stream":
         raise InputError(f"{path}: holds the network alone; export it with --stateful to segment video with it")
     method = method_of(meta)

@@ -131,11 +131,16 @@ def prove_random(
     probs_name = outputs[4]
     with torch.no_grad():
         position = list(outputs).index(probs_name)
-        ours = moments([step(*tensors.values())[position].numpy() for _ in range(DRAWS)])
-    theirs = moments([run(arrays)[probs_name] for _ in range(DRAWS)])
+        ours = [step(*tensors.values())[position].numpy() for _ in range(DRAWS)]
+    return compare_draws(ours, [run(arrays)[probs_name] for _ in range(DRAWS)])
+
+
+def compare_draws(drawn: list[np.ndarray], by_graph: list[np.ndarray]) -> RandomProof:
+    """The first two moments over as many draws of torch as of the graph, of one shape; CheckFailed where they part."""
+    ours, theirs, count = moments(drawn), moments(by_graph), len(drawn)
     moving = (ours[1] + theirs[1]) > 1e-8
-    z2 = (ours[0] - theirs[0])[moving] ** 2 / ((ours[1] + theirs[1])[moving] / DRAWS)
-    proof = RandomProof(DRAWS, float(z2.mean()), float(theirs[1].sum() / ours[1].sum()))
+    z2 = (ours[0] - theirs[0])[moving] ** 2 / ((ours[1] + theirs[1])[moving] / count)
+    proof = RandomProof(count, float(z2.mean()), float(theirs[1].sum() / ours[1].sum()))
     if not (proof.mean_z2 < 2.0 and abs(proof.variance_ratio - 1.0) < MOMENT_TOLERANCE):
         raise CheckFailed(f"the graph's dropout is not torch's, so no file was written: {proof}")
     return proof
@@ -158,5 +163,19 @@ def session_runner(model: Any) -> Runner:
     def run(arrays: Arrays) -> Arrays:
         feed = {name: value for name, value in arrays.items() if name in wanted}
         return dict(zip(names, session.run(names, feed), strict=True))
+
+    return run
+
+
+def openvino_runner(data: bytes) -> Runner:
+    """OpenVINO on the CPU, in full precision, as name -> array, of an ONNX file's bytes."""
+    from export.networks import compiled_openvino
+
+    compiled = compiled_openvino(data)
+    wanted = {value.get_any_name() for value in compiled.inputs}
+
+    def run(arrays: Arrays) -> Arrays:
+        found = compiled({name: value for name, value in arrays.items() if name in wanted})
+        return {output.get_any_name(): np.asarray(found[output]) for output in compiled.outputs}
 
     return run

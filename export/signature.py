@@ -38,6 +38,8 @@ def check_signature(graph: "onnx.GraphProto", meta: StreamMeta, name: str) -> No
         raise InputError(f"{name}: two inputs or two outputs have the same name")
     if meta.kind == "logits":
         _check_logits(inputs, outputs, meta, name)
+    elif meta.kind == "classifier":
+        _check_classifier(inputs, outputs, meta, name)
     else:
         _check_stream(inputs, outputs, meta, name)
 
@@ -47,6 +49,15 @@ def _check_logits(inputs: Values, outputs: Values, meta: StreamMeta, name: str) 
     _expect_names(list(outputs), ["logits"], "outputs", name)
     _expect(inputs, "image", FLOATS, ("N", 3, "h", "w"), name)
     _expect(outputs, "logits", FLOATS, ("N", len(meta.classes), "h", "w"), name)
+
+
+def _check_classifier(inputs: Values, outputs: Values, meta: StreamMeta, name: str) -> None:
+    _expect_names(list(inputs), ["image"], "inputs", name)
+    _expect_names(list(outputs), ["probs", "entropy", "disagreement"], "outputs", name)
+    _expect(inputs, "image", ("UINT8",), ("N", meta.height, meta.width, 3), name)
+    _expect(outputs, "probs", ("FLOAT",), ("N", len(meta.classes)), name)
+    for key in ("entropy", "disagreement"):
+        _expect(outputs, key, ("FLOAT",), ("N",), name)
 
 
 def _check_stream(inputs: Values, outputs: Values, meta: StreamMeta, name: str) -> None:

@@ -92,14 +92,19 @@ def test_the_fit_is_stored_with_what_it_was_fitted_on_and_nothing_else_changes(c
 
 
 @pytest.mark.slow
-def test_evaluate_uses_the_temperature_or_not_as_asked(calibrated: Path, tmp_path: Path) -> None:
+def test_evaluate_uses_the_temperature_or_not_as_asked(
+    calibrated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     record, stream = read_meta(calibrated).calibration["vq-dnn"], ("--protocol", "stream", "--mode", "vq-dnn")
     used, default = (evaluated(calibrated, tmp_path, *stream, *flags) for flags in (WITH, ()))
+    assert used["fitted_on"] == {key: record[key] for key in ("data", "split", "protocol", "frame_list_hash")}
+    assert capsys.readouterr().err.count("was fitted on this split") == 2
     assert used["calibrated"] is True and used["temperature"] == record["temperature"]
     assert all(used[key] == record[key] for key in ("samples", "tau", "window", "seed", "frame_list_hash"))
     assert used["nll"] == pytest.approx(record["nll_after"], abs=1e-5)
     assert used["ece"] == pytest.approx(record["ece_after"], abs=1e-4)
     plain, old = evaluated(calibrated, tmp_path, *stream, *WITHOUT), evaluated("street-tiny", tmp_path, *stream)
+    assert plain["fitted_on"] is None and "fitted on this split" not in capsys.readouterr().err
     assert plain["calibrated"] is False and plain["nll"] > used["nll"]
     for key in FIGURES:
         assert default[key] == used[key] and plain[key] == old[key], key

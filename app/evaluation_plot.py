@@ -1,0 +1,66 @@
+"""An evaluation as a picture: the reliability diagram, and of a classifier the NLL by ensemble size."""
+
+import importlib.util
+import os
+from pathlib import Path
+from typing import Any
+
+from core.errors import InputError
+
+SUFFIXES = (".png", ".svg", ".pdf")
+BLUE, ORANGE, GREY = "#2563eb", "#d97706", "#6b7280"
+
+
+def check_plot(path: Path | None) -> None:
+    """InputError before any work is done where `path` cannot become a picture."""
+    if path is None:
+        return
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"--plot {path}: a picture ends in {', '.join(SUFFIXES)}")
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise InputError(f"--plot {path}: there is no folder {path.parent} that can be written to; make it first")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise InputError("--plot needs matplotlib: pip install 'steadyseg[analyze]'")
+
+
+def write_plot(path: Path, record: dict[str, Any]) -> None:
+    """The record of an evaluation; `curve` and `rows` are a classifier's."""
+    from matplotlib.figure import Figure
+
+    curve = record.get("curve", [])
+    panels = 2 if len(curve) > 1 else 1
+    figure = Figure(figsize=(4.2 * panels, 4), layout="constrained")
+    axes = figure.subplots(1, panels, squeeze=False)[0]
+    draw_reliability(axes[0], record)
+    if panels == 2:
+        draw_curve(axes[1], record)
+    try:
+        figure.savefig(path, dpi=150)
+    except OSError as error:
+        raise InputError(f"--plot {path}: cannot be written ({error.strerror})") from error
+
+
+def draw_reliability(axes: Any, record: dict[str, Any]) -> None:
+    """Accuracy of each tenth of confidence; the fuller the bin, the darker its bar."""
+    bins = [one for one in record["reliability"] if one["count"]]
+    total = sum(one["count"] for one in bins)
+    axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1)
+    for one in bins:
+        shade = min(1.0, 0.15 + (one["count"] / total) ** 0.5)
+        axes.bar((one["lower"] + one["upper"]) / 2, one["accuracy"], width=0.095, color=BLUE, alpha=shade)
+    axes.plot([one["confidence"] for one in bins], [one["accuracy"] for one in bins], "o", color=BLUE, markersize=4)
+    axes.set(
+        xlim=(0, 1), ylim=(0, 1), xlabel="it says (confidence)", ylabel="is right (accuracy)",
+        title=f"{record['mode']} x{record['samples']}: ECE {record['ece']:.2%}",
+    )  # fmt: skip
+
+
+def draw_curve(axes: Any, record: dict[str, Any]) -> None:
+    """NLL after 1, 2, ... members; the line is what the same network reaches with its dropout off."""
+    axes.plot([point["n"] for point in record["curve"]], [point["nll"] for point in record["curve"]], color=BLUE)
+    off = [row["nll"] for row in record["rows"] if row["n"] == 0]
+    if off:
+        axes.axhline(off[0], color=ORANGE, linestyle="--", linewidth=1, label="dropout off")
+        axes.legend()
+    what = "dropout passes" if record["mode"] == "bnn" else "networks"
+    axes.set(xlabel=f"{what} (N)", ylabel="NLL (nats)", xscale="log", title=f"{record['data']} {record['split']}")

@@ -1,0 +1,33 @@
+"""Fits a classifier's temperature, and thresholds of prediction sets, with the dropout passes that will be averaged."""
+
+from collections.abc import Iterable
+
+from classification.evaluate import Batch, Classifier
+from core.calibration import WIDE_GRID, TemperatureFit, TemperatureScan, grid_tensor
+from core.conformal import ConformalScores
+from core.metrics import StreamingMetrics
+
+
+def fit_temperature(
+    classifier: Classifier, batches: Iterable[Batch], mode: str, samples: int, num_classes: int
+) -> TemperatureFit:
+    """One pass over the pictures, all temperatures at once; of bnn the mean of `samples` tempered softmaxes counts."""
+    scan = TemperatureScan(num_classes, None, WIDE_GRID)
+    grid = grid_tensor(classifier.device, WIDE_GRID).squeeze(-1)  # (T, 1, 1)
+    for batch in batches:
+        *_, mean = classifier.by_size(batch, mode, samples, grid)
+        scan.update(mean.probs, batch[2].to(mean.probs.device))
+    return scan.fit()
+
+
+def fit_sets(
+    classifier: Classifier, batches: Iterable[Batch], mode: str, samples: int, temperature: float, num_classes: int
+) -> tuple[ConformalScores, StreamingMetrics]:
+    """The scores of all pictures at this temperature, whose quantiles are the thresholds, and the metrics there."""
+    scores, metrics = ConformalScores(None), StreamingMetrics(num_classes)
+    for batch in batches:
+        *_, mean = classifier.by_size(batch, mode, samples, temperature)
+        probs = mean.probs.float().cpu()
+        scores.update(probs.T, batch[2])
+        metrics.update(probs, batch[2])
+    return scores, metrics

@@ -1,0 +1,193 @@
+"""What a classifier is worth by ensemble size: after 1, 2, ... dropout passes or networks, all in one pass over the data."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from classification.data import ClassificationSet
+from core.dropout import is_stochastic, set_dropout_active
+from core.errors import InputError
+from core.metrics import SMALLEST_PROBABILITY, StreamingMetrics
+from core.prediction import Prediction, mean_prediction
+from core.predictors import passes, running_mean
+from core.preprocess import Normalize
+from core.training import mixed_seed
+
+DEFAULT_SAMPLES = 50
+"""Dropout passes, as published (arXiv 2105.12639, Fig. 1 and Table E.1)."""
+FULL_SIZES = (1, 2, 3, 4, 5, 10, 20, 50)
+"""Ensemble sizes with all metrics; NLL and accuracy come at every size."""
+TOP = 5
+PIXELS = 2**20
+"""Of all pictures of a network call: 256 of CIFAR's 32 x 32, 20 of 224 x 224."""
+MOST_AT_ONCE = 256
+FIGURES = (
+    "nll", "accuracy", "ece", "ece_15", "ece_signed", "ece_reference", "brier", "acc_90", "unc_90", "freq_90", "aurc",
+    "caught_10", "caught_10_ceiling",
+)  # fmt: skip
+"""What of core's metrics makes sense for whole images; consistency and IoU are for pixels."""
+
+Batch = tuple[int, Tensor, Tensor]
+"""(place of the first picture, (B, s, s, 3) uint8 RGB, (B,) class ids)."""
+
+
+def batches(data: ClassificationSet, size: int) -> Iterator[Batch]:
+    """All pictures as a network of this size sees them. How many come at once is a function of the size alone."""
+    count = batch_size(size)
+    for first in range(0, len(data), count):
+        places = range(first, min(first + count, len(data)))
+        views = np.stack([data.evaluation_view(data[place][0], size) for place in places])
+        yield first, torch.from_numpy(views), torch.from_numpy(data.labels[places.start : places.stop])
+
+
+def batch_size(size: int) -> int:
+    """Pictures of size x size at once."""
+    return max(1, min(MOST_AT_ONCE, PIXELS // size**2))
+
+
+class Classifier:
+    """One network, or several as a deep ensemble, on its device: pictures in, predictions by ensemble size out.
+
+    The masks of a batch depend on the seed and its first picture's place alone, and the passes of a smaller ensemble are the
+    first ones of a larger: so results of one device repeat, whatever N is.
+    """
+
+    def __init__(
+        self,
+        networks: Sequence[nn.Module],
+        mean: tuple[float, float, float],
+        std: tuple[float, float, float],
+        device: torch.device,
+        seed: int = 0,
+    ) -> None:
+        self.networks = [n.to(device).to(memory_format=torch.channels_last).eval() for n in networks]
+        self.normalize = Normalize(mean, std).to(device)
+        self.device, self.seed = device, seed
+        self._switch(True)
+        self.has_dropout = any(map(is_stochastic, self.networks))
+
+    @torch.inference_mode()
+    def by_size(self, batch: Batch, mode: str, samples: int, temperature: float | Tensor = 1.0) -> Iterator[Prediction]:
+        """dnn: dropout off, after 1, 2, ... networks; bnn: after 1, 2, ... `samples` passes, each by all networks.
+
+        A temperature that is a tensor (T, 1, 1) makes the T temperatures the batch of (T, K, B) predictions.
+        """
+        first, pictures, _ = batch
+        x = self.normalize(pictures.to(self.device).permute(0, 3, 1, 2))
+        self._switch(mode == "bnn")
+        if mode == "bnn":
+            torch.manual_seed(mixed_seed(self.seed, first))
+            rounds = zip(*(passes(network, x, samples) for network in self.networks), strict=True)
+            members = (mean_prediction([member(one, temperature) for one in logits]) for logits in rounds)
+        else:
+            members = (member(network(x), temperature) for network in self.networks)
+        yield from running_mean(members)
+
+    def _switch(self, active: bool) -> None:
+        for network in self.networks:
+            set_dropout_active(network, active)
+
+
+def member(logits: Tensor, temperature: float | Tensor) -> Prediction:
+    """(B, K) logits -> (B, K), or (T, K, B) where the temperature is a tensor (T, 1, 1)."""
+    return Prediction.from_logits(logits.T[None] if isinstance(temperature, Tensor) else logits, temperature)
+
+
+class SizeMetrics:
+    """Metrics by ensemble size: NLL and accuracy of each, all of them for `FULL_SIZES`, the first and the last."""
+
+    def __init__(self, num_classes: int, sizes: Sequence[int]) -> None:
+        """`sizes`: how many members the predictions of a batch have, in the order in which they come; 0: dropout off."""
+        self.sizes = tuple(sizes)
+        full = {*FULL_SIZES, self.sizes[0], self.sizes[-1]}
+        self.full = {size: ImageMetrics(num_classes) for size in self.sizes if size in full}
+        self._sums = torch.zeros(2, len(self.sizes), dtype=torch.float64)  # NLL, right ones
+        self._images = 0
+
+    def update(self, predictions: Iterable[Prediction], labels: Tensor) -> Prediction:
+        """The predictions of one batch by ensemble size, labels (B,); returns the last one."""
+        for place, (size, prediction) in enumerate(zip(self.sizes, predictions, strict=True)):
+            probs = prediction.probs.float().cpu()
+            p_true = probs.gather(1, labels[:, None])[:, 0]
+            self._sums[0, place] -= p_true.clamp_min(SMALLEST_PROBABILITY).log().sum(dtype=torch.float64)
+            self._sums[1, place] += (probs.argmax(1) == labels).sum()
+            if size in self.full:
+                self.full[size].update(prediction, labels)
+        self._images += len(labels)
+        return prediction
+
+    def curve(self) -> list[dict[str, float]]:
+        """{"n", "nll", "accuracy"} of every ensemble size."""
+        nll, right = (self._sums / self._images).tolist()
+        return [{"n": n, "nll": a, "accuracy": b} for n, a, b in zip(self.sizes, nll, right, strict=True)]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """All figures of the full sizes, each with its n."""
+        return [{"n": size, **metrics.figures()} for size, metrics in self.full.items()]
+
+
+class ImageMetrics:
+    """core's metrics of whole images, and what only those have: top-5 accuracy, accuracy by class, mean uncertainty."""
+
+    def __init__(self, num_classes: int) -> None:
+        self.metrics = StreamingMetrics(num_classes)
+        self._top = 0 if num_classes > TOP else None
+        self._by_class = torch.zeros(2, num_classes, dtype=torch.int64)  # right ones, all
+        self._uncertainty = torch.zeros(2, dtype=torch.float64)  # total and disagreement, nats
+
+    def update(self, prediction: Prediction, labels: Tensor) -> None:
+        """(B, K) and (B,)."""
+        probs = prediction.probs.float().cpu()
+        self.metrics.update(probs, labels)
+        if self._top is not None:
+            self._top += int((probs.topk(TOP, dim=1).indices == labels[:, None]).any(1).sum())
+        classes = self._by_class.shape[1]
+        for row, found in enumerate((labels[probs.argmax(1) == labels], labels)):
+            self._by_class[row] += torch.bincount(found, minlength=classes)
+        for place, values in enumerate((prediction.entropy, prediction.disagreement)):
+            self._uncertainty[place] += values.double().sum().cpu()
+
+    def figures(self) -> dict[str, Any]:
+        """Numbers alone: fractions in 0..1, NLL, entropy and disagreement in nats; None where undefined.
+
+        `top_5_accuracy` is None where there are 5 classes or fewer; the others are explained in StreamingMetrics.
+        """
+        everything, images = self.metrics.result(), self.metrics.valid_samples
+        figures = {key: everything[key] for key in FIGURES}
+        figures["top_5_accuracy"] = None if self._top is None else self._top / images
+        total, disagreement = (self._uncertainty / images).tolist()
+        return figures | {"entropy": total, "disagreement": disagreement}
+
+    def details(self) -> dict[str, Any]:
+        """What has a value for each bin or class."""
+        everything = self.metrics.result()
+        right, count = self._by_class.tolist()
+        return {
+            "class_accuracy": [r / n if n else None for r, n in zip(right, count, strict=True)],
+            "class_images": count,
+            "reliability": everything["reliability"],
+            "risk_coverage": everything["risk_coverage"],
+        }
+
+
+def default_samples(asked: int | None, mode: str | None, has_dropout: bool) -> int:
+    """Dropout passes to make; 0: the dropout is off or there is none. InputError for what makes no sense together."""
+    if mode not in (None, "dnn", "bnn"):
+        raise InputError(f"mode {mode} averages over frames and a classifier sees single pictures; use mode dnn or bnn")
+    if asked is not None and asked < 1:
+        raise InputError(f"the number of dropout samples must be 1 or more, got {asked}")
+    if not has_dropout:
+        if mode == "bnn" or (asked or 1) > 1:
+            what = "mode bnn" if mode == "bnn" else f"{asked} samples"
+            raise InputError(
+                f"{what} was asked for, but the network has no dropout; use mode dnn, or --members for more looks"
+            )
+        return 0
+    if mode == "dnn":
+        if (asked or 1) > 1:
+            raise InputError(f"mode dnn makes one pass without dropout, got {asked} samples; use mode bnn")
+        return 0
+    return DEFAULT_SAMPLES if asked is None else asked

@@ -1,0 +1,97 @@
+"""A classifier as a graph file has it: raw pictures in, probabilities and uncertainty out."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from core.dropout import Dropout
+from core.prediction import Prediction, entropy
+from core.predictors import SplitNetwork
+from core.preprocess import Normalize
+
+OUTPUTS = ("probs", "entropy", "disagreement", "logits")
+"""The last one marks a place inside the graph: the proof looks at single passes there."""
+
+
+class ExportedClassifier(nn.Module):
+    """(image, *masks) -> (probs (B, K), entropy (B,), disagreement (B,), logits (B, N, K)).
+
+    image is uint8 (B, s, s, 3) RGB. probs is the mean over N dropout passes; entropy (of the mean) and disagreement are shares
+    of ln K, in 0..1. The N passes are one batch of B N pictures: what comes before the first dropout is computed once and
+    repeated, so the graph does not grow with N. Masks are drawn inside, or are inputs (B, N, ...), one for each call of a
+    dropout layer in order of use.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        mean: tuple[float, float, float],
+        std: tuple[float, float, float],
+        samples: int,
+        temperature: float,
+    ) -> None:
+        super().__init__()
+        self.network, self.normalize = network.eval(), Normalize(mean, std)
+        self.samples, self.temperature = samples, temperature
+        self.calls: list[Dropout] = []
+
+    def forward(self, image: Tensor, *masks: Tensor) -> tuple[Tensor, ...]:
+        for layer in set(self.calls):
+            own = [mask.flatten(0, 1) for mask, call in zip(masks, self.calls, strict=bool(masks)) if call is layer]
+            layer.masks = own or None
+        logits = self._logits(self.normalize(image.permute(0, 3, 1, 2)))
+        one = Prediction.from_logits(logits, self.temperature)
+        probs = self._by_pass(one.probs).mean(1)
+        total, expected = entropy(probs), self._by_pass(one.member_entropy).mean(1)
+        return (
+            probs, total / one.max_entropy, (total - expected).clamp_min(0.0) / one.max_entropy, self._by_pass(logits)
+        )  # fmt: skip
+
+    def example(self, size: int, batch: int = 2) -> Tensor:
+        """Pictures that the graph is traced with."""
+        generator = torch.Generator().manual_seed(0)
+        return torch.randint(0, 256, (batch, size, size, 3), dtype=torch.uint8, generator=generator)
+
+    def trace_masks(self, size: int) -> list[tuple[int, ...]]:
+        """The shapes (N, ...) of one picture's masks in order of use; from now on `forward` takes such masks."""
+        self.calls, shapes = [], []
+
+        def entered(layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+            assert isinstance(layer, Dropout)
+            self.calls.append(layer)
+            shapes.append(tuple(inputs[0].shape))
+
+        layers = [module for module in self.network.modules() if isinstance(module, Dropout) and module.draws]
+        handles = [layer.register_forward_pre_hook(entered) for layer in layers]
+        try:
+            with torch.no_grad():
+                self(self.example(size, batch=1))
+        finally:
+            for handle in handles:
+                handle.remove()
+        return shapes
+
+    def draw_inside(self) -> None:
+        """From now on `forward` takes no masks."""
+        for layer in set(self.calls):
+            layer.masks = None
+        self.calls = []
+
+    def _logits(self, batch: Tensor) -> Tensor:
+        if self.samples == 1:
+            return self.network(batch)
+        if isinstance(self.network, SplitNetwork):
+            return self.network.suffix(repeated(self.network.prefix(batch), self.samples))
+        return self.network(repeated(batch, self.samples))
+
+    def _by_pass(self, values: Tensor) -> Tensor:
+        """(B N, ...) -> (B, N, ...)."""
+        return values.unflatten(0, (-1, self.samples))
+
+
+def repeated(shared: Any, times: int) -> Any:
+    """Every picture's part of what a prefix gave, `times` in a row: tensors (B, ...) -> (B times, ...), inside of tuples."""
+    if isinstance(shared, Tensor):
+        return shared[:, None].expand(-1, times, *shared.shape[1:]).flatten(0, 1)
+    return tuple(repeated(part, times) for part in shared) if isinstance(shared, tuple) else shared

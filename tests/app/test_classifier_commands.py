@@ -1,0 +1,298 @@
+"""`evaluate`, `calibrate` and `models` on image classifiers: what they report, and one line and exit code 2 for bad input."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from made_classifier import ANIMALS, save_classifier, save_pictures
+from PIL import Image
+
+from app.cli import main
+from classification.layout import MODEL_NAMES
+from classification.opening import open_classifier
+from classification.options import ClassifierOptions
+from core.checkpoint import load_checkpoint, read_meta
+from core.classes import ClassList
+from core.dropout import set_dropout_active
+from core.preprocess import Normalize
+
+FIGURES = ("nll", "accuracy", "top_5_accuracy", "ece", "ece_15", "ece_signed", "brier", "acc_90", "freq_90", "aurc")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_pictures(tmp_path_factory.mktemp("data") / "animals", per_class=20)
+
+
+@pytest.fixture(scope="module")
+def mc(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_classifier(tmp_path_factory.mktemp("mc") / "mc.safetensors")
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_classifier(tmp_path_factory.mktemp("plain") / "plain.safetensors", ClassifierOptions(width=4))
+
+
+@pytest.fixture(scope="module")
+def likely(mc: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Noise with labels drawn from what the network itself thinks of it with dropout and without, at temperature 1.5."""
+    root = tmp_path_factory.mktemp("likely") / "likely"
+    network, meta = open_classifier(mc)
+    torch.manual_seed(0)
+    pictures = torch.from_numpy(np.random.default_rng(5).integers(0, 256, (240, 36, 36, 3), dtype=np.uint8))
+    seen = Normalize(meta.mean, meta.std)(pictures[:, 2:34, 2:34].permute(0, 3, 1, 2))  # a view of 32 of 36 pixels
+    with torch.no_grad():
+        looks = [torch.softmax(network(seen) / 1.5, 1) for _ in range(3)]
+        set_dropout_active(network, False)
+        labels = torch.multinomial(torch.softmax(network(seen) / 1.5, 1) + sum(looks) / 3, 1)[:, 0]
+    labels[:12] = torch.arange(12) // 2  # no class without a picture in either split
+    for number, (picture, label) in enumerate(zip(pictures.numpy(), labels, strict=True)):
+        folder = root / ("train", "test")[number % 2] / ANIMALS[label]
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(picture).save(folder / f"{number}.png")
+    return root
+
+
+@pytest.fixture(scope="module")
+def calibrated(mc: Path, likely: Path) -> Path:
+    path = mc.with_name("calibrated.safetensors")
+    assert (
+        main(["calibrate", str(mc), "--data", str(likely), "--split", "train", "--samples", "3", "-o", str(path)]) == 0
+    )
+    return path
+
+
+def evaluated(model: Path, data: Path, folder: Path, *flags: str) -> dict[str, Any]:
+    path = folder / f"{len(list(folder.iterdir()))}.json"
+    assert main(["evaluate", str(model), "--data", str(data), "--json", str(path), *flags]) == 0
+    return json.loads(path.read_text())
+
+
+def one_line_error(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    assert main([str(argument) for argument in arguments]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1 and lines[0].startswith("steadyseg: "), lines
+    return lines[0]
+
+
+# evaluate
+
+
+def test_one_pass_over_the_data_gives_every_ensemble_size(
+    mc: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = evaluated(mc, data, tmp_path, "--samples", "6")
+    assert (result["mode"], result["samples"], result["frames"]) == ("bnn", 6, 120)
+    assert (result["data"], result["split"], len(result["frame_list_hash"])) == ("animals", "test", 12)
+    assert [(row["mode"], row["n"]) for row in result["rows"]] == [
+        ("dnn", 0),
+        *(("bnn", n) for n in (1, 2, 3, 4, 5, 6)),
+    ]
+    assert [point["n"] for point in result["curve"]] == [1, 2, 3, 4, 5, 6]
+    assert all(result[key] == result["rows"][-1][key] for key in FIGURES)
+    assert result["curve"][-1]["nll"] == pytest.approx(result["nll"]) and result["disagreement"] > 0
+    assert sum(result["class_images"]) == 120 and result["class_names"] == list(ANIMALS)
+    assert sum(result["class_accuracy"]) / 6 == pytest.approx(result["accuracy"])  # as many of every class
+    shown = capsys.readouterr().out
+    assert "mc.safetensors, animals test, 120 images, bnn x6" in shown and f"{result['nll']:.4f}" in shown
+
+
+def test_the_same_seed_gives_the_same_digits_and_fewer_passes_their_beginning(
+    mc: Path, data: Path, tmp_path: Path
+) -> None:
+    first, again = (evaluated(mc, data, tmp_path, "--samples", "3") for _ in range(2))
+    assert all(first[key] == again[key] for key in (*FIGURES, "rows", "curve"))
+    assert evaluated(mc, data, tmp_path, "--samples", "2")["curve"] == first["curve"][:2]
+    assert evaluated(mc, data, tmp_path, "--samples", "3", "--seed", "1")["nll"] != first["nll"]
+    off = evaluated(mc, data, tmp_path, "--mode", "dnn")
+    assert (off["mode"], off["samples"], off["rows"]) == ("dnn", 1, first["rows"][:1])
+    only = evaluated(mc, data, tmp_path, "--mode", "bnn", "--samples", "3")
+    assert only["rows"] == first["rows"][1:]
+
+
+def test_a_network_without_dropout_is_one_look_and_its_ensemble_a_curve(
+    plain: Path, data: Path, tmp_path: Path
+) -> None:
+    alone = evaluated(plain, data, tmp_path)
+    assert (alone["mode"], alone["samples"], [row["n"] for row in alone["rows"]]) == ("dnn", 1, [1])
+    other = save_classifier(tmp_path / "other.safetensors", ClassifierOptions(width=4), seed=1)
+    both = evaluated(plain, data, tmp_path, "--members", str(other))
+    assert both["members"] == ["other.safetensors"] and [row["n"] for row in both["rows"]] == [1, 2]
+    assert both["rows"][0]["nll"] == alone["nll"] and both["disagreement"] > 0
+
+
+def test_a_temperature_divides_the_logits_of_every_row(plain: Path, data: Path, tmp_path: Path) -> None:
+    plain_result, soft = (evaluated(plain, data, tmp_path, *flags) for flags in ((), ("--temperature", "1000")))
+    assert soft["temperature"] == 1000 and soft["calibrated"] and soft["fitted_on"] is None
+    assert soft["nll"] == pytest.approx(np.log(6), abs=1e-2) and soft["accuracy"] == plain_result["accuracy"]
+
+
+def test_a_plot_is_a_picture_of_both_panels(mc: Path, data: Path, tmp_path: Path) -> None:
+    assert main([
+        "evaluate", str(mc), "--data", str(data), "--samples", "2", "--plot", str(tmp_path / "p.png"),
+    ]) == 0  # fmt: skip
+    with Image.open(tmp_path / "p.png") as picture:
+        assert picture.width > 1.8 * picture.height and np.asarray(picture.convert("L")).std() > 10
+
+
+def test_train_val_test_and_the_seg_kind_keep_their_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.labelled_data.STREET_FRAMES", 2)
+    result, plot = tmp_path / "r.json", tmp_path / "p.svg"
+    flags = ["--data", "street", "--json", str(result), "--plot", str(plot)]
+    assert main(["evaluate", "street-tiny", *flags]) == 0
+    assert json.loads(result.read_text())["miou"] > 0.3 and plot.read_text().startswith("<?xml")
+
+
+# calibrate
+
+
+def test_both_modes_are_fitted_and_used_where_they_are(
+    calibrated: Path, mc: Path, likely: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fitted = read_meta(calibrated).calibration
+    assert {mode: record["samples"] for mode, record in fitted.items()} == {"dnn": 1, "bnn": 3}
+    assert all((r["data"], r["split"], r["frames"]) == ("likely", "train", 120) for r in fitted.values())
+    before, after = load_checkpoint(mc)[0], load_checkpoint(calibrated)[0]
+    assert all((before[name] == after[name]).all() for name in before)
+    capsys.readouterr()
+    used = evaluated(calibrated, likely, tmp_path, "--split", "train", "--samples", "3")
+    assert "fitted on this split" in capsys.readouterr().err
+    assert used["temperatures"] == {mode: record["temperature"] for mode, record in fitted.items()}
+    assert used["nll"] == pytest.approx(fitted["bnn"]["nll_after"], rel=1e-5)
+    assert used["rows"][0]["nll"] == pytest.approx(fitted["dnn"]["nll_after"], rel=1e-5)
+    assert used["fitted_on"] == {key: fitted["bnn"][key] for key in ("data", "split", "frame_list_hash")}
+    assert used["conformal"]["lac"]["coverage"] >= 0.9 and 1 <= used["conformal"]["aps"]["set_size"] <= 6
+    off = evaluated(calibrated, likely, tmp_path, "--samples", "3", "--calibrated", "off")
+    assert off["nll"] == evaluated(mc, likely, tmp_path, "--samples", "3")["nll"] and "conformal" not in off
+    assert "fitted on this split" not in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_held_back_pictures_are_those_that_training_left_out(tmp_path: Path) -> None:
+    data, run, output = save_pictures(tmp_path / "d", 100), tmp_path / "run", tmp_path / "c.safetensors"
+    assert main([
+        "train", "classification", "--data", str(data), "--run", str(run), "--size", "32", "--width", "4", "--epochs", "6",
+        "--hold-back", "0.2", "--workers", "0",
+    ]) == 0  # fmt: skip
+    model = str(run / "model.safetensors")
+    assert main(["calibrate", model, "--data", str(data), "--split", "held-back", "-o", str(output)]) == 0
+    record = read_meta(output).calibration["dnn"]
+    assert (record["split"], record["frames"]) == ("held-back", 120)
+    assert evaluated(output, data, tmp_path, "--split", "held-back")["frame_list_hash"] == record["frame_list_hash"]
+
+
+# models
+
+
+@pytest.mark.slow
+def test_every_family_is_listed_with_its_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    """Published parameter counts: ResNet-18 for CIFAR 11.17 M (arXiv 1512.03385 with a 3x3 stem), 0.56 GMAC."""
+    assert main(["models"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    rows = {words[0]: words[1:] for words in lines if words}
+    assert set(MODEL_NAMES) <= set(rows)
+    assert rows["resnet18"] == ["32x32", "11.17", "M", "1.11"] and rows["vgg16"][1] == "134.31"
+    names = list(rows)
+    assert names.index("camvid-unet-s") < names.index("alexnet") < names.index("vgg11") < names.index("alternet152")
+
+
+# bad input
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--protocol", "stream"), "--protocol stream is for segmentation networks"), (("--tau", "2"), "--tau is for"),
+        (("--window", "3"), "--window is for"), (("--motion", "off"), "--motion is for"),
+        (("--frames", "list.txt"), "--frames is for"), (("--precision", "bf16"), "--precision bf16 is for"),
+        (("--mode", "vq-bnn"), "use mode dnn or bnn"), (("--samples", "0"), "1 or more, got 0"),
+        (("--mode", "dnn", "--samples", "4"), "use mode bnn"), (("--temperature", "-1"), "positive number"),
+        (("--calibrated", "on"), "has no temperature for mode dnn"), (("--executor", "openvino"), "-o c.onnx"),
+        (("--split", "val"), "no split 'val'"), (("--split", "held-back"), "held no pictures back"),
+        (("--plot", "p.jpg"), ".png, .svg, .pdf"), (("--plot", "nowhere/p.png"), "no folder nowhere"),
+        (("--json", "r.txt"), "a report is a .json file"), (("--members", "street-tiny"), "a segmentation network"),
+        (("--members", "absent.safetensors"), "no such checkpoint file"), (("--device", "tpu"), "choose from auto, cpu"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_flags_that_make_no_sense_for_a_classifier_are_one_line(
+    mc: Path, data: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...], words: str
+) -> None:
+    assert words in one_line_error(capsys, "evaluate", mc, "--data", data, *flags)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--protocol", "stream"), "--protocol stream is for"), (("--risk-class", "cat"), "--risk-class is for"),
+        (("--undo-class-weights",), "--undo-class-weights is for"), (("--tau", "2"), "--tau is for"),
+        (("--coverage", "1"), "between 0 and 1"), (("--split", "held-back"), "held no pictures back"),
+        (("--split", "val"), "no split 'val'"), (("--samples", "0"), "1 or more"),
+        (("--mode", "vq-dnn"), "use mode dnn or bnn"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_bad_calibration_flags_are_one_line(
+    mc: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...], words: str
+) -> None:
+    output = tmp_path / "c.safetensors"
+    flags = flags if "--split" in flags else ("--split", "train", *flags)
+    assert words in one_line_error(capsys, "calibrate", mc, "--data", data, "-o", output, *flags)
+    assert not output.exists()
+
+
+@pytest.mark.parametrize("command", ["evaluate", "calibrate"])
+def test_held_back_pictures_are_a_classifier_s(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = ["-o", tmp_path / "c.safetensors"] if command == "calibrate" else []
+    line = one_line_error(capsys, command, "street-tiny", "--data", "street", "--split", "held-back", *output)
+    assert "for image classifiers" in line
+
+
+def test_data_of_other_classes_are_refused_with_both_lists(
+    mc: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fewer = save_pictures(tmp_path / "fewer", 1, names=ANIMALS[:4])
+    line = one_line_error(capsys, "evaluate", mc, "--data", fewer)
+    assert "4 classes (cat, dog, eel, ...)" in line and "has 6" in line
+    other = save_pictures(tmp_path / "other", 1, names=(*ANIMALS[:5], "ibis"))
+    assert "class 5 is 'ibis', but 'hen'" in one_line_error(capsys, "evaluate", mc, "--data", other)
+
+
+def test_members_of_other_classes_are_refused(
+    mc: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ClassList.of_names(("a", "b"))
+    other = save_classifier(tmp_path / "two.safetensors", classes=names)
+    assert "2 classes (a, b)" in one_line_error(capsys, "evaluate", mc, "--data", data, "--members", other)
+
+
+def test_a_picture_of_16_bits_is_named(mc: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = save_pictures(tmp_path / "deep", 1)
+    Image.fromarray(np.zeros((40, 40), np.uint16)).save(root / "test" / "dog" / "0.png")
+    assert main(["evaluate", str(mc), "--data", str(root), "--samples", "1"]) == 2
+    error = capsys.readouterr().err
+    assert "dog/0.png: a picture of mode I;16; expected 8 bits" in error and "Traceback" not in error
+
+
+def test_pictures_too_small_for_the_network_are_one_line(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny = save_classifier(tmp_path / "t.safetensors", ClassifierOptions(model="vgg11", width=2), size=8)
+    assert main(["evaluate", str(tiny), "--data", str(data)]) == 2
+    error = capsys.readouterr().err
+    assert "too small for this network" in error and "Traceback" not in error
+
+
+def test_an_unknown_model_is_answered_with_the_nearest_name(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = one_line_error(capsys, "evaluate", "camvid-unet", "--data", data)
+    assert "did you mean camvid-unet-s?" in line and "street-tiny" in line
+
+
+def test_a_classifier_segments_nothing(mc: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "'classifier'" in one_line_error(capsys, "video", "street:1:1", "--model", mc)

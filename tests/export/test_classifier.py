@@ -1,0 +1,299 @@
+"""A classifier's graph file: proven, opened safely, and the same digits as its checkpoint."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from made_classifier import ANIMALS, save_classifier, save_pictures
+from onnx import ModelProto, TensorProto, helper
+
+import app.export_classifier
+from app.cli import main
+from app.export_classifier import proof_pictures, prove_draws, traced
+from classification.exported import ExportedClassifier
+from classification.opening import open_classifier
+from classification.options import ClassifierOptions
+from core.classes import ClassList
+from core.errors import CheckFailed, InputError
+from export.graph_classifier import GraphClassifier
+from export.metadata import StreamMeta
+from export.onnx_file import read_onnx
+from export.proof import session_runner
+
+META = StreamMeta(
+    kind="classifier", classes=ClassList.of_names(ANIMALS), height=8, width=8, mean=(0.4, 0.4, 0.4), std=(0.3, 0.3, 0.3),
+    temperature=1.25, mode="bnn", samples=4, tau=None, window=None, head_stride=1, precision="fp32", source="tiny",
+    source_sha256="0" * 64, versions={"onnx": onnx.__version__}, licence="CC0",
+)  # fmt: skip
+
+
+def made_model(meta: StreamMeta = META, side: int = 8, classes: int = 6, outputs: tuple[str, ...] = ()) -> ModelProto:
+    """A graph with our inputs and outputs that gives every picture the same answer."""
+    names = outputs or ("probs", "entropy", "disagreement")
+    image = helper.make_tensor_value_info("image", TensorProto.UINT8, ["N", side, side, 3])
+    nodes = [
+        helper.make_node("Cast", ["image"], ["float"], to=TensorProto.FLOAT),
+        helper.make_node("ReduceMean", ["float", "axes"], [names[1]], keepdims=0),
+        helper.make_node("Identity", [names[1]], [names[2]]),
+        helper.make_node("Unsqueeze", [names[1], "one"], ["column"]),
+        helper.make_node("Expand", ["column", "shape"], [names[0]]),
+    ]
+    constants = [
+        helper.make_tensor("axes", TensorProto.INT64, [3], [1, 2, 3]), helper.make_tensor("one", TensorProto.INT64, [1], [1]),
+        helper.make_tensor("shape", TensorProto.INT64, [2], [1, classes]),
+    ]  # fmt: skip
+    values = [helper.make_tensor_value_info(names[0], TensorProto.FLOAT, ["N", classes])]
+    values += [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N"]) for name in names[1:]]
+    graph = helper.make_graph(nodes, "made", [image], values, constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    helper.set_model_props(model, meta.to_props())
+    return model
+
+
+def written(folder: Path, model: ModelProto) -> Path:
+    path = folder / "made.onnx"
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        GraphClassifier(path)
+    assert len(str(caught.value).splitlines()) == 1
+    return str(caught.value)
+
+
+def one_line_error(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    assert main([str(argument) for argument in arguments]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1 and lines[0].startswith("steadyseg: "), lines
+    return lines[0]
+
+
+# files that somebody made
+
+
+def test_a_whole_file_opens_and_the_record_is_the_one_that_was_written(tmp_path: Path) -> None:
+    path = written(tmp_path, made_model())
+    assert read_onnx(path).meta == META
+    found = GraphClassifier(path)(np.full((3, 8, 8, 3), 2, np.uint8))
+    assert found.probs.shape == (3, 6) and (found.probs == 2).all() and (found.member_entropy == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (made_model(side=9), "uint8 [N, 9, 9, 3], expected uint8 [N, 8, 8, 3]"),
+        (made_model(classes=5), "probs is float [N, 5], expected float [N, 6]"),
+        (made_model(outputs=("probs", "disagreement", "entropy")), "expected probs, entropy, disagreement in this order"),
+    ],
+    ids=["side", "classes", "order"],
+)  # fmt: skip
+def test_a_graph_that_its_record_does_not_describe_is_refused(tmp_path: Path, model: ModelProto, words: str) -> None:
+    assert words in refusal(written(tmp_path, model))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"mode": "vq-bnn"}, "dnn or bnn of a classifier"), ({"tau": "1.5"}, "none in mode 'bnn'"),
+        ({"input_width": "9"}, "square"), ({"kind": "logits"}, "a void id and colours"), ({"samples": "0"}, "1 to 10000"),
+        ({"void_id": "255", "palette": json.dumps([[i, i, i] for i in range(6)])}, "none of a classifier"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_record_that_no_export_has_is_refused(tmp_path: Path, changes: dict[str, str], words: str) -> None:
+    model = made_model()
+    helper.set_model_props(model, META.to_props() | changes)
+    assert words in refusal(written(tmp_path, model))
+
+
+def test_pictures_of_another_size_or_type_are_refused(tmp_path: Path) -> None:
+    graph = GraphClassifier(written(tmp_path, made_model()))
+    for pictures in (
+        np.zeros((1, 9, 8, 3), np.uint8),
+        np.zeros((8, 8, 3), np.uint8),
+        np.zeros((1, 8, 8, 3), np.float32),
+    ):
+        with pytest.raises(InputError, match=r"expected uint8 RGB pictures \(B, 8, 8, 3\)"):
+            graph(pictures)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--mode", "dnn"), "was made for mode bnn"), (("--samples", "9"), "was made for samples 4"),
+        (("--calibrated", "off"), "was made for calibrated True"), (("--temperature", "2"), "use the checkpoints"),
+        (("--executor", "torch"), "checkpoint's name"), (("--split", "held-back"), "give the checkpoint"),
+        (("--tau", "2"), "--tau is for"), (("--device", "tpu"), "unknown device"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_graph_file_computes_what_it_was_made_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...], words: str
+) -> None:
+    data = save_pictures(tmp_path / "d", 1)
+    assert words in one_line_error(capsys, "evaluate", written(tmp_path, made_model()), "--data", data, *flags)
+
+
+def test_a_classifier_s_file_segments_no_video(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, made_model())
+    assert "holds an image classifier" in one_line_error(capsys, "video", "street:1:1", "--model", path)
+
+
+# exports
+
+
+@pytest.fixture(scope="module")
+def mc(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    calibration = {"bnn": {"temperature": 1.5}}
+    return save_classifier(tmp_path_factory.mktemp("mc") / "mc.safetensors", calibration=calibration, licence="free")
+
+
+@pytest.fixture(scope="module")
+def graphs(mc: Path) -> dict[str, Path]:
+    made = {name: mc.with_name(f"{name}.onnx") for name in ("dnn", "bnn")}
+    assert main(["export", str(mc), "-o", str(made["dnn"])]) == 0
+    assert main(["export", str(mc), "-o", str(made["bnn"]), "--samples", "8"]) == 0
+    return made
+
+
+@pytest.mark.slow
+def test_the_record_says_what_the_file_computes(graphs: dict[str, Path]) -> None:
+    dnn, bnn = (read_onnx(graphs[name]).meta for name in ("dnn", "bnn"))
+    assert (dnn.kind, dnn.mode, dnn.samples, dnn.temperature) == ("classifier", "dnn", 1, 1.0)
+    assert (bnn.mode, bnn.samples, bnn.temperature) == ("bnn", 8, 1.5)
+    assert bnn.classes.names == ANIMALS and (bnn.height, bnn.width, bnn.source, bnn.licence) == (32, 32, "mc", "free")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("executor", ["onnxruntime", "openvino"])
+def test_a_dnn_file_has_its_checkpoint_s_digits(
+    mc: Path, graphs: dict[str, Path], executor: str, tmp_path: Path
+) -> None:
+    if executor == "openvino":
+        pytest.importorskip("openvino")
+    data, results = save_pictures(tmp_path / "d", 10), []
+    for number, flags in enumerate(([str(mc), "--mode", "dnn"], [str(graphs["dnn"]), "--executor", executor])):
+        path = tmp_path / f"{number}.json"
+        assert main(["evaluate", *flags, "--data", str(data), "--json", str(path)]) == 0
+        results.append(json.loads(path.read_text()))
+    checkpoint, graph = results
+    assert graph["executor"].startswith(executor) and graph["frame_list_hash"] == checkpoint["frame_list_hash"]
+    for key in ("nll", "accuracy", "top_5_accuracy", "ece", "brier", "aurc", "entropy"):
+        assert f"{graph[key]:.4f}" == f"{checkpoint[key]:.4f}", key
+
+
+@pytest.mark.slow
+def test_a_bnn_file_averages_passes_as_torch_does(mc: Path, graphs: dict[str, Path], tmp_path: Path) -> None:
+    data, results = save_pictures(tmp_path / "d", 10), []
+    for number, flags in enumerate(([str(mc), "--mode", "bnn", "--samples", "8"], [str(graphs["bnn"])])):
+        path = tmp_path / f"{number}.json"
+        assert main(["evaluate", *flags, "--data", str(data), "--json", str(path)]) == 0
+        results.append(json.loads(path.read_text()))
+    checkpoint, graph = results
+    assert (graph["mode"], graph["samples"], graph["temperature"]) == ("bnn", 8, 1.5)
+    assert [row["n"] for row in graph["rows"]] == [8]
+    for key in ("entropy", "disagreement"):  # other masks: near, not equal
+        assert graph[key] == pytest.approx(checkpoint[key], rel=0.1) and graph[key] != checkpoint[key], key
+
+
+@pytest.mark.slow
+def test_every_picture_of_any_batch_gets_masks_of_its_own(graphs: dict[str, Path]) -> None:
+    graph = GraphClassifier(graphs["bnn"])
+    picture = proof_pictures(1, 32, seed=3)
+    for count in (1, 2, 6):
+        probs = graph(picture.repeat(count, 0)).probs
+        assert len(probs.unique(dim=0)) == count
+    assert not torch.equal(graph(picture).probs, graph(picture).probs)
+
+
+@pytest.mark.slow
+def test_a_graph_that_computes_something_else_leaves_no_file(
+    mc: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = app.export_classifier.to_onnx
+
+    def changed(*arguments: Any, **named: Any) -> ModelProto:
+        model = real(*arguments, **named)
+        tensor = max(model.graph.initializer, key=lambda t: len(t.raw_data))
+        values = onnx.numpy_helper.to_array(tensor) * np.float32(1.1)
+        tensor.CopyFrom(onnx.numpy_helper.from_array(values, tensor.name))
+        return model
+
+    monkeypatch.setattr(app.export_classifier, "to_onnx", changed)
+    assert main(["export", str(mc), "-o", str(tmp_path / "m.onnx"), "--samples", "2"]) == 1
+    assert "no file was written" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_the_proof_of_the_draws_sees_a_wrong_rate(mc: Path) -> None:
+    """The graph drops 30 %, torch is told to drop 40 %: the same mean nearly, another variance."""
+    network, meta = open_classifier(mc)
+    step = ExportedClassifier(network, meta.mean, meta.std, 8, 1.0)
+    graph = traced(step, 32, [])
+    prove_draws(step, graph, 32)
+    for module in network.modules():
+        if hasattr(module, "rate"):
+            module.rate = 0.4
+    with pytest.raises(CheckFailed, match="variance ratio"):
+        prove_draws(step, graph, 32)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [
+        ClassifierOptions(model="vgg11", width=2, dropout=0.2, smoothing=True),
+        ClassifierOptions(model="alternet18", width=6, smoothing=True),
+        ClassifierOptions(model="timm:vit_tiny_patch16_224", dropout=0.1, img_size=32, patch_size=16),
+        ClassifierOptions(width=4, head="gmedp"),
+    ],
+    ids=["vgg", "alternet", "vit", "median"],
+)  # fmt: skip
+def test_every_kind_of_network_becomes_a_file(options: ClassifierOptions, tmp_path: Path) -> None:
+    model, output = save_classifier(tmp_path / "c.safetensors", options), tmp_path / "c.onnx"
+    flags = ["--samples", "3"] if options.dropout else []
+    assert main(["export", str(model), "-o", str(output), *flags]) == 0
+    inputs = {"image": proof_pictures(3, 32, seed=0)}
+    assert session_runner(read_onnx(output).model)(inputs)["probs"].sum(1) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--stateful",), "--stateful is for segmentation"), (("--tau", "1.25"), "--tau is for"),
+        (("--window", "2"), "--window is for"), (("--size", "64"), "--size is for"), (("--width", "64"), "--width is for"),
+        (("--calibration-data", "d"), "--calibration-data is for"), (("--proof-frames", "clip.mp4"), "--proof-frames is for"),
+        (("--precision", "fp16"), "exported in fp32"), (("--precision", "int8"), "exported in fp32"),
+        (("--mode", "vq-dnn"), "use mode dnn or bnn"), (("--samples", "0"), "1 or more"),
+        (("--mode", "dnn", "--samples", "3"), "use mode bnn"), (("--calibrated", "on"), "no temperature for mode dnn"),
+        (("--precision", "bf16"), "no number format"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_flags_that_make_no_sense_for_a_classifier_are_one_line(
+    mc: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...], words: str
+) -> None:
+    output = tmp_path / "c.onnx"
+    assert words in one_line_error(capsys, "export", mc, "-o", output, *flags)
+    assert not output.exists()
+
+
+def test_a_network_without_dropout_has_no_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = save_classifier(tmp_path / "p.safetensors", ClassifierOptions(width=4))
+    for flags in (("--mode", "bnn"), ("--samples", "5")):
+        assert "no dropout" in one_line_error(capsys, "export", plain, "-o", tmp_path / "c.onnx", *flags)
+
+
+def test_the_record_can_be_read_back() -> None:
+    from export.metadata import from_props
+
+    assert from_props(META.to_props(), "m") == META
+    assert from_props(dataclasses.replace(META, mode="dnn", samples=1).to_props(), "m").mode == "dnn"
