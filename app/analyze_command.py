@@ -1,0 +1,97 @@
+"""`steadyseg analyze robustness`: runs the studies and writes the report, its JSON and its plots into a folder."""
+
+import dataclasses
+import os
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rich.console import Console
+from rich.progress import track
+
+from app.report_file import write_json
+from app.robustness_options import RobustnessOptions, StudyName
+from core.errors import InputError
+
+T = TypeVar("T")
+DEFAULT_PLACE = Path("runs/robustness")
+
+
+@dataclass(frozen=True)
+class RobustnessJob:
+    """The flags of `steadyseg analyze robustness`."""
+
+    models: tuple[str, ...]
+    data: Path
+    split: str
+    studies: tuple[StudyName, ...]
+    options: RobustnessOptions
+    out: Path | None
+    plots: bool
+    device: str
+
+
+def run_robustness(job: RobustnessJob) -> int:
+    """Measures, prints the summary, and where the report is."""
+    if not job.models:
+        raise InputError("say which network: a bundled name or a .safetensors file, or several to compare")
+    for model in job.models:
+        if model.endswith(".onnx"):
+            raise InputError(
+                f"{model}: attacks and dropout need the network itself; give the checkpoint it was exported from"
+            )
+    from app.robustness import robustness  # after what can be refused without torch
+    from app.robustness_plots import require_matplotlib, write_plots
+    from app.robustness_report import markdown, summary
+    from app.robustness_subject import short_names
+
+    if job.plots:
+        require_matplotlib()
+    out = job.out or DEFAULT_PLACE / "+".join(Path(name).stem for name in short_names(job.models))
+    check_folder(out)
+    record = robustness(
+        job.models, job.data, split=job.split, studies=job.studies, options=job.options, device=job.device, watch=shown,
+    )  # fmt: skip
+    command = typed(job)
+    if not job.plots:
+        record["notes"].append("no plots: --no-plots")
+    out.mkdir(parents=True, exist_ok=True)
+    write_json(out / "report.json", {"command": command, **record})
+    plots = write_plots(record, out) if job.plots else []
+    (out / "report.md").write_text(markdown(record, command, plots))
+    Console().print(summary(record))
+    for note in record["notes"]:
+        Console(stderr=True).print(f"note: {note}", soft_wrap=True, highlight=False)
+    print(out / "report.md")
+    return 0
+
+
+def typed(job: RobustnessJob) -> str:
+    """The command line that makes the same report, for whoever reads it."""
+    words = [*job.models, "--data", str(job.data)]
+    flags: dict[str, Any] = {"split": job.split, "studies": job.studies, "device": job.device}
+    usual: dict[str, Any] = {"split": "test", "studies": (), "device": "auto"}
+    for field in dataclasses.fields(RobustnessOptions):
+        flags[field.name], usual[field.name] = getattr(job.options, field.name), field.default
+    for name, value in flags.items():
+        if name == "calibrated" and not value:
+            words += ["--calibrated", "off"]
+        elif value != usual[name]:
+            words += [f"--{name.replace('_', '-')}", *map(str, value if isinstance(value, tuple) else (value,))]
+    return shlex.join(["steadyseg", "analyze", "robustness", *words])
+
+
+def check_folder(out: Path) -> None:
+    """InputError before any work is done where `out` is no folder that can be written to, and cannot be made one."""
+    there = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise InputError(f"--out {out}: {there} is a file; give the name of a folder")
+    if not os.access(there, os.W_OK):
+        raise InputError(f"--out {out}: {there} cannot be written to; choose another folder")
+
+
+def shown(items: list[T], title: str) -> Iterable[T]:
+    """A progress bar on stderr."""
+    return track(items, title, console=Console(stderr=True))
