@@ -212,11 +212,10 @@ def evaluate(
 ) -> int:
     """Measure a network on labelled data: accuracy, IoU and how honest its uncertainty is.
 
-    An image classifier is measured by ensemble size, in one pass: with the dropout off, and after 1, 2, ... dropout passes or
-    members. Flags about frames are not for it.
-
     Args:
-        model: Bundled name, .safetensors file, or .onnx file of `steadyseg export` (segmentation: --stateful).
+        model: Bundled name, .safetensors file, or .onnx file of `steadyseg export` (segmentation: --stateful). An image
+            classifier is measured by ensemble size, in one pass: dropout off, and after 1, 2, ... dropout passes or members;
+            flags about frames are not for it.
         data: Folder with SPLIT/ and SPLITannot/, or `street`; for a classifier CIFAR's folder or SPLIT/CLASS/*.jpg.
         split: Which split; held-back: the training pictures that a classifier's training held back.
         protocol: stills: every image alone; stream: the images in order as one 15 Hz video, with consistency; moving-stills:
@@ -270,14 +269,13 @@ def calibrate(
 ) -> int:
     """Fit how sure a network may say it is: temperature, prediction sets, and a bound on what a class misses.
 
-    For an image classifier of CIFAR, which has no val split, train with --hold-back and fit on --split held-back.
-
     Args:
         model: Bundled name or .safetensors file.
         data: Folder with SPLIT/ and SPLITannot/, or `street`; for a classifier CIFAR's folder or SPLIT/CLASS/*.jpg. Never the
             data that is reported afterwards.
         output: The calibrated checkpoint; it keeps what is fitted for other modes.
-        split: Which split; held-back: the training pictures that a classifier's training held back.
+        split: Which split. held-back: what a classifier's training held back (train classification --hold-back 0.1): what to
+            fit on where there is no val split, as in CIFAR.
         protocol: As in `evaluate`; auto: the stream, so that the temporal mean is on while it is fitted.
         mode: What is calibrated: dnn, vq-dnn, bnn, vq-bnn; auto: vq-dnn (dnn on stills), of a classifier dnn and, where it has
             dropout, bnn.
@@ -324,11 +322,9 @@ def export(
 ) -> int:
     """Write one .onnx file to deploy, with the proof that it computes what torch computes.
 
-    Of an image classifier: uint8 RGB pictures of its size in, any number at once; probabilities out, entropy and disagreement
-    as shares of ln K. Only --mode, --samples, --calibrated and --overwrite are for it.
-
     Args:
-        model: Bundled name or .safetensors file.
+        model: Bundled name or .safetensors file. Of an image classifier: uint8 RGB pictures of its size in, any number at once;
+            probabilities, entropy and disagreement (shares of ln K) out; --mode, --samples and --calibrated are for it.
         output: File to write (.onnx).
         stateful: The whole computation: raw frame and state in, label and uncertainty maps and state out. Without it the
             network alone: normalised images in, logits out.
