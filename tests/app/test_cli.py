@@ -206,10 +206,12 @@ def test_interrupting_leaves_a_playable_file_and_the_report(tmp_path: Path) -> N
          "--report", str(report)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    partial = wait_for(lambda: [path for path in tmp_path.iterdir() if path.stat().st_size > 20_000])
-    assert partial
-    job.send_signal(signal.SIGINT)
-    _, errors = job.communicate(timeout=60)
+    try:
+        assert wait_for(lambda: [path for path in tmp_path.iterdir() if path.stat().st_size > 20_000])
+        job.send_signal(signal.SIGINT)
+        _, errors = job.communicate(timeout=60)
+    finally:
+        job.kill()
     assert job.returncode == 130, errors
     assert "Traceback" not in errors
     with av.open(str(output)) as container:

@@ -522,9 +522,12 @@ def test_serve_says_where_it_is_and_ctrl_c_ends_it_cleanly(model: str, tmp_path:
     command = [sys.executable, "-m", "app.cli", *arguments]
     with subprocess.Popen(command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        lines = [server.stdout.readline() for _ in range(4)]
-        server.send_signal(signal.SIGINT)
-        assert server.wait(timeout=120) == 0
+        try:
+            lines = [server.stdout.readline() for _ in range(4)]
+            server.send_signal(signal.SIGINT)
+            assert server.wait(timeout=120) == 0
+        finally:
+            server.kill()
     assert f"http://127.0.0.1:{port}/" in lines[0]
     assert "tiny.safetensors" in lines[1] and "executor" in lines[1]
     assert "GPU" in lines[2] or "street" in lines[2]
