@@ -8,7 +8,6 @@ and the data stay the same.
 
 import argparse
 import hashlib
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,13 @@ import torch
 from rich.console import Console
 from rich.progress import track
 
+from benchmarks.cache import Cache
 from benchmarks.classification.document import write_document
 from benchmarks.classification.matrix import EVERY, FACTORS, Classifier
 from classification.data import ClassificationSet, open_classification
 from classification.evaluate import Classifier as Looks
 from classification.evaluate import SizeMetrics, batches
 from classification.opening import open_classifiers
-from core.atomic_file import write_whole
 from core.errors import InputError
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -49,8 +48,7 @@ def main() -> int:
 
 def run(data: Path, fresh: bool) -> None:
     """Measures what is missing, then writes the document from what is there."""
-    path = DOCS / "classification.json"
-    record: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    cache = Cache(DOCS / "classification.json")
     test = open_classification(data, "test")
     for name, members in subjects().items():
         absent = [one.name for one in members if not one.file.exists()]
@@ -60,10 +58,9 @@ def run(data: Path, fresh: bool) -> None:
         digest = "-".join(
             [test.list_hash, *(hashlib.sha256(one.file.read_bytes()).hexdigest()[:12] for one in members)]
         )
-        if fresh or record.get(name, {}).get("digest") != digest:
-            record[name] = {"digest": digest, **measured(name, members, test)}
-            write_whole(path, (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
-    write_document(record, DOCS)
+        if fresh or cache.get(name, digest) is None:
+            cache.put(name, digest, measured(name, members, test), {})
+    write_document(cache.record, DOCS)
 
 
 def subjects() -> dict[str, list[Classifier]]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from benchmarks.classification.matrix import EVERY, FACTORS, Classifier
 from benchmarks.classification.plots import write_plots
+from benchmarks.markdown import section, table
 from core.atomic_file import write_whole
 
 SIZES = (1, 2, 5, 50)
@@ -16,15 +17,16 @@ ABSENT = "-"
 
 
 def write_document(record: dict[str, Any], docs: Path) -> None:
-    """Writes docs/classification.md and its figures."""
-    figures = write_plots(record, docs)
+    """Writes docs/classification.md and its figures; the record is a Cache's."""
+    measured = {name: found["rows"] for name, found in record.items()}
+    figures = write_plots(measured, docs)
     findings = (Path(__file__).parent / "findings.md").read_text()
     parts = [
         findings,
         *(f"![{title}]({name})" for title, name in figures.items()),
-        kinds_table(record),
-        runs_table(record),
-        sizes_table(record),
+        kinds_table(measured),
+        runs_table(measured),
+        sizes_table(measured),
         commands(record),
     ]
     write_whole(docs / "classification.md", ("\n\n".join(part.rstrip() for part in parts if part) + "\n").encode())
@@ -49,7 +51,8 @@ def spread(values: list[float], scale: float, digits: int) -> str:
 
 def kinds_table(record: dict[str, Any]) -> str:
     """Table E.1's four rows, published and ours."""
-    lines = ["| dropout | smoothing | published: NLL | acc | ECE | ours: NLL | acc | ECE | seeds |", "|" + " --- |" * 9]
+    header = ["dropout", "smoothing", "published: NLL", "acc", "ECE", "ours: NLL", "acc", "ECE", "seeds"]
+    lines = []
     for factors in FACTORS:
         kind = Classifier("resnet18", *factors).kind
         rows = [row for seed in (0, 1) if (row := best_row(record, Classifier("resnet18", *factors, seed).name))]
@@ -58,19 +61,19 @@ def kinds_table(record: dict[str, Any]) -> str:
             spread([row["nll"] for row in rows], 1, 3), spread([row["accuracy"] for row in rows], 100, 1),
             spread([row["ece"] for row in rows], 100, 1), str(len(rows)),
         ]  # fmt: skip
-        cells = ["yes" if flag else ABSENT for flag in factors] + [f"{nll:.3f}", f"{accuracy:.1f}", f"{ece:.2f}", *ours]
-        lines.append("| " + " | ".join(cells) + " |")
+        given = [f"{nll:.3f}", f"{accuracy:.1f}", f"{ece:.2f}"]
+        lines.append([*("yes" if flag else ABSENT for flag in factors), *given, *ours])
     words = (
         "ResNet-18 on CIFAR-10; 50 passes where there is dropout. Published: width 64, all 50,000 pictures, 200 epochs. Ours: "
         "width 32, 5,000 pictures, 40 epochs, 1,000 test pictures; mean over the seeds ± half their range. Percent but for NLL."
     )
-    return f"## The published table\n{words}\n\n" + "\n".join(lines)
+    return section("The published table", words, table(header, lines))
 
 
 def runs_table(record: dict[str, Any]) -> str:
     """Every network: dropout off and by the number of passes."""
     header = ["network", "row", "NLL", "acc", "ECE", "Brier", "AURC", "acc-90", "freq-90"]
-    lines = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
+    lines = []
     for name, found in record.items():
         rows = [("dropout off", found["off"])] + [
             (f"N = {row['n']}", row) for row in found.get("passes", []) if row["n"] in SIZES
@@ -78,29 +81,26 @@ def runs_table(record: dict[str, Any]) -> str:
         for label, row in rows:
             shares = [f"{100 * row[key]:.1f}" for key in ("accuracy", "ece", "brier")]
             certain = [ABSENT if row[key] is None else f"{100 * row[key]:.1f}" for key in ("acc_90", "freq_90")]
-            lines.append(
-                "| " + " | ".join([name, label, f"{row['nll']:.4f}", *shares, f"{row['aurc']:.4f}", *certain]) + " |"
-            )
-    return "## Every network\n`ensemble`: the networks of both seeds; each pass is one of each.\n\n" + "\n".join(lines)
+            lines.append([name, label, f"{row['nll']:.4f}", *shares, f"{row['aurc']:.4f}", *certain])
+    words = "`ensemble`: the networks of both seeds; each pass is one of each."
+    return section("Every network", words, table(header, lines))
 
 
 def sizes_table(record: dict[str, Any]) -> str:
     """NLL by ensemble size of the networks with dropout."""
-    names = [name for name, found in record.items() if "curve" in found]
-    if not names:
-        return ""
     sizes = (1, 2, 3, 5, 10, 20, 50)
-    lines = ["| network | " + " | ".join(map(str, sizes)) + " |", "|" + " --- |" * (1 + len(sizes))]
-    for name in names:
-        by_size = {point["n"]: point["nll"] for point in record[name]["curve"]}
-        lines.append(f"| {name} | " + " | ".join(f"{by_size[size]:.4f}" for size in sizes) + " |")
-    return "## NLL by the number of passes\n" + "\n".join(["", *lines])
+    lines = []
+    for name, found in record.items():
+        by_size = {point["n"]: point["nll"] for point in found.get("curve", [])}
+        if by_size:
+            lines.append([name, *(f"{by_size[size]:.4f}" for size in sizes)])
+    return section("NLL by the number of passes", "", table(["network", *map(str, sizes)], lines))
 
 
 def commands(record: dict[str, Any]) -> str:
-    lines = ["| network | trained by | digest of data and weights |", "| --- | --- | --- |"]
-    lines += [f"| `{one.name}` | `{one.command}` | {record.get(one.name, {}).get('digest', ABSENT)} |" for one in EVERY]
+    header = ["network", "trained by", "digest of data and weights"]
+    lines = [[f"`{one.name}`", f"`{one.command}`", record.get(one.name, {}).get("digest", ABSENT)] for one in EVERY]
     words = (
         "Any row again: `steadyseg evaluate runs/classification/NETWORK/model.safetensors --data cifar10 --samples 50`."
     )
-    return f"## Where it comes from\n{words}\n\n" + "\n".join(lines)
+    return section("Where it comes from", words, table(header, lines))

@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
 from matplotlib import pyplot as plt
+
+from benchmarks.figures import saved
 
 COLORS = {"plain": "#0072b2", "smooth": "#009e73", "mc": "#e69f00", "mc-smooth": "#d55e00"}
 """Okabe and Ito's, told apart by colour-blind readers."""
@@ -23,12 +22,6 @@ def write_plots(record: dict[str, Any], docs: Path) -> dict[str, str]:
         if record:
             written |= saved(reliability(record), docs, "classification-reliability.png", "Reliability, dropout off")
     return written
-
-
-def saved(figure: Any, docs: Path, name: str, title: str) -> dict[str, str]:
-    figure.savefig(docs / name, dpi=130, bbox_inches="tight", metadata={"Software": None})
-    plt.close(figure)
-    return {title: name}
 
 
 def kind_of(name: str) -> str:

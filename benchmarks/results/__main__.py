@@ -17,7 +17,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
 
-from benchmarks.results.cache import Cache, data_digest
+from benchmarks.cache import Cache
+from benchmarks.results.data_digest import data_digest
 from benchmarks.results.document import write_document
 from benchmarks.results.jobs import about, all_jobs, frame_count, job_digest, measure_job
 from benchmarks.results.strips import write_strips

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.markdown import section, table
 from benchmarks.results.matrix import CONTROL, FOUR, MEMBERS, RECIPES, Network
 from benchmarks.results.plots import write_plots
 from benchmarks.results.published import (
@@ -58,19 +59,6 @@ def figures(rows: Rows, job: str, protocol: str, method: str) -> dict[str, Any] 
     """One measured row, or None where it has not been measured."""
     found = rows.get(job, {}).get("rows", {}).get(protocol, {}).get(method)
     return dict(found) if found else None
-
-
-def table(header: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
-    """Markdown; empty where there are no lines."""
-    titles, body = list(header), [list(line) for line in lines]
-    if not body:
-        return ""
-    rule = ["---"] * len(titles)
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in (titles, rule, *body))
-
-
-def section(title: str, words: str, content: str) -> str:
-    return f"## {title}\n{words}\n\n{content}" if content else ""
 
 
 def shown(row: dict[str, Any] | None, keys: Iterable[str] = SHOWN) -> list[str]:

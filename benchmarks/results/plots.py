@@ -3,11 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
+from benchmarks.figures import saved
 from benchmarks.results.matrix import FOUR, RECIPES, Network
 
 COLORS = {"dnn": "#0072b2", "bnn-30": "#e69f00", "vq-dnn": "#009e73", "vq-bnn": "#cc79a7", "vq-dnn motion": "#d55e00"}
@@ -29,21 +27,13 @@ def write_plots(rows: dict[str, Any], docs: Path) -> dict[str, str]:
             name = Network(recipe, True, True).name
             if name not in rows:
                 continue
-            written |= _written(
+            written |= saved(
                 reliability(rows, name), docs, f"results-reliability-{recipe}.png", f"Reliability, {name}, stream"
             )
-            written |= _written(
-                risk(rows, name), docs, f"results-risk-{recipe}.png", f"Risk and coverage, {name}, stream"
-            )
+            written |= saved(risk(rows, name), docs, f"results-risk-{recipe}.png", f"Risk and coverage, {name}, stream")
         if any(network.name in rows for four in FOUR.values() for network in four if network.dropout):
-            written |= _written(passes(rows), docs, "results-passes.png", "NLL by the number of passes, stream")
+            written |= saved(passes(rows), docs, "results-passes.png", "NLL by the number of passes, stream")
     return written
-
-
-def _written(figure: Any, docs: Path, name: str, title: str) -> dict[str, str]:
-    figure.savefig(docs / name, dpi=130, bbox_inches="tight", metadata={"Software": None})
-    plt.close(figure)
-    return {title: name}
 
 
 def reliability(rows: dict[str, Any], job: str) -> Any:

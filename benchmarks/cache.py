@@ -1,16 +1,12 @@
-"""docs/results.json: every measured row, kept while checkpoint, data and protocol stay what they were."""
+"""Measured rows in a JSON file under docs/, kept while checkpoint, data and protocol stay what they were."""
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 from core.atomic_file import write_whole
+from core.bundle import rounded
 from core.errors import InputError
-from seg.camvid import ImageFolderSplit
-
-PROTOCOL = 2
-"""Raised whenever what a row means changes: then all are measured again."""
 
 
 class Cache:
@@ -32,22 +28,3 @@ class Cache:
         self.record[name] = {"digest": digest, **about, "rows": rounded(rows)}
         text = json.dumps(self.record, indent=1, sort_keys=True)
         write_whole(self.path, (text + "\n").encode())
-
-
-def data_digest(splits: list[ImageFolderSplit]) -> str:
-    """Over the bytes of every image and label."""
-    total = hashlib.sha256(f"protocol {PROTOCOL}".encode())
-    for split in splits:
-        for example in split.examples:
-            for path in (example.image, example.label):
-                total.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
-    return total.hexdigest()[:12]
-
-
-def rounded(value: Any) -> Any:
-    """Six decimals; curves and diagrams included."""
-    if isinstance(value, dict):
-        return {key: rounded(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [rounded(item) for item in value]
-    return round(value, 6) if isinstance(value, float) else value
