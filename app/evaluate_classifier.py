@@ -13,6 +13,7 @@ from app.classifier_flags import refuse_flags
 from app.classifier_subject import GraphSubject, Subject, TorchSubject
 from app.evaluate_command import EvaluateJob
 from app.evaluation_plot import write_plot
+from app.fit_note import noted_fit
 from app.report_file import write_json
 from classification.data import ClassificationSet
 from classification.evaluate import SizeMetrics, batch_size, batches
@@ -41,14 +42,9 @@ def evaluate_classifier(job: EvaluateJob) -> int:
     require_classes(data.classes, subject.classes, str(job.data), job.model)
     console, mode = Console(stderr=True), list(subject.sizes)[-1]
     console.print(f"executor: {subject.executor} on {subject.device}", soft_wrap=True)
-    fit = {key: value for key, value in subject.fit(mode).items() if key in ("data", "split", "frame_list_hash")}
-    if fit and (fit.get("data"), fit.get("split")) == (data.name, job.split):
-        console.print(
-            f"note: the temperature of {mode} was fitted on this split: these figures flatter it (--calibrated off leaves "
-            "it away)", soft_wrap=True,
-        )  # fmt: skip
+    fitted_on = noted_fit(subject.fit(mode), mode, data.name, job.split, console)
     record = {
-        **describe_run(job, subject, data, mode), "fitted_on": fit or None, "frame_list_hash": data.list_hash,
+        **describe_run(job, subject, data, mode), "fitted_on": fitted_on, "frame_list_hash": data.list_hash,
         **measure(subject, data, mode, console), "class_names": list(subject.classes.names),
     }  # fmt: skip
     if job.json:

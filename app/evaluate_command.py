@@ -11,6 +11,7 @@ from rich.progress import track
 from rich.table import Table
 
 from app.evaluation_plot import check_plot, write_plot
+from app.fit_note import noted_fit
 from app.labelled_data import Chosen, LabelledData, refuse_memory
 from app.model_kind import is_classifier
 from app.open_model import ExecutorName, PrecisionName, open_model
@@ -79,14 +80,10 @@ def run_evaluate(job: EvaluateJob) -> int:
         refuse_memory(segmenter.method.mode)
     Console(stderr=True).print(f"executor: {segmenter.executor} on {segmenter.device} ({why})", soft_wrap=True)
     chosen = LabelledData(job.data, job.split, job.protocol, job.frames).open(segmenter)
-    fitted_on = fit_set(job, segmenter)
     split = None if str(job.data) == "street" else job.split
-    if fitted_on and (fitted_on.get("data"), fitted_on.get("split")) == (job.data.name, split):
-        Console(stderr=True).print(
-            f"note: the temperature of {segmenter.method.mode} was fitted on this split: these figures flatter it "
-            "(--calibrated off leaves it away)", soft_wrap=True,
-        )  # fmt: skip
-    result = measure(job, segmenter, chosen)
+    fitted = calibration_in_use(job, segmenter)
+    fitted_on = noted_fit(fitted, segmenter.method.mode, job.data.name, split, Console(stderr=True))
+    result = measure(job, segmenter, chosen, fitted)
     record = {
         **describe_run(job, segmenter),
         "fitted_on": fitted_on,
@@ -102,10 +99,9 @@ def run_evaluate(job: EvaluateJob) -> int:
     return 0
 
 
-def measure(job: EvaluateJob, segmenter: Segmenter, chosen: Chosen) -> dict[str, Any]:
+def measure(job: EvaluateJob, segmenter: Segmenter, chosen: Chosen, fitted: dict[str, Any]) -> dict[str, Any]:
     """One pass over the frames; the masks of a frame depend on the seed and its number alone."""
-    fitted = None if job.model.endswith(".onnx") or job.members else fitted_for(job, segmenter)
-    check = ConformalCheck(fitted, segmenter.classes) if fitted else None
+    check = ConformalCheck(fitted, segmenter.classes) if "conformal" in fitted else None
     live = LiveMetrics.of(segmenter.classes)
     started = time.perf_counter()
     stream = segment(seeded(chosen.frames, job.seed), segmenter)
@@ -127,20 +123,11 @@ def measure(job: EvaluateJob, segmenter: Segmenter, chosen: Chosen) -> dict[str,
     }
 
 
-def fitted_for(job: EvaluateJob, segmenter: Segmenter) -> dict[str, Any] | None:
-    """The checkpoint's calibration where it is in use: its thresholds belong to its temperature."""
-    fitted = read_meta(find_checkpoint(job.model)).calibration.get(segmenter.method.mode)
-    return (
-        fitted if fitted and "conformal" in fitted and fitted["temperature"] == segmenter.method.temperature else None
-    )
-
-
-def fit_set(job: EvaluateJob, segmenter: Segmenter) -> dict[str, Any] | None:
-    """The labelled frames that the temperature in use was fitted on; None where none is in use, or a file does not say."""
+def calibration_in_use(job: EvaluateJob, segmenter: Segmenter) -> dict[str, Any]:
+    """The checkpoint's calibration of the mode, whose thresholds belong to its temperature; empty where that is not in use."""
     if job.model.endswith(".onnx") or job.members or job.temperature is not None or not segmenter.method.calibrated:
-        return None
-    fitted = read_meta(find_checkpoint(job.model)).calibration[segmenter.method.mode]
-    return {key: fitted[key] for key in ("data", "split", "protocol", "frame_list_hash") if key in fitted}
+        return {}
+    return read_meta(find_checkpoint(job.model)).calibration[segmenter.method.mode]
 
 
 def describe_run(job: EvaluateJob, segmenter: Segmenter) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,15 +17,15 @@ from classification.augment import Augment, Mixing
 from classification.data import ClassificationSet, open_classification, training_indices
 from classification.networks import build_classifier
 from classification.options import ClassTrainConfig, check_class_training
-from core.checkpoint import CheckpointMeta, save_checkpoint
-from core.device import choose_device
+from core.checkpoint import CheckpointMeta
 from core.distributed import ALONE, Processes
 from core.dropout import set_dropout_active
 from core.errors import InputError
 from core.metrics import StreamingMetrics
 from core.preprocess import Normalize
-from core.run_folder import MODEL_NAME, open_run, training_record
-from core.training import Batch, EpochDone, StepDone, epoch_order, fit, mixed_seed
+from core.run_folder import training_record
+from core.training import Batch, epoch_order, mixed_seed
+from core.training_run import TrainingRun
 
 Colour = tuple[float, float, float]
 PUBLISHED_COLOURS: dict[str, tuple[Colour, Colour]] = {
@@ -61,26 +60,19 @@ class EpochView(Dataset[tuple[Tensor, Tensor] | InputError]):
             return error
 
 
-class ClassTraining:
+class ClassTraining(TrainingRun):
     """One training made ready: everything is opened and checked before the first step."""
+
+    held_back: ClassificationSet
 
     def __init__(self, config: ClassTrainConfig, run: Path, device: str = "auto", processes: Processes = ALONE) -> None:
         check_class_training(config)
-        self.config, self.run, self.processes = config, run, processes
-        self.device = choose_device(device)
-        if config.loop.threads:
-            torch.set_num_threads(config.loop.threads)
+        super().__init__(config, config.loop, run, device, processes)
         source = open_classification(config.data, "train")
         trained, held_back = training_indices(source.labels, config.fraction, config.hold_back, config.loop.seed)
         self.images, self.held_back = source.subset(trained), source.subset(held_back)
         self.classes, self.size = source.classes, config.size or source.default_size
-        per_step = config.loop.batch_size * config.loop.accumulate * processes.count
-        self.steps_per_epoch = len(self.images) // per_step
-        if not self.steps_per_epoch:
-            raise InputError(
-                f"{len(self.images)} training images do not fill one step of {per_step}; use a smaller batch size"
-            )
-        self.total_steps = config.loop.epochs * self.steps_per_epoch
+        self.count_steps(len(self.images))
         torch.manual_seed(mixed_seed(config.loop.seed))  # initial weights
         self.network = build_classifier(config.classifier, len(self.classes))
         require_size(self.network, config, self.size)
@@ -88,34 +80,6 @@ class ClassTraining:
         self.normalize = Normalize(self.mean, self.std).to(self.device)
         self.augment = Augment(config.pictures, self.images, self.size, self.mean, config.loop.seed)
         self.mixing = Mixing(config.pictures, len(self.classes), config.loop.seed)
-
-    def events(self, resume: bool = False) -> Iterator[StepDone | EpochDone]:
-        """Runs the training; at its end `run/model.safetensors` holds the averaged weights with their record.
-
-        The run folder is opened, or refused, by this call and not by the first step.
-        """
-        if self.processes.leads:
-            open_run(self.run, self.config, resume, self.processes.count)
-        return self._events(resume)
-
-    def _events(self, resume: bool) -> Iterator[StepDone | EpochDone]:
-        started = time.monotonic()
-        yield from fit(
-            self.network,
-            self.batches,
-            self.loss,
-            self.config.loop,
-            self.run,
-            steps_per_epoch=self.steps_per_epoch,
-            device=self.device,
-            evaluate=self.evaluate if len(self.held_back) else None,
-            resume=resume,
-            processes=self.processes,
-        )
-        if self.processes.leads:
-            tensors = self.network.cpu().state_dict()
-            save_checkpoint(self.run / MODEL_NAME, tensors, self.meta(time.monotonic() - started))
-        self.processes.wait()
 
     def evaluate(self, network: nn.Module) -> dict[str, float]:
         """Accuracy, NLL and ECE of single dropout-free passes on the held-back images; the test set is never looked at."""

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,16 +13,16 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from core.checkpoint import CheckpointMeta, save_checkpoint
+from core.checkpoint import CheckpointMeta
 from core.classes import CAMVID, CLASS_LISTS, ClassList
-from core.device import choose_device
 from core.distributed import ALONE, Processes
 from core.dropout import set_dropout_active
 from core.errors import InputError
 from core.metrics import StreamingMetrics
 from core.preprocess import Normalize, enlarge, network_size
-from core.run_folder import MODEL_NAME, open_run, training_record
-from core.training import Batch, EpochDone, StepDone, epoch_order, fit, mixed_seed
+from core.run_folder import training_record
+from core.training import Batch, epoch_order, mixed_seed
+from core.training_run import TrainingRun
 from seg.augment import Augment, to_tensors
 from seg.camvid import ImageFolderSplit, open_split, read_names
 from seg.distill import Teacher, soft_loss
@@ -68,63 +67,27 @@ class EpochView(Dataset[Batch]):
         return self.augment(*self.images[index], mixed_seed(self.seed, self.epoch, index), taught)
 
 
-class Training:
+class Training(TrainingRun):
     """One training made ready: everything is opened and checked before the first step."""
+
+    held_back: LabelledImages
 
     def __init__(self, config: SegTrainConfig, run: Path, device: str = "auto", processes: Processes = ALONE) -> None:
         check_training(config)
-        self.config, self.run, self.processes = config, run, processes
-        self.device = choose_device(device)
-        if config.loop.threads:
-            torch.set_num_threads(config.loop.threads)
+        super().__init__(config, config.loop, run, device, processes)
         self.classes = read_classes(config.classes)
         source = open_training_set(config, self.classes)
         trained, held_back = split_held_back(len(source), config.hold_back)
         self.images, self.held_back = LabelledImages(source, trained), LabelledImages(source, held_back)
         self.statistics = measure(self.images.pairs, self.classes)
         self.normalize = Normalize(self.statistics.mean, self.statistics.std).to(self.device)
-        per_step = config.loop.batch_size * config.loop.accumulate * processes.count
-        self.steps_per_epoch = len(self.images) // per_step
-        if not self.steps_per_epoch:
-            raise InputError(
-                f"{len(self.images)} training images do not fill one step of {per_step}; use a smaller batch size"
-            )
-        self.total_steps = config.loop.epochs * self.steps_per_epoch
+        self.count_steps(len(self.images))
         torch.manual_seed(mixed_seed(config.loop.seed))  # initial weights
         options: Any = config.unet if config.network == "unet" else config.smp
         self.network = build_network(config.network, options, len(self.classes))
         self.weights = class_weights(self.statistics, config).to(self.device)
         teacher = Teacher(config.teacher, self.classes, config.size, self.device) if config.teacher else None
         self.taught = [teacher(image) for image, _ in self.images.pairs] if teacher else []
-
-    def events(self, resume: bool = False) -> Iterator[StepDone | EpochDone]:
-        """Runs the training; at its end `run/model.safetensors` holds the averaged weights with their record.
-
-        The run folder is opened, or refused, by this call and not by the first step.
-        """
-        if self.processes.leads:
-            open_run(self.run, self.config, resume, self.processes.count)
-        return self._events(resume)
-
-    def _events(self, resume: bool) -> Iterator[StepDone | EpochDone]:
-        started = time.monotonic()
-        yield from fit(
-            self.network,
-            self.batches,
-            self.loss,
-            self.config.loop,
-            self.run,
-            steps_per_epoch=self.steps_per_epoch,
-            device=self.device,
-            evaluate=self.evaluate if len(self.held_back) else None,
-            resume=resume,
-            processes=self.processes,
-        )
-        if self.processes.leads:
-            save_checkpoint(
-                self.run / MODEL_NAME, self.network.cpu().state_dict(), self.meta(time.monotonic() - started)
-            )
-        self.processes.wait()
 
     def evaluate(self, network: nn.Module) -> dict[str, float]:
         """Accuracy, mIoU, NLL and ECE of single dropout-free passes on the held-back slice of train."""
