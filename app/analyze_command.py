@@ -13,6 +13,7 @@ from rich.progress import track
 
 from app.report_file import write_json
 from app.robustness_options import RobustnessOptions, StudyName
+from core.atomic_file import write_whole
 from core.errors import InputError
 
 T = TypeVar("T")
@@ -43,8 +44,8 @@ def run_robustness(job: RobustnessJob) -> int:
                 f"{model}: attacks and dropout need the network itself; give the checkpoint it was exported from"
             )
     from app.robustness import robustness  # after what can be refused without torch
-    from app.robustness_plots import require_matplotlib, write_plots
-    from app.robustness_report import markdown, summary
+    from app.robustness_plots import require_matplotlib
+    from app.robustness_report import summary
     from app.robustness_subject import short_names
 
     if job.plots:
@@ -53,19 +54,26 @@ def run_robustness(job: RobustnessJob) -> int:
     check_folder(out)
     record = robustness(
         job.models, job.data, split=job.split, studies=job.studies, options=job.options, device=job.device, watch=shown,
+        keep=lambda so_far: write_report(so_far, out, typed(job), job.plots),
     )  # fmt: skip
-    command = typed(job)
-    if not job.plots:
-        record["notes"].append("no plots: --no-plots")
-    out.mkdir(parents=True, exist_ok=True)
-    write_json(out / "report.json", {"command": command, **record})
-    plots = write_plots(record, out) if job.plots else []
-    (out / "report.md").write_text(markdown(record, command, plots))
     Console().print(summary(record))
     for note in record["notes"]:
         Console(stderr=True).print(f"note: {note}", soft_wrap=True, highlight=False)
     print(out / "report.md")
     return 0
+
+
+def write_report(record: dict[str, Any], out: Path, command: str, plots: bool) -> None:
+    """report.json, the plots and report.md, in a folder that is made where there is none."""
+    from app.robustness_plots import write_plots
+    from app.robustness_report import markdown
+
+    if not plots:
+        record = record | {"notes": [*record["notes"], "no plots: --no-plots"]}
+    out.mkdir(parents=True, exist_ok=True)
+    write_json(out / "report.json", {"command": command, **record})
+    names = write_plots(record, out) if plots else []
+    write_whole(out / "report.md", markdown(record, command, names).encode())
 
 
 def typed(job: RobustnessJob) -> str:

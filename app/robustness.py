@@ -41,11 +41,13 @@ def robustness(
     options: RobustnessOptions = RobustnessOptions(),  # noqa: B008 (frozen)
     device: str = "auto",
     watch: Watch = unwatched,
+    keep: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> dict[str, Any]:
     """The record of the named studies, or of all that the data allows; several networks see the same pictures.
 
-    JSON values, fractions in 0..1. `notes` say what was left out and why. Raises InputError for bad input, if it can
-    be seen before any study runs.
+    JSON values, fractions in 0..1. `notes` say what was left out and why. After each study `keep` gets the record so far,
+    so that who is interrupted loses one study and not all. Raises InputError for bad input, if it can be seen before any
+    study runs.
     """
     started = time.perf_counter()
     subjects = open_subjects(models, choose_device(device), options.calibrated)
@@ -55,16 +57,18 @@ def robustness(
     chosen, notes = chosen_studies(subjects, pictures, studies, options)
     check_files(chosen, pictures, options)
     few = pictures.first(options.costly_images or (COSTLY_STILLS if subjects[0].is_dense else COSTLY_IMAGES))
-    record = {
-        **about(subjects, pictures, options),
-        "notes": [*notes, *general_notes(subjects, pictures, few, chosen, options)],
-        "studies": {},
-    }
-    for name in chosen:
+    notes += general_notes(subjects, pictures, few, chosen, options)
+    head, done = about(subjects, pictures, options), dict[str, Any]()
+    record: dict[str, Any] = {}
+    for place, name in enumerate(chosen, start=1):
         begun = time.perf_counter()
         found = RUN[name](subjects, few if name in COSTLY else pictures, options, watch)
-        record["studies"][name] = found | {"seconds": round(time.perf_counter() - begun, 1)}
-    return record | {"seconds": round(time.perf_counter() - started, 1)}
+        done[name] = found | {"seconds": round(time.perf_counter() - begun, 1)}
+        missing = [f"unfinished: without {', '.join(chosen[place:])}"] if chosen[place:] else []
+        seconds = round(time.perf_counter() - started, 1)
+        record = {**head, "notes": [*missing, *notes], "studies": done, "seconds": seconds}
+        keep(record)
+    return record
 
 
 def about(subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOptions) -> dict[str, Any]:

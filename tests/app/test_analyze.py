@@ -88,6 +88,26 @@ def test_segmentation_networks_get_a_report_with_every_study(
     assert record["command"].endswith(f"--elsewhere {room / 'stills' / 'val'}") and "--samples 1 2" in record["command"]
 
 
+def test_an_interrupted_run_leaves_the_studies_that_are_whole(
+    room: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(items: list[Any], title: str) -> list[Any]:
+        if title == "stream":
+            raise KeyboardInterrupt
+        return items
+
+    monkeypatch.setattr("app.analyze_command.shown", stopped)
+    arguments = (
+        room / "still.safetensors", "--data", room / "stills", "--studies", "corruptions", "stream", "--types", "fog",
+        "--severities", "2", "--images", "1", "--stream-frames", "2", "--no-plots", "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert main(["analyze", "robustness", *map(str, arguments)]) == 130
+    record = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert list(record["studies"]) == ["corruptions"] and record["notes"][0] == "unfinished: without stream"
+    text = (tmp_path / "out" / "report.md").read_text()
+    assert "* unfinished: without stream" in text and "## Corruptions" in text and "no plots" in text
+
+
 @pytest.mark.slow
 def test_a_classifier_gets_one_and_the_command_in_it_makes_it_again(
     room: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
