@@ -23,6 +23,7 @@ from app.bench_soak import check_soak, soak
 from app.bench_subject import Subject
 from app.bench_timing import Budget, Row, Timing, measure
 from app.bench_timing import Progress as Step
+from app.model_kind import refuse_classifier
 from app.open_model import PrecisionName, choose, open_model
 from app.report_file import check_place, write_json
 from core.errors import InputError
@@ -76,6 +77,7 @@ def run_bench(job: BenchJob) -> int:
 
 def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
     """All rows of a bundled checkpoint or a .safetensors file."""
+    refuse_classifier(job.model)
     subject = Subject(job.model, job.size)
     missing = {} if subject.has_dropout else dict.fromkeys(DROPOUT_ROWS, "the network has no dropout")
     names = chosen_rows(job.rows, tuple(ROWS), missing)

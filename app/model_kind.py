@@ -4,8 +4,9 @@ from pathlib import Path
 
 from classification.bundled import FOLDER as CLASSIFIERS
 from classification.opening import ARCHITECTURE
-from core.bundled import find_in
+from core.bundled import SUFFIX, bundled_in, find_in
 from core.checkpoint import read_meta
+from core.errors import InputError
 from seg.bundled import FOLDER as SEGMENTERS
 
 
@@ -21,3 +22,13 @@ def is_classifier(model: str) -> bool:
 
         return read_onnx(Path(model)).meta.kind == "classifier"
     return read_meta(find_model(model)).architecture == ARCHITECTURE
+
+
+def refuse_classifier(model: str) -> None:
+    """InputError for a bundled name or checkpoint of an image classifier, where frames are to be segmented.
+
+    What is no model at all is refused by whoever opens it; so are graph files, whose header is read there anyway.
+    """
+    path = bundled_in(CLASSIFIERS).get(model, Path(model))
+    if path.suffix == SUFFIX and path.is_file() and read_meta(path).architecture == ARCHITECTURE:
+        raise InputError(f"{model}: an image classifier, which segments nothing; steadyseg evaluate measures it")

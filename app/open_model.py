@@ -6,6 +6,7 @@ from typing import Literal
 
 import torch
 
+from app.model_kind import refuse_classifier
 from core.device import choose_device
 from core.errors import InputError
 from core.segmenter import Segmenter
@@ -53,6 +54,7 @@ def open_model(
         )
         refuse_other_settings(model, segmenter, mode, samples, tau, window, motion, size, calibrated)
         return segmenter, why
+    refuse_classifier(model)
     if executor == "onnxruntime":
         raise InputError(f"ONNX Runtime runs graph files: steadyseg export {model} --stateful -o model.onnx makes one")
     mode = mode or "vq-dnn"

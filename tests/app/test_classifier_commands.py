@@ -203,6 +203,17 @@ def test_every_family_is_listed_with_its_cost(capsys: pytest.CaptureFixture[str]
 # bad input
 
 
+@pytest.mark.parametrize("model", ["bundled", "file"])
+@pytest.mark.parametrize("command", [("video", "street"), ("bench",)], ids=str)
+def test_commands_that_segment_frames_refuse_a_classifier_by_its_name_and_its_file(
+    mc: Path, capsys: pytest.CaptureFixture[str], model: str, command: tuple[str, ...]
+) -> None:
+    named = "cifar10-resnet18-plain" if model == "bundled" else str(mc)
+    arguments = [*command, "--model", named] if command[0] == "video" else [*command, named]
+    told = one_line_error(capsys, *arguments)
+    assert told.endswith(f"{named}: an image classifier, which segments nothing; steadyseg evaluate measures it")
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
