@@ -115,8 +115,8 @@ class _Trace:
         handles = [module.register_forward_pre_hook(self._enter) for module in network.modules()]
         handles += [module.register_forward_hook(self._leave) for module in network.modules()]
         try:
-            with torch.no_grad():
-                network.eval()(example)
+            with torch.inference_mode(False), torch.no_grad():  # tensors of inference mode have no version
+                network.eval()(example.clone())
         except (AssertionError, RuntimeError, TypeError, ValueError) as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             size = " x ".join(map(str, example.shape))

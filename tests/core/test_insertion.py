@@ -195,6 +195,15 @@ def test_dropout_and_smoothing_share_their_places() -> None:
     assert isinstance(masked.layer, Dropout) and isinstance(masked.module.layer, SpatialSmoothing)
 
 
+@pytest.mark.parametrize("made_inside", [False, True])
+def test_inference_mode_changes_nothing(made_inside: bool) -> None:
+    with torch.inference_mode(made_inside):
+        network = timm.create_model("resnet18", num_classes=3)
+    with torch.inference_mode():
+        places = insert_smoothing(network, example=torch.rand(1, 3, 128, 128))
+    assert places == insert_smoothing(timm.create_model("resnet18", num_classes=3))
+
+
 @pytest.mark.parametrize("training", [True, False])
 def test_the_network_comes_back_in_the_modes_it_had(training: bool) -> None:
     network = copy.deepcopy(bare("resnet18")).train(training)
