@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import TASKS, main
+from app.cli import main
+from app.commands import TASKS
 
 
 def steadyseg(*arguments: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
