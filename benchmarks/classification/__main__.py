@@ -19,11 +19,11 @@ from rich.progress import track
 from benchmarks.cache import Cache
 from benchmarks.classification.document import write_document
 from benchmarks.classification.matrix import EVERY, FACTORS, Classifier
+from benchmarks.command import exit_code
 from classification.data import ClassificationSet, open_classification
 from classification.evaluate import Classifier as Looks
 from classification.evaluate import SizeMetrics, batches
 from classification.opening import open_classifiers
-from core.errors import InputError
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 SAMPLES = 50
@@ -38,12 +38,7 @@ def main() -> int:
     if given.commands:
         print("\n".join(one.command for one in EVERY))
         return 0
-    try:
-        run(given.data, given.fresh)
-    except InputError as error:
-        print(f"classification: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return exit_code("classification", lambda: run(given.data, given.fresh))
 
 
 def run(data: Path, fresh: bool) -> None:

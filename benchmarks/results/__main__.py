@@ -18,11 +18,11 @@ from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
 
 from benchmarks.cache import Cache
+from benchmarks.command import exit_code
 from benchmarks.results.data_digest import data_digest
 from benchmarks.results.document import write_document
 from benchmarks.results.jobs import about, all_jobs, frame_count, job_digest, measure_job
 from benchmarks.results.strips import write_strips
-from core.errors import InputError
 from seg.camvid import open_split
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -34,12 +34,7 @@ def main() -> int:
     parser.add_argument("--fresh", action="store_true", help="measure rows again that are there already")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes of one thread each")
     given = parser.parse_args()
-    try:
-        run(given.data, given.fresh, given.jobs)
-    except InputError as error:
-        print(f"results: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return exit_code("results", lambda: run(given.data, given.fresh, given.jobs))
 
 
 def run(data: Path, fresh: bool, jobs: int) -> None:

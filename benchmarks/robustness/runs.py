@@ -1,0 +1,81 @@
+"""What is studied: networks that are compared, once with everything and twice more for the spread, and the default one."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.robustness_options import RobustnessOptions, StudyName
+
+SEEDS = (0, 1, 2)
+"""Of the choice of pictures, of all noise and of the dropout masks. Seed 0 has everything, the others what is repeated."""
+REPEATED_SEVERITY = 3
+MATRIX = Path(__file__).parent.parent / "results" / "checkpoints"
+REPOSITORY = Path(__file__).parents[2]
+PROTOCOL = 1
+"""Raised whenever a study measures something else: then all are run again."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Networks that see the same pictures."""
+
+    name: str
+    about: str
+    models: tuple[str, ...]
+    data: str
+    """Name of its folder beside the others: camvid or cifar10."""
+    repeated: tuple[StudyName, ...]
+    """Studies that the other seeds have too; none where the networks differ in too much to say what does what."""
+    calibrated: bool
+
+
+def from_matrix(name: str) -> str:
+    return str((MATRIX / f"{name}.safetensors").relative_to(REPOSITORY))
+
+
+GROUPS = (
+    Group(
+        "classifiers", "the bundled classifiers of CIFAR-10, temperature 1",
+        ("cifar10-resnet18-plain", "cifar10-resnet18-mc-smooth"), "cifar10", ("corruptions", "attacks", "bands"), False,
+    ),
+    Group(
+        "segmentation", "two networks of the published CamVid recipe that differ in spatial smoothing alone, temperature 1",
+        (from_matrix("paper-plain-0"), from_matrix("paper-smooth-0")), "camvid", ("corruptions", "stream", "attacks"), False,
+    ),
+    Group("camvid-unet-s", "the default network as it ships, calibrated", ("camvid-unet-s",), "camvid", (), True),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Run:
+    """One call of `steadyseg analyze robustness`."""
+
+    name: str
+    group: Group
+    studies: tuple[StudyName, ...]
+    options: RobustnessOptions
+
+
+def all_runs(videos: tuple[str, ...]) -> list[Run]:
+    """`videos` show something else than CamVid."""
+    runs = []
+    for group in GROUPS:
+        elsewhere = videos if group.data == "camvid" else ()
+        whole = RobustnessOptions(elsewhere=elsewhere, calibrated=group.calibrated)
+        runs.append(Run(group.name, group, (), whole))
+        for seed in SEEDS[1:] if group.repeated else ():
+            again = RobustnessOptions(severities=(REPEATED_SEVERITY,), calibrated=group.calibrated, seed=seed)
+            runs.append(Run(f"{group.name}-seed{seed}", group, group.repeated, again))
+    calibrated = RobustnessOptions(severities=(REPEATED_SEVERITY,))
+    return [*runs, Run("classifiers-calibrated", GROUPS[0], ("corruptions",), calibrated)]
+
+
+def digest_of(run: Run, files: list[Path], data: str) -> str:
+    """It changes with the weights, the data, the settings and what a study measures; a video counts by its name."""
+    options = repr(run.options)
+    for video in run.options.elsewhere:
+        options = options.replace(video, Path(video).name)
+    total = hashlib.sha256(f"protocol {PROTOCOL} {run.studies} {options} {data}".encode())
+    for file in files:
+        total.update(file.read_bytes())
+    return total.hexdigest()[:12]
