@@ -47,7 +47,7 @@ def pointer(docs: Path, group: Group, whole: dict[str, Any]) -> str:
     shown = "\n".join(f"![{name}](robustness/{group.name}/{name})" for name in plots)
     return (
         f"[All figures of seed 0](robustness/{group.name}/report.md), {whole['seconds'] / 60:.0f} minutes on "
-        f"{whole['threads']} thread(s): `{whole['command']}`\n\n{shown}"
+        f"{whole['threads']} {'thread' if whole['threads'] == 1 else 'threads'}: `{whole['command']}`\n\n{shown}"
     )
 
 
@@ -73,14 +73,15 @@ def spreads(records: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def stream_spread(records: Sequence[dict[str, Any]]) -> list[str]:
-    """Every way along the stream against its own network on single frames; the frames are the same, the noise is not."""
+    """Every way along the stream against its own network on single frames; the frames are the same, so only noise has seeds."""
     ways = list(dict.fromkeys(map(stream_title, records[0]["studies"]["stream"]["rows"])))
     keys = {"accuracy": "accuracy", "NLL": "nll", "ECE": "ece", "consistency": "consistency"}
     parts = []
-    for severity, told in ((0, "Clean stream"), (REPEATED_SEVERITY, f"Stream at severity {REPEATED_SEVERITY}")):
+    for severity, seeds, told in (
+        (0, records[:1], "Clean stream"), (REPEATED_SEVERITY, records, f"Stream at severity {REPEATED_SEVERITY}"),
+    ):  # fmt: skip
         lines = [
-            [way, *(compared(records, way, base_of(way), reader(severity, key)) for key in keys.values())]
-            for way in ways
+            [way, *(compared(seeds, way, base_of(way), reader(severity, key)) for key in keys.values())] for way in ways
         ]
         parts += [
             f"{told}; in brackets the change against the same network's single frames.",
@@ -113,22 +114,27 @@ def success(record: dict[str, Any], name: str, attack: str) -> float | None:
 
 
 def compared(records: Sequence[dict[str, Any]], name: str, base: str, read: Read) -> str:
-    """`mean ± sd (change ± sd, n of N)`."""
+    """`mean ± sd (change ± sd, n of N)`; one record alone has no spread."""
     values = [read(record, name) for record in records]
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return "-"
-    told = f"{statistics.fmean(known):.3f} ± {statistics.stdev(known):.3f}"
+    told = spread(known, ".3f")
     if name == base:
         return told
-    against = [
-        value - other for value, record in zip(known, records, strict=True) if (other := read(record, base)) is not None
-    ]
+    pairs = [(value, read(record, base)) for value, record in zip(known, records, strict=True)]
+    against = [value - other for value, other in pairs if other is not None]
     if len(against) < len(known):
         return told
     change = statistics.fmean(against)
     agree = sum((value > 0) == (change > 0) for value in against)
-    return f"{told} ({change:+.3f} ± {statistics.stdev(against):.3f}, {agree} of {len(against)})"
+    return f"{told} ({spread(against, '+.3f')}" + (f", {agree} of {len(against)})" if len(against) > 1 else ")")
+
+
+def spread(values: Sequence[float], form: str) -> str:
+    """`mean ± standard deviation`, or the one value there is."""
+    mean = f"{statistics.fmean(values):{form}}"
+    return f"{mean} ± {statistics.stdev(values):.3f}" if len(values) > 1 else mean
 
 
 def calibrated_section(docs: Path, record: dict[str, Any]) -> str:
