@@ -191,7 +191,7 @@ def test_a_dnn_file_has_its_checkpoint_s_digits(
 
 @pytest.mark.slow
 def test_a_bnn_file_averages_passes_as_torch_does(mc: Path, graphs: dict[str, Path], tmp_path: Path) -> None:
-    data, results = save_pictures(tmp_path / "d", 10), []
+    data, results = save_pictures(tmp_path / "d", 100), []
     for number, flags in enumerate(([str(mc), "--mode", "bnn", "--samples", "8"], [str(graphs["bnn"])])):
         path = tmp_path / f"{number}.json"
         assert main(["evaluate", *flags, "--data", str(data), "--json", str(path)]) == 0
