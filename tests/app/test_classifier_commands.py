@@ -303,7 +303,3 @@ def test_pictures_too_small_for_the_network_are_one_line(
 def test_an_unknown_model_is_answered_with_the_nearest_name(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = one_line_error(capsys, "evaluate", "camvid-unet", "--data", data)
     assert "did you mean camvid-unet-s?" in line and "street-tiny" in line
-
-
-def test_a_classifier_segments_nothing(mc: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "'classifier'" in one_line_error(capsys, "video", "street:1:1", "--model", mc)
