@@ -22,6 +22,7 @@ def test_every_demo_is_run_here() -> None:
     assert {path.name for path in DEMOS.glob("*.py")} == set(RUNS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_a_demo_runs_and_says_what_it_found(name: str, tmp_path: Path) -> None:
     arguments, expected = RUNS[name]

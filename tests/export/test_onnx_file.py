@@ -264,6 +264,7 @@ def test_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
         assert "not a whole ONNX file" in refusal(written(tmp_path, data))
 
 
+@pytest.mark.slow
 @linux
 def test_a_small_file_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
     """5 MiB of empty nodes would take 380 MB; none of it is allocated."""

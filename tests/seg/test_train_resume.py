@@ -99,6 +99,7 @@ def refusal(code: int, command: list[str], capsys: pytest.CaptureFixture[str]) -
     return lines[0]
 
 
+@pytest.mark.slow
 def test_a_training_killed_twice_ends_bit_for_bit_like_one_that_was_left_alone(data: Path, tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert main(arguments(data, whole)) == 0
