@@ -15,16 +15,16 @@ from pathlib import Path
 from rich.console import Console
 
 from app.analyze_command import RobustnessJob, shown, typed, write_report
+from app.model_kind import find_model
 from app.robustness import robustness
 from benchmarks.command import exit_code
 from benchmarks.results.data_digest import data_digest
 from benchmarks.robustness.document import write_document
 from benchmarks.robustness.runs import REPOSITORY, Run, all_runs, digest_of
-from classification.bundled import find_classifier
 from classification.data import open_classification
 from core.bundle import rounded
+from core.bundled import SUFFIX
 from core.errors import InputError
-from seg.bundled import find_checkpoint
 from seg.camvid import open_split
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -50,7 +50,7 @@ def run_all(data: Path, only: list[str] | None, fresh: bool) -> None:
         )
     digests = data_digests(data)
     for run in runs:
-        files = [checkpoint_of(run, model) for model in run.group.models]
+        files = [checkpoint_of(model) for model in run.group.models]
         absent = [file.name for file in files if not file.exists()]
         if absent:
             Console(stderr=True).print(f"{run.name}: not run, no such checkpoint: {', '.join(absent)}")
@@ -64,7 +64,7 @@ def run_all(data: Path, only: list[str] | None, fresh: bool) -> None:
 def study(run: Run, data: Path, digest: str) -> None:
     """The report as a user gets it, without the paths of this machine."""
     Console(stderr=True).print(run.name)
-    models = tuple(str(checkpoint_of(run, model)) for model in run.group.models)
+    models = tuple(str(checkpoint_of(model)) for model in run.group.models)
     told = dataclasses.replace(run.options, elsewhere=tuple(Path(video).name for video in run.options.elsewhere))
     command = typed(
         RobustnessJob(run.group.models, Path(run.group.data), "test", run.studies, told, None, True, "auto")
@@ -79,11 +79,9 @@ def known_digest(run: Run) -> str | None:
     return json.loads(file.read_text())["digest"] if file.exists() else None
 
 
-def checkpoint_of(run: Run, model: str) -> Path:
+def checkpoint_of(model: str) -> Path:
     """The file of a bundled name; files are named from the repository's root."""
-    if model.endswith(".safetensors"):
-        return REPOSITORY / model
-    return find_classifier(model) if run.group.data == "cifar10" else find_checkpoint(model)
+    return REPOSITORY / model if model.endswith(SUFFIX) else find_model(model)
 
 
 def data_digests(data: Path) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 from app.robustness_report import stream_mean, stream_title
 from app.robustness_tally import Row, title_of
 from benchmarks.markdown import section, table
-from benchmarks.robustness.runs import GROUPS, REPEATED_SEVERITY, SEEDS, Group
+from benchmarks.robustness.runs import CALIBRATED, GROUPS, REPEATED_SEVERITY, SEEDS, Group
 
 FINDINGS = Path(__file__).parent / "findings.md"
 Read = Callable[[dict[str, Any], str], float | None]
@@ -24,9 +24,9 @@ def write_document(docs: Path) -> None:
         if records:
             tables = spreads(records) if len(records) == len(SEEDS) else []
             parts += [f"## {title(group)}", pointer(docs, group, records[0]), *tables]
-    calibrated = docs / "robustness" / "classifiers-calibrated" / "report.json"
+    calibrated = docs / "robustness" / CALIBRATED / "report.json"
     if calibrated.exists():
-        parts.append(calibrated_section(docs, json.loads(calibrated.read_text())))
+        parts.append(calibrated_section(json.loads(calibrated.read_text())))
     (docs / "robustness.md").write_text("\n\n".join(parts) + "\n")
 
 
@@ -36,8 +36,7 @@ def title(group: Group) -> str:
 
 def seeds_of(docs: Path, group: Group) -> list[dict[str, Any]]:
     """The reports that are there, seed 0 first."""
-    names = [group.name, *(f"{group.name}-seed{seed}" for seed in SEEDS[1:])]
-    files = [docs / "robustness" / name / "report.json" for name in names]
+    files = [docs / "robustness" / group.run_name(seed) / "report.json" for seed in SEEDS]
     return [json.loads(file.read_text()) for file in files if file.exists()]
 
 
@@ -137,7 +136,7 @@ def spread(values: Sequence[float], form: str) -> str:
     return f"{mean} ± {statistics.stdev(values):.3f}" if len(values) > 1 else mean
 
 
-def calibrated_section(docs: Path, record: dict[str, Any]) -> str:
+def calibrated_section(record: dict[str, Any]) -> str:
     """The classifiers again with the temperatures they ship with."""
     study = record["studies"]["corruptions"]
     lines = [
@@ -150,6 +149,6 @@ def calibrated_section(docs: Path, record: dict[str, Any]) -> str:
     columns = ["network", "clean accuracy", "NLL", "ECE", "corrupted accuracy", "NLL", "ECE"]
     words = (
         f"Severity {REPEATED_SEVERITY}, seed 0, with the temperature that each mode ships with, fitted on held-back training "
-        f"pictures: `{record['command']}` ([report](robustness/classifiers-calibrated/report.md))."
+        f"pictures: `{record['command']}` ([report](robustness/{CALIBRATED}/report.md))."
     )
     return section("Classifiers with their temperatures", words, table(columns, lines))

@@ -11,6 +11,7 @@ SEEDS = (0, 1, 2)
 REPEATED_SEVERITY = 3
 MATRIX = Path(__file__).parent.parent / "results" / "checkpoints"
 REPOSITORY = Path(__file__).parents[2]
+CALIBRATED = "classifiers-calibrated"
 PROTOCOL = 1
 """Raised whenever a study measures something else: then all are run again."""
 
@@ -27,6 +28,10 @@ class Group:
     repeated: tuple[StudyName, ...]
     """Studies that the other seeds have too; none where the networks differ in too much to say what does what."""
     calibrated: bool
+
+    def run_name(self, seed: int) -> str:
+        """Folder of the run with this seed."""
+        return f"{self.name}-seed{seed}" if seed else self.name
 
 
 def from_matrix(name: str) -> str:
@@ -62,12 +67,12 @@ def all_runs(videos: tuple[str, ...]) -> list[Run]:
     for group in GROUPS:
         elsewhere = videos if group.data == "camvid" else ()
         whole = RobustnessOptions(elsewhere=elsewhere, calibrated=group.calibrated)
-        runs.append(Run(group.name, group, (), whole))
+        runs.append(Run(group.run_name(0), group, (), whole))
         for seed in SEEDS[1:] if group.repeated else ():
             again = RobustnessOptions(severities=(REPEATED_SEVERITY,), calibrated=group.calibrated, seed=seed)
-            runs.append(Run(f"{group.name}-seed{seed}", group, group.repeated, again))
+            runs.append(Run(group.run_name(seed), group, group.repeated, again))
     calibrated = RobustnessOptions(severities=(REPEATED_SEVERITY,))
-    return [*runs, Run("classifiers-calibrated", GROUPS[0], ("corruptions",), calibrated)]
+    return [*runs, Run(CALIBRATED, GROUPS[0], ("corruptions",), calibrated)]
 
 
 def digest_of(run: Run, files: list[Path], data: str) -> str:
