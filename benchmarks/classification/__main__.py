@@ -18,12 +18,15 @@ from rich.progress import track
 
 from benchmarks.cache import Cache
 from benchmarks.classification.document import write_document
+from benchmarks.classification.effects import Pictures
 from benchmarks.classification.matrix import EVERY, FACTORS, Classifier
 from benchmarks.command import exit_code
+from benchmarks.origin import origin
 from classification.data import ClassificationSet, open_classification
 from classification.evaluate import Classifier as Looks
 from classification.evaluate import SizeMetrics, batches
 from classification.opening import open_classifiers
+from core.checkpoint import read_meta
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 SAMPLES = 50
@@ -54,7 +57,7 @@ def run(data: Path, fresh: bool) -> None:
             [test.list_hash, *(hashlib.sha256(one.file.read_bytes()).hexdigest()[:12] for one in members)]
         )
         if fresh or cache.get(name, digest) is None:
-            cache.put(name, digest, measured(name, members, test), {})
+            cache.put(name, digest, measured(name, members, test), origin())
     write_document(cache.record, DOCS)
 
 
@@ -73,26 +76,30 @@ def measured(name: str, members: list[Classifier], test: ClassificationSet) -> d
     looks = Looks(networks, meta.mean, meta.std, torch.device("cpu"))
     off = SizeMetrics(len(meta.classes), [0] if len(members) == 1 else range(1, len(members) + 1))
     on = SizeMetrics(len(meta.classes), range(1, SAMPLES + 1)) if looks.has_dropout else None
+    pictures = Pictures()
     every = list(batches(test, meta.height))
     for batch in track(every, name, console=Console(stderr=True)):
-        off.update(looks.by_size(batch, "dnn", 1), batch[2])
+        labels = batch[2]
+        off.update(pictures.watch(looks.by_size(batch, "dnn", 1), labels, off.sizes), labels)
         if on:
-            on.update(looks.by_size(batch, "bnn", SAMPLES), batch[2])
+            on.update(pictures.watch(looks.by_size(batch, "bnn", SAMPLES), labels, on.sizes), labels)
     last = max(off.full)
     found: dict[str, Any] = {
         "off": off.full[last].figures() | {"reliability": off.full[last].details()["reliability"]},
         "images": len(test),
-        "hours": [meta_hours(one) for one in members],
+        "trained": [trained(one) for one in members],
     }
+    if len(members) == 1:
+        found["pictures"] = pictures.record()
     if on:
         found |= {"curve": on.curve(), "passes": on.rows()}
     return found
 
 
-def meta_hours(one: Classifier) -> float | None:
-    from core.checkpoint import read_meta
-
-    return read_meta(one.file).training.get("hours_of_last_start")
+def trained(one: Classifier) -> dict[str, Any]:
+    """How long it took and on what, as the checkpoint tells."""
+    told = read_meta(one.file).training
+    return {key: told.get(key) for key in ("hours_of_last_start", "machine", "images")}
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 """A job measures all rows of one network, or of the ensemble, in a process of its own."""
 
-import subprocess
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from benchmarks.origin import origin
 from benchmarks.results.matrix import CONTROL, FOUR, MEMBERS, Network
 from benchmarks.results.rows import FIT_EVERY, Fits, fit, measure
 from benchmarks.results.sweep import Subject
@@ -83,12 +83,4 @@ def job_digest(job: Job, data: str) -> str:
 
 def about(job: Job) -> dict[str, Any]:
     """Where the rows come from."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=Path(__file__).parent
-    )
-    return {
-        "commit": commit.stdout.strip(),
-        "torch": torch.__version__,
-        "trained_by": [network.command for network in job.networks],
-        "seed": 0,
-    }
+    return {**origin(), "trained_by": [network.command for network in job.networks], "seed": 0}
