@@ -132,33 +132,40 @@ def look_at(
     first = subject.networks[0]
     by_kind = {kind: [look for look in wanted if look.kind == kind] for kind in ("one", "all", "member", "dropout")}
     whole = by_kind["all"]
+    shared = prefix(first, batch) if by_kind["dropout"] else None
     if by_kind["one"] or whole or by_kind["member"]:
         set_dropout_active(first, False)
         torch.manual_seed(seed)
         drawn = int(torch.randint(len(subject.networks), ())) if by_kind["member"] else 0
-        every = [network(batch) for network in subject.networks] if whole else {drawn: subject.networks[drawn](batch)}
+        used = enumerate(subject.networks) if whole else [(drawn, subject.networks[drawn])]
+        every = {place: one.suffix(shared) if shared else one(batch) for place, one in used}
         for look in by_kind["one"]:
             found |= {(look, t): read(every[0], t) for t in wanted[look]}
         for look in by_kind["member"]:
             found |= {(look, t): read(every[drawn], t) for t in wanted[look]}
         for look in whole:
-            found |= {(look, t): mean_prediction([read(logits, t) for logits in every]) for t in wanted[look]}
+            found |= {(look, t): mean_prediction([read(logits, t) for logits in every.values()]) for t in wanted[look]}
     if by_kind["dropout"]:
-        found |= dropout_looks(first, batch, {look: wanted[look] for look in by_kind["dropout"]}, seed, read)
+        found |= dropout_looks(first, shared, {look: wanted[look] for look in by_kind["dropout"]}, seed, read)
     return found
+
+
+def prefix(network: Any, batch: Tensor) -> Any:
+    """What is before the first dropout, the same whether that is on or off."""
+    set_dropout_active(network, True)
+    return network.prefix(batch)
 
 
 def dropout_looks(
     network: Any,
-    batch: Tensor,
+    shared: Any,
     wanted: Mapping[Look, set[Reading]],
     seed: int,
     read: Callable[[Tensor, Reading], Prediction],
 ) -> dict[tuple[Look, Reading], Prediction]:
-    """Running means over the passes, kept where a look ends."""
+    """Running means over the passes, kept where a look ends; `shared` is what is before the first dropout."""
     set_dropout_active(network, True)
     torch.manual_seed(seed)
-    shared = network.prefix(batch)
     means: dict[Reading, Prediction] = {}
     found: dict[tuple[Look, Reading], Prediction] = {}
     for count in range(1, max(look.passes for look in wanted) + 1):
