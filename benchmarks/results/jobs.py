@@ -10,6 +10,7 @@ from benchmarks.origin import origin
 from benchmarks.results.matrix import CONTROL, FOUR, MEMBERS, Network
 from benchmarks.results.rows import FIT_EVERY, Fits, fit, measure
 from benchmarks.results.sweep import Subject
+from core.allocator import keep_freed_memory
 from core.preprocess import Normalize, resize
 from seg.camvid import open_split
 from seg.class_weights import recorded_class_weights
@@ -39,6 +40,7 @@ def all_jobs() -> list[Job]:
 def measure_job(job: Job, data: Path, ticks: Any) -> dict[str, Any]:
     """Rows by protocol, and what was fitted on which split, in a process of its own."""
     torch.set_num_threads(1)
+    keep_freed_memory()  # a tenth of the time would be page faults
     opened = [open_network(network.file) for network in job.networks]
     meta = opened[0][1]
     normalize = Normalize(meta.mean, meta.std)
