@@ -19,7 +19,7 @@ from rich.progress import track
 from benchmarks.cache import Cache
 from benchmarks.classification.document import write_document
 from benchmarks.classification.effects import Pictures
-from benchmarks.classification.matrix import EVERY, FACTORS, Classifier
+from benchmarks.classification.matrix import EVERY, Classifier, subjects
 from benchmarks.command import exit_code
 from benchmarks.origin import origin
 from classification.data import ClassificationSet, open_classification
@@ -61,15 +61,6 @@ def run(data: Path, fresh: bool) -> None:
         if fresh or cache.get(name, digest) is None:
             cache.put(name, digest, measured(name, members, test), origin())
     write_document(cache.record, DOCS)
-
-
-def subjects() -> dict[str, list[Classifier]]:
-    """Each network alone, and the two seeds of a kind as a deep ensemble."""
-    found = {one.name: [one] for one in EVERY}
-    for factors in FACTORS:
-        pair = [Classifier("resnet18", *factors, seed) for seed in (0, 1)]
-        found[f"resnet18-{pair[0].kind}-ensemble"] = pair
-    return found
 
 
 def measured(name: str, members: list[Classifier], test: ClassificationSet) -> dict[str, Any]:

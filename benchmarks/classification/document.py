@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.classification.effects import EFFECTS, Change, changes
-from benchmarks.classification.matrix import EVERY, FACTORS, Classifier
+from benchmarks.classification.matrix import EVERY, FACTORS, Classifier, subjects
 from benchmarks.classification.plots import write_plots
 from benchmarks.markdown import section, table
 from core.atomic_file import write_whole
@@ -19,7 +19,7 @@ ABSENT = "-"
 
 def write_document(record: dict[str, Any], docs: Path) -> None:
     """Writes docs/classification.md and its figures; the record is a Cache's."""
-    measured = {name: found["rows"] for name, found in record.items()}
+    measured = {name: record[name]["rows"] for name in subjects() if name in record}
     figures = write_plots(measured, docs)
     findings = (Path(__file__).parent / "findings.md").read_text()
     parts = [

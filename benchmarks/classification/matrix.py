@@ -49,3 +49,12 @@ FACTORS = ((False, False), (False, True), (True, False), (True, True))
 RESNETS = [Classifier("resnet18", *factors, seed) for seed in (0, 1) for factors in FACTORS]
 VGGS = [Classifier("vgg16", *factors) for factors in (FACTORS[0], FACTORS[3])]
 EVERY = [*RESNETS, *VGGS]
+
+
+def subjects() -> dict[str, list[Classifier]]:
+    """Each network alone, and the two seeds of a kind as a deep ensemble."""
+    found = {one.name: [one] for one in EVERY}
+    for factors in FACTORS:
+        pair = [Classifier("resnet18", *factors, seed) for seed in (0, 1)]
+        found[f"resnet18-{pair[0].kind}-ensemble"] = pair
+    return found
