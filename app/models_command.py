@@ -16,7 +16,7 @@ from seg.networks import build_network
 from seg.options import PRESETS, UNET_PAPER
 
 ARCHITECTURES = {"unet (--preset cpu)": PRESETS["cpu"].unet, "unet-paper (--preset paper)": UNET_PAPER}
-BUNDLED_COLUMNS = ("name", "size", "parameters", "GFLOPs")
+BUNDLED_COLUMNS = ("name", "size", "params", "GFLOPs")
 SIDE, CLASSES = 32, 10
 """Pictures that the classifiers are listed for: CIFAR-10's."""
 
@@ -47,16 +47,16 @@ def bundled_segmenters() -> Table:
 
 
 def bundled_classifier_table() -> Table:
-    table = titled("bundled: classification", *BUNDLED_COLUMNS, "accuracy", "NLL", "calibrated")
+    table = titled("bundled: classification", "name", "params", "GFLOPs", "N", "accuracy", "NLL", "calibrated")
     for name in bundled_classifiers():
         meta = read_meta(find_classifier(name))
         cost = cost_of(build_classifier(meta.options, len(meta.classes)), meta.height, meta.width)
-        table.add_row(name, *cost, *figures(meta, "accuracy", "nll"), calibrated(meta))
+        table.add_row(name, *cost[1:], *figures(meta, "samples", "accuracy", "nll"), calibrated(meta))
     return table
 
 
 def segmentation_presets() -> Table:
-    table = titled("segmentation: train seg", "name", "size", "parameters", "GFLOPs")
+    table = titled("segmentation: train seg", "name", "size", "params", "GFLOPs")
     for name, options in ARCHITECTURES.items():
         table.add_row(name, *cost_of(build_network("unet", options, 11), 360, 480))
     return table
@@ -65,7 +65,7 @@ def segmentation_presets() -> Table:
 def classifier_families() -> Table:
     """A row for each network, a line between families."""
     title = f"classification: --model NAME, {CLASSES} classes"
-    table = titled(title, "name", "size", "parameters", "GFLOPs")
+    table = titled(title, "name", "size", "params", "GFLOPs")
     for family in FAMILIES:
         for name in (name for name, (of, _) in MODELS.items() if of == family):
             with torch.device("meta"):  # 500 MB for a VGG; smoothing and dropout need real values to find their places
@@ -77,16 +77,16 @@ def classifier_families() -> Table:
 
 def titled(title: str, first: str, *columns: str) -> Table:
     """A table that fits 80 characters and shows names and figures whole."""
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for column in (first, *columns):
         table.add_column(column, no_wrap=column != "calibrated")
     return table
 
 
 def figures(meta: CheckpointMeta, *keys: str) -> list[str]:
-    """Measured on single images without dropout, as the record has it."""
-    row = meta.metrics.get("stills-dnn", {})
-    return [f"{row[key]:.4f}" if key in row else "-" for key in keys]
+    """Measured on single images, as the record has it: without dropout, or with the N passes that a classifier averages."""
+    row = meta.metrics.get("stills-dnn") or meta.metrics.get("stills-bnn") or {}
+    return [f"{row[key]:.{0 if key == 'samples' else 3}f}" if key in row else "-" for key in keys]
 
 
 def calibrated(meta: CheckpointMeta) -> str:

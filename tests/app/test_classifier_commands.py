@@ -11,6 +11,7 @@ from made_classifier import ANIMALS, save_classifier, save_pictures
 from PIL import Image
 
 from app.cli import main
+from classification.bundled import find_classifier
 from classification.layout import MODEL_NAMES
 from classification.opening import open_classifier
 from classification.options import ClassifierOptions
@@ -196,6 +197,9 @@ def test_every_family_is_listed_with_its_cost(capsys: pytest.CaptureFixture[str]
     rows = {words[0]: words[1:] for words in lines if words}
     assert set(MODEL_NAMES) <= set(rows)
     assert rows["resnet18"] == ["32x32", "11.17", "M", "1.11"] and rows["vgg16"][1] == "134.31"
+    smooth = read_meta(find_classifier("cifar10-resnet18-mc-smooth")).metrics["stills-bnn"]
+    assert rows["cifar10-resnet18-mc-smooth"][3:6] == ["50", f"{smooth['accuracy']:.3f}", f"{smooth['nll']:.3f}"]
+    assert rows["cifar10-resnet18-mc-smooth"][6:] == ["dnn,", "bnn"]
     names = list(rows)
     assert names.index("camvid-unet-s") < names.index("alexnet") < names.index("vgg11") < names.index("alternet152")
 
