@@ -26,5 +26,8 @@ class Cache:
 
     def put(self, name: str, digest: str, rows: dict[str, Any], about: dict[str, Any]) -> None:
         self.record[name] = {"digest": digest, **about, "rows": rounded(rows)}
+        self.write()
+
+    def write(self) -> None:
         text = json.dumps(self.record, indent=1, sort_keys=True)
         write_whole(self.path, (text + "\n").encode())

@@ -7,11 +7,15 @@ import pytest
 import torch
 
 from app.cli import main
+from benchmarks.results.jobs import fits_of, fits_record
 from benchmarks.results.methods import ALL, FOLLOWING, MEMBER, ONE, WINDOW, Look, Method
+from benchmarks.results.parts import Parts
+from benchmarks.results.rows import Fits
 from benchmarks.results.sweep import RISK_CLASS, Subject, Swept, sweep
 from core.checkpoint import CheckpointMeta, save_checkpoint
 from core.classes import CAMVID
 from core.preprocess import Normalize, resize
+from core.temporal import TemporalSmoothing
 from seg.calibrate import ConformalCheck, ConformalFit, fit_temperature
 from seg.class_weights import recorded_class_weights
 from seg.evaluate import LiveMetrics, seeded
@@ -135,3 +139,29 @@ def test_a_row_with_class_weights_undone_is_that_of_the_checkpoint_made_so(tmp_p
     found = swept([path], methods, {}).rows
     for name, method in methods.items():
         assert_same(found[name], alone(opened(Path(made), method)), 3e-5)  # the bias is added in another place
+
+
+def test_a_part_of_a_job_is_made_once(tmp_path: Path) -> None:
+    made = []
+
+    def make() -> dict[str, Any]:
+        made.append(1)
+        return {"nll": 0.1 + 0.2, "missing": None}
+
+    parts = Parts("paper-plain-0", "data-weights", tmp_path)
+    assert not parts.has("stills")
+    first = parts.get("stills", make)
+    assert parts.has("stills") and not parts.has("stream")
+    assert Parts("paper-plain-0", "data-weights", tmp_path).get("stills", make) == first == make()
+    assert len(made) == 2  # once for the part, once just now
+    assert not Parts("paper-plain-0", "data-other", tmp_path).has("stills")
+    parts.forget()
+    assert not parts.has("stills")
+
+
+def test_what_was_fitted_is_the_same_read_back(tmp_path: Path) -> None:
+    path = saved(tmp_path, 1, 0.0)
+    temperatures = swept([path], {}, {"vq-dnn": Method(ONE, WINDOW)}).temperatures
+    fits = Fits(temperatures, {"vq-dnn": TemporalSmoothing(0.8)}, {"dnn": {"conformal": {"lac": 1 / 3}}})
+    read = Parts("job", "digest", tmp_path).get("fit-stream", lambda: fits_record(fits))
+    assert fits_of(read) == fits

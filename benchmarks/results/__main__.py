@@ -2,14 +2,15 @@
 
     python -m benchmarks.results --data ../shared/data/camvid [--fresh]
 
-Rows are kept while checkpoint, data and protocol stay the same; --fresh measures all of them again.
+Rows are kept while checkpoint, data and protocol stay the same; --fresh measures all of them again. What is interrupted goes
+on where it stopped when it is started without --fresh.
 """
 
 import argparse
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from benchmarks.command import exit_code
 from benchmarks.results.data_digest import data_digest
 from benchmarks.results.document import write_document
 from benchmarks.results.jobs import about, all_jobs, frame_count, job_digest, measure_job
+from benchmarks.results.parts import Parts
 from benchmarks.results.strips import write_strips
 from seg.camvid import open_split
 
@@ -45,7 +47,10 @@ def run(data: Path, fresh: bool, jobs: int) -> None:
     for file in missing:
         Console(stderr=True).print(f"not measured, no such checkpoint: {file.name}")
     ready = [job for job in all_jobs() if all(network.file.exists() for network in job.networks)]
-    due = {job.name: job for job in ready if fresh or cache.get(job.name, job_digest(job, digest)) is None}
+    parts = {job.name: Parts(job.name, job_digest(job, digest)) for job in ready}
+    if fresh:
+        forget(cache, parts)
+    due = {job.name: job for job in ready if cache.get(job.name, job_digest(job, digest)) is None}
     context = multiprocessing.get_context("spawn")
     with (
         context.Manager() as manager,
@@ -53,14 +58,25 @@ def run(data: Path, fresh: bool, jobs: int) -> None:
         Progress(*Progress.get_default_columns(), TimeElapsedColumn(), console=Console(stderr=True)) as progress,
     ):
         ticks = manager.Queue()
-        bar = progress.add_task("frames", total=sum(frame_count(data, job) for job in due.values()) or 1)
-        running = {pool.submit(measure_job, job, data, ticks): job for job in due.values()}
+        bar = progress.add_task(
+            "frames", total=sum(frame_count(data, job, parts[job.name]) for job in due.values()) or 1
+        )
+        running = {pool.submit(measure_job, job, data, parts[job.name], ticks): job for job in due.values()}
         for done in as_completed_watching(running, ticks, lambda: progress.advance(bar)):
             job = running[done]
             cache.put(job.name, job_digest(job, digest), done.result(), about(job))
+            parts[job.name].forget()
             progress.console.print(f"{job.name}: done")
     strips = write_strips(data, DOCS, DOCS.parent / "out")
     write_document(cache.record, DOCS, strips)
+
+
+def forget(cache: Cache, parts: Mapping[str, Parts]) -> None:
+    """What these jobs measured, whole or in part."""
+    for name, kept in parts.items():
+        cache.record.pop(name, None)
+        kept.forget()
+    cache.write()
 
 
 def as_completed_watching(

@@ -8,10 +8,13 @@ import torch
 
 from benchmarks.origin import origin
 from benchmarks.results.matrix import CONTROL, FOUR, MEMBERS, Network
+from benchmarks.results.parts import Parts
 from benchmarks.results.rows import FIT_EVERY, Fits, fit, measure
 from benchmarks.results.sweep import Subject
 from core.allocator import keep_freed_memory
+from core.calibration import TemperatureFit
 from core.preprocess import Normalize, resize
+from core.temporal import TemporalSmoothing
 from seg.camvid import open_split
 from seg.class_weights import recorded_class_weights
 from seg.moving_stills import CLIP_FRAMES
@@ -37,10 +40,29 @@ def all_jobs() -> list[Job]:
     return [*(Job(network.name, (network,)) for network in single), Job("paper-ensemble", tuple(MEMBERS))]
 
 
-def measure_job(job: Job, data: Path, ticks: Any) -> dict[str, Any]:
+def measure_job(job: Job, data: Path, parts: Parts, ticks: Any) -> dict[str, Any]:
     """Rows by protocol, and what was fitted on which split, in a process of its own."""
     torch.set_num_threads(1)
     keep_freed_memory()  # a tenth of the time would be page faults
+    subject = open_subject(job, ticks)
+
+    def fitted(protocol: str) -> Fits:
+        return fits_of(parts.get(f"fit-{protocol}", lambda: fits_record(fit(subject, protocol, data, job.has_dropout))))
+
+    def rows(protocol: str, fits: Fits) -> dict[str, Any]:
+        return parts.get(protocol, lambda: measure(subject, protocol, data, fits, job.has_dropout))
+
+    on_val, on_test = fitted("stream"), fitted("moving-stills")
+    if job.has_dropout:
+        on_test.temperatures |= fitted("stills").temperatures
+    return {
+        "fits": {name: fits_record(fits) for name, fits in {"val": on_val, "test": on_test}.items()},
+        **{protocol: rows(protocol, on_test if protocol == "stream" else on_val) for protocol in PROTOCOLS},
+    }
+
+
+def open_subject(job: Job, ticks: Any) -> Subject:
+    """The job's networks; every frame that they see is told to `ticks`."""
     opened = [open_network(network.file) for network in job.networks]
     meta = opened[0][1]
     normalize = Normalize(meta.mean, meta.std)
@@ -50,18 +72,7 @@ def measure_job(job: Job, data: Path, ticks: Any) -> dict[str, Any]:
         return normalize(resize(frame.permute(0, 3, 1, 2), (meta.height, meta.width)))
 
     networks = [network.eval().to(memory_format=torch.channels_last) for network, _ in opened]
-    subject = Subject(networks, preprocess, meta.classes, recorded_class_weights(meta.training))
-    on_val = fit(subject, "stream", data, job.has_dropout)
-    on_moving = fit(subject, "moving-stills", data, job.has_dropout)
-    if job.has_dropout:
-        on_moving.temperatures |= fit(subject, "stills", data, job.has_dropout).temperatures
-    return {
-        "fits": {name: fits_record(fits) for name, fits in {"val": on_val, "test": on_moving}.items()},
-        **{
-            protocol: measure(subject, protocol, data, on_moving if protocol == "stream" else on_val, job.has_dropout)
-            for protocol in PROTOCOLS
-        },
-    }
+    return Subject(networks, preprocess, meta.classes, recorded_class_weights(meta.training))
 
 
 def fits_record(fits: Fits) -> dict[str, Any]:
@@ -72,11 +83,24 @@ def fits_record(fits: Fits) -> dict[str, Any]:
     }
 
 
-def frame_count(data: Path, job: Job) -> int:
-    """Frames that a job walks over: three protocols, and the fits on them."""
+def fits_of(record: dict[str, Any]) -> Fits:
+    """The other way."""
+    return Fits(
+        {name: TemperatureFit(**found) for name, found in record["temperatures"].items()},
+        {mode: TemporalSmoothing(tau) for mode, tau in record["tau"].items()},
+        record["sets"],
+    )
+
+
+def frame_count(data: Path, job: Job, parts: Parts) -> int:
+    """Frames that a job still has to walk over."""
     stills, stream = len(open_split(data, "test")), len(open_split(data, "val"))
-    moving, fitted = stills * CLIP_FRAMES, len(range(0, stills, FIT_EVERY)) * CLIP_FRAMES
-    return 2 * stream + moving + fitted + stills * (2 if job.has_dropout else 1)
+    frames = {
+        "fit-stream": stream, "fit-moving-stills": len(range(0, stills, FIT_EVERY)) * CLIP_FRAMES,
+        "fit-stills": stills if job.has_dropout else 0,
+        "stills": stills, "moving-stills": stills * CLIP_FRAMES, "stream": stream,
+    }  # fmt: skip
+    return sum(count for name, count in frames.items() if not parts.has(name))
 
 
 def job_digest(job: Job, data: str) -> str:
