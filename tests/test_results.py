@@ -1,5 +1,8 @@
 """One walk over the frames gives every row what `steadyseg evaluate` gives it alone."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -165,3 +168,33 @@ def test_what_was_fitted_is_the_same_read_back(tmp_path: Path) -> None:
     fits = Fits(temperatures, {"vq-dnn": TemporalSmoothing(0.8)}, {"dnn": {"conformal": {"lac": 1 / 3}}})
     read = Parts("job", "digest", tmp_path).get("fit-stream", lambda: fits_record(fits))
     assert fits_of(read) == fits
+
+
+WORKER = """
+import multiprocessing, sys, time
+from benchmarks.results.jobs import exit_with_parent
+
+def work():
+    print("working", flush=True)
+    while True:
+        exit_with_parent()
+        time.sleep(0.05)
+
+if __name__ == "__main__":
+    worker = multiprocessing.get_context("spawn").Process(target=work)
+    worker.start()
+    worker.join()
+"""
+
+
+@pytest.mark.slow
+def test_a_worker_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+    script = tmp_path / "study.py"
+    script.write_text(WORKER)
+    command = [sys.executable, str(script)]
+    study = subprocess.Popen(
+        command, stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent)}
+    )
+    assert study.stdout is not None and study.stdout.readline() == b"working\n"
+    study.kill()
+    study.communicate(timeout=30)  # ends when the worker, who has the same output, does

@@ -1,5 +1,7 @@
 """A job measures all rows of one network, or of the ensemble, in a process of its own."""
 
+import multiprocessing
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -68,11 +70,19 @@ def open_subject(job: Job, ticks: Any) -> Subject:
     normalize = Normalize(meta.mean, meta.std)
 
     def preprocess(frame: torch.Tensor) -> torch.Tensor:
+        exit_with_parent()
         ticks.put(1)
         return normalize(resize(frame.permute(0, 3, 1, 2), (meta.height, meta.width)))
 
     networks = [network.eval().to(memory_format=torch.channels_last) for network, _ in opened]
     return Subject(networks, preprocess, meta.classes, recorded_class_weights(meta.training))
+
+
+def exit_with_parent() -> None:
+    """A killed `make results` would leave its workers to go on for an hour, for nobody."""
+    parent = multiprocessing.parent_process()
+    if parent is not None and not parent.is_alive():
+        os._exit(1)
 
 
 def fits_record(fits: Fits) -> dict[str, Any]:
