@@ -1,6 +1,8 @@
 """One walk over the frames gives every row what `steadyseg evaluate` gives it alone."""
 
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 import torch
 
 from app.cli import main
+from benchmarks.results.document import write_document
 from benchmarks.results.jobs import fits_of, fits_record
 from benchmarks.results.methods import ALL, FOLLOWING, MEMBER, ONE, WINDOW, Look, Method
 from benchmarks.results.parts import Parts
@@ -168,6 +171,15 @@ def test_what_was_fitted_is_the_same_read_back(tmp_path: Path) -> None:
     fits = Fits(temperatures, {"vq-dnn": TemporalSmoothing(0.8)}, {"dnn": {"conformal": {"lac": 1 / 3}}})
     read = Parts("job", "digest", tmp_path).get("fit-stream", lambda: fits_record(fits))
     assert fits_of(read) == fits
+
+
+def test_every_picture_of_the_document_is_there(tmp_path: Path) -> None:
+    docs = Path(__file__).parent.parent / "docs"
+    strip = tmp_path / "strip.png"
+    strip.write_bytes(b"")
+    write_document(json.loads((docs / "results.json").read_text()), tmp_path, {"A strip": strip.name})
+    shown = re.findall(r"!\[.+?\]\((.+?)\)", (tmp_path / "results.md").read_text())
+    assert strip.name in shown and all((tmp_path / name).is_file() for name in shown)
 
 
 WORKER = """

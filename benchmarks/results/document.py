@@ -38,7 +38,7 @@ def write_document(rows: Rows, docs: Path, strips: dict[str, str]) -> None:
     findings = (Path(__file__).parent / "findings.md").read_text()
     parts = [
         findings,
-        *(f"![{title}]({name})" for name, title in figures.items()),
+        *(f"![{title}]({name})" for title, name in figures.items()),
         *(published_effects(rows, protocol) for protocol in ("stream", "moving-stills")),
         vqbnn_table(rows),
         passes_table(rows),
@@ -176,7 +176,7 @@ def throughput_table(docs: Path) -> str:
     words = (
         f"Percent of the frames per second of the plain network alone. Published: arXiv 1907.05911, Table 1. Ours: U-Net of "
         f"width 16, {record['executor']}, {record['cores']} cores, side by side in one run: `steadyseg bench "
-        f"benchmarks/results/checkpoints/{record['model']} --rows {' '.join(THROUGHPUT_ROWS)} --json {path.name}`."
+        f"{record['model']} --rows {' '.join(THROUGHPUT_ROWS)} --json {path.name}`."
     )
     return section("Relative throughput", words, table(["row", "published", "ours"], lines))
 
