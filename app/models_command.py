@@ -16,7 +16,7 @@ from seg.networks import build_network
 from seg.options import PRESETS, UNET_PAPER
 
 ARCHITECTURES = {"unet (--preset cpu)": PRESETS["cpu"].unet, "unet-paper (--preset paper)": UNET_PAPER}
-BUNDLED_COLUMNS = ("name", "size", "params", "GFLOPs")
+COLUMNS = ("name", "size", "params", "GFLOPs")
 SIDE, CLASSES = 32, 10
 """Pictures that the classifiers are listed for: CIFAR-10's."""
 
@@ -38,7 +38,7 @@ def run_models() -> int:
 
 
 def bundled_segmenters() -> Table:
-    table = titled("bundled: segmentation", *BUNDLED_COLUMNS, "accuracy", "mIoU", "calibrated")
+    table = titled("bundled: segmentation", *COLUMNS, "accuracy", "mIoU", "calibrated")
     for name in bundled_names():
         meta = read_meta(find_checkpoint(name))
         cost = cost_of(build_network(meta.architecture, meta.options, len(meta.classes)), meta.height, meta.width)
@@ -56,7 +56,7 @@ def bundled_classifier_table() -> Table:
 
 
 def segmentation_presets() -> Table:
-    table = titled("segmentation: train seg", "name", "size", "params", "GFLOPs")
+    table = titled("segmentation: train seg", *COLUMNS)
     for name, options in ARCHITECTURES.items():
         table.add_row(name, *cost_of(build_network("unet", options, 11), 360, 480))
     return table
@@ -65,7 +65,7 @@ def segmentation_presets() -> Table:
 def classifier_families() -> Table:
     """A row for each network, a line between families."""
     title = f"classification: --model NAME, {CLASSES} classes"
-    table = titled(title, "name", "size", "params", "GFLOPs")
+    table = titled(title, *COLUMNS)
     for family in FAMILIES:
         for name in (name for name, (of, _) in MODELS.items() if of == family):
             with torch.device("meta"):  # 500 MB for a VGG; smoothing and dropout need real values to find their places
@@ -86,7 +86,8 @@ def titled(title: str, first: str, *columns: str) -> Table:
 def figures(meta: CheckpointMeta, *keys: str) -> list[str]:
     """Measured on single images, as the record has it: without dropout, or with the N passes that a classifier averages."""
     row = meta.metrics.get("stills-dnn") or meta.metrics.get("stills-bnn") or {}
-    return [f"{row[key]:.{0 if key == 'samples' else 3}f}" if key in row else "-" for key in keys]
+    values = [row.get(key, "-") for key in keys]
+    return [f"{value:.3f}" if isinstance(value, float) else str(value) for value in values]
 
 
 def calibrated(meta: CheckpointMeta) -> str:

@@ -29,5 +29,6 @@ class Cache:
         self.write()
 
     def write(self) -> None:
+        """The record as it is now, in place of the file."""
         text = json.dumps(self.record, indent=1, sort_keys=True)
         write_whole(self.path, (text + "\n").encode())
