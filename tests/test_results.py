@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from app.cli import main
-from benchmarks.results.document import write_document
+from benchmarks.results.document import control_table, write_document
 from benchmarks.results.jobs import fits_of, fits_record
 from benchmarks.results.methods import ALL, FOLLOWING, MEMBER, ONE, WINDOW, Look, Method
 from benchmarks.results.parts import Parts
@@ -171,6 +171,17 @@ def test_what_was_fitted_is_the_same_read_back(tmp_path: Path) -> None:
     fits = Fits(temperatures, {"vq-dnn": TemporalSmoothing(0.8)}, {"dnn": {"conformal": {"lac": 1 / 3}}})
     read = Parts("job", "digest", tmp_path).get("fit-stream", lambda: fits_record(fits))
     assert fits_of(read) == fits
+
+
+def test_the_control_stands_beside_the_network_that_saw_all_stills(tmp_path: Path) -> None:
+    row = {"nll": 0.5, "accuracy": 0.8, "miou": 0.4, "ece": 0.03, "consistency": 0.9}
+    rows = {
+        "paper-mc-smooth-0": {"rows": {"stream": {"vq-dnn": row}}},
+        "paper-mc-smooth-0-clean": {"rows": {"stream": {"vq-dnn": row | {"nll": 0.55}}}},
+    }
+    table = control_table(rows)
+    assert "| vq-dnn | 0.5000 | 80.00 | 40.00 | 3.00 | 90.00 | 0.5500 |" in table and "+10.0 %" in table
+    assert control_table({name: rows[name] for name in ["paper-mc-smooth-0"]}) == ""
 
 
 def test_every_picture_of_the_document_is_there(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ def write_document(rows: Rows, docs: Path, strips: dict[str, str]) -> None:
         class_weights_table(rows),
         sets_table(rows),
         ensemble_table(rows),
+        control_table(rows),
         ranking_table(rows),
         class_table(rows),
         commands(rows),
@@ -289,6 +290,23 @@ def ensemble_table(rows: Rows) -> str:
     published = ", ".join(f"{name} {value}" for name, value in ENSEMBLES.items())
     words = f"Three plain networks (seeds 0 to 2). Published NLL: {published}."
     return section("Deep ensemble", words, table(["protocol", "row", "NLL", "acc", "mIoU", "ECE", "cons"], lines))
+
+
+def control_table(rows: Rows) -> str:
+    """The same training with and without the stills nearest in time to the val stream."""
+    whole = Network("paper", True, True)
+    lines = []
+    for name in ("dnn", "bnn-30", "vq-dnn", "vq-dnn motion", "vq-bnn", "vq-bnn motion"):
+        without, with_all = (figures(rows, network.name, "stream", name) for network in (CONTROL, whole))
+        if without and with_all:
+            lines.append([name, *shown(with_all), *shown(without), change(without, with_all)])
+    titles = ["NLL", "acc", "mIoU", "ECE", "cons"]
+    header = ["row", *titles, *(f"without: {t}" if t == "NLL" else t for t in titles), "NLL change"]
+    words = (
+        f"`{whole.name}` on the val stream, temperature 1; then the same training without the 20 train stills nearest in time "
+        "to it (`benchmarks/results/nearest_to_val.txt`)."
+    )
+    return section("What the stills next to the stream give away", words, table(header, lines))
 
 
 def ranking_table(rows: Rows) -> str:

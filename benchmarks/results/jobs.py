@@ -31,6 +31,8 @@ class Job:
 
     name: str
     networks: tuple[Network, ...]
+    is_control: bool = False
+    """Only on the stream and at temperature 1: the stills it was trained without are near to nothing else."""
 
     @property
     def has_dropout(self) -> bool:
@@ -38,8 +40,9 @@ class Job:
 
 
 def all_jobs() -> list[Job]:
-    single = [network for four in FOUR.values() for network in four] + [CONTROL]
-    return [*(Job(network.name, (network,)) for network in single), Job("paper-ensemble", tuple(MEMBERS))]
+    single = [network for four in FOUR.values() for network in four]
+    control = Job(CONTROL.name, (CONTROL,), is_control=True)
+    return [*(Job(network.name, (network,)) for network in single), Job("paper-ensemble", tuple(MEMBERS)), control]
 
 
 def measure_job(job: Job, data: Path, parts: Parts, ticks: Any) -> dict[str, Any]:
@@ -54,6 +57,8 @@ def measure_job(job: Job, data: Path, parts: Parts, ticks: Any) -> dict[str, Any
     def rows(protocol: str, fits: Fits) -> dict[str, Any]:
         return parts.get(protocol, lambda: measure(subject, protocol, data, fits, job.has_dropout))
 
+    if job.is_control:
+        return {"fits": {}, "stream": rows("stream", Fits())}
     on_val, on_test = fitted("stream"), fitted("moving-stills")
     if job.has_dropout:
         on_test.temperatures |= fitted("stills").temperatures
@@ -110,7 +115,8 @@ def frame_count(data: Path, job: Job, parts: Parts) -> int:
         "fit-stills": stills if job.has_dropout else 0,
         "stills": stills, "moving-stills": stills * CLIP_FRAMES, "stream": stream,
     }  # fmt: skip
-    return sum(count for name, count in frames.items() if not parts.has(name))
+    walked = {"stream"} if job.is_control else set(frames)
+    return sum(frames[name] for name in walked if not parts.has(name))
 
 
 def job_digest(job: Job, data: str) -> str:

@@ -186,10 +186,16 @@ def read_logits(logits: Tensor, reading: Reading, class_weights: Tensor | None) 
         logits = without_class_weights(logits, class_weights)
     temperature = reading.temperature
     if temperature == "thin grid":
-        return Prediction.from_logits(thinned(logits, STRIDE), grid_tensor(logits.device))
+        return probabilities(thinned(logits, STRIDE) / grid_tensor(logits.device))
     if temperature == "grid":
-        return Prediction.from_logits(logits, grid_tensor(logits.device))
-    return Prediction.from_logits(logits, temperature)
+        return probabilities(logits / grid_tensor(logits.device))
+    return probabilities(logits / temperature)
+
+
+def probabilities(logits: Tensor) -> Prediction:
+    """Without the members' entropies: no figure of a row reads them, and their logarithms cost more than the softmax."""
+    probs = torch.softmax(logits, dim=1)
+    return Prediction(probs, probs.new_zeros(()).expand(probs.shape[:1] + probs.shape[2:]))
 
 
 def _as_maps(seen: Prediction) -> Maps:
