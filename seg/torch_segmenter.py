@@ -56,12 +56,12 @@ class TorchSegmenter:
         gap = self._continuity.follow(frame)
         if not gap:
             self._state = None
-        with torch.inference_mode(), self._autocast():
+        with torch.inference_mode():
             with self.clock.measure("preprocess"):
                 pixels = np.require(frame.image, requirements=["C", "W"])  # torch takes no reversed or read-only view
                 image = torch.from_numpy(pixels).to(self.device)[None]
                 batch = self.module.preprocess(image)
-            with self.clock.measure("network"):
+            with self.clock.measure("network"), self._autocast():  # means of probabilities need more than 8 bits
                 prediction = self.module.predict(batch)
                 self._synchronize()
             with self.clock.measure("smoothing"):

@@ -319,6 +319,16 @@ def test_bf16_stays_close() -> None:
     assert not np.array_equal(probs(a), probs(b))
 
 
+@pytest.mark.parametrize("rule", [TemporalSmoothing(1.25, window=5), TemporalSmoothing(1.25)])
+def test_bf16_is_the_networks_alone_and_not_the_means(rule: TemporalSmoothing) -> None:
+    net = network()
+    steady, single = (segmenter(mode, net, precision="bf16", smoothing=rule) for mode in ("vq-dnn", "dnn"))
+    seen = [(probs(steady.step(frame(i))), probs(single.step(frame(i)))) for i in range(4)]
+    weights = np.exp(-np.arange(4)[::-1] / 1.25)
+    expected = np.tensordot(weights / weights.sum(), np.stack([one for _, one in seen]), 1)
+    np.testing.assert_allclose(seen[-1][0], expected, atol=1e-6)
+
+
 def test_probabilities_come_on_request_alone_and_times_are_taken() -> None:
     stream = TorchSegmenter(StreamingSegmenter(network(), MEAN, STD, 64), META, CPU)
     assert stream.step(frame(0)).probs is None
