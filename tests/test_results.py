@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -49,7 +49,9 @@ def street() -> Street:
     return Street(seed=2, height=HEIGHT, width=WIDTH)
 
 
-def swept(paths: list[Path], methods: dict[str, Method], scanned: dict[str, Method], **more: Any) -> Swept:
+def swept(
+    paths: list[Path], methods: dict[str, Method], scanned: dict[str, Method], precision: str = "fp32", **more: Any
+) -> Swept:
     opened = [open_network(path) for path in paths]
     meta = opened[0][1]
     normalize = Normalize(meta.mean, meta.std)
@@ -58,6 +60,7 @@ def swept(paths: list[Path], methods: dict[str, Method], scanned: dict[str, Meth
         lambda frame: normalize(resize(frame.permute(0, 3, 1, 2), (HEIGHT, WIDTH))),
         meta.classes,
         recorded_class_weights(meta.training),
+        precision,
     )
     return sweep(subject, street().frames(FRAMES), methods, scanned, **more)
 
@@ -69,12 +72,14 @@ def alone(segmenter: TorchSegmenter) -> dict:
     return live.result()
 
 
-def opened(path: Path, method: Method, members: tuple[Path, ...] = ()) -> TorchSegmenter:
+def opened(
+    path: Path, method: Method, members: tuple[Path, ...] = (), precision: Literal["fp32", "bf16"] = "fp32"
+) -> TorchSegmenter:
     smoothing = method.smoothing
     return open_segmenter(
         path, members=members, mode=method.mode, samples=method.look.passes, temperature=method.temperature, keep_probs=True,
         tau=smoothing.tau if smoothing else None, window=smoothing.window if smoothing else None,
-        motion=bool(smoothing and smoothing.motion),
+        motion=bool(smoothing and smoothing.motion), precision=precision,
     )  # fmt: skip
 
 
@@ -83,7 +88,8 @@ def assert_same(ours: dict, theirs: dict, tolerance: float = 1e-6) -> None:
         assert ours[key] == pytest.approx(theirs[key], abs=tolerance), key
 
 
-def test_every_row_of_a_network_is_what_it_is_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_every_row_of_a_network_is_what_it_is_alone(tmp_path: Path, precision: Literal["fp32", "bf16"]) -> None:
     path = saved(tmp_path, 1, 0.3)
     draw = Look("dropout")
     methods = {
@@ -91,9 +97,9 @@ def test_every_row_of_a_network_is_what_it_is_alone(tmp_path: Path) -> None:
         "following": Method(ONE, FOLLOWING), "bnn-1": Method(draw),
         "bnn-3": Method(Look("dropout", 3)), "vq-bnn": Method(draw, WINDOW, 0.8),
     }  # fmt: skip
-    found = swept([path], methods, {}).rows
+    found = swept([path], methods, {}, precision).rows
     for name, method in methods.items():
-        assert_same(found[name], alone(opened(path, method)))
+        assert_same(found[name], alone(opened(path, method, precision=precision)))
 
 
 def test_the_rows_of_an_ensemble_too(tmp_path: Path) -> None:

@@ -359,8 +359,8 @@ def commands(rows: Rows) -> str:
         lines.append([f"`{network.name}`", f"`{network.command}`", about("digest"), about("commit")])
     words = (
         "Any row again: `steadyseg evaluate benchmarks/results/checkpoints/NETWORK.safetensors --data CamVid --split val "
-        "--protocol stream --mode MODE [--samples N] [--tau T --window K | --motion on] [--temperature T] --seed 0`; "
-        "`docs/results.json` holds the flags of each beside its figures. The digest is of data and weights, the commit that "
-        "which measured."
+        "--protocol stream --mode MODE [--samples N] [--tau T --window K | --motion on] [--temperature T] --precision bf16 "
+        "--seed 0`; `docs/results.json` holds the flags of each beside its figures. The digest is of data and weights, the "
+        "commit that which measured."
     )
     return section("Where it comes from", words, table(["network", "trained by", "digest", "commit"], lines))

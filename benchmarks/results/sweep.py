@@ -48,6 +48,8 @@ class Subject:
     classes: ClassList
     class_weights: Tensor | None = None
     """(K,) of the loss that it was trained with; None: it had none."""
+    precision: str = "fp32"
+    """bf16: autocast of the networks, as they were trained; probabilities and means of them stay in single precision."""
 
 
 @dataclass
@@ -90,7 +92,8 @@ def sweep(
         gap = continuity.follow(frame)
         motion = estimate_motion(frame.image, frame.image.shape[:2], gap) if follows else None
         with torch.inference_mode():
-            looks = look_at(subject, frame, wanted, mixed_seed(seed, place))
+            with torch.autocast("cpu", torch.bfloat16, enabled=subject.precision == "bf16"):
+                looks = look_at(subject, frame, wanted, mixed_seed(seed, place))
             for name, method in measured.items():
                 seen = memories[name].smoothed(looks[method.look, reading_of(method)], gap, motion)
                 if frame.label is not None:
@@ -181,6 +184,7 @@ def dropout_looks(
 
 def read_logits(logits: Tensor, reading: Reading, class_weights: Tensor | None) -> Prediction:
     """(1, K, h, w) -> probabilities, all temperatures of a grid as a batch."""
+    logits = logits.float()
     if reading.undone:
         assert class_weights is not None
         logits = without_class_weights(logits, class_weights)
