@@ -179,7 +179,7 @@ def test_what_was_fitted_is_the_same_read_back(tmp_path: Path) -> None:
     assert fits_of(read) == fits
 
 
-def test_the_control_stands_beside_the_network_that_saw_all_stills(tmp_path: Path) -> None:
+def test_the_control_stands_beside_the_network_that_saw_all_stills() -> None:
     row = {"nll": 0.5, "accuracy": 0.8, "miou": 0.4, "ece": 0.03, "consistency": 0.9}
     rows = {
         "paper-mc-smooth-0": {"rows": {"stream": {"vq-dnn": row}}},
@@ -187,7 +187,7 @@ def test_the_control_stands_beside_the_network_that_saw_all_stills(tmp_path: Pat
     }
     table = control_table(rows)
     assert "| vq-dnn | 0.5000 | 80.00 | 40.00 | 3.00 | 90.00 | 0.5500 |" in table and "+10.0 %" in table
-    assert control_table({name: rows[name] for name in ["paper-mc-smooth-0"]}) == ""
+    assert control_table({"paper-mc-smooth-0": rows["paper-mc-smooth-0"]}) == ""
 
 
 def test_every_picture_of_the_document_is_there(tmp_path: Path) -> None:

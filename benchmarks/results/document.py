@@ -24,6 +24,7 @@ Rows = dict[str, Any]
 """docs/results.json: job -> {"rows": {protocol: {method: figures}}, ...}."""
 ABSENT = "-"
 SHOWN = ("nll", "accuracy", "miou", "ece", "consistency")
+TITLES_SHOWN = ("NLL", "acc", "mIoU", "ECE", "cons")
 THROUGHPUT_ROWS = {
     "bare_plain": "the plain network alone", "bare": "with spatial smoothing", "dnn": "one pass, all maps",
     "vq_dnn": "VQ-DNN, all maps", "vq_dnn_motion": "VQ-DNN following motion, all maps", "vq_bnn": "VQ-BNN, all maps",
@@ -71,6 +72,12 @@ def cell(key: str, value: float) -> str:
     if key in ("nll", "cec"):
         return f"{value:.4f}"
     return f"{100 * value:.2f}"
+
+
+def marked(word: str, titles: Iterable[str]) -> list[str]:
+    """The columns of a second set of figures, told apart by a word before the first."""
+    first, *others = titles
+    return [f"{word}: {first}", *others]
 
 
 def method_of(row: PublishedRow, protocol: str) -> str:
@@ -133,7 +140,7 @@ def vqbnn_table(rows: Rows) -> str:
         ]
         lines.append([name, *given, *shown(figures(rows, ours[name][0], "stream", ours[name][1]), VQBNN_KEYS)])
     titles = ["NLL", "acc", "acc-90", "unc-90", "IoU", "IoU-90", "freq-90", "ECE"]
-    header = ["", *titles, *(f"ours: {title}" if title == "NLL" else title for title in titles)]
+    header = ["", *titles, *marked("ours", titles)]
     words = (
         "arXiv 1907.05911, Table 1 (left) and the `paper` recipe without spatial smoothing on the val stream (right)."
     )
@@ -191,7 +198,7 @@ def beyond_table(rows: Rows) -> str:
                 found = figures(rows, network.name, protocol, method)
                 if found:
                     lines.append([network.name, protocol, method, *shown(found), *shown(found, ["cec"])])
-    header = ["network", "protocol", "row", "NLL", "acc", "mIoU", "ECE", "cons", "CEC"]
+    header = ["network", "protocol", "row", *TITLES_SHOWN, "CEC"]
     words = (
         "`vq-dnn`, `vq-bnn`: the published window (K = 5, tau = 1.25). `motion`: the recursion with tau = 8, carried along the "
         "motion between frames. Consistency compares the same pixel of neighbouring frames, so what really moves lowers it."
@@ -231,13 +238,12 @@ def class_weights_table(rows: Rows) -> str:
                 before, after = (figures(rows, network.name, protocol, name + end) for end in ("", " undone"))
                 if before and after:
                     lines.append([network.name, protocol, name, *shown(before), *shown(after), change(after, before)])
-    titles = ["NLL", "acc", "mIoU", "ECE", "cons"]
     header = [
         "network",
         "protocol",
         "row",
-        *titles,
-        *(f"undone: {t}" if t == "NLL" else t for t in titles),
+        *TITLES_SHOWN,
+        *marked("undone", TITLES_SHOWN),
         "NLL change",
     ]
     words = (
@@ -289,7 +295,7 @@ def ensemble_table(rows: Rows) -> str:
     ]
     published = ", ".join(f"{name} {value}" for name, value in ENSEMBLES.items())
     words = f"Three plain networks (seeds 0 to 2). Published NLL: {published}."
-    return section("Deep ensemble", words, table(["protocol", "row", "NLL", "acc", "mIoU", "ECE", "cons"], lines))
+    return section("Deep ensemble", words, table(["protocol", "row", *TITLES_SHOWN], lines))
 
 
 def control_table(rows: Rows) -> str:
@@ -300,8 +306,7 @@ def control_table(rows: Rows) -> str:
         without, with_all = (figures(rows, network.name, "stream", name) for network in (CONTROL, whole))
         if without and with_all:
             lines.append([name, *shown(with_all), *shown(without), change(without, with_all)])
-    titles = ["NLL", "acc", "mIoU", "ECE", "cons"]
-    header = ["row", *titles, *(f"without: {t}" if t == "NLL" else t for t in titles), "NLL change"]
+    header = ["row", *TITLES_SHOWN, *marked("without", TITLES_SHOWN), "NLL change"]
     words = (
         f"`{whole.name}` on the val stream, temperature 1; then the same training without the 20 train stills nearest in time "
         "to it (`benchmarks/results/nearest_to_val.txt`)."
@@ -361,6 +366,6 @@ def commands(rows: Rows) -> str:
         "Any row again: `steadyseg evaluate benchmarks/results/checkpoints/NETWORK.safetensors --data CamVid --split val "
         "--protocol stream --mode MODE [--samples N] [--tau T --window K | --motion on] [--temperature T] --precision bf16 "
         "--seed 0`; `docs/results.json` holds the flags of each beside its figures. The digest is of data and weights, the "
-        "commit that which measured."
+        "commit is the one that measured."
     )
     return section("Where it comes from", words, table(["network", "trained by", "digest", "commit"], lines))
