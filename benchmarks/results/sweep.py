@@ -141,7 +141,7 @@ def look_at(
         torch.manual_seed(seed)
         drawn = int(torch.randint(len(subject.networks), ())) if by_kind["member"] else 0
         used = enumerate(subject.networks) if whole else [(drawn, subject.networks[drawn])]
-        every = {place: one.suffix(shared) if shared else one(batch) for place, one in used}
+        every = {place: (one.suffix(shared) if shared else one(batch)).float() for place, one in used}
         for look in by_kind["one"]:
             found |= {(look, t): read(every[0], t) for t in wanted[look]}
         for look in by_kind["member"]:
@@ -172,7 +172,7 @@ def dropout_looks(
     means: dict[Reading, Prediction] = {}
     found: dict[tuple[Look, Reading], Prediction] = {}
     for count in range(1, max(look.passes for look in wanted) + 1):
-        logits = network.suffix(shared)
+        logits = network.suffix(shared).float()
         for reading in set().union(*(wanted[look] for look in wanted if look.passes >= count)):
             now = read(logits, reading)
             means[reading] = now if count == 1 else means[reading].blend(now, 1.0 / count)
@@ -184,7 +184,6 @@ def dropout_looks(
 
 def read_logits(logits: Tensor, reading: Reading, class_weights: Tensor | None) -> Prediction:
     """(1, K, h, w) -> probabilities, all temperatures of a grid as a batch."""
-    logits = logits.float()
     if reading.undone:
         assert class_weights is not None
         logits = without_class_weights(logits, class_weights)
