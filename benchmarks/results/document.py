@@ -49,6 +49,7 @@ def write_document(rows: Rows, docs: Path, strips: dict[str, str]) -> None:
         class_weights_table(rows),
         sets_table(rows),
         ensemble_table(rows),
+        seeds_table(rows),
         control_table(rows),
         ranking_table(rows),
         class_table(rows),
@@ -296,6 +297,21 @@ def ensemble_table(rows: Rows) -> str:
     published = ", ".join(f"{name} {value}" for name, value in ENSEMBLES.items())
     words = f"Three plain networks (seeds 0 to 2). Published NLL: {published}."
     return section("Deep ensemble", words, table(["protocol", "row", *TITLES_SHOWN], lines))
+
+
+def seeds_table(rows: Rows) -> str:
+    """How far trainings that differ in their seed alone lie apart, and what smoothing over time does to each."""
+    lines = []
+    for protocol in ("stream", "stills"):
+        for name in ("dnn", "vq-dnn", "vq-dnn motion"):
+            for network in MEMBERS:
+                found, single = (figures(rows, network.name, protocol, row) for row in (name, "dnn"))
+                if found:
+                    lines.append([protocol, name, str(network.seed), *shown(found), change(found, single)])
+    words = (
+        "The plain network of the `paper` recipe, temperature 1. Changes are against the same network's single frame."
+    )
+    return section("Seeds", words, table(["protocol", "row", "seed", *TITLES_SHOWN, "NLL change"], lines))
 
 
 def control_table(rows: Rows) -> str:

@@ -33,8 +33,8 @@ class Job:
 
     name: str
     networks: tuple[Network, ...]
-    is_control: bool = False
-    """Only on the stream and at temperature 1: the stills it was trained without are near to nothing else."""
+    as_trained: tuple[str, ...] = ()
+    """Protocols where it is only measured at temperature 1, with nothing fitted; none: all, with all that is fitted."""
 
     @property
     def has_dropout(self) -> bool:
@@ -43,8 +43,14 @@ class Job:
 
 def all_jobs() -> list[Job]:
     single = [network for four in FOUR.values() for network in four]
-    control = Job(CONTROL.name, (CONTROL,), is_control=True)
-    return [*(Job(network.name, (network,)) for network in single), Job("paper-ensemble", tuple(MEMBERS)), control]
+    seeds = [Job(network.name, (network,), ("stills", "stream")) for network in MEMBERS[1:]]
+    control = Job(CONTROL.name, (CONTROL,), ("stream",))  # the stills it was trained without are near to nothing else
+    return [
+        *(Job(network.name, (network,)) for network in single),
+        Job("paper-ensemble", tuple(MEMBERS)),
+        *seeds,
+        control,
+    ]
 
 
 def measure_job(job: Job, data: Path, parts: Parts, ticks: Any) -> dict[str, Any]:
@@ -59,8 +65,8 @@ def measure_job(job: Job, data: Path, parts: Parts, ticks: Any) -> dict[str, Any
     def rows(protocol: str, fits: Fits) -> dict[str, Any]:
         return parts.get(protocol, lambda: measure(subject, protocol, data, fits, job.has_dropout))
 
-    if job.is_control:
-        return {"fits": {}, "stream": rows("stream", Fits())}
+    if job.as_trained:
+        return {"fits": {}, **{protocol: rows(protocol, Fits()) for protocol in job.as_trained}}
     on_val, on_test = fitted("stream"), fitted("moving-stills")
     if job.has_dropout:
         on_test.temperatures |= fitted("stills").temperatures
@@ -117,8 +123,7 @@ def frame_count(data: Path, job: Job, parts: Parts) -> int:
         "fit-stills": stills if job.has_dropout else 0,
         "stills": stills, "moving-stills": stills * CLIP_FRAMES, "stream": stream,
     }  # fmt: skip
-    walked = {"stream"} if job.is_control else set(frames)
-    return sum(frames[name] for name in walked if not parts.has(name))
+    return sum(frames[name] for name in job.as_trained or frames if not parts.has(name))
 
 
 def job_digest(job: Job, data: str) -> str:
