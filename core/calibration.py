@@ -23,6 +23,10 @@ FEWEST_PIXELS = 100
 """Labelled pixels, or images of a classifier, below which nothing is fitted."""
 
 
+class BeyondGrid(InputError):
+    """No temperature of the grid is the best one: there is a better one outside."""
+
+
 @dataclass(frozen=True)
 class TemperatureFit:
     """What the scan found."""
@@ -66,7 +70,7 @@ class TemperatureScan:
         self._untempered.update(probs[self._untempered_at][None], labels[None])
 
     def fit(self) -> TemperatureFit:
-        """The temperature of least NLL; InputError where there is too little to fit, or where it lies beyond the grid."""
+        """The temperature of least NLL; InputError where there is too little to fit, BeyondGrid where it lies outside."""
         if self._pixels < FEWEST_PIXELS:
             raise InputError(
                 f"{self._pixels} labelled {'images' if self.void is None else 'pixels'} are too few to fit a temperature; "
@@ -76,7 +80,7 @@ class TemperatureScan:
         grid = self.grid
         best = min(range(len(grid)), key=nll.__getitem__)
         if best in (0, len(grid) - 1):
-            raise InputError(
+            raise BeyondGrid(
                 f"the best temperature lies beyond the grid {grid[0]:.2f}..{grid[-1]:.2f}: do these labels belong to these "
                 "images and classes?"
             )

@@ -18,7 +18,7 @@ from benchmarks.results.methods import ALL, FOLLOWING, MEMBER, ONE, WINDOW, Look
 from benchmarks.results.parts import Parts
 from benchmarks.results.rows import Fits
 from benchmarks.results.sweep import RISK_CLASS, Subject, Swept, sweep
-from core.checkpoint import CheckpointMeta, save_checkpoint
+from core.checkpoint import CheckpointMeta, load_checkpoint, save_checkpoint
 from core.classes import CAMVID
 from core.preprocess import Normalize, resize
 from core.temporal import TemporalSmoothing
@@ -119,6 +119,15 @@ def test_a_temperature_is_that_of_the_calibrate_command(tmp_path: Path, smoothin
     expected = fit_temperature(opened(path, method).module, street().frames(FRAMES), CAMVID)
     assert fits["row"].temperature == pytest.approx(expected.temperature, abs=1e-4)
     assert fits["row"].flips == expected.flips and fits["row"].pixels == expected.pixels
+
+
+def test_a_network_far_too_sure_is_measured_without_a_temperature(tmp_path: Path) -> None:
+    path = saved(tmp_path, 1, 0.0)
+    tensors, meta = load_checkpoint(path)
+    tensors |= {name: 1000 * tensor for name, tensor in tensors.items() if name.startswith("head.")}
+    save_checkpoint(path, tensors, meta)
+    found = swept([path], {"row": Method(ONE)}, {"row": Method(ONE)})
+    assert found.temperatures == {} and set(found.sets) == {"row"} and found.rows["row"]["nll"] > 10
 
 
 def test_the_thresholds_of_sets_are_fitted_and_checked_at_temperature_1(tmp_path: Path) -> None:

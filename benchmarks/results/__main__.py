@@ -62,13 +62,20 @@ def run(data: Path, fresh: bool, jobs: int) -> None:
             "frames", total=sum(frame_count(data, job, parts[job.name]) for job in due.values()) or 1
         )
         running = {pool.submit(measure_job, job, data, parts[job.name], ticks): job for job in due.values()}
+        failed = []
         for done in as_completed_watching(running, ticks, lambda: progress.advance(bar)):
-            job = running[done]
+            job, error = running[done], done.exception()
+            if error is not None:  # the others are still worth their hours
+                progress.console.print(f"{job.name}: {error}", markup=False)
+                failed.append(error)
+                continue
             cache.put(job.name, job_digest(job, digest), done.result(), about(job))
             parts[job.name].forget()
             progress.console.print(f"{job.name}: done")
     strips = write_strips(data, DOCS, DOCS.parent / "out")
     write_document(cache.record, DOCS, strips)
+    if failed:
+        raise failed[0]
 
 
 def forget(cache: Cache, parts: Mapping[str, Parts]) -> None:

@@ -109,13 +109,12 @@ def fit(subject: Subject, protocol: str, data: Path, has_dropout: bool) -> Fits:
             scanned[memory_name(mode, smoothing)] = Method(look, smoothing)
     found = sweep(subject, frames_of(protocol, data, FIT_EVERY), {}, scanned)
     temperatures = found.temperatures
-    memories = {
-        mode: min(
-            map(TemporalSmoothing, TAUS),
-            key=lambda smoothing: temperatures[memory_name(mode, smoothing)].nll_calibrated,
-        )
-        for mode in looks
-    }
+    memories = {}
+    for mode in looks:
+        fitted = [one for one in map(TemporalSmoothing, TAUS) if memory_name(mode, one) in temperatures]
+        if fitted:
+            nll = {one: temperatures[memory_name(mode, one)].nll_calibrated for one in fitted}
+            memories[mode] = min(fitted, key=nll.__getitem__)
     return Fits(temperatures, memories, {name: thresholds(found.sets[name]) for name in SETS if name in found.sets})
 
 

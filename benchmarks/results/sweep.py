@@ -5,6 +5,7 @@ those of a run with 5.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.results.methods import Look, Memory, Method
-from core.calibration import UNTEMPERED, TemperatureFit, TemperatureScan, grid_tensor
+from core.calibration import UNTEMPERED, BeyondGrid, TemperatureFit, TemperatureScan, grid_tensor
 from core.classes import CAMVID, ClassList
 from core.continuity import Continuity
 from core.dropout import set_dropout_active
@@ -59,7 +60,7 @@ class Swept:
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Metrics of each measured method."""
     temperatures: dict[str, TemperatureFit] = field(default_factory=dict)
-    """Of each scanned one."""
+    """Of each scanned one whose temperature lies in the grid: with dropout off, one trained with much of it may need more."""
     sets: dict[str, ConformalFit] = field(default_factory=dict)
     """Scores of the true classes at temperature 1, of each scanned one."""
 
@@ -110,7 +111,11 @@ def sweep(
     rows = {name: metrics.result() for name, metrics in live.items()}
     for name, check in (checks or {}).items():
         rows[name]["conformal"] = check.result()
-    return Swept(rows, {name: scan.fit() for name, scan in scans.items()}, sets)
+    temperatures = {}
+    for name, scan in scans.items():
+        with suppress(BeyondGrid):
+            temperatures[name] = scan.fit()
+    return Swept(rows, temperatures, sets)
 
 
 def reading_of(method: Method) -> Reading:
