@@ -38,7 +38,7 @@ def write_plots(rows: dict[str, Any], docs: Path) -> dict[str, str]:
 
 def reliability(rows: dict[str, Any], job: str) -> Any:
     """Accuracy against confidence in ten bins; the diagonal is what honest confidence gives."""
-    figure, axes = plt.subplots(figsize=(4.2, 3.6))
+    figure, axes = plt.subplots(figsize=(6.2, 3.6))
     axes.plot([0, 1], [0, 1], color="#999999", linewidth=1)
     for method, color in COLORS.items():
         for suffix, line in (("", "--"), (" calibrated", "-")):
@@ -46,11 +46,13 @@ def reliability(rows: dict[str, Any], job: str) -> Any:
             if found:
                 bins = [one for one in found["reliability"] if one["count"] > 200]
                 axes.plot(
-                    [one["confidence"] for one in bins], [one["accuracy"] for one in bins], line, color=color, marker=".",
+                    [one["confidence"] for one in bins], [one["accuracy"] for one in bins], line, color=color, linewidth=1.2,
                     label=f"{method}{suffix} ({100 * found['ece']:.1f} %)",
                 )  # fmt: skip
     axes.set(xlabel="confidence", ylabel="accuracy", xlim=(0.2, 1), ylim=(0.2, 1))
-    axes.legend(fontsize=6.5, title="row (ECE)", title_fontsize=7, frameon=False)
+    axes.legend(
+        fontsize=7, title="row (ECE)", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=3
+    )
     return figure
 
 
@@ -73,7 +75,7 @@ def risk(rows: dict[str, Any], job: str) -> Any:
 
 def passes(rows: dict[str, Any]) -> Any:
     """NLL for 1, 5 and 30 dropout passes; dashed, the one pass that temporal smoothing needs."""
-    figure, all_axes = plt.subplots(1, len(RECIPES), figsize=(7.5, 3.0), squeeze=False)
+    figure, all_axes = plt.subplots(1, len(RECIPES), figsize=(7.5, 3.3), squeeze=False)
     for axes, recipe in zip(all_axes[0], RECIPES, strict=True):
         for smoothing, color in ((False, "#0072b2"), (True, "#d55e00")):
             found = rows.get(Network(recipe, True, smoothing).name, {}).get("rows", {}).get("stream")
@@ -86,5 +88,7 @@ def passes(rows: dict[str, Any]) -> Any:
             )
         axes.set(xscale="log", xlabel="passes", ylabel="NLL", title=recipe, xticks=[1, 5, 30])
         axes.set_xticklabels(["1", "5", "30"])
-        axes.legend(fontsize=7, frameon=False)
+    lines = {line.get_label(): line for axes in all_axes[0] for line in axes.get_lines()}  # the same in both
+    figure.legend(lines.values(), lines.keys(), loc="lower center", ncols=2, fontsize=8, frameon=False)
+    figure.subplots_adjust(bottom=0.28)
     return figure
