@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from app.cli import main
-from benchmarks.results.document import control_table, write_document
+from benchmarks.results.document import control_table, effects_table, write_document
 from benchmarks.results.jobs import fits_of, fits_record
 from benchmarks.results.methods import ALL, FOLLOWING, MEMBER, ONE, WINDOW, Look, Method
 from benchmarks.results.parts import Parts
@@ -197,6 +197,15 @@ def test_the_control_stands_beside_the_network_that_saw_all_stills() -> None:
     table = control_table(rows)
     assert "| vq-dnn | 0.5000 | 80.00 | 40.00 | 3.00 | 90.00 | 0.5500 |" in table and "+10.0 %" in table
     assert control_table({"paper-mc-smooth-0": rows["paper-mc-smooth-0"]}) == ""
+
+
+def test_an_effect_is_the_change_of_nll_beside_the_published_one() -> None:
+    rows = {"paper-plain-0": {"rows": {"stream": {"dnn": {"nll": 0.5}, "vq-dnn": {"nll": 0.4}}}}}
+    text = effects_table(rows)
+    assert "| temporal smoothing, plain network | -18.1 % | -20.0 % | - | - | - |" in text  # 0.354 -> 0.290
+    assert "| all three, one pass | -26.6 % | - | - | - | - |" in text  # 0.354 -> 0.260
+    assert "| temporal smoothing, one dropout pass | - |" in text  # not published
+    assert effects_table({}) == ""
 
 
 def test_every_picture_of_the_document_is_there(tmp_path: Path) -> None:
