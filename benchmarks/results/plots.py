@@ -90,5 +90,5 @@ def passes(rows: dict[str, Any]) -> Any:
         axes.set_xticklabels(["1", "5", "30"])
     lines = {line.get_label(): line for axes in all_axes[0] for line in axes.get_lines()}  # the same in both
     figure.legend(lines.values(), lines.keys(), loc="lower center", ncols=2, fontsize=8, frameon=False)
-    figure.subplots_adjust(bottom=0.28)
+    figure.subplots_adjust(bottom=0.28, wspace=0.25)
     return figure
