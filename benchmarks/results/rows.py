@@ -107,15 +107,15 @@ def fit(subject: Subject, protocol: str, data: Path, has_dropout: bool) -> Fits:
         for tau in TAUS:
             smoothing = TemporalSmoothing(tau)
             scanned[memory_name(mode, smoothing)] = Method(look, smoothing)
-    found = sweep(subject, frames_of(protocol, data, FIT_EVERY), {}, scanned)
-    temperatures = found.temperatures
+    swept = sweep(subject, frames_of(protocol, data, FIT_EVERY), {}, scanned)
+    temperatures = swept.temperatures
     memories = {}
     for mode in looks:
-        fitted = [one for one in map(TemporalSmoothing, TAUS) if memory_name(mode, one) in temperatures]
-        if fitted:
-            nll = {one: temperatures[memory_name(mode, one)].nll_calibrated for one in fitted}
-            memories[mode] = min(fitted, key=nll.__getitem__)
-    return Fits(temperatures, memories, {name: thresholds(found.sets[name]) for name in SETS if name in found.sets})
+        fits = {one: temperatures.get(memory_name(mode, one)) for one in map(TemporalSmoothing, TAUS)}
+        nll = {one: found.nll_calibrated for one, found in fits.items() if found}
+        if nll:
+            memories[mode] = min(nll, key=nll.__getitem__)
+    return Fits(temperatures, memories, {name: thresholds(swept.sets[name]) for name in SETS if name in swept.sets})
 
 
 def thresholds(fitted: ConformalFit) -> dict[str, Any]:
