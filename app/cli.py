@@ -4,6 +4,7 @@ import contextlib
 import functools
 import inspect
 import io
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -15,10 +16,13 @@ from core.errors import CheckFailed, InputError
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs one command; the exit code is 0 done, 1 a check failed, 2 bad input, 130 interrupted."""
+    """Runs one command; the exit code is 0 done, 1 a check failed, 2 bad input, 130 interrupted; 1 where nobody reads on."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        return parse_and_run(arguments)
+        try:
+            return parse_and_run(arguments)
+        finally:
+            sys.stdout.flush()  # here, not at exit, where a reader that left could no longer be caught
     except InputError as error:
         print(f"steadyseg: {error}", file=sys.stderr)
         return 2
@@ -28,6 +32,9 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("steadyseg: interrupted", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # the output's reader left, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered goes nowhere
+        return 1  # as rich does
 
 
 def parse_and_run(arguments: list[str]) -> int:

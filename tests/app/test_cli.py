@@ -100,6 +100,16 @@ def test_no_argument_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert "segmentation" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("arguments", [["evaluate", "--help"], ["models"]])
+def test_a_reader_that_leaves_is_no_traceback(arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "app.cli", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        assert run.stdout and run.stderr
+        run.stdout.close()
+        assert run.stderr.read() == ""
+    assert run.returncode == 1
+
+
 def test_an_unknown_command_lists_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
     assert "choose from demo, video" in one_line_error(capsys, "vidoe")
 
