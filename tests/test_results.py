@@ -12,8 +12,10 @@ import pytest
 import torch
 
 from app.cli import main
+from benchmarks.cache import Cache
+from benchmarks.data_digest import data_digest
 from benchmarks.results.document import control_table, effects_table, write_document
-from benchmarks.results.jobs import fits_of, fits_record
+from benchmarks.results.jobs import all_jobs, fits_of, fits_record, job_digest
 from benchmarks.results.methods import ALL, FOLLOWING, MEMBER, ONE, WINDOW, Look, Method
 from benchmarks.results.parts import Parts
 from benchmarks.results.rows import Fits
@@ -23,6 +25,7 @@ from core.classes import CAMVID
 from core.preprocess import Normalize, resize
 from core.temporal import TemporalSmoothing
 from seg.calibrate import ConformalCheck, ConformalFit, fit_temperature
+from seg.camvid import open_split
 from seg.class_weights import recorded_class_weights
 from seg.evaluate import LiveMetrics, seeded
 from seg.options import UNetOptions
@@ -245,3 +248,10 @@ def test_a_worker_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     assert study.stdout is not None and study.stdout.readline() == b"working\n"
     study.kill()
     study.communicate(timeout=30)  # ends when the worker, who has the same output, does
+
+
+def test_the_committed_rows_are_of_these_checkpoints_and_this_data(data_dir: Path) -> None:
+    camvid = data_dir / "camvid"
+    digest = data_digest([open_split(camvid, "val"), open_split(camvid, "test")])
+    kept = Cache(Path(__file__).parent.parent / "docs" / "results.json")
+    assert not [job.name for job in all_jobs() if kept.get(job.name, job_digest(job, digest)) is None]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.robustness.__main__ import current_digest, data_digests, known_digest, videos_elsewhere
 from benchmarks.robustness.document import compared, corrupted, spreads, success
 from benchmarks.robustness.runs import GROUPS, SEEDS, all_runs, digest_of
 
@@ -65,3 +66,10 @@ def test_every_group_has_a_whole_run_and_what_is_repeated_has_all_seeds(group: A
     assert mine[0].studies == () and [run.options.seed for run in mine] == list(SEEDS if group.repeated else SEEDS[:1])
     assert all(run.studies == group.repeated for run in mine[1:])
     assert len({run.name for run in all_runs(())}) == len(all_runs(()))
+
+
+def test_the_committed_studies_are_of_these_checkpoints_and_this_data(data_dir: Path) -> None:
+    digests = data_digests(data_dir)
+    assert not [
+        run.name for run in all_runs(videos_elsewhere(data_dir)) if known_digest(run) != current_digest(run, digests)
+    ]

@@ -20,7 +20,7 @@ from rich.progress import Progress, TimeElapsedColumn
 
 from benchmarks.cache import Cache
 from benchmarks.command import exit_code
-from benchmarks.results.data_digest import data_digest
+from benchmarks.data_digest import data_digest
 from benchmarks.results.document import write_document
 from benchmarks.results.jobs import about, all_jobs, frame_count, job_digest, measure_job
 from benchmarks.results.parts import Parts
