@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.markdown import section, table
-from benchmarks.results.matrix import CONTROL, FOUR, MEMBERS, RECIPES, Network
+from benchmarks.results.matrix import COMPARED, CONTROL, MEMBERS, RECIPES, Network
 from benchmarks.results.plots import write_plots
 from benchmarks.results.published import (
     ENSEMBLES,
@@ -196,7 +196,7 @@ def vqbnn_table(rows: Rows) -> str:
 def passes_table(rows: Rows) -> str:
     """NLL against the number of passes, with the one pass that temporal smoothing needs."""
     lines = []
-    for network in (network for four in FOUR.values() for network in four if network.dropout):
+    for network in (network for network in COMPARED if network.dropout):
         for protocol in ("stills", "stream"):
             names = ("dnn", "bnn-1", "bnn-5", "bnn-30", "vq-bnn", "vq-bnn motion")
             found = [figures(rows, network.name, protocol, name) for name in names]
@@ -238,7 +238,7 @@ def throughput_table(docs: Path) -> str:
 def beyond_table(rows: Rows) -> str:
     """The plain rule against the mean that follows motion."""
     lines = []
-    for network in (network for four in FOUR.values() for network in four):
+    for network in COMPARED:
         for protocol in ("stream", "moving-stills"):
             for method in ("dnn", "vq-dnn", "vq-dnn motion", "vq-bnn", "vq-bnn motion"):
                 found = figures(rows, network.name, protocol, method)
@@ -278,7 +278,7 @@ def calibration_table(rows: Rows) -> str:
 def class_weights_table(rows: Rows) -> str:
     """Each row as it comes, and with the class weights of its training undone."""
     lines = []
-    for network in (network for four in FOUR.values() for network in four):
+    for network in COMPARED:
         for protocol in TITLES:
             for name in ("dnn", "vq-dnn", "vq-dnn motion", "bnn-30", "vq-bnn", "vq-bnn motion"):
                 before, after = (figures(rows, network.name, protocol, name + end) for end in ("", " undone"))
@@ -420,7 +420,7 @@ def percent(value: float | None) -> str:
 def commands(rows: Rows) -> str:
     """Where every row comes from."""
     lines = []
-    for network in [*(network for four in FOUR.values() for network in four), *MEMBERS[1:], CONTROL]:
+    for network in [*COMPARED, *MEMBERS[1:], CONTROL]:
         about: Callable[[str], str] = lambda key, name=network.name: str(rows.get(name, {}).get(key, ABSENT))  # noqa: E731
         lines.append([f"`{network.name}`", f"`{network.command}`", about("digest"), about("commit")])
     words = (

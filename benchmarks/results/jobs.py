@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from benchmarks.origin import origin
-from benchmarks.results.matrix import CONTROL, FOUR, MEMBERS, Network
+from benchmarks.results.matrix import COMPARED, CONTROL, MEMBERS, Network
 from benchmarks.results.parts import Parts
 from benchmarks.results.rows import FIT_EVERY, Fits, fit, measure
 from benchmarks.results.sweep import Subject
@@ -44,11 +44,10 @@ class Job:
 
 
 def all_jobs() -> list[Job]:
-    single = [network for four in FOUR.values() for network in four]
     seeds = [Job(network.name, (network,), ("stills", "stream")) for network in MEMBERS[1:]]
     control = Job(CONTROL.name, (CONTROL,), ("stream",))  # the stills it was trained without are near to nothing else
     return [
-        *(Job(network.name, (network,)) for network in single),
+        *(Job(network.name, (network,)) for network in COMPARED),
         Job("paper-ensemble", tuple(MEMBERS)),
         *seeds,
         control,

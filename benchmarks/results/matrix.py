@@ -51,7 +51,8 @@ class Network:
 
 FACTORS = ((False, False), (False, True), (True, False), (True, True))
 """(dropout, smoothing)"""
-FOUR = {recipe: [Network(recipe, *factors) for factors in FACTORS] for recipe in RECIPES}
+COMPARED = [Network(recipe, *factors) for recipe in RECIPES for factors in FACTORS]
+"""The four networks of each recipe, seed 0."""
 MEMBERS = [Network("paper", False, False, seed) for seed in (0, 1, 2)]
 """The deep ensemble: three plain trainings."""
 CONTROL = Network("paper", True, True, clean=True)

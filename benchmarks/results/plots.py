@@ -6,7 +6,7 @@ from typing import Any
 from matplotlib import pyplot as plt
 
 from benchmarks.figures import saved
-from benchmarks.results.matrix import FOUR, RECIPES, Network
+from benchmarks.results.matrix import COMPARED, RECIPES, Network
 
 COLORS = {"dnn": "#0072b2", "bnn-30": "#e69f00", "vq-dnn": "#009e73", "vq-bnn": "#cc79a7", "vq-dnn motion": "#d55e00"}
 """Okabe and Ito's, told apart by colour-blind readers."""
@@ -31,7 +31,7 @@ def write_plots(rows: dict[str, Any], docs: Path) -> dict[str, str]:
                 reliability(rows, name), docs, f"results-reliability-{recipe}.png", f"Reliability, {name}, stream"
             )
             written |= saved(risk(rows, name), docs, f"results-risk-{recipe}.png", f"Risk and coverage, {name}, stream")
-        if any(network.name in rows for four in FOUR.values() for network in four if network.dropout):
+        if any(network.name in rows for network in COMPARED if network.dropout):
             written |= saved(passes(rows), docs, "results-passes.png", "NLL by the number of passes, stream")
     return written
 

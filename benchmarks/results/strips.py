@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from app.render import colored, uncertainty
-from benchmarks.results.matrix import FOUR
+from benchmarks.results.matrix import COMPARED
 from core.classes import CAMVID
 from core.frame import Frame, Maps
 from seg.camvid import open_split
@@ -31,7 +31,7 @@ TITLE_HEIGHT = 18
 def write_strips(data: Path, docs: Path, private: Path) -> dict[str, str]:
     """{title: file name in docs} of the committed strip; those of CamVid are written to `private`."""
     private.mkdir(parents=True, exist_ok=True)
-    for network in (network for four in FOUR.values() for network in four):
+    for network in COMPARED:
         target = private / f"strip-{network.name}.png"
         if network.file.exists() and not (target.exists() and target.stat().st_mtime > network.file.stat().st_mtime):
             found = strips(network.file, lambda: open_split(data, "val").frames(), CAMVID_PLACES)
