@@ -270,7 +270,8 @@ def calibration_table(rows: Rows) -> str:
     ]  # fmt: skip
     words = (
         "One temperature per network and mode, fitted with its smoothing switched on. `fitted memory`: tau chosen from 0.5 to "
-        "3 by NLL on the same split as the temperature."
+        "3 by NLL on the same split as the temperature. It has no window to choose: what is older than K frames has "
+        "exp(-(K + 1) / tau) of the weight, 0.8 % at the published K = 5 and tau = 1.25."
     )
     return section("Calibration", words, table(header, lines))
 
