@@ -51,6 +51,8 @@ def run(data: Path, fresh: bool, jobs: int) -> None:
     if fresh:
         forget(cache, parts)
     due = {job.name: job for job in ready if cache.get(job.name, job_digest(job, digest)) is None}
+    if not due:
+        Console(stderr=True).print("every row is there; --fresh measures them again")
     context = multiprocessing.get_context("spawn")
     with (
         context.Manager() as manager,
@@ -58,9 +60,8 @@ def run(data: Path, fresh: bool, jobs: int) -> None:
         Progress(*Progress.get_default_columns(), TimeElapsedColumn(), console=Console(stderr=True)) as progress,
     ):
         ticks = manager.Queue()
-        bar = progress.add_task(
-            "frames", total=sum(frame_count(data, job, parts[job.name]) for job in due.values()) or 1
-        )
+        frames = sum(frame_count(data, job, parts[job.name]) for job in due.values())
+        bar = progress.add_task("frames", total=frames, visible=bool(due))
         running = {pool.submit(measure_job, job, data, parts[job.name], ticks): job for job in due.values()}
         failed = []
         for done in as_completed_watching(running, ticks, lambda: progress.advance(bar)):
