@@ -16,7 +16,7 @@ setup: .venv/installed
 demo: setup
 	$(BIN)/steadyseg demo
 
-# What needs no export, browser or training: under 3 minutes.
+# What needs no export, browser or training: about 3 minutes.
 unit: setup
 	$(BIN)/python -m pytest -m 'not slow'
 

@@ -33,6 +33,8 @@ from seg.street import Street
 from seg.torch_segmenter import TorchSegmenter, open_network, open_segmenter
 from seg.unet import UNet
 
+pytestmark = pytest.mark.slow
+
 HEIGHT, WIDTH, FRAMES = 64, 96, 4
 CLASS_WEIGHTS = [0.3 + 0.4 * place for place in range(len(CAMVID))]
 
@@ -237,7 +239,6 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.slow
 def test_a_worker_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     script = tmp_path / "study.py"
     script.write_text(WORKER)

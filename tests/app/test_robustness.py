@@ -26,6 +26,8 @@ from seg.camvid import open_split
 from seg.evaluate import LiveMetrics, labelled_stills
 from seg.torch_segmenter import open_segmenter
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("imagecorruptions", reason="imagecorruptions-imaug is not installed")
 
 CPU = torch.device("cpu")
