@@ -25,7 +25,6 @@ from classification.data import open_classification
 from core.bundle import rounded
 from core.bundled import SUFFIX
 from core.errors import InputError
-from seg.camvid import open_split
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 
@@ -49,12 +48,12 @@ def run_all(data: Path, only: list[str] | None, fresh: bool) -> None:
         )
     digests = data_digests(data)
     for run in runs:
-        files = [checkpoint_of(model) for model in run.group.models]
+        files = checkpoints_of(run)
         absent = [file.name for file in files if not file.exists()]
         if absent:
             Console(stderr=True).print(f"{run.name}: not run, no such checkpoint: {', '.join(absent)}")
         elif run.name in (only or [run.name]):
-            digest = current_digest(run, digests)
+            digest = digest_of(run, files, digests[run.group.data])
             if fresh or known_digest(run) != digest:
                 study(run, data, digest)
     write_document(DOCS)
@@ -63,7 +62,7 @@ def run_all(data: Path, only: list[str] | None, fresh: bool) -> None:
 def study(run: Run, data: Path, digest: str) -> None:
     """The report as a user gets it, without the paths of this machine."""
     Console(stderr=True).print(run.name)
-    models = tuple(str(checkpoint_of(model)) for model in run.group.models)
+    models = tuple(map(str, checkpoints_of(run)))
     told = dataclasses.replace(run.options, elsewhere=tuple(Path(video).name for video in run.options.elsewhere))
     command = typed(
         RobustnessJob(run.group.models, Path(run.group.data), "test", run.studies, told, None, True, "auto")
@@ -77,15 +76,15 @@ def videos_elsewhere(data: Path) -> tuple[str, ...]:
     return tuple(str(path) for path in sorted((data / "video").glob("*.mp4")))
 
 
-def current_digest(run: Run, digests: dict[str, str]) -> str:
-    """Of the checkpoints as they are, and the data by folder name."""
-    return digest_of(run, [checkpoint_of(model) for model in run.group.models], digests[run.group.data])
-
-
 def known_digest(run: Run) -> str | None:
     """Of what is there already; None where nothing is."""
     file = DOCS / "robustness" / run.name / "report.json"
     return json.loads(file.read_text())["digest"] if file.exists() else None
+
+
+def checkpoints_of(run: Run) -> list[Path]:
+    """The files of its networks, there or not."""
+    return [checkpoint_of(model) for model in run.group.models]
 
 
 def checkpoint_of(model: str) -> Path:
@@ -95,8 +94,7 @@ def checkpoint_of(model: str) -> Path:
 
 def data_digests(data: Path) -> dict[str, str]:
     """By folder name, over what the studies read."""
-    camvid = data_digest([open_split(data / "camvid", "val"), open_split(data / "camvid", "test")])
-    return {"camvid": camvid, "cifar10": open_classification(data / "cifar10", "test").list_hash}
+    return {"camvid": data_digest(data / "camvid"), "cifar10": open_classification(data / "cifar10", "test").list_hash}
 
 
 if __name__ == "__main__":
