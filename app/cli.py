@@ -42,11 +42,11 @@ def parse_and_run(arguments: list[str]) -> int:
     if arguments and arguments[0] in COMMANDS:
         name, rest = arguments[0], arguments[1:]
         if name == "analyze":
-            return analysis(rest)
-        return train_task(rest) if name == "train" else parsed(COMMANDS[name], rest, f"steadyseg {name}")()
+            return analyze_task(rest)
+        return train_task(rest) if name == "train" else parse(COMMANDS[name], rest, f"steadyseg {name}")()
     if arguments and not arguments[0].startswith("-"):
         raise InputError(f"unknown command {arguments[0]!r}; choose from {', '.join(COMMANDS)}")
-    overview(COMMANDS, arguments, "steadyseg", "Real-time video segmentation that knows when it is unsure.")
+    print_overview(COMMANDS, arguments, "steadyseg", "Real-time video segmentation that knows when it is unsure.")
     return 0
 
 
@@ -54,34 +54,38 @@ def train_task(arguments: list[str]) -> int:
     """`train seg ...` and `train classification ...`: the task's word decides which flags there are."""
     if arguments and arguments[0] in TASKS:
         task, rest = TASKS[arguments[0]], arguments[1:]
-        return parsed(with_preset(task, rest), rest, f"steadyseg train {arguments[0]}")()
+        return parse(with_preset(task, rest), rest, f"steadyseg train {arguments[0]}")()
     if arguments and arguments[0] not in ("-h", "--help"):
         raise InputError(f"say what to train first, not {arguments[0]!r}; choose from {', '.join(TASKS)}")
-    overview({name: task.command for name, task in TASKS.items()}, arguments, "steadyseg train", _first_line(train))
+    print_overview(
+        {name: task.command for name, task in TASKS.items()}, arguments, "steadyseg train", _first_line(train)
+    )
     return 0
 
 
-def analysis(arguments: list[str]) -> int:
+def analyze_task(arguments: list[str]) -> int:
     """`analyze robustness ...`: the word after it decides which flags there are."""
     if arguments and arguments[0] in ANALYSES:
-        return parsed(ANALYSES[arguments[0]], arguments[1:], f"steadyseg analyze {arguments[0]}")()
+        return parse(ANALYSES[arguments[0]], arguments[1:], f"steadyseg analyze {arguments[0]}")()
     if arguments and arguments[0] not in ("-h", "--help"):
         raise InputError(f"say what to analyze first, not {arguments[0]!r}; choose from {', '.join(ANALYSES)}")
-    overview(ANALYSES, arguments, "steadyseg analyze", _first_line(analyze))
+    print_overview(ANALYSES, arguments, "steadyseg analyze", _first_line(analyze))
     return 0
 
 
-def overview(commands: dict[str, Callable[..., int]], arguments: list[str], program: str, description: str) -> None:
+def print_overview(
+    commands: dict[str, Callable[..., int]], arguments: list[str], program: str, description: str
+) -> None:
     """Prints the list of commands and ends, as all help does."""
     tyro.extras.subcommand_cli_from_dict(
-        {name: _described(command) for name, command in commands.items()},
+        {name: _describe(command) for name, command in commands.items()},
         args=arguments or ["--help"],
         prog=program,
         description=description,
     )
 
 
-def parsed(command: Callable[..., int], arguments: list[str], program: str) -> Callable[[], int]:
+def parse(command: Callable[..., int], arguments: list[str], program: str) -> Callable[[], int]:
     """The command with its flags filled in; a wrong flag is one line, as all bad input is, and not tyro's box."""
 
     @functools.wraps(command)
@@ -125,7 +129,7 @@ def with_preset(task: Task, arguments: list[str]) -> Callable[..., int]:
     return preset_train
 
 
-def _described(command: Callable[..., int]) -> Callable[[], None]:
+def _describe(command: Callable[..., int]) -> Callable[[], None]:
     """A stand-in without flags, so that the overview builds no parser but its own."""
 
     def overview() -> None: ...

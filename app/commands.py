@@ -36,7 +36,7 @@ def demo(
     Args:
         host: Address to serve at. Browsers give the camera only to 127.0.0.1 or over HTTPS.
         port: Port to serve at.
-        model: Bundled name or .safetensors file that is chosen at first.
+        model: Pretrained name or .safetensors file that is chosen at first.
         source: File, camera index, address or street of this machine that the tab Live can play besides the browser's camera.
         max_upload_mb: Largest file that the tab File takes.
         max_sessions: Live streams at once; further visitors are told to wait.
@@ -47,15 +47,15 @@ def demo(
         measure: Drive the page for so many seconds with a headless chromium and a made camera, print what it reaches, and end.
         open_browser: Open the address in the browser.
     """
-    from app.page import serve
-    from app.page_options import PageOptions
+    from app.page.flags import PageOptions
+    from app.page.server import serve
 
     options = PageOptions(
         model=model, host=host, port=port, source=source, max_upload_mb=max_upload_mb, max_sessions=max_sessions,
         allow_url=allow_url, share=share, ssl_certfile=ssl_certfile, ssl_keyfile=ssl_keyfile,
     )  # fmt: skip
     if measure is not None:
-        from app.page_measure import measure_page
+        from app.page.measure import measure_page
 
         return measure_page(options, measure)
     return serve(options, open_browser)
@@ -88,7 +88,7 @@ def video(
         source: File, camera index, rtsp:// or http(s):// URL, image folder, or `street[:SEED[:FRAMES]]`.
         output: Video file to write (.mp4, .mkv, .mov); none without it.
         overwrite: Replace an output that exists.
-        model: Bundled name, .safetensors file, or .onnx file of `steadyseg export --stateful`.
+        model: Pretrained name, .safetensors file, or .onnx file of `steadyseg export --stateful`.
         mode: dnn: one pass; bnn: mean of dropout passes; vq-dnn, vq-bnn: the same, averaged over the recent frames;
             auto: vq-dnn, or what an .onnx file was made for.
         samples: Dropout passes per frame (default 30 for bnn, 1 for vq-bnn).
@@ -106,7 +106,7 @@ def video(
         seed: Seed of the dropout masks.
         max_frames: Stop after this many frames.
     """
-    from app.video_command import VideoJob, run_video
+    from app.video.command import VideoJob, run_video
 
     job = VideoJob(
         source=source, output=output, overwrite=overwrite, model=model, mode=None if mode == "auto" else mode,
@@ -161,10 +161,10 @@ def train_classification(
             takes a GPU.
     """
     from app.train_command import run_training
-    from classification.recipes import suited
+    from classification.recipes import drop_unsuited
     from classification.train import ClassTraining
 
-    config = suited(config, CLASS_PRESETS[preset])
+    config = drop_unsuited(config, CLASS_PRESETS[preset])
     return run_training(functools.partial(ClassTraining, config, run), run, resume=resume, device=device)
 
 
@@ -208,7 +208,7 @@ def evaluate(
     """Measure a network on labelled data: accuracy, IoU and how honest its uncertainty is.
 
     Args:
-        model: Bundled name, .safetensors file, or .onnx file of `steadyseg export` (segmentation: --stateful). An image
+        model: Pretrained name, .safetensors file, or .onnx file of `steadyseg export` (segmentation: --stateful). An image
             classifier is measured by ensemble size, in one pass: dropout off, and after 1, 2, ... dropout passes or members;
             flags about frames are not for it.
         data: Folder with SPLIT/ and SPLITannot/, or `street`; for a classifier CIFAR's folder or SPLIT/CLASS/*.jpg.
@@ -232,7 +232,7 @@ def evaluate(
         precision: auto takes bf16 where the processor computes in it; it rounds the network's values.
         device: auto, cpu or cuda.
     """
-    from app.evaluate_command import EvaluateJob, run_evaluate
+    from app.evaluation.evaluate import EvaluateJob, run_evaluate
 
     job = EvaluateJob(
         model=model, data=data, split=split, protocol=protocol, mode=None if mode == "auto" else mode, samples=samples, tau=tau,
@@ -265,7 +265,7 @@ def calibrate(
     """Fit how sure a network may say it is: temperature, prediction sets, and a bound on what a class misses.
 
     Args:
-        model: Bundled name or .safetensors file.
+        model: Pretrained name or .safetensors file.
         data: Folder with SPLIT/ and SPLITannot/, or `street`; for a classifier CIFAR's folder or SPLIT/CLASS/*.jpg. Never the
             data that is reported afterwards.
         output: The calibrated checkpoint; it keeps what is fitted for other modes.
@@ -288,7 +288,7 @@ def calibrate(
         undo_class_weights: Take back what class weights in the training's loss taught, before anything is fitted: likelier
             probabilities and more pixels right, but rare classes are found less often.
     """
-    from app.calibrate_command import CalibrateJob, run_calibrate
+    from app.evaluation.calibrate import CalibrateJob, run_calibrate
 
     chosen = None if mode == "auto" else mode
     job = CalibrateJob(
@@ -318,8 +318,8 @@ def export(
     """Write one .onnx file to deploy, with the proof that it computes what torch computes.
 
     Args:
-        model: Bundled name or .safetensors file. Of an image classifier: uint8 RGB pictures of its size in, any number at once;
-            probabilities, entropy and disagreement (shares of ln K) out; --mode, --samples and --calibrated are for it.
+        model: Pretrained name or .safetensors file. Of an image classifier: uint8 RGB pictures of its size in, any number at
+            once; probabilities, entropy and disagreement (shares of ln K) out; --mode, --samples and --calibrated are for it.
         output: File to write (.onnx).
         stateful: The whole computation: raw frame and state in, label and uncertainty maps and state out. Without it the
             network alone: normalised images in, logits out.
@@ -337,7 +337,7 @@ def export(
         proof_frames: Video, image folder or `street` that the proof runs on.
         overwrite: Replace a file that exists.
     """
-    from app.export_command import ExportJob, run_export
+    from app.export.segmenter import ExportJob, run_export
 
     job = ExportJob(
         model=model, output=output, stateful=stateful, mode=None if mode == "auto" else mode, samples=samples, tau=tau,
@@ -363,7 +363,7 @@ def bench(
     """Time a model: the whole step against the network alone, MC dropout and what one would write by hand.
 
     Args:
-        model: Bundled name, .safetensors file, or .onnx file of `steadyseg export --stateful`.
+        model: Pretrained name, .safetensors file, or .onnx file of `steadyseg export --stateful`.
         json: File for the result.
         rows: Only these rows; the table of a whole run names them.
         executor: What computes; auto takes the fastest that is there and says which and why.
@@ -374,7 +374,7 @@ def bench(
         soak: First run this many frames in a row and see whether memory grows.
         seconds: Time for each row; long ones get five calls in any case.
     """
-    from app.bench_command import BenchJob, run_bench
+    from app.bench.command import BenchJob, run_bench
 
     job = BenchJob(
         model=model, json=json, rows=rows, executor=executor, precision=precision, size=size, source=source, soak=soak,
@@ -408,7 +408,7 @@ def analyze_robustness(
     """Study how networks stand corruptions, small changes, attacks and pictures from elsewhere; several are compared.
 
     Args:
-        models: Bundled names or .safetensors files, of classifiers or of segmentation networks; they see the same pictures.
+        models: Pretrained names or .safetensors files, of classifiers or of segmentation networks; they see the same pictures.
         data: CIFAR or an ImageFolder for classifiers; a folder with SPLIT/ and SPLITannot/ for segmentation.
         split: Which split (held-back: of a classifier's training pictures); the study stream takes val.
         studies: Only these; all that the data allows without it.
@@ -429,8 +429,8 @@ def analyze_robustness(
         plots: Whether to draw them, which needs matplotlib.
         device: auto, cpu or cuda.
     """
-    from app.analyze_command import RobustnessJob, run_robustness
-    from app.robustness_options import RobustnessOptions
+    from app.robustness.command import RobustnessJob, run_robustness
+    from app.robustness.flags import RobustnessOptions
 
     options = RobustnessOptions(
         types=types, severities=severities, images=images, costly_images=costly_images, samples=samples,
@@ -452,7 +452,7 @@ def analyze() -> int:
 
 
 def models() -> int:
-    """List the bundled checkpoints and the network presets with parameters and FLOPs."""
+    """List the pretrained checkpoints and the network presets with parameters and FLOPs."""
     from app.models_command import run_models
 
     return run_models()

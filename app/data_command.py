@@ -5,9 +5,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from classification import cifar_download
+from classification.data import cifar_download
 from core.errors import InputError
-from seg import camvid_download
+from seg.data import camvid_download
 
 CONNECTIONS = 8
 

@@ -1,4 +1,4 @@
-"""`steadyseg models`: every name with its parameters and the arithmetic of one pass; bundled checkpoints first."""
+"""`steadyseg models`: every name with its parameters and the arithmetic of one pass; pretrained checkpoints first."""
 
 import torch
 from rich import box
@@ -6,14 +6,14 @@ from rich.console import Console
 from rich.table import Table
 from torch import nn
 
-from classification.bundled import bundled_classifiers, find_classifier
-from classification.layout import FAMILIES, MODELS
-from classification.networks import build_classifier
+from classification.networks.build import build_classifier
+from classification.networks.layout import FAMILIES, MODELS
 from classification.options import ClassifierOptions
+from classification.pretrained import find_classifier, list_classifiers
 from core.checkpoint import CheckpointMeta, read_meta
-from seg.bundled import bundled_names, find_checkpoint
-from seg.networks import build_network
+from seg.networks.build import build_network
 from seg.options import PRESETS, UNET_PAPER
+from seg.pretrained import find_checkpoint, list_segmenters
 
 ARCHITECTURES = {"unet (--preset cpu)": PRESETS["cpu"].unet, "unet-paper (--preset paper)": UNET_PAPER}
 COLUMNS = ("name", "size", "params", "GFLOPs")
@@ -22,11 +22,11 @@ SIDE, CLASSES = 32, 10
 
 
 def run_models() -> int:
-    """Lists the bundled checkpoints, what the training presets build, and every family of classifiers."""
+    """Lists the pretrained checkpoints, what the training presets build, and every family of classifiers."""
     console = Console()
-    console.print(bundled_segmenters())
-    if bundled_classifiers():
-        console.print(bundled_classifier_table())
+    console.print(segmenter_table())
+    if list_classifiers():
+        console.print(classifier_table())
     console.print(segmentation_presets())
     console.print(classifier_families())
     console.print(
@@ -37,26 +37,26 @@ def run_models() -> int:
     return 0
 
 
-def bundled_segmenters() -> Table:
-    table = titled("bundled: segmentation", *COLUMNS, "accuracy", "mIoU", "calibrated")
-    for name in bundled_names():
+def segmenter_table() -> Table:
+    table = make_table("pretrained: segmentation", *COLUMNS, "accuracy", "mIoU", "calibrated")
+    for name in list_segmenters():
         meta = read_meta(find_checkpoint(name))
         cost = cost_of(build_network(meta.architecture, meta.options, len(meta.classes)), meta.height, meta.width)
-        table.add_row(name, *cost, *figures(meta, "accuracy", "miou"), calibrated(meta))
+        table.add_row(name, *cost, *figures(meta, "accuracy", "miou"), describe_calibration(meta))
     return table
 
 
-def bundled_classifier_table() -> Table:
-    table = titled("bundled: classification", "name", "params", "GFLOPs", "N", "accuracy", "NLL", "calibrated")
-    for name in bundled_classifiers():
+def classifier_table() -> Table:
+    table = make_table("pretrained: classification", "name", "params", "GFLOPs", "N", "accuracy", "NLL", "calibrated")
+    for name in list_classifiers():
         meta = read_meta(find_classifier(name))
         cost = cost_of(build_classifier(meta.options, len(meta.classes)), meta.height, meta.width)
-        table.add_row(name, *cost[1:], *figures(meta, "samples", "accuracy", "nll"), calibrated(meta))
+        table.add_row(name, *cost[1:], *figures(meta, "samples", "accuracy", "nll"), describe_calibration(meta))
     return table
 
 
 def segmentation_presets() -> Table:
-    table = titled("segmentation: train seg", *COLUMNS)
+    table = make_table("segmentation: train seg", *COLUMNS)
     for name, options in ARCHITECTURES.items():
         table.add_row(name, *cost_of(build_network("unet", options, 11), 360, 480))
     return table
@@ -65,7 +65,7 @@ def segmentation_presets() -> Table:
 def classifier_families() -> Table:
     """A row for each network, a line between families."""
     title = f"classification: --model NAME, {CLASSES} classes"
-    table = titled(title, *COLUMNS)
+    table = make_table(title, *COLUMNS)
     for family in FAMILIES:
         for name in (name for name, (of, _) in MODELS.items() if of == family):
             with torch.device("meta"):  # 500 MB for a VGG; smoothing and dropout need real values to find their places
@@ -75,7 +75,7 @@ def classifier_families() -> Table:
     return table
 
 
-def titled(title: str, first: str, *columns: str) -> Table:
+def make_table(title: str, first: str, *columns: str) -> Table:
     """A table that fits 80 characters and shows names and figures whole."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for column in (first, *columns):
@@ -90,7 +90,7 @@ def figures(meta: CheckpointMeta, *keys: str) -> list[str]:
     return [f"{value:.3f}" if isinstance(value, float) else str(value) for value in values]
 
 
-def calibrated(meta: CheckpointMeta) -> str:
+def describe_calibration(meta: CheckpointMeta) -> str:
     return ", ".join(meta.calibration) or "-"
 
 

@@ -6,13 +6,13 @@ from typing import Literal
 
 import torch
 
-from app.model_kind import refuse_classifier
+from app.find_model import refuse_classifier
 from core.device import choose_device
 from core.errors import InputError
 from core.segmenter import Segmenter
-from export.host_segmenter import HostSegmenter
+from export.cpu_segmenter import CpuSegmenter
 from export.networks import FrameNetwork, OpenVinoNetwork, openvino_available, openvino_model, openvino_name
-from export.open_file import kernel_available, open_graph, resolved_precision
+from export.open_file import kernel_available, open_graph, resolve_precision
 from seg.exported import FrameToLogits
 from seg.options import ModeName
 from seg.streaming import MODES, StreamingSegmenter
@@ -60,7 +60,7 @@ def open_model(
     mode = mode or "vq-dnn"
     motion = follows_motion(mode, window, motion)
     if members and executor == "openvino":
-        raise InputError("an ensemble is run by torch; leave --executor openvino away")
+        raise InputError("an ensemble is run by torch; omit --executor openvino")
     chosen, why = ("torch", "runs ensembles") if members else choose(executor, device, window)
     if chosen == "torch":
         where = choose_device(device)
@@ -73,7 +73,7 @@ def open_model(
         model, mode=mode, samples=samples, tau=tau, window=window, motion=motion, size=size, calibrated=calibrated,
         temperature=temperature,
     )  # fmt: skip
-    return on_openvino(source, resolved_precision(precision), keep_probs, model, take), why
+    return on_openvino(source, resolve_precision(precision), keep_probs, model, take), why
 
 
 def choose(executor: str, device: str, window: int | None) -> tuple[str, str]:
@@ -112,7 +112,7 @@ def torch_precision(precision: str, device: torch.device) -> str:
 
 def on_openvino(
     source: TorchSegmenter, precision: str, keep_probs: bool, model: str = "", take: TakeNetwork | None = None
-) -> HostSegmenter:
+) -> CpuSegmenter:
     """A checkpoint's network converted to OpenVINO for each size that comes; everything after it is the fused kernel's."""
     module = source.module
 
@@ -123,7 +123,7 @@ def on_openvino(
         drawn = MODES[module.mode].dropout  # tau, temperature and the number of passes are the kernel's
         return take((model, drawn, height, width, precision), make) if take else make()
 
-    return HostSegmenter(
+    return CpuSegmenter(
         openvino_name(precision), network, module.size, source.classes, source.method,
         temperature=module.temperature, head_stride=module.head_stride, keep_probs=keep_probs,
     )  # fmt: skip
@@ -131,12 +131,14 @@ def on_openvino(
 
 def openvino_network(module: StreamingSegmenter, height: int, width: int, precision: str) -> OpenVinoNetwork:
     """The network of a streaming module for frames of h x w; its dropout masks are drawn on the host, from torch's seed."""
-    from core.host_masks import HostMasks
+    from export.kernels.dropout_masks import DropoutMasks
 
     network = FrameToLogits(module)
     shapes = network.mask_shapes(height, width)
     example = [torch.zeros(shape, dtype=torch.uint8) for shape in ((1, height, width, 3), *shapes)]
-    masks = HostMasks(shapes, [dropout.rate for dropout in network.dropouts], torch.initial_seed()) if shapes else None
+    masks = (
+        DropoutMasks(shapes, [dropout.rate for dropout in network.dropouts], torch.initial_seed()) if shapes else None
+    )
     return OpenVinoNetwork(openvino_model(network, example), precision, masks)
 
 
@@ -160,6 +162,4 @@ def refuse_other_settings(
     ):  # fmt: skip
         if asked is not None and asked != has:
             again = "" if flag == "calibrated" else f" with --{flag} {asked}"
-            raise InputError(
-                f"{name}: was made for {flag} {has}, got {asked}; leave --{flag} away or export it again{again}"
-            )
+            raise InputError(f"{name}: was made for {flag} {has}, got {asked}; omit --{flag} or export it again{again}")

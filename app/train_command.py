@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from core.allocator import keep_freed_memory
-from core.distributed import Processes, joined
 from core.errors import CheckFailed
-from core.run_folder import MODEL_NAME
-from core.training import EpochDone, StepDone
+from core.training.distributed import Processes, join_processes
+from core.training.loop import EpochDone, StepDone
+from core.training.run_folder import MODEL_NAME
 
 Events = Iterator[StepDone | EpochDone]
 
@@ -44,7 +44,7 @@ def run_training(prepare: Callable[[str, Processes], Trainer], run: Path, *, res
     `prepare(device, processes)` opens everything. Of several processes (torchrun) the first one alone shows and logs.
     """
     keep_freed_memory()
-    with joined(device) as processes:
+    with join_processes(device) as processes:
         training = processes.together(lambda: prepare(device, processes))
         events = processes.together(lambda: training.events(resume))
         if processes.leads:

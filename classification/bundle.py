@@ -1,9 +1,9 @@
-"""Makes a classifier of a run a bundled checkpoint (core/bundle.py).
+"""Makes a classifier of a run a pretrained checkpoint (core/bundle.py).
 
 python -m classification.bundle runs/plain/model.safetensors cifar10-resnet18-plain --licence "..." --results dnn.json bnn.json
 """
 
-from classification.bundled import FOLDER
+from classification.pretrained import FOLDER
 from core.bundle import bundle, bundle_arguments
 
 if __name__ == "__main__":

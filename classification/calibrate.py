@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from classification.evaluate import Batch, Classifier
-from core.calibration import WIDE_GRID, TemperatureFit, TemperatureScan, grid_tensor
-from core.conformal import ConformalScores
-from core.metrics import StreamingMetrics
+from core.evaluation.conformal import ConformalScores
+from core.evaluation.metrics import StreamingMetrics
+from core.evaluation.temperature import WIDE_GRID, TemperatureFit, TemperatureScan, grid_tensor
 
 
 def fit_temperature(

@@ -7,14 +7,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from classification.data import ClassificationSet
+from classification.data.open import ClassificationSet
 from core.dropout import is_stochastic, set_dropout_active
 from core.errors import InputError
-from core.metrics import SMALLEST_PROBABILITY, StreamingMetrics
+from core.evaluation.metrics import SMALLEST_PROBABILITY, StreamingMetrics
 from core.prediction import Prediction, mean_prediction
 from core.predictors import passes, running_mean
 from core.preprocess import Normalize
-from core.training import mixed_seed
+from core.seeds import mix_seed
 
 DEFAULT_SAMPLES = 50
 """Dropout passes, as published (arXiv 2105.12639, Fig. 1 and Table E.1)."""
@@ -26,7 +26,7 @@ PIXELS = 2**20
 MOST_AT_ONCE = 256
 FIGURES = (
     "nll", "accuracy", "ece", "ece_15", "ece_signed", "ece_reference", "brier", "acc_90", "unc_90", "freq_90", "aurc",
-    "caught_10", "caught_10_ceiling",
+    "error_recall_10", "error_recall_10_ceiling",
 )  # fmt: skip
 """What of core's metrics makes sense for whole images; consistency and IoU are for pixels."""
 
@@ -79,7 +79,7 @@ class Classifier:
         x = self.normalize(pictures.to(self.device).permute(0, 3, 1, 2))
         self._switch(mode == "bnn")
         if mode == "bnn":
-            torch.manual_seed(mixed_seed(self.seed, first))
+            torch.manual_seed(mix_seed(self.seed, first))
             rounds = zip(*(passes(network, x, samples) for network in self.networks), strict=True)
             members = (mean_prediction([member(one, temperature) for one in logits]) for logits in rounds)
         else:

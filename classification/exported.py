@@ -82,16 +82,16 @@ class ExportedClassifier(nn.Module):
         if self.samples == 1:
             return self.network(batch)
         if isinstance(self.network, SplitNetwork):
-            return self.network.suffix(repeated(self.network.prefix(batch), self.samples))
-        return self.network(repeated(batch, self.samples))
+            return self.network.suffix(repeat(self.network.prefix(batch), self.samples))
+        return self.network(repeat(batch, self.samples))
 
     def _by_pass(self, values: Tensor) -> Tensor:
         """(B N, ...) -> (B, N, ...)."""
         return values.unflatten(0, (-1, self.samples))
 
 
-def repeated(shared: Any, times: int) -> Any:
+def repeat(shared: Any, times: int) -> Any:
     """Every picture's part of what a prefix gave, `times` in a row: tensors (B, ...) -> (B times, ...), inside of tuples."""
     if isinstance(shared, Tensor):
         return shared[:, None].expand(-1, times, *shared.shape[1:]).flatten(0, 1)
-    return tuple(repeated(part, times) for part in shared) if isinstance(shared, tuple) else shared
+    return tuple(repeat(part, times) for part in shared) if isinstance(shared, tuple) else shared

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from torch import nn
 
-from classification.bundled import find_classifier
-from classification.networks import build_classifier
+from classification.networks.build import build_classifier
+from classification.pretrained import find_classifier
 from core.checkpoint import CheckpointMeta, load_checkpoint, load_weights, read_meta
 from core.classes import ClassList
 from core.errors import InputError
@@ -17,7 +17,7 @@ ARCHITECTURE = "classifier"
 
 
 def open_classifier(model: str | Path) -> tuple[nn.Module, CheckpointMeta]:
-    """(network (B, 3, s, s) normalised -> (B, K) logits, its record) of a bundled name or a file; s is `meta.height`.
+    """(network (B, 3, s, s) normalised -> (B, K) logits, its record) of a pretrained name or a file; s is `meta.height`.
 
     The network is in evaluation mode; its dropout layers draw until `set_dropout_active(network, False)`. InputError for
     anything that is no classifier of ours.

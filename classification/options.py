@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from core.config import TRAIN_RANGES, PaddingName, ProbName, TrainConfig, require_ranges
 from core.errors import InputError
+from core.training.config import TRAIN_RANGES, PaddingName, ProbName, TrainConfig, require_ranges
 
 HeadName = Literal["gap", "mlp", "gmaxp", "gmedp", "bn-gap"]
 

@@ -2,11 +2,11 @@
 
 from dataclasses import fields, replace
 
-from classification.layout import FAMILIES, MODELS, NOT_FOR_TIMM, TIMM
+from classification.networks.layout import FAMILIES, MODELS, NOT_FOR_TIMM, TIMM
 from classification.options import ClassifierOptions, ClassTrainConfig
 
 
-def suited(config: ClassTrainConfig, preset: ClassTrainConfig) -> ClassTrainConfig:
+def drop_unsuited(config: ClassTrainConfig, preset: ClassTrainConfig) -> ClassTrainConfig:
     """The configuration without those of the preset's options that the chosen network lacks, as a VGG has no stem.
 
     Others that it lacks stay, and are refused with it: its user believes that they do something.

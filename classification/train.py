@@ -13,19 +13,20 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from classification.augment import Augment, Mixing
-from classification.data import ClassificationSet, open_classification, training_indices
-from classification.networks import build_classifier
+from classification.data.augment import Augment, Mixing
+from classification.data.open import ClassificationSet, open_classification, training_indices
+from classification.networks.build import build_classifier
 from classification.options import ClassTrainConfig, check_class_training
 from core.checkpoint import CheckpointMeta
-from core.distributed import ALONE, Processes
 from core.dropout import set_dropout_active
 from core.errors import InputError
-from core.metrics import StreamingMetrics
+from core.evaluation.metrics import StreamingMetrics
 from core.preprocess import Normalize
-from core.run_folder import training_record
-from core.training import Batch, epoch_order, mixed_seed
-from core.training_run import TrainingRun
+from core.seeds import mix_seed
+from core.training.distributed import ALONE, Processes
+from core.training.loop import Batch, epoch_order
+from core.training.run import TrainingRun
+from core.training.run_folder import training_record
 
 Colour = tuple[float, float, float]
 PUBLISHED_COLOURS: dict[str, tuple[Colour, Colour]] = {
@@ -73,7 +74,7 @@ class ClassTraining(TrainingRun):
         self.images, self.held_back = source.subset(trained), source.subset(held_back)
         self.classes, self.size = source.classes, config.size or source.default_size
         self.count_steps(len(self.images))
-        torch.manual_seed(mixed_seed(config.loop.seed))  # initial weights
+        torch.manual_seed(mix_seed(config.loop.seed))  # initial weights
         self.network = build_classifier(config.classifier, len(self.classes))
         require_size(self.network, config, self.size)
         self.mean, self.std = colours(source, config, self.network)

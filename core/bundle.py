@@ -14,8 +14,8 @@ from core.errors import InputError
 CARD_KEYS = (
     "data", "split", "protocol", "mode", "samples", "tau", "window", "motion", "calibrated", "temperature", "seed",
     "executor", "frames", "frame_list_hash", "nll", "accuracy", "top_5_accuracy", "miou", "iou", "ece", "ece_15", "ece_signed",
-    "brier", "acc_90", "iou_90", "unc_90", "freq_90", "aurc", "caught_10", "caught_10_ceiling", "consistency", "fitted_on",
-    "conformal",
+    "brier", "acc_90", "iou_90", "unc_90", "freq_90", "aurc", "error_recall_10", "error_recall_10_ceiling", "consistency",
+    "fitted_on", "conformal",
 )  # fmt: skip
 """What of an evaluation's JSON goes into the record."""
 
@@ -33,7 +33,7 @@ def bundle(
 
     `uncertainty` is what `seg.novelty.usual_uncertainty` measured; the page tells unfamiliar pictures by it.
 
-    fp16 is what is measured afterwards too: bundle without results, evaluate the bundled file, bundle again with them.
+    fp16 is what is measured afterwards too: bundle without results, evaluate the pretrained file, bundle again with them.
     """
     tensors, meta = load_checkpoint(source)
     half = {key: value.half() if value.is_floating_point() else value for key, value in tensors.items()}
@@ -43,7 +43,7 @@ def bundle(
     for path in results:
         record = json.loads(path.read_text())
         metrics[f"{record['protocol']}-{record['mode']}"] = {
-            key: rounded(record[key]) for key in CARD_KEYS if key in record
+            key: round_figures(record[key]) for key in CARD_KEYS if key in record
         }
     if uncertainty is not None:
         metrics["uncertainty"] = uncertainty
@@ -55,12 +55,12 @@ def bundle(
     return target
 
 
-def rounded(value: Any) -> Any:
+def round_figures(value: Any) -> Any:
     """Six decimals are more than any measurement here carries."""
     if isinstance(value, dict):
-        return {key: rounded(item) for key, item in value.items()}
+        return {key: round_figures(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [rounded(item) for item in value]
+        return [round_figures(item) for item in value]
     return round(value, 6) if isinstance(value, float) else value
 
 

@@ -44,7 +44,7 @@ class Dropout(nn.Module):
             return x
         if self.masks is not None:
             return x * self.masks.pop(0)
-        return x * (traced_mask(x, self.rate) if is_exporting() else draw_mask(x, self.rate))
+        return x * (export_mask(x, self.rate) if is_exporting() else draw_mask(x, self.rate))
 
 
 def kept_scale(rate: float) -> float:
@@ -67,7 +67,7 @@ def draw_mask(x: Tensor, rate: float) -> Tensor:
     return mask.as_strided(x.shape, torch.empty_like(x, dtype=torch.uint8).stride())
 
 
-def traced_mask(x: Tensor, rate: float) -> Tensor:
+def export_mask(x: Tensor, rate: float) -> Tensor:
     """The mask of an exported graph for x (B, C, H, W), drawn from C H + H W + C W random bytes a sample instead of C H W.
 
     A graph's random op draws one number at a time on one core (3.6 M of them take 16 ms and more in ONNX Runtime). The byte of

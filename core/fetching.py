@@ -30,7 +30,7 @@ def fetch_errors() -> Iterator[None]:
         yield
     except HTTPError as error:
         with error:
-            raise _answered(error) from error
+            raise _as_fetch_error(error) from error
     except URLError as error:
         raise FetchError(f"cannot be reached ({in_line(error.reason)}); check the network") from error
     except (OSError, HTTPException) as error:
@@ -55,7 +55,7 @@ def in_line(error: object) -> str:
     return " ".join(text.split()) or type(error).__name__
 
 
-def _answered(error: HTTPError) -> FetchError:
+def _as_fetch_error(error: HTTPError) -> FetchError:
     """A 404 stays a 404, a busy server recovers and may say when."""
     asked = error.headers.get("Retry-After", "")
     wait_s = min(float(asked), LONGEST_RETRY_AFTER_S) if re.fullmatch(r"[0-9]{1,9}", asked) else 0.0

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from core.config import PaddingName, ProbName
 from core.dropout import Dropout
 from core.errors import InputError
 from core.smoothing import SpatialSmoothing
+from core.training.config import PaddingName, ProbName
 
 ACTIVATION_NAMES = ("relu", "swish", "silu", "gelu", "mish", "elu", "sigmoid", "softplus", "hardtanh")
 """Parts of class names, as timm and SMP have their own: what bounds a map from below, so that the ReLU of the smoothing
@@ -173,6 +173,6 @@ def _insert(network: nn.Module, places: list[Place], layer: Callable[[Place], nn
     return places
 
 
-def inserted(network: nn.Module) -> Iterator[Preceded]:
+def list_inserted(network: nn.Module) -> Iterator[Preceded]:
     """What was inserted, in the order of the network's modules."""
     return (module for module in network.modules() if isinstance(module, Preceded))

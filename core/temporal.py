@@ -61,7 +61,7 @@ class TemporalSmoothing:
         if self.window is not None and self.window < 0:
             raise InputError(f"the window must be 0 or more previous frames, got {self.window}")
         if self.motion and self.window is not None:
-            raise InputError("a window keeps its frames where they were; leave --window or --motion away")
+            raise InputError("a window keeps its frames where they were; omit --window or --motion")
 
     def start(self, like: Prediction) -> State:
         """The state before the first frame: zeros of the prediction's shape."""
@@ -89,7 +89,7 @@ class TemporalSmoothing:
         if isinstance(state, RecursionState) != (self.window is None):
             raise ValueError("the state is that of the other rule (recursion or window); start anew with None")
         if isinstance(state, RecursionState):
-            return smooth_recursive(now, moved(state, motion) if motion else state, self.tau, gap)
+            return smooth_recursive(now, warp_state(state, motion) if motion else state, self.tau, gap)
         return smooth_window(now, state, self.tau, gap)
 
 
@@ -112,7 +112,7 @@ def smooth_recursive(
     return mean, RecursionState(mean.probs, mean.member_entropy, mass)
 
 
-def moved(state: RecursionState, motion: Motion) -> RecursionState:
+def warp_state(state: RecursionState, motion: Motion) -> RecursionState:
     """The mean carried along the motion; its weights also fall where the motion is not to be believed."""
     planes = torch.cat([state.probs, state.member_entropy[:, None], state.mass[:, None]], dim=1)
     warped = warp(planes, motion)

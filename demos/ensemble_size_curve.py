@@ -2,7 +2,7 @@
 
     python demos/ensemble_size_curve.py MODEL [DATA [PASSES]]
 
-MODEL: a bundled name or a .safetensors file with dropout; DATA: the folder of CIFAR or of SPLIT/CLASS/*.jpg.
+MODEL: a pretrained name or a .safetensors file with dropout; DATA: the folder of CIFAR or of SPLIT/CLASS/*.jpg.
 """
 
 import sys
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from classification.data import open_classification
+from classification.data.open import open_classification
 from classification.evaluate import Classifier, SizeMetrics, batches
 from classification.opening import open_classifier
 

@@ -4,8 +4,8 @@ import sys
 
 import numpy as np
 
-from app.handover import hand_over
-from app.sources import open_source
+from app.sources.open_source import open_source
+from app.sources.read_ahead import read_ahead
 from seg.pipeline import segment
 from seg.torch_segmenter import open_segmenter
 
@@ -14,7 +14,7 @@ def main(spec: str = "street:7:50", model: str = "camvid-unet-s") -> None:
     segmenter = open_segmenter(model, mode="vq-dnn")  # one pass a frame, averaged over the recent ones
     names = segmenter.classes.names
     with open_source(spec) as source:
-        for frame, maps in segment(hand_over(source), segmenter):
+        for frame, maps in segment(read_ahead(source), segmenter):
             sure = maps.confidence.mean() / 255  # maps are uint8 at the frame's size: 255 = 1
             unsure = (maps.confidence < 0.5 * 255).mean()
             shares = np.bincount(maps.label.ravel(), minlength=len(names)) / maps.label.size

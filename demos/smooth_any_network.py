@@ -2,7 +2,7 @@
 
     python demos/smooth_any_network.py
 
-Any callable that maps (1, 3, h, w) to logits will do; here it is a bundled network on the procedural street.
+Any callable that maps (1, 3, h, w) to logits will do; here it is a pretrained network on the procedural street.
 """
 
 import torch
@@ -10,17 +10,17 @@ import torch
 from core.prediction import Prediction
 from core.preprocess import Normalize
 from core.temporal import TemporalSmoothing
-from seg.street import Street
+from seg.street.drive import Street
 from seg.torch_segmenter import open_segmenter
 
 FRAMES = 60
 
 
 def main() -> None:
-    bundled = open_segmenter("street-tiny", mode="dnn")
-    network, normalize = bundled.module.predictor.network, Normalize(bundled.meta.mean, bundled.meta.std)
+    pretrained = open_segmenter("street-tiny", mode="dnn")
+    network, normalize = pretrained.module.predictor.network, Normalize(pretrained.meta.mean, pretrained.meta.std)
     smooth, state = TemporalSmoothing(tau=1.25), None  # the published decay: exp(-0.8) a frame
-    street = Street(seed=7, height=bundled.meta.height, width=bundled.meta.width)
+    street = Street(seed=7, height=pretrained.meta.height, width=pretrained.meta.width)
     changed = {"one look": 0.0, "steady": 0.0}
     before: dict[str, torch.Tensor] = {}
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 
 from core.frame import Frame
-from seg.camvid import read_image
-from seg.street import Street
+from seg.data.camvid import read_image
+from seg.street.drive import Street
 from seg.torch_segmenter import open_segmenter
 
 

@@ -9,7 +9,7 @@ from core.errors import InputError
 from core.frame import Frame, Maps
 from core.segmenter import Method
 from core.timing import StageClock
-from export.host_segmenter import at_size, resized
+from export.cpu_segmenter import resize_frame, resize_map
 from export.metadata import StreamMeta
 from export.networks import onnxruntime_name
 from export.onnxruntime_session import open_session
@@ -40,7 +40,7 @@ class GraphSegmenter:
         """Segments one frame; see `Maps` for what comes out."""
         gap = self._continuity.follow(frame)
         with self.clock.measure("preprocess"):  # the graph could resize too, to within one level of 255
-            picture = resized(frame.image, (self.method.height, self.method.width))
+            picture = resize_frame(frame.image, (self.method.height, self.method.width))
         with self.clock.measure("network"):  # smoothing and maps are part of the graph
             binding = self._session.io_binding()
             binding.bind_cpu_input("frame", picture)
@@ -65,7 +65,7 @@ class GraphSegmenter:
             self._carried = {s.name: outputs[s.name.removesuffix("_in") + "_out"] for s in self._states}
             size = frame.image.shape[0], frame.image.shape[1]
             label, confidence, entropy, disagreement = (
-                at_size(outputs[name].numpy()[0], size, is_label=name == "label") for name in MAPS
+                resize_map(outputs[name].numpy()[0], size, is_label=name == "label") for name in MAPS
             )
         probs = outputs[self._probs_name].numpy()[0].astype(np.float32) if self.keep_probs else None
         return Maps(label, confidence, entropy, disagreement, probs)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from core.errors import InputError
 
 if TYPE_CHECKING:
-    from core.host_masks import HostMasks
+    from export.kernels.dropout_masks import DropoutMasks
 
 
 class FrameNetwork(Protocol):
@@ -35,7 +35,7 @@ def cpu_has_bf16() -> bool:
 class OpenVinoNetwork:
     """OpenVINO on the CPU, one request at a time, all cores of this process."""
 
-    def __init__(self, model: Any, precision: str, masks: "HostMasks | None" = None) -> None:
+    def __init__(self, model: Any, precision: str, masks: "DropoutMasks | None" = None) -> None:
         """`masks`: what the model takes after the frame, drawn for every call; a model without draws them itself."""
 
         # What int8 leaves in float: in bf16 a frame takes 0.33 of fp32's time, in f32 0.40, and the labels are the same.
@@ -103,7 +103,7 @@ def read_openvino(data: bytes) -> Any:
     return _core().read_model(data)
 
 
-def compiled_openvino(data: bytes) -> Any:
+def compile_openvino(data: bytes) -> Any:
     """An ONNX file's bytes as a compiled OpenVINO model that computes in fp32."""
     properties = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": len(os.sched_getaffinity(0))}
     return _core().compile_model(read_openvino(data), "CPU", properties)

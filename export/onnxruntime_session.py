@@ -27,7 +27,7 @@ def cpu_session(data: bytes, threads: int | None = None) -> Any:
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads or len(os.sched_getaffinity(0))
     options.log_severity_level = 4
-    return _made(runtime, data, options, ["CPUExecutionProvider"])
+    return _make(runtime, data, options, ["CPUExecutionProvider"])
 
 
 def open_session(data: bytes, device: str) -> tuple[Any, str]:
@@ -41,7 +41,7 @@ def open_session(data: bytes, device: str) -> tuple[Any, str]:
         _preload(runtime)
         options = runtime.SessionOptions()
         options.log_severity_level = 4
-        session = _made(runtime, data, options, [wanted, "CPUExecutionProvider"])
+        session = _make(runtime, data, options, [wanted, "CPUExecutionProvider"])
         if wanted in session.get_providers():
             return session, "cuda" if device == "auto" else device
     if device == "auto":
@@ -52,7 +52,7 @@ def open_session(data: bytes, device: str) -> tuple[Any, str]:
     )
 
 
-def _made(runtime: Any, data: bytes, options: Any, providers: list[str]) -> Any:
+def _make(runtime: Any, data: bytes, options: Any, providers: list[str]) -> Any:
     try:
         return runtime.InferenceSession(data, options, providers=providers)
     except Exception as error:  # its errors share no base class but Exception

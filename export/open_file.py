@@ -5,9 +5,8 @@ from pathlib import Path
 
 from core.errors import InputError
 from core.segmenter import Method, Segmenter
-from export.cut import network_of
+from export.cpu_segmenter import CpuSegmenter
 from export.graph_segmenter import GraphSegmenter
-from export.host_segmenter import HostSegmenter
 from export.metadata import StreamMeta
 from export.networks import (
     FrameNetwork,
@@ -21,6 +20,7 @@ from export.networks import (
 )  # fmt: skip
 from export.onnx_file import OnnxFile, read_onnx
 from export.onnxruntime_session import PROVIDERS, open_session
+from export.subgraph import network_of
 
 
 def open_graph(
@@ -70,26 +70,26 @@ def choose(meta: StreamMeta, executor: str, device: str) -> tuple[str, str]:
     return "openvino", "the fastest on a CPU (docs/performance.md)"
 
 
-def _host(file: OnnxFile, method: Method, chosen: str, precision: str, keep_probs: bool) -> HostSegmenter:
+def _host(file: OnnxFile, method: Method, chosen: str, precision: str, keep_probs: bool) -> CpuSegmenter:
     meta = file.meta
 
     on_openvino = chosen == "openvino"
     if not on_openvino and precision not in ("auto", "fp32"):
         raise InputError("ONNX Runtime has no bf16 on the CPU; use --executor openvino or --precision auto")
-    number = resolved_precision(precision) if on_openvino and meta.precision != "int8" else meta.precision
+    number = resolve_precision(precision) if on_openvino and meta.precision != "int8" else meta.precision
 
     def open_network(height: int, width: int) -> FrameNetwork:
         data = network_of(file.model, height, width).SerializeToString()
         return OpenVinoNetwork(read_openvino(data), number) if on_openvino else OnnxRuntimeNetwork(data, number)
 
-    return HostSegmenter(
+    return CpuSegmenter(
         openvino_name(number) if on_openvino else onnxruntime_name(number), open_network,
         lambda height, width: (meta.height, meta.width), meta.classes, method, temperature=meta.temperature,
         head_stride=meta.head_stride, keep_probs=keep_probs,
     )  # fmt: skip
 
 
-def resolved_precision(precision: str) -> str:
+def resolve_precision(precision: str) -> str:
     """auto: bf16 where the processor computes in it (labels differ from fp32 in about 0.1 % of the pixels)."""
     if precision == "auto":
         return "bf16" if cpu_has_bf16() else "fp32"
@@ -102,9 +102,9 @@ def method_of(meta: StreamMeta) -> Method:
 
 
 def kernel_available() -> bool:
-    from core.host_maps import host_maps_available
+    from export.kernels.postprocess import postprocess_available
 
-    return host_maps_available()
+    return postprocess_available()
 
 
 def gpu_works() -> bool:

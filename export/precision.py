@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from export.onnxruntime_session import import_onnxruntime
-from export.transplant import IMAGE, network_alone, with_network
+from export.subgraph import IMAGE, network_alone, with_network
 
 CONVOLUTIONS = ("Conv", "ConvTranspose")
 """What is computed in int8; they are over 95 % of the work of the networks here."""

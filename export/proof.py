@@ -169,9 +169,9 @@ def session_runner(model: Any) -> Runner:
 
 def openvino_runner(data: bytes) -> Runner:
     """OpenVINO on the CPU, in full precision, as name -> array, of an ONNX file's bytes."""
-    from export.networks import compiled_openvino
+    from export.networks import compile_openvino
 
-    compiled = compiled_openvino(data)
+    compiled = compile_openvino(data)
     wanted = {value.get_any_name() for value in compiled.inputs}
 
     def run(arrays: Arrays) -> Arrays:

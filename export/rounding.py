@@ -6,7 +6,7 @@ optimisations, so that a value of 3e5 passes there and becomes infinite on a GPU
 
 from typing import Any
 
-from export.transplant import network_alone, with_network
+from export.subgraph import network_alone, with_network
 
 
 def rounding(model: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Makes a segmentation run's result a bundled checkpoint (core/bundle.py).
+"""Makes a segmentation run's result a pretrained checkpoint (core/bundle.py).
 
 python -m seg.bundle runs/camvid/model.safetensors camvid-unet-s --licence "..." --results stills.json stream.json
 """
@@ -6,7 +6,7 @@ python -m seg.bundle runs/camvid/model.safetensors camvid-unet-s --licence "..."
 from pathlib import Path
 
 from core.bundle import bundle, bundle_arguments
-from seg.bundled import FOLDER
+from seg.pretrained import FOLDER
 
 if __name__ == "__main__":
     parser = bundle_arguments(__doc__)

@@ -7,15 +7,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from core.calibration import TemperatureFit, TemperatureScan, grid_tensor
 from core.classes import ClassList
-from core.conformal import ClassRisk, ConformalScores, Coverage
 from core.continuity import Continuity
+from core.evaluation.conformal import ClassRisk, ConformalScores, Coverage
+from core.evaluation.temperature import TemperatureFit, TemperatureScan, grid_tensor
 from core.frame import Frame, Maps
 from core.motion import Motion, MotionEstimator
 from core.predictors import Ensemble, SplitNetwork
 from core.temporal import State
-from seg.evaluate import enlarged
+from seg.evaluate import enlarge
 from seg.streaming import StreamingSegmenter
 
 STRIDE = 2
@@ -41,8 +41,8 @@ def fit_temperature(module: StreamingSegmenter, frames: Iterable[Frame], classes
         probs, state = _step(module, predictors[stride], frame, state, max(gap, 1), motion)
         if frame.label is None:
             continue
-        label = thinned(torch.from_numpy(frame.label).to(device), STRIDE)
-        scan.update(probs if stride == STRIDE else thinned(enlarged(probs, size), STRIDE), label)
+        label = thin(torch.from_numpy(frame.label).to(device), STRIDE)
+        scan.update(probs if stride == STRIDE else thin(enlarge(probs, size), STRIDE), label)
     return scan.fit()
 
 
@@ -56,7 +56,7 @@ def at_all_temperatures(module: StreamingSegmenter, stride: int, device: torch.d
     return module.predictor_of(seen, grid_tensor(device))
 
 
-def thinned(maps: Tensor, stride: int) -> Tensor:
+def thin(maps: Tensor, stride: int) -> Tensor:
     return maps[..., ::stride, ::stride]
 
 
@@ -75,7 +75,7 @@ class Thinned(nn.Module):
 
     def suffix(self, shared: Any) -> Tensor:
         logits = self.network.suffix(shared) if isinstance(self.network, SplitNetwork) else self.network(shared)
-        return thinned(logits, self.stride)
+        return thin(logits, self.stride)
 
 
 @torch.inference_mode()
@@ -101,7 +101,7 @@ class ConformalFit:
             return
         assert maps.probs is not None
         label = torch.from_numpy(frame.label)
-        self.add(enlarged(torch.from_numpy(maps.probs)[None], label.shape)[0], label)
+        self.add(enlarge(torch.from_numpy(maps.probs)[None], label.shape)[0], label)
 
     def add(self, probs: Tensor, label: Tensor) -> None:
         """probs (K, h, w), label (h, w)."""
@@ -126,7 +126,7 @@ class ConformalCheck:
             return
         assert maps.probs is not None
         label = torch.from_numpy(frame.label)
-        probs = enlarged(torch.from_numpy(maps.probs)[None], label.shape)[0]
+        probs = enlarge(torch.from_numpy(maps.probs)[None], label.shape)[0]
         for coverage in self.sets:
             coverage.update(probs, label, sequence)
         if self.risk:

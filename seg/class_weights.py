@@ -16,7 +16,7 @@ HEAD_BIASES = ("head.bias", "model.segmentation_head.bias", "model.segmentation_
 """The bias that is added to the logits last: of our U-Net, of an SMP network at half its input's size, and at all of it."""
 
 
-def recorded_class_weights(training: Mapping[str, Any]) -> Tensor | None:
+def read_class_weights(training: Mapping[str, Any]) -> Tensor | None:
     """(K,) weights of a checkpoint's training record; None where it records none, or all are equal."""
     weights = training.get("class_weights")
     if not isinstance(weights, list) or len(set(weights)) < 2:
@@ -29,14 +29,14 @@ def without_class_weights(logits: Tensor, weights: Tensor) -> Tensor:
     return logits - weights.log().view(1, -1, *[1] * (logits.ndim - 2)).to(logits)
 
 
-def undone_in_head(tensors: Mapping[str, Tensor], training: Mapping[str, Any]) -> dict[str, Tensor]:
+def adjust_head(tensors: Mapping[str, Tensor], training: Mapping[str, Any]) -> dict[str, Tensor]:
     """A checkpoint's tensors with the class weights of its training folded out of its last bias.
 
     InputError where the record holds no weights, or says that this was done before.
     """
     if training.get("class_weights_undone"):
-        raise InputError("the class weights of this checkpoint are undone already; leave --undo-class-weights away")
-    weights = recorded_class_weights(training)
+        raise InputError("the class weights of this checkpoint are undone already; omit --undo-class-weights")
+    weights = read_class_weights(training)
     if weights is None:
         raise InputError("this checkpoint records no class weights, so there is nothing to undo")
     name = next(name for name in HEAD_BIASES if name in tensors)

@@ -14,7 +14,7 @@ from torch import Tensor
 from core.classes import ClassList
 from core.errors import InputError
 from core.preprocess import network_size
-from seg.augment import to_tensors
+from seg.data.augment import to_tensors
 from seg.torch_segmenter import open_segmenter
 
 STRIDE = 2

@@ -10,27 +10,27 @@ from torch import Tensor
 
 from core.classes import ClassList
 from core.errors import InputError
+from core.evaluation.metrics import StreamingMetrics
 from core.frame import Frame, Maps
-from core.metrics import StreamingMetrics
-from core.training import mixed_seed
+from core.seeds import mix_seed
 
 
-def labelled_stills(frames: Iterable[Frame]) -> Iterator[Frame]:
+def mark_stills(frames: Iterable[Frame]) -> Iterator[Frame]:
     """The protocol `stills`: every frame stands alone, so that no temporal state passes between them."""
     return (dataclasses.replace(frame, discontinuity=True) for frame in frames)
 
 
-def seeded(frames: Iterable[Frame], seed: int) -> Iterator[Frame]:
+def seed_frames(frames: Iterable[Frame], seed: int) -> Iterator[Frame]:
     """The same frames; torch's generator is set before each, so that its dropout masks depend on (seed, its place) alone.
 
     Then the first 5 of 30 passes are those of a run with 5.
     """
     for place, frame in enumerate(frames):
-        torch.manual_seed(mixed_seed(seed, place))
+        torch.manual_seed(mix_seed(seed, place))
         yield frame
 
 
-def enlarged(probs: Tensor, size: tuple[int, ...]) -> Tensor:
+def enlarge(probs: Tensor, size: tuple[int, ...]) -> Tensor:
     """(B, K, h, w) -> (B, K, H, W), bilinear; the same tensor where nothing is to be done."""
     if probs.shape[-2:] == size:
         return probs
@@ -57,7 +57,7 @@ class LiveMetrics:
             return
         if maps.probs is None:
             raise ValueError("metrics need probabilities: open the segmenter with keep_probs=True")
-        probs = enlarged(torch.from_numpy(maps.probs)[None], frame.label.shape)
+        probs = enlarge(torch.from_numpy(maps.probs)[None], frame.label.shape)
         label = torch.from_numpy(frame.label)[None].long()
         follows = frame.index == self._last + 1 and not frame.discontinuity
         self.metrics.update(probs, label, continues=follows)

@@ -9,9 +9,9 @@ import numpy as np
 from core.errors import InputError
 from core.frame import Frame
 from core.segmenter import Segmenter
-from seg.camvid import open_split, read_names
-from seg.evaluate import labelled_stills
-from seg.moving_stills import moving_stills
+from seg.data.camvid import open_split, read_names
+from seg.data.moving_stills import moving_stills
+from seg.evaluate import mark_stills
 from seg.torch_segmenter import open_segmenter
 
 SHARE = 0.95
@@ -41,7 +41,7 @@ def usual_uncertainty(checkpoint: Path, data: Path, names: Path | None = None) -
         raise InputError(f"{data}: {len(split)} test images; a 95th percentile needs 20 or more")
     steady = open_segmenter(checkpoint, mode="vq-dnn", motion=True)
     return {
-        "mean_entropy_p95": percentile(mean_entropies(single, labelled_stills(split.frames()))),
+        "mean_entropy_p95": percentile(mean_entropies(single, mark_stills(split.frames()))),
         "steady_mean_entropy_p95": percentile(mean_entropies(steady, moving_stills(split))),
         "data": data.name,
         "split": "test",

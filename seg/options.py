@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from core.config import TRAIN_RANGES, PaddingName, ProbName, TrainConfig, require_ranges
+from core.training.config import TRAIN_RANGES, PaddingName, ProbName, TrainConfig, require_ranges
 
 ModeName = Literal["dnn", "vq-dnn", "bnn", "vq-bnn"]
 
@@ -119,7 +119,7 @@ class SegTrainConfig:
     workers: int = 1
     """Processes that prepare batches."""
     teacher: str | None = None
-    """Bundled name or .safetensors file of a network whose softmax is learned from as well (distillation)."""
+    """Pretrained name or .safetensors file of a network whose softmax is learned from as well (distillation)."""
     distill: float = 0.5
     """Share of the loss that is the teacher's; the labels have the rest."""
     classes: Path | None = None

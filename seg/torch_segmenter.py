@@ -17,9 +17,9 @@ from core.motion import Motion, MotionEstimator
 from core.predictors import Ensemble
 from core.temporal import State, TemporalSmoothing
 from core.timing import StageClock
-from seg.bundled import find_checkpoint
-from seg.networks import build_network
+from seg.networks.build import build_network
 from seg.options import ModeName
+from seg.pretrained import find_checkpoint
 from seg.streaming import Outputs, StreamingSegmenter
 
 
@@ -108,7 +108,7 @@ def open_segmenter(
     keep_probs: bool = False,
     precision: str = "fp32",
 ) -> TorchSegmenter:
-    """A segmenter from a bundled checkpoint's name or a file. `calibrated` None: where the checkpoint has a temperature.
+    """A segmenter from a pretrained checkpoint's name or a file. `calibrated` None: where the checkpoint has a temperature.
 
     `members` are further checkpoints of the same classes and size; with them the model is a deep ensemble, whose mode dnn
     averages all members and whose mode vq-dnn draws one of them for every frame. `temperature` overrides the checkpoint's.
@@ -121,7 +121,7 @@ def open_segmenter(
         raise InputError(f"the temperature must be a positive number, got {temperature}")
     if calibrated and fitted is None and temperature is None:
         raise InputError(
-            f"{model}: has no temperature for mode {mode}; make one with `steadyseg calibrate` or leave --calibrated on away"
+            f"{model}: has no temperature for mode {mode}; make one with `steadyseg calibrate` or omit --calibrated on"
         )
     chosen = temperature if temperature is not None else None if calibrated is False else fitted
     module = StreamingSegmenter(
@@ -143,7 +143,7 @@ def default_tau(motion: bool) -> float:
 
 
 def open_network(model: str | Path) -> tuple[nn.Module, CheckpointMeta]:
-    """The network of a bundled checkpoint's name or a file, with its record."""
+    """The network of a pretrained checkpoint's name or a file, with its record."""
     path = find_checkpoint(model)
     tensors, meta = load_checkpoint(path)
     options = dict(meta.options)

@@ -15,21 +15,22 @@ from torch.utils.data import DataLoader, Dataset
 
 from core.checkpoint import CheckpointMeta
 from core.classes import CAMVID, CLASS_LISTS, ClassList
-from core.distributed import ALONE, Processes
 from core.dropout import set_dropout_active
 from core.errors import InputError
-from core.metrics import StreamingMetrics
+from core.evaluation.metrics import StreamingMetrics
 from core.preprocess import Normalize, enlarge, network_size
-from core.run_folder import training_record
-from core.training import Batch, epoch_order, mixed_seed
-from core.training_run import TrainingRun
-from seg.augment import Augment, to_tensors
-from seg.camvid import ImageFolderSplit, open_split, read_names
+from core.seeds import mix_seed
+from core.training.distributed import ALONE, Processes
+from core.training.loop import Batch, epoch_order
+from core.training.run import TrainingRun
+from core.training.run_folder import training_record
+from seg.data.augment import Augment, to_tensors
+from seg.data.camvid import ImageFolderSplit, open_split, read_names
+from seg.data.statistics import class_weights, measure
 from seg.distill import Teacher, soft_loss
-from seg.networks import build_network
+from seg.networks.build import build_network
 from seg.options import SegTrainConfig, check_training
-from seg.statistics import class_weights, measure
-from seg.street_set import StreetSet
+from seg.street.training_set import StreetSet
 
 HOLD_BACK_BLOCK = 40
 """The held-back images are short runs at the end of every block of 40, so that they are not all neighbours of trained ones."""
@@ -64,7 +65,7 @@ class EpochView(Dataset[Batch]):
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
         taught = self.taught[index] if self.taught else None
-        return self.augment(*self.images[index], mixed_seed(self.seed, self.epoch, index), taught)
+        return self.augment(*self.images[index], mix_seed(self.seed, self.epoch, index), taught)
 
 
 class Training(TrainingRun):
@@ -82,7 +83,7 @@ class Training(TrainingRun):
         self.statistics = measure(self.images.pairs, self.classes)
         self.normalize = Normalize(self.statistics.mean, self.statistics.std).to(self.device)
         self.count_steps(len(self.images))
-        torch.manual_seed(mixed_seed(config.loop.seed))  # initial weights
+        torch.manual_seed(mix_seed(config.loop.seed))  # initial weights
         options: Any = config.unet if config.network == "unet" else config.smp
         self.network = build_network(config.network, options, len(self.classes))
         self.weights = class_weights(self.statistics, config).to(self.device)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from classification.networks import build_classifier
+from classification.networks.build import build_classifier
 from classification.options import ClassifierOptions
 from core.checkpoint import CheckpointMeta, save_checkpoint
 from core.classes import ClassList

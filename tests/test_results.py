@@ -12,25 +12,24 @@ import pytest
 import torch
 
 from app.cli import main
-from benchmarks.cache import Cache
-from benchmarks.data_digest import data_digest
 from benchmarks.results.document import control_table, effects_table, write_document
 from benchmarks.results.jobs import all_jobs, fits_of, fits_record, job_digest
 from benchmarks.results.methods import ALL, FOLLOWING, MEMBER, ONE, WINDOW, Look, Method
 from benchmarks.results.parts import Parts
 from benchmarks.results.rows import Fits
 from benchmarks.results.sweep import RISK_CLASS, Subject, Swept, sweep
+from benchmarks.study import Cache, data_digest
 from core.checkpoint import CheckpointMeta, load_checkpoint, save_checkpoint
 from core.classes import CAMVID
 from core.preprocess import Normalize, resize
 from core.temporal import TemporalSmoothing
 from seg.calibrate import ConformalCheck, ConformalFit, fit_temperature
-from seg.class_weights import recorded_class_weights
-from seg.evaluate import LiveMetrics, seeded
+from seg.class_weights import read_class_weights
+from seg.evaluate import LiveMetrics, seed_frames
+from seg.networks.unet import UNet
 from seg.options import UNetOptions
-from seg.street import Street
+from seg.street.drive import Street
 from seg.torch_segmenter import TorchSegmenter, open_network, open_segmenter
-from seg.unet import UNet
 
 pytestmark = pytest.mark.slow
 
@@ -63,7 +62,7 @@ def swept(
         [network.eval().to(memory_format=torch.channels_last) for network, _ in opened],
         lambda frame: normalize(resize(frame.permute(0, 3, 1, 2), (HEIGHT, WIDTH))),
         meta.classes,
-        recorded_class_weights(meta.training),
+        read_class_weights(meta.training),
         precision,
     )
     return sweep(subject, street().frames(FRAMES), methods, scanned, **more)
@@ -71,7 +70,7 @@ def swept(
 
 def alone(segmenter: TorchSegmenter) -> dict:
     live = LiveMetrics.of(CAMVID)
-    for frame in seeded(street().frames(FRAMES), 0):
+    for frame in seed_frames(street().frames(FRAMES), 0):
         live.update(frame, segmenter.step(frame))
     return live.result()
 
@@ -158,7 +157,7 @@ def test_a_row_with_class_weights_undone_is_that_of_the_checkpoint_made_so(tmp_p
     path = saved(tmp_path, 1, 0.3)
     made = str(tmp_path / "made.safetensors")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("app.labelled_data.STREET_FRAMES", 2)
+        patch.setattr("app.evaluation.data.STREET_FRAMES", 2)
         assert main(["calibrate", str(path), "--data", "street", "-o", made, "--undo-class-weights"]) == 0
     methods = {"vq-dnn": Method(ONE, WINDOW, undone=True), "bnn-3": Method(Look("dropout", 3), undone=True)}
     found = swept([path], methods, {}).rows

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchmarks.robustness.__main__ import checkpoints_of, data_digests, known_digest, videos_elsewhere
-from benchmarks.robustness.document import compared, corrupted, spreads, success
+from benchmarks.robustness.document import compare, corruption_mean, spreads, success
 from benchmarks.robustness.runs import GROUPS, SEEDS, all_runs, digest_of
 
 
@@ -30,7 +30,7 @@ def report(nll: float, smooth: float) -> dict[str, Any]:
 
 
 def test_a_figure_is_the_mean_over_types_at_the_severity_of_all_seeds() -> None:
-    assert corrupted(report(1.0, 2.0), "smooth dnn", "nll") == 3 * 2.5
+    assert corruption_mean(report(1.0, 2.0), "smooth dnn", "nll") == 3 * 2.5
     assert (
         success(report(1.0, 2.0), "plain dnn", "pgd") == 0.1 and success(report(1.0, 2.0), "smooth dnn", "pgd") is None
     )
@@ -38,10 +38,10 @@ def test_a_figure_is_the_mean_over_types_at_the_severity_of_all_seeds() -> None:
 
 def test_the_change_is_counted_seed_by_seed() -> None:
     records = [report(1.0, 0.5), report(2.0, 1.0), report(3.0, 3.5)]  # plain 3, 6, 9; smooth 3, 4.5, 12
-    told = compared(records, "smooth dnn", "plain dnn", lambda r, n: corrupted(r, n, "nll"))
+    told = compare(records, "smooth dnn", "plain dnn", lambda r, n: corruption_mean(r, n, "nll"))
     assert told == "6.500 ± 4.822 (+0.500 ± 2.291, 1 of 3)"
-    assert compared(records, "plain dnn", "plain dnn", lambda r, n: corrupted(r, n, "nll")) == "6.000 ± 3.000"
-    assert compared(records, "smooth dnn", "plain dnn", lambda r, n: success(r, n, "pgd")) == "-"
+    assert compare(records, "plain dnn", "plain dnn", lambda r, n: corruption_mean(r, n, "nll")) == "6.000 ± 3.000"
+    assert compare(records, "smooth dnn", "plain dnn", lambda r, n: success(r, n, "pgd")) == "-"
     table = spreads(records)[1]
     assert "| smooth dnn |" in table and "6.500 ± 4.822" in table and len(table.splitlines()) == 4
 

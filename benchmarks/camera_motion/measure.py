@@ -2,7 +2,7 @@
 
     python benchmarks/camera_motion/measure.py ../shared/data/camvid
 
-The constants of seg/moving_stills.py are these figures, rounded; they were fixed before any method was compared on them.
+The constants of seg/data/moving_stills.py are these figures, rounded; they were fixed before any method was compared on them.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from seg.camvid import open_split
+from seg.data.camvid import open_split
 
 FLAT = 8.0
 """Largest Sobel slope (grey levels per pixel, times 8) of a pixel whose difference between frames is taken for noise."""

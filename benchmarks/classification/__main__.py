@@ -16,13 +16,11 @@ import torch
 from rich.console import Console
 from rich.progress import track
 
-from benchmarks.cache import Cache
 from benchmarks.classification.document import write_document
 from benchmarks.classification.effects import Pictures
 from benchmarks.classification.matrix import EVERY, Classifier, subjects
-from benchmarks.command import exit_code
-from benchmarks.origin import origin
-from classification.data import ClassificationSet, open_classification
+from benchmarks.study import Cache, exit_code, origin
+from classification.data.open import ClassificationSet, open_classification
 from classification.evaluate import Classifier as Looks
 from classification.evaluate import SizeMetrics, batches
 from classification.opening import open_classifiers
@@ -59,11 +57,11 @@ def run(data: Path, fresh: bool) -> None:
             [test.list_hash, *(hashlib.sha256(one.file.read_bytes()).hexdigest()[:12] for one in members)]
         )
         if fresh or cache.get(name, digest) is None:
-            cache.put(name, digest, measured(name, members, test), origin())
+            cache.put(name, digest, measure(name, members, test), origin())
     write_document(cache.record, DOCS)
 
 
-def measured(name: str, members: list[Classifier], test: ClassificationSet) -> dict[str, Any]:
+def measure(name: str, members: list[Classifier], test: ClassificationSet) -> dict[str, Any]:
     """Dropout off (n = 0; for an ensemble after all members), and by the number of passes where there is dropout."""
     networks, meta = open_classifiers(members[0].file, [one.file for one in members[1:]])
     looks = Looks(networks, meta.mean, meta.std, torch.device("cpu"))
@@ -80,7 +78,7 @@ def measured(name: str, members: list[Classifier], test: ClassificationSet) -> d
     found: dict[str, Any] = {
         "off": off.full[last].figures() | {"reliability": off.full[last].details()["reliability"]},
         "images": len(test),
-        "trained": [trained(one) for one in members],
+        "trained": [describe_training(one) for one in members],
     }
     if len(members) == 1:
         found["pictures"] = pictures.record()
@@ -89,7 +87,7 @@ def measured(name: str, members: list[Classifier], test: ClassificationSet) -> d
     return found
 
 
-def trained(one: Classifier) -> dict[str, Any]:
+def describe_training(one: Classifier) -> dict[str, Any]:
     """How long it took and on what, as the checkpoint tells."""
     told = read_meta(one.file).training
     return {key: told.get(key) for key in ("hours_of_last_start", "machine", "images")}

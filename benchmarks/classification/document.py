@@ -6,7 +6,7 @@ from typing import Any
 from benchmarks.classification.effects import EFFECTS, Change, changes
 from benchmarks.classification.matrix import EVERY, FACTORS, Classifier, subjects
 from benchmarks.classification.plots import write_plots
-from benchmarks.markdown import section, table
+from benchmarks.document import section, table
 from core.atomic_file import write_whole
 
 SIZES = (1, 2, 5, 50)
@@ -42,7 +42,7 @@ def best_row(record: dict[str, Any], name: str) -> dict[str, Any] | None:
     return found["passes"][-1] if "passes" in found else found["off"]
 
 
-def spread(values: list[float], scale: float, digits: int) -> str:
+def format_spread(values: list[float], scale: float, digits: int) -> str:
     """Mean, and half the range where there are several."""
     if not values:
         return ABSENT
@@ -60,8 +60,8 @@ def kinds_table(record: dict[str, Any]) -> str:
         rows = [row for seed in (0, 1) if (row := best_row(record, Classifier("resnet18", *factors, seed).name))]
         nll, accuracy, ece = PUBLISHED[kind]
         ours = [
-            spread([row["nll"] for row in rows], 1, 3), spread([row["accuracy"] for row in rows], 100, 1),
-            spread([row["ece"] for row in rows], 100, 1), str(len(rows)),
+            format_spread([row["nll"] for row in rows], 1, 3), format_spread([row["accuracy"] for row in rows], 100, 1),
+            format_spread([row["ece"] for row in rows], 100, 1), str(len(rows)),
         ]  # fmt: skip
         given = [f"{nll:.3f}", f"{accuracy:.1f}", f"{ece:.2f}"]
         lines.append([*("yes" if flag else ABSENT for flag in factors), *given, *ours])
@@ -79,7 +79,7 @@ def effects_table(record: dict[str, Any]) -> str:
     for title, (before, after) in EFFECTS.items():
         found = changes(record, before, after)
         if found:
-            cells = (changed(found["nll"], 1, 3), changed(found["right"], 100, 1))
+            cells = (format_change(found["nll"], 1, 3), format_change(found["right"], 100, 1))
             lines.append([title, *(cell for pair in cells for cell in pair)])
     words = (
         "What each method changes in the same pictures: mean over the pictures and seeds, and its 95 % interval over the "
@@ -88,7 +88,7 @@ def effects_table(record: dict[str, Any]) -> str:
     return section("Effects", words, table(header, lines))
 
 
-def changed(change: Change, scale: float, digits: int) -> tuple[str, str]:
+def format_change(change: Change, scale: float, digits: int) -> tuple[str, str]:
     """-0.052 ± 0.017, and the mean of each seed."""
     by_seed = ", ".join(f"{scale * mean:+.{digits}f}" for mean in change.by_seed)
     return f"{scale * change.mean:+.{digits}f} ± {scale * change.half:.{digits}f}", by_seed

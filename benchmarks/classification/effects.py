@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.classification.matrix import Classifier
-from core.metrics import SMALLEST_PROBABILITY
+from core.evaluation.metrics import SMALLEST_PROBABILITY
 from core.prediction import Prediction
 
 OFF, FEW, MANY = 0, 2, 50

@@ -5,7 +5,7 @@ from typing import Any
 
 from matplotlib import pyplot as plt
 
-from benchmarks.figures import saved
+from benchmarks.document import save_figure
 
 COLORS = {"plain": "#0072b2", "smooth": "#009e73", "mc": "#e69f00", "mc-smooth": "#d55e00"}
 """Okabe and Ito's, told apart by colour-blind readers."""
@@ -16,11 +16,13 @@ def write_plots(record: dict[str, Any], docs: Path) -> dict[str, str]:
     written = {}
     with plt.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
         if any("curve" in found for found in record.values()):
-            written |= saved(
+            written |= save_figure(
                 sizes(record), docs, "classification-sizes.png", "NLL and accuracy by the number of passes"
             )
         if record:
-            written |= saved(reliability(record), docs, "classification-reliability.png", "Reliability, dropout off")
+            written |= save_figure(
+                reliability(record), docs, "classification-reliability.png", "Reliability, dropout off"
+            )
     return written
 
 

@@ -12,10 +12,10 @@ from core.dropout import Dropout
 from core.errors import InputError
 from core.predictors import MonteCarlo
 from core.preprocess import Normalize
-from seg.bundled import find_checkpoint
+from seg.networks.unet import Flow, UNet
 from seg.options import UNetOptions
-from seg.street import Street
-from seg.unet import Flow, UNet
+from seg.pretrained import find_checkpoint
+from seg.street.drive import Street
 
 MODEL = "camvid-unet-s"
 OURS = "ours"
@@ -60,7 +60,7 @@ class WholePasses(nn.Module):
 
 
 def our_network(setup: Setup) -> tuple[UNet, Tensor]:
-    """The bundled network with its dropout drawing, and one normalised 360x480 frame (1, 3, h, w) of the street."""
+    """The pretrained network with its dropout drawing, and one normalised 360x480 frame (1, 3, h, w) of the street."""
     path = find_checkpoint(MODEL)
     tensors, meta = load_checkpoint(path)
     options = UNetOptions(**{name: tuple(v) if isinstance(v, list) else v for name, v in meta.options.items()})

@@ -18,13 +18,11 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
 
-from benchmarks.cache import Cache
-from benchmarks.command import exit_code
-from benchmarks.data_digest import data_digest
 from benchmarks.results.document import write_document
 from benchmarks.results.jobs import about, all_jobs, frame_count, job_digest, measure_job
 from benchmarks.results.parts import Parts
 from benchmarks.results.strips import write_strips
+from benchmarks.study import Cache, data_digest, exit_code
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 
@@ -63,7 +61,7 @@ def run(data: Path, fresh: bool, jobs: int) -> None:
         bar = progress.add_task("frames", total=frames, visible=bool(due))
         running = {pool.submit(measure_job, job, data, parts[job.name], ticks): job for job in due.values()}
         failed = []
-        for done in as_completed_watching(running, ticks, lambda: progress.advance(bar)):
+        for done in watch_completed(running, ticks, lambda: progress.advance(bar)):
             job, error = running[done], done.exception()
             if error is not None:  # the others are still worth their hours
                 progress.console.print(f"{job.name}: {error}", markup=False)
@@ -86,9 +84,7 @@ def forget(cache: Cache, parts: Mapping[str, Parts]) -> None:
     cache.write()
 
 
-def as_completed_watching(
-    running: Iterable[Future[Any]], ticks: Any, tick: Callable[[], None]
-) -> Iterator[Future[Any]]:
+def watch_completed(running: Iterable[Future[Any]], ticks: Any, tick: Callable[[], None]) -> Iterator[Future[Any]]:
     """as_completed, with the bar moved by what the processes tell."""
     waiting = set(running)
     while waiting:

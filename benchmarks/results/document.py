@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.markdown import section, table
+from benchmarks.document import section, table
 from benchmarks.results.matrix import COMPARED, CONTROL, MEMBERS, RECIPES, Network
 from benchmarks.results.plots import write_plots
 from benchmarks.results.published import (
@@ -56,7 +56,7 @@ def write_document(rows: Rows, docs: Path, strips: dict[str, str]) -> None:
         findings,
         *(f"![{title}]({name})" for title, name in figures.items()),
         effects_table(rows),
-        *(published_effects(rows, protocol) for protocol in ("stream", "moving-stills")),
+        *(published_effects_table(rows, protocol) for protocol in ("stream", "moving-stills")),
         vqbnn_table(rows),
         passes_table(rows),
         throughput_table(docs),
@@ -80,7 +80,7 @@ def figures(rows: Rows, job: str, protocol: str, method: str) -> dict[str, Any] 
     return dict(found) if found else None
 
 
-def shown(row: dict[str, Any] | None, keys: Iterable[str] = SHOWN) -> list[str]:
+def format_row(row: dict[str, Any] | None, keys: Iterable[str] = SHOWN) -> list[str]:
     """Cells: NLL with four digits, shares in percent."""
     return [ABSENT if row is None or row.get(key) is None else cell(key, row[key]) for key in keys]
 
@@ -91,7 +91,7 @@ def cell(key: str, value: float) -> str:
     return f"{100 * value:.2f}"
 
 
-def marked(word: str, titles: Iterable[str]) -> list[str]:
+def mark_columns(word: str, titles: Iterable[str]) -> list[str]:
     """The columns of a second set of figures, told apart by a word before the first."""
     first, *others = titles
     return [f"{word}: {first}", *others]
@@ -106,7 +106,7 @@ def method_of(row: PublishedRow, protocol: str) -> str:
     return "bnn-1" if protocol == "moving-stills" else "bnn-30"
 
 
-def published_effects(rows: Rows, protocol: str) -> str:
+def published_effects_table(rows: Rows, protocol: str) -> str:
     """Table 2 / E.4, ours beside it, with the change of NLL against each block's plain row."""
     lines = []
     for row in SPATIAL_TABLE:
@@ -117,7 +117,7 @@ def published_effects(rows: Rows, protocol: str) -> str:
                 figures(rows, Network(recipe, *factors).name, protocol, name)
                 for factors, name in (((row.dropout, row.smoothing), method), ((False, False), "dnn"))
             )
-            ours += [*shown(found), change(found, plain)]
+            ours += [*format_row(found), change(found, plain)]
         first = SPATIAL_TABLE[0]
         published = [
             f"{row.nll:.3f}", f"{100 * row.accuracy:.1f}", f"{100 * row.ece:.2f}", f"{100 * row.consistency:.1f}",
@@ -145,7 +145,7 @@ def effects_table(rows: Rows) -> str:
             for protocol in ("stream", "moving-stills"):
                 base, row = (figures(rows, Network(recipe, *at[:2]).name, protocol, at[2]) for at in ends)
                 cells.append(change(row, base))
-        base, row = (published_nll(*at) for at in ends)
+        base, row = (find_published_nll(*at) for at in ends)
         lines.append([words, change(row, base), *cells])
     if all(set(line[2:]) == {ABSENT} for line in lines):
         return ""
@@ -157,7 +157,7 @@ def effects_table(rows: Rows) -> str:
     return section("Effect by effect", words, table(["effect", "published", *columns], lines))
 
 
-def published_nll(dropout: bool, smoothing: bool, method: str) -> dict[str, Any] | None:
+def find_published_nll(dropout: bool, smoothing: bool, method: str) -> dict[str, Any] | None:
     """Table 2 / E.4 has no row of one dropout pass on a single frame."""
     for row in SPATIAL_TABLE:
         if (row.dropout, row.smoothing, method_of(row, "stream")) == (dropout, smoothing, method):
@@ -184,9 +184,9 @@ def vqbnn_table(rows: Rows) -> str:
         given = [
             ABSENT if value is None else cell(key, value) for key, value in zip(VQBNN_KEYS, published, strict=True)
         ]
-        lines.append([name, *given, *shown(figures(rows, ours[name][0], "stream", ours[name][1]), VQBNN_KEYS)])
+        lines.append([name, *given, *format_row(figures(rows, ours[name][0], "stream", ours[name][1]), VQBNN_KEYS)])
     titles = ["NLL", "acc", "acc-90", "unc-90", "IoU", "IoU-90", "freq-90", "ECE"]
-    header = ["", *titles, *marked("ours", titles)]
+    header = ["", *titles, *mark_columns("ours", titles)]
     words = (
         "arXiv 1907.05911, Table 1 (left) and the `paper` recipe without spatial smoothing on the val stream (right)."
     )
@@ -201,7 +201,7 @@ def passes_table(rows: Rows) -> str:
             names = ("dnn", "bnn-1", "bnn-5", "bnn-30", "vq-bnn", "vq-bnn motion")
             found = [figures(rows, network.name, protocol, name) for name in names]
             if any(found):
-                lines.append([network.name, protocol, *(shown(row, ["nll"])[0] for row in found)])
+                lines.append([network.name, protocol, *(format_row(row, ["nll"])[0] for row in found)])
     header = [
         "network",
         "protocol",
@@ -243,7 +243,7 @@ def beyond_table(rows: Rows) -> str:
             for method in ("dnn", "vq-dnn", "vq-dnn motion", "vq-bnn", "vq-bnn motion"):
                 found = figures(rows, network.name, protocol, method)
                 if found:
-                    lines.append([network.name, protocol, method, *shown(found), *shown(found, ["cec"])])
+                    lines.append([network.name, protocol, method, *format_row(found), *format_row(found, ["cec"])])
     header = ["network", "protocol", "row", *TITLES_SHOWN, "CEC"]
     words = (
         "`vq-dnn`, `vq-bnn`: the published window (K = 5, tau = 1.25). `motion`: the recursion with tau = 8, carried along the "
@@ -263,7 +263,7 @@ def calibration_table(rows: Rows) -> str:
                 before = figures(rows, job, protocol, name.removesuffix(" calibrated").removesuffix(" fitted memory"))
                 lines.append(
                     [job, protocol, name.removesuffix(" calibrated"), FITTED_ON[protocol], f"{after['temperature']:.3f}",
-                     *shown(before, ["nll", "ece", "ece_15"]), *shown(after, ["nll", "ece", "ece_15", "accuracy"])]
+                     *format_row(before, ["nll", "ece", "ece_15"]), *format_row(after, ["nll", "ece", "ece_15", "accuracy"])]
                 )  # fmt: skip
     header = [
         "network", "protocol", "row", "fitted on", "T", "NLL", "ECE", "ECE-15", "after: NLL", "ECE", "ECE-15", "acc",
@@ -284,13 +284,15 @@ def class_weights_table(rows: Rows) -> str:
             for name in ("dnn", "vq-dnn", "vq-dnn motion", "bnn-30", "vq-bnn", "vq-bnn motion"):
                 before, after = (figures(rows, network.name, protocol, name + end) for end in ("", " undone"))
                 if before and after:
-                    lines.append([network.name, protocol, name, *shown(before), *shown(after), change(after, before)])
+                    lines.append(
+                        [network.name, protocol, name, *format_row(before), *format_row(after), change(after, before)]
+                    )
     header = [
         "network",
         "protocol",
         "row",
         *TITLES_SHOWN,
-        *marked("undone", TITLES_SHOWN),
+        *mark_columns("undone", TITLES_SHOWN),
         "NLL change",
     ]
     words = (
@@ -335,7 +337,7 @@ def sets_table(rows: Rows) -> str:
 def ensemble_table(rows: Rows) -> str:
     names = ("ensemble", "vq-ensemble", "ensemble calibrated", "vq-ensemble calibrated")
     lines = [
-        [protocol, name, *shown(found)]
+        [protocol, name, *format_row(found)]
         for protocol in TITLES
         for name in names
         if (found := figures(rows, "paper-ensemble", protocol, name))
@@ -353,7 +355,7 @@ def seeds_table(rows: Rows) -> str:
             for network in MEMBERS:
                 found, single = (figures(rows, network.name, protocol, row) for row in (name, "dnn"))
                 if found:
-                    lines.append([protocol, name, str(network.seed), *shown(found), change(found, single)])
+                    lines.append([protocol, name, str(network.seed), *format_row(found), change(found, single)])
     words = (
         "The plain network of the `paper` recipe, temperature 1. Changes are against the same network's single frame."
     )
@@ -367,8 +369,8 @@ def control_table(rows: Rows) -> str:
     for name in ("dnn", "bnn-30", "vq-dnn", "vq-dnn motion", "vq-bnn", "vq-bnn motion"):
         without, with_all = (figures(rows, network.name, "stream", name) for network in (CONTROL, whole))
         if without and with_all:
-            lines.append([name, *shown(with_all), *shown(without), change(without, with_all)])
-    header = ["row", *TITLES_SHOWN, *marked("without", TITLES_SHOWN), "NLL change"]
+            lines.append([name, *format_row(with_all), *format_row(without), change(without, with_all)])
+    header = ["row", *TITLES_SHOWN, *mark_columns("without", TITLES_SHOWN), "NLL change"]
     words = (
         f"`{whole.name}` on the val stream, temperature 1; then the same training without the 20 train stills nearest in time "
         "to it (`benchmarks/results/nearest_to_val.txt`)."
@@ -382,11 +384,11 @@ def ranking_table(rows: Rows) -> str:
     for job in rows:
         for protocol in TITLES:
             for name, found in rows[job]["rows"].get(protocol, {}).items():
-                if name.endswith("calibrated") or found.get("caught_10") is None:
+                if name.endswith("calibrated") or found.get("error_recall_10") is None:
                     continue
-                caught, ceiling = found["caught_10"], found["caught_10_ceiling"]
+                caught, ceiling = found["error_recall_10"], found["error_recall_10_ceiling"]
                 shares = [cell("", share) for share in (caught, ceiling, caught / ceiling)]
-                others = shown(found, ["brier", "ece_signed", "acc_90", "iou_90", "unc_90", "freq_90"])
+                others = format_row(found, ["brier", "ece_signed", "acc_90", "iou_90", "unc_90", "freq_90"])
                 lines.append([job, protocol, name, f"{found['aurc']:.4f}", *shares, *others])
     header = [
         "network", "protocol", "row", "AURC", "errors caught in the least sure 10 %", "ceiling", "share of it", "Brier",

@@ -8,18 +8,18 @@ from typing import Any
 
 import torch
 
-from benchmarks.origin import origin
 from benchmarks.results.matrix import COMPARED, CONTROL, MEMBERS, Network
 from benchmarks.results.parts import Parts
 from benchmarks.results.rows import FIT_EVERY, Fits, fit, measure
 from benchmarks.results.sweep import Subject
+from benchmarks.study import origin
 from core.allocator import keep_freed_memory
-from core.calibration import TemperatureFit
+from core.evaluation.temperature import TemperatureFit
 from core.preprocess import Normalize, resize
 from core.temporal import TemporalSmoothing
-from seg.camvid import open_split
-from seg.class_weights import recorded_class_weights
-from seg.moving_stills import CLIP_FRAMES
+from seg.class_weights import read_class_weights
+from seg.data.camvid import open_split
+from seg.data.moving_stills import CLIP_FRAMES
 from seg.torch_segmenter import open_network
 
 PRECISION = "bf16"
@@ -89,7 +89,7 @@ def open_subject(job: Job, ticks: Any) -> Subject:
         return normalize(resize(frame.permute(0, 3, 1, 2), (meta.height, meta.width)))
 
     networks = [network.eval().to(memory_format=torch.channels_last) for network, _ in opened]
-    return Subject(networks, preprocess, meta.classes, recorded_class_weights(meta.training), PRECISION)
+    return Subject(networks, preprocess, meta.classes, read_class_weights(meta.training), PRECISION)
 
 
 def exit_with_parent() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from matplotlib import pyplot as plt
 
-from benchmarks.figures import saved
+from benchmarks.document import save_figure
 from benchmarks.results.matrix import COMPARED, RECIPES, Network
 
 COLORS = {"dnn": "#0072b2", "bnn-30": "#e69f00", "vq-dnn": "#009e73", "vq-bnn": "#cc79a7", "vq-dnn motion": "#d55e00"}
@@ -27,12 +27,14 @@ def write_plots(rows: dict[str, Any], docs: Path) -> dict[str, str]:
             name = Network(recipe, True, True).name
             if name not in rows:
                 continue
-            written |= saved(
+            written |= save_figure(
                 reliability(rows, name), docs, f"results-reliability-{recipe}.png", f"Reliability, {name}, stream"
             )
-            written |= saved(risk(rows, name), docs, f"results-risk-{recipe}.png", f"Risk and coverage, {name}, stream")
+            written |= save_figure(
+                risk(rows, name), docs, f"results-risk-{recipe}.png", f"Risk and coverage, {name}, stream"
+            )
         if any(network.name in rows for network in COMPARED if network.dropout):
-            written |= saved(passes(rows), docs, "results-passes.png", "NLL by the number of passes, stream")
+            written |= save_figure(passes(rows), docs, "results-passes.png", "NLL by the number of passes, stream")
     return written
 
 

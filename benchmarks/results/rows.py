@@ -7,14 +7,14 @@ from typing import Any
 
 from benchmarks.results.methods import ALL, FOLLOWING, MEMBER, ONE, WINDOW, Look, Method
 from benchmarks.results.sweep import RISK_CLASS, Subject, sweep
-from core.calibration import TemperatureFit
 from core.classes import CAMVID
+from core.evaluation.temperature import TemperatureFit
 from core.frame import Frame
 from core.temporal import TemporalSmoothing
 from seg.calibrate import ConformalCheck, ConformalFit
-from seg.camvid import open_split
-from seg.evaluate import labelled_stills
-from seg.moving_stills import CLIP_FRAMES, moving_stills
+from seg.data.camvid import open_split
+from seg.data.moving_stills import CLIP_FRAMES, moving_stills
+from seg.evaluate import mark_stills
 
 TAUS = (0.5, 0.8, 1.25, 2.0, 3.0)
 FITTED_ON = {"stills": "val stream", "moving-stills": "val stream", "stream": "moving stills of test"}
@@ -44,7 +44,7 @@ def frames_of(protocol: str, data: Path, every: int = 1) -> Iterator[Frame]:
     split = open_split(data, "val" if protocol == "stream" else "test")
     if protocol == "moving-stills":
         return moving_stills(split.subset([example.name for example in split.examples[::every]]))
-    return labelled_stills(split.frames()) if protocol == "stills" else split.frames()
+    return mark_stills(split.frames()) if protocol == "stills" else split.frames()
 
 
 def plain_methods(protocol: str, has_dropout: bool, is_ensemble: bool) -> dict[str, Method]:
@@ -81,7 +81,7 @@ def measure(subject: Subject, protocol: str, data: Path, fits: Fits, has_dropout
     found = sweep(
         subject, frames_of(protocol, data), methods, {}, checks=checks, sequence=sequences(protocol, data)
     ).rows
-    return {name: described(methods[name]) | found[name] for name in methods}
+    return {name: describe_method(methods[name]) | found[name] for name in methods}
 
 
 def sequences(protocol: str, data: Path) -> Callable[[int], str]:
@@ -140,7 +140,7 @@ def at(method: Method, temperature: float) -> Method:
     return Method(method.look, method.smoothing, temperature)
 
 
-def described(method: Method) -> dict[str, Any]:
+def describe_method(method: Method) -> dict[str, Any]:
     """The flags of `steadyseg evaluate` that make the row again."""
     smoothing = method.smoothing
     return {

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
-from app.render import colored, uncertainty
+from app.video.render import colour_labels, draw_uncertainty
 from benchmarks.results.matrix import COMPARED
 from core.classes import CAMVID
 from core.frame import Frame, Maps
-from seg.camvid import open_split
+from seg.data.camvid import open_split
 from seg.options import ModeName
 from seg.pipeline import segment
-from seg.street import Street
+from seg.street.drive import Street
 from seg.torch_segmenter import open_segmenter
 
 CAMVID_PLACES = (20, 60, 100)
@@ -57,7 +57,7 @@ def strips(
         for mode, segmenter in segmenters.items():
             segmenter.reset()
             *_, (frame, maps) = segment(islice(frames(), max(0, place - MEMORY), place + 1), segmenter)
-            rows.append(titled(strip(frame, maps), f"{Path(model).stem}, {mode}, frame {place}"))
+            rows.append(add_title(strip(frame, maps), f"{Path(model).stem}, {mode}, frame {place}"))
         yield rows
 
 
@@ -67,11 +67,11 @@ def strip(frame: Frame, maps: Maps) -> np.ndarray:
     wrong = (maps.label != frame.label) & (frame.label != CAMVID.void)
     error = np.repeat((wrong * np.uint8(255))[..., None], 3, axis=2)
     return np.concatenate(
-        [frame.image, colored(maps.label, CAMVID.palette()), uncertainty(maps.entropy), error], axis=1
+        [frame.image, colour_labels(maps.label, CAMVID.palette()), draw_uncertainty(maps.entropy), error], axis=1
     )
 
 
-def titled(picture: np.ndarray, text: str) -> np.ndarray:
+def add_title(picture: np.ndarray, text: str) -> np.ndarray:
     """With a line of text above."""
     line = Image.new("RGB", (picture.shape[1], TITLE_HEIGHT), (24, 24, 24))
     ImageDraw.Draw(line).text(

@@ -13,15 +13,15 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.results.methods import Look, Memory, Method
-from core.calibration import UNTEMPERED, BeyondGrid, TemperatureFit, TemperatureScan, grid_tensor
 from core.classes import CAMVID, ClassList
 from core.continuity import Continuity
 from core.dropout import set_dropout_active
+from core.evaluation.temperature import UNTEMPERED, BeyondGrid, TemperatureFit, TemperatureScan, grid_tensor
 from core.frame import Frame, Maps
 from core.motion import MotionEstimator
 from core.prediction import Prediction, mean_prediction
-from core.training import mixed_seed
-from seg.calibrate import STRIDE, ConformalCheck, ConformalFit, thinned
+from core.seeds import mix_seed
+from seg.calibrate import STRIDE, ConformalCheck, ConformalFit, thin
 from seg.class_weights import without_class_weights
 from seg.evaluate import LiveMetrics
 
@@ -94,7 +94,7 @@ def sweep(
         motion = estimate_motion(frame.image, frame.image.shape[:2], gap) if follows else None
         with torch.inference_mode():
             with torch.autocast("cpu", torch.bfloat16, enabled=subject.precision == "bf16"):
-                looks = look_at(subject, frame, wanted, mixed_seed(seed, place))
+                looks = look_at(subject, frame, wanted, mix_seed(seed, place))
             for name, method in measured.items():
                 seen = memories[name].smoothed(looks[method.look, reading_of(method)], gap, motion)
                 if frame.label is not None:
@@ -104,8 +104,8 @@ def sweep(
             for name, method in scanned.items():
                 seen = memories[name].smoothed(looks[method.look, grid_for(method)], gap, motion)
                 if frame.label is not None:
-                    probs = seen.probs if grid_for(method).temperature == "thin grid" else thinned(seen.probs, STRIDE)
-                    label = thinned(torch.from_numpy(frame.label), STRIDE)
+                    probs = seen.probs if grid_for(method).temperature == "thin grid" else thin(seen.probs, STRIDE)
+                    label = thin(torch.from_numpy(frame.label), STRIDE)
                     scans[name].update(probs, label)
                     sets[name].add(probs[UNTEMPERED], label)
     rows = {name: metrics.result() for name, metrics in live.items()}
@@ -146,7 +146,7 @@ def look_at(
         torch.manual_seed(seed)
         drawn = int(torch.randint(len(subject.networks), ())) if by_kind["member"] else 0
         used = enumerate(subject.networks) if whole else [(drawn, subject.networks[drawn])]
-        every = {place: widened(one.suffix(shared) if shared else one(batch)) for place, one in used}
+        every = {place: widen(one.suffix(shared) if shared else one(batch)) for place, one in used}
         for look in by_kind["one"]:
             found |= {(look, t): read(every[0], t) for t in wanted[look]}
         for look in by_kind["member"]:
@@ -177,7 +177,7 @@ def dropout_looks(
     means: dict[Reading, Prediction] = {}
     found: dict[tuple[Look, Reading], Prediction] = {}
     for count in range(1, max(look.passes for look in wanted) + 1):
-        logits = widened(network.suffix(shared))
+        logits = widen(network.suffix(shared))
         for reading in set().union(*(wanted[look] for look in wanted if look.passes >= count)):
             now = read(logits, reading)
             means[reading] = now if count == 1 else means[reading].blend(now, 1.0 / count)
@@ -187,7 +187,7 @@ def dropout_looks(
     return found
 
 
-def widened(logits: Tensor) -> Tensor:
+def widen(logits: Tensor) -> Tensor:
     """Single precision, one class after the other: interleaved (channels_last), a softmax takes 2.5 times as long."""
     return logits.float().contiguous()
 
@@ -199,7 +199,7 @@ def read_logits(logits: Tensor, reading: Reading, class_weights: Tensor | None) 
         logits = without_class_weights(logits, class_weights)
     temperature = reading.temperature
     if temperature == "thin grid":
-        return probabilities(thinned(logits, STRIDE) / grid_tensor(logits.device))
+        return probabilities(thin(logits, STRIDE) / grid_tensor(logits.device))
     if temperature == "grid":
         return probabilities(logits / grid_tensor(logits.device))
     return probabilities(logits / temperature)

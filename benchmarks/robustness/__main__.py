@@ -14,17 +14,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from app.analyze_command import RobustnessJob, shown, typed, write_report
-from app.model_kind import find_model
-from app.robustness import robustness
-from benchmarks.command import exit_code
-from benchmarks.data_digest import data_digest
+from app.find_model import find_model
+from app.robustness.command import RobustnessJob, command_line, show_progress, write_report
+from app.robustness.studies import robustness
 from benchmarks.robustness.document import write_document
 from benchmarks.robustness.runs import REPOSITORY, Run, all_runs, digest_of
-from classification.data import open_classification
-from core.bundle import rounded
-from core.bundled import SUFFIX
+from benchmarks.study import data_digest, exit_code
+from classification.data.open import open_classification
+from core.bundle import round_figures
 from core.errors import InputError
+from core.pretrained import SUFFIX
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 
@@ -64,11 +63,11 @@ def study(run: Run, data: Path, digest: str) -> None:
     Console(stderr=True).print(run.name)
     models = tuple(map(str, checkpoints_of(run)))
     told = dataclasses.replace(run.options, elsewhere=tuple(Path(video).name for video in run.options.elsewhere))
-    command = typed(
+    command = command_line(
         RobustnessJob(run.group.models, Path(run.group.data), "test", run.studies, told, None, True, "auto")
     )
-    record = robustness(models, data / run.group.data, studies=run.studies, options=run.options, watch=shown)
-    write_report(rounded(record) | {"digest": digest}, DOCS / "robustness" / run.name, command, plots=True)
+    record = robustness(models, data / run.group.data, studies=run.studies, options=run.options, watch=show_progress)
+    write_report(round_figures(record) | {"digest": digest}, DOCS / "robustness" / run.name, command, plots=True)
 
 
 def videos_elsewhere(data: Path) -> tuple[str, ...]:
@@ -88,7 +87,7 @@ def checkpoints_of(run: Run) -> list[Path]:
 
 
 def checkpoint_of(model: str) -> Path:
-    """The file of a bundled name; files are named from the repository's root."""
+    """The file of a pretrained name; files are named from the repository's root."""
     return REPOSITORY / model if model.endswith(SUFFIX) else find_model(model)
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from app.robustness_report import stream_mean, stream_title
-from app.robustness_tally import Row, title_of
-from benchmarks.markdown import section, table
+from app.robustness.report import stream_mean, stream_title
+from app.robustness.tally import Row, title_of
+from benchmarks.document import section, table
 from benchmarks.robustness.runs import CALIBRATED, GROUPS, REPEATED_SEVERITY, SEEDS, Group
 
 FINDINGS = Path(__file__).parent / "findings.md"
@@ -58,13 +58,13 @@ def spreads(records: Sequence[dict[str, Any]]) -> list[str]:
         f"brackets the change against {titles[0]} of the same seed, and how many seeds it has that sign in."
     )
     columns: dict[str, Read] = {
-        "accuracy": lambda record, name: corrupted(record, name, "accuracy"),
-        "NLL": lambda record, name: corrupted(record, name, "nll"),
-        "ECE": lambda record, name: corrupted(record, name, "ece"),
+        "accuracy": lambda record, name: corruption_mean(record, name, "accuracy"),
+        "NLL": lambda record, name: corruption_mean(record, name, "nll"),
+        "ECE": lambda record, name: corruption_mean(record, name, "ece"),
         "FGSM succeeds": lambda record, name: success(record, name, "fgsm"),
         "PGD succeeds": lambda record, name: success(record, name, "pgd"),
     }
-    lines = [[name, *(compared(records, name, titles[0], read) for read in columns.values())] for name in titles]
+    lines = [[name, *(compare(records, name, titles[0], read) for read in columns.values())] for name in titles]
     parts = [words, table(["network", *columns], lines)]
     if all("stream" in record["studies"] for record in records):
         parts += stream_spread(records)
@@ -80,7 +80,7 @@ def stream_spread(records: Sequence[dict[str, Any]]) -> list[str]:
         (0, records[:1], "Clean stream"), (REPEATED_SEVERITY, records, f"Stream at severity {REPEATED_SEVERITY}"),
     ):  # fmt: skip
         lines = [
-            [way, *(compared(seeds, way, base_of(way), reader(severity, key)) for key in keys.values())] for way in ways
+            [way, *(compare(seeds, way, base_of(way), reader(severity, key)) for key in keys.values())] for way in ways
         ]
         parts += [
             f"{told}; in brackets the change against the same network's single frames.",
@@ -97,7 +97,7 @@ def base_of(way: str) -> str:
     return f"{way.partition(' vq-')[0].removesuffix(' dnn')} dnn"
 
 
-def corrupted(record: dict[str, Any], name: str, key: str) -> float | None:
+def corruption_mean(record: dict[str, Any], name: str, key: str) -> float | None:
     """Mean over types at the severity that all seeds have."""
     mine = [
         row[key] for row in record["studies"]["corruptions"]["rows"]
@@ -112,13 +112,13 @@ def success(record: dict[str, Any], name: str, attack: str) -> float | None:
     return next((row["attack_success_rate"] for row in rows if title_of(row) == name and row["attack"] == attack), None)
 
 
-def compared(records: Sequence[dict[str, Any]], name: str, base: str, read: Read) -> str:
+def compare(records: Sequence[dict[str, Any]], name: str, base: str, read: Read) -> str:
     """`mean ± sd (change ± sd, n of N)`; one record alone has no spread."""
     values = [read(record, name) for record in records]
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return "-"
-    told = spread(known, ".3f")
+    told = format_spread(known, ".3f")
     if name == base:
         return told
     pairs = [(value, read(record, base)) for value, record in zip(known, records, strict=True)]
@@ -127,10 +127,10 @@ def compared(records: Sequence[dict[str, Any]], name: str, base: str, read: Read
         return told
     change = statistics.fmean(against)
     agree = sum((value > 0) == (change > 0) for value in against)
-    return f"{told} ({spread(against, '+.3f')}" + (f", {agree} of {len(against)})" if len(against) > 1 else ")")
+    return f"{told} ({format_spread(against, '+.3f')}" + (f", {agree} of {len(against)})" if len(against) > 1 else ")")
 
 
-def spread(values: Sequence[float], form: str) -> str:
+def format_spread(values: Sequence[float], form: str) -> str:
     """`mean ± standard deviation`, or the one value there is."""
     mean = f"{statistics.fmean(values):{form}}"
     return f"{mean} ± {statistics.stdev(values):.3f}" if len(values) > 1 else mean
@@ -142,7 +142,7 @@ def calibrated_section(record: dict[str, Any]) -> str:
     lines = [
         [
             title_of(clean), *(f"{clean[key]:.3f}" for key in ("accuracy", "nll", "ece")),
-            *(f"{corrupted(record, title_of(clean), key) or 0.0:.3f}" for key in ("accuracy", "nll", "ece")),
+            *(f"{corruption_mean(record, title_of(clean), key) or 0.0:.3f}" for key in ("accuracy", "nll", "ece")),
         ]
         for clean in study["clean"]
     ]  # fmt: skip

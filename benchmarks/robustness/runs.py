@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.robustness_options import RobustnessOptions, StudyName
+from app.robustness.flags import RobustnessOptions, StudyName
 
 SEEDS = (0, 1, 2)
 """Of the choice of pictures, of all noise and of the dropout masks. Seed 0 has everything, the others what is repeated."""
@@ -40,7 +40,7 @@ def from_matrix(name: str) -> str:
 
 GROUPS = (
     Group(
-        "classifiers", "the bundled classifiers of CIFAR-10, temperature 1",
+        "classifiers", "the pretrained classifiers of CIFAR-10, temperature 1",
         ("cifar10-resnet18-plain", "cifar10-resnet18-mc-smooth"), "cifar10", ("corruptions", "attacks", "bands"), False,
     ),
     Group(

@@ -15,11 +15,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from core.checkpoint import read_meta
-from core.metrics import StreamingMetrics
+from core.evaluation.metrics import StreamingMetrics
 from core.preprocess import Normalize, resize
-from seg.bundled import find_checkpoint
-from seg.camvid import open_split
-from seg.statistics import measure
+from seg.data.camvid import open_split
+from seg.data.statistics import measure
+from seg.pretrained import find_checkpoint
 from seg.torch_segmenter import open_network
 
 THIN = 8
@@ -51,7 +51,7 @@ def weights_undone(model: str, data: Path) -> Tensor:
     return -exponent * torch.tensor(weights).log()
 
 
-def fitted(logits: Tensor, labels: Tensor, per_class: bool) -> tuple[Tensor, Tensor]:
+def fit_scaling(logits: Tensor, labels: Tensor, per_class: bool) -> tuple[Tensor, Tensor]:
     """(scale, shift): one scale for all classes, or a scale and a shift for each."""
     classes = logits.shape[1]
     scale = torch.ones(classes if per_class else 1, requires_grad=True)
@@ -88,10 +88,10 @@ def main() -> None:
         logits, labels = splits[measured]
         print(f"| - | {measured} | none | {figures(logits, labels)} |")
         print(f"| - | {measured} | weights undone | {figures(logits + undone, labels)} |")
-        scale, _ = fitted(splits[fit][0] + undone, splits[fit][1], False)
+        scale, _ = fit_scaling(splits[fit][0] + undone, splits[fit][1], False)
         print(f"| {fit} | {measured} | weights undone, temperature | {figures((logits + undone) * scale, labels)} |")
         for name, per_class in (("temperature", False), ("vector", True)):
-            scale, shift = fitted(*splits[fit], per_class)
+            scale, shift = fit_scaling(*splits[fit], per_class)
             print(f"| {fit} | {measured} | {name} | {figures(logits * scale + shift, labels)} |")
 
 

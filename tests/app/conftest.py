@@ -12,11 +12,11 @@ import pytest
 import torch
 from page_visit import BROWSER_FLAGS, free_port, stripes, write_camera
 
-from app.page import Page, build_page
-from app.page_options import PageOptions
+from app.page.flags import PageOptions
+from app.page.server import Page, build_page
 from core.checkpoint import CheckpointMeta, save_checkpoint
 from core.classes import CAMVID
-from seg.networks import build_network
+from seg.networks.build import build_network
 from seg.options import UNetOptions
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -9,13 +9,13 @@ import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor, nn
 
-from classification.networks import build_classifier
+from classification.networks.build import build_classifier
 from classification.options import ClassifierOptions
 from core.checkpoint import CheckpointMeta, save_checkpoint
 from core.classes import CAMVID, ClassList
 from core.dropout import set_dropout_active
 from core.preprocess import Normalize
-from seg.networks import build_network
+from seg.networks.build import build_network
 from seg.options import UNetOptions
 
 COLOURS = {"blue": (60, 90, 190), "green": (70, 170, 60), "red": (190, 70, 80)}

@@ -12,7 +12,7 @@ from PIL import Image
 from robustness_made import SIDE, classifier, image_folder, segmenter, stills_folder
 
 from app.cli import main
-from seg.bundled import find_checkpoint
+from seg.pretrained import find_checkpoint
 
 pytest.importorskip("imagecorruptions", reason="imagecorruptions-imaug is not installed")
 
@@ -96,7 +96,7 @@ def test_an_interrupted_run_leaves_the_studies_that_are_whole(
             raise KeyboardInterrupt
         return items
 
-    monkeypatch.setattr("app.analyze_command.shown", stopped)
+    monkeypatch.setattr("app.robustness.command.show_progress", stopped)
     arguments = (
         room / "still.safetensors", "--data", room / "stills", "--studies", "corruptions", "stream", "--types", "fog",
         "--severities", "2", "--images", "1", "--stream-frames", "2", "--no-plots", "--out", tmp_path / "out",
@@ -128,7 +128,7 @@ def test_a_classifier_gets_one_and_the_command_in_it_makes_it_again(
 
 
 @pytest.mark.slow
-def test_a_bundled_network_on_two_stills_of_camvid(data_dir: Path, tmp_path: Path) -> None:
+def test_a_pretrained_network_on_two_stills_of_camvid(data_dir: Path, tmp_path: Path) -> None:
     if not (data_dir / "camvid" / "test").is_dir():
         pytest.skip(f"no CamVid in {data_dir}")
     find_checkpoint("camvid-realtime")

@@ -13,11 +13,11 @@ import pytest
 import torch
 from made_video import grey_frames, write_video
 
-from app.bench_baselines import TAU, WINDOW, NaiveDeque, Published
-from app.bench_rows import GRAPH_ROWS, ROWS, chosen_rows
-from app.bench_soak import soak
-from app.bench_subject import Subject, without_smoothing
-from app.bench_timing import SHORT_S, Budget, Row, Timing, measure, turns
+from app.bench.baselines import TAU, WINDOW, NaiveDeque, Published
+from app.bench.rows import GRAPH_ROWS, ROWS, chosen_rows
+from app.bench.soak import soak
+from app.bench.timing import SHORT_S, Budget, Row, Timing, measure, turns
+from app.bench.variants import Subject, without_smoothing
 from app.cli import main
 from core.dropout import set_dropout_active
 from core.errors import InputError
@@ -25,10 +25,10 @@ from core.frame import Frame
 from core.prediction import Prediction
 from core.smoothing import SpatialSmoothing
 from core.temporal import TemporalSmoothing
+from seg.networks.smp import SmpNetwork
+from seg.networks.unet import UNet
 from seg.options import SmpOptions, UNetOptions
-from seg.smp_network import SmpNetwork
 from seg.torch_segmenter import open_segmenter
-from seg.unet import UNet
 
 pytestmark = pytest.mark.slow
 
@@ -262,7 +262,7 @@ def test_rows_can_be_chosen_and_torch_asked_for(tmp_path: Path, clip: Path, caps
 def test_without_a_file_the_street_is_the_clip(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("app.bench_clip.CLIP_FRAMES", 12)
+    monkeypatch.setattr("app.bench.clip.CLIP_FRAMES", 12)
     report = tmp_path / "r.json"
     arguments = [*SMALL, "--executor", "torch", "--json", str(report), "--rows", "bare", "end_to_end_labels"]
     assert main(["bench", *arguments]) == 0
@@ -290,7 +290,7 @@ def test_a_graph_file_is_timed_too(tmp_path: Path, clip: Path) -> None:
 def test_a_busy_machine_is_noted(
     load: float, noted: bool, clip: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("app.bench_command.load_average", lambda: load)
+    monkeypatch.setattr("app.bench.command.load_average", lambda: load)
     arguments = [*SMALL, "--executor", "torch", "--source", str(clip), "--rows", "bare"]
     assert main(["bench", *arguments]) == 0
     assert ("other processes were busy" in capsys.readouterr().out) == noted

@@ -14,7 +14,7 @@ from PIL import Image
 
 from app.cli import main
 from core.checkpoint import load_checkpoint, read_meta
-from seg.bundled import find_checkpoint
+from seg.pretrained import find_checkpoint
 
 FRAMES = 3
 WITH, WITHOUT = ("--calibrated", "on"), ("--calibrated", "off")
@@ -24,7 +24,7 @@ FIGURES = ("nll", "accuracy", "miou", "ece", "brier", "consistency", "cec", "aur
 @pytest.fixture(scope="module", autouse=True)
 def short_street() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("app.labelled_data.STREET_FRAMES", FRAMES)
+        patch.setattr("app.evaluation.data.STREET_FRAMES", FRAMES)
         yield
 
 

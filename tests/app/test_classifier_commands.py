@@ -11,10 +11,10 @@ from made_classifier import ANIMALS, save_classifier, save_pictures
 from PIL import Image
 
 from app.cli import main
-from classification.bundled import find_classifier
-from classification.layout import MODEL_NAMES
+from classification.networks.layout import MODEL_NAMES
 from classification.opening import open_classifier
 from classification.options import ClassifierOptions
+from classification.pretrained import find_classifier
 from core.checkpoint import load_checkpoint, read_meta
 from core.classes import ClassList
 from core.dropout import set_dropout_active
@@ -141,7 +141,7 @@ def test_a_plot_is_a_picture_of_both_panels(mc: Path, data: Path, tmp_path: Path
 
 
 def test_train_val_test_and_the_seg_kind_keep_their_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.labelled_data.STREET_FRAMES", 2)
+    monkeypatch.setattr("app.evaluation.data.STREET_FRAMES", 2)
     result, plot = tmp_path / "r.json", tmp_path / "p.svg"
     flags = ["--data", "street", "--json", str(result), "--plot", str(plot)]
     assert main(["evaluate", "street-tiny", *flags]) == 0
@@ -207,12 +207,12 @@ def test_every_family_is_listed_with_its_cost(capsys: pytest.CaptureFixture[str]
 # bad input
 
 
-@pytest.mark.parametrize("model", ["bundled", "file"])
+@pytest.mark.parametrize("model", ["pretrained", "file"])
 @pytest.mark.parametrize("command", [("video", "street"), ("bench",)], ids=str)
 def test_commands_that_segment_frames_refuse_a_classifier_by_its_name_and_its_file(
     mc: Path, capsys: pytest.CaptureFixture[str], model: str, command: tuple[str, ...]
 ) -> None:
-    named = "cifar10-resnet18-plain" if model == "bundled" else str(mc)
+    named = "cifar10-resnet18-plain" if model == "pretrained" else str(mc)
     arguments = [*command, "--model", named] if command[0] == "video" else [*command, named]
     told = one_line_error(capsys, *arguments)
     assert told.endswith(f"{named}: an image classifier, which segments nothing; steadyseg evaluate measures it")

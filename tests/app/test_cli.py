@@ -139,7 +139,7 @@ def test_a_wrong_flag_is_one_line_too(arguments: list[str], expected: str, capsy
     assert expected.lower() in line.lower() and line.endswith(f"see steadyseg {command} --help")
 
 
-def test_an_unknown_model_lists_the_bundled_ones(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_model_lists_the_pretrained_ones(capsys: pytest.CaptureFixture[str]) -> None:
     line = one_line_error(capsys, "video", "street", "--model", "camvid-unet-xl")
     assert "camvid-unet-s" in line and "street-tiny" in line
 
@@ -283,7 +283,7 @@ def test_evaluating_twice_with_one_seed_gives_the_same_figures(tmp_path: Path) -
 @pytest.mark.slow
 def test_the_card_is_reproduced_on_the_stills(data_dir: Path, tmp_path: Path) -> None:
     from core.checkpoint import read_meta
-    from seg.bundled import find_checkpoint
+    from seg.pretrained import find_checkpoint
 
     path = tmp_path / "s.json"
     data = str(data_dir / "camvid")
@@ -361,7 +361,7 @@ def labelled_folder(tmp_path: Path, label: int = 3) -> Path:
 
 
 def test_a_model_with_other_classes_sees_the_street_without_its_labels() -> None:
-    from app.sources import open_source
+    from app.sources.open_source import open_source
     from core.classes import ClassList
 
     three = ClassList(("a", "b", "c"), ((1, 1, 1), (2, 2, 2), (3, 3, 3)))

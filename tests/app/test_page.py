@@ -23,21 +23,20 @@ import pytest
 from made_video import write_video
 from page_visit import free_port, stripes, wait_until
 
-from app.page import build_page, check_address
-from app.page_about_tab import about
-from app.page_address import fetched
-from app.page_feed import SourceFeed
-from app.page_file import STREET, Progress, Result, segment_file
-from app.page_method import Lease, NetworkPool
-from app.page_options import PageOptions
-from app.page_pictures import camera_picture, jpeg, overlay_picture
-from app.page_reliability import diagram
-from app.page_report import report_html
-from app.page_routes import MOST_BYTES, live_routes
-from app.page_session import MOST_SESSIONS, Sessions
-from app.page_settings import MethodSettings, Settings, ViewSettings, settings_from
-from app.page_stream import RATE_HZ, LiveStream, usual_entropy
-from app.page_worker import LiveWorkers, Request
+from app.page.about_tab import about
+from app.page.fetch import fetch
+from app.page.file_job import STREET, Progress, Result, segment_file
+from app.page.flags import PageOptions
+from app.page.live_routes import MOST_BYTES, live_routes
+from app.page.live_stream import RATE_HZ, LiveStream, usual_entropy
+from app.page.live_worker import LiveWorkers, Request
+from app.page.network_pool import Lease, NetworkPool
+from app.page.pictures import camera_picture, jpeg, overlay_picture
+from app.page.report import diagram, report_html
+from app.page.server import build_page, check_address
+from app.page.session import MOST_SESSIONS, Sessions
+from app.page.settings import MethodSettings, Settings, ViewSettings, settings_from
+from app.page.source_feed import SourceFeed
 from core.classes import CAMVID
 from core.errors import InputError
 from core.frame import Frame, Maps
@@ -394,7 +393,7 @@ def found_at(address: str) -> Any:
 )
 def test_private_networks_are_not_asked(tmp_path: Path, address: str) -> None:
     with pytest.raises(InputError, match="private network") as refused:
-        fetched("http://user:secret@inside.example/video.mp4?token=x", tmp_path, 1000, found_at(address))
+        fetch("http://user:secret@inside.example/video.mp4?token=x", tmp_path, 1000, found_at(address))
     assert "secret" not in str(refused.value) and "token" not in str(refused.value)
 
 
@@ -403,7 +402,7 @@ def test_private_networks_are_not_asked(tmp_path: Path, address: str) -> None:
 )
 def test_other_schemes_are_not_fetched(tmp_path: Path, url: str) -> None:
     with pytest.raises(InputError, match="expected http"):
-        fetched(url, tmp_path, 1000)
+        fetch(url, tmp_path, 1000)
 
 
 class Site(BaseHTTPRequestHandler):
@@ -436,19 +435,19 @@ def test_a_public_address_is_copied_within_limits_and_redirections_are_checked(
             called.append(address[0])
             return connect(site.server_address[:2], timeout)
 
-        monkeypatch.setattr("app.page_address.socket.create_connection", to_site)
+        monkeypatch.setattr("app.page.fetch.socket.create_connection", to_site)
 
         def resolve(host: str, *_: Any, **__: Any) -> list[tuple]:
             return found_at("127.0.0.1" if host == "127.0.0.1" else "93.184.216.34")()
 
-        path = fetched("http://films.example/film.mp4?x=1", tmp_path, 10_000, resolve)
+        path = fetch("http://films.example/film.mp4?x=1", tmp_path, 10_000, resolve)
         assert path.read_bytes() == b"x" * 5000 and called == ["93.184.216.34"]
         with pytest.raises(InputError, match="more than 0 MB"):
-            fetched("http://films.example/film.mp4", tmp_path, 4000, resolve)
+            fetch("http://films.example/film.mp4", tmp_path, 4000, resolve)
         with pytest.raises(InputError, match="private network"):
-            fetched("http://films.example/away", tmp_path, 10_000, resolve)
+            fetch("http://films.example/away", tmp_path, 10_000, resolve)
         with pytest.raises(InputError, match="answers 404"):
-            fetched("http://films.example/none", tmp_path, 10_000, resolve)
+            fetch("http://films.example/none", tmp_path, 10_000, resolve)
         site.shutdown()
         thread.join()
 

@@ -22,8 +22,8 @@ from page_visit import (
     wait_until,
 )
 
-from app.page import Page, build_page
-from app.page_options import PageOptions
+from app.page.flags import PageOptions
+from app.page.server import Page, build_page
 
 # The two warnings: Gradio's own use of pandas, after each event, in its server's threads.
 pytestmark = [

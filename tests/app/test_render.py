@@ -4,7 +4,16 @@ import cv2
 import numpy as np
 import pytest
 
-from app.render import VIEWS, colored, legend, overlay, render, rendered_size, side_by_side, uncertainty
+from app.video.render import (
+    VIEWS,
+    colour_labels,
+    draw_overlay,
+    draw_uncertainty,
+    legend,
+    render,
+    rendered_size,
+    side_by_side,
+)
 from core.classes import CAMVID
 from core.errors import InputError
 from core.frame import Frame, Maps
@@ -20,11 +29,11 @@ PALETTE = CAMVID.palette()
 @pytest.mark.parametrize("strength", [0.0, 0.3, 0.5, 1.0])
 def test_the_overlay_is_the_weighted_mean_of_picture_and_colours(strength: float) -> None:
     expected = (1 - strength) * IMAGE + strength * PALETTE[LABEL]
-    assert np.abs(overlay(IMAGE, LABEL, PALETTE, strength) - expected).max() <= 0.51
+    assert np.abs(draw_overlay(IMAGE, LABEL, PALETTE, strength) - expected).max() <= 0.51
 
 
 def test_colours_are_looked_up_in_rgb() -> None:
-    assert (colored(LABEL, PALETTE) == PALETTE[LABEL]).all()
+    assert (colour_labels(LABEL, PALETTE) == PALETTE[LABEL]).all()
 
 
 def test_the_inputs_stay_as_they_were() -> None:
@@ -34,7 +43,7 @@ def test_the_inputs_stay_as_they_were() -> None:
 
 
 def test_uncertainty_runs_from_black_to_pale_yellow_and_gets_lighter_with_every_step() -> None:
-    colors = uncertainty(np.arange(256, dtype=np.uint8)[None])[0]
+    colors = draw_uncertainty(np.arange(256, dtype=np.uint8)[None])[0]
     assert colors[0].max() < 8
     assert colors[-1].min() > 150 and colors[-1, 2] < colors[-1, 0]  # blue is the weakest: RGB, not BGR
     lightness = cv2.cvtColor(colors[None].astype(np.float32) / 255, cv2.COLOR_RGB2LAB)[0, :, 0]
@@ -44,7 +53,7 @@ def test_uncertainty_runs_from_black_to_pale_yellow_and_gets_lighter_with_every_
 
 def test_uncertainty_keeps_its_order_for_colour_blind_readers() -> None:
     """Deuteranopia and protanopia after Vienot, Brettel and Mollon (1999), in linear light."""
-    colors = uncertainty(np.arange(256, dtype=np.uint8)[None])[0]
+    colors = draw_uncertainty(np.arange(256, dtype=np.uint8)[None])[0]
     linear = (colors / 255.0) ** 2.2
     for row in ((0.29275, 0.70725, 0.0), (0.11238, 0.88762, 0.0)):
         seen = np.stack((linear @ row, linear @ row, linear[:, 2]), axis=1)
@@ -62,8 +71,8 @@ def test_every_view_has_the_size_it_announces(view: str) -> None:
 
 def test_side_by_side_is_the_overlay_and_then_the_uncertainty() -> None:
     both = render(Frame(IMAGE, 0, 0.0), MAPS, "side-by-side", CAMVID)
-    assert (both[:, :30] == overlay(IMAGE, LABEL, PALETTE)).all()
-    assert (both[:, 30:] == uncertainty(ENTROPY)).all()
+    assert (both[:, :30] == draw_overlay(IMAGE, LABEL, PALETTE)).all()
+    assert (both[:, 30:] == draw_uncertainty(ENTROPY)).all()
 
 
 def test_pictures_of_different_height_do_not_go_side_by_side() -> None:

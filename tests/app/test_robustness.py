@@ -11,19 +11,19 @@ import pytest
 import torch
 from robustness_made import NAMES, SIDE, classifier, image_folder, segmenter, stills_folder
 
-from app.robustness import robustness
-from app.robustness_bands import study_bands
-from app.robustness_options import RobustnessOptions
-from app.robustness_perturbations import study_perturbations
-from app.robustness_pictures import Pictures, chosen_places, open_pictures
-from app.robustness_subject import Subject, open_subjects, short_names
-from core.corruption_means import ALEXNET
-from core.corruptions import COMMON, corrupt
+from app.robustness.bands import study_bands
+from app.robustness.flags import RobustnessOptions
+from app.robustness.network import Subject, open_subjects, short_names
+from app.robustness.perturbations import study_perturbations
+from app.robustness.pictures import Pictures, chosen_places, open_pictures
+from app.robustness.studies import robustness
 from core.errors import InputError
 from core.frame import Frame
-from core.perturbations import perturb
-from seg.camvid import open_split
-from seg.evaluate import LiveMetrics, labelled_stills
+from core.robustness.corruption_means import ALEXNET
+from core.robustness.corruptions import COMMON, corrupt
+from core.robustness.perturbations import perturb
+from seg.data.camvid import open_split
+from seg.evaluate import LiveMetrics, mark_stills
 from seg.torch_segmenter import open_segmenter
 
 pytestmark = pytest.mark.slow
@@ -89,7 +89,7 @@ def test_a_row_of_a_segmentation_network_is_evaluate_on_the_corrupted_stills(
     ]
     frames = [
         dataclasses.replace(frame, image=corrupt(frame.image, name, severity, 3, frame.index))
-        for frame in labelled_stills(open_split(room / "stills", "test").frames())
+        for frame in mark_stills(open_split(room / "stills", "test").frames())
     ]
     expected = product_loop(room / "still.safetensors", frames, mode="dnn")
     row = only(study["rows"], mode="dnn")

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from app.cli import main
-from app.set_sizes import LARGEST_SET, set_sizes
+from app.video.render import LARGEST_SET, draw_set_sizes
 from core.checkpoint import load_checkpoint, save_checkpoint
 from core.frame import Maps
 from seg.pipeline import segment
-from seg.street import Street
+from seg.street.drive import Street
 from seg.torch_segmenter import open_segmenter
 
 
@@ -25,7 +25,7 @@ def test_shades_count_the_classes_within_the_threshold() -> None:
     sure = [0.91] + [0.01] * 9  # 1 - 0.94 = 0.06: one class reaches it
     torn = [0.5, 0.4] + [0.0125] * 8  # two classes
     lost = [0.1] * 10  # all ten, drawn as LARGEST_SET
-    shades = set_sizes(maps_of(np.array([[sure, torn, lost]]).transpose(2, 0, 1)), 0.94)
+    shades = draw_set_sizes(maps_of(np.array([[sure, torn, lost]]).transpose(2, 0, 1)), 0.94)
     assert shades.tolist() == [[0, 255 // (LARGEST_SET - 1), 255]]
 
 

@@ -12,9 +12,9 @@ import pytest
 from made_video import grey_frames, quarters
 from PIL import Image
 
-from app.sinks import MaskSink, NullSink, VideoSink
-from app.sources import open_source
-from app.video_sink import letterboxed
+from app.sources.open_source import open_source
+from app.video.sinks import MaskSink, NullSink, VideoSink
+from app.video.video_writer import letterbox
 from core.classes import CAMVID
 from core.errors import InputError
 from core.frame import Frame, Maps
@@ -115,7 +115,7 @@ def test_a_frame_of_another_size_is_fitted_and_said(tmp_path: Path) -> None:
 
 
 def test_letterboxing_keeps_the_shape() -> None:
-    wide = letterboxed(np.full((10, 40, 3), 255, np.uint8), 64, 48)
+    wide = letterbox(np.full((10, 40, 3), 255, np.uint8), 64, 48)
     rows, columns = np.nonzero(wide[..., 0])
     assert (rows.min(), rows.max(), columns.min(), columns.max()) == (16, 31, 0, 63)
 
@@ -191,7 +191,7 @@ DISK_FULL = """
 import resource, sys
 from pathlib import Path
 import numpy as np
-from app.sinks import VideoSink
+from app.video.sinks import VideoSink
 from core.errors import InputError
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 rng = np.random.default_rng(0)
@@ -270,7 +270,7 @@ def test_the_real_clip_keeps_its_frames_times_and_look(tmp_path: Path, data_dir:
 
 
 def test_the_time_base_holds_the_usual_rates_exactly() -> None:
-    from app.video_sink import TIME_BASE
+    from app.video.video_writer import TIME_BASE
 
     assert all(
         (1 / Fraction(rate) / TIME_BASE).denominator == 1 for rate in (24, 25, 30, 50, 60, Fraction(30000, 1001))

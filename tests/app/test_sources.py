@@ -11,11 +11,11 @@ import pytest
 from made_video import grey_frames, quarters, write_audio, write_video
 from PIL import Image
 
-from app.camera import CameraConnection
-from app.folder_source import natural_order
-from app.live_source import LiveSource
-from app.source_info import describe_losses
-from app.sources import open_source
+from app.sources.camera import CameraConnection
+from app.sources.image_folder import natural_order
+from app.sources.live import LiveSource
+from app.sources.open_source import open_source
+from app.sources.source import describe_losses
 from core.errors import InputError
 from core.frame import Frame
 

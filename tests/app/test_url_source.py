@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from made_video import grey_frames, write_video
 
-from app.live_source import LiveSource
-from app.sources import open_source
-from app.url_source import open_url, redacted
+from app.sources.live import LiveSource
+from app.sources.open_source import open_source
+from app.sources.url import open_url, redact
 from core.errors import InputError
 
 MOTION_JPEG_STEP_S = 0.1
@@ -135,8 +135,8 @@ def test_a_server_that_never_answers_is_given_up_in_time(scheme: str) -> None:
 
 
 def test_addresses_are_shown_without_secrets() -> None:
-    assert redacted("rtsp://me:p@ss@cam:554/a?t=1") == "rtsp://***@cam:554/a?***"
-    assert redacted("http://cam/a") == "http://cam/a"
+    assert redact("rtsp://me:p@ss@cam:554/a?t=1") == "rtsp://***@cam:554/a?***"
+    assert redact("http://cam/a") == "http://cam/a"
 
 
 def test_labels_for_a_stream_are_refused_without_showing_the_password(tmp_path: Path) -> None:

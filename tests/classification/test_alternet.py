@@ -5,12 +5,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from classification.alternet import AttentionBlock
-from classification.attention import WindowAttention
-from classification.layout import ALTERNET_BLOCKS, next_block_to_replace
-from classification.networks import build_classifier
+from classification.networks.alternet import AttentionBlock
+from classification.networks.attention import WindowAttention
+from classification.networks.build import build_classifier
+from classification.networks.layout import ALTERNET_BLOCKS, next_block_to_replace
+from classification.networks.preresnet import PreActBlock
 from classification.options import ClassifierOptions
-from classification.preresnet import PreActBlock
 
 PATTERNS = {
     (18, False): "cc ca ca ca",

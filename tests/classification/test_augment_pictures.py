@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from classification.augment import PADDING, Augment, Mixing, rand_augment, shifted
-from classification.cifar import CifarSet
+from classification.data.augment import PADDING, Augment, Mixing, rand_augment, shift
+from classification.data.cifar import CifarSet
 from classification.options import CLASS_PRESETS, PictureOptions
 from core.classes import ClassList
 from core.errors import InputError
@@ -33,7 +33,7 @@ def augment(options: PictureOptions, seed: int = 3, size: int = 32, images: Cifa
 def test_a_shift_is_a_crop_of_the_black_padded_picture() -> None:
     images = pictures(3).images
     corners = np.array([[0, 0], [PADDING, PADDING], [8, 3]])
-    found = shifted(images, corners)
+    found = shift(images, corners)
     for picture, (row, column), now in zip(images, corners, found, strict=True):
         padded = np.zeros((40, 40, 3), np.uint8)
         padded[4:36, 4:36] = picture
@@ -51,7 +51,7 @@ def test_every_picture_is_some_crop_and_all_rows_and_columns_come() -> None:
                 (row, column)
                 for row in range(9)
                 for column in range(9)
-                if np.array_equal(shifted(images[index : index + 1], np.array([[row, column]]))[0], now)
+                if np.array_equal(shift(images[index : index + 1], np.array([[row, column]]))[0], now)
             ]
             assert len(fits) == 1
             seen.update(fits)

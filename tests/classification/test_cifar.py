@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from classification.cifar import CIFAR10, CIFAR100, CifarLayout
-from classification.data import ClassificationSet, open_classification
+from classification.data.cifar import CIFAR10, CIFAR100, CifarLayout
+from classification.data.open import ClassificationSet, open_classification
 from core.errors import InputError
 
 NAMES = {10: [f"name {number}" for number in range(10)], 100: [f"fine {number}" for number in range(100)]}

@@ -21,9 +21,9 @@ import pytest
 
 from app import data_command
 from app.cli import main
-from classification import cifar_download
-from classification.cifar import CIFAR10, CIFAR100
-from classification.cifar_download import ARCHIVES, Archive, download_cifar
+from classification.data import cifar_download
+from classification.data.cifar import CIFAR10, CIFAR100
+from classification.data.cifar_download import ARCHIVES, Archive, download_cifar
 from core.errors import InputError
 
 PROJECT = Path(cifar_download.__file__).parents[1]
@@ -373,7 +373,8 @@ def test_a_run_killed_in_the_middle_is_resumed(server: Server, archive: Archive,
             handler.wfile.write(content[start : start + 20_000])
 
     server.respond = slow
-    code = f"import sys; from pathlib import Path; from classification.cifar_download import *; download_cifar({archive!r}, "
+    code = "import sys; from pathlib import Path; from classification.data.cifar_download import *; "
+    code += f"download_cifar({archive!r}, "
     with subprocess.Popen([sys.executable, "-c", code + "Path(sys.argv[1]))", str(root)], cwd=PROJECT) as process:
         deadline = time.monotonic() + 20
         while not (part_of(root).is_file() and part_of(root).stat().st_size > 100_000):

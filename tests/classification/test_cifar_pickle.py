@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from classification.inert_pickle import NAMES, Call, byte_array, read_pickle
+from classification.data.safe_pickle import NAMES, Call, byte_array, read_pickle
 from core.errors import InputError
 
 
@@ -76,7 +76,7 @@ def test_a_call_is_named_and_does_not_run(tmp_path: Path, protocol: int, place: 
         ("numpy", "core.multiarray._reconstruct"), ("numpy.core", "multiarray._reconstruct"),
         ("numpy.core.multiarray", "fromfile"), ("numpy.lib.npyio", "load"),
         ("copyreg", "_reconstructor"), ("copy_reg", "_reconstructor"), ("_codecs", "encode"), ("builtins", "getattr"),
-        ("classification.inert_pickle", "Call"), ("numpy._core.numeric", "_frombuffer"), ("NUMPY", "dtype"),
+        ("classification.data.safe_pickle", "Call"), ("numpy._core.numeric", "_frombuffer"), ("NUMPY", "dtype"),
         ("numpy", "dtype "), ("a" * 500, "b\x1b[31m"), ("numpy", "ndarray.__init__"),
     ],
 )  # fmt: skip

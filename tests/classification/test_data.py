@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from classification.data import balanced_fraction, open_classification, split_held_back, training_indices
+from classification.data.open import balanced_fraction, open_classification, split_held_back, training_indices
 from core.errors import InputError
 
 LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(4), (100, 50, 50, 10)))

@@ -10,7 +10,8 @@ from made_classifier import ANIMALS, save_classifier, save_pictures
 from torch import Tensor
 
 from classification.calibrate import fit_sets, fit_temperature
-from classification.data import open_classification, training_indices
+from classification.data.held_back import open_split_of
+from classification.data.open import open_classification, training_indices
 from classification.evaluate import (
     Batch,
     Classifier,
@@ -20,7 +21,6 @@ from classification.evaluate import (
     batches,
     default_samples,
 )
-from classification.held_back import open_split_of
 from classification.opening import open_classifier, open_classifiers
 from classification.options import ClassifierOptions
 from core.checkpoint import CheckpointMeta
@@ -28,7 +28,7 @@ from core.classes import CAMVID, ClassList
 from core.dropout import set_dropout_active
 from core.errors import InputError
 from core.prediction import Prediction, entropy
-from core.training import mixed_seed
+from core.seeds import mix_seed
 
 PLAIN = ClassifierOptions(width=4)
 CPU = torch.device("cpu")
@@ -74,7 +74,7 @@ def refusal(call: Any, *arguments: Any) -> str:
 def test_every_size_is_the_mean_of_that_many_whole_passes(files: dict[str, Path], temperature: float) -> None:
     batch, classifier = noise(first=512), opened(files, "mc0", seed=3)
     found = list(classifier.by_size(batch, "bnn", 7, temperature))
-    torch.manual_seed(mixed_seed(3, 512))
+    torch.manual_seed(mix_seed(3, 512))
     looks = np.stack([slow_softmax(classifier.networks[0], batch[1], temperature) for _ in range(7)])
     assert len(found) == 7 and looks.std(0).max() > 0.01
     for size, prediction in enumerate(found, start=1):
@@ -111,7 +111,7 @@ def test_networks_without_dropout_are_counted_one_by_one(files: dict[str, Path])
 def test_a_pass_of_an_ensemble_with_dropout_is_one_by_all_its_networks(files: dict[str, Path]) -> None:
     batch, classifier = noise(), opened(files, "mc0", "mc1")
     found = list(classifier.by_size(batch, "bnn", 3))
-    torch.manual_seed(mixed_seed(0, 0))
+    torch.manual_seed(mix_seed(0, 0))
     looks = [slow_softmax(network, batch[1]) for _ in range(3) for network in classifier.networks]
     for size, prediction in enumerate(found, start=1):
         np.testing.assert_allclose(prediction.probs, np.mean(looks[: 2 * size], 0), atol=2e-6)
@@ -260,7 +260,7 @@ def test_a_record_that_is_no_classifier_s_is_refused(tmp_path: Path, changes: di
 
 
 def test_a_segmentation_network_is_refused_by_its_architecture() -> None:
-    from seg.bundled import find_checkpoint
+    from seg.pretrained import find_checkpoint
 
     assert "'unet', a segmentation network" in refusal(open_classifier, find_checkpoint("street-tiny"))
 

@@ -7,10 +7,10 @@ import torch
 from made_classifier import save_classifier
 from torch import Tensor
 
-from classification.exported import ExportedClassifier, repeated
+from classification.exported import ExportedClassifier, repeat
 from classification.opening import open_classifier
 from classification.options import ClassifierOptions
-from core.dropout import draw_mask, set_dropout_active, traced_mask
+from core.dropout import draw_mask, export_mask, set_dropout_active
 from core.predictors import MonteCarlo, OnePass
 from core.preprocess import Normalize
 
@@ -73,7 +73,7 @@ def test_masks_are_drawn_anew_for_every_picture_and_pass_once_none_are_given(tmp
 
 def test_every_picture_is_repeated_in_place() -> None:
     pictures = torch.arange(6).view(2, 3)
-    found = repeated((4, (pictures, pictures + 1)), 2)
+    found = repeat((4, (pictures, pictures + 1)), 2)
     assert found[0] == 4 and found[1][0].tolist() == [[0, 1, 2], [0, 1, 2], [3, 4, 5], [3, 4, 5]]
     assert torch.equal(found[1][1], found[1][0] + 1)
 
@@ -81,7 +81,7 @@ def test_every_picture_is_repeated_in_place() -> None:
 @pytest.mark.parametrize("shape", [(3, 5, 4, 6), (3, 7, 8), (3, 9)])
 def test_a_graph_s_masks_are_independent_between_pictures(shape: tuple[int, ...]) -> None:
     torch.manual_seed(1)
-    draws = torch.stack([traced_mask(torch.ones(shape), 0.25) > 0 for _ in range(600)]).double()
+    draws = torch.stack([export_mask(torch.ones(shape), 0.25) > 0 for _ in range(600)]).double()
     assert draws.mean().item() == pytest.approx(0.75, abs=0.01)
     one, other = (draws[:, place].flatten(1) - 0.75 for place in (0, 2))
     correlation = (one * other).mean(0) / (0.25 * 0.75)  # of the same point in two pictures

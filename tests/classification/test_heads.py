@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from classification.heads import GlobalMedian, mlp_head, pooled_head
-from classification.networks import build_classifier
+from classification.networks.build import build_classifier
+from classification.networks.heads import GlobalMedian, mlp_head, pooled_head
 from classification.options import ClassifierOptions
 from core.errors import InputError
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from classification.data import open_classification
-from classification.evaluation_view import centre_view, whole_view
-from classification.image_folder import read_picture
+from classification.data.evaluation_view import centre_view, whole_view
+from classification.data.image_folder import read_picture
+from classification.data.open import open_classification
 from core.errors import InputError
 
 

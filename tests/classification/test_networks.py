@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torchvision.ops import StochasticDepth
 
-from classification.layout import FAMILIES, MODEL_NAMES, MODELS
-from classification.networks import build_classifier
+from classification.networks.build import build_classifier
+from classification.networks.layout import FAMILIES, MODEL_NAMES, MODELS
+from classification.networks.resnet import ResidualBlock, skip_rates
 from classification.options import ClassifierOptions
-from classification.resnet import ResidualBlock, skip_rates
 from core.dropout import Dropout, is_stochastic, set_dropout_active
 from core.errors import InputError
 from core.predictors import MonteCarlo, SplitNetwork

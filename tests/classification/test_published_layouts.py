@@ -10,8 +10,8 @@ import torch.nn.functional as F
 import torchvision
 from torch import Tensor, nn
 
-from classification.layout import MODELS, RESIDUAL_BLOCKS, VGG_CONVS
-from classification.networks import build_classifier
+from classification.networks.build import build_classifier
+from classification.networks.layout import MODELS, RESIDUAL_BLOCKS, VGG_CONVS
 from classification.options import ClassifierOptions
 from core.dropout import Dropout
 from core.smoothing import SpatialSmoothing

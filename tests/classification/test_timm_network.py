@@ -7,12 +7,12 @@ import timm
 import torch
 from torch import Tensor, nn
 
-from classification.networks import build_classifier
+from classification.networks.build import build_classifier
+from classification.networks.timm_network import TimmNetwork
 from classification.options import ClassifierOptions
-from classification.timm_network import TimmNetwork
 from core.dropout import Dropout, is_stochastic, set_dropout_active
 from core.errors import InputError
-from core.insertion import insert_smoothing, inserted
+from core.insertion import insert_smoothing, list_inserted
 from core.predictors import MonteCarlo, SplitNetwork
 from core.smoothing import SpatialSmoothing
 
@@ -54,7 +54,7 @@ def test_a_cnn_is_the_librarys_until_something_is_inserted(name: str) -> None:
 def test_a_cnn_draws_before_its_two_last_subsamplings() -> None:
     network, x = built("resnet18", dropout=0.3, smoothing=True), picture(64)
     smooth = SpatialSmoothing  # in the modules' order: maxpool, layer2, then layer3 and layer4 with dropout before both
-    assert [type(place.layer) for place in inserted(network)] == [smooth, smooth, Dropout, smooth, Dropout, smooth]
+    assert [type(place.layer) for place in list_inserted(network)] == [smooth, smooth, Dropout, smooth, Dropout, smooth]
     assert dropouts(network) == ["layer3.layer", "layer4.layer"]
     first = network(x)
     assert not torch.equal(network(x), first)

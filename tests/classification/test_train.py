@@ -13,15 +13,15 @@ from PIL import Image
 from torch import Tensor
 
 from app.cli import main
-from classification.networks import build_classifier
+from classification.networks.build import build_classifier
 from classification.options import CLASS_PRESETS, ClassifierOptions, ClassTrainConfig, PictureOptions
-from classification.recipes import suited
+from classification.recipes import drop_unsuited
 from classification.train import ClassTraining, colours
 from core.checkpoint import load_checkpoint, load_weights
-from core.config import TrainConfig
 from core.dropout import is_stochastic
 from core.errors import InputError
-from core.training import EpochDone, StepDone, learning_rate
+from core.training.config import TrainConfig
+from core.training.loop import EpochDone, StepDone, learning_rate
 
 FLAGS = [
     "--model", "resnet18", "--width", "2", "--size", "16", "--batch-size", "8", "--precision", "fp32", "--threads", "1",
@@ -272,7 +272,7 @@ def test_the_published_rates_of_adamw(name: str) -> None:
 def test_a_preset_says_of_a_network_what_it_has(preset: str, model: str, expected: dict[str, Any]) -> None:
     base = CLASS_PRESETS[preset]
     config = dataclasses.replace(base, classifier=dataclasses.replace(base.classifier, model=model))
-    found = suited(config, base)
+    found = drop_unsuited(config, base)
     assert {name: getattr(found.classifier, name) for name in expected} == expected
     assert dataclasses.replace(found, classifier=config.classifier) == config
     build_classifier(found.classifier, 10)
@@ -281,9 +281,9 @@ def test_a_preset_says_of_a_network_what_it_has(preset: str, model: str, expecte
 def test_what_the_user_asks_for_stays_and_is_refused_where_it_does_nothing() -> None:
     base = CLASS_PRESETS["small"]
     config = dataclasses.replace(base, classifier=ClassifierOptions(model="timm:resnet18", width=16))
-    assert suited(config, base) == config
+    assert drop_unsuited(config, base) == config
     with pytest.raises(InputError, match="width"):
-        build_classifier(suited(config, base).classifier, 10)
+        build_classifier(drop_unsuited(config, base).classifier, 10)
 
 
 # real data

@@ -12,11 +12,11 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from core.config import TrainConfig
-from core.distributed import ALONE, Processes, joined
 from core.dropout import Dropout
 from core.errors import CheckFailed, InputError
-from core.training import EpochDone, StepDone, dropout_seed, epoch_order, fit
+from core.training.config import TrainConfig
+from core.training.distributed import ALONE, Processes, join_processes
+from core.training.loop import EpochDone, StepDone, dropout_seed, epoch_order, fit
 
 VOID = 9
 CPU = torch.device("cpu")
@@ -75,7 +75,7 @@ def trained(settings: TrainConfig, run: Path, processes: Processes = ALONE, *, r
 
 def main(out: Path, jobs: dict[str, dict[str, object]]) -> None:
     """Every job in a folder of its own; starting the processes is what takes long."""
-    with joined("cpu") as processes:
+    with join_processes("cpu") as processes:
         assert processes.count == 2
         for name, settings in jobs.items():
             (out / name).mkdir(exist_ok=True)

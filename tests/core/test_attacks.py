@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from core.attacks import EPS, AttackSuccess, OnPixels, fgsm, pgd
 from core.dropout import Dropout
 from core.errors import CheckFailed, InputError
 from core.preprocess import Normalize
+from core.robustness.attacks import EPS, AttackSuccess, OnPixels, fgsm, pgd
 
 SHAPE = (3, 4, 5)
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.calibration import FEWEST_PIXELS, GRID, TemperatureFit, TemperatureScan, grid_tensor
 from core.errors import InputError
+from core.evaluation.temperature import FEWEST_PIXELS, GRID, TemperatureFit, TemperatureScan, grid_tensor
 from core.prediction import Prediction
 
 CLASSES = 5

@@ -24,7 +24,7 @@ from core.checkpoint import (
 )
 from core.classes import CAMVID, ClassList
 from core.errors import InputError
-from seg.bundled import bundled_names, find_checkpoint
+from seg.pretrained import find_checkpoint, list_segmenters
 
 META = CheckpointMeta(
     architecture="unet",
@@ -336,11 +336,11 @@ def test_an_unknown_model_is_answered_with_the_known_ones(name: str) -> None:
     with pytest.raises(InputError) as caught:
         find_checkpoint(name)
     assert len(str(caught.value).splitlines()) == 1
-    assert all(known in str(caught.value) for known in bundled_names())
+    assert all(known in str(caught.value) for known in list_segmenters())
 
 
-def test_a_file_is_found_by_its_path_and_a_bundled_one_by_its_name(tmp_path: Path) -> None:
+def test_a_file_is_found_by_its_path_and_a_pretrained_one_by_its_name(tmp_path: Path) -> None:
     path = saved(tmp_path)
     assert find_checkpoint(path) == find_checkpoint(str(path)) == path
-    for name in bundled_names():
+    for name in list_segmenters():
         assert find_checkpoint(name).is_file()

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.conformal import RISK_BINS, SCORE_BINS, ClassRisk, ConformalScores, Coverage, prediction_sets
 from core.errors import InputError
+from core.evaluation.conformal import RISK_BINS, SCORE_BINS, ClassRisk, ConformalScores, Coverage, prediction_sets
 
 CLASSES = 6
 VOID = 255

@@ -2,9 +2,9 @@
 
 import pytest
 
-from core.corruption_means import ALEXNET, Scores, corruption_means
-from core.corruptions import COMMON
 from core.errors import InputError
+from core.robustness.corruption_means import ALEXNET, Scores, corruption_means
+from core.robustness.corruptions import COMMON
 
 
 def flat(error: float, nll: float, ece: float) -> dict[int, Scores]:

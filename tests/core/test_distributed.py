@@ -14,11 +14,12 @@ from distributed_worker import SAMPLES, trained
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from core.config import TrainConfig
-from core.distributed import ALONE, Processes, synchronised
 from core.errors import InputError
-from core.training import dropout_seed, epoch_order, mixed_seed
-from seg.networks import build_network
+from core.seeds import mix_seed
+from core.training.config import TrainConfig
+from core.training.distributed import ALONE, Processes, synchronise
+from core.training.loop import dropout_seed, epoch_order
+from seg.networks.build import build_network
 from seg.options import SmpOptions
 
 ROOT = Path(__file__).parents[2]
@@ -93,12 +94,12 @@ def test_shares_together_are_the_bigger_batches_of_one_process(count: int, accum
 
 def test_the_order_of_one_process_is_that_of_the_seed_and_epoch() -> None:
     order = epoch_order(10, TrainConfig(batch_size=4, seed=7), 2, ALONE)
-    drawn = torch.randperm(10, generator=torch.Generator().manual_seed(mixed_seed(7, 2)))
+    drawn = torch.randperm(10, generator=torch.Generator().manual_seed(mix_seed(7, 2)))
     assert order == drawn[:8].tolist()
 
 
 def test_dropout_differs_between_processes_and_the_first_ones_is_that_of_one() -> None:
-    assert dropout_seed(1, 2, 3, 0) == mixed_seed(1, 2, 3)
+    assert dropout_seed(1, 2, 3, 0) == mix_seed(1, 2, 3)
     assert len({dropout_seed(1, 2, 3, rank) for rank in range(5)}) == 5
 
 
@@ -108,7 +109,7 @@ def test_synchronised_statistics_leave_a_network_what_it_is(encoder: str) -> Non
     options = SmpOptions(encoder=encoder, decoder_dropout=0.0)
     network, x = build_network("smp", options, 11).eval(), torch.rand(1, 3, 64, 64)
     expected, names, count = network(x), list(network.state_dict()), len(list(network.modules()))
-    found = synchronised(network).eval()
+    found = synchronise(network).eval()
     assert list(found.state_dict()) == names and len(list(found.modules())) == count
     assert any(isinstance(module, nn.SyncBatchNorm) for module in found.modules())
     assert not any(isinstance(module, nn.BatchNorm2d) for module in found.modules())

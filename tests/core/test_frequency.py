@@ -8,7 +8,15 @@ import torch
 from torch import Tensor
 
 from core.errors import InputError
-from core.frequency import PAPER_CENTRES, Band, attack_in_band, band_limited, band_mask, band_noise, disjoint_bands
+from core.robustness.frequency import (
+    PAPER_CENTRES,
+    Band,
+    attack_in_band,
+    band_mask,
+    band_noise,
+    disjoint_bands,
+    limit_to_band,
+)
 
 SIZES = [(32, 32), (31, 31), (32, 45), (33, 20), (7, 64), (1, 9), (2, 2)]
 
@@ -46,7 +54,7 @@ def test_the_ring_is_square_and_symmetric(size: tuple[int, int], centre: float, 
 def test_what_is_left_is_real_and_has_no_energy_outside(size: tuple[int, int]) -> None:
     x = drawn(2, 3, *size)
     band = Band(0.5, 0.15)
-    kept, mask = band_limited(x, band), band_mask(*size, band)
+    kept, mask = limit_to_band(x, band), band_mask(*size, band)
     energy = torch.fft.fft2(kept).abs().square()
     assert energy[..., ~mask].sum() < 1e-24 * energy.sum()  # 1e-12 of the amplitude
     by_complex = torch.fft.ifft2(torch.fft.fft2(x) * mask)
@@ -61,7 +69,7 @@ def test_disjoint_bands_add_up_to_the_picture(size: tuple[int, int], count: int)
     x = drawn(2, 4, *size)
     bands = disjoint_bands(count)
     assert sum(band_mask(*size, band).int() for band in bands).eq(1).all()
-    torch.testing.assert_close(sum(band_limited(x, band) for band in bands), x, rtol=0, atol=1e-12)
+    torch.testing.assert_close(sum(limit_to_band(x, band) for band in bands), x, rtol=0, atol=1e-12)
 
 
 def test_bands_that_touch_share_no_frequency_however_their_edges_round() -> None:
@@ -87,18 +95,18 @@ def test_the_ring_differs_from_the_published_one_only_where_that_is_lopsided() -
 def test_a_wave_passes_its_own_band_only() -> None:
     rows, columns = np.indices((40, 60))
     wave = torch.from_numpy(np.cos(math.pi * (0.2 * rows + 0.5 * columns)))[None]  # distance 0.5
-    torch.testing.assert_close(band_limited(wave, Band(0.5, 0.05)), wave, rtol=0, atol=1e-12)
+    torch.testing.assert_close(limit_to_band(wave, Band(0.5, 0.05)), wave, rtol=0, atol=1e-12)
     for centre in (0.1, 0.3, 0.7, 0.9):
-        assert band_limited(wave, Band(centre, 0.1)).abs().max() < 1e-12
+        assert limit_to_band(wave, Band(centre, 0.1)).abs().max() < 1e-12
 
 
 def test_any_leading_shape_and_dtype() -> None:
     x = drawn(2, 5, 1, 9, 12)
-    whole = band_limited(x, Band(0.5, 0.2))
+    whole = limit_to_band(x, Band(0.5, 0.2))
     assert whole.shape == x.shape
-    torch.testing.assert_close(whole[1, 2], band_limited(x[1, 2], Band(0.5, 0.2)))
+    torch.testing.assert_close(whole[1, 2], limit_to_band(x[1, 2], Band(0.5, 0.2)))
     for dtype, tolerance in ((torch.float32, 1e-5), (torch.bfloat16, 3e-2)):
-        low = band_limited(x.to(dtype), Band(0.5, 0.2))
+        low = limit_to_band(x.to(dtype), Band(0.5, 0.2))
         assert low.dtype == dtype
         torch.testing.assert_close(low.double(), whole, rtol=0, atol=tolerance)
 
@@ -128,10 +136,10 @@ def test_an_attack_keeps_the_band_of_its_perturbation() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: band_limited(drawn(32, 32), Band(0.5)), r"a grey one with 1 channel, got torch.float64 \(32, 32\)"),
-        (lambda: band_limited(torch.ones(3, 8, 8, dtype=torch.uint8), Band(0.5)), "got torch.uint8"),
-        (lambda: band_limited(torch.ones(3, 0, 8), Band(0.5)), r"\(3, 0, 8\)"),
-        (lambda: band_limited(drawn(3, 4, 4), Band(0.7, 0.05)), "no frequency within 0.05 of 0.7 pi: widen .* 0.25"),
+        (lambda: limit_to_band(drawn(32, 32), Band(0.5)), r"a grey one with 1 channel, got torch.float64 \(32, 32\)"),
+        (lambda: limit_to_band(torch.ones(3, 8, 8, dtype=torch.uint8), Band(0.5)), "got torch.uint8"),
+        (lambda: limit_to_band(torch.ones(3, 0, 8), Band(0.5)), r"\(3, 0, 8\)"),
+        (lambda: limit_to_band(drawn(3, 4, 4), Band(0.7, 0.05)), "no frequency within 0.05 of 0.7 pi: widen .* 0.25"),
         (lambda: Band(1.2), "in units of pi, got 1.2"),
         (lambda: Band(0.5, 0.0), "got 0.5 and 0"),
         (lambda: Band(math.nan), "got nan"),

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from core.dropout import Dropout, set_dropout_active
 from core.errors import InputError
-from core.insertion import Place, insert_dropout, insert_smoothing, inserted, subsampling_places
+from core.insertion import Place, insert_dropout, insert_smoothing, list_inserted, subsampling_places
 from core.smoothing import SpatialSmoothing
 
 PLACES = {
@@ -87,7 +87,7 @@ def test_the_places_are_the_subsampling_modules(name: str) -> None:
     expected = [Place(*place) for place in PLACES[name]]
     assert subsampling_places(network) == expected
     assert insert_smoothing(network) == expected
-    assert len(list(inserted(network))) == len(expected)
+    assert len(list(list_inserted(network))) == len(expected)
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
@@ -151,7 +151,7 @@ def test_dropout_goes_before_as_many_of_the_deepest_places_as_asked_for(deepest:
     assert names == ["maxpool", "layer2", "layer3", "layer4"][-count:]
     layers = [module for module in network.modules() if isinstance(module, Dropout)]
     assert len(layers) == count and all(layer.rate == 0.2 for layer in layers)
-    assert all(isinstance(module.layer, Dropout) for module in inserted(network))
+    assert all(isinstance(module.layer, Dropout) for module in list_inserted(network))
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_classifiers_and_feature_extractors_of_timm(name: str, options: dict[str
 def test_the_prob_of_a_place_follows_its_activation() -> None:
     network = copy.deepcopy(bare("tu-mobilenetv3_small_100"))
     insert_smoothing(network, prob="relu6", linear_prob="signed-tanh", size=3)
-    layers = [module.layer for module in inserted(network)]
+    layers = [module.layer for module in list_inserted(network)]
     assert [layer.prob.name for layer in layers] == ["relu6", "signed-tanh", "signed-tanh", "signed-tanh"]  # type: ignore[union-attr]
     assert [(layer.blur.size, layer.blur.padding) for layer in layers] == [(3, "same")] * 4  # type: ignore[union-attr]
 
@@ -248,7 +248,7 @@ def test_a_refused_setting_leaves_the_network_as_it_was(wrong: dict[str, Any]) -
         insert_dropout(network, 1.5)
     with pytest.raises(InputError):
         insert_dropout(network, 0.5, deepest=0)
-    assert not list(inserted(network))
+    assert not list(list_inserted(network))
 
 
 def test_an_example_of_the_caller_finds_the_places_of_a_grey_network() -> None:

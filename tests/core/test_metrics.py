@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from core.errors import InputError
-from core.metrics import StreamingMetrics
+from core.evaluation.metrics import StreamingMetrics
 
 VOID = 11
 CLASSES = 11
@@ -136,8 +136,8 @@ def slow_ranking(confidence: np.ndarray, right: np.ndarray) -> dict:
     coverages = [(i + 1) / 100 for i in range(100)]
     return {
         "aurc": float(area / total),
-        "caught_10": float(left_out / errors) if errors else None,
-        "caught_10_ceiling": float(min(1.0, 0.1 * total / errors)) if errors else None,
+        "error_recall_10": float(left_out / errors) if errors else None,
+        "error_recall_10_ceiling": float(min(1.0, 0.1 * total / errors)) if errors else None,
         "risk_coverage": [
             {"coverage": c, "risk": float(np.interp(c * total, answered, wrong) / (c * total))} for c in coverages
         ],

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from core.errors import InputError
-from core.host_maps import HostMaps
 from core.motion import STEPS, Motion, MotionEstimator, warp, warp_plane
 from core.prediction import Prediction
 from core.temporal import RecursionState, TemporalSmoothing
+from export.kernels.postprocess import FusedPostprocess
 
 TAU = 8.0
 SIZE = (48, 64)
@@ -121,7 +121,7 @@ def test_the_compiled_kernel_follows_as_torch_does(stride: int, samples: int) ->
     pytest.importorskip("numba", reason="the compiled kernel needs numba")
     size = (SIZE[0] * stride, SIZE[1] * stride)
     kernel, rule = (
-        HostMaps(5, tau=TAU, samples=samples, stride=stride, motion=True),
+        FusedPostprocess(5, tau=TAU, samples=samples, stride=stride, motion=True),
         TemporalSmoothing(TAU, motion=True),
     )
     state: RecursionState | None = None

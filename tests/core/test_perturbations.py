@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.errors import InputError
-from core.perturbations import GENERATED, PUBLISHED, compared_with, perturb
+from core.robustness.perturbations import GENERATED, PUBLISHED, compared_with, perturb
 
 MIDDLE = {"brightness": 15, "rotate": 15, "tilt": 15, "scale": 15, "translate": 7}
 NOISE = ("gaussian_noise", "shot_noise")

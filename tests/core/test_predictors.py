@@ -10,8 +10,8 @@ from core.dropout import Dropout, draw_mask, set_dropout_active
 from core.errors import InputError
 from core.prediction import Prediction, entropy
 from core.predictors import MonteCarlo, OnePass, SplitNetwork
+from seg.networks.unet import UNet
 from seg.options import PUBLISHED_PLACES, UNetOptions
-from seg.unet import UNet
 
 SAMPLES = 5
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5}
@@ -39,7 +39,7 @@ def layers(unet: nn.Module) -> list[Dropout]:
 
 def whole_pass(unet: UNet, x: Tensor) -> Tensor:
     """Every stage and every dropout, one after the other: no prefix."""
-    from seg.unet import Flow
+    from seg.networks.unet import Flow
 
     flow = Flow(x)
     for stage, dropout in zip(unet.stages, unet.dropouts, strict=True):

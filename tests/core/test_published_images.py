@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.errors import InputError
-from core.published_images import open_corruption, open_perturbation
+from core.robustness.published_images import open_corruption, open_perturbation
 
 
 def pictures(*leading: int) -> np.ndarray:

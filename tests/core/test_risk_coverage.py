@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from core.risk_coverage import CURVE_POINTS, RANKS, RiskCoverage
+from core.evaluation.risk_coverage import CURVE_POINTS, RANKS, RiskCoverage
 
 SAMPLES = 6000
 
@@ -76,7 +76,7 @@ def test_a_perfect_ranking_reaches_the_ceiling(errors: float) -> None:
 
 def test_without_errors_nothing_can_be_caught() -> None:
     result = ranked(np.linspace(0, 1, 50), np.ones(50, bool)).result()
-    assert result["caught_10"] is None and result["caught_10_ceiling"] is None
+    assert result["error_recall_10"] is None and result["error_recall_10_ceiling"] is None
     assert result["aurc"] == 0 and all(point["risk"] == 0 for point in result["risk_coverage"])
 
 

@@ -12,11 +12,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from core.checkpoint import read_tensors
-from core.config import TRAIN_RANGES, TrainConfig, require_ranges
 from core.dropout import Dropout
 from core.errors import CheckFailed, InputError
-from core.mean_of_passes import MeanOfPasses
-from core.training import EpochDone, StepDone, fit, learning_rate, mixed_seed
+from core.seeds import mix_seed
+from core.training.config import TRAIN_RANGES, TrainConfig, require_ranges
+from core.training.loop import EpochDone, StepDone, fit, learning_rate
+from core.training.mean_of_passes import MeanOfPasses
 
 VOID = 9
 CPU = torch.device("cpu")
@@ -158,10 +159,10 @@ def test_the_loop_uses_the_schedule_step_by_step(tmp_path: Path) -> None:
 
 
 def test_seeds_of_steps_are_many_and_the_same_everywhere() -> None:
-    seeds = {mixed_seed(seed, epoch, step) for seed in range(5) for epoch in range(20) for step in range(20)}
+    seeds = {mix_seed(seed, epoch, step) for seed in range(5) for epoch in range(20) for step in range(20)}
     assert len(seeds) == 2000 and all(0 <= seed < 2**63 for seed in seeds)
-    assert mixed_seed(1, 23) != mixed_seed(12, 3)
-    assert mixed_seed(0, 1, 2) == mixed_seed(0, 1, 2)
+    assert mix_seed(1, 23) != mix_seed(12, 3)
+    assert mix_seed(0, 1, 2) == mix_seed(0, 1, 2)
 
 
 # one step
@@ -246,7 +247,7 @@ def test_the_loss_of_several_passes_is_the_nll_of_their_mean_probabilities(tmp_p
     network, reference = bayesian().double(), bayesian().double().to(memory_format=torch.channels_last)
     images, labels = next(data(0, 5, 4))
     images = images.to(memory_format=torch.channels_last)
-    torch.manual_seed(mixed_seed(0, 0, 0))
+    torch.manual_seed(mix_seed(0, 0, 0))
     probs = torch.stack([torch.softmax(reference.train()(images), 1) for _ in range(3)]).mean(0)
     picked = probs.permute(0, 2, 3, 1)[labels != VOID]
     nll = -picked[torch.arange(len(picked)), labels[labels != VOID]].log().mean()

@@ -12,9 +12,9 @@ import torch
 from made_classifier import ANIMALS, save_classifier, save_pictures
 from onnx import ModelProto, TensorProto, helper
 
-import app.export_classifier
+import app.export.classifier
 from app.cli import main
-from app.export_classifier import proof_pictures, prove_draws, traced
+from app.export.classifier import proof_pictures, prove_draws, trace
 from classification.exported import ExportedClassifier
 from classification.opening import open_classifier
 from classification.options import ClassifierOptions
@@ -217,7 +217,7 @@ def test_every_picture_of_any_batch_gets_masks_of_its_own(graphs: dict[str, Path
 def test_a_graph_that_computes_something_else_leaves_no_file(
     mc: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    real = app.export_classifier.to_onnx
+    real = app.export.classifier.to_onnx
 
     def changed(*arguments: Any, **named: Any) -> ModelProto:
         model = real(*arguments, **named)
@@ -226,7 +226,7 @@ def test_a_graph_that_computes_something_else_leaves_no_file(
         tensor.CopyFrom(onnx.numpy_helper.from_array(values, tensor.name))
         return model
 
-    monkeypatch.setattr(app.export_classifier, "to_onnx", changed)
+    monkeypatch.setattr(app.export.classifier, "to_onnx", changed)
     assert main(["export", str(mc), "-o", str(tmp_path / "m.onnx"), "--samples", "2"]) == 1
     assert "no file was written" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
@@ -237,7 +237,7 @@ def test_the_proof_of_the_draws_sees_a_wrong_rate(mc: Path) -> None:
     """The graph drops 30 %, torch is told to drop 40 %: the same mean nearly, another variance."""
     network, meta = open_classifier(mc)
     step = ExportedClassifier(network, meta.mean, meta.std, 8, 1.0)
-    graph = traced(step, 32, [])
+    graph = trace(step, 32, [])
     prove_draws(step, graph, 32)
     for module in network.modules():
         if hasattr(module, "rate"):

@@ -11,7 +11,7 @@ from app.open_model import open_model
 from core.errors import InputError
 from core.frame import Frame, Maps
 from core.segmenter import Segmenter
-from seg.street import Street
+from seg.street.drive import Street
 
 pytestmark = pytest.mark.slow
 

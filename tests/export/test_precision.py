@@ -12,23 +12,22 @@ from onnx import TensorProto
 from torch import nn
 
 from app.cli import main
-from app.export_check import Loss, thinned
+from app.export.int8_loss import Loss, thin_frames
 from core.checkpoint import CheckpointMeta, save_checkpoint
 from core.classes import CAMVID
 from core.errors import CheckFailed
 from core.frame import Frame
-from export.cut import network_of
-from export.nearness import Bounds, hold, images_both
 from export.onnx_file import read_onnx
 from export.open_file import open_graph
+from export.parity import Bounds, hold, images_both
 from export.precision import to_fp16
 from export.proof import session_runner
 from export.rounding import rounding
-from export.transplant import network_alone, with_network
+from export.subgraph import network_alone, network_of, with_network
 from export.writer import to_onnx
+from seg.networks.unet import UNet
 from seg.options import UNetOptions
-from seg.street_set import StreetSet
-from seg.unet import UNet
+from seg.street.training_set import StreetSet
 
 pytestmark = pytest.mark.slow
 
@@ -233,7 +232,7 @@ def test_a_network_put_back_computes_what_it_did(files: dict[str, Path]) -> None
     ("length", "expected"), [(3, [0, 1, 2]), (8, list(range(8))), (9, [0, 2, 4, 6, 8]), (100, None)]
 )
 def test_fitting_frames_are_evenly_spaced_over_any_length(length: int, expected: list[int] | None) -> None:
-    kept = thinned(iter(np.arange(length)), 8, lambda frame: frame)
+    kept = thin_frames(iter(np.arange(length)), 8, lambda frame: frame)
     assert expected is None or kept == expected
     steps = {int(step) for step in np.diff(kept)}
     assert len(steps) == 1 and min(length, 5) <= len(kept) <= 8 and length - kept[-1] <= steps.pop()

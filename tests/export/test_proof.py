@@ -8,7 +8,7 @@ import onnx
 import pytest
 import torch
 
-import app.export_command
+import app.export.segmenter
 from app.cli import main
 from core.errors import CheckFailed
 from export.onnx_file import read_onnx
@@ -30,8 +30,8 @@ def changed_weights(model: Any, factor: float) -> Any:
 def test_a_graph_that_computes_something_else_leaves_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    real = app.export_command.to_onnx
-    monkeypatch.setattr(app.export_command, "to_onnx", lambda *a, **k: changed_weights(real(*a, **k), 1.1))
+    real = app.export.segmenter.to_onnx
+    monkeypatch.setattr(app.export.segmenter, "to_onnx", lambda *a, **k: changed_weights(real(*a, **k), 1.1))
     assert main(["export", "street-tiny", "--stateful", "-o", str(tmp_path / "m.onnx")]) == 1
     assert not list(tmp_path.iterdir())
     assert "no file was written" in capsys.readouterr().err
@@ -49,7 +49,7 @@ def test_the_random_proof_sees_a_wrong_rate() -> None:
     segmenter = open_segmenter("street-tiny", mode="bnn", samples=1)
     step = ExportedStep(segmenter.module, 96, 128)
     signature = step.signature(96, 128)
-    graph = app.export_command.to_onnx(
+    graph = app.export.segmenter.to_onnx(
         step,
         signature.example,
         signature.inputs,
@@ -68,11 +68,11 @@ def test_the_random_proof_sees_a_wrong_rate() -> None:
 
 def test_masks_of_the_graph_have_the_rate_and_are_independent() -> None:
     """Rate, independence of any two elements, of two layers and of two calls, on the traced mask itself."""
-    from core.dropout import traced_mask
+    from core.dropout import export_mask
 
     torch.manual_seed(1)
     x = torch.ones(1, 12, 20, 24)
-    draws = torch.stack([traced_mask(x, 0.25)[0] > 0 for _ in range(400)]).double()  # (400, C, H, W)
+    draws = torch.stack([export_mask(x, 0.25)[0] > 0 for _ in range(400)]).double()  # (400, C, H, W)
     assert draws.mean().item() == pytest.approx(0.75, abs=0.005)
     assert draws.mean(0).std().item() == pytest.approx((0.25 * 0.75 / 400) ** 0.5, rel=0.1)  # every element alone
     flat = draws.flatten(1)

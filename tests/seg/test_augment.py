@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from seg.augment import Augment, to_tensors
+from seg.data.augment import Augment, to_tensors
 from seg.options import AugmentOptions
 
 VOID = 255

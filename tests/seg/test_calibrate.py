@@ -11,16 +11,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from core.calibration import GRID
 from core.classes import CAMVID
-from core.conformal import ClassRisk, ConformalScores
+from core.evaluation.conformal import ClassRisk, ConformalScores
+from core.evaluation.temperature import GRID
 from core.frame import Frame, Maps
 from core.temporal import TemporalSmoothing
 from seg.calibrate import STRIDE, ConformalFit, fit_temperature
-from seg.evaluate import seeded
+from seg.evaluate import seed_frames
 from seg.options import ModeName
 from seg.streaming import StreamingSegmenter
-from seg.street import Street
+from seg.street.drive import Street
 from seg.torch_segmenter import TorchSegmenter, open_segmenter
 
 SEED = 5
@@ -68,7 +68,7 @@ def run_at(segmenter: TorchSegmenter, frames: tuple[Frame, ...], temperature: fl
     segmenter.reset()
     segmenter.module.set_temperature(temperature)
     seen, truth = [], []
-    for frame in seeded(frames, SEED):
+    for frame in seed_frames(frames, SEED):
         maps = segmenter.step(frame)
         if frame.label is not None:
             probs = torch.from_numpy(maps.probs)[None]
@@ -103,7 +103,7 @@ def test_the_fit_equals_runs_at_single_temperatures(
 ) -> None:
     segmenter, frames = opened(mode, **options), street(*size)
     assert segmenter.module.follows_motion == ("motion" in options)
-    found = fit_temperature(segmenter.module, seeded(frames, SEED), CAMVID)
+    found = fit_temperature(segmenter.module, seed_frames(frames, SEED), CAMVID)
     step = int(np.abs(np.log(GRID) - math.log(found.temperature)).argmin())
     tables = {t: run_at(segmenter, frames, t) for t in (1.0, *GRID[step - 1 : step + 2])}
     nll = {t: nll_of(*table) for t, table in tables.items()}
@@ -124,16 +124,16 @@ def test_the_fit_equals_runs_at_single_temperatures(
 
 def test_the_module_s_own_temperature_does_not_matter() -> None:
     segmenter, frames = opened("vq-dnn"), street(64, 96)
-    plain = fit_temperature(segmenter.module, seeded(frames, SEED), CAMVID)
+    plain = fit_temperature(segmenter.module, seed_frames(frames, SEED), CAMVID)
     segmenter.module.set_temperature(3.0)
-    assert fit_temperature(segmenter.module, seeded(frames, SEED), CAMVID) == plain
+    assert fit_temperature(segmenter.module, seed_frames(frames, SEED), CAMVID) == plain
     assert segmenter.module.temperature == 3.0  # and stays as it was
 
 
 def test_a_calibrated_stream_is_more_honest() -> None:
     """What the temperature is for: after it, confidence and accuracy lie closer together on these very frames."""
     segmenter, frames = opened("vq-dnn"), street(64, 96)
-    found = fit_temperature(segmenter.module, seeded(frames, SEED), CAMVID)
+    found = fit_temperature(segmenter.module, seed_frames(frames, SEED), CAMVID)
     gaps = []
     for temperature in (1.0, found.temperature):
         table, truth = run_at(segmenter, frames, temperature)

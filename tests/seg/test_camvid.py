@@ -10,9 +10,9 @@ from PIL import Image
 
 from core.classes import CAMVID, ClassList
 from core.errors import InputError
-from seg.camvid import open_split, read_image, read_label
+from seg.data.camvid import open_split, read_image, read_label
+from seg.data.statistics import class_weights, measure
 from seg.options import SegTrainConfig
-from seg.statistics import class_weights, measure
 from seg.train import open_training_set
 
 THREE = ClassList(("a", "b", "c"), ((1, 2, 3), (4, 5, 6), (7, 8, 9)), void=255)

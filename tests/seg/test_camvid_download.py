@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from core.errors import InputError
-from seg import camvid_download
-from seg.camvid import open_split
-from seg.camvid_download import LICENCE_NOTE, MANIFEST, DownloadReport, blob_sha1, download_camvid, read_manifest
+from seg.data import camvid_download
+from seg.data.camvid import open_split
+from seg.data.camvid_download import LICENCE_NOTE, MANIFEST, DownloadReport, blob_sha1, download_camvid, read_manifest
 
 PROJECT = Path(camvid_download.__file__).parents[1]
 CONTENT = {
@@ -443,7 +443,7 @@ def test_no_connections_and_other_schemes_are_refused(manifest: Path, root: Path
 RUN = """
 import signal, sys
 from pathlib import Path
-from seg.camvid_download import download_camvid
+from seg.data.camvid_download import download_camvid
 root, url, manifest = sys.argv[1:]
 signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs inherit it ignored
 """
@@ -515,7 +515,7 @@ def test_ctrl_c_ends_the_run_at_once_though_the_server_is_silent(server: Server,
 # The real data set
 
 
-def test_the_bundled_manifest_is_the_whole_of_camvid() -> None:
+def test_the_pretrained_manifest_is_the_whole_of_camvid() -> None:
     paths = {entry.path for entry in read_manifest(MANIFEST)}
     assert len(paths) == 1405
     for split, size in {"train": 367, "val": 101, "test": 233}.items():
@@ -531,7 +531,7 @@ def test_the_hash_is_the_one_that_git_gives() -> None:
     assert blob_sha1(b"") == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 
 
-def test_real_files_pass_the_bundled_manifest_on_their_way(data_dir: Path, tmp_path: Path, root: Path) -> None:
+def test_real_files_pass_the_pretrained_manifest_on_their_way(data_dir: Path, tmp_path: Path, root: Path) -> None:
     lines = MANIFEST.read_text().splitlines()
     sample = [line for line in lines if "/train" in line or "/val" in line][::23]
     paths = [line.split(" CamVid/")[1] for line in sample]

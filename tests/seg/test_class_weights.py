@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from core.errors import InputError
-from seg.class_weights import recorded_class_weights, undone_in_head, without_class_weights
+from seg.class_weights import adjust_head, read_class_weights, without_class_weights
+from seg.networks.unet import UNet
 from seg.options import UNetOptions
-from seg.unet import UNet
 
 WEIGHTS = torch.tensor([0.2, 1.0, 5.0])
 
@@ -35,12 +35,12 @@ def test_the_last_bias_does_it_for_a_whole_network() -> None:
     picture = torch.rand(1, 3, 8, 8)
     expected = without_class_weights(network(picture), WEIGHTS)
     record = {"class_weights": WEIGHTS.tolist()}
-    network.load_state_dict(undone_in_head(network.state_dict(), record))
+    network.load_state_dict(adjust_head(network.state_dict(), record))
     torch.testing.assert_close(network(picture), expected)
 
 
 def test_equal_weights_are_none() -> None:
-    assert recorded_class_weights({"class_weights": [1.0, 1.0]}) is None and recorded_class_weights({}) is None
+    assert read_class_weights({"class_weights": [1.0, 1.0]}) is None and read_class_weights({}) is None
 
 
 @pytest.mark.parametrize(
@@ -53,4 +53,4 @@ def test_equal_weights_are_none() -> None:
 )
 def test_what_cannot_be_undone_is_said(record: dict, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        undone_in_head({"head.bias": torch.zeros(2)}, record)
+        adjust_head({"head.bias": torch.zeros(2)}, record)

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from core.classes import CAMVID
 from core.errors import InputError
-from seg.augment import Augment
+from seg.data.augment import Augment
 from seg.distill import STRIDE, Teacher, soft_loss
 from seg.options import AugmentOptions
-from seg.street import Street
+from seg.street.drive import Street
 
 CPU = torch.device("cpu")
 STILL = AugmentOptions(

@@ -9,8 +9,8 @@ from PIL import Image
 
 from core.classes import CAMVID
 from core.frame import Frame
-from seg.camvid import ImageFolderSplit, open_split
-from seg.moving_stills import (
+from seg.data.camvid import ImageFolderSplit, open_split
+from seg.data.moving_stills import (
     CLIP_FRAMES,
     MEASURED_FRAMES,
     REFERENCE_WIDTH,

@@ -16,9 +16,9 @@ from core.classes import CAMVID
 from core.dropout import Dropout, set_dropout_active
 from core.errors import InputError
 from core.predictors import MonteCarlo, SplitNetwork
-from seg.networks import build_network
+from seg.networks.build import build_network
+from seg.networks.smp import SmpNetwork
 from seg.options import SmpOptions
-from seg.smp_network import SmpNetwork
 from seg.torch_segmenter import open_segmenter
 
 ARCHITECTURES = ("Unet", "UnetPlusPlus", "FPN", "DeepLabV3Plus", "Linknet")
@@ -206,7 +206,7 @@ import time
 time.sleep = lambda seconds: None  # the hub's client pauses 23 s between its six tries
 from core.errors import InputError
 from seg.options import SmpOptions
-from seg.smp_network import SmpNetwork
+from seg.networks.smp import SmpNetwork
 try:
     SmpNetwork(5, SmpOptions(encoder_weights="imagenet"))
 except InputError as error:

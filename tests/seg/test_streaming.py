@@ -17,10 +17,10 @@ from core.dropout import Dropout, set_dropout_active
 from core.errors import InputError
 from core.frame import Frame, Maps
 from core.temporal import TemporalSmoothing
+from seg.networks.unet import UNet
 from seg.options import ModeName, UNetOptions
 from seg.streaming import MODES, StreamingSegmenter
 from seg.torch_segmenter import TorchSegmenter, open_segmenter
-from seg.unet import UNet
 
 MEAN, STD = (0.4, 0.45, 0.5), (0.3, 0.25, 0.2)
 CLASSES = ClassList(("a", "b", "c", "d"), ((255, 0, 0), (0, 255, 0), (0, 0, 255), (9, 9, 9)))

@@ -11,12 +11,12 @@ import pytest
 from core.classes import CAMVID
 from core.errors import InputError
 from core.frame import Frame
-from seg.street import Street
+from seg.street.drive import Street
 
 SKY, BUILDING, ROAD = 0, 1, 3
 DIGEST = """
 import hashlib
-from seg.street import Street
+from seg.street.drive import Street
 frame = Street(seed=4, height=48, width=64).frame(37)
 print(hashlib.sha256(frame.image.tobytes() + frame.label.tobytes()).hexdigest())
 """

@@ -21,8 +21,8 @@ from torch import Tensor
 from app.cli import main
 from core.checkpoint import load_checkpoint
 from core.errors import InputError
-from core.run_folder import open_run
-from core.training import learning_rate
+from core.training.loop import learning_rate
+from core.training.run_folder import open_run
 from seg.options import PRESETS, AugmentOptions, SegTrainConfig, SmpOptions, TrainConfig, UNetOptions
 from seg.torch_segmenter import open_segmenter
 from seg.train import Training, split_held_back

@@ -9,13 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from core.config import PaddingName
 from core.dropout import Dropout, set_dropout_active
 from core.errors import InputError
 from core.smoothing import SpatialSmoothing
-from seg.networks import build_network
+from core.training.config import PaddingName
+from seg.networks.build import build_network
+from seg.networks.unet import UNet, stage_names
 from seg.options import PUBLISHED_PLACES, UNetOptions
-from seg.unet import UNet, stage_names
 
 NAMES = ("enc1", "enc2", "enc3", "enc4", "enc5", "dec6", "dec7", "dec8", "dec9")
 

@@ -1,0 +1,145 @@
+"""The executors of the bench: the network alone and whole steps, by torch and by OpenVINO, from one checkpoint."""
+
+import functools
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from app.bench.baselines import Logits
+from app.bench.variants import Subject, Variant
+from app.open_model import choose, openvino_network, torch_precision
+from core.device import choose_device
+from core.prediction import Prediction
+from core.segmenter import Segmenter
+from core.temporal import TemporalSmoothing
+from export.cpu_segmenter import CpuSegmenter
+from export.kernels.postprocess import FusedPostprocess
+from export.networks import FrameNetwork
+from export.open_file import resolve_precision
+from seg.options import ModeName
+from seg.streaming import StreamingSegmenter
+from seg.torch_segmenter import TorchSegmenter
+
+
+class Executor(Protocol):
+    """What both look like to the rows."""
+
+    name: str
+    precision: str
+    device: str
+
+    def logits(self, variant: Variant) -> Logits:
+        """The network alone; the call returns when the logits are there."""
+        ...
+
+    def segmenter(self, mode: ModeName, samples: int | None = None, motion: bool = False) -> Segmenter:
+        """The whole step, all maps; several samples are whole passes, without a shared prefix."""
+        ...
+
+    def state_bytes(self) -> int:
+        """Of the temporal state of a stream."""
+        ...
+
+
+class WholePasses(nn.Module):
+    """Hides that a network can be cut, so that every dropout pass runs all of it."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network, self.head_stride = network, getattr(network, "head_stride", 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.network(x)
+
+
+class TorchExecutor:
+    """torch on the CPU or a GPU."""
+
+    def __init__(self, subject: Subject, size: tuple[int, int], device: torch.device, precision: str) -> None:
+        self._subject, self._size, self._device = subject, size, device
+        self.precision, self.device = precision, device.type
+        self.name = f"torch {torch.__version__.split('+')[0]} {precision}"
+        self._network = functools.cache(subject.network)
+
+    def logits(self, variant: Variant) -> Logits:
+        mode: ModeName = "vq-bnn" if variant == "drawing" else "dnn"
+        module = self._placed(self._subject.module(self._network(variant), mode)).module
+        network = module.predictor.get_submodule("network")
+
+        def run(picture: np.ndarray) -> Tensor:
+            autocast = torch.autocast(self.device, torch.bfloat16, enabled=self.precision == "bf16")
+            with torch.inference_mode(), autocast:
+                logits = network(module.preprocess(torch.from_numpy(picture).to(self._device)))[0]
+                if self.device == "cuda":
+                    torch.cuda.synchronize()
+            return logits
+
+        return run
+
+    def segmenter(self, mode: ModeName, samples: int | None = None, motion: bool = False) -> Segmenter:
+        network = self._network("drawing" if mode.endswith("bnn") else "quiet")
+        whole = network if samples is None else WholePasses(network)
+        return self._placed(self._subject.module(whole, mode, samples, motion))
+
+    def shared_prefix(self, samples: int) -> Segmenter:
+        """MC dropout whose passes share what comes before the first mask."""
+        return self._placed(self._subject.module(self._network("drawing"), "bnn", samples))
+
+    def state_bytes(self) -> int:
+        classes, stride = len(self._subject.meta.classes), self._subject.head_stride
+        height, width = (-(-length // stride) for length in self._size)
+        like = Prediction(torch.zeros(1, classes, height, width), torch.zeros(1, height, width))
+        return sum(tensor.nbytes for tensor in TemporalSmoothing().start(like))
+
+    def _placed(self, module: StreamingSegmenter) -> TorchSegmenter:
+        return TorchSegmenter(module, self._subject.meta, self._device, precision=self.precision)
+
+
+class HostExecutor:
+    """OpenVINO and the fused kernel on the CPU; each network is converted once."""
+
+    device = "cpu"
+
+    def __init__(self, subject: Subject, size: tuple[int, int], precision: str) -> None:
+        self._subject, self._size, self.precision = subject, size, precision
+        self._network = functools.cache(subject.network)
+        self._open = functools.cache(self._converted)
+        self.name = self._open("quiet", *size).executor
+
+    def logits(self, variant: Variant) -> Logits:
+        network = self._open(variant, *self._size)
+        return lambda picture: torch.from_numpy(network(picture))
+
+    def segmenter(self, mode: ModeName, samples: int | None = None, motion: bool = False) -> Segmenter:
+        variant: Variant = "drawing" if mode.endswith("bnn") else "quiet"
+        module, meta = self._subject.module(self._network(variant), mode, samples, motion), self._subject.meta
+        return CpuSegmenter(
+            self.name, functools.partial(self._open, variant), module.size, meta.classes, module.method(meta),
+            temperature=self._subject.temperature, head_stride=module.head_stride,
+        )  # fmt: skip
+
+    def state_bytes(self) -> int:
+        classes, stride = len(self._subject.meta.classes), self._subject.head_stride
+        maps = FusedPostprocess(classes, stride=stride)
+        maps([np.zeros((classes, *(-(-length // stride) for length in self._size)), np.float32)], self._size)
+        return maps.state_bytes
+
+    def _converted(self, variant: Variant, height: int, width: int) -> FrameNetwork:
+        mode: ModeName = "vq-bnn" if variant == "drawing" else "dnn"
+        return openvino_network(self._subject.module(self._network(variant), mode), height, width, self.precision)
+
+
+def open_executors(
+    subject: Subject, size: tuple[int, int], executor: str, precision: str
+) -> tuple[Executor, Callable[[], TorchExecutor]]:
+    """(the executor asked for or the fastest here, torch on the same kind of device); size is the network's (h, w)."""
+    if choose(executor, "auto", None)[0] == "torch":
+        device = choose_device("auto")
+        chosen = TorchExecutor(subject, size, device, torch_precision(precision, device))
+        return chosen, lambda: chosen
+    cpu = torch.device("cpu")
+    beside = functools.cache(lambda: TorchExecutor(subject, size, cpu, torch_precision(precision, cpu)))
+    return HostExecutor(subject, size, resolve_precision(precision)), beside

@@ -1,0 +1,102 @@
+"""Labelled frames as the commands name them: a data folder or the street, a split, a protocol, a list."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from core.classes import CAMVID
+from core.errors import InputError
+from core.frame import Frame
+from core.segmenter import Segmenter
+from seg.data.camvid import open_split, read_names
+from seg.data.moving_stills import CLIP_FRAMES, moving_stills
+from seg.evaluate import mark_stills
+
+STREET_FRAMES = 100
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What is measured; `frames` can be iterated once."""
+
+    names: list[str]
+    frame_hash: str
+    frames: Iterator[Frame]
+    count: int
+    """How many frames come; of moving stills more than there are names."""
+
+    def sequence(self, place: int) -> str:
+        """The recording that the place-th frame is from, by its name: CamVid's 0001TP_008550 is of 0001TP."""
+        return self.names[place * len(self.names) // self.count].split("_")[0]
+
+
+@dataclass(frozen=True)
+class LabelledData:
+    """The flags that choose labelled frames."""
+
+    data: Path
+    split: str
+    protocol: str
+    frames: Path | None
+
+    def open(self, segmenter: Segmenter) -> Chosen:
+        """Finds the files; InputError for what is missing or does not fit the network."""
+        if str(self.data) == "street":
+            from seg.street.drive import Street
+
+            if segmenter.classes != CAMVID:
+                raise InputError("the street is labelled with CamVid's 11 classes and this model has others")
+            if self.frames:
+                raise InputError("--frames names images of a data folder; the street has none")
+            if self.protocol == "moving-stills":
+                raise InputError("--protocol moving-stills moves photographs; the street moves by itself: use stream")
+            street = Street(seed=0, height=segmenter.method.height, width=segmenter.method.width)
+            names = [f"street_0_{index:06d}" for index in range(STREET_FRAMES)]
+            frames = street.frames(STREET_FRAMES)
+            if self.protocol == "stills":
+                frames = mark_stills(frames)
+            frame_hash = f"street_0_{street.width}x{street.height}_{STREET_FRAMES}"
+            return Chosen(names, frame_hash, frames, STREET_FRAMES)
+        split = open_split(self.data, self.split, segmenter.classes)
+        if self.frames:
+            split = split.subset(read_names(self.frames))
+        names = [example.name for example in split.examples]
+        if self.protocol == "moving-stills":
+            return Chosen(names, split.frame_hash, moving_stills(split), len(split) * CLIP_FRAMES)
+        frames = split.frames()
+        frames = mark_stills(frames) if self.protocol == "stills" else frames
+        return Chosen(names, split.frame_hash, frames, len(split))
+
+
+def refuse_memory(mode: str) -> None:
+    """Stills have no frames before them."""
+    if mode.startswith("vq-"):
+        raise InputError(
+            f"mode {mode} averages over earlier frames and stills have none; use --protocol stream or "
+            f"--mode {mode.removeprefix('vq-')}"
+        )
+
+
+FIT_KEYS = ("data", "split", "protocol", "frame_list_hash")
+
+
+def note_fit(
+    fitted: dict[str, Any], mode: str, data: str, split: str | None, console: Console
+) -> dict[str, Any] | None:
+    """The fit set of the temperature in use (None where none is), with a note where it is what is evaluated now.
+
+    Args:
+        fitted: The checkpoint's calibration of `mode`, empty where it is not in use.
+        data: Name of the data that is evaluated.
+        split: Its split; None where it has none.
+    """
+    fit = {key: fitted[key] for key in FIT_KEYS if key in fitted}
+    if fit and (fit.get("data"), fit.get("split")) == (data, split):
+        console.print(
+            f"note: the temperature of {mode} was fitted on this split: these figures flatter it (--calibrated off "
+            "omits it)", soft_wrap=True,
+        )  # fmt: skip
+    return fit or None

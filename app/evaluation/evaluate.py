@@ -1,0 +1,192 @@
+"""`steadyseg evaluate`: runs the product's own loop over labelled images and reports what it measured."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from app.evaluation.data import Chosen, LabelledData, note_fit, refuse_memory
+from app.evaluation.plot import check_plot, write_plot
+from app.find_model import is_classifier
+from app.open_model import ExecutorName, PrecisionName, open_model
+from app.report_file import check_place, write_json
+from core.checkpoint import read_meta
+from core.errors import InputError
+from core.segmenter import Segmenter
+from seg.calibrate import ConformalCheck
+from seg.evaluate import LiveMetrics, seed_frames
+from seg.options import ModeName
+from seg.pipeline import segment
+from seg.pretrained import find_checkpoint
+
+TABLE_KEYS = (
+    "nll", "accuracy", "miou", "ece", "ece_15", "ece_signed", "brier", "acc_90", "iou_90", "unc_90", "freq_90",
+    "aurc", "error_recall_10", "error_recall_10_ceiling", "consistency", "cec",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class EvaluateJob:
+    """The flags of `steadyseg evaluate`."""
+
+    model: str
+    data: Path
+    split: str
+    protocol: str
+    mode: ModeName | None
+    samples: int | None
+    tau: float | None
+    window: int | None
+    motion: bool | None
+    calibrated: bool | None
+    temperature: float | None
+    members: tuple[str, ...]
+    seed: int
+    frames: Path | None
+    json: Path | None
+    executor: ExecutorName
+    precision: PrecisionName
+    device: str
+    plot: Path | None = None
+
+
+def run_evaluate(job: EvaluateJob) -> int:
+    """Measures, prints a table, writes the JSON and the plot; which kind of network it is, the model's header says."""
+    check_place(job.json)
+    check_plot(job.plot)
+    if is_classifier(job.model):
+        from app.evaluation.evaluate_classifier import evaluate_classifier  # needs the job's type from here
+
+        return evaluate_classifier(job)
+    if job.split == "held-back":
+        raise InputError("--split held-back is for image classifiers; give train, val or test")
+    if job.protocol == "stills" and job.mode is not None:
+        refuse_memory(job.mode)
+    is_graph = job.model.endswith(".onnx")
+    segmenter, why = open_model(
+        job.model, mode=job.mode or (None if is_graph else "dnn"), samples=job.samples, tau=job.tau, window=job.window,
+        motion=job.motion,
+        calibrated=job.calibrated, temperature=job.temperature, members=job.members,
+        executor="torch" if job.executor == "auto" and not is_graph else job.executor,
+        precision=job.precision, device=job.device, keep_probs=True,
+    )  # fmt: skip
+    if job.protocol == "stills":
+        refuse_memory(segmenter.method.mode)
+    Console(stderr=True).print(f"executor: {segmenter.executor} on {segmenter.device} ({why})", soft_wrap=True)
+    chosen = LabelledData(job.data, job.split, job.protocol, job.frames).open(segmenter)
+    split = None if str(job.data) == "street" else job.split
+    fitted = calibration_in_use(job, segmenter)
+    fitted_on = note_fit(fitted, segmenter.method.mode, job.data.name, split, Console(stderr=True))
+    result = measure(job, segmenter, chosen, fitted)
+    record = {
+        **describe_run(job, segmenter),
+        "fitted_on": fitted_on,
+        "frame_list_hash": chosen.frame_hash,
+        **result,
+        "frame_list": chosen.names,
+    }
+    if job.json:
+        write_json(job.json, record)
+    if job.plot:
+        write_plot(job.plot, record)
+    print_result(record)
+    return 0
+
+
+def measure(job: EvaluateJob, segmenter: Segmenter, chosen: Chosen, fitted: dict[str, Any]) -> dict[str, Any]:
+    """One pass over the frames; the masks of a frame depend on the seed and its number alone."""
+    check = ConformalCheck(fitted, segmenter.classes) if "conformal" in fitted else None
+    live = LiveMetrics.of(segmenter.classes)
+    started = time.perf_counter()
+    stream = segment(seed_frames(chosen.frames, job.seed), segmenter)
+    title = f"{job.protocol} {segmenter.method.mode}"
+    watched = track(stream, title, total=chosen.count, console=Console(stderr=True))
+    for place, (frame, maps) in enumerate(watched):
+        live.update(frame, maps)
+        if check:
+            check.update(frame, maps, chosen.sequence(place))
+    seconds = time.perf_counter() - started
+    fps = round((live.frames + live.unlabelled) / seconds, 3)
+    conformal = {"conformal": check.result()} if check else {}
+    return {
+        "frames": live.frames,
+        **live.result(),
+        **conformal,
+        "class_names": list(segmenter.classes.names),
+        "fps": fps,
+    }
+
+
+def calibration_in_use(job: EvaluateJob, segmenter: Segmenter) -> dict[str, Any]:
+    """The checkpoint's calibration of the mode, whose thresholds belong to its temperature; empty where that is not in use."""
+    if job.model.endswith(".onnx") or job.members or job.temperature is not None or not segmenter.method.calibrated:
+        return {}
+    return read_meta(find_checkpoint(job.model)).calibration[segmenter.method.mode]
+
+
+def describe_run(job: EvaluateJob, segmenter: Segmenter) -> dict[str, Any]:
+    """What was run on what, so that the row can be made again."""
+    return {
+        "model": Path(job.model).name,
+        "members": [Path(member).name for member in job.members],
+        "data": job.data.name,
+        "split": None if str(job.data) == "street" else job.split,
+        "protocol": job.protocol,
+        "mode": segmenter.method.mode,
+        "samples": segmenter.method.samples,
+        "tau": segmenter.method.tau,
+        "window": segmenter.method.window,
+        "motion": segmenter.method.motion,
+        "calibrated": segmenter.method.calibrated,
+        "temperature": segmenter.method.temperature,
+        "seed": job.seed,
+        "executor": segmenter.executor,
+        "device": segmenter.device,
+        "torch": torch.__version__,
+    }
+
+
+def print_result(record: dict[str, Any]) -> None:
+    """Two tables on stdout: the figures, and IoU per class."""
+    console = Console()
+    title = f"{record['model']}, {record['data']} {record['split'] or ''}, {record['frames']} frames, {record['protocol']}, "
+    figures = Table(title=title + f"{record['mode']} x{record['samples']}", title_justify="left")
+    figures.add_column("metric")
+    figures.add_column("value", justify="right")
+    for key in TABLE_KEYS:
+        value = record.get(key)
+        figures.add_row(key, "-" if value is None else f"{value:.4f}")
+    console.print(figures)
+    if "conformal" in record:
+        print_conformal(record["conformal"], console)
+    classes = Table(title="IoU per class", title_justify="left")
+    classes.add_column("class")
+    classes.add_column("iou", justify="right")
+    for name, value in zip(record["class_names"], record["iou"], strict=True):
+        classes.add_row(name, "-" if value is None else f"{value:.4f}")
+    console.print(classes)
+
+
+def print_conformal(record: dict[str, Any], console: Console) -> None:
+    """Coverage of the prediction sets, and the class whose misses are bounded."""
+    table = Table(title=f"prediction sets for {record['coverage_asked']:.0%} of the pixels", title_justify="left")
+    for column in ("kind", "pixels covered", "images: mean", "5th percentile", "classes a set"):
+        table.add_column(column, justify="left" if column == "kind" else "right")
+    for kind in ("lac", "aps"):
+        found = record[kind]
+        shares = [f"{found[key]:.4f}" for key in ("coverage", "coverage_image_mean", "coverage_image_p5", "set_size")]
+        table.add_row(kind.upper(), *shares)
+    console.print(table)
+    console.print("Pixels and frames are not exchangeable: the coverage of one image is not guaranteed.")
+    if risk := record.get("class_risk"):
+        missed = (
+            "no image holds it" if risk["risk"] is None else f"{risk['risk']:.2%} missed in {risk['images']} images"
+        )
+        console.print(
+            f"{risk['class']}: {missed} (asked: at most {risk['level']:.0%}), {risk['reported_share']:.2%} reported"
+        )

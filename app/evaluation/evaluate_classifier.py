@@ -1,0 +1,155 @@
+"""`steadyseg evaluate` of an image classifier: every figure by ensemble size, in one pass over the pictures."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from app.evaluation.classifier import GraphSubject, Subject, TorchSubject
+from app.evaluation.data import note_fit
+from app.evaluation.evaluate import EvaluateJob
+from app.evaluation.plot import write_plot
+from app.find_model import refuse_flags
+from app.report_file import write_json
+from classification.data.open import ClassificationSet
+from classification.evaluate import SizeMetrics, batch_size, batches
+from classification.opening import require_classes
+from core.evaluation.conformal import Coverage
+
+HEAD_KEYS = (
+    "nll", "accuracy", "top_5_accuracy", "ece", "ece_15", "ece_signed", "brier", "acc_90", "unc_90", "freq_90", "aurc",
+    "error_recall_10", "error_recall_10_ceiling", "entropy", "disagreement",
+)  # fmt: skip
+SIZE_KEYS = ("nll", "accuracy", "ece", "ece_15", "brier", "aurc")
+"""Columns of the table by ensemble size: what fits 80 characters."""
+MOST_CLASSES = 10
+"""Classes in the table by class, the hardest ones; the JSON has all."""
+
+
+def evaluate_classifier(job: EvaluateJob) -> int:
+    """Measures, prints tables, writes the JSON and the plot."""
+    refuse_flags(job.model, {
+        f"--protocol {job.protocol}": job.protocol != "stills", "--tau": job.tau is not None,
+        "--window": job.window is not None, "--motion": job.motion is not None, "--frames": job.frames is not None,
+        "--precision bf16": job.precision == "bf16",
+    })  # fmt: skip
+    subject: Subject = GraphSubject(job) if job.model.endswith(".onnx") else TorchSubject(job)
+    data = subject.open_data(job.data, job.split)
+    require_classes(data.classes, subject.classes, str(job.data), job.model)
+    console, mode = Console(stderr=True), list(subject.sizes)[-1]
+    console.print(f"executor: {subject.executor} on {subject.device}", soft_wrap=True)
+    fitted_on = note_fit(subject.fit(mode), mode, data.name, job.split, console)
+    record = {
+        **describe_run(job, subject, data, mode), "fitted_on": fitted_on, "frame_list_hash": data.list_hash,
+        **measure(subject, data, mode, console), "class_names": list(subject.classes.names),
+    }  # fmt: skip
+    if job.json:
+        write_json(job.json, record)
+    if job.plot:
+        write_plot(job.plot, record)
+    print_result(record)
+    return 0
+
+
+def measure(subject: Subject, data: ClassificationSet, headline: str, console: Console) -> dict[str, Any]:
+    """One pass over the pictures; the figures of the largest ensemble of the headline's mode, and those of all sizes."""
+    classes = len(subject.classes)
+    by_mode = {mode: SizeMetrics(classes, sizes) for mode, sizes in subject.sizes.items()}
+    fitted = subject.fit(headline).get("conformal", {})
+    sets = [Coverage(kind, fitted[kind], None) for kind in ("lac", "aps") if kind in fitted]
+    started = time.perf_counter()
+    count = -(-len(data) // batch_size(subject.size))
+    for batch in track(batches(data, subject.size), f"{data.name} {headline}", total=count, console=console):
+        for mode, metrics in by_mode.items():
+            last = metrics.update(subject.by_size(batch, mode), batch[2])
+        for coverage in sets:
+            coverage.update(last.probs.cpu().T, batch[2])
+    seconds = time.perf_counter() - started
+    largest = by_mode[headline].full[subject.sizes[headline][-1]]
+    asked = {"coverage_asked": fitted["coverage"]} if sets else {}
+    found = {one.method: {key: one.result()[key] for key in ("coverage", "set_size")} for one in sets}
+    return {
+        "frames": len(data),
+        **largest.figures(),
+        **largest.details(),
+        **({"conformal": asked | found} if sets else {}),
+        "rows": [{"mode": mode, **row} for mode, metrics in by_mode.items() for row in metrics.rows()],
+        "curve": by_mode[headline].curve(),
+        "images_per_s": round(len(data) / seconds, 3),
+    }
+
+
+def describe_run(job: EvaluateJob, subject: Subject, data: ClassificationSet, mode: str) -> dict[str, Any]:
+    """What was run on what, so that the row can be made again."""
+    return {
+        "model": Path(job.model).name,
+        "members": [Path(member).name for member in job.members],
+        "data": data.name,
+        "split": job.split,
+        "protocol": job.protocol,
+        "mode": mode,
+        "samples": subject.sizes[mode][-1] if mode == "bnn" else 1,
+        "calibrated": subject.temperatures[mode] != 1.0,
+        "temperature": subject.temperatures[mode],
+        "temperatures": subject.temperatures,
+        "seed": job.seed,
+        "executor": subject.executor,
+        "device": subject.device,
+        "torch": torch.__version__,
+    }
+
+
+def print_result(record: dict[str, Any]) -> None:
+    """Tables on stdout: the headline's figures, those by ensemble size, the hardest classes."""
+    console = Console()
+    title = f"{record['model']}, {record['data']} {record['split']}, {record['frames']} images, "
+    console.print(title + f"{record['mode']} x{record['samples']}", soft_wrap=True)
+    figures = Table("metric")
+    figures.add_column("value", justify="right")
+    for key in HEAD_KEYS:
+        figures.add_row(key, format_figure(record[key]))
+    console.print(figures)
+    if len(record["rows"]) > 1:
+        print_sizes(record, console)
+    if "conformal" in record:
+        print_sets(record["conformal"], console)
+    by_class = zip(record["class_accuracy"], record["class_names"], strict=True)
+    hardest = sorted((accuracy, name) for accuracy, name in by_class if accuracy is not None)[:MOST_CLASSES]
+    console.print("accuracy by class, the hardest first")
+    classes = Table("class")
+    classes.add_column("accuracy", justify="right")
+    for accuracy, name in hardest:
+        classes.add_row(name, format_figure(accuracy))
+    console.print(classes)
+
+
+def print_sizes(record: dict[str, Any], console: Console) -> None:
+    """A row for each ensemble size with all figures."""
+    console.print(
+        "by number of dropout passes (0: dropout off)" if record["mode"] == "bnn" else "by number of networks"
+    )
+    table = Table("n")
+    for key in SIZE_KEYS:
+        table.add_column(key, justify="right")
+    for row in record["rows"]:
+        table.add_row(str(row["n"]), *(format_figure(row[key]) for key in SIZE_KEYS))
+    console.print(table)
+
+
+def print_sets(record: dict[str, Any], console: Console) -> None:
+    """How often the prediction sets hold the true class, and how large they are."""
+    console.print(f"prediction sets for {record['coverage_asked']:.0%} of the images")
+    table = Table("kind")
+    for column in ("images covered", "classes a set"):
+        table.add_column(column, justify="right")
+    for kind in ("lac", "aps"):
+        table.add_row(kind.upper(), *(format_figure(record[kind][key]) for key in ("coverage", "set_size")))
+    console.print(table)
+
+
+def format_figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"

@@ -1,0 +1,155 @@
+"""What a network in int8 loses, measured on labelled stills against the same network in float32; and what it is fitted on."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from app.sources.open_source import open_source
+from core.errors import CheckFailed, InputError
+from core.frame import Frame, Maps
+from core.prediction import Prediction
+from export.proof import session_runner
+from export.subgraph import IMAGE, LOGITS, network_alone
+from seg.data.camvid import ImageFolderSplit, open_split
+from seg.evaluate import LiveMetrics, mark_stills
+from seg.torch_segmenter import TorchSegmenter
+
+MOST_FITTED = 64
+"""Frames that the scales are fitted on; 33 or more of a longer source."""
+MOST_STILLS = 60
+"""Labelled stills that the loss is measured on, evenly spaced; each runs through two networks."""
+MIOU_LOSS, ECE_CHANGE = 0.01, 0.005
+"""Accepted: one point of mean IoU, and half a point of the calibration error either way."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Figures of both networks on the same stills."""
+
+    stills: int
+    of: int
+    """Stills in the whole split."""
+    miou: tuple[float, float]
+    """float32, int8; shares of 1."""
+    ece: tuple[float, float]
+
+    def __str__(self) -> str:
+        some = "all" if self.stills == self.of else f"{self.stills} evenly spaced of"
+        points = 100 * (self.miou[1] - self.miou[0]), 100 * (self.ece[1] - self.ece[0])
+        return (
+            f"{some} {self.of} labelled test stills: mean IoU {self.miou[0]:.4f} in fp32, {self.miou[1]:.4f} in int8 "
+            f"({points[0]:+.2f} points), ECE {self.ece[0]:.4f} and {self.ece[1]:.4f} ({points[1]:+.2f})"
+        )
+
+    @property
+    def accepted(self) -> bool:
+        return self.miou[0] - self.miou[1] <= MIOU_LOSS and abs(self.ece[1] - self.ece[0]) <= ECE_CHANGE
+
+
+def check_data(data: Path | None) -> str:
+    """What int8 is fitted on, as `open_source` knows it; InputError where it cannot be."""
+    if data is None:
+        raise InputError(
+            "--precision int8 needs --calibration-data: a folder with train/ (labelled test/ and testannot/ measure the "
+            "loss), an image folder or a video"
+        )
+    spec = str(data / "train") if (data / "train").is_dir() else str(data)
+    with open_source(spec) as source:
+        if source.info.live:
+            raise InputError(f"--calibration-data {data}: a live source has no end; give an image folder or a video")
+    return spec
+
+
+def fitting_images(data: Path, segmenter: TorchSegmenter) -> list[np.ndarray]:
+    """At most 64 normalised images (1, 3, h, w), evenly spaced over DATA/train or the source itself."""
+    make = input_maker(segmenter)
+    with open_source(check_data(data)) as source:
+        images = thin_frames((frame.image for frame in source), MOST_FITTED, make)
+    if not images:
+        raise InputError(f"--calibration-data {data}: holds no frame; give an image folder or a video")
+    return images
+
+
+def thin_frames(frames: Iterator[np.ndarray], most: int, make: Callable[[np.ndarray], np.ndarray]) -> list[np.ndarray]:
+    """Every n-th frame, n the least power of 2 that leaves `most` (even) or fewer: a video may not know its length."""
+    kept: list[np.ndarray] = []
+    every = 1
+    for number, frame in enumerate(frames):
+        if number % every:
+            continue
+        if len(kept) == most:
+            kept, every = kept[::2], 2 * every  # `most` is even, so that this frame is the next of the new row
+        kept.append(make(frame))
+    return kept
+
+
+def input_maker(segmenter: TorchSegmenter) -> Callable[[np.ndarray], np.ndarray]:
+    """(H, W, 3) uint8 -> (1, 3, h, w) float32, the network's input."""
+
+    def make(image: np.ndarray) -> np.ndarray:
+        with torch.no_grad():
+            return segmenter.module.preprocess(torch.from_numpy(image)[None]).contiguous().numpy()
+
+    return make
+
+
+def measure_loss(full: Any, small: Any, segmenter: TorchSegmenter, data: Path) -> Loss | None:
+    """Both graphs' networks on the labelled stills of DATA/test, every one alone; None where there are none.
+
+    Raises CheckFailed where the loss is larger than accepted.
+    """
+    if not ((data / "test").is_dir() and (data / "testannot").is_dir()):
+        return None
+    split = open_split(data, "test", segmenter.classes)
+    chosen = space_examples(split, MOST_STILLS)
+    results = [figures(network_alone(graph), segmenter, chosen) for graph in (full, small)]
+    miou, ece = ((results[0][key], results[1][key]) for key in ("miou", "ece"))
+    loss = Loss(len(chosen), len(split), miou, ece)
+    if not loss.accepted:
+        raise CheckFailed(
+            f"int8 costs more than {100 * MIOU_LOSS:g} point of mean IoU or {100 * ECE_CHANGE:g} of ECE, so no file was "
+            f"written: {loss}; fit it on other --calibration-data or use --precision fp16"
+        )
+    return loss
+
+
+def space_examples(split: ImageFolderSplit, most: int) -> ImageFolderSplit:
+    """At most that many examples, evenly spaced from the first to the last."""
+    places = np.linspace(0, len(split) - 1, min(most, len(split))).round().astype(int)
+    return split.subset([split.examples[place].name for place in places])
+
+
+def figures(network: Any, segmenter: TorchSegmenter, split: ImageFolderSplit) -> dict[str, Any]:
+    """Metrics of one network, with the product's preprocessing and maps around it."""
+    run, make = session_runner(network), input_maker(segmenter)
+    live = LiveMetrics(len(segmenter.classes), segmenter.classes.void_id)
+    torch.manual_seed(0)
+    for frame in mark_stills(split.frames()):
+        logits = run({IMAGE: make(frame.image)})[LOGITS]
+        if not np.isfinite(logits).all():
+            raise CheckFailed(f"the network gives no number on {split.examples[live.frames].name}; no file was written")
+        live.update(frame, still_maps(segmenter, logits, frame))
+    return live.result()
+
+
+def still_maps(segmenter: TorchSegmenter, logits: np.ndarray, frame: Frame) -> Maps:
+    """The maps of a single frame from its logits (1, K, h, w)."""
+    module = segmenter.module
+    with torch.no_grad():
+        prediction = Prediction.from_logits(torch.from_numpy(logits), module.temperature)
+        outputs = module.maps(prediction, *frame.image.shape[:2])
+    label, confidence, entropy, disagreement = (tensor[0].numpy() for tensor in outputs[:4])
+    return Maps(label, confidence, entropy, disagreement, prediction.probs[0].numpy())
+
+
+def describe(loss: Loss | None, fitted: Sequence[np.ndarray]) -> str:
+    """The line for the user."""
+    if loss is None:
+        return (
+            f"int8 fitted on {len(fitted)} frames; its loss was not measured for want of labels (test/ and testannot/)"
+        )
+    return f"int8 fitted on {len(fitted)} frames; {loss}"

@@ -1,0 +1,84 @@
+"""The tab "About this model": its card, its figures, its limits and its licence, in plain words."""
+
+import re
+from typing import Any
+
+from app.page.settings import model_meta
+from core.checkpoint import CheckpointMeta
+from seg.pretrained import find_checkpoint
+
+PROTOCOLS = {"stills": "single pictures", "stream": "a video", "moving-stills": "pictures with made motion"}
+PLAIN = (
+    "What it can do was measured on pictures like those it was trained on. Elsewhere (indoors, at night, in rain, in another "
+    "country) it will still name something for every pixel, because it must; then the uncertainty map is the part to look at, "
+    "though a calm map proves nothing there: of motorways the default network is surer than of the towns it knows. "
+    "It is no safety device."
+)
+IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)|<[^>]*>")
+"""A card could name a picture of another host, and the page asks no other host for anything."""
+
+
+def add_about_tab(model: str) -> list[Any]:
+    """Returns the parts that another model changes."""
+    import gradio as gr
+
+    return [gr.Markdown(about(model), sanitize_html=True, elem_id="about")]
+
+
+def about(model: str) -> str:
+    """Markdown about the checkpoint: what its record says, then the card beside it where there is one."""
+    path = find_checkpoint(model)
+    meta = model_meta(model)
+    parts = [
+        f"## {path.stem} in short",
+        PLAIN,
+        "",
+        *facts(meta),
+        "",
+        *figures(meta),
+        "",
+        "### Licence",
+        meta.licence or "not stated",
+    ]
+    card = path.with_suffix(".md")
+    if card.is_file():
+        parts += ["", "---", "", IMAGE.sub("", card.read_text(errors="replace"))]
+    return "\n".join(parts)
+
+
+def facts(meta: CheckpointMeta) -> list[str]:
+    """What it is, as a list."""
+    fits = [f"{mode} (temperature {meta.temperature(mode):.2f})" for mode in meta.calibration]
+    usual = meta.metrics.get("uncertainty", {})
+    lines = [
+        f"- it tells {len(meta.classes)} classes apart: {', '.join(meta.classes.names)}",
+        f"- it looks at pictures of {meta.width}x{meta.height} pixels; larger ones are reduced first",
+        f"- calibrated for: {', '.join(fits)}" if fits else "- not calibrated: its confidences are the network's own",
+    ]
+    if isinstance(usual, dict) and "mean_entropy_p95" in usual:
+        lines.append(
+            f"- on 95 % of its test pictures the mean uncertainty is below {usual['mean_entropy_p95']:.3f} of the most"
+        )
+    return lines
+
+
+def figures(meta: CheckpointMeta) -> list[str]:
+    """A table of what was measured; nothing where nothing was."""
+    rows = [record for record in meta.metrics.values() if isinstance(record, dict) and "accuracy" in record]
+    if not rows:
+        return ["Nothing was measured."]
+    head = [
+        "| measured on | method | accuracy | mean IoU | calibration error (ECE) | labels that stay |",
+        "|---|---|---|---|---|---|",
+    ]
+    return [*head, *(_row(record) for record in rows)]
+
+
+def _row(record: dict[str, Any]) -> str:
+    where = f"{record.get('data', '?')} {record.get('split', '')}, {PROTOCOLS.get(record.get('protocol', ''), '?')}"
+    shares = (_percent(record.get(key)) for key in ("accuracy", "miou", "ece", "consistency"))
+    return f"| {where} | `{record.get('mode', '?')}` | {' | '.join(shares)} |"
+
+
+def _percent(value: Any) -> str:
+    return f"{value:.1%}" if isinstance(value, float) else "-"

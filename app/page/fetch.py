@@ -1,0 +1,91 @@
+"""A video from the net for the File tab, where `--allow-url` permits it: fetched within limits, from public hosts only."""
+
+import http.client
+import ipaddress
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import SplitResult, urljoin, urlsplit
+
+from app.sources.url import redact
+from core.errors import InputError
+
+PORTS = {"http": 80, "https": 443}
+MOST_REDIRECTS = 3
+TIMEOUT_S = 10.0
+BLOCK = 2**18
+
+
+def fetch(url: str, folder: Path, most_bytes: int, resolve: Callable[..., list[tuple]] = socket.getaddrinfo) -> Path:
+    """Copies what lies at `url` into `folder`. Raises InputError, without credentials, for anything but a public http(s)
+    address with at most `most_bytes`. The host's address is looked up once, checked, and that very address is called, so a
+    name that points elsewhere a moment later gains nothing; every redirection is checked in the same way."""
+    for _ in range(MOST_REDIRECTS + 1):
+        parts = check_address(url)
+        with open_response(parts, public_address(parts, resolve)) as answer:
+            if answer.status in (301, 302, 303, 307, 308):
+                url = urljoin(url, answer.headers.get("Location", ""))
+                continue
+            if answer.status != 200:
+                raise InputError(f"{redact(url)}: the server answers {answer.status}")
+            path = folder / (Path(parts.path).name[-40:] or "video")
+            return copy_body(answer, path, most_bytes, redact(url))
+    raise InputError(f"{redact(url)}: more than {MOST_REDIRECTS} redirections")
+
+
+def check_address(url: str) -> SplitResult:
+    """The parts of an address with a scheme and host that may be asked."""
+    try:
+        parts = urlsplit(url.strip())
+        known = parts.scheme.lower() in PORTS and parts.hostname is not None and (parts.port or 1) > 0
+    except ValueError:
+        known = False
+    if not known:
+        raise InputError("not an address that can be fetched; expected http:// or https:// and a host")
+    return parts
+
+
+def public_address(parts: SplitResult, resolve: Callable[..., list[tuple]]) -> tuple[str, int]:
+    """(IP address, port) of the host; InputError where any of its addresses is not public."""
+    port = parts.port or PORTS[parts.scheme.lower()]
+    try:
+        found = [entry[4][0] for entry in resolve(parts.hostname, port, type=socket.SOCK_STREAM)]
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"{parts.hostname}: no such host") from error
+    if not found or not all(ipaddress.ip_address(address).is_global for address in found):
+        raise InputError(f"{parts.hostname}: lies in a private network, which this page does not ask")
+    return found[0], port
+
+
+@contextmanager
+def open_response(parts: SplitResult, address: tuple[str, int]) -> Iterator[http.client.HTTPResponse]:
+    """The response to GET, over a connection to exactly that address. Raises InputError where there is none."""
+    host, path = str(parts.hostname), (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    secure = parts.scheme.lower() == "https"
+    connection = (http.client.HTTPSConnection if secure else http.client.HTTPConnection)(
+        host, parts.port, timeout=TIMEOUT_S
+    )
+    try:
+        connection.sock = socket.create_connection(address, TIMEOUT_S)
+        if secure:
+            connection.sock = ssl.create_default_context().wrap_socket(connection.sock, server_hostname=host)
+        connection.request("GET", path, headers={"User-Agent": "SteadySeg"})
+        yield connection.getresponse()
+    except (OSError, http.client.HTTPException) as error:
+        raise InputError(f"{host}: gives no answer ({type(error).__name__})") from error
+    finally:
+        connection.close()
+
+
+def copy_body(answer: http.client.HTTPResponse, path: Path, most_bytes: int, shown: str) -> Path:
+    """Writes the body; InputError as soon as it is too long."""
+    written = 0
+    with path.open("wb") as file:
+        while block := answer.read(BLOCK):
+            written += len(block)
+            if written > most_bytes:
+                raise InputError(f"{shown}: has more than {most_bytes // 10**6} MB")
+            file.write(block)
+    return path

@@ -1,0 +1,109 @@
+"""The live stream's own two addresses beside Gradio's: a frame goes in by POST, its two pictures are the answer.
+
+Gradio's own image streaming would carry every picture as base64 inside JSON, through its queue and a Svelte component, and
+know neither the frame's age nor which ones were left out. Here every request is one frame, and its answer is the receipt: a
+browser has one or two frames on the way and never more, so a slow network lowers the rate and not the freshness.
+"""
+
+import asyncio
+import json
+import re
+import struct
+import time
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from app.page.live_stream import LivePictures
+from app.page.live_worker import LiveWorkers, Request
+from app.page.settings import settings_from
+from core.errors import InputError
+
+if TYPE_CHECKING:
+    from starlette.requests import Request as WebRequest
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+MOST_BYTES = 2_000_000
+"""Of one camera picture with its settings: 640x480 as a JPEG has 60 kB."""
+KEY = re.compile("[0-9a-f]{32}")
+LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
+
+
+def live_routes(workers: LiveWorkers, models: frozenset[str], local: bool) -> "list[Route]":
+    """POST /live/KEY and /live/KEY/end. `local`: only requests that name this machine itself are answered."""
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+    async def look(request: "WebRequest") -> "Response":
+        arrived_s = time.perf_counter()
+        try:
+            key = check_key(request, local)
+            record, picture = unpack(await read_body(request))
+            asked = Request(
+                settings_from(record, models), picture or None, capture_time(record, arrived_s), arrived_s, Future()
+            )
+            workers.offer(key, asked)
+            pictures = await asyncio.wrap_future(asked.answer)
+        except InputError as error:
+            return Response(json.dumps({"error": str(error)}), 422, media_type="application/json")
+        if pictures is None:
+            return Response(status_code=204)
+        return Response(pack(pictures), media_type="application/octet-stream", headers={"Cache-Control": "no-store"})
+
+    async def end(request: "WebRequest") -> "Response":
+        try:
+            workers.end(check_key(request, local))
+        except InputError as error:
+            return Response(json.dumps({"error": str(error)}), 422, media_type="application/json")
+        return Response(status_code=204)
+
+    return [Route("/live/{key}", look, methods=["POST"]), Route("/live/{key}/end", end, methods=["POST"])]
+
+
+def check_key(request: "WebRequest", local: bool) -> str:
+    """The visitor's name. Raises InputError for a request that another site's page sent, or that reached a local page under
+    another name than this machine's (DNS rebinding)."""
+    host, origin = request.headers.get("host", ""), request.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != host:
+        raise InputError("this address answers its own page only")
+    if local and urlsplit(f"//{host}").hostname not in LOCAL_NAMES:
+        raise InputError("this page answers to this machine's own name only")
+    key = str(request.path_params["key"])
+    if not KEY.fullmatch(key):
+        raise InputError("not a name of a live stream; reload the page")
+    return key
+
+
+async def read_body(request: "WebRequest") -> bytes:
+    """The body; InputError as soon as it is longer than `MOST_BYTES`."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > MOST_BYTES:
+            raise InputError(f"camera: a picture has more than {MOST_BYTES} bytes")
+    return bytes(body)
+
+
+def unpack(body: bytes) -> tuple[dict[str, Any], bytes]:
+    """(settings, JPEG or nothing): 4 bytes length (little endian), so many bytes of JSON, and the rest."""
+    length = struct.unpack_from("<I", body)[0] if len(body) >= 4 else len(body)
+    try:
+        record = json.loads(body[4 : 4 + length])
+    except (ValueError, RecursionError) as error:
+        raise InputError("the page sent settings that cannot be read; reload it") from error
+    if not isinstance(record, dict):
+        raise InputError("the page sent settings that cannot be read; reload it")
+    return record, body[4 + length :]
+
+
+def capture_time(record: dict[str, Any], arrived_s: float) -> float:
+    """When the browser took the picture, by its own clock; the arrival where it does not say."""
+    value = record.get("captured_ms")
+    return value / 1e3 if isinstance(value, (int, float)) and abs(value) < 1e15 else arrived_s
+
+
+def pack(pictures: LivePictures) -> bytes:
+    """Lengths of the facts and of the left picture (4 bytes each, little endian), facts as JSON, left, right."""
+    facts = json.dumps(pictures.facts).encode()
+    return b"".join([struct.pack("<II", len(facts), len(pictures.left)), facts, pictures.left, pictures.right])

@@ -1,0 +1,222 @@
+"""Live streams outside the event loop: a thread and a slot of one for each visitor, released on close or idle."""
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from app.page.live_stream import LivePictures, LiveStream
+from app.page.network_pool import Lease, NetworkPool, OpenMethod
+from app.page.pictures import camera_picture
+from app.page.settings import MethodSettings, Settings
+from core.allocator import give_back_freed_memory
+from core.errors import InputError
+from core.frame import Frame
+from core.segmenter import Segmenter
+
+IDLE_S = 20.0
+"""A visitor who sends nothing for so long has left without saying so."""
+MOST_SIDE = 1920
+"""Pixels a side of a camera's picture; the page sends 640 at most."""
+
+
+class FrameFeed(Protocol):
+    """The pictures of a source on the server's side, the newest one at any time."""
+
+    def newest(self) -> tuple[np.ndarray, float, float]:
+        """(picture, its time in seconds, `time.perf_counter()` at its arrival); waits for one that was not given yet."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Request:
+    """One frame that a browser wants to have looked at."""
+
+    settings: Settings
+    picture: bytes | None
+    """JPEG; None: the next one of the server's own source."""
+    captured_s: float
+    """By the browser's clock."""
+    arrived_s: float
+    answer: "Future[LivePictures | None]"
+    """None: a newer frame took its place."""
+
+
+def settle(answer: "Future[LivePictures | None]", result: LivePictures | InputError | None) -> None:
+    """Gives the answer, unless the browser that waited for it is gone."""
+    if not answer.set_running_or_notify_cancel():
+        return
+    if isinstance(result, InputError):
+        answer.set_exception(result)
+    else:
+        answer.set_result(result)
+
+
+class LiveWorker:
+    """The thread of one visitor. Whatever goes wrong in it is an answer to that visitor and to nobody else."""
+
+    def __init__(
+        self, pool: NetworkPool, open_feed: Callable[[], FrameFeed] | None, on_end: Callable[[], None], idle_s: float
+    ) -> None:
+        self._pool, self._open_feed, self._on_end, self._idle_s = pool, open_feed, on_end, idle_s
+        self._feed: FrameFeed | None = None
+        self._changed = threading.Condition()
+        self._slot: Request | None = None
+        self._ended = False
+        self.dropped = 0
+        self._thread = threading.Thread(target=self._run, name="live", daemon=True)
+        self._thread.start()
+
+    def offer(self, request: Request) -> bool:
+        """Puts a frame into the slot; one that still waits there is answered with None. False: the worker has ended."""
+        with self._changed:
+            if self._ended:
+                return False
+            older, self._slot = self._slot, request
+            self._changed.notify()
+        if older is not None:
+            self.dropped += 1
+            settle(older.answer, None)
+        return True
+
+    def end(self) -> None:
+        """Asks it to end; what waits is answered with None."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify()
+
+    def join(self, timeout_s: float) -> None:
+        """Waits for its end."""
+        self._thread.join(timeout_s)
+
+    def is_current(self) -> bool:
+        """Whether it is this worker's thread that asks."""
+        return threading.current_thread() is self._thread
+
+    def _run(self) -> None:
+        stream = LiveStream(self._pool)
+        try:
+            while (request := self._taken()) is not None:
+                self._answer(stream, request)
+        finally:
+            stream.close()
+            if self._feed is not None:
+                self._feed.close()
+            self._on_end()
+            give_back_freed_memory()
+
+    def _taken(self) -> Request | None:
+        """The frame in the slot, waited for; None: ended or idle."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._slot is not None or self._ended, timeout=self._idle_s)
+            request, self._slot = self._slot, None
+            if request is None or self._ended:
+                self._ended = True
+                if request is not None:
+                    settle(request.answer, None)
+                return None
+        return request
+
+    def _answer(self, stream: LiveStream, request: Request) -> None:
+        taken_s = time.perf_counter()
+        try:
+            image, time_s, arrived_s = self._picture(request)
+            pictures = stream.step(image, request.settings, time_s)
+            pictures.facts.update(self._times(request.arrived_s, taken_s, arrived_s))
+        except InputError as error:
+            settle(request.answer, error)
+        except Exception as error:
+            print(f"live: {type(error).__name__}; this visitor's stream starts anew", file=sys.stderr)
+            stream.close()
+            settle(request.answer, InputError("something failed in this frame; the stream starts anew"))
+        else:
+            settle(request.answer, pictures)
+
+    def _picture(self, request: Request) -> tuple[np.ndarray, float, float]:
+        if request.picture is not None:
+            return camera_picture(request.picture, MOST_SIDE), request.captured_s, request.arrived_s
+        if self._feed is None:
+            if self._open_feed is None:
+                raise InputError("this page has no video of its own; start it with --source")
+            self._feed = self._open_feed()
+        return self._feed.newest()
+
+    def _times(self, came_s: float, taken_s: float, arrived_s: float) -> dict[str, Any]:
+        """How long the request waited and took, and how old its frame is now, on this side of the network."""
+        now_s = time.perf_counter()
+        return {
+            "wait_ms": round((taken_s - came_s) * 1e3, 1),
+            "server_ms": round((now_s - came_s) * 1e3, 1),
+            "age_ms": round((now_s - arrived_s) * 1e3, 1),
+            "replaced": self.dropped,
+        }
+
+
+class LiveWorkers:
+    """The live visitors by the name that each browser drew for itself (128 random bits)."""
+
+    def __init__(self, most: int, open_feed: Callable[[], FrameFeed] | None = None, idle_s: float = IDLE_S) -> None:
+        self.most = most
+        self._open_feed, self._idle_s = open_feed, idle_s
+        self.pool = NetworkPool()
+        self._workers: dict[str, LiveWorker] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._workers)
+
+    def warm(self, method: MethodSettings) -> Segmenter:
+        """Loads libraries, kernels and the network that the first visitor would wait for; tells what computes."""
+        with Lease(self.pool) as lease:
+            opened = OpenMethod(method, lease)
+            height, width = opened.meta.height, opened.meta.width
+            opened.step(Frame(np.zeros((height, width, 3), np.uint8), 0, 0.0), keep_probs=False)
+        return opened.segmenter
+
+    def offer(self, key: str, request: Request) -> None:
+        """Hands a frame to that visitor's worker, made at the first one. Raises InputError where all places are taken."""
+        while not self._worker(key).offer(request):
+            self._forget(key)
+
+    def end(self, key: str) -> None:
+        """The visitor left."""
+        worker = self._forget(key)
+        if worker is not None:
+            worker.end()
+
+    def close(self, timeout_s: float = 5.0) -> None:
+        """Ends all of them and waits."""
+        with self._lock:
+            workers = list(self._workers.values())
+        for worker in workers:
+            worker.end()
+        for worker in workers:
+            worker.join(timeout_s)
+
+    def _worker(self, key: str) -> LiveWorker:
+        with self._lock:
+            worker = self._workers.get(key)
+            if worker is None:
+                if len(self._workers) >= self.most:
+                    raise InputError(f"all {self.most} places are taken; this page tries again until one is free")
+                worker = LiveWorker(self.pool, self._open_feed, lambda: self._ended(key), self._idle_s)
+                self._workers[key] = worker
+        return worker
+
+    def _forget(self, key: str) -> LiveWorker | None:
+        with self._lock:
+            return self._workers.pop(key, None)
+
+    def _ended(self, key: str) -> None:
+        """Called by a worker's own thread: only that worker is forgotten, not one that took its name since."""
+        with self._lock:
+            worker = self._workers.get(key)
+            if worker is not None and worker.is_current():
+                del self._workers[key]

@@ -1,0 +1,188 @@
+"""The page of `steadyseg demo`: a camera or a file in, the segmentation and its uncertainty out."""
+
+import os
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.page.about_tab import about, add_about_tab
+from app.page.controls import SET_JS, Controls, add_controls, describe_controls
+from app.page.file_tab import add_file_tab
+from app.page.flags import PageOptions
+from app.page.legend import legend
+from app.page.live_routes import live_routes
+from app.page.live_tab import add_compare_tab, add_live_tab
+from app.page.live_worker import LiveWorkers
+from app.page.session import Sessions
+from app.page.settings import MethodSettings, list_limits, model_choices, model_meta, notices
+from app.page.source_feed import SourceFeed, display_name
+from app.page.style import css, head, theme
+from core.allocator import share_arenas
+from core.errors import InputError
+
+if TYPE_CHECKING:
+    import gradio as gr
+
+TITLE = "SteadySeg"
+SENTENCE = "Every frame comes back as a segmentation and as an honest map of where it may be wrong."
+CHECK_S, AGE_S = 300, 3600
+"""Every five minutes, uploads older than an hour are removed; results go with the session, everything with the server."""
+QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+
+
+@dataclass(frozen=True)
+class Page:
+    """The Gradio page and what runs beside it."""
+
+    blocks: "gr.Blocks"
+    workers: LiveWorkers
+    options: PageOptions
+
+    def launch(self, open_browser: bool = False) -> str:
+        """Starts the server in a thread of its own and returns the page's address."""
+        options = self.options
+        models = frozenset(name for _, name in model_choices(options.model))
+        _, address, shared = self.blocks.launch(
+            server_name=options.host, server_port=options.port, inbrowser=open_browser, prevent_thread_lock=True, quiet=True,
+            share=options.share, max_file_size=f"{options.max_upload_mb}mb", allowed_paths=[], strict_cors=True,
+            footer_links=[], run_history=False,
+            enable_monitoring=False, ssr_mode=False, pwa=False, mcp_server=False, theme=theme(), css=css(),
+            head=head(), ssl_verify=False, ssl_certfile=text_of(options.ssl_certfile), ssl_keyfile=text_of(options.ssl_keyfile),
+            app_kwargs={"routes": live_routes(self.workers, models, options.local)},
+        )  # fmt: skip
+        return str(shared or address)
+
+    def close(self) -> None:
+        """Ends the live streams and the server."""
+        self.workers.close()
+        self.blocks.close(verbose=False)
+
+
+def serve(options: PageOptions, open_browser: bool) -> int:
+    """Serves the page until Ctrl-C, then returns 0. Raises InputError where it cannot be served or has no model."""
+    try:
+        with serving(options, open_browser):
+            while True:
+                time.sleep(1)
+    except KeyboardInterrupt:
+        return 0
+
+
+@contextmanager
+def serving(options: PageOptions, open_browser: bool) -> Iterator[tuple[Page, str, Path]]:
+    """(page, its address, the folder of everything that it writes), announced on stdout; all of it is gone afterwards."""
+    options.check()
+    model_meta(options.model)
+    check_address(options.host, options.port)
+    with tempfile.TemporaryDirectory(prefix="steadyseg-", ignore_cleanup_errors=True) as folder:
+        # Gradio's default is one folder for every user of the machine, /tmp/gradio, and it is never emptied.
+        os.environ["GRADIO_TEMP_DIR"] = folder
+        share_arenas()  # before there are threads
+        page = build_page(options)
+        address = page.launch(open_browser)
+        try:
+            announce(page, address)
+            yield page, address, Path(folder)
+        finally:
+            page.close()
+
+
+def announce(page: Page, address: str) -> None:
+    """Prints where the page is, what it runs and what is degraded."""
+    options = page.options
+    print(f"SteadySeg at {address}  (Ctrl-C ends it)", flush=True)
+    segmenter = page.workers.warm(MethodSettings(options.model))
+    print(f"model {Path(options.model).name}, executor {segmenter.executor} on {segmenter.device}")
+    for note in list_limits(model_meta(options.model)):
+        print(f"note: {note}")
+    if options.source is not None:
+        print(f"the tab Live plays {display_name(options.source)} too")
+    if not options.local:
+        print("note: whoever reaches this address can use the page")
+        if options.ssl_certfile is None and not options.share:
+            print("note: browsers give the camera only over HTTPS: add --ssl-certfile and --ssl-keyfile")
+    sys.stdout.flush()
+
+
+def build_page(options: PageOptions) -> Page:
+    """The page with the model chosen at first. Raises InputError where there is no such checkpoint."""
+    import gradio as gr
+
+    meta = model_meta(options.model)
+    sessions = Sessions(Path(gr.utils.get_upload_folder()))
+    source = options.source
+    workers = LiveWorkers(options.max_sessions, None if source is None else lambda: SourceFeed(source))
+    playing = None if source is None else display_name(source)
+    with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True, delete_cache=(CHECK_S, AGE_S)) as blocks:
+        gr.HTML(f"<h1>{TITLE}</h1><p>{SENTENCE}</p>", js_on_load=None, elem_id="title")
+        with gr.Row(elem_id="columns"):
+            with gr.Column(scale=4, min_width=300), gr.Tabs():
+                with gr.Tab("Live", render_children=True):
+                    described = add_live_tab(meta.classes, playing)
+                with gr.Tab("Compare", render_children=True):
+                    legends, comparing = add_compare_tab(meta.classes, playing)
+                with gr.Tab("File"):
+                    file_tab = gr.Column()
+                with gr.Tab("About this model"):
+                    cards = add_about_tab(options.model)
+            with gr.Column(scale=1, min_width=270, elem_id="controls"):
+                controls = add_controls(options.model)
+                noted = gr.HTML(notices(meta), js_on_load=None, elem_id="notices")
+        with file_tab:
+            add_file_tab(sessions, controls, options, workers.pool)
+        connect(blocks, controls, comparing, [*described, *legends], noted, cards)
+
+        def end(request: gr.Request) -> None:
+            sessions.close(str(request.session_hash))
+
+        blocks.unload(end)
+    return Page(blocks.queue(default_concurrency_limit=2, max_size=32), workers, options)
+
+
+def connect(
+    blocks: "gr.Blocks", controls: Controls, comparing: list[Any], legends: list[Any], noted: Any, cards: list[Any]
+) -> None:
+    """Every control tells the browser's script; a new model or method also changes what the page says about it."""
+    import gradio as gr
+
+    values = [*controls.values, *comparing]
+    gr.on([one.change for one in values], None, values, None, js=SET_JS, **QUIET)
+    blocks.load(None, values, None, js=SET_JS, **QUIET)
+
+    def describe(model: str) -> tuple[str, ...]:
+        meta = model_meta(model)
+        colors = legend(meta.classes)
+        return notices(meta), about(model), *[colors] * len(legends)
+
+    controls.model.change(
+        describe, controls.model, [noted, *cards, *legends],
+        js="(model) => { steadyseg.modelChanged(); return [model]; }", **QUIET,
+    )  # fmt: skip
+    gr.on(
+        [controls.model.change, controls.mode.change], describe_controls, [controls.model, controls.mode],
+        [controls.calibrated, controls.second], **QUIET,
+    )  # fmt: skip
+
+
+def text_of(path: Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
+def check_address(host: str, port: int) -> None:
+    """Raises InputError where nothing can be served at that address."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(
+            f"the page cannot be served at {host}:{port} ({reason}); choose another --port or --host"
+        ) from error

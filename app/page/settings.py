@@ -1,0 +1,160 @@
+"""What the page's controls decide: which network looks in which way, and what is drawn of it."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from app.page.legend import escape
+from core.checkpoint import CheckpointMeta, read_meta
+from core.device import choose_device
+from core.errors import InputError
+from seg.options import ModeName
+from seg.pretrained import find_checkpoint, list_segmenters
+from seg.torch_segmenter import default_tau
+
+MODES: tuple[tuple[str, ModeName], ...] = (
+    ("one look (dnn)", "dnn"),
+    ("steady (vq-dnn)", "vq-dnn"),
+    ("many looks (bnn)", "bnn"),
+    ("steady many looks (vq-bnn)", "vq-bnn"),
+)
+FIRST_MODE: ModeName = "vq-dnn"
+LOOKS, MOST_LOOKS = 10, 50
+"""Published are 30 looks; 10 stay watchable on two cores."""
+TAU, LEAST_TAU, MOST_TAU = default_tau(motion=True), 0.25, 16.0
+"""Decay of the memory in frames; 16 at 15 frames/s are a second."""
+MOST_WINDOW = 10
+Second = Literal["entropy", "confidence", "disagreement", "set size"]
+SECONDS: tuple[tuple[str, Second], ...] = (
+    ("uncertainty (entropy)", "entropy"),
+    ("lack of confidence", "confidence"),
+    ("disagreement between looks", "disagreement"),
+    ("how many classes are possible (set size)", "set size"),
+)
+
+
+@dataclass(frozen=True)
+class MethodSettings:
+    """What needs another segmenter. Changing any of it starts the temporal mean anew, on the next frame."""
+
+    model: str
+    mode: ModeName = FIRST_MODE
+    looks: int = LOOKS
+    """Dropout passes per frame of bnn; the other modes take one."""
+    tau: float = TAU
+    """Decay of the temporal mean in frames."""
+    motion: bool = True
+    """Whether the temporal mean follows what moves."""
+    window: int = 0
+    """Previous frames in the temporal mean; 0: all of them. A mean over a window follows no motion."""
+    calibrated: bool = True
+    """Use the checkpoint's temperature where it has one for the mode."""
+
+
+@dataclass(frozen=True)
+class ViewSettings:
+    """What only changes the pictures; the temporal state never hears of it."""
+
+    second: Second = "entropy"
+    strength: float = 0.5
+    """Of the colours over the camera's picture, 0..1."""
+    abstain: float = 0.0
+    """Pixels that are less confident than this, 0..1, get no colour."""
+    hidden: frozenset[int] = frozenset()
+    """Class ids that get no colour."""
+    mark_changes: bool = False
+    """Pixels whose label changed since the previous frame are white."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The controls as one visitor has set them."""
+
+    method: MethodSettings
+    view: ViewSettings = ViewSettings()
+    against: ModeName | None = None
+    """Compare: the mode of the left picture; the second picture then is `method`'s own overlay."""
+    watch: tuple[float, float] | None = None
+    """(x, y) of the inspected pixel as shares of width and height."""
+
+    @property
+    def methods(self) -> tuple[MethodSettings, ...]:
+        """What looks at each frame: one method, or when comparing the other one first."""
+        return (self.method,) if self.against is None else (replace(self.method, mode=self.against), self.method)
+
+
+def settings_from(record: Mapping[str, Any], models: frozenset[str]) -> Settings:
+    """What a browser sent -> Settings. Raises InputError for anything that the controls cannot say, paths among it."""
+    model = record.get("model")
+    if model not in models:
+        raise InputError("the page asked for a model that it does not offer; reload it")
+    mode, against, second = record.get("mode", FIRST_MODE), record.get("against"), record.get("second", "entropy")
+    if mode not in get_args(ModeName) or against not in (None, *get_args(ModeName)) or second not in get_args(Second):
+        raise InputError("the page asked for a method or view that does not exist; reload it")
+    method = MethodSettings(
+        model=str(model),
+        mode=mode,
+        looks=round(number(record, "looks", LOOKS, 1, MOST_LOOKS)),
+        tau=number(record, "tau", TAU, LEAST_TAU, MOST_TAU),
+        motion=bool(record.get("motion", True)),
+        window=round(number(record, "window", 0, 0, MOST_WINDOW)),
+        calibrated=bool(record.get("calibrated", True)),
+    )
+    view = ViewSettings(
+        second=second,
+        strength=number(record, "strength", 0.5, 0, 1),
+        abstain=number(record, "abstain", 0, 0, 1),
+        hidden=frozenset(round(between(value, "hidden", 0, 255)) for value in read_list(record, "hidden", 256)),
+        mark_changes=bool(record.get("mark_changes", False)),
+    )
+    watch = [between(value, "watch", 0, 1) for value in read_list(record, "watch", 2)]
+    return Settings(method, view, against, (watch[0], watch[1]) if len(watch) == 2 else None)
+
+
+def number(record: Mapping[str, Any], key: str, default: float, least: float, most: float) -> float:
+    """A number of the record within its limits."""
+    return between(record.get(key, default), key, least, most)
+
+
+def between(value: Any, key: str, least: float, most: float) -> float:
+    """`value` where it is a number in least..most; InputError otherwise."""
+    right = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if not (right and least <= value <= most):
+        raise InputError(f"{key} must be a number in {least:g}..{most:g}")
+    return float(value)
+
+
+def read_list(record: Mapping[str, Any], key: str, most: int) -> list[Any]:
+    """A list of the record, or none; InputError where it is something else or too long."""
+    value = record.get(key) or []
+    if not isinstance(value, list) or len(value) > most:
+        raise InputError(f"{key} must be a list of at most {most}")
+    return value
+
+
+def model_choices(model: str) -> list[tuple[str, str]]:
+    """(shown name, value) of the pretrained checkpoints and of the one that the page starts with."""
+    names = list_segmenters()
+    return [(Path(name).name, name) for name in (names if model in names else [model, *names])]
+
+
+def model_meta(model: str) -> CheckpointMeta:
+    """The checkpoint's header. Raises InputError where there is no such checkpoint."""
+    return read_meta(find_checkpoint(model))
+
+
+def list_limits(meta: CheckpointMeta) -> list[str]:
+    """What is less than it could be, in words."""
+    notes = []
+    if not meta.calibration:
+        notes.append("not calibrated: confidences are the network's own")
+    if choose_device("auto").type == "cpu":
+        notes.append("no GPU found: runs on the CPU")
+    return notes
+
+
+def notices(meta: CheckpointMeta) -> str:
+    """`list_limits` as HTML."""
+    return " ".join(f"<span class='notice'>{escape(note)}</span>" for note in list_limits(meta))

@@ -1,0 +1,211 @@
+// The camera, and the way of one frame: taken, sent with the settings of that moment, shown. One POST is one frame.
+(() => {
+  "use strict";
+  const MOST_HEIGHT = 360; // what the pretrained networks see; more would only travel
+  const QUALITY = 0.85;
+  const RETRY_MS = 2000;
+  const SLOW_START_MS = 700; // an answer that takes longer: the server is opening a network
+  const CAMERA = { video: { width: { ideal: 640 }, height: { ideal: 480 }, frameRate: { ideal: 30 } }, audio: false };
+
+  const live = (window.steadyseg ??= {});
+  const now = () => performance.now();
+  let kind = null; // "camera", "server" or null: nothing runs
+  let video = null;
+  let media = null;
+  let presented = 0;
+  let sequence = 0;
+  let lastShown = 0;
+  let underway = 0;
+  let retryAt = 0;
+  let travelMs = 1e3;
+  let stepMs = 1;
+  const canvas = document.createElement("canvas");
+
+  live.key = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  live.settings = {};
+  live.watch = null;
+  live.counts = { camera: 0, shown: 0 };
+  live.ages = []; // of every shown frame, for `steadyseg demo --measure`
+
+  const address = (path) => new URL(`live/${live.key}${path}`, document.baseURI).href;
+  const stage = () => [...document.querySelectorAll(".stage")].find((one) => one.offsetParent !== null);
+
+  function say(text, trouble = false) {
+    for (const line of document.querySelectorAll(".stage .message")) {
+      if (line.textContent !== text) line.textContent = text;
+      line.classList.toggle("trouble", trouble);
+    }
+  }
+
+  function showRunning() {
+    for (const button of document.querySelectorAll(".stage [data-do=stop]")) button.disabled = kind === null;
+  }
+
+  // A second frame may be on the way while one is computed, but only where the way is shorter than the computation.
+  const mostUnderway = () => (travelMs < stepMs ? 2 : 1);
+
+  const ready = () => kind !== null && stage() && underway < mostUnderway() && now() >= retryAt;
+
+  function settingsNow() {
+    const settings = { ...live.settings, watch: live.watch };
+    if (stage()?.dataset.stage !== "compare") {
+      settings.against = null;
+      settings.mark_changes = false;
+    }
+    return settings;
+  }
+
+  async function cameraPicture() {
+    const scale = Math.min(1, MOST_HEIGHT / video.videoHeight);
+    canvas.width = Math.round(video.videoWidth * scale);
+    canvas.height = Math.round(video.videoHeight * scale);
+    canvas.getContext("2d", { alpha: false }).drawImage(video, 0, 0, canvas.width, canvas.height);
+    return new Promise((resolve) => canvas.toBlob(resolve, "image/jpeg", QUALITY));
+  }
+
+  function packed(record, picture) {
+    const text = new TextEncoder().encode(JSON.stringify(record));
+    const length = new DataView(new ArrayBuffer(4));
+    length.setUint32(0, text.length, true);
+    return new Blob([length, text, ...(picture ? [picture] : [])]);
+  }
+
+  async function look(takenAt) {
+    const number = ++sequence;
+    const startedKind = kind;
+    underway += 1;
+    const waiting = setTimeout(() => say("opening the network ..."), SLOW_START_MS);
+    try {
+      const picture = startedKind === "camera" ? await cameraPicture() : null;
+      const sentAt = now();
+      const body = packed({ ...settingsNow(), captured_ms: takenAt }, picture);
+      const answer = await fetch(address(""), { method: "POST", body, cache: "no-store" });
+      if (answer.status === 204) return; // a newer frame took its place
+      if (!answer.ok) {
+        const reason = answer.status === 422 ? (await answer.json()).error : `the server answers ${answer.status}`;
+        retryAt = now() + RETRY_MS;
+        say(reason, true);
+        return;
+      }
+      const data = await answer.arrayBuffer();
+      const roundMs = now() - sentAt;
+      if (kind !== startedKind || number < lastShown) return;
+      lastShown = number;
+      const facts = await show(data);
+      travelMs += 0.2 * (Math.max(0, roundMs - facts.server_ms) - travelMs);
+      if (live.counts.shown < 3) travelMs = Math.max(0, roundMs - facts.server_ms);
+      stepMs += 0.2 * (facts.step_ms - stepMs);
+      // Of the server's own video the browser knows the way back only as half of the journey.
+      const age = startedKind === "camera" ? now() - takenAt : facts.age_ms + travelMs / 2 + (now() - sentAt - roundMs);
+      live.counts.shown += 1;
+      live.ages.push(age);
+      if (live.ages.length > 100000) live.ages.splice(0, 50000);
+      say(facts.note ?? "", false);
+      showRunning(); // the other tab's button is made when that tab is first opened
+      live.told(facts, age);
+    } catch (error) {
+      if (kind === null) return;
+      if (!(error instanceof TypeError)) throw error;
+      retryAt = now() + RETRY_MS;
+      say("The server does not answer: it was stopped, or the network is gone. This page tries again.", true);
+    } finally {
+      clearTimeout(waiting);
+      underway -= 1;
+      if (kind === "server") pump();
+    }
+  }
+
+  async function show(data) {
+    const view = new DataView(data);
+    const [factsLength, leftLength] = [view.getUint32(0, true), view.getUint32(4, true)];
+    const facts = JSON.parse(new TextDecoder().decode(new Uint8Array(data, 8, factsLength)));
+    const pictures = await Promise.all(
+      [new Uint8Array(data, 8 + factsLength, leftLength), new Uint8Array(data, 8 + factsLength + leftLength)].map((bytes) =>
+        createImageBitmap(new Blob([bytes], { type: "image/jpeg" })),
+      ),
+    );
+    const shown = stage();
+    ["left", "right"].forEach((side, index) => {
+      const target = shown?.querySelector(`canvas[data-picture=${side}]`);
+      if (!target) return pictures[index].close();
+      if (target.width !== pictures[index].width || target.height !== pictures[index].height) {
+        [target.width, target.height] = [pictures[index].width, pictures[index].height];
+        shown.style.setProperty("--aspect", target.width / target.height);
+      }
+      target.getContext("2d", { alpha: false }).drawImage(pictures[index], 0, 0);
+      pictures[index].close();
+    });
+    shown?.classList.add("playing");
+    return facts;
+  }
+
+  function cameraFrame(time, meta) {
+    if (kind !== "camera") return;
+    const count = meta?.presentedFrames ?? presented + 1;
+    if (stage() && presented) live.counts.camera += count - presented;
+    presented = count;
+    if (ready()) look(meta?.captureTime ?? now());
+    nextCameraFrame();
+  }
+
+  function nextCameraFrame() {
+    if (video.requestVideoFrameCallback) video.requestVideoFrameCallback(cameraFrame);
+    else setTimeout(() => cameraFrame(now()), 33);
+  }
+
+  function pump() {
+    if (kind !== "server") return;
+    if (ready()) look(now());
+    else if (underway === 0) setTimeout(pump, 200);
+  }
+
+  live.start = async (wanted) => {
+    live.stop();
+    say(wanted === "camera" ? "asking for the camera ..." : "");
+    if (wanted === "camera") {
+      try {
+        if (!navigator.mediaDevices) throw new Error("this browser gives the camera only to 127.0.0.1 or over HTTPS");
+        media = await navigator.mediaDevices.getUserMedia(CAMERA);
+      } catch (error) {
+        const known = { NotAllowedError: "the camera was not allowed", NotFoundError: "no camera was found" };
+        return say(`${known[error.name] ?? error.message}; a video can be segmented in the tab File`, true);
+      }
+      video = Object.assign(document.createElement("video"), { muted: true, playsInline: true, srcObject: media });
+      await video.play();
+      media.getVideoTracks()[0].addEventListener("ended", () => live.stop("the camera was switched off"));
+      presented = 0;
+    }
+    kind = wanted;
+    live.counts = { camera: 0, shown: 0 };
+    live.ages = [];
+    live.begun();
+    showRunning();
+    if (kind === "camera") nextCameraFrame();
+    else pump();
+  };
+
+  live.stop = (reason = "") => {
+    media?.getTracks().forEach((track) => track.stop());
+    if (kind !== null) navigator.sendBeacon(address("/end"));
+    kind = media = video = null;
+    showRunning();
+    say(reason);
+  };
+
+  live.set = (...values) => {
+    const names = ["model", "mode", "looks", "tau", "motion", "window", "calibrated", "second", "strength", "abstain", "against",
+      "mark_changes"];
+    names.forEach((name, index) => (live.settings[name] = values[index]));
+    live.settings.abstain /= 100;
+    live.settings.strength /= 100;
+    live.settingsChanged?.();
+    return values;
+  };
+
+  document.addEventListener("click", (event) => {
+    const action = event.target.closest?.(".stage [data-do]")?.dataset.do;
+    if (action === "stop") live.stop();
+    else if (action) live.start(action);
+  });
+  addEventListener("pagehide", () => live.stop());
+})();

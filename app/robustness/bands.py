@@ -1,0 +1,82 @@
+"""Which frequencies a network depends on: noise, and attacks, that have one band of frequencies alone, swept over bands."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from app.robustness.attacks import attack_on, attacked_ways, clean_pixels
+from app.robustness.flags import RobustnessOptions, Watch, no_progress
+from app.robustness.network import Subject, Way
+from app.robustness.pictures import Pictures
+from app.robustness.tally import Row, Tally, title_of
+from core.robustness.corruptions import require_picture
+from core.robustness.frequency import PAPER_CENTRES, Band, attack_in_band, band_noise
+from core.seeds import mix_seed
+
+BANDS = [Band(centre) for centre in PAPER_CENTRES]
+
+
+def study_bands(
+    subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOptions, watch: Watch = no_progress
+) -> dict[str, Any]:
+    """`rows` by network, way, noise or attack, and band, with the drop in accuracy against the clean pictures.
+
+    The noise of a picture is the same for every network of one size; the attack is PGD against each way itself, within the
+    largest budget, of which one band is added. Raises InputError for grey pictures.
+    """
+    for image in pictures.images:
+        require_picture(image)
+    eps = max(options.eps)
+    tallies = {(rms, band): Tally(subjects) for rms in (*options.noise, None) for band in BANDS}  # None: the attack
+    clean = Tally(subjects)
+    jobs = [
+        (subject, way, numbers)
+        for subject in subjects
+        for way in attacked_ways(subject, options)
+        for numbers in pictures.batches()
+    ]
+    for subject, way, numbers in watch(jobs, "bands"):
+        seed = mix_seed(options.seed, pictures.places[numbers.start])
+        pixels, truth = clean_pixels(subject, pictures, numbers)
+        attack = attack_on(subject, way, "pgd", pixels, truth, eps / 255, seed)
+        look_at(subject, way, pixels, truth, seed, clean)
+        for (rms, band), tally in tallies.items():
+            if rms is None:
+                shown = attack_in_band(pixels, attack, band)
+            else:
+                shown = (pixels + noise_of(pictures, numbers, pixels, band, rms, options.seed)).clamp(0.0, 1.0)
+            look_at(subject, way, shown, truth, seed, tally)
+    base = clean.rows()
+    accuracy = {title_of(row): row["accuracy"] for row in base}
+    rows: list[Row] = []
+    for (rms, band), tally in tallies.items():
+        about = {"noise_rms": rms, "eps_levels": eps if rms is None else None}
+        for row in tally.rows(**about, centre=band.centre, half_width=band.half_width):
+            rows.append({**row, "accuracy_drop": accuracy[title_of(row)] - row["accuracy"]})
+    return {
+        "pictures": len(pictures),
+        "clean": base,
+        "rows": rows,
+        "notes": [
+            "bands are square rings of the spectrum, 0.1 pi wide; 1 is the Nyquist frequency, a period of two pixels of what "
+            "the network sees",
+            "noise: Gaussian, of the given root mean square in every band (ImageNet-C's gaussian_noise at severity 1 has 0.08 "
+            "over all bands together)",
+            f"attack: the part of a PGD attack of {eps:g}/255 that lies in the band, as large as it is",
+        ],
+    }
+
+
+def look_at(subject: Subject, way: Way, pixels: Tensor, truth: Tensor, seed: int, tally: Tally) -> None:
+    for _, seen in subject.looks_at(pixels, [way], seed):
+        tally.add(subject, way, seen.probs, truth)
+
+
+def noise_of(pictures: Pictures, numbers: range, pixels: Tensor, band: Band, rms: float, seed: int) -> Tensor:
+    """(B, 3, h, w); of a picture the same white noise for every band."""
+    drawn = [
+        band_noise(tuple(pixels.shape[1:]), band, rms, mix_seed(seed, pictures.places[number])) for number in numbers
+    ]
+    return torch.stack(drawn).to(pixels.device)

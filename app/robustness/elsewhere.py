@@ -1,0 +1,151 @@
+"""Whether a network is less sure of pictures from elsewhere than of its own data's: entropy, disagreement, set sizes."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from app.robustness.flags import ELSEWHERE_SAMPLES, RobustnessOptions, Watch, no_progress
+from app.robustness.network import Subject, Way
+from app.robustness.pictures import Pictures
+from app.robustness.tally import Row
+from app.sources.open_source import Source, open_source
+from core.errors import InputError
+from core.evaluation.conformal import prediction_sets
+from core.prediction import Prediction
+from core.robustness.ood_detection import auroc, uncertainty_scores
+from core.seeds import mix_seed
+
+SURE = 0.9
+"""A sample of lower confidence is one that the network abstains from: the cutoff of Acc-90 and Freq-90."""
+SET_KINDS = ("lac", "aps")
+SCORE_NOTES = {
+    "beyond_usual": "beyond_usual: share of pictures more unsure than 95 % of those that the checkpoint's record is of",
+    "reported_": "reported_CLASS: share of a picture in which the class whose misses are bounded is reported",
+}
+"""What scores mean that only some checkpoints have."""
+
+
+def study_elsewhere(
+    subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOptions, watch: Watch = no_progress
+) -> dict[str, Any]:
+    """`rows` by network, way and score: means here and elsewhere, and the area under the ROC curve that tells them apart."""
+    groups = {"here": list(pictures.images), "elsewhere": list(elsewhere_pictures(pictures, options.elsewhere))}
+    scores: dict[tuple[str, Way, str], dict[str, list[float]]] = {}
+    jobs = [(group, number) for group, images in groups.items() for number in range(len(images))]
+    for group, number in watch(jobs, "elsewhere"):
+        for subject in subjects:
+            for way, values in scores_of(subject, groups[group][number], options, number):
+                for score, value in values.items():
+                    found = scores.setdefault((subject.name, way, score), {name: [] for name in groups})
+                    found[group].append(value)
+    return {
+        "pictures": len(pictures),
+        "elsewhere_pictures": len(groups["elsewhere"]),
+        "sources": [Path(spec).name for spec in options.elsewhere],
+        "rows": [row_of(*key, found) for key, found in scores.items()],
+        "notes": [
+            "entropy and disagreement are means over a picture, as shares of ln K; abstains: share of it that is less sure "
+            f"than {SURE:.0%}; lac, aps: mean number of classes in a prediction set",
+            "auroc: probability that a picture from elsewhere scores higher than one from here; 0.5 is chance, below it the "
+            "network is surer elsewhere",
+            *[told for score, told in SCORE_NOTES.items() if any(score in key[2] for key in scores)],
+            *calibration_notes(subjects, pictures, options),
+        ],
+    }
+
+
+def row_of(model: str, way: Way, score: str, found: Mapping[str, list[float]]) -> Row:
+    here, elsewhere = (torch.tensor(found[group], dtype=torch.float64) for group in ("here", "elsewhere"))
+    return {
+        "model": model,
+        "mode": way.mode,
+        "samples": way.samples,
+        "score": score,
+        "mean_here": float(here.mean()),
+        "mean_elsewhere": float(elsewhere.mean()),
+        "auroc": auroc(here, elsewhere),
+        "scores_here": found["here"],
+        "scores_elsewhere": found["elsewhere"],
+    }
+
+
+def elsewhere_ways(subject: Subject, options: RobustnessOptions) -> list[Way]:
+    """As always, and passes enough to disagree: the most that are asked for."""
+    ways = subject.ways(options.samples or ((ELSEWHERE_SAMPLES,) if subject.is_dense else ()))
+    return ways[:1] + ways[1:][-1:]
+
+
+def scores_of(
+    subject: Subject, image: np.ndarray, options: RobustnessOptions, number: int
+) -> Iterator[tuple[Way, dict[str, float]]]:
+    """Of one picture (H, W, 3)."""
+    ways = elsewhere_ways(subject, options)
+    usual = subject.meta.metrics.get("uncertainty", {}).get("mean_entropy_p95")
+    for way, seen in subject.looks([image], ways, mix_seed(options.seed, number)):
+        whole = {name: float(value) / seen.max_entropy for name, value in uncertainty_scores(seen).items()}
+        scores = {"entropy": whole["entropy"], "abstains": float((seen.confidence < SURE).double().mean())}
+        if way.samples > 1:
+            scores["disagreement"] = whole["disagreement"]
+        if way.mode == "dnn" and isinstance(usual, float):
+            scores["beyond_usual"] = float(whole["entropy"] > usual)
+        yield way, scores | conformal_scores(subject, way, seen)
+
+
+def conformal_scores(subject: Subject, way: Way, seen: Prediction) -> dict[str, float]:
+    """Mean set sizes of one picture, and how much of it a class whose misses are bounded is reported in; where calibrated."""
+    fitted = subject.calibration.get(way.mode, {})
+    probs = seen.probs.movedim(1, 0).flatten(1)  # (K, samples)
+    scores = {}
+    for kind in SET_KINDS:
+        threshold = fitted.get("conformal", {}).get(kind)
+        if isinstance(threshold, float):
+            scores[kind] = mean_set_size(probs, kind, threshold)
+    risk = fitted.get("class_risk")
+    if risk:
+        reported = probs[subject.meta.classes.names.index(risk["class"])] >= risk["threshold"]
+        scores[f"reported_{risk['class'].lower()}"] = float(reported.double().mean())
+    return scores
+
+
+def mean_set_size(probs: Tensor, kind: str, threshold: float) -> float:
+    return float(prediction_sets(probs, kind, threshold).sum(0).double().mean())
+
+
+def calibration_notes(subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOptions) -> list[str]:
+    """Where prediction sets are missing, or were fitted on what they are looked at on."""
+    notes = []
+    for subject in subjects:
+        for way in elsewhere_ways(subject, options):
+            fitted = subject.calibration.get(way.mode, {})
+            if "conformal" not in fitted:
+                others = ", ".join(subject.calibration) or "no mode"
+                notes.append(
+                    f"{subject.name} {way}: no prediction sets; it is calibrated for {others} (steadyseg calibrate)"
+                )
+            elif (fitted.get("data"), fitted.get("split")) == (pictures.data, pictures.split):
+                notes.append(
+                    f"{subject.name} {way}: its thresholds were fitted on {pictures.data} {pictures.split} itself"
+                )
+    return notes
+
+
+def elsewhere_pictures(pictures: Pictures, specs: Sequence[str]) -> Iterator[np.ndarray]:
+    """(H, W, 3) uint8 RGB as the networks see them, as many as the study has, spread over the sources and along each."""
+    wanted = math.ceil(len(pictures) / len(specs))
+    for spec in specs:
+        with open_source(spec) as source:
+            require_recorded(spec, source)
+            stride = max(1, (source.info.length or 0) // wanted)
+            for frame in islice(source, 0, wanted * stride, stride):
+                yield pictures.view(frame.image)
+
+
+def require_recorded(spec: str, source: Source) -> None:
+    if source.info.live:
+        raise InputError(f"--elsewhere {spec}: a live source has no end; give a video file or a folder of images")

@@ -1,0 +1,171 @@
+"""A network under study, classifier or segmentation alike: pictures in, what each way of looking at them predicts out."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from app.find_model import find_model, is_classifier
+from app.robustness.flags import CLASSIFIER_SAMPLES
+from classification.opening import open_classifier, require_classes
+from core.checkpoint import CheckpointMeta
+from core.dropout import is_stochastic, set_dropout_active
+from core.errors import InputError
+from core.prediction import Prediction
+from core.predictors import passes, running_mean
+from core.preprocess import Normalize, nearest, network_size, resize
+from core.robustness.attacks import OnPixels
+from seg.evaluate import enlarge
+from seg.torch_segmenter import open_network
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a network looks at one picture."""
+
+    mode: Literal["dnn", "bnn"]
+    """dnn: one pass, dropout off; bnn: the mean over dropout passes."""
+    samples: int = 1
+
+    def __str__(self) -> str:
+        return self.mode if self.mode == "dnn" else f"{self.mode} x{self.samples}"
+
+
+DNN = Way("dnn")
+
+
+class Subject:
+    """A network with its record, on its device; what it was calibrated for is in use in those modes, if it shall be."""
+
+    def __init__(
+        self, name: str, network: nn.Module, meta: CheckpointMeta, device: torch.device, calibrated: bool = True
+    ) -> None:
+        self.name, self.meta, self.device = name, meta, device
+        self.calibration = meta.calibration if calibrated else {}
+        self.network = network.to(device).to(memory_format=torch.channels_last).eval().requires_grad_(False)
+        self.normalize = Normalize(meta.mean, meta.std).to(device)
+        self.is_dense = meta.classes.void is not None
+        set_dropout_active(self.network, True)
+        self.has_dropout = is_stochastic(self.network)
+
+    def __len__(self) -> int:
+        """How many classes."""
+        return len(self.meta.classes)
+
+    def ways(self, samples: Sequence[int] = ()) -> list[Way]:
+        """dnn, and bnn with so many passes where there is dropout; a classifier's default is 1, 2 and 5 of them."""
+        chosen = samples or (() if self.is_dense else CLASSIFIER_SAMPLES)
+        return [DNN, *(Way("bnn", count) for count in sorted(chosen) if self.has_dropout)]
+
+    def temperature(self, mode: str) -> float:
+        """What the logits are divided by; 1 where the mode is not calibrated."""
+        return float(self.calibration[mode]["temperature"]) if mode in self.calibration else 1.0
+
+    def pixels(self, images: Sequence[np.ndarray]) -> Tensor:
+        """Pictures (H, W, 3) uint8 of one size -> (B, 3, h, w) uint8 at the network's size.
+
+        Raises InputError for a classifier whose size is another: what it sees of a picture is cut before it is corrupted.
+        """
+        stacked = torch.from_numpy(np.stack(images)).to(self.device).permute(0, 3, 1, 2)
+        if self.is_dense:
+            return resize(stacked, self.size(*images[0].shape[:2]))
+        if stacked.shape[-2:] != (self.meta.height, self.meta.width):
+            height, width = images[0].shape[:2]
+            raise InputError(f"{self.name} sees {self.meta.width}x{self.meta.height} pixels, got {width}x{height}")
+        return stacked
+
+    def size(self, height: int, width: int) -> tuple[int, int]:
+        """(h, w) at which a segmentation network sees a picture of H x W."""
+        return network_size(height, width, self.meta.height)
+
+    def looks(self, images: Sequence[np.ndarray], ways: Sequence[Way], seed: int) -> Iterator[tuple[Way, Prediction]]:
+        """Pictures (H, W, 3) uint8 of one size -> each way's prediction, at the network's size.
+
+        The masks depend on the seed alone, and the passes of a shorter way are the first of a longer one's.
+        """
+        yield from self._looks(self.normalize(self.pixels(images)), ways, seed)
+
+    def looks_at(self, pixels: Tensor, ways: Sequence[Way], seed: int) -> Iterator[tuple[Way, Prediction]]:
+        """The same of pixels (B, 3, h, w) in 0..1 at the network's size, as attacks and noise leave them."""
+        yield from self._looks(self.normalize(255.0 * pixels), ways, seed)
+
+    def logits(self, batch: Tensor, mode: str, seed: int | None = None) -> Tensor:
+        """One pass of a normalised batch (B, 3, h, w), with dropout in the bnn modes."""
+        self.switch(mode, seed)
+        return self.network(batch)
+
+    def on_pixels(self, way: Way) -> nn.Module:
+        """The network as attacks see it: pixels in 0..1 -> logits at the pictures' size, divided by the way's temperature."""
+        self.switch(way.mode, None)
+        return OnPixels(Tempered(self.network, self.temperature(way.mode)), self.normalize)
+
+    def labels_at(self, labels: Tensor, size: tuple[int, int]) -> Tensor:
+        """(B, H, W) labels at the network's size, by nearest neighbour; (B,) as they are."""
+        return nearest(labels, size) if self.is_dense and tuple(labels.shape[-2:]) != size else labels
+
+    def switch(self, mode: str, seed: int | None) -> None:
+        """Dropout on or off, and its masks from the seed."""
+        dropout = mode.endswith("bnn")
+        set_dropout_active(self.network, dropout)
+        if dropout and seed is not None:
+            torch.manual_seed(seed)
+
+    @torch.inference_mode()
+    def _looks(self, batch: Tensor, ways: Sequence[Way], seed: int) -> Iterator[tuple[Way, Prediction]]:
+        if DNN in ways:
+            yield DNN, Prediction.from_logits(self.logits(batch, "dnn"), self.temperature("dnn"))
+        wanted = {way.samples: way for way in ways if way.mode == "bnn"}
+        if wanted:
+            self.switch("bnn", seed)
+            temperature = self.temperature("bnn")
+            members = passes(self.network, batch, max(wanted))
+            means = running_mean(Prediction.from_logits(logits, temperature) for logits in members)
+            for count, mean in enumerate(means, start=1):
+                if count in wanted:
+                    yield wanted[count], mean
+
+
+class Tempered(nn.Module):
+    """Logits divided by a temperature."""
+
+    def __init__(self, network: nn.Module, temperature: float) -> None:
+        super().__init__()
+        self.network, self.temperature = network, temperature
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.network(x)
+        return logits if self.temperature == 1.0 else logits / self.temperature
+
+
+def at_size_of(probs: Tensor, labels: Tensor) -> Tensor:
+    """(B, K, h, w) at the size of the labels (B, H, W); (B, K) as they are."""
+    return enlarge(probs, tuple(labels.shape[1:])) if probs.ndim == 4 else probs
+
+
+def open_subjects(models: Sequence[str], device: torch.device, calibrated: bool = True) -> list[Subject]:
+    """The networks by name or file; InputError unless they are of one kind and know the same classes."""
+    if not models:
+        raise InputError("say which network: a pretrained name or a .safetensors file, or several to compare")
+    subjects = []
+    for model, name in zip(models, short_names(models), strict=True):
+        network, meta = open_classifier(find_model(model)) if is_classifier(model) else open_network(model)
+        subjects.append(Subject(name, network, meta, device, calibrated))
+    first = subjects[0]
+    for other in subjects[1:]:
+        if other.is_dense != first.is_dense:
+            raise InputError(f"{first.name} and {other.name} cannot be compared: one labels pictures, the other pixels")
+        require_classes(other.meta.classes, first.meta.classes, other.name, first.name)
+    return subjects
+
+
+def short_names(models: Sequence[str]) -> list[str]:
+    """File names without folder and ending, or a run's folder where the file is its model; whole where that is not unique."""
+    short = [Path(model).parent.name if Path(model).stem == "model" else Path(model).stem for model in models]
+    names = [name if name and short.count(name) == 1 else model for name, model in zip(short, models, strict=True)]
+    if len(set(names)) != len(names):
+        raise InputError(f"a network is named twice: {', '.join(names)}")
+    return names

@@ -1,0 +1,56 @@
+"""Metrics of several networks and ways at once over the same pictures, as rows of a report."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from torch import Tensor
+
+from app.robustness.network import Subject, Way, at_size_of
+from core.evaluation.metrics import StreamingMetrics
+
+Row = dict[str, Any]
+
+
+class Tally:
+    """Streaming metrics by network and way."""
+
+    def __init__(self, subjects: Iterable[Subject]) -> None:
+        self._dense = {subject.name: subject.is_dense for subject in subjects}
+        self._metrics: dict[tuple[str, Way], StreamingMetrics] = {}
+
+    def add(self, subject: Subject, way: Way, probs: Tensor, labels: Tensor) -> None:
+        """probs (B, K, ...) at the network's size, labels (B, ...) at the pictures'."""
+        key = (subject.name, way)
+        if key not in self._metrics:
+            self._metrics[key] = StreamingMetrics(len(subject), subject.meta.classes.void)
+        self._metrics[key].update(at_size_of(probs, labels), labels)
+
+    def rows(self, **about: Any) -> list[Row]:
+        """One for each network and way; `about` says what it is a row of."""
+        return [
+            {"model": name, "mode": way.mode, "samples": way.samples, **about, **figures(metrics, self._dense[name])}
+            for (name, way), metrics in self._metrics.items()
+        ]
+
+
+def figures(metrics: StreamingMetrics, is_dense: bool) -> Row:
+    """What a row says, of all that is measured."""
+    result = metrics.result()
+    row = {
+        "accuracy": result["accuracy"],
+        "error": 1.0 - result["accuracy"],
+        "nll": result["nll"],
+        "ece": result["ece"],
+        "mean_confidence": result["accuracy"] + result["ece_signed"],
+    }
+    return row | ({"miou": result["miou"]} if is_dense else {})
+
+
+def title_of(row: Row) -> str:
+    """The network and the way of a row in a few characters."""
+    return f"{row['model']} {Way(row['mode'], row['samples'])}"
+
+
+def titles_of(rows: Iterable[Row]) -> list[str]:
+    """Each once, in order."""
+    return list(dict.fromkeys(map(title_of, rows)))

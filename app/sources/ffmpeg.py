@@ -1,0 +1,165 @@
+"""FFmpeg at arm's length (through PyAV): opening a container within limits, and its pictures as upright RGB."""
+
+import threading
+from collections import Counter
+from collections.abc import Generator
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from app.opencv import opencv
+from app.sources.source import MAX_SIDE, check_size
+from core.errors import InputError
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.packet import Packet
+    from av.sidedata.sidedata import SideData
+    from av.video.frame import VideoFrame
+    from av.video.stream import VideoStream
+
+SELF_CONTAINED_FORMATS = (
+    "mov,mp4,matroska,webm,avi,mpegts,mpeg,mpegvideo,m4v,h264,hevc,obu,ivf,flv,asf,ogg,gif,apng,mjpeg,mpjpeg,mxf,nut,dv,"
+    "yuv4mpegpipe,rm,wtv"
+)
+"""Formats whose every byte is in the one file. Playlists (HLS, DASH, concat, image patterns) are left out on purpose:
+they name further files or addresses to read, and a hostile one that is renamed would be obeyed."""
+
+FILE_OPTIONS = {"protocol_whitelist": "file", "format_whitelist": SELF_CONTAINED_FORMATS}
+PROBE_US = {"analyzeduration": "2000000"}
+"""How long the opening of an endless stream may watch it; FFmpeg's 5 s would be the whole time-out."""
+URL_OPTIONS = {
+    "http": PROBE_US
+    | {"protocol_whitelist": "http,https,tcp,tls,crypto", "format_whitelist": f"{SELF_CONTAINED_FORMATS},hls"},
+    "rtsp": PROBE_US | {"protocol_whitelist": "rtsp,rtsps,rtp,srtp,udp,tcp,tls,crypto", "rtsp_transport": "tcp"},
+}
+"""By scheme. An HLS playlist from the net may lead to the net only, never to a local file. RTSP over TCP: a wireless
+link loses UDP packets, and each loss smears until the next key frame."""
+MAX_PIXELS = {"max_pixels": str(MAX_SIDE * MAX_SIDE)}
+
+
+def open_container(address: str, options: dict[str, str], timeout_s: float | None = None) -> "InputContainer":
+    """Opens an absolute path or URL; `timeout_s` bounds opening and every single read. Raises av.error.FFmpegError."""
+    import av
+
+    timeout = None if timeout_s is None else (timeout_s, timeout_s)
+    return av.open(address, mode="r", options=options | MAX_PIXELS, timeout=timeout, metadata_errors="replace")
+
+
+def video_stream(container: "InputContainer", name: str, low_delay: bool) -> "VideoStream":
+    """The first video stream that is a moving picture. Raises InputError where there is none."""
+    moving = [stream for stream in container.streams.video if not _is_cover(stream)]
+    if not moving:
+        kinds = ", ".join(sorted({stream.type for stream in container.streams})) or "none"
+        raise InputError(f"{name}: holds no video stream (streams: {kinds}); give a video file, camera or image folder")
+    stream = moving[0]
+    if stream.codec_context is None:
+        raise InputError(f"{name}: no decoder for its video; convert it: ffmpeg -i IN -c:v libx264 OUT.mp4")
+    # Frame threads are the fastest, but each holds one frame back; a live picture must not be late.
+    stream.thread_type = "SLICE" if low_delay else "AUTO"
+    if stream.width and stream.height:
+        check_size(name, stream.width, stream.height)
+    return stream
+
+
+def decode(
+    container: "InputContainer", stream: "VideoStream", losses: Counter[str], stopped: threading.Event
+) -> Generator["VideoFrame", None, None]:
+    """Frames until the end, until reading breaks off ("read_error") or until `stopped`; damaged packets are counted."""
+    import av
+
+    packets = container.demux(stream)
+    while not stopped.is_set():
+        try:
+            packet = next(packets)
+        except StopIteration:
+            return
+        except (av.error.FFmpegError, OSError):
+            losses["read_error"] += 1
+            yield from _decode(stream, None, losses)  # what the decoder still holds back
+            return
+        yield from _decode(stream, packet, losses)
+
+
+def _decode(stream: "VideoStream", packet: "Packet | None", losses: Counter[str]) -> "list[VideoFrame]":
+    import av
+
+    try:
+        frames = stream.decode(packet)
+    except av.error.EOFError:  # already flushed
+        return []
+    except av.error.FFmpegError:
+        losses["decode_error"] += 1
+        return []
+    for frame in frames:
+        frame.time_base = stream.time_base  # flushed frames come without one
+    losses["corrupt_frame"] += sum(frame.is_corrupt for frame in frames)
+    return frames
+
+
+def to_rgb(frame: "VideoFrame", name: str) -> np.ndarray:
+    """(H, W, 3) uint8 RGB, turned and mirrored as the container's display matrix asks."""
+    check_size(name, frame.width, frame.height)
+    image = frame.to_ndarray(format="rgb24", threads=1)
+    (a, b), (c, d) = display_matrix(frame)
+    if a == d == 0 and b and c:
+        image, a, d = opencv().transpose(image), c, b
+    if a < 0 or d < 0:
+        image = opencv().flip(image, 1 if d >= 0 else 0 if a >= 0 else -1)
+    return image
+
+
+def display_matrix(frame: "VideoFrame") -> tuple[tuple[int, int], tuple[int, int]]:
+    """((a, b), (c, d)): a stored pixel (x, y) is shown at (a x + c y, b x + d y), up to a shift; 65536 means 1."""
+    data = cast("SideData | None", frame.side_data.get("DISPLAYMATRIX"))
+    if data is None:
+        return (65536, 0), (0, 65536)
+    a, b, _, c, d, *_ = np.frombuffer(bytes(data), np.int32).tolist()
+    return (a, b), (c, d)
+
+
+def picture_notes(container: "InputContainer", stream: "VideoStream", frame: "VideoFrame") -> tuple[str, ...]:
+    """What is different between the file and the frames it gives, in words."""
+    (a, b), (c, d) = display_matrix(frame)
+    upright, quarter_turn = b == c == 0, a == d == 0
+    ratio = stream.sample_aspect_ratio
+    notes = {
+        "audio is not copied": bool(container.streams.audio),
+        "only the first of its video streams is read": len(container.streams.video) > 1,
+        f"turned clockwise by {-frame.rotation % 360} degrees as the file asks": frame.rotation
+        and (upright or quarter_turn),
+        "mirrored as the file asks": (upright and (a < 0) != (d < 0)) or (quarter_turn and (b < 0) == (c < 0)),
+        f"the file asks for a turn by {frame.rotation} degrees, which is not done": not (upright or quarter_turn),
+        "colours are reduced to 8 bits": max(part.bits for part in frame.format.components) > 8,
+        f"pixels are {ratio} as wide as high and are kept so": ratio is not None and ratio not in (0, 1),
+        "interlaced; both fields are kept in one frame": frame.interlaced_frame,
+    }
+    return tuple(note for note, applies in notes.items() if applies)
+
+
+def count_announced(container: "InputContainer", stream: "VideoStream") -> int | None:
+    """Frames that the container promises, or None. An MP4 cut by an edit list counts those too that it does not show."""
+    if "mp4" in container.format.name and stream.frames:
+        return sum(not entry.is_discard for entry in stream.index_entries)
+    return stream.frames or None
+
+
+def nominal_fps(stream: "VideoStream") -> float:
+    """Frames per second as announced; 25 where nothing sensible is (0, or the 90000 of a clock taken for a rate)."""
+    for rate in (stream.average_rate, stream.guessed_rate, stream.base_rate):
+        if rate is not None and 0 < rate <= 1000:
+            return float(rate)
+    return 25.0
+
+
+def stamp_s(frame: "VideoFrame") -> float | None:
+    """The frame's own presentation time in seconds, or None."""
+    if frame.pts is None or frame.time_base is None:
+        return None
+    return float(frame.pts * frame.time_base)
+
+
+def _is_cover(stream: "VideoStream") -> bool:
+    import av.stream
+
+    return bool(stream.disposition & av.stream.Disposition.attached_pic)

@@ -1,0 +1,120 @@
+"""Image files in natural order as a video."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from app.sources.label_files import LabelFolder
+from app.sources.source import SourceInfo, check_size, frame_name
+from core.errors import InputError
+from core.frame import Frame
+
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
+FOLDER_FPS = 25.0
+"""Images carry no rate; stated in the notes."""
+CONVERTED = {"RGB": "", "L": "grey", "1": "grey", "LA": "grey", "P": "palette", "RGBA": "transparent", "CMYK": "CMYK"}
+"""What a Pillow mode is called in the notes; every other mode has more than 8 bits a channel."""
+
+
+def list_images(folder: Path) -> tuple[Path, ...]:
+    """Image files of a folder, frame2 before frame10. Raises InputError where there is none."""
+    try:
+        paths = [path for path in folder.iterdir() if path.suffix.lower() in IMAGE_SUFFIXES and path.is_file()]
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read ({error.strerror})") from error
+    if not paths:
+        raise InputError(f"{folder}: holds no images; expected {', '.join(IMAGE_SUFFIXES)}")
+    return tuple(sorted(paths, key=lambda path: (natural_order(path.name), path.name)))
+
+
+def natural_order(name: str) -> list[tuple[bool, int, str]]:
+    """Sort key that compares runs of digits as numbers."""
+    parts = re.split(r"(\d+)", name)
+    return [(True, int(part), "") if part.isdecimal() else (False, 0, part) for part in parts]
+
+
+@dataclass(frozen=True)
+class Header:
+    """What an image file says about itself without being decoded."""
+
+    width: int
+    """As shown, after the turn that the EXIF data ask for."""
+    height: int
+    mode: str
+
+
+def read_header(path: Path) -> Header | None:
+    """None where the file is not a readable image."""
+    from PIL import Image
+
+    exif_orientation, quarter_turns = 0x0112, (5, 6, 7, 8)
+    try:
+        with Image.open(path) as picture:
+            turned = picture.getexif().get(exif_orientation) in quarter_turns
+            width, height = picture.size[::-1] if turned else picture.size
+            return Header(width, height, picture.mode)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, Image.DecompressionBombWarning):
+        return None  # what Pillow raises for damaged files
+
+
+class FolderSource:
+    """Every readable image; sizes may change. Unreadable ones are skipped and counted; their number stays free."""
+
+    def __init__(self, paths: Sequence[Path], name: str, labels: LabelFolder | None = None) -> None:
+        self.losses: Counter[str] = Counter()
+        self._paths = tuple(paths)
+        self._labels = labels
+        headers = [header for path in self._paths if (header := read_header(path)) is not None]
+        if not headers:
+            raise InputError(f"{name}: none of the {len(paths)} images can be read; are they damaged?")
+        for header in headers:
+            check_size(name, header.width, header.height)
+        self.info = SourceInfo(
+            name, headers[0].width, headers[0].height, FOLDER_FPS, len(paths), live=False, notes=_notes(headers)
+        )
+        stems = [path.stem for path in self._paths]
+        self._names = stems if len(set(stems)) == len(stems) else [path.name for path in self._paths]
+        if labels is not None:
+            labels.check_names(set(self._names))
+
+    def __iter__(self) -> Iterator[Frame]:
+        from seg.data.camvid import read_image
+
+        shape = (self.info.height, self.info.width)
+        fresh = True
+        for index, path in enumerate(self._paths):
+            try:
+                image = read_image(path)
+            except InputError:
+                self.losses["decode_error"] += 1
+                continue
+            resized, shape = image.shape[:2] != shape, image.shape[:2]
+            self.losses["size_change"] += resized
+            label = None if self._labels is None else self._labels.find(self._names[index], shape, self.losses)
+            yield Frame(image, index, index / FOLDER_FPS, label, discontinuity=fresh or resized)
+            fresh = False
+
+    def frame_name(self, index: int) -> str:
+        return self._names[index] if index < len(self._names) else frame_name(index)
+
+    def stop(self) -> None:
+        """Nothing to do: reading one image never waits."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+def _notes(headers: Sequence[Header]) -> tuple[str, ...]:
+    kinds = Counter(CONVERTED.get(header.mode, "high-depth") for header in headers)
+    notes = [f"{count} {kind} images are converted to 8-bit RGB" for kind, count in sorted(kinds.items()) if kind]
+    if len({(header.width, header.height) for header in headers}) > 1:
+        notes.append("the images differ in size")
+    return (*notes, f"images carry no frame rate; {FOLDER_FPS:g} a second is assumed")

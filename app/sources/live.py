@@ -1,0 +1,105 @@
+"""A camera or network stream: frames as they come, and a patient reconnection where they stop coming."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import NamedTuple, Protocol, Self
+
+import numpy as np
+
+from app.sources.source import SourceInfo, frame_name
+from app.sources.timestamps import FrameClock
+from core.errors import InputError
+from core.frame import Frame
+
+ATTEMPTS = 5
+FIRST_DELAY_S = 0.5
+"""Doubles with each failed attempt: 0.5 + 1 + 2 + 4 + 8 s, about as long as a router or camera needs to restart."""
+
+
+class Picture(NamedTuple):
+    """One picture of a connection with its own time stamp."""
+
+    image: np.ndarray
+    """(H, W, 3) uint8 RGB."""
+    stamp_s: float | None
+
+
+class Connection(Protocol):
+    """One opened camera or stream, which has shown that it delivers a picture; ends where the line breaks."""
+
+    info: SourceInfo
+
+    def pictures(self) -> Iterator[Picture]: ...
+
+    def close(self) -> None: ...
+
+
+Connect = Callable[[Counter[str], threading.Event], Connection]
+"""Opens a connection that counts into these losses and ends when stopped. Raises InputError where that fails."""
+
+
+class LiveSource:
+    """Keeps a connection alive. Raises InputError where the first attempt fails, or `attempts` in a row later on."""
+
+    def __init__(self, connect: Connect, attempts: int = ATTEMPTS, first_delay_s: float = FIRST_DELAY_S) -> None:
+        self.losses: Counter[str] = Counter()
+        self._connect = connect
+        self._attempts = attempts
+        self._first_delay_s = first_delay_s
+        self._stopped = threading.Event()
+        self._begun = False
+        self._connection = connect(self.losses, self._stopped)
+        self.info = self._connection.info
+
+    def __iter__(self) -> Iterator[Frame]:
+        if self._begun:
+            raise RuntimeError(f"{self.info.name} is being read already; open it again")
+        self._begun = True
+        return self._read()
+
+    def frame_name(self, index: int) -> str:
+        return frame_name(index)
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()
+
+    def _read(self) -> Iterator[Frame]:
+        clock = FrameClock(1 / self.info.fps, self.losses)
+        shape = (self.info.height, self.info.width)
+        began_s = time.monotonic()
+        index, fresh = 0, True
+        while not self._stopped.is_set():
+            for image, stamp_s in self._connection.pictures():
+                resized, shape = image.shape[:2] != shape, image.shape[:2]
+                self.losses["size_change"] += resized
+                yield Frame(image, index, clock(stamp_s), discontinuity=fresh or resized)
+                index, fresh = index + 1, False
+            if self._reconnect():
+                clock.restart(time.monotonic() - began_s)
+                fresh = True
+
+    def _reconnect(self) -> bool:
+        """True: a picture is there again. False: stopped. InputError: given up."""
+        self._connection.close()
+        for attempt in range(self._attempts):
+            if self._stopped.wait(self._first_delay_s * 2**attempt):
+                return False
+            try:
+                self._connection = self._connect(self.losses, self._stopped)
+            except InputError as error:
+                reason = error
+            else:
+                self.losses["reconnect"] += 1
+                return True
+        raise InputError(f"{self.info.name}: lost, and gone after {self._attempts} attempts to reconnect ({reason})")

@@ -1,0 +1,89 @@
+"""Opens whatever the user names as a source: file, image folder, camera, URL or the procedural street."""
+
+import re
+from pathlib import Path
+
+from app.sources.source import Source, SourceInfo, describe_losses
+from core.classes import CAMVID, ClassList
+from core.errors import InputError
+
+__all__ = ["Source", "SourceInfo", "describe_losses", "open_source"]
+
+EXPECTED = "a video file, an image folder, a camera number, an rtsp:// or http(s):// address, or street[:SEED[:FRAMES]]"
+
+
+def open_source(spec: str, *, labels: Path | None = None, classes: ClassList = CAMVID) -> Source:
+    """Opens a source by name; a file called like a number or like the street is reached as ./NAME.
+
+    `labels` is a folder of 8-bit label PNGs named like the images of a folder, or 000000.png, 000001.png, ... for a
+    video; their ids are checked against `classes`. Raises InputError, one line, for whatever cannot be opened.
+    """
+    if labels is not None and (_is_camera(spec) or "://" in spec or _is_street(spec)):
+        raise InputError(f"labels {labels} given with {_printable(spec)}; only a file or an image folder can have them")
+    if _is_camera(spec):
+        return _open_camera(spec)
+    if "://" in spec:
+        from app.sources.url import open_url
+
+        return open_url(spec)
+    if _is_street(spec):
+        return _open_street(spec, classes)
+    return _open_path(Path(spec), labels, classes)
+
+
+def _is_camera(spec: str) -> bool:
+    return re.fullmatch("[0-9]{1,4}", spec) is not None
+
+
+def _is_street(spec: str) -> bool:
+    return spec == "street" or spec.startswith("street:")
+
+
+def _printable(spec: str) -> str:
+    if "://" not in spec:
+        return repr(spec)
+    from app.sources.url import redact
+
+    return redact(spec)
+
+
+def _open_camera(spec: str) -> Source:
+    from app.sources.camera import CameraConnection
+    from app.sources.live import LiveSource
+
+    device = int(spec) if _is_camera(spec) else spec
+    return LiveSource(lambda losses, stopped: CameraConnection(device, losses, stopped))
+
+
+def _open_street(spec: str, classes: ClassList) -> Source:
+    match = re.fullmatch(r"street(?::(\d{1,9}))?(?::(\d{1,9}))?", spec)
+    if match is None or match[2] == "0":
+        raise InputError(f"not a street: {spec!r}; expected street, street:SEED or street:SEED:FRAMES (street:7:250)")
+    from app.sources.street import STREET_FRAMES, StreetSource
+
+    return StreetSource(int(match[1] or 0), int(match[2] or STREET_FRAMES), classes)
+
+
+def _open_path(path: Path, labels: Path | None, classes: ClassList) -> Source:
+    from app.sources.image_folder import IMAGE_SUFFIXES, FolderSource, list_images
+    from app.sources.label_files import LabelFolder
+
+    try:
+        is_folder, is_file, is_device = path.is_dir(), path.is_file(), path.is_char_device()
+        exists = path.exists()
+    except OSError as error:
+        raise InputError(f"{str(path)[:80]!r} cannot be looked at ({error.strerror}); expected {EXPECTED}") from error
+    if not exists:
+        raise InputError(f"no such file or folder: {str(path)!r}; expected {EXPECTED}")
+    if is_device and labels is None:
+        return _open_camera(str(path))
+    if not (is_folder or is_file):
+        raise InputError(f"{path}: neither a regular file nor a folder; expected {EXPECTED}")
+    known = None if labels is None else LabelFolder(labels, classes)
+    if is_folder or path.suffix.lower() in IMAGE_SUFFIXES:
+        return FolderSource(list_images(path) if is_folder else (path,), str(path), known)
+    if known is not None:
+        known.check_names(None)
+    from app.sources.video_file import open_file
+
+    return open_file(path, known)

@@ -1,0 +1,85 @@
+"""What a source of frames is: the protocol, what it says about itself, and what it loses on the way."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self
+
+from core.errors import InputError
+from core.frame import Frame
+
+MAX_SIDE = 8192
+"""Pixels per side; a hostile header can ask for 65535 x 65535 (12 GiB as RGB), and 8K video is 7680 x 4320."""
+
+LOSSES = {
+    "decode_error": "packets or images that could not be decoded",
+    "read_error": "times reading broke off",
+    "corrupt_frame": "frames that the decoder marks as damaged",
+    "missing_frames": "frames that the file announces but did not deliver",
+    "dropped_newer_frame": "frames dropped for a newer one",
+    "reconnect": "reconnections",
+    "size_change": "changes of the frame size",
+    "mended_time": "missing or backward time stamps mended",
+    "missing_label": "frames without a label",
+}
+"""Every cause that `Source.losses` counts, as it is said to the user after the number."""
+
+
+@dataclass(frozen=True)
+class SourceInfo:
+    """What is known when a source has been opened."""
+
+    name: str
+    """For display; never holds a password or token."""
+    width: int
+    """Pixels of the first frame as shown (after rotation)."""
+    height: int
+    fps: float
+    """Nominal frames per second; the truth about a frame is its `time_s`."""
+    length: int | None
+    """Frames as announced by the container or folder; None: unknown or endless."""
+    live: bool
+    """Live sources cannot wait: whoever is too slow gets the newest frame and the others are counted as dropped."""
+    notes: tuple[str, ...] = ()
+    """What the user is told once, such as "rotated by 90 degrees as the file asks"."""
+
+
+class Source(Protocol):
+    """Frames with their times, in order. Iterate once, inside `with`; open again to start again."""
+
+    info: SourceInfo
+    losses: Counter[str]
+    """Counted by cause while iterating; the keys are those of `LOSSES`."""
+
+    def __iter__(self) -> Iterator[Frame]: ...
+
+    def frame_name(self, index: int) -> str:
+        """Base name for what is written about that frame: the image's own, or the 6-digit frame number."""
+        ...
+
+    def stop(self) -> None:
+        """Asks an iteration in another thread to end soon (a wait for a reconnection ends at once)."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+def frame_name(index: int) -> str:
+    """Zero-padded to six digits, so that names sort as the frames do for 9 h of 30 Hz video."""
+    return f"{index:06d}"
+
+
+def check_size(name: str, width: int, height: int) -> None:
+    """Raises InputError for frames that are empty or larger than `MAX_SIDE` per side."""
+    if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE):
+        raise InputError(f"{name}: frames are {width}x{height}; expected 1 to {MAX_SIDE} per side; scale it down")
+
+
+def describe_losses(losses: Counter[str]) -> str:
+    """One line such as "3 frames dropped for a newer one, 1 reconnections"; empty where nothing was lost."""
+    return ", ".join(f"{count} {LOSSES[cause]}" for cause, count in losses.items() if count)

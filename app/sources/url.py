@@ -1,0 +1,110 @@
+"""Video from the net: RTSP cameras, HTTP streams and HTTP files, with time-outs and without showing credentials."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from app.sources.ffmpeg import (
+    URL_OPTIONS,
+    decode,
+    nominal_fps,
+    open_container,
+    picture_notes,
+    stamp_s,
+    to_rgb,
+    video_stream,
+)
+from app.sources.live import ATTEMPTS, FIRST_DELAY_S, LiveSource, Picture
+from app.sources.source import SourceInfo
+from app.sources.video_file import RecordedSource
+from core.errors import InputError
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+
+SCHEMES = {"rtsp": "rtsp", "rtsps": "rtsp", "http": "http", "https": "http"}
+NO_TIME_STAMPS = 0x80
+"""AVFMT_NOTIMESTAMPS of FFmpeg's avformat.h; what such a demuxer stamps is counted at a guessed 25 frames a second."""
+TIMEOUT_S = 5.0
+"""For opening and for every read: longer than the key-frame distance of usual cameras (1-4 s)."""
+
+
+def open_url(
+    url: str, *, timeout_s: float = TIMEOUT_S, attempts: int = ATTEMPTS, first_delay_s: float = FIRST_DELAY_S
+) -> RecordedSource | LiveSource:
+    """A recording where the server states a length, a live source otherwise. Raises InputError without credentials."""
+    container = connect(url, timeout_s)
+    if _is_recording(container):
+        return RecordedSource(container, redact(url))
+    opened = [container]
+
+    def connection(losses: Counter[str], stopped: threading.Event) -> StreamConnection:
+        return StreamConnection(opened.pop() if opened else connect(url, timeout_s), redact(url), losses, stopped)
+
+    return LiveSource(connection, attempts, first_delay_s)
+
+
+def connect(url: str, timeout_s: float) -> "InputContainer":
+    """Raises InputError with the redacted address and without its cause: FFmpeg's errors hold the whole address."""
+    import av
+
+    try:
+        scheme = urlsplit(url).scheme.lower()
+    except ValueError as error:  # its text holds no part of the address
+        raise InputError(f"not an address ({error}); expected {', '.join(SCHEMES)} and a host") from None
+    if scheme not in SCHEMES:
+        raise InputError(f"{redact(url)}: cannot read {scheme}://; expected {', '.join(SCHEMES)} or a path")
+    began_s = time.monotonic()
+    try:
+        return open_container(url, URL_OPTIONS[SCHEMES[scheme]], timeout_s)
+    except (av.error.FFmpegError, OSError) as error:
+        late = time.monotonic() - began_s >= timeout_s  # FFmpeg's own words for it differ from protocol to protocol
+        reason = f"no answer within {timeout_s:g} s" if late else error.strerror or type(error).__name__
+    raise InputError(f"{redact(url)}: cannot be opened ({reason}); is the address right and the server up?")
+
+
+def redact(url: str) -> str:
+    """The address without user, password and query, which may hold a token."""
+    parts = urlsplit(url)
+    _, at, host = parts.netloc.rpartition("@")
+    hidden = "***@" if at else ""
+    return f"{parts.scheme}://{hidden}{host}{parts.path}{'?***' if parts.query else ''}"
+
+
+class StreamConnection:
+    """One opened live stream. Owns the container. Raises InputError where it holds no decodable video."""
+
+    def __init__(self, container: "InputContainer", name: str, losses: Counter[str], stopped: threading.Event) -> None:
+        self._container = container
+        try:
+            stream = video_stream(container, name, low_delay=True)
+            self._frames = decode(container, stream, losses, stopped)
+            first = next(self._frames, None)
+            if first is None:
+                raise InputError(f"{name}: gives no picture that can be decoded")
+            height, width = to_rgb(first, name).shape[:2]
+        except BaseException:
+            container.close()
+            raise
+        self._first = first
+        notes = picture_notes(container, stream, first)
+        self.info = SourceInfo(name, width, height, nominal_fps(stream), length=None, live=True, notes=notes)
+
+    def pictures(self) -> Iterator[Picture]:
+        """Stamped by the stream, or on arrival where its format has no time stamps (a camera's motion JPEG)."""
+        untimed = self._container.format.flags & NO_TIME_STAMPS
+        for frame in chain([self._first], self._frames):
+            yield Picture(to_rgb(frame, self.info.name), time.monotonic() if untimed else stamp_s(frame))
+
+    def close(self) -> None:
+        self._frames.close()
+        self._container.close()
+
+
+def _is_recording(container: "InputContainer") -> bool:
+    """A live stream has neither a duration nor a size in bytes; where both lack, an end means a broken line."""
+    return bool(container.duration) or (container.format.name != "rtsp" and container.size > 0)

@@ -1,0 +1,116 @@
+"""A recorded video, from a file or from a URL of known length: every frame, as fast as it is asked for."""
+
+import threading
+from collections import Counter
+from collections.abc import Generator, Iterator
+from itertools import chain
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from app.sources.ffmpeg import (
+    FILE_OPTIONS,
+    count_announced,
+    decode,
+    nominal_fps,
+    open_container,
+    picture_notes,
+    stamp_s,
+    to_rgb,
+    video_stream,
+)
+from app.sources.label_files import LabelFolder
+from app.sources.source import SourceInfo, frame_name
+from app.sources.timestamps import FrameClock
+from core.errors import InputError
+from core.frame import Frame
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.video.frame import VideoFrame
+
+
+def open_file(path: Path, labels: LabelFolder | None = None) -> "RecordedSource":
+    """Opens a video file. Raises InputError, one line, for anything that does not hold at least one decodable frame."""
+    import av
+
+    try:
+        if path.stat().st_size == 0:
+            raise InputError(f"{path}: the file is empty (0 bytes)")
+        path.open("rb").close()
+        container = open_container(str(path.absolute()), FILE_OPTIONS)
+    except av.error.FFmpegError as error:
+        reason = error.strerror
+        raise InputError(f"{path}: not a readable video ({reason}); expected mp4, mkv, mov, avi, webm ...") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    return RecordedSource(container, str(path), labels)
+
+
+class RecordedSource:
+    """Owns the container, which it closes; the first frame is decoded on opening, so that what opens can be shown."""
+
+    def __init__(self, container: "InputContainer", name: str, labels: LabelFolder | None = None) -> None:
+        self.losses: Counter[str] = Counter()
+        self._container = container
+        self._labels = labels
+        self._stopped = threading.Event()
+        self._begun = False
+        try:
+            self._stream = video_stream(container, name, low_delay=False)
+            self._frames = decode(container, self._stream, self.losses, self._stopped)
+            first = next(self._frames, None)
+            if first is None:
+                raise InputError(f"{name}: no frame could be decoded; is the file truncated or damaged?")
+            self._first = first
+            self.info = self._describe(name, first)
+        except BaseException:
+            container.close()
+            raise
+
+    def __iter__(self) -> Iterator[Frame]:
+        if self._begun:
+            raise RuntimeError(f"{self.info.name} has been read already; open it again")
+        self._begun = True
+        return self._read()
+
+    def frame_name(self, index: int) -> str:
+        return frame_name(index)
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # Closing the generator first raises ValueError where another thread is still decoding, instead of a crash in C.
+        self._frames.close()
+        self._container.close()
+
+    def _describe(self, name: str, first: "VideoFrame") -> SourceInfo:
+        height, width = to_rgb(first, name).shape[:2]
+        return SourceInfo(
+            name=name,
+            width=width,
+            height=height,
+            fps=nominal_fps(self._stream),
+            length=count_announced(self._container, self._stream),
+            live=False,
+            notes=picture_notes(self._container, self._stream, first),
+        )
+
+    def _read(self) -> Generator[Frame, None, None]:
+        clock = FrameClock(1 / self.info.fps, self.losses)
+        shape = (self.info.height, self.info.width)
+        index = -1
+        for index, picture in enumerate(chain([self._first], self._frames)):
+            image = to_rgb(picture, self.info.name)
+            resized, shape = image.shape[:2] != shape, image.shape[:2]
+            self.losses["size_change"] += resized
+            label = None if self._labels is None else self._labels.find(frame_name(index), shape, self.losses)
+            yield Frame(image, index, clock(stamp_s(picture)), label, discontinuity=index == 0 or resized)
+        if not self._stopped.is_set():
+            self.losses["missing_frames"] += max(0, (self.info.length or 0) - (index + 1))

@@ -1,0 +1,123 @@
+"""`steadyseg video`: one source through the segmenter into files, with a report of what was seen and what it took."""
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from app.open_model import ExecutorName, PrecisionName, open_model
+from app.report_file import check_place, write_json
+from app.sources.open_source import describe_losses, open_source
+from app.video.loop import Paint, process
+from app.video.render import View, conformal_threshold, draw_set_sizes, draw_uncertainty, rendered_size
+from app.video.report import StreamReport, print_report
+from app.video.sinks import MaskSink, NullSink, Sink, VideoSink
+from core.checkpoint import read_meta
+from core.errors import InputError
+from core.frame import Frame, Maps
+from core.segmenter import Method
+from seg.options import ModeName
+from seg.pretrained import find_checkpoint
+
+
+@dataclass(frozen=True)
+class VideoJob:
+    """The flags of `steadyseg video`."""
+
+    source: str
+    output: Path | None
+    overwrite: bool
+    model: str
+    mode: ModeName | None
+    samples: int | None
+    tau: float | None
+    window: int | None
+    motion: bool | None
+    size: int | None
+    view: View | Literal["set-size"]
+    masks: Path | None
+    labels: Path | None
+    report: Path | None
+    executor: ExecutorName
+    precision: PrecisionName
+    device: str
+    seed: int
+    max_frames: int | None
+
+
+def run_video(job: VideoJob) -> int:
+    """Everything is opened and checked before the first frame; Ctrl-C leaves playable files and a report, exit code 130."""
+    if job.max_frames is not None and job.max_frames < 1:
+        raise InputError(f"--max-frames must be 1 or more, got {job.max_frames}")
+    check_place(job.report, overwrite=job.overwrite)
+    torch.manual_seed(job.seed)  # of the masks that torch draws, and of what seeds the others
+    segmenter, why = open_model(
+        job.model, mode=job.mode, samples=job.samples, tau=job.tau, window=job.window, motion=job.motion, size=job.size,
+        executor=job.executor,
+        precision=job.precision, device=job.device,
+        keep_probs=job.labels is not None or job.source.startswith("street") or job.view == "set-size",
+    )  # fmt: skip
+    view = make_set_size_view(job.model, segmenter.method) if job.view == "set-size" else job.view
+    console = Console(stderr=True)
+    with open_source(job.source, labels=job.labels, classes=segmenter.classes) as source:
+        width, height = rendered_size("overlay" if callable(view) else view, source.info.width, source.info.height)
+        sink: Sink = VideoSink(job.output, width, height, source.info.fps, job.overwrite) if job.output else NullSink()
+        masks = MaskSink(job.masks, segmenter.classes, job.overwrite) if job.masks else None
+        console.print(f"executor: {segmenter.executor} on {segmenter.device} ({why})", soft_wrap=True)
+        for note in source.info.notes:
+            console.print(f"note: {note}")
+        report = StreamReport(segmenter, source)
+        total = min(filter(None, (source.info.length, job.max_frames)), default=None)
+        with contextlib.closing(process(source, report, sink, view, masks=masks, max_frames=job.max_frames)) as frames:
+            interrupted = show_progress(frames, console, total)
+    if not report.frames and not interrupted:
+        raise InputError(f"{source.info.name}: none of its frames could be read ({describe_losses(source.losses)})")
+    record = {"source": source.info.name, "output": job.output and job.output.name, **report.record(sink.notes)}
+    if job.report:
+        write_json(job.report, record)
+    print_report(record)
+    lost = describe_losses(source.losses)
+    if lost:
+        console.print(f"warning: {lost}")
+    if interrupted:
+        console.print("interrupted: what was done until then is whole")
+    return 130 if interrupted else 0
+
+
+def make_set_size_view(model: str, method: Method) -> Paint:
+    """Draws the size of every pixel's prediction set; the thresholds belong to the checkpoint's temperature for this mode."""
+    if model.endswith(".onnx"):
+        raise InputError(f"{model}: a graph file carries no thresholds for --view set-size; give the checkpoint")
+    meta = read_meta(find_checkpoint(model))
+    threshold = conformal_threshold(meta, method.mode)
+    if method.temperature != meta.temperature(method.mode):
+        raise InputError(f"--view set-size needs the temperature its thresholds were fitted with ({method.mode})")
+
+    def draw(frame: Frame, maps: Maps) -> np.ndarray:
+        return draw_uncertainty(draw_set_sizes(maps, threshold))
+
+    return draw
+
+
+def show_progress(frames: Iterator[Frame], console: Console, total: int | None) -> bool:
+    """Runs the job to its end with frames done, frames per second and time left on stderr; returns whether Ctrl-C ended it."""
+    columns = (
+        TextColumn("{task.completed}/{task.fields[of]} frames"), BarColumn(), TextColumn("{task.fields[rate]} frames/s"),
+        TimeElapsedColumn(), TextColumn("ETA"), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("frames", total=total, of=total or "?", rate="-")
+        started = time.perf_counter()
+        try:
+            for done, _ in enumerate(frames, start=1):
+                progress.update(task, completed=done, rate=f"{done / (time.perf_counter() - started):.1f}")
+        except KeyboardInterrupt:
+            return True
+    return False

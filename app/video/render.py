@@ -1,0 +1,118 @@
+"""Maps as pictures, in pure functions that are quick enough for every frame (960x540 on one CPU core, measured)."""
+
+from functools import lru_cache
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+
+from app.opencv import opencv
+from core.checkpoint import CheckpointMeta
+from core.classes import ClassList
+from core.errors import InputError
+from core.evaluation.conformal import prediction_sets
+from core.frame import Frame, Maps
+
+View = Literal["overlay", "uncertainty", "side-by-side"]
+VIEWS: tuple[View, ...] = get_args(View)
+
+
+def render(frame: Frame, maps: Maps, view: View, classes: ClassList, strength: float = 0.5) -> np.ndarray:
+    """The picture of one frame, (H, W, 3) uint8 RGB; side by side it is the overlay and the uncertainty, 2 W wide."""
+    if view == "overlay":
+        return draw_overlay(frame.image, maps.label, classes.palette(), strength)
+    if view == "uncertainty":
+        return draw_uncertainty(maps.entropy)
+    if view == "side-by-side":
+        return side_by_side(
+            draw_overlay(frame.image, maps.label, classes.palette(), strength), draw_uncertainty(maps.entropy)
+        )
+    raise InputError(f"unknown view {view!r}; choose from {', '.join(VIEWS)}")
+
+
+def rendered_size(view: View, width: int, height: int) -> tuple[int, int]:
+    """(width, height) of what `render` makes of a frame of that size."""
+    return (2 * width if view == "side-by-side" else width), height
+
+
+def draw_overlay(image: np.ndarray, label: np.ndarray, palette: np.ndarray, strength: float = 0.5) -> np.ndarray:
+    """Class colours over the picture: strength 0 shows the picture alone, 1 the colours alone.
+
+    image: (H, W, 3) uint8 RGB; label: (H, W) uint8; palette: (256, 3) uint8 RGB. 0.7 ms a frame; `palette[label]` instead
+    of OpenCV's table look-up would take 5 ms.
+    """
+    cv2 = opencv()
+    return cv2.addWeighted(image, 1 - strength, colour_labels(label, palette), strength, 0)
+
+
+def colour_labels(label: np.ndarray, palette: np.ndarray) -> np.ndarray:
+    """(H, W) uint8 ids -> (H, W, 3) uint8 RGB by the (256, 3) palette. 0.4 ms a frame."""
+    return opencv().applyColorMap(label, palette[:, None, :])
+
+
+def draw_uncertainty(entropy: np.ndarray) -> np.ndarray:
+    """(H, W) uint8 -> (H, W, 3) uint8 RGB: black is sure, pale yellow is as unsure as can be. 0.4 ms a frame.
+
+    The colours are matplotlib's inferno: perceptually even and safe for colour-blind readers, as viridis and cividis are,
+    but with the widest range of lightness (0 to 98 of 100, against 14 to 91), so that a grey print says the same and
+    sure regions stay quiet.
+    """
+    return colour_labels(entropy, _inferno())
+
+
+def side_by_side(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Two (H, W, 3) pictures of equal height as one, the second to the right of the first."""
+    if left.shape[0] != right.shape[0]:
+        raise ValueError(f"pictures side by side need equal heights, got {left.shape[0]} and {right.shape[0]}")
+    return np.concatenate((left, right), axis=1)
+
+
+def legend(classes: ClassList, width: int, row_height: int = 24) -> np.ndarray:
+    """(rows * row_height, width, 3) uint8 RGB: a box of each class's colour with its name, as many to a row as fit."""
+    cv2 = opencv()
+    cell = min(width, row_height + max(_text_width(name, row_height) for name in classes.names) + row_height // 2)
+    columns = max(1, width // cell)
+    rows = -(-len(classes) // columns)
+    strip = np.full((rows * row_height, width, 3), 24, np.uint8)
+    for index, (name, color) in enumerate(zip(classes.names, classes.colors, strict=True)):
+        top, left = index // columns * row_height, index % columns * cell
+        strip[top + 4 : top + row_height - 4, left + 4 : left + row_height - 4] = color
+        origin = (left + row_height, top + row_height - row_height // 3)
+        cv2.putText(strip, name, origin, cv2.FONT_HERSHEY_SIMPLEX, row_height / 50, (235, 235, 235), 1, cv2.LINE_AA)
+    return strip
+
+
+def _text_width(text: str, row_height: int) -> int:
+    cv2 = opencv()
+    return int(cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, row_height / 50, 1)[0][0])
+
+
+@lru_cache(maxsize=1)
+def _inferno() -> np.ndarray:
+    """(256, 3) uint8 RGB."""
+    cv2 = opencv()
+    steps = np.arange(256, dtype=np.uint8)[:, None]  # (256, 1)
+    return np.ascontiguousarray(cv2.applyColorMap(steps, cv2.COLORMAP_INFERNO)[:, 0, ::-1])
+
+
+LARGEST_SET = 6
+"""Classes of a set that is drawn in the brightest colour, and of all larger ones."""
+
+
+def conformal_threshold(meta: CheckpointMeta, mode: str) -> float:
+    """The checkpoint's LAC threshold for this mode; InputError says how to get one."""
+    conformal = meta.calibration.get(mode, {}).get("conformal")
+    threshold = conformal.get("lac") if isinstance(conformal, dict) else None
+    if not isinstance(threshold, float):
+        raise InputError(f"set sizes need `steadyseg calibrate`: this model has none for {mode}")
+    return threshold
+
+
+def draw_set_sizes(maps: Maps, threshold: float) -> np.ndarray:
+    """(H, W) uint8: 0 where one class is possible, 255 where `LARGEST_SET` or more are."""
+    if maps.probs is None:
+        raise ValueError("set sizes need probabilities: open the segmenter with keep_probs=True")
+    sizes = prediction_sets(torch.from_numpy(maps.probs), "lac", threshold).sum(0).numpy()  # (h, w)
+    shades = np.clip((sizes - 1) * (255 / (LARGEST_SET - 1)), 0, 255).astype(np.uint8)
+    height, width = maps.label.shape
+    return np.asarray(opencv().resize(shades, (width, height), interpolation=opencv().INTER_NEAREST))

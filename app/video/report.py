@@ -1,0 +1,97 @@
+"""What a stream was: counts, times per stage, mean uncertainty, class shares, and metrics where there are labels."""
+
+import time
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from app.sources.open_source import Source
+from core.frame import Frame, Maps
+from core.segmenter import Segmenter
+from seg.evaluate import LiveMetrics
+
+METRIC_KEYS = ("nll", "accuracy", "miou", "iou", "ece", "ece_15", "brier", "consistency")
+
+
+class StreamReport:
+    """Sums over frames; memory does not grow with their number."""
+
+    def __init__(self, segmenter: Segmenter, source: Source) -> None:
+        self.segmenter, self.source = segmenter, source
+        self.frames = 0
+        self.means = {"mean_confidence": 0.0, "mean_entropy": 0.0, "mean_disagreement": 0.0}
+        self.class_pixels = np.zeros(len(segmenter.classes))
+        self.live = LiveMetrics(len(segmenter.classes), segmenter.classes.void_id)
+        self.started = self.ended = time.perf_counter()
+
+    def update(self, frame: Frame, maps: Maps) -> None:
+        """Adds one frame; its label counts where it has one."""
+        self.frames += 1
+        for key, shade in zip(self.means, (maps.confidence, maps.entropy, maps.disagreement), strict=True):
+            self.means[key] += float(shade.mean()) / 255
+        self.class_pixels += np.bincount(maps.label.ravel(), minlength=len(self.class_pixels)) / maps.label.size
+        self.live.update(frame, maps)
+        self.ended = time.perf_counter()
+
+    def record(self, sink_notes: tuple[str, ...]) -> dict[str, Any]:
+        """The report as JSON values: fractions in 0..1, entropies as shares of ln K, times in ms."""
+        method, count = self.segmenter.method, max(self.frames, 1)
+        seconds = self.ended - self.started
+        record: dict[str, Any] = {
+            "frames": self.frames,
+            "dropped": self.source.losses["dropped_newer_frame"],
+            "losses": dict(self.source.losses),
+            "resets": dict(self.segmenter.resets),
+            "notes": [*self.source.info.notes, *sink_notes],
+            "width": self.source.info.width,
+            "height": self.source.info.height,
+            "source_fps": self.source.info.fps,
+            "mode": method.mode,
+            "samples": method.samples,
+            "calibrated": method.calibrated,
+            "fps": round(self.frames / seconds, 3) if seconds else 0.0,
+            "stages": self.segmenter.clock.summary(),
+            **{key: round(value / count, 4) for key, value in self.means.items()},
+            "class_shares": self.class_shares(),
+            "device": self.segmenter.device,
+            "executor": self.segmenter.executor,
+        }
+        if self.live.frames and not self.live.measurable:
+            record["notes"].append("the labels hold nothing but void, so nothing was measured")
+        elif self.live.frames:
+            result = self.live.result()
+            record |= {"labelled_frames": self.live.frames, **{key: result[key] for key in METRIC_KEYS}}
+        return record
+
+    def class_shares(self) -> dict[str, float]:
+        """{class name: share of all pixels}."""
+        shares = self.class_pixels / max(self.frames, 1)
+        return {name: round(float(share), 4) for name, share in zip(self.segmenter.classes.names, shares, strict=True)}
+
+
+def print_report(record: dict[str, Any]) -> None:
+    """The report as tables on stdout."""
+    console = Console()
+    table = Table(title=f"{record['source']}: {record['frames']} frames", title_justify="left", show_header=False)
+    table.add_row("speed", f"{record['fps']:.2f} frames/s on {record['device']} ({record['executor']})")
+    table.add_row("mode", f"{record['mode']}, {record['samples']} pass(es) a frame")
+    table.add_row("calibrated", "yes" if record["calibrated"] else "no: confidences are the network's own")
+    table.add_row("dropped", str(record["dropped"]))
+    for key in ("mean_confidence", "mean_entropy", "mean_disagreement"):
+        table.add_row(key, f"{record[key]:.4f}")
+    for key in METRIC_KEYS:
+        if isinstance(record.get(key), float):
+            table.add_row(key, f"{record[key]:.4f}")
+    for note in record["notes"]:
+        table.add_row("note", note)
+    console.print(table)
+    stages = Table("stage", "p50 ms", "p95 ms")
+    for name, times in record["stages"].items():
+        stages.add_row(name, f"{times['latency_p50_ms']:.1f}", f"{times['latency_p95_ms']:.1f}")
+    console.print(stages)
+    shares = Table("class", "share")
+    for name, share in sorted(record["class_shares"].items(), key=lambda item: -item[1]):
+        shares.add_row(name, f"{share:.1%}")
+    console.print(shares)

@@ -1,0 +1,85 @@
+"""Where rendered pictures go: what a sink is, and the ones there are."""
+
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+import numpy as np
+
+from app.video.video_writer import VideoSink
+from core.classes import ClassList
+from core.errors import InputError
+from core.frame import Maps
+
+__all__ = ["MaskSink", "NullSink", "Sink", "VideoSink"]
+
+
+class Sink(Protocol):
+    """Takes pictures inside `with`; leaving it, by an exception too, finishes what was begun."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was changed on the way, in words."""
+        ...
+
+    def write(self, image: np.ndarray, time_s: float) -> None:
+        """Takes an (H, W, 3) uint8 RGB picture and its time in seconds from the start."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class NullSink:
+    """Takes everything, keeps nothing."""
+
+    notes: tuple[str, ...] = ()
+
+    def write(self, image: np.ndarray, time_s: float) -> None:
+        """Drops it."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class MaskSink:
+    """A folder of PNGs per frame: NAME.png with class ids (palette colours) and NAME_uncertainty.png (grey entropy).
+
+    The ids are those of `Maps.label`; the grey value is `Maps.entropy`, 255 = ln K. Raises InputError for a folder that
+    holds something already (unless `overwrite`), or that cannot be made.
+    """
+
+    def __init__(self, folder: Path, classes: ClassList, overwrite: bool = False) -> None:
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder}: is a file; masks need a folder")
+        if folder.is_dir() and not overwrite and any(folder.iterdir()):
+            raise InputError(f"{folder}: is not empty; choose another folder or allow --overwrite")
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{folder}: cannot be made ({error.strerror}); choose another place") from error
+        if not os.access(folder, os.W_OK):
+            raise InputError(f"{folder}: cannot be written to; choose another folder")
+        self._folder = folder
+        self._palette = classes.palette().tobytes()
+
+    def write(self, maps: Maps, name: str) -> None:
+        """`name` is the frame's base name, as `Source.frame_name` gives it."""
+        from PIL import Image
+
+        label, uncertainty = Image.fromarray(maps.label), Image.fromarray(maps.entropy)
+        label.putpalette(self._palette)
+        try:
+            # Level 1: 0.9 ms instead of 1.7 ms for a 960x540 label, 5 kB instead of 3 kB.
+            label.save(self._folder / f"{name}.png", compress_level=1)
+            uncertainty.save(self._folder / f"{name}_uncertainty.png", compress_level=1)
+        except OSError as error:
+            raise InputError(f"{self._folder}: cannot be written ({error.strerror}); is the disk full?") from error

@@ -1,0 +1,147 @@
+"""CIFAR-10 and CIFAR-100 from the pickles of the official python version, whole or a subset in the same layout."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from classification.data.evaluation_view import whole_view
+from classification.data.safe_pickle import byte_array, read_pickle
+from core.classes import ClassList
+from core.errors import InputError
+
+SIDE = 32
+"""Pixels."""
+
+
+@dataclass(frozen=True)
+class CifarLayout:
+    """File and key names of one of the two data sets."""
+
+    name: str
+    folder: str
+    meta: str
+    files: dict[str, tuple[str, ...]]
+    """By split."""
+    labels_key: str
+    names_key: str
+    class_count: int
+
+
+CIFAR10 = CifarLayout(
+    "cifar10", "cifar-10-batches-py", "batches.meta",
+    {"train": tuple(f"data_batch_{number}" for number in range(1, 6)), "test": ("test_batch",)},
+    "labels", "label_names", 10,
+)  # fmt: skip
+CIFAR100 = CifarLayout(
+    "cifar100", "cifar-100-python", "meta", {"train": ("train",), "test": ("test",)}, "fine_labels", "fine_label_names", 100,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class CifarSet:
+    """One split, in memory."""
+
+    name: str
+    """cifar10 or cifar100."""
+    split: str
+    classes: ClassList
+    """CIFAR-100: the 100 fine classes."""
+    images: np.ndarray
+    """(N, 32, 32, 3) uint8 RGB."""
+    labels: np.ndarray
+    """(N,) int64."""
+    default_size: int = SIDE
+    """Side in pixels of what a network sees if nothing else is asked for."""
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
+        """(32, 32, 3) uint8 RGB and the class id."""
+        return self.images[index], int(self.labels[index])
+
+    def evaluation_view(self, image: np.ndarray, size: int) -> np.ndarray:
+        """(size, size, 3): the whole picture, resized where the size is not 32."""
+        return whole_view(image, size)
+
+    @cached_property
+    def list_hash(self) -> str:
+        """First 12 digits of the SHA-256 over labels and pixels: two results with one hash saw the same images."""
+        digest = hashlib.sha256(self.labels.astype("<i8").tobytes())
+        digest.update(np.ascontiguousarray(self.images).data)
+        return digest.hexdigest()[:12]
+
+    def subset(self, indices: Sequence[int] | np.ndarray) -> "CifarSet":
+        """Only these images, in this order."""
+        chosen = np.asarray(indices, np.int64)
+        return replace(self, images=self.images[chosen], labels=self.labels[chosen])
+
+
+def find_cifar(data: Path) -> tuple[Path, CifarLayout] | None:
+    """The folder with the pickles, which is `data` or in it; None where there is none, InputError where both are."""
+    found = [
+        (folder, layout)
+        for layout in (CIFAR10, CIFAR100)
+        for folder in (data, data / layout.folder)
+        if folder.is_dir() and (folder.name == layout.folder or _has_files(folder, layout))
+    ]
+    if len(found) > 1:
+        raise InputError(f"{data}: holds CIFAR-10 and CIFAR-100; give the folder of one, such as {found[0][0]}")
+    return found[0] if found else None
+
+
+def open_cifar(folder: Path, layout: CifarLayout, split: str) -> CifarSet:
+    """Reads the split; InputError names the file that is missing, damaged, hostile or of another shape."""
+    if split not in layout.files:
+        raise InputError(
+            f"{folder}: CIFAR has a train and a test split, not {split!r}; hold back a part of train to choose settings on"
+        )
+    classes = _class_names(folder / layout.meta, layout)
+    parts = [_batch(folder / name, layout) for name in layout.files[split]]
+    images, labels = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return CifarSet(layout.name, split, classes, images, labels)
+
+
+def _has_files(folder: Path, layout: CifarLayout) -> bool:
+    names = [name for files in layout.files.values() for name in files]
+    return (folder / layout.meta).is_file() and any((folder / name).is_file() for name in names)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise InputError(f"{path}: missing, so the copy is not complete; fetch the data set again (steadyseg data)")
+    return read_pickle(path)
+
+
+def _class_names(path: Path, layout: CifarLayout) -> ClassList:
+    names = _read(path).get(layout.names_key)
+    if not isinstance(names, list) or len(names) != layout.class_count:
+        raise InputError(f"{path}: has no list of {layout.class_count} {layout.names_key}; is it CIFAR's?")
+    if not all(isinstance(name, bytes | str) and name for name in names):
+        raise InputError(f"{path}: {layout.names_key} holds something else than names")
+    try:
+        return ClassList.of_names(name.decode("latin-1") if isinstance(name, bytes) else name for name in names)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def _batch(path: Path, layout: CifarLayout) -> tuple[np.ndarray, np.ndarray]:
+    """(n, 32, 32, 3) uint8 images and (n,) int64 labels; a row of the file holds the planes R, G, B one after another."""
+    record = _read(path)
+    data, labels = byte_array(record.get("data")), record.get(layout.labels_key)
+    if data is None:
+        raise InputError(f"{path}: `data` is no whole array of bytes; expected uint8 rows of {3 * SIDE * SIDE}")
+    if data.ndim != 2 or data.shape[1] != 3 * SIDE * SIDE:
+        raise InputError(f"{path}: `data` has the shape {data.shape}, expected rows of {3 * SIDE * SIDE} bytes")
+    if not isinstance(labels, list) or len(labels) != len(data):
+        count = len(labels) if isinstance(labels, list) else "no list of"
+        raise InputError(f"{path}: {len(data)} images and {count} {layout.labels_key}; expected one for each")
+    if not all(type(label) is int and 0 <= label < layout.class_count for label in labels):
+        raise InputError(f"{path}: {layout.labels_key} must lie in 0..{layout.class_count - 1}; is it CIFAR's?")
+    images = data.reshape(-1, 3, SIDE, SIDE).transpose(0, 2, 3, 1)
+    return np.ascontiguousarray(images), np.array(labels, np.int64)

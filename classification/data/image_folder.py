@@ -1,0 +1,145 @@
+"""ImageFolders, ImageNet's among them: `train/CLASS/*.jpg` and `val/` or `test/`, read from disk picture by picture."""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, UnidentifiedImageError
+
+from classification.data.evaluation_view import centre_view
+from core.classes import ClassList
+from core.errors import InputError
+
+SPLITS = ("train", "val", "test")
+SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
+"""Those of torchvision's ImageFolder."""
+MODES = ("RGB", "L", "1", "P", "LA", "PA", "RGBA", "CMYK", "YCbCr")
+"""Pillow's modes of 8 bits a channel; the others (16 bits, floats) have no agreed way to 8 bits."""
+SIZE = 224
+"""Pixels."""
+
+
+@dataclass(frozen=True, eq=False)
+class ImageFolderSet:
+    """One split; only names and labels are in memory."""
+
+    root: Path
+    split: str
+    classes: ClassList
+    """By sorted folder name."""
+    files: tuple[str, ...]
+    """Paths inside the split's folder, CLASS/NAME, sorted class by class."""
+    labels: np.ndarray
+    """(N,) int64."""
+    default_size: int = SIZE
+    """Side in pixels of what a network sees if nothing else is asked for."""
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.root.absolute().name
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
+        """(H, W, 3) uint8 RGB, H and W as the file has them, and the class id."""
+        return read_picture(self.root / self.split / self.files[index]), int(self.labels[index])
+
+    def evaluation_view(self, image: np.ndarray, size: int) -> np.ndarray:
+        """(size, size, 3): the middle of the picture, as ImageNet is evaluated."""
+        return centre_view(image, size)
+
+    @cached_property
+    def list_hash(self) -> str:
+        """First 12 digits of the SHA-256 over the paths CLASS/NAME: two results with one hash saw the same images."""
+        return hashlib.sha256("\n".join(self.files).encode("utf-8", "surrogateescape")).hexdigest()[:12]
+
+    def subset(self, indices: Sequence[int] | np.ndarray) -> "ImageFolderSet":
+        """Only these images, in this order."""
+        chosen = np.asarray(indices, np.int64)
+        return replace(self, files=tuple(self.files[index] for index in chosen), labels=self.labels[chosen])
+
+
+def open_image_folder(root: Path, split: str) -> ImageFolderSet:
+    """Lists `root/split/CLASS/**`; InputError where there are no classes, an empty one, or others than in a sister split."""
+    if split not in SPLITS or not (root / split).is_dir():
+        there = [name for name in SPLITS if (root / name).is_dir()]
+        raise InputError(
+            f"{root}: no split {split!r}; expected {split}/CLASS/*.jpg, there is {', '.join(there) or 'none'}"
+        )
+    names = _class_folders(root / split)
+    if not names:
+        raise InputError(f"{root / split}: holds no class folders; expected {split}/CLASS/*.jpg")
+    for other in SPLITS:
+        _check_same(root, split, names, other)
+    try:
+        classes = ClassList.of_names(names)
+    except InputError as error:
+        raise InputError(f"{root / split}: {error}") from error
+    files, labels = list[str](), list[int]()
+    for class_id, name in enumerate(names):
+        pictures = _pictures(root / split, name)
+        if not pictures:
+            raise InputError(f"{root / split / name}: holds no images ({', '.join(SUFFIXES)}); every class needs some")
+        files += pictures
+        labels += [class_id] * len(pictures)
+    return ImageFolderSet(root, split, classes, tuple(files), np.array(labels, np.int64))
+
+
+def read_picture(path: Path) -> np.ndarray:
+    """(H, W, 3) uint8 RGB by Pillow. Grey, palette and CMYK files are converted, transparency is dropped, as is usual for
+    ImageNet (which has some of each); a camera's note how to turn the picture is not followed."""
+    try:
+        with Image.open(path) as picture:
+            if picture.mode not in MODES:
+                raise InputError(
+                    f"{path}: a picture of mode {picture.mode}; expected 8 bits a channel, convert it first"
+                )
+            picture.load()
+            if picture.mode in ("P", "PA"):  # with transparency Pillow warns of a direct way to RGB
+                return np.array(picture.convert("RGBA"))[..., :3].copy()
+            return np.array(picture.convert("RGB"))
+    except InputError:
+        raise
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise InputError(f"{path}: cannot be read as an image ({_in_line(error)})") from error
+
+
+def _class_folders(folder: Path) -> list[str]:
+    """Names of the folders in it, sorted; hidden ones do not count."""
+    if not folder.is_dir():
+        return []
+    return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("."))
+
+
+def _check_same(root: Path, split: str, names: list[str], other: str) -> None:
+    """A class id is a place among the sorted names, so another split with other names would have other ids."""
+    others = _class_folders(root / other)
+    different = sorted(set(names) ^ set(others)) if others else []
+    if different:
+        where = split if different[0] in names else other
+        raise InputError(
+            f"{root}: {split}/ and {other}/ have different class folders ({different[0]} is in {where}/ alone); ids go by "
+            "their sorted names, so they must be the same"
+        )
+
+
+def _pictures(split: Path, name: str) -> list[str]:
+    """Paths inside `split` of all images below the class folder, sorted."""
+    found = []
+    for folder, folders, files in os.walk(split / name, followlinks=True):
+        folders[:] = sorted(entry for entry in folders if not entry.startswith("."))
+        inside = Path(folder).relative_to(split).as_posix()
+        found += [f"{inside}/{file}" for file in files if file.lower().endswith(SUFFIXES) and not file.startswith(".")]
+    return sorted(found)
+
+
+def _in_line(error: Exception) -> str:
+    """Without the path, which Pillow names by itself, and on one line."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error).split("'")[0]
+    return " ".join(text.split()) or type(error).__name__

@@ -1,0 +1,114 @@
+"""Opens a classification data set, and divides its training images class by class."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from classification.data.cifar import find_cifar, open_cifar
+from classification.data.image_folder import SPLITS, open_image_folder
+from core.classes import ClassList
+from core.errors import InputError
+
+
+class ClassificationSet(Protocol):
+    """Labelled images of one split."""
+
+    @property
+    def name(self) -> str:
+        """cifar10, cifar100, or the folder's name."""
+        ...
+
+    @property
+    def classes(self) -> ClassList: ...
+
+    @property
+    def labels(self) -> np.ndarray:
+        """(N,) int64 class ids."""
+        ...
+
+    @property
+    def default_size(self) -> int:
+        """Side in pixels of what a network sees if nothing else is asked for: 32 for CIFAR, 224 for an ImageFolder."""
+        ...
+
+    @property
+    def list_hash(self) -> str:
+        """12 digits that stand for which images these are, in this order."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
+        """(H, W, 3) uint8 RGB and the class id."""
+        ...
+
+    def evaluation_view(self, image: np.ndarray, size: int) -> np.ndarray:
+        """(size, size, 3) uint8: what of an image is seen when a network is measured."""
+        ...
+
+    def subset(self, indices: Sequence[int] | np.ndarray) -> "ClassificationSet":
+        """Only these images, in this order."""
+        ...
+
+
+def open_classification(data: Path, split: str) -> ClassificationSet:
+    """`split` is train or test, and for an ImageFolder also val. InputError for anything that is not such a data set."""
+    if not data.is_dir():
+        raise InputError(f"{data}: no such folder; steadyseg data cifar10|cifar100 --root DIR fetches CIFAR")
+    found = find_cifar(data)
+    if found is not None:
+        return open_cifar(*found, split)
+    if any((data / name).is_dir() for name in SPLITS):
+        return open_image_folder(data, split)
+    raise InputError(
+        f"{data}: neither CIFAR (cifar-10-batches-py/ or cifar-100-python/) nor an ImageFolder (train/CLASS/*.jpg); "
+        "steadyseg data cifar10|cifar100 --root DIR fetches CIFAR"
+    )
+
+
+def balanced_fraction(labels: np.ndarray, fraction: float, seed: int) -> np.ndarray:
+    """Sorted indices of a random `fraction` of every class of labels (N,); with one seed the larger holds the smaller.
+
+    The published small-data studies train on 0.02 and 0.06 (arXiv 2202.06709). InputError where a class would lose all.
+    """
+    if not 0.0 < fraction <= 1.0:
+        raise InputError(f"the fraction of the training images must lie in (0, 1], got {fraction}")
+    return _first_of_every_class(labels, lambda count: round(fraction * count), f"a fraction of {fraction}", seed)
+
+
+def split_held_back(labels: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
+    """(trained, held back) sorted indices: a random `share` of every class, the same in every run.
+
+    It takes no seed, so that the members of an ensemble, and runs that are compared, held back the same images.
+    """
+    if not 0.0 <= share < 1.0:
+        raise InputError(f"the held-back share must lie in [0, 1), got {share}")
+    if not share:
+        return np.arange(len(labels)), np.arange(0)
+    held = _first_of_every_class(labels, lambda count: round(share * count), f"a held-back share of {share}", None)
+    trained = np.setdiff1d(np.arange(len(labels)), held)
+    lost = np.setdiff1d(labels[held], labels[trained])
+    if len(lost):
+        raise InputError(f"a held-back share of {share} leaves no image of class {lost[0]} to train on; hold back less")
+    return trained, held
+
+
+def training_indices(labels: np.ndarray, fraction: float, hold_back: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """(trained, held back): `fraction` is of what is not held back, so that every fraction has the same held-back images."""
+    trained, held = split_held_back(labels, hold_back)
+    return trained[balanced_fraction(labels[trained], fraction, seed)], held
+
+
+def _first_of_every_class(labels: np.ndarray, wanted: Callable[[int], int], what: str, seed: int | None) -> np.ndarray:
+    """The first so many of every class's images in a random order that depends on seed and class alone."""
+    chosen = []
+    for class_id in np.unique(labels):
+        places = np.flatnonzero(labels == class_id)
+        count = wanted(len(places))
+        if count < 1:
+            raise InputError(f"{what} leaves none of the {len(places)} images of class {class_id}; ask for more")
+        entropy = [int(class_id)] if seed is None else [int(class_id), seed]
+        chosen.append(np.random.default_rng(entropy).permutation(places)[:count])
+    return np.sort(np.concatenate(chosen)) if chosen else np.arange(0)

@@ -1,0 +1,49 @@
+"""Classifiers by name: ours and timm's."""
+
+from typing import Any
+
+from torch import nn
+
+from classification.networks.alexnet import alexnet
+from classification.networks.alternet import alternet
+from classification.networks.layout import MODEL_NAMES, MODELS
+from classification.networks.option_checks import check_classifier, options_of
+from classification.networks.preresnet import preresnet
+from classification.networks.resnet import resnet
+from classification.networks.timm_network import TimmNetwork
+from classification.networks.vgg import vgg
+from classification.options import ClassifierOptions
+from core.errors import InputError
+
+__all__ = ["MODEL_NAMES", "build_classifier"]
+
+BUILDERS = {
+    "alexnet": alexnet, "vgg": vgg, "prevgg": vgg, "resnet": resnet, "resnext": resnet, "wideresnet": resnet,
+    "preresnet": preresnet, "alternet": alternet,
+}  # fmt: skip
+
+
+def build_classifier(options: ClassifierOptions | dict[str, Any], num_classes: int) -> nn.Module:
+    """(B, 3, h, w) normalised pictures -> (B, K) logits, a `core.predictors.SplitNetwork`; a dict is a checkpoint's record.
+
+    InputError, in one line, for unknown names, wrong types and options that make no sense together.
+    """
+    if isinstance(options, dict):
+        options = options_of(options)
+    check_classifier(options)
+    if num_classes < 2:
+        raise InputError(f"a classifier needs two or more classes, got {num_classes}")
+    if options.model not in MODELS:
+        return TimmNetwork(options, num_classes)
+    family, _ = MODELS[options.model]
+    network = BUILDERS[family](options, num_classes)
+    if family != "alexnet":  # without BatchNorm the first layers' scale matters; torch's own initialisation is for that
+        initialise(network)
+    return network
+
+
+def initialise(network: nn.Module) -> None:
+    """Normal weights of variance 2 / fan-out in every convolution (He et al. 2015, arXiv 1502.01852, Eq. 14)."""
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")

@@ -1,0 +1,50 @@
+"""Classifier heads: the last map (B, C, H, W) -> logits (B, K)."""
+
+from torch import Tensor, nn
+
+from classification.networks.chain import MaxPool
+from classification.options import HeadName
+from core.errors import InputError
+
+MLP_DROPOUT = 0.5
+"""Rate of the MLP head's ordinary dropout: off at test time, it is no MC dropout (arXiv 1409.1556, Sec. 3.1)."""
+
+
+class GlobalMedian(nn.Module):
+    """(B, C, H, W) -> (B, C): the floor(HW / 2)-th largest value of each channel, an upper median (HW >= 2)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        height, width = x.shape[-2:]
+        if height * width < 2:
+            raise InputError(
+                f"global median pooling needs a last map of two or more points, got {height} x {width}; "
+                "use larger pictures or another head"
+            )
+        return x.flatten(2).topk(height * width // 2, dim=-1).values[..., -1]
+
+
+def pooled_head(name: HeadName, channels: int, num_classes: int) -> nn.Module:
+    """gap, gmaxp, gmedp or bn-gap: one number per channel, then a linear layer."""
+    linear = nn.Linear(channels, num_classes)
+    if name == "gmedp":
+        return nn.Sequential(GlobalMedian(), linear)
+    if name == "gmaxp":
+        return nn.Sequential(nn.AdaptiveMaxPool2d(1), nn.Flatten(), linear)
+    average = (nn.AdaptiveAvgPool2d(1), nn.Flatten(), linear)
+    if name == "bn-gap":
+        return nn.Sequential(nn.BatchNorm2d(channels), nn.ReLU(inplace=True), *average)
+    return nn.Sequential(*average)
+
+
+def mlp_head(channels: int, num_classes: int, hidden: int, side: int, pool: int = 0) -> nn.Module:
+    """Max pooling (kernel `pool`, stride 2; 0: none), average pooling to side x side, two hidden layers with dropout.
+
+    Published: hidden 4096; side 7, for AlexNet 6 or 2; VGG and AlexNet pool first, ResNets do not.
+    """
+    first = [MaxPool(pool)] if pool else []
+    return nn.Sequential(
+        *first, nn.AdaptiveAvgPool2d(side), nn.Flatten(),
+        nn.Linear(channels * side**2, hidden), nn.ReLU(inplace=True), nn.Dropout(MLP_DROPOUT),
+        nn.Linear(hidden, hidden), nn.ReLU(inplace=True), nn.Dropout(MLP_DROPOUT),
+        nn.Linear(hidden, num_classes),
+    )  # fmt: skip

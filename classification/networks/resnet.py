@@ -1,0 +1,124 @@
+"""ResNet, ResNeXt and WideResNet: residual blocks with the activation after the sum."""
+
+from collections import OrderedDict
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torchvision.ops import StochasticDepth
+
+from classification.networks.chain import Block, Chain, dropout, stage
+from classification.networks.heads import mlp_head, pooled_head
+from classification.networks.layout import MODELS, RESIDUAL_BLOCKS
+from classification.options import ClassifierOptions
+
+HEAD_SIDE = 7
+"""The MLP head's average pooling is to 7 x 7, the last map of a 224 x 224 picture."""
+
+
+class ResidualBlock(Block):
+    """ReLU(shortcut + branch); MC dropout before the last convolution of the branch (arXiv 2105.12639).
+
+    Basic: 3x3, 3x3. Bottleneck: 1x1, 3x3 with `inner` channels, `groups` and the stride, 1x1. BatchNorm after each. The
+    shortcut is a 1x1 convolution and BatchNorm where the shape changes. In training the branch is left out of a picture
+    with probability `skipped` (stochastic depth, arXiv 1603.09382; torchvision's scales the kept ones by 1 / (1 - p)).
+    """
+
+    def __init__(
+        self,
+        channels_in: int,
+        channels_out: int,
+        stride: int,
+        rate: float,
+        skipped: float,
+        inner: int = 0,
+        groups: int = 1,
+    ) -> None:
+        super().__init__()
+        self.first = nn.Sequential()
+        if inner:
+            self._append(channels_in, inner, 1)
+            self._append(inner, inner, 3, stride, groups)
+        else:
+            self._append(channels_in, channels_out, 3, stride)
+        self.dropout = dropout(rate)
+        kernel = 1 if inner else 3
+        self.last = nn.Sequential(conv(inner or channels_out, channels_out, kernel), nn.BatchNorm2d(channels_out))
+        self.skip_branch = StochasticDepth(skipped, "row") if skipped else nn.Identity()
+        self.shortcut: nn.Module = nn.Identity()
+        if stride != 1 or channels_in != channels_out:
+            self.shortcut = nn.Sequential(conv(channels_in, channels_out, 1, stride), nn.BatchNorm2d(channels_out))
+
+    def _append(self, channels_in: int, channels_out: int, kernel: int, stride: int = 1, groups: int = 1) -> None:
+        self.first.extend([conv(channels_in, channels_out, kernel, stride, groups), *norm_relu(channels_out)])
+
+    def prefix(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return self.first(x), self.shortcut(x)
+
+    def suffix(self, shared: tuple[Tensor, Tensor]) -> Tensor:
+        x, shortcut = shared
+        return F.relu(shortcut + self.skip_branch(self.last(self.dropout(x))))
+
+
+def resnet(options: ClassifierOptions, num_classes: int) -> Chain:
+    """(B, 3, h, w) -> (B, K): stem, four stages of width 1, 2, 4, 8 times `width`, head."""
+    family, depth = MODELS[options.model]
+    blocks = RESIDUAL_BLOCKS[depth]
+    skipped = iter(skip_rates(options.stochastic_depth, sum(blocks)))
+    chain = Chain(OrderedDict(stem=stem(options.width, options.stem, activated=True)))
+    channels = options.width
+    for i, count in enumerate(blocks):
+        width = options.width * 2**i
+        inner, groups = _inner(family, depth, width)
+        modules = []
+        for j in range(count):
+            stride = 2 if i > 0 and j == 0 else 1
+            out = 4 * width if inner else width
+            modules.append(ResidualBlock(channels, out, stride, options.dropout, next(skipped), inner, groups))
+            channels = out
+        chain.add_module(f"stage{i + 1}", stage(modules, i + 1, options))
+    head = options.head or "gap"
+    if head == "mlp":
+        chain.add_module("head", mlp_head(channels, num_classes, 64 * options.width, HEAD_SIDE))
+    else:
+        chain.add_module("head", pooled_head(head, channels, num_classes))
+    return chain
+
+
+def _inner(family: str, depth: int, width: int) -> tuple[int, int]:
+    """Channels and groups of the bottlenecks' 3x3 convolutions in a stage; 0 channels: basic blocks.
+
+    ResNeXt: 32 groups of width 4 (depth 50) or 8 (101) where the stage has 64 (arXiv 1611.05431, Table 1); WideResNet:
+    twice the bottleneck's width (arXiv 1605.07146, Sec. 3.4).
+    """
+    if depth < 50:
+        return 0, 1
+    if family == "resnext":
+        return width * (2 if depth == 50 else 4), 32
+    return width * (2 if family == "wideresnet" else 1), 1
+
+
+def skip_rates(last: float, blocks: int) -> list[float]:
+    """Stochastic depth's rate of each block: rises linearly from 0 at the first block to `last` at the last one."""
+    return [last * i / (blocks - 1) for i in range(blocks)]
+
+
+def stem(width: int, large: bool, activated: bool) -> nn.Sequential:
+    """large: 7x7 stride 2 and 3x3 max pooling stride 2, for ImageNet's sizes; else 3x3 stride 1, for CIFAR's.
+
+    The pre-activation networks' stem ends with the bare convolution (and the pooling): their blocks bring BatchNorm and ReLU.
+    """
+    layers: list[nn.Module] = [conv(3, width, 7, 2) if large else conv(3, width, 3)]
+    if activated:
+        layers += norm_relu(width)
+    if large:
+        layers.append(nn.MaxPool2d(3, 2, padding=1))
+    return nn.Sequential(*layers)
+
+
+def conv(channels_in: int, channels_out: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Conv2d:
+    """Keeps the size (divided by the stride); no bias, as BatchNorm brings one."""
+    return nn.Conv2d(channels_in, channels_out, kernel, stride, kernel // 2, groups=groups, bias=False)
+
+
+def norm_relu(channels: int) -> list[nn.Module]:
+    return [nn.BatchNorm2d(channels), nn.ReLU(inplace=True)]

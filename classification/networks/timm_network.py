@@ -1,0 +1,151 @@
+"""Networks of the timm library as MC-dropout networks, CNNs with spatial smoothing too."""
+
+import difflib
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from classification.networks.layout import TIMM
+from classification.options import ClassifierOptions
+from core.dropout import Dropout, is_stochastic
+from core.errors import InputError
+from core.insertion import insert_dropout, insert_smoothing, subsampling_places
+from core.training.config import ProbName
+
+DENSE_DROPOUTS = ("pos_drop", "proj_drop", "mlp_drop", "drop1", "drop2")
+"""What timm calls the dropout modules after the position embedding and after every dense layer but those of q, k and v:
+where the vision transformer has dropout (arXiv 2010.11929, App. B.1)."""
+ARGUMENTS = {"drop_path_rate": "stochastic_depth", "img_size": "img_size", "patch_size": "patch_size"}
+"""timm's arguments and our options."""
+
+
+class TimmNetwork(nn.Module):
+    """(B, 3, h, w) -> (B, K) logits; h = w = `side` where the network was made for one size.
+
+    A CNN (a network with modules that halve a map) gets smoothing before each of these modules but the stem and MC dropout
+    before the two last; a transformer gets MC dropout at `DENSE_DROPOUTS` and cannot be smoothed. forward(x) ==
+    suffix(prefix(x)); other than in our own networks the prefix is everything where nothing draws, else nothing.
+    """
+
+    def __init__(self, options: ClassifierOptions, num_classes: int) -> None:
+        super().__init__()
+        self.name = options.model
+        self.model = _create(options, num_classes)
+        fixed = self.model.default_cfg["input_size"][-1] if self.model.default_cfg.get("fixed_input_size") else None
+        self.side = options.img_size or fixed
+        example = _example(self.side)
+        if options.img_size or options.patch_size:
+            self._try(example)
+        if options.smoothing or options.dropout > 0:
+            _insert(self.model, options, example)
+
+    def forward(self, x: Tensor) -> Tensor:
+        height, width = x.shape[-2:]
+        if self.side is not None and (height, width) != (self.side, self.side):
+            raise InputError(
+                f"{self.name} was built for {self.side} x {self.side} pixels and got {height} x {width}; set img_size to the "
+                "pictures' side, where the network has that option, or resize them"
+            )
+        try:
+            return self.model(x)
+        except AssertionError as error:  # how timm refuses sizes that are no multiple of what it needs
+            raise InputError(f"{self.name} takes no pictures of {height} x {width} ({_first_line(error)})") from error
+
+    def prefix(self, x: Tensor) -> tuple[bool, Tensor]:
+        """Returns (whether all is done, logits or the picture)."""
+        return (False, x) if is_stochastic(self) else (True, self(x))
+
+    def suffix(self, shared: tuple[bool, Tensor]) -> Tensor:
+        done, x = shared
+        return x if done else self(x)
+
+    def _try(self, example: Tensor) -> None:
+        """timm builds some networks that no picture fits, such as one whose patches are larger than the picture."""
+        modes = {module: module.training for module in self.modules()}
+        try:
+            with torch.no_grad():
+                self.eval()(example.to(next(self.parameters())))
+        except RuntimeError as error:
+            raise InputError(
+                f"{self.name} of this img_size and patch_size takes no picture ({_first_line(error)}); the side must be a "
+                "multiple of the patch's and large enough for all stages"
+            ) from error
+        finally:
+            for module, mode in modes.items():
+                module.training = mode
+
+
+def _insert(model: Any, options: ClassifierOptions, example: Tensor) -> None:
+    subsamples = _subsamples(model, example)
+    if options.smoothing:
+        if not subsamples:
+            raise InputError(
+                f"{options.model} has no module that halves a feature map, so nothing to smooth before; leave smoothing out"
+            )
+        # A Prob without ReLU is as good for maps without an activation; the others would delete their negative half.
+        linear: ProbName = options.prob if options.prob in ("constant", "none") else "signed-tanh"
+        insert_smoothing(model, options.prob, linear, options.blur, "same", example)
+    if options.dropout > 0:
+        if subsamples:
+            insert_dropout(model, options.dropout, example=example)
+        elif not _replace_dropouts(model, options.dropout):
+            raise InputError(
+                f"{options.model} has no module that halves a feature map and none of the dropout modules of a transformer "
+                f"({', '.join(DENSE_DROPOUTS)}); leave dropout out"
+            )
+
+
+def _subsamples(model: nn.Module, example: Tensor) -> bool:
+    try:
+        return bool(subsampling_places(model, example))
+    except InputError:
+        return False
+
+
+def _example(side: int | None) -> Tensor:
+    """A picture of the size the network was made for; 128 where it takes any: enough to see what halves, and cheap."""
+    side = side or 128
+    return torch.rand(1, 3, side, side, generator=torch.Generator().manual_seed(0))
+
+
+def _replace_dropouts(model: nn.Module, rate: float) -> int:
+    """Puts MC dropout in the place of the library's own modules, whose rate is 0; returns of how many."""
+    places = [
+        (parent, name)
+        for parent in model.modules()
+        for name, child in parent.named_children()
+        if name in DENSE_DROPOUTS and isinstance(child, nn.Dropout)
+    ]
+    for parent, name in places:
+        parent._modules[name] = Dropout(rate)
+    return len(places)
+
+
+def _create(options: ClassifierOptions, num_classes: int) -> Any:
+    import timm
+
+    name = options.model.removeprefix(TIMM)
+    if ":" in name or "/" in name or not timm.is_model(name):
+        near = difflib.get_close_matches(name, timm.list_models(), n=3)
+        hint = f"did you mean {' or '.join(TIMM + n for n in near)}?" if near else "see timm.list_models()"
+        raise InputError(f"timm has no network {name!r}; {hint}")
+    given = {argument: getattr(options, option) for argument, option in ARGUMENTS.items() if getattr(options, option)}
+    try:
+        return timm.create_model(name, pretrained=options.pretrained, num_classes=num_classes, **given)
+    except OSError as error:  # every download error of the hub and of urllib
+        raise InputError(
+            f"the pretrained weights of {options.model} cannot be fetched ({_first_line(error)}); go online or leave "
+            "pretrained out"
+        ) from error
+    except (AssertionError, KeyError, RuntimeError, TypeError, ValueError, ZeroDivisionError) as error:
+        for argument in given:
+            if isinstance(error, TypeError) and f"'{argument}'" in str(error):
+                raise InputError(f"{options.model} has no option {ARGUMENTS[argument]}; leave it out") from error
+        raise InputError(
+            f"timm makes no {options.model} of these options ({_first_line(error)}); got {given}"
+        ) from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

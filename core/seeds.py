@@ -1,0 +1,8 @@
+"""Seeds: everything random derives from a few numbers, the same on every machine."""
+
+import random
+
+
+def mix_seed(*parts: int) -> int:
+    """One 63-bit seed from several numbers, the same on every machine."""
+    return random.Random(",".join(map(str, parts))).getrandbits(63)  # str seeds go through SHA-512

@@ -1,0 +1,121 @@
+"""Training in several processes that torchrun started: who this one is, and the few words they exchange."""
+
+import gc
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from core.device import choose_device
+from core.errors import InputError
+
+PATIENCE = timedelta(days=7)
+"""How long a process waits for another one: rank 0 evaluates and saves alone. torchrun ends them all when one of them fails."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Processes:
+    """This process among those that train together; all methods return at once where it is alone."""
+
+    rank: int = 0
+    """0..count - 1; rank 0 alone evaluates, writes and speaks."""
+    count: int = 1
+
+    @property
+    def leads(self) -> bool:
+        """Whether this is rank 0."""
+        return self.rank == 0
+
+    def sums(self, *values: float) -> tuple[float, ...]:
+        """Each value summed over all processes, in float64; NaN of one is NaN for all."""
+        if self.count == 1:
+            return values
+        summed = torch.tensor(values, dtype=torch.float64)
+        dist.all_reduce(summed)
+        return tuple(summed.tolist())
+
+    def gathered(self, value: T) -> list[T]:
+        """The value of every process, in the order of their ranks."""
+        values: list[T] = [value] * self.count
+        if self.count > 1:
+            dist.all_gather_object(values, value)
+        return values
+
+    def wait(self) -> None:
+        """Returns when every process has come here."""
+        self.sums(0.0)
+
+    def together(self, work: Callable[[], T]) -> T:
+        """work() in every process; where one of them meets bad input, all end, and rank 0 raises that InputError.
+
+        The others raise SystemExit(2), so that the line is printed once.
+        """
+        result, complaint = None, None
+        try:
+            result = work()
+        except InputError as error:
+            if self.count == 1:
+                raise
+            complaint = str(error)
+        complaints = [text for text in self.gathered(complaint) if text is not None]
+        if complaints:
+            raise InputError(complaints[0]) if self.leads else SystemExit(2)
+        return result  # type: ignore[return-value]
+
+    def share(self, order: torch.Tensor, batch_size: int) -> torch.Tensor:
+        """(N / count,) of the N sample numbers of an epoch, in batches of `batch_size`; N a multiple of batch_size * count.
+
+        Together the processes take, batch by batch, what one process with batches of batch_size * count takes.
+        """
+        return order.view(-1, self.count, batch_size)[:, self.rank].flatten()
+
+
+ALONE = Processes()
+
+
+def synchronise(network: nn.Module) -> nn.Module:
+    """The network with SyncBatchNorm in every BatchNorm's place: statistics of all processes' batches. CUDA only.
+
+    timm's, as torch's own would lose the activation that is part of some of timm's BatchNorms.
+    """
+    from timm.layers import convert_sync_batchnorm
+
+    return convert_sync_batchnorm(network)
+
+
+@contextmanager
+def join_processes(device: str) -> Iterator[Processes]:
+    """Joins the processes that torchrun started (`ALONE` without it) and leaves them at the end.
+
+    On CUDA every process takes the GPU of its LOCAL_RANK: "cuda" means that one from here on. Tensors on a GPU travel by NCCL,
+    all others by gloo. InputError for an unknown device, and where there are more processes than GPUs.
+    """
+    if not dist.is_torchelastic_launched():
+        yield ALONE
+        return
+    if choose_device(device).type == "cuda":
+        local = int(os.environ["LOCAL_RANK"])
+        if local >= torch.cuda.device_count():
+            raise InputError(
+                f"torchrun started {os.environ['LOCAL_WORLD_SIZE']} processes here, but there are "
+                f"{torch.cuda.device_count()} GPUs; use --nproc_per_node {torch.cuda.device_count()}"
+            )
+        torch.cuda.set_device(local)
+        dist.init_process_group("cpu:gloo,cuda:nccl", timeout=PATIENCE)
+    else:
+        dist.init_process_group("gloo", timeout=PATIENCE)
+    try:
+        yield Processes(dist.get_rank(), dist.get_world_size())
+    finally:
+        # gloo's threads end with the last reference to the group, and DDP holds one in a cycle. A thread that is still there
+        # when Python ends, and then drops the tensors of its last message, aborts the process (seen in one run of ten).
+        dist.destroy_process_group()
+        gc.collect()

@@ -1,0 +1,85 @@
+"""What the trainings of both rooms are: a run folder, the loop, and at its end a checkpoint with its record."""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sized
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from core.checkpoint import CheckpointMeta, save_checkpoint
+from core.device import choose_device
+from core.errors import InputError
+from core.training.config import TrainConfig
+from core.training.distributed import ALONE, Processes
+from core.training.loop import Batch, EpochDone, StepDone, fit
+from core.training.run_folder import MODEL_NAME, open_run
+
+
+class TrainingRun(ABC):
+    """One training made ready: whoever derives from it opens and checks everything before the first step."""
+
+    network: nn.Module
+    held_back: Sized
+    """What is never trained on but evaluated while training runs; nothing is evaluated where it is empty."""
+
+    def __init__(self, config: Any, loop: TrainConfig, run: Path, device: str, processes: Processes = ALONE) -> None:
+        """`config` is the record that a resumed run must have too; `loop` is the part of it that the loop reads."""
+        self.config, self.loop, self.run, self.processes = config, loop, run, processes
+        self.device = choose_device(device)
+        if loop.threads:
+            torch.set_num_threads(loop.threads)
+
+    def count_steps(self, images: int) -> None:
+        """Sets `steps_per_epoch` and `total_steps`; InputError where the images do not fill one step."""
+        per_step = self.loop.batch_size * self.loop.accumulate * self.processes.count
+        self.steps_per_epoch = images // per_step
+        if not self.steps_per_epoch:
+            raise InputError(f"{images} training images do not fill one step of {per_step}; use a smaller batch size")
+        self.total_steps = self.loop.epochs * self.steps_per_epoch
+
+    def events(self, resume: bool = False) -> Iterator[StepDone | EpochDone]:
+        """Runs the training; at its end `run/model.safetensors` holds the averaged weights with their record.
+
+        The run folder is opened, or refused, by this call and not by the first step.
+        """
+        if self.processes.leads:
+            open_run(self.run, self.config, resume, self.processes.count)
+        return self._events(resume)
+
+    def _events(self, resume: bool) -> Iterator[StepDone | EpochDone]:
+        started = time.monotonic()
+        yield from fit(
+            self.network,
+            self.batches,
+            self.loss,
+            self.loop,
+            self.run,
+            steps_per_epoch=self.steps_per_epoch,
+            device=self.device,
+            evaluate=self.evaluate if len(self.held_back) else None,
+            resume=resume,
+            processes=self.processes,
+        )
+        if self.processes.leads:
+            tensors = self.network.cpu().state_dict()
+            save_checkpoint(self.run / MODEL_NAME, tensors, self.meta(time.monotonic() - started))
+        self.processes.wait()
+
+    @abstractmethod
+    def batches(self, epoch: int) -> Iterator[Batch]:
+        """This process's normalised batches of an epoch; a last batch that is not full is left out."""
+
+    @abstractmethod
+    def loss(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """(sum of the weighted losses, sum of the weights)."""
+
+    @abstractmethod
+    def evaluate(self, network: nn.Module) -> dict[str, float]:
+        """Figures of single dropout-free passes on what is held back."""
+
+    @abstractmethod
+    def meta(self, seconds: float) -> CheckpointMeta:
+        """The record that travels with the weights."""

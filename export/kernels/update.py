@@ -1,0 +1,175 @@
+"""Logits into the temporal mean and three maps, in one pass over memory; importing this needs numba."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+from export.kernels.compiled import COUNTER, compile_kernel, loop, take
+
+F, I32 = np.float32, np.int32
+
+
+def _as_integer(typing_context: Any, x: Any) -> Any:
+    """The int32 with the bits of a float32."""
+    return types.int32(types.float32), lambda context, builder, sig, args: builder.bitcast(args[0], ir.IntType(32))
+
+
+def _as_float(typing_context: Any, x: Any) -> Any:
+    """The float32 with the bits of an int32."""
+    return types.float32(types.int32), lambda context, builder, sig, args: builder.bitcast(args[0], ir.FloatType())
+
+
+_bits: Any = intrinsic(_as_integer)
+_from_bits: Any = intrinsic(_as_float)
+
+
+@njit(inline="always")
+def _exp(x: Any) -> Any:
+    """e^x of a float32 x <= 0, relative error < 3e-7; everything below 2^-100 is 2^-100, so that nothing is denormal."""
+    t = max(x * F(1.44269504), F(-100.0))
+    shifted = t + F(12582912.0)  # 1.5 * 2^23: the addition rounds to the nearest integer, which the low bits then hold
+    r = t - (shifted - F(12582912.0))
+    y = F(1.327646061e-3)  # the polynomial with the least relative error for 2^r on -0.5..0.5: 7.5e-8
+    y = y * r + F(9.675541244e-3)
+    y = y * r + F(5.550713309e-2)
+    y = y * r + F(2.402211973e-1)
+    y = y * r + F(6.931469670e-1)
+    y = y * r + F(1.000000072)
+    return _from_bits(_bits(y) + ((_bits(shifted) - I32(0x4B400000)) << I32(23)))
+
+
+@njit(inline="always")
+def _log(x: Any) -> Any:
+    """Natural logarithm of a normal float32 x > 0, error < 2e-7 * max(1, |log x|): the polynomial of Cephes' logf."""
+    u = _bits(x) - I32(0x3F3504F3)  # sqrt(1/2): the mantissa below lies in sqrt(1/2)..sqrt(2), minus 1
+    exponent = F(u >> I32(23))
+    m = _from_bits((u & I32(0x7FFFFF)) + I32(0x3F3504F3)) - F(1.0)
+    y = F(7.0376836292e-2)
+    y = y * m + F(-1.1514610310e-1)
+    y = y * m + F(1.1676998740e-1)
+    y = y * m + F(-1.2420140846e-1)
+    y = y * m + F(1.4249322787e-1)
+    y = y * m + F(-1.6668057665e-1)
+    y = y * m + F(2.0000714765e-1)
+    y = y * m + F(-2.4999993993e-1)
+    y = y * m + F(3.3333331174e-1)
+    square = m * m
+    return y * m * square - F(0.5) * square + m + exponent * F(0.693147181)
+
+
+@loop
+def _raise_to(logits: Any, top: Any) -> None:
+    for i in range(top.size):
+        top[i] = max(top[i], logits[i])
+
+
+@loop
+def _exponentials(logits: Any, top: Any, inverse_temperature: Any, p: Any, total: Any, moment: Any) -> None:
+    for i in range(top.size):
+        z = (logits[i] - top[i]) * inverse_temperature
+        e = _exp(z)
+        p[i] = e
+        total[i] += e
+        moment[i] += e * z
+
+
+@loop
+def _member(total: Any, moment: Any, member_entropy: Any, weight: Any, first: Any, share: Any, keep: Any) -> None:
+    """H[p] = log sum e^z - sum z e^z / sum e^z into its mean; leaves the factor of this member in `total`.
+
+    A frame weighs `weight` in the mean and a pass `share` of it; the first pass (1, else 0) leaves 1 - weight of the past.
+    """
+    for i in range(total.size):
+        inverse = F(1.0) / total[i]
+        add = weight[i] * share
+        keep[i] = F(1.0) - weight[i] * first
+        h = max(_log(total[i]) - moment[i] * inverse, F(0.0))
+        member_entropy[i] = keep[i] * member_entropy[i] + add * h
+        total[i] = add * inverse
+
+
+@loop
+def _mix(state: Any, p: Any, factor: Any, keep: Any, unit: Any, full: Any, half: Any) -> None:
+    """The mean into the state and, exact, into `p`. `half` is 0.5 where the cast to the state's type cuts off."""
+    for i in range(factor.size):
+        q = keep[i] * (F(state[i]) * unit) + p[i] * factor[i]
+        p[i] = q
+        state[i] = q * full + half
+
+
+@loop
+def _statistics(q: Any, entropy: Any, best: Any, label: Any, c: Any) -> None:
+    for i in range(q.size):
+        entropy[i] -= q[i] * _log(max(q[i], F(1e-30)))
+        higher = q[i] > best[i]
+        best[i] = q[i] if higher else best[i]
+        label[i] = c if higher else label[i]
+
+
+@loop
+def _to_bytes(h: Any, member_entropy: Any, best: Any, label: Any, scale: Any, maps: Any, start: Any) -> None:
+    labels, confidence, entropy, disagreement = maps
+    for i in range(h.size):
+        labels[start + i] = label[i]
+        confidence[start + i] = I32(min(best[i] * F(255.0) + F(0.5), F(255.0)))
+        entropy[start + i] = I32(min(max(h[i] * scale, F(0.0)) + F(0.5), F(255.0)))
+        disagreement[start + i] = I32(min(max(h[i] - member_entropy[i], F(0.0)) * scale + F(0.5), F(255.0)))
+
+
+def _update(
+    counter: Any, logits: Any, inverse_temperature: Any, state: Any, member_entropy: Any, coding: Any, weight: Any, turn: Any,
+    block: int, emit: bool, scale: Any, maps: Any,
+) -> None:  # fmt: skip
+    """logits (K, n) into state (K, n) and member_entropy (n,), by blocks of pixels that stay in the cache; maps 4 x (n,).
+
+    weight (n,) is that of the frame in the mean; turn: (1 for the frame's first pass else 0, 1 / its passes).
+    """
+    classes, n = logits.shape
+    full, half = coding
+    first, share = turn
+    unit = F(1.0) / full
+    planes = np.empty((classes, block), np.float32)
+    rows = np.empty((6, block), np.float32)
+    labels = np.empty(block, np.int32)
+    while True:
+        start = take(counter) * block
+        if start >= n:
+            break
+        stop = min(n, start + block)
+        m = stop - start
+        top, total, moment, entropy, best, keep = (
+            rows[0, :m], rows[1, :m], rows[2, :m], rows[3, :m], rows[4, :m], rows[5, :m]
+        )  # fmt: skip
+        top[:], total[:], moment[:] = F(-3e38), F(0.0), F(0.0)
+        for c in range(classes):
+            _raise_to(logits[c, start:stop], top)
+        for c in range(classes):
+            _exponentials(logits[c, start:stop], top, inverse_temperature, planes[c, :m], total, moment)
+        _member(total, moment, member_entropy[start:stop], weight[start:stop], first, share, keep)
+        for c in range(classes):
+            _mix(state[c, start:stop], planes[c, :m], total, keep, unit, full, half)
+        if emit:
+            entropy[:], best[:] = F(0.0), F(-1.0)
+            for c in range(classes):
+                _statistics(planes[c, :m], entropy, best, labels[:m], I32(c))
+            _to_bytes(entropy, member_entropy[start:stop], best, labels[:m], scale, maps, start)
+
+
+@functools.cache
+def update_kernel(state_type: str) -> Callable[..., None]:
+    """`_update` for a state of "uint16" or "float32"; compiled here, or read from disk."""
+    logits = types.Array(types.float32, 2, "C", readonly=True)
+    state = types.Array(getattr(types, state_type), 2, "C")
+    member_entropy = types.Array(types.float32, 1, "C")
+    maps = types.UniTuple(types.Array(types.uint8, 1, "C"), 4)
+    real, pair = types.float32, types.UniTuple(types.float32, 2)
+    weight = types.Array(types.float32, 1, "C", readonly=True)
+    arguments = (
+        COUNTER, logits, real, state, member_entropy, pair, weight, pair, types.int64, types.boolean, real, maps
+    )  # fmt: skip
+    return compile_kernel(_update, arguments)

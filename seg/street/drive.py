@@ -1,0 +1,179 @@
+"""A procedural street seen from a moving car: labelled video without a file, without a network, without an end."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import cv2
+import numpy as np
+
+from core.errors import InputError
+from core.frame import Frame
+from seg.street.layout import BLOCK_M, Block, block, town
+from seg.street.paint.camera import FAR_M, NEAR_M, Camera, camera_at, generator
+from seg.street.paint.canvas import OVERSAMPLING, Canvas
+from seg.street.paint.ground import KERB_M, Shadows, draw_ground
+from seg.street.paint.labels import PAVEMENT, ROAD
+from seg.street.paint.light import light_of
+from seg.street.paint.sky import draw_sky, draw_skyline
+from seg.street.things import Fixture, Panel, Thing, Vehicle, Walker
+from seg.street.traffic import moving
+
+SMALLEST, LARGEST = 32, 4096
+SMALL_M = 110.0
+"""Beyond this, people, posts and fences are a few pixels in the haze."""
+LONGEST_M = 6.0
+"""A bus beside the camera is in sight until its middle is this far behind."""
+OUTWARD = 1.2
+"""Metres of distance that a metre to the side counts for in the order: enough for a pedestrian behind a parked car,
+not enough to let a car shine through the inner wall of a bend."""
+SHADOW_M = 75.0
+"""Shadows beyond this lie within a few rows of the horizon."""
+
+
+@dataclass(frozen=True)
+class Street:
+    """An endless labelled sequence with the 11 CamVid classes; every frame follows from the seed and its index alone.
+
+    The label of a pixel is the class of the surface on its centre. Blur and noise touch the picture only.
+    """
+
+    seed: int = 0
+    height: int = 360
+    width: int = 480
+    fps: float = 25.0
+    noise: float = 1.0
+    """Sensor noise; 1 is a deviation of about 2.5 grey levels, 0 none."""
+    blur: float = 1.0
+    """Lens and motion blur; 0 switches both off."""
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise InputError(f"a street's seed must be 0 or more, got {self.seed}")
+        for name, size in (("height", self.height), ("width", self.width)):
+            if not SMALLEST <= size <= LARGEST:
+                raise InputError(f"a street's {name} must lie in {SMALLEST}..{LARGEST} pixels, got {size}")
+        if not (math.isfinite(self.fps) and self.fps > 0):
+            raise InputError(f"a street's fps must be above 0, got {self.fps}")
+        if not (0 <= self.noise <= 20 and 0 <= self.blur <= 20):
+            raise InputError(f"a street's noise and blur must lie in 0..20, got {self.noise} and {self.blur}")
+
+    def frame(self, index: int) -> Frame:
+        """Frame `index` from 0; it needs no other frame. Raises InputError when the index is negative."""
+        if index < 0:
+            raise InputError(f"a frame index must be 0 or more, got {index}")
+        time_s = index / self.fps
+        canvas = self._canvas(time_s)
+        image, label = canvas.finish(self.blur)
+        if self.blur > 0:
+            image = _motion_blur(image, canvas, self.blur)
+        if self.noise > 0:
+            image = _sensor_noise(image, generator("noise", self.seed, index), self.noise)
+        return Frame(image=image, index=index, time_s=time_s, label=label, discontinuity=index == 0)
+
+    def frames(self, count: int, start: int = 0) -> Iterator[Frame]:
+        """`count` frames from `start` on."""
+        return map(self.frame, range(start, start + count))
+
+    def _canvas(self, time_s: float) -> Canvas:
+        """The whole scene, back to front."""
+        width, height = OVERSAMPLING * self.width, OVERSAMPLING * self.height
+        canvas = Canvas(camera_at(self.seed, time_s, width, height), light_of(self.seed))
+        blocks = _blocks_in_sight(self.seed, canvas.camera.station)
+        standing: list[Thing] = [thing for part in blocks for thing in part.things]
+        things = [thing for thing in standing + moving(self.seed, time_s) if _in_sight(thing, canvas.camera)]
+        draw_sky(canvas, self.seed)
+        draw_skyline(canvas, self.seed)
+        draw_ground(canvas, town(self.seed).ground)
+        for part in blocks:
+            _draw_crossing(canvas, part)
+        shadows = Shadows(canvas)
+        for thing in things:
+            if thing.far < canvas.camera.station + SHADOW_M:
+                thing.shade(shadows)
+        shadows.apply()
+        _draw_kerbs(canvas)
+        for thing in sorted(things, key=lambda thing: _remoteness(thing, canvas.camera), reverse=True):
+            thing.draw(canvas, time_s)
+        return canvas
+
+
+def _in_sight(thing: Thing, camera: Camera) -> bool:
+    behind = LONGEST_M if isinstance(thing, Vehicle) else -NEAR_M
+    reach = SMALL_M if isinstance(thing, Walker | Fixture | Panel) else FAR_M
+    return -behind < thing.far - camera.station < reach
+
+
+def _remoteness(thing: Thing, camera: Camera) -> float:
+    """Sorts back to front: by distance, and what stands side by side from the outside in.
+
+    A sight line leaves the camera's lane the further it goes, so what lies further out never hides what lies further in.
+    """
+    return thing.far + OUTWARD * abs(thing.lateral - camera.lateral)
+
+
+def _blocks_in_sight(seed: int, station: float) -> list[Block]:
+    first, last = math.floor((station - BLOCK_M) / BLOCK_M), math.floor((station + FAR_M) / BLOCK_M)
+    return [block(seed, index) for index in range(first, last + 1)]
+
+
+def _draw_crossing(canvas: Canvas, part: Block) -> None:
+    """White stripes along the street, and the give-way line before them; unlit, as the ground is lit later."""
+    if part.crossing is None or not NEAR_M < part.crossing - 3.2 - canvas.camera.station < FAR_M:
+        return
+    stripes = [(x, x + 0.55, part.crossing - 1.6, part.crossing + 1.6) for x in np.arange(-KERB_M + 0.3, KERB_M, 1.1)]
+    lines = [(x, x + 0.5, part.crossing - 2.7, part.crossing - 2.4) for x in np.arange(-KERB_M + 0.3, 0, 0.8)]
+    for left, right, low, high in stripes + lines:
+        quad = np.array(((left, 0, low), (right, 0, low), (right, 0, high), (left, 0, high)), np.float64)
+        canvas.polygon(quad, (218, 218, 212), ROAD)
+
+
+def _draw_kerbs(canvas: Canvas) -> None:
+    """A raised stone along both pavements: its face towards the road and its lighter top."""
+    depths = np.geomspace(2.0, FAR_M, 29)
+    for side in (-1, 1):
+        for low, high, across, normal, tone in (
+            (0.0, 0.11, 0.0, (-side, 0, 0), 150),
+            (0.11, 0.11, 0.16, (0, 1, 0), 186),
+        ):
+            lit = np.full((1, 3), tone) * canvas.light.falling_on(np.array([normal], np.float64))
+            for first in range(24, -1, -4):  # pieces short enough for one haze
+                piece = depths[first : first + 5]
+                stations, ends = canvas.camera.station + piece, np.ones(len(piece))
+                inner = np.stack((ends * side * KERB_M, ends * low, stations), axis=1)
+                outer = np.stack((ends * side * (KERB_M + across), ends * high, stations), axis=1)
+                color = canvas.light.hazed(lit, float(piece.mean()))[0]
+                canvas.polygon(np.concatenate((inner, outer[::-1])), tuple(color.tolist()), PAVEMENT)
+
+
+def _motion_blur(image: np.ndarray, canvas: Canvas, strength: float) -> np.ndarray:
+    """The mean of three exposures, each a little nearer to the vanishing point's outside: the car drives forward."""
+    u, v = canvas.camera.center_u / OVERSAMPLING, canvas.camera.horizon / OVERSAMPLING
+    rows, columns = image.shape[:2]
+
+    def exposure(zoom: float) -> np.ndarray:
+        to_picture = np.array(((zoom, 0, u * (1 - zoom)), (0, zoom, v * (1 - zoom))))
+        return cv2.warpAffine(
+            image, to_picture, (columns, rows), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
+        )
+
+    step = 0.0035 * strength
+    ends = cv2.addWeighted(exposure(1 + step), 0.5, exposure(1 - step), 0.5, 0)
+    return cv2.addWeighted(image, 0.4, ends, 0.6, 0)
+
+
+@lru_cache(maxsize=8)
+def _noise_table(strength: float) -> np.ndarray:
+    """256 equally likely values of a normal distribution, offset by 128: bytes become noise by one look-up."""
+    uniform = (np.arange(256) + 0.5) / 256
+    grid = np.linspace(-4, 4, 2001)
+    cumulative = 0.5 * (1 + np.array([math.erf(value / math.sqrt(2)) for value in grid]))
+    normal = np.interp(uniform, cumulative, grid)
+    return np.clip(np.rint(128 + 2.5 * strength * normal), 0, 255).astype(np.uint8)
+
+
+def _sensor_noise(image: np.ndarray, random: np.random.Generator, strength: float) -> np.ndarray:
+    raw = np.frombuffer(random.bytes(image.size), np.uint8).reshape(image.shape)
+    noise = cv2.LUT(raw, _noise_table(strength))
+    return cv2.addWeighted(image, 1.0, noise, 1.0, -128.0)

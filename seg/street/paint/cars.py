@@ -1,0 +1,220 @@
+"""Cars, vans and a bus as lofted meshes: an outline of (forward, up, half width) from bumper to bumper."""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from seg.street.paint.labels import CAR, ROAD
+from seg.street.paint.light import Color
+from seg.street.paint.mesh import Face, Mesh, face, mesh, rectangle, ring
+
+Outline = tuple[tuple[float, float, float], ...]
+
+PAINTS: tuple[Color, ...] = (
+    (196, 198, 202), (232, 232, 230), (52, 55, 60), (28, 30, 34), (128, 132, 138), (168, 30, 34), (32, 62, 128),
+    (74, 108, 150), (34, 74, 58), (142, 122, 92), (206, 168, 60), (96, 26, 36), (88, 150, 170),
+)  # fmt: skip
+GLASS: Color = (58, 68, 78)
+RUBBER: Color = (30, 30, 32)
+TRIM: Color = (46, 47, 50)
+
+
+@dataclass(frozen=True)
+class Model:
+    body: Outline
+    """Bumper to bumper over the bonnet and the belt line."""
+    cabin: Outline
+    """Windscreen base, roof front, roof rear, rear window base."""
+    axles: tuple[float, float]
+    wheel_m: float
+    panes: tuple[tuple[float, float], ...]
+    """Side windows as shares of the cabin's length."""
+    rear_glass: bool = True
+    paints: tuple[Color, ...] = PAINTS
+
+
+MODELS: dict[str, Model] = {
+    "hatchback": Model(
+        ((1.92, 0.24, 0.74), (2.0, 0.5, 0.8), (1.88, 0.72, 0.8), (1.05, 0.95, 0.84), (-1.8, 1.0, 0.84),
+         (-1.95, 0.72, 0.83), (-2.0, 0.5, 0.83), (-1.92, 0.26, 0.78)),
+        ((1.15, 0.93, 0.8), (0.3, 1.45, 0.62), (-1.25, 1.48, 0.63), (-1.86, 0.98, 0.79)),
+        (1.28, -1.25), 0.31, ((0.1, 0.48), (0.53, 0.9)),
+    ),
+    "saloon": Model(
+        ((2.22, 0.24, 0.76), (2.3, 0.5, 0.84), (2.15, 0.7, 0.84), (1.1, 0.93, 0.87), (-1.3, 0.96, 0.87),
+         (-2.2, 0.96, 0.84), (-2.28, 0.6, 0.85), (-2.2, 0.26, 0.8)),
+        ((1.2, 0.91, 0.82), (0.25, 1.4, 0.64), (-1.0, 1.41, 0.64), (-1.75, 0.96, 0.8)),
+        (1.42, -1.38), 0.32, ((0.1, 0.48), (0.53, 0.88)),
+    ),
+    "estate": Model(
+        ((2.25, 0.34, 0.8), (2.32, 0.6, 0.88), (2.2, 0.88, 0.88), (1.15, 1.1, 0.91), (-2.05, 1.14, 0.91),
+         (-2.2, 0.8, 0.9), (-2.25, 0.55, 0.9), (-2.18, 0.34, 0.84)),
+        ((1.2, 1.08, 0.86), (0.45, 1.66, 0.7), (-1.75, 1.7, 0.7), (-2.1, 1.12, 0.86)),
+        (1.42, -1.38), 0.37, ((0.08, 0.36), (0.4, 0.66), (0.7, 0.93)),
+    ),
+    "van": Model(
+        ((2.5, 0.34, 0.84), (2.58, 0.65, 0.94), (2.5, 0.95, 0.94), (1.9, 1.25, 0.97), (-2.5, 1.25, 0.97),
+         (-2.52, 0.9, 0.97), (-2.54, 0.6, 0.97), (-2.5, 0.34, 0.94)),
+        ((1.98, 1.22, 0.93), (1.2, 2.2, 0.82), (-2.4, 2.26, 0.86), (-2.5, 1.25, 0.95)),
+        (1.6, -1.6), 0.36, ((0.07, 0.24),),
+        paints=((236, 236, 234), (236, 236, 234), (214, 216, 218), (40, 74, 140), (190, 40, 36), (62, 66, 70)),
+    ),
+    "bus": Model(
+        ((4.9, 0.34, 1.15), (5.0, 0.6, 1.24), (5.0, 0.95, 1.24), (4.98, 1.15, 1.24), (-4.95, 1.15, 1.24),
+         (-5.0, 0.95, 1.24), (-5.0, 0.6, 1.24), (-4.95, 0.34, 1.2)),
+        ((4.98, 1.15, 1.22), (4.75, 3.0, 1.18), (-4.8, 3.05, 1.18), (-4.95, 1.15, 1.22)),
+        (3.2, -2.6), 0.48, ((0.03, 0.15), (0.17, 0.33), (0.35, 0.51), (0.53, 0.69), (0.71, 0.95)),
+        paints=((186, 34, 36), (40, 96, 160), (226, 190, 60), (46, 120, 84)),
+    ),
+}  # fmt: skip
+
+
+def _across(outline: Outline, index: int) -> list[tuple[float, float, float]]:
+    """The quad between two neighbouring outline points, left to right."""
+    (z0, y0, w0), (z1, y1, w1) = outline[index], outline[index + 1]
+    return [(-w0, y0, z0), (w0, y0, z0), (w1, y1, z1), (-w1, y1, z1)]
+
+
+def _rounded(outline: Outline) -> Outline:
+    """The outline with its corners cut once (Chaikin), ends kept."""
+    points = np.array(outline)
+    before, after = 0.78 * points[:-1] + 0.22 * points[1:], 0.22 * points[:-1] + 0.78 * points[1:]
+    cut = np.stack((before, after), axis=1).reshape(-1, 3)[1:-1]
+    return tuple((z, y, w) for z, y, w in np.concatenate((points[:1], cut, points[-1:])).tolist())
+
+
+def _polished(paint: Color, up: float) -> Color:
+    """Paint mirrors the sky where it looks up."""
+    lift = 30.0 * max(up, 0.0)
+    return (paint[0] * 0.96 + lift * 0.85, paint[1] * 0.96 + lift * 0.95, paint[2] * 0.96 + lift * 1.1)
+
+
+def _outward(outline: Outline, index: int) -> Color:
+    (z0, y0, _), (z1, y1, _) = outline[index], outline[index + 1]
+    return (0.0, z0 - z1, y1 - y0)
+
+
+def _inset(quad: np.ndarray, left: float, right: float, low: float, high: float) -> np.ndarray:
+    """The part of a quad (bottom left, bottom right, top right, top left) between shares of its sides."""
+
+    def at(across: float, up: float) -> np.ndarray:
+        bottom = quad[0] + (quad[1] - quad[0]) * across
+        top = quad[3] + (quad[2] - quad[3]) * across
+        return bottom + (top - bottom) * up
+
+    return np.array((at(left, low), at(right, low), at(right, high), at(left, high)))
+
+
+def _undercarriage(model: Model) -> list[Face]:
+    """The dark ground below, the underside, and the tyres as seen from the front and the back."""
+    front, rear = model.body[0], model.body[-1]
+    width = model.body[3][2]
+    below = [(-width, 0.0, rear[0]), (width, 0.0, rear[0]), (width, 0.0, front[0]), (-width, 0.0, front[0])]
+    faces = [face(below, (34, 34, 37), ROAD, (0, 1, 0))]
+    for (z, y, w), axle, facing in ((front, model.axles[0], 1), (rear, model.axles[1], -1)):
+        faces.append(
+            face(_upright(rectangle(-w, 0.17, w, y + 0.05), z - 0.3 * facing), (22, 22, 24), CAR, (0, 0, facing))
+        )
+        for inner, outer in ((-w, -w + 0.19), (w - 0.19, w)):
+            tread = _upright(rectangle(inner, 0.0, outer, y), axle + 0.6 * model.wheel_m * facing)
+            faces.append(face(tread, RUBBER, CAR, (0, 0, facing)))
+    return faces
+
+
+def _upright(outline: np.ndarray, forward: float) -> np.ndarray:
+    return np.column_stack((outline, np.full(len(outline), forward)))
+
+
+def _side(model: Model, paint: Color, side: int) -> list[Face]:
+    """One flank: door skin, darker sill, shoulder line and wheels."""
+    direction = (side, 0, 0)
+    flank = np.array([(side * w, y, z) for z, y, w in _rounded(model.body)])
+    width = model.body[3][2]
+    front, rear, belt = model.body[1][0], model.body[-2][0], model.body[3][1]
+    shade = (0.8 * paint[0], 0.8 * paint[1], 0.8 * paint[2])
+    faces = [face(flank, paint, CAR, direction)]
+    strips = ((0.24, 0.32, TRIM), (0.32, 0.34 + 0.3 * belt, shade), (belt - 0.14, belt - 0.09, _polished(paint, 0.6)))
+    for low, high, color in strips:
+        corners = [(side * width, low, front - 0.1), (side * width, low, rear + 0.1),
+                   (side * width, high, rear + 0.06), (side * width, high, front - 0.06)]  # fmt: skip
+        faces.append(face(corners, color, CAR, direction))
+    for axle in model.axles:
+        for radius, color in ((1.18, (22, 22, 24)), (1.0, RUBBER), (0.66, (150, 152, 156)), (0.25, (80, 82, 86))):
+            circle = ring(axle, model.wheel_m, radius * model.wheel_m, 14)
+            points = np.column_stack((np.full(14, side * (width + 0.01)), circle[:, 1], circle[:, 0]))
+            faces.append(face(points, color, CAR, direction))
+    return faces
+
+
+def _cabin(model: Model, paint: Color) -> list[Face]:
+    """Pillars and side windows, then windscreen, roof and rear window."""
+    faces = []
+    for side in (-1, 1):
+        wall = np.array([(side * w, y, z) for z, y, w in model.cabin])
+        quad = wall[[0, 3, 2, 1]]
+        faces.append(face(quad, paint, CAR, (side, 0.2, 0)))
+        for left, right in model.panes:
+            faces.append(face(_inset(quad, left, right, 0.12, 0.88), GLASS, CAR, (side, 0.2, 0)))
+            faces.append(face(_inset(quad, left, right, 0.6, 0.88), (92, 106, 120), CAR, (side, 0.2, 0)))
+    for index in range(3):
+        quad = np.array(_across(model.cabin, index))
+        color = _polished(paint, 1.0) if index == 1 else paint
+        faces.append(face(quad, color, CAR, _outward(model.cabin, index)))
+        if index == 1 or (index == 2 and not model.rear_glass):
+            continue
+        low, high = (0.06, 0.92) if index == 0 else (0.1, 0.84)
+        pane = _inset(quad, 0.06, 0.94, low, high)
+        faces.append(face(pane, GLASS, CAR, _outward(model.cabin, index)))
+        bright = _inset(quad, 0.06, 0.94, 0.55, 0.92) if index == 0 else _inset(quad, 0.06, 0.94, 0.1, 0.4)
+        faces.append(face(bright, (98, 112, 126), CAR, _outward(model.cabin, index)))
+    return faces
+
+
+def _nose(model: Model, lit: bool) -> list[Face]:
+    """Grille, plate and headlights."""
+    z, w = model.body[1][0] + 0.02, model.body[1][2]
+    low, high = model.body[1][1], model.body[2][1]
+    middle = (low + high) / 2
+    lamp: Color = (255, 250, 224) if lit else (226, 230, 232)
+    parts = [
+        (rectangle(-0.42 * w, middle - 0.09, 0.42 * w, middle + 0.07), (30, 31, 33), False),
+        (rectangle(-0.7 * w, 0.3, 0.7 * w, 0.38), (40, 41, 44), False),
+        (rectangle(-0.26, 0.41, 0.26, 0.52), (236, 236, 230), False),
+        (rectangle(-0.95 * w, middle - 0.07, -0.52 * w, middle + 0.09), lamp, lit),
+        (rectangle(0.52 * w, middle - 0.07, 0.95 * w, middle + 0.09), lamp, lit),
+    ]
+    return [face(_upright(part, z), color, CAR, (0, 0, 1), glows) for part, color, glows in parts]
+
+
+def _tail(model: Model, lit: bool) -> list[Face]:
+    """Bumper, yellow plate and red lamps."""
+    z, w = model.body[-2][0] - 0.02, model.body[-2][2]
+    low, high = model.body[-2][1], model.body[4][1]
+    lamp: Color = (255, 40, 30) if lit else (190, 22, 24)
+    parts = [
+        (rectangle(-0.9 * w, 0.28, 0.9 * w, 0.38), TRIM, False),
+        (rectangle(-0.95 * w, low - 0.06, 0.95 * w, low - 0.03), TRIM, False),
+        (rectangle(-0.26, low + 0.03, 0.26, low + 0.15), (228, 190, 50), False),
+        (rectangle(-0.97 * w, high - 0.3, -0.74 * w, high - 0.04), lamp, lit),
+        (rectangle(0.74 * w, high - 0.3, 0.97 * w, high - 0.04), lamp, lit),
+    ]
+    return [face(_upright(part, z), color, CAR, (0, 0, -1), glows) for part, color, glows in parts]
+
+
+@lru_cache(maxsize=512)
+def car_mesh(name: str, paint: Color, lamps: bool = False, brakes: bool = False) -> Mesh:
+    """A car that points forward; `lamps` lights head and tail lamps, `brakes` the tail lamps."""
+    model = MODELS[name]
+    faces = _undercarriage(model) + _side(model, paint, -1) + _side(model, paint, 1)
+    body = _rounded(model.body)
+    for index in range(len(body) - 1):
+        strip = face(_across(body, index), paint, CAR, _outward(body, index))
+        faces.append(replace(strip, color=_polished(paint, float(strip.normal[1]))))
+    return mesh(faces + _cabin(model, paint) + _nose(model, lamps) + _tail(model, lamps or brakes))
+
+
+def car_size(name: str) -> tuple[float, float, float]:
+    """Half length, half width and height in metres."""
+    model = MODELS[name]
+    return model.body[1][0], model.body[3][2], model.cabin[1][1]

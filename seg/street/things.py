@@ -1,0 +1,300 @@
+"""What the layout places: each thing knows its far end, draws itself and casts its shadow on the ground."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Protocol
+
+import cv2
+import numpy as np
+
+from seg.street.paint.canvas import Canvas
+from seg.street.paint.cars import car_size
+from seg.street.paint.facades import Facade, facade
+from seg.street.paint.fences import HEIGHTS_M, LENGTH_M, fence_texture
+from seg.street.paint.ground import Shadows
+from seg.street.paint.labels import BUILDING
+from seg.street.paint.light import Color
+from seg.street.paint.mesh import Mesh, box, draw_mesh, mesh
+from seg.street.paint.people import Person, Stance, draw_bicyclist, draw_pedestrian
+from seg.street.paint.plants import Tree, hedge_texture
+
+ROOFS: tuple[Color, ...] = ((92, 92, 100), (124, 76, 62), (108, 98, 92), (140, 92, 72))
+HOUSE_DEPTH_M = 9.0
+
+
+class Thing(Protocol):
+    """Something with a place, drawn from back to front."""
+
+    @property
+    def lateral(self) -> float:
+        """Metres to the right of the centreline."""
+        ...
+
+    @property
+    def far(self) -> float:
+        """Station of the far end, of the middle where it is short."""
+        ...
+
+    def draw(self, canvas: Canvas, time_s: float) -> None: ...
+
+    def shade(self, shadows: Shadows) -> None: ...
+
+
+def _throw(shadows: Shadows, base: np.ndarray, height: float) -> None:
+    """The shadow of an upright prism over the ground polygon `base` (N, 2)."""
+    offset = np.array(shadows.canvas.light.shadow_offset(height))
+    hull = cv2.convexHull(np.concatenate((base, base + offset)).astype(np.float32))
+    shadows.cast(hull[:, 0])
+
+
+def _footprint(lateral: float, station: float, half_width: float, half_length: float) -> np.ndarray:
+    low, high = lateral - half_width, lateral + half_width
+    near, far = station - half_length, station + half_length
+    return np.array(((low, near), (high, near), (high, far), (low, far)))
+
+
+def _ellipse(lateral: float, station: float, half_width: float, half_length: float) -> np.ndarray:
+    angles = np.linspace(0, 2 * np.pi, 14, endpoint=False)
+    return np.stack((lateral + half_width * np.cos(angles), station + half_length * np.sin(angles)), axis=1)
+
+
+@lru_cache(maxsize=64)
+def _chimney(foot: float, height: float) -> Mesh:
+    stack = box((-0.5, foot, -0.35), (0.5, foot + height, 0.35), (128, 88, 72), BUILDING)
+    pots = [
+        box((x - 0.14, foot + height, -0.14), (x + 0.14, foot + height + 0.5, 0.14), (164, 100, 72), BUILDING)
+        for x in (-0.25, 0.25)
+    ]
+    return mesh(stack + pots[0] + pots[1])
+
+
+@dataclass(frozen=True)
+class Building:
+    """A front along the street, the wall at its near end, and a roof."""
+
+    side: int
+    lateral: float
+    """Of the front, with the sign of its side."""
+    start: float
+    end: float
+    style: str
+    variant: int
+    tint: Color
+    roof: Color
+    bare: bool
+    """The wall at the near end rises above the neighbour."""
+
+    @property
+    def far(self) -> float:
+        return self.end
+
+    def _corner(self, back: float, height: float, station: float) -> tuple[float, float, float]:
+        return (self.lateral + self.side * back, height, station)
+
+    def draw(self, canvas: Canvas, time_s: float) -> None:
+        front = facade(self.style, self.variant)
+        depth = canvas.depth(0.5 * (self.start + self.end))
+        self._draw_roof(canvas, front, depth)
+        if self.bare:
+            self._draw_end(canvas, front)
+        left, right = (self.start, self.end) if self.side < 0 else (self.end, self.start)
+        points = [(front.height, left), (front.height, right), (0.0, right), (0.0, left)]
+        corners = np.array([self._corner(0.0, height, station) for height, station in points])
+        canvas.textured(corners, front.texture, canvas.light.matrix((-self.side, 0.0, 0.0), depth, self.tint))
+
+    def _seen(self, canvas: Canvas, color: Color, normal: Color, depth: float) -> Color:
+        tinted = np.array([color]) * np.array(self.tint)
+        return tuple(canvas.light.shade(tinted, np.array([normal]), depth)[0].tolist())
+
+    def _draw_roof(self, canvas: Canvas, front: Facade, depth: float) -> None:
+        top, rise, half, at = front.height, 2.8, 0.5 * HOUSE_DEPTH_M, self._corner
+        middle = 0.5 * (self.start + self.end)
+        if front.roof == "flat":
+            return
+        if front.roof == "gable":
+            slope = [
+                at(-0.3, top, self.start),
+                at(-0.3, top + rise, middle),
+                at(2 * half, top + rise, middle),
+                at(2 * half, top, self.start),
+            ]
+            canvas.polygon(np.array(slope), self._seen(canvas, self.roof, (0.0, 0.7, -0.7), depth), BUILDING)
+            gable = [at(0.0, top, self.start), at(0.0, top + rise, middle), at(0.0, top, self.end)]
+            canvas.polygon(np.array(gable), self._seen(canvas, front.wall, (-self.side, 0.0, 0.0), depth), BUILDING)
+            return
+        for station in (self.start + 0.6, self.end - 0.6):
+            draw_mesh(canvas, _chimney(top, rise + 1.1), self.lateral + self.side * half, station)
+        slope = [
+            at(-0.25, top - 0.05, self.start),
+            at(-0.25, top - 0.05, self.end),
+            at(half, top + rise, self.end),
+            at(half, top + rise, self.start),
+        ]
+        normal = (-0.53 * self.side, 0.85, 0.0)
+        canvas.polygon(np.array(slope), self._seen(canvas, self.roof, normal, depth), BUILDING)
+
+    def _draw_end(self, canvas: Canvas, front: Facade) -> None:
+        top, at, z = front.height, self._corner, self.start
+        if front.roof == "eaves":
+            triangle = np.array([at(0.0, top, z), at(0.5 * HOUSE_DEPTH_M, top + 2.8, z), at(HOUSE_DEPTH_M, top, z)])
+            canvas.polygon(triangle, self._seen(canvas, front.wall, (0.0, 0.0, -1.0), canvas.depth(z)), BUILDING)
+        inner, outer = (HOUSE_DEPTH_M, 0.0) if self.side < 0 else (0.0, HOUSE_DEPTH_M)
+        corners = np.array([at(inner, top, z), at(outer, top, z), at(outer, 0.0, z), at(inner, 0.0, z)])
+        canvas.textured(corners, front.end, canvas.light.matrix((0.0, 0.0, -1.0), canvas.depth(z), self.tint))
+
+    def shade(self, shadows: Shadows) -> None:
+        height = facade(self.style, self.variant).height
+        middle = 0.5 * (self.start + self.end)
+        base = _footprint(self.lateral + self.side * 1.0, middle, 1.0, 0.5 * (self.end - self.start))
+        _throw(shadows, base, height)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A piece of fence or hedge along the street."""
+
+    kind: str
+    """One of fences.HEIGHTS_M, or hedge."""
+    variant: int
+    lateral: float
+    start: float
+    end: float
+
+    @property
+    def far(self) -> float:
+        return self.end
+
+    @property
+    def height(self) -> float:
+        return 1.5 if self.kind == "hedge" else HEIGHTS_M[self.kind]
+
+    def draw(self, canvas: Canvas, time_s: float) -> None:
+        texture = hedge_texture(self.variant) if self.kind == "hedge" else fence_texture(self.kind, self.variant)
+        points = [(self.height, self.start), (self.height, self.end), (0.0, self.end), (0.0, self.start)]
+        corners = np.array([(self.lateral, height, station) for height, station in points])
+        normal = (-1.0 if self.lateral > canvas.camera.lateral else 1.0, 0.0, 0.0)
+        canvas.textured(corners, texture, canvas.light.matrix(normal, canvas.depth(0.5 * (self.start + self.end))))
+
+    def shade(self, shadows: Shadows) -> None:
+        middle, half = 0.5 * (self.start + self.end), 0.5 * (self.end - self.start)
+        _throw(shadows, _footprint(self.lateral, middle, 0.05, half), self.height)
+
+
+def panels(kind: str, variant: int, lateral: float, start: float, end: float) -> list[Panel]:
+    """A run of equal panels, each about as long as the texture."""
+    count = max(round((end - start) / LENGTH_M), 1)
+    edges = np.linspace(start, end, count + 1).tolist()
+    return [Panel(kind, variant, lateral, low, high) for low, high in pairwise(edges)]
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A tree with its shadow."""
+
+    tree: Tree
+
+    @property
+    def lateral(self) -> float:
+        return self.tree.lateral
+
+    @property
+    def far(self) -> float:
+        return self.tree.station
+
+    def draw(self, canvas: Canvas, time_s: float) -> None:
+        self.tree.draw(canvas, time_s)
+
+    def shade(self, shadows: Shadows) -> None:
+        tree, light = self.tree, shadows.canvas.light
+        _throw(shadows, _footprint(tree.lateral, tree.station, 0.02 * tree.height, 0.1), 0.5 * tree.height)
+        for right, up, half_width, half_height in tree.shadow_blobs():
+            across, along = light.shadow_offset(up)
+            stretch = half_width + 0.5 * half_height * float(np.hypot(*light.shadow_offset(1.0)))
+            shadows.cast(_ellipse(tree.lateral + right + across, tree.station + along, 0.9 * half_width, 0.8 * stretch))
+
+
+@dataclass(frozen=True, eq=False)
+class Fixture:
+    """A mesh that stands still: a sign, a lamp post, a bollard."""
+
+    shape: Mesh
+    lateral: float
+    station: float
+    height: float
+
+    @property
+    def far(self) -> float:
+        return self.station
+
+    def draw(self, canvas: Canvas, time_s: float) -> None:
+        draw_mesh(canvas, self.shape, self.lateral, self.station)
+
+    def shade(self, shadows: Shadows) -> None:
+        _throw(shadows, _footprint(self.lateral, self.station, 0.06, 0.06), self.height)
+
+
+@dataclass(frozen=True, eq=False)
+class Vehicle:
+    """A car, parked or driving; heading 1 shows its back, -1 its front."""
+
+    shape: Mesh
+    model: str
+    lateral: float
+    station: float
+    heading: int
+
+    @property
+    def far(self) -> float:
+        return self.station
+
+    def draw(self, canvas: Canvas, time_s: float) -> None:
+        draw_mesh(canvas, self.shape if self.heading > 0 else self.shape.turned, self.lateral, self.station)
+
+    def shade(self, shadows: Shadows) -> None:
+        half_length, half_width, height = car_size(self.model)
+        _throw(shadows, _footprint(self.lateral, self.station, half_width, half_length), 0.8 * height)
+
+
+@dataclass(frozen=True)
+class Walker:
+    """A pedestrian; `direction` in radians, 0 away from the camera."""
+
+    person: Person
+    lateral: float
+    station: float
+    direction: float
+    phase: float
+
+    @property
+    def far(self) -> float:
+        return self.station
+
+    def draw(self, canvas: Canvas, time_s: float) -> None:
+        draw_pedestrian(canvas, self.person, Stance(self.lateral, self.station, self.direction), self.phase)
+
+    def shade(self, shadows: Shadows) -> None:
+        _throw(shadows, _ellipse(self.lateral, self.station, 0.2, 0.15), self.person.height)
+
+
+@dataclass(frozen=True)
+class Rider:
+    """A bicyclist; heading 1 rides away from the camera."""
+
+    person: Person
+    paint: Color
+    lateral: float
+    station: float
+    heading: int
+    phase: float
+
+    @property
+    def far(self) -> float:
+        return self.station
+
+    def draw(self, canvas: Canvas, time_s: float) -> None:
+        stance = Stance(self.lateral, self.station, 0.0 if self.heading > 0 else float(np.pi))
+        draw_bicyclist(canvas, self.person, stance, self.phase, self.paint)
+
+    def shade(self, shadows: Shadows) -> None:
+        _throw(shadows, _footprint(self.lateral, self.station, 0.15, 0.8), 1.5)

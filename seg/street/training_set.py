@@ -1,0 +1,30 @@
+"""The procedural street as an indexed labelled data set: short looks into many different streets."""
+
+import numpy as np
+
+from core.errors import InputError
+from seg.street.drive import Street
+
+LOOKS = 12
+"""Pictures from one street: making a street takes longer (0.2 s) than looking at it (0.04 s)."""
+STEP_FRAMES = 40
+"""Frames between two looks, at 25 frames/s: by then most of the picture is new."""
+
+
+class StreetSet:
+    """`count` labelled pictures from count / 12 streets; the same for the same arguments."""
+
+    def __init__(self, count: int = 1200, height: int = 180, width: int = 240, first_seed: int = 1000) -> None:
+        if count < 1:
+            raise InputError(f"a street set needs one picture or more, got {count}")
+        self.count, self.height, self.width, self.first_seed = count, height, width, first_seed
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
+        """(H, W, 3) uint8 image and (H, W) uint8 label of picture `index`."""
+        street = Street(seed=self.first_seed + index // LOOKS, height=self.height, width=self.width)
+        frame = street.frame(STEP_FRAMES * (index % LOOKS) + 1)
+        assert frame.label is not None
+        return frame.image, frame.label

@@ -1,0 +1,60 @@
+"""Classifiers that ship: small, half precision, complete records; and how one comes to be pretrained."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from made_classifier import save_classifier
+
+import classification.pretrained
+from classification.opening import open_classifier
+from classification.pretrained import find_classifier, list_classifiers
+from core.bundle import bundle
+from core.checkpoint import load_checkpoint, parse_meta, read_meta
+from core.errors import InputError
+
+LIMIT_MB = 10
+"""Of all together."""
+
+
+def test_the_pretrained_ones_are_small_together() -> None:
+    assert sum(find_classifier(name).stat().st_size for name in list_classifiers()) < LIMIT_MB * 1e6
+
+
+def test_every_pretrained_one_opens_and_says_where_it_comes_from() -> None:
+    for name in list_classifiers():
+        path = find_classifier(name)
+        _, meta = open_classifier(name)
+        assert meta.licence and meta.training["command"].startswith("steadyseg train classification"), name
+        assert path.with_suffix(".md").is_file() and parse_meta(path.with_suffix(".json").read_text(), path) == meta
+        for row in meta.metrics.values():
+            assert {"data", "split", "frames", "frame_list_hash", "mode", "samples", "seed", "nll"} <= row.keys(), name
+
+
+def test_a_run_s_result_becomes_a_pretrained_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, result, folder = save_classifier(tmp_path / "model.safetensors"), tmp_path / "r.json", tmp_path / "queue"
+    row = {"protocol": "stills", "mode": "bnn", "samples": 50, "nll": 0.123456789, "top_5_accuracy": 0.9, "rows": []}
+    result.write_text(json.dumps(row))
+    made = bundle(source, "tiny", "free", "steadyseg train classification", [result], folder)
+    tensors, meta = load_checkpoint(made)
+    assert all(tensor.dtype == torch.float16 for tensor in tensors.values() if tensor.is_floating_point())
+    figures = {"protocol": "stills", "mode": "bnn", "samples": 50, "nll": 0.123457, "top_5_accuracy": 0.9}
+    assert meta.metrics == {"stills-bnn": figures} and meta.licence == "free"
+
+    monkeypatch.setattr(classification.pretrained, "FOLDER", folder)
+    assert list_classifiers() == ["tiny"] and find_classifier("tiny") == made
+    network, _ = open_classifier("tiny")
+    assert next(network.parameters()).dtype == torch.float32
+    with pytest.raises(InputError, match="did you mean tiny") as caught:
+        open_classifier("tiny-2")
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_without_any_pretrained_one_a_file_still_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classification.pretrained, "FOLDER", tmp_path / "absent")
+    path = save_classifier(tmp_path / "c.safetensors")
+    assert open_classifier(path)[1] == read_meta(path)
+    for name in ("c", "absent.safetensors"):
+        with pytest.raises(InputError, match="none"):
+            open_classifier(name)

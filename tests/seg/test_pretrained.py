@@ -1,0 +1,66 @@
+"""The checkpoints that ship: small, half precision, complete records, and what the records promise."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from core.checkpoint import load_checkpoint, parse_meta, read_meta
+from core.errors import InputError
+from seg.bundle import bundle
+from seg.pretrained import FOLDER, find_checkpoint, list_segmenters
+from seg.street.drive import Street
+from seg.torch_segmenter import open_segmenter
+
+LIMIT_MB = {"camvid-unet-s": 20, "camvid-realtime": 20, "street-tiny": 2}
+
+
+def test_the_checkpoints_are_there() -> None:
+    assert set(LIMIT_MB) <= set(list_segmenters())
+
+
+@pytest.mark.parametrize("name", LIMIT_MB)
+def test_a_pretrained_checkpoint_is_small_and_says_where_it_comes_from(name: str) -> None:
+    path = find_checkpoint(name)
+    assert path.stat().st_size < LIMIT_MB[name] * 1e6
+    meta = read_meta(path)
+    assert meta.licence and meta.training["command"].startswith("steadyseg train seg") and meta.metrics
+    assert path.with_suffix(".md").is_file()
+    assert parse_meta(path.with_suffix(".json").read_text(), path) == meta
+
+
+@pytest.mark.parametrize("name", LIMIT_MB)
+def test_every_measured_row_carries_its_data_frames_and_seed(name: str) -> None:
+    for key, row in read_meta(find_checkpoint(name)).metrics.items():
+        measured_on = {"data", "split", "frames", "frame_list_hash"}
+        figures = {"mean_entropy_p95"} if key == "uncertainty" else {"protocol", "mode", "samples", "seed", "nll"}
+        assert measured_on | figures <= row.keys(), key
+
+
+def test_the_street_network_knows_its_street() -> None:
+    segmenter = open_segmenter("street-tiny", mode="dnn")
+    frame = Street(seed=3, height=180, width=240).frame(40)
+    right = segmenter.step(frame).label == frame.label
+    assert right[frame.label != segmenter.classes.void].mean() > 0.75
+
+
+def test_bundling_halves_the_weights_and_keeps_the_results(tmp_path: Path) -> None:
+    row = {"protocol": "stills", "mode": "dnn", "nll": 0.123456789, "accuracy": 0.9, "frame_list": ["a"]}
+    result = tmp_path / "r.json"
+    result.write_text(json.dumps(row))
+    made = bundle(FOLDER / "street-tiny.safetensors", "copy", "free", "steadyseg train seg", [result], folder=tmp_path)
+    tensors, meta = load_checkpoint(made)
+    assert all(tensor.dtype == torch.float16 for tensor in tensors.values() if tensor.is_floating_point())
+    assert meta.metrics["stills-dnn"] == {"protocol": "stills", "mode": "dnn", "nll": 0.123457, "accuracy": 0.9}
+    assert meta.licence == "free"
+
+
+def test_weights_that_half_precision_cannot_hold_are_not_pretrained(tmp_path: Path) -> None:
+    from core.checkpoint import save_checkpoint
+
+    tensors, meta = load_checkpoint(FOLDER / "street-tiny.safetensors")
+    tensors["head.bias"] = tensors["head.bias"].float() + 1e6
+    save_checkpoint(tmp_path / "big.safetensors", tensors, meta)
+    with pytest.raises(InputError, match="half precision"):
+        bundle(tmp_path / "big.safetensors", "copy", "", "", [], folder=tmp_path)
