@@ -16,9 +16,10 @@ from core.classes import ClassList
 from core.dropout import Dropout, set_dropout_active
 from core.errors import InputError
 from core.frame import Frame, Maps
+from core.method import ModeName
 from core.temporal import TemporalSmoothing
 from seg.networks.unet import UNet
-from seg.options import ModeName, UNetOptions
+from seg.options import UNetOptions
 from seg.streaming import MODES, StreamingSegmenter
 from seg.torch_segmenter import TorchSegmenter, open_segmenter
 
