@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from made_pictures import picture
 from torch import Tensor, nn
 
 from core.checkpoint import CheckpointMeta, save_checkpoint
@@ -43,10 +44,6 @@ def segmenter(
 ) -> TorchSegmenter:
     module = StreamingSegmenter(net or network(), MEAN, STD, height, mode=mode, **options)
     return TorchSegmenter(module, META, CPU, keep_probs=True, precision=precision)
-
-
-def picture(seed: int, height: int = 64, width: int = 96) -> np.ndarray:
-    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 
 def frame(seed: int, index: int | None = None, **options: Any) -> Frame:
