@@ -137,7 +137,7 @@ def test_a_classifier_s_file_segments_no_video(tmp_path: Path, capsys: pytest.Ca
 
 @pytest.fixture(scope="module")
 def mc(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    calibration = {"bnn": {"temperature": 1.5}}
+    calibration = {"bnn": {"temperature": 1.5, "samples": 8}}
     return save_classifier(tmp_path_factory.mktemp("mc") / "mc.safetensors", calibration=calibration, licence="free")
 
 
