@@ -4,17 +4,12 @@
 torch here: the command line reads these to print its help.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import Any, Literal, Protocol, Self, get_args
 
 from core.errors import InputError
-
-if TYPE_CHECKING:
-    from core.checkpoint import CheckpointMeta
 
 ModeName = Literal["dnn", "vq-dnn", "bnn", "vq-bnn"]
 MODE_NAMES: tuple[ModeName, ...] = get_args(ModeName)
@@ -77,6 +72,17 @@ def method_of_fit(key: str, fit: Mapping[str, Any]) -> Method:
     )
 
 
+class Calibrated(Protocol):
+    """A checkpoint's record, as far as it tells of temperatures."""
+
+    @property
+    def calibration(self) -> Mapping[str, Mapping[str, Any]]: ...
+
+    def fit(self, method: Method) -> Mapping[str, Any] | None:
+        """The calibration of this very method."""
+        ...
+
+
 @dataclass(frozen=True)
 class MethodOptions:
     """How a network is run. What is left out is decided by the model."""
@@ -111,7 +117,7 @@ class MethodOptions:
                     f"{name}: was made for {flag} {has}, got {asked}; omit --{flag} or export it again{again}"
                 )
 
-    def resolve(self, meta: CheckpointMeta | None = None) -> Method:
+    def resolve(self, meta: Calibrated | None = None) -> Method:
         """What will run: of a checkpoint with its fitted temperature. InputError for what cannot be."""
         mode = self.mode or "vq-dnn"
         if mode not in MODE_NAMES:
@@ -136,7 +142,7 @@ class MethodOptions:
         tau = self.tau if self.tau is not None else default_tau(motion)
         return Method(mode, samples, tau, self.window, motion)
 
-    def _with_temperature(self, method: Method, meta: CheckpointMeta | None) -> Method:
+    def _with_temperature(self, method: Method, meta: Calibrated | None) -> Method:
         if self.temperature is not None:
             if not 0 < self.temperature < math.inf:
                 raise InputError(f"the temperature must be a positive number, got {self.temperature}")
