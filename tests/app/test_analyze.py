@@ -124,7 +124,7 @@ def test_a_classifier_gets_one_and_the_command_in_it_makes_it_again(
     assert sorted(path.name for path in (tmp_path / "again").iterdir()) == ["report.json", "report.md"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_pretrained_network_on_two_stills_of_camvid(data_dir: Path, tmp_path: Path) -> None:
     if not (data_dir / "camvid" / "test").is_dir():
         pytest.skip(f"no CamVid in {data_dir}")

@@ -313,6 +313,7 @@ def test_a_run_folder_that_is_a_file_gets_one_line(tmp_path: Path, capsys: pytes
     assert "choose another --run" in line
 
 
+@pytest.mark.slow
 def test_labels_of_void_alone_do_not_lose_the_report(tmp_path: Path) -> None:
     data, report = labelled_folder(tmp_path / "data", 2, label=11, splits=("train",)), tmp_path / "r.json"
     flags = ["--labels", str(data / "trainannot"), "--report", str(report), "--model", "street-tiny"]

@@ -79,7 +79,10 @@ def test_residual_networks_have_torchvisions_parameters(model: str) -> None:
     assert shapes == [t.shape for t in theirs.state_dict().values()]
 
 
-@pytest.mark.parametrize("model", ["resnet18", "resnet50", "resnext50", "wideresnet50"])
+@pytest.mark.parametrize(
+    "model",
+    ["resnet18", *(pytest.param(name, marks=pytest.mark.slow) for name in ("resnet50", "resnext50", "wideresnet50"))],
+)
 def test_residual_networks_give_torchvisions_logits(model: str) -> None:
     torch.manual_seed(0)
     theirs = randomised(getattr(torchvision.models, TORCHVISION[model])(num_classes=10)).double()
@@ -100,6 +103,7 @@ def test_vgg_has_torchvisions_parameters_but_the_biases_of_its_convolutions(dept
         assert biases == 4224
 
 
+@pytest.mark.slow
 def test_vgg16_gives_torchvisions_logits_with_the_biases_in_the_running_means() -> None:
     torch.manual_seed(0)
     theirs = randomised(torchvision.models.vgg16_bn(num_classes=10, init_weights=False))
@@ -132,6 +136,7 @@ def test_alexnet_gives_torchvisions_logits_where_that_has_no_biases() -> None:
     assert count(on_meta("alexnet", 1000, stem=True)) == 61_100_840 - 1152
 
 
+@pytest.mark.slow
 def test_pre_activation_resnet_50_gives_timms_logits() -> None:
     torch.manual_seed(0)
     theirs = randomised(timm.create_model("resnetv2_50", pretrained=False, num_classes=10)).double()
@@ -286,9 +291,9 @@ def test_maps_keep_their_sizes_with_same_padding(model: str) -> None:
         ("vgg19", 5),
         ("prevgg16", 5),
         ("resnet34", 4),
-        ("resnext50", 4),
+        pytest.param("resnext50", 4, marks=pytest.mark.slow),
         ("preresnet34", 3),
-        ("alternet50", 3),
+        pytest.param("alternet50", 3, marks=pytest.mark.slow),
     ],
 )
 def test_smoothing_ends_the_published_stages(model: str, stages: int) -> None:
