@@ -15,6 +15,7 @@ from seg.calibrate import ConformalCheck, ConformalFit
 from seg.data.camvid import open_split
 from seg.data.moving_stills import CLIP_FRAMES, moving_stills
 from seg.evaluate import mark_stills
+from seg.pretrained import FOLDER
 
 TAUS = (0.5, 0.8, 1.25, 2.0, 3.0)
 FITTED_ON = {"stills": "val stream", "moving-stills": "val stream", "stream": "moving stills of test"}
@@ -24,6 +25,11 @@ FIT_EVERY = 5
 SETS = ("dnn", "vq-dnn", "vq-dnn motion")
 COVERAGE, RISK = 0.9, 0.05
 """Share of the pixels whose set shall hold the true class; largest share of a class's pixels that may be missed."""
+CHOSEN_ON = FOLDER / "camvid-test-49.txt"
+"""Beside the val stream, the moving stills that the default rule was chosen on: every third still of test."""
+RULE_KEYS = (
+    "nll", "accuracy", "miou", "ece", "consistency", "label_consistency", "change_agreement", "change_agreement_frozen",
+)  # fmt: skip
 DRAW = Look("dropout")
 """Masks drawn once a frame."""
 
@@ -41,10 +47,27 @@ class Fits:
 
 def frames_of(protocol: str, data: Path, every: int = 1) -> Iterator[Frame]:
     """Stills and moving stills are of test, the stream is val; of moving stills only every so many."""
-    split = open_split(data, "val" if protocol == "stream" else "test")
+    split = open_split(data, "val" if protocol in ("stream", "changes") else "test")
+    if protocol == "unseen":
+        return moving_stills(split.subset(unseen_stills(data)))
     if protocol == "moving-stills":
         return moving_stills(split.subset([example.name for example in split.examples[::every]]))
     return mark_stills(split.frames()) if protocol == "stills" else split.frames()
+
+
+def unseen_stills(data: Path) -> list[str]:
+    """The test stills that the choice of the default rule did not look at: two thirds."""
+    seen = set(CHOSEN_ON.read_text().split())
+    return [example.name for example in open_split(data, "test").examples if example.name not in seen]
+
+
+def measure_rule(subject: Subject, protocol: str, data: Path, has_dropout: bool) -> dict[str, dict[str, Any]]:
+    """`changes`: how predictions change along the stream. `unseen`: the default rule on stills that its choice did not see."""
+    dropout = has_dropout and protocol == "changes"
+    names = {"dnn", "vq-dnn", "vq-dnn motion", "vq-bnn", "vq-bnn motion"}
+    methods = {name: one for name, one in plain_methods("stream", dropout, False).items() if name in names}
+    found = sweep(subject, frames_of(protocol, data), methods, {}).rows
+    return {name: describe_method(methods[name]) | {key: found[name][key] for key in RULE_KEYS} for name in methods}
 
 
 def plain_methods(protocol: str, has_dropout: bool, is_ensemble: bool) -> dict[str, Method]:

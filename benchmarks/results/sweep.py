@@ -42,7 +42,7 @@ RISK_CLASS = CAMVID.names.index("Pedestrian")
 
 @dataclass(frozen=True)
 class Subject:
-    """The networks of a row: one, or the members of an ensemble (our U-Nets: logits have the network's size)."""
+    """The networks of a row: one, or the members of an ensemble."""
 
     networks: list[nn.Module]
     preprocess: Callable[[Tensor], Tensor]
@@ -51,6 +51,8 @@ class Subject:
     """(K,) of the loss that it was trained with; None: it had none."""
     precision: str = "fp32"
     """bf16: autocast of the networks, as they were trained; probabilities and means of them stay in single precision."""
+    head_stride: int = 1
+    """How much coarser than the frame its logits are."""
 
 
 @dataclass
@@ -91,7 +93,8 @@ def sweep(
     continuity, estimate_motion = Continuity(), MotionEstimator()
     for place, frame in enumerate(frames):
         gap = continuity.follow(frame)
-        motion = estimate_motion(frame.image, frame.image.shape[:2], gap) if follows else None
+        height, width = (-(-length // subject.head_stride) for length in frame.image.shape[:2])
+        motion = estimate_motion(frame.image, (height, width), gap) if follows else None
         with torch.inference_mode():
             with torch.autocast("cpu", torch.bfloat16, enabled=subject.precision == "bf16"):
                 looks = look_at(subject, frame, wanted, mix_seed(seed, place))
