@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.results.matrix import COMPARED, CONTROL, MEMBERS, PRETRAINED, Network, Pretrained
+from benchmarks.results.matrix import COMPARED, CONTROL, MEMBERS, PRETRAINED, Network, Pretrained, rule_job
 from benchmarks.results.parts import Parts
 from benchmarks.results.rows import FIT_EVERY, Fits, fit, measure, measure_rule, unseen_stills
 from benchmarks.results.sweep import Subject
@@ -54,11 +54,6 @@ def all_jobs() -> list[Job]:
         *(Job(rule_job(network), (network,), ("changes", "unseen")) for network in [*PRETRAINED, *COMPARED]),
         *(Job(rule_job(network), (network,), ("changes",)) for network in [*MEMBERS[1:], CONTROL]),
     ]
-
-
-def rule_job(network: Network | Pretrained) -> str:
-    """The job that looks at a network along the stream frame by frame, and at the default rule where its choice did not."""
-    return f"{network.name} default rule"
 
 
 def measure_job(job: Job, data: Path, parts: Parts, ticks: Any) -> dict[str, Any]:

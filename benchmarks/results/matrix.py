@@ -85,3 +85,8 @@ MEMBERS = [Network("paper", False, False, seed) for seed in (0, 1, 2)]
 CONTROL = Network("paper", True, True, clean=True)
 PRETRAINED = [Pretrained("camvid-unet-s"), Pretrained("camvid-realtime")]
 """The first is the one that the default rule was chosen with."""
+
+
+def rule_job(network: Network | Pretrained) -> str:
+    """The job that measures how its predictions change along the stream, and the default rule where its choice did not look."""
+    return f"{network.name} default rule"
