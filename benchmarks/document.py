@@ -13,11 +13,19 @@ from matplotlib import pyplot as plt
 def fill(text: str, figure: Callable[[str], str]) -> str:
     """The text with every {name} replaced by its figure, so that no sentence outlives what was measured; then wrapped."""
     filled = re.sub(r"\{([^{}]+)\}", lambda found: figure(" ".join(found[1].split())), text.strip())
-    return "\n\n".join(block if block[0] in "|#!-" else wrap(block) for block in filled.split("\n\n"))
+    return "\n\n".join(map(wrap, filled.split("\n\n")))
 
 
-def wrap(paragraph: str) -> str:
-    return textwrap.fill(paragraph, 150, break_long_words=False, break_on_hyphens=False)
+def wrap(block: str) -> str:
+    """A paragraph, or the items of a list, to 150 columns; headings, tables and pictures stay as they are."""
+    if block[0] in "|#!":
+        return block
+    items = re.split(r"\n(?=- )", block)
+    indent = "  " if block.startswith("- ") else ""
+    return "\n".join(
+        textwrap.fill(item, 150, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+        for item in items
+    )
 
 
 def span(values: Sequence[str]) -> str:
