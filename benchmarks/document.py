@@ -1,5 +1,6 @@
 """Parts of the documents that studies write: sentences with figures in them, tables, pictures."""
 
+import functools
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
@@ -18,14 +19,15 @@ def fill(text: str, figure: Callable[[str], str]) -> str:
 
 def wrap(block: str) -> str:
     """A paragraph, or the items of a list, to 150 columns; headings, tables and pictures stay as they are."""
-    if block[0] in "|#!":
+    if block[0] in "|!" or "\n" not in block:
         return block
+    if block[0] == "#":
+        heading, words = block.split("\n", 1)
+        return f"{heading}\n{wrap(words)}"
     items = re.split(r"\n(?=- )", block)
     indent = "  " if block.startswith("- ") else ""
-    return "\n".join(
-        textwrap.fill(item, 150, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-        for item in items
-    )
+    fit = functools.partial(textwrap.fill, width=150, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(fit(" ".join(item.split()), subsequent_indent=indent) for item in items)
 
 
 def span(values: Sequence[str]) -> str:
