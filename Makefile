@@ -22,7 +22,7 @@ unit: setup
 
 # A process for each room: in one for all, something of OpenVINO, numba, torch and a browser's threads together crashes at exit.
 test: setup
-	$(BIN)/python -m pytest tests/core tests/seg tests/test_arrows.py tests/test_demos.py tests/test_results.py tests/test_robustness_runs.py
+	$(BIN)/python -m pytest tests/core tests/seg tests/test_arrows.py tests/test_demos.py tests/test_documents.py tests/test_results.py tests/test_robustness_runs.py
 	$(BIN)/python -m pytest tests/classification
 	$(BIN)/python -m pytest tests/export
 	$(BIN)/python -m pytest tests/app
@@ -32,12 +32,13 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Every number, table and figure of docs/results.md and docs/robustness.md; what is there already is kept (FRESH=--fresh measures
-# all again). DATA holds camvid/, cifar10/ and video/.
+# Every number, table and figure of docs/results.md, docs/robustness.md and the model cards; what is there already is kept
+# (FRESH=--fresh measures all again). DATA holds camvid/, cifar10/ and video/.
 DATA ?= ../shared/data
 results: setup
 	$(BIN)/python -m benchmarks.results --data $(DATA)/camvid $(FRESH)
 	$(BIN)/python -m benchmarks.robustness --data $(DATA) $(FRESH)
+	$(BIN)/python -m benchmarks.cards
 
 # Its own environment (6 GB): a peer's pins must never move ours.
 peers: .venv-peers/installed

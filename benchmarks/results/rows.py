@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.results.methods import ALL, FOLLOWING, MEMBER, ONE, WINDOW, Look, Method
+from benchmarks.results.methods import ALL, MEMBER, MOTION, ONE, WINDOW, Method, Sampling
 from benchmarks.results.sweep import RISK_CLASS, Subject, sweep
 from core.classes import CAMVID
 from core.evaluation.temperature import TemperatureFit
@@ -19,7 +19,7 @@ from seg.pretrained import FOLDER
 
 TAUS = (0.5, 0.8, 1.25, 2.0, 3.0)
 FITTED_ON = {"stills": "val stream", "moving-stills": "val stream", "stream": "moving stills of test"}
-FEW, MANY = Look("dropout", 5), Look("dropout", 30)
+FEW, MANY = Sampling("dropout", 5), Sampling("dropout", 30)
 FIT_EVERY = 5
 """Of moving stills only every fifth is fitted on: a grid of temperatures costs three times what the network does."""
 SETS = ("dnn", "vq-dnn", "vq-dnn motion")
@@ -30,7 +30,7 @@ CHOSEN_ON = FOLDER / "camvid-test-49.txt"
 RULE_KEYS = (
     "nll", "accuracy", "miou", "ece", "consistency", "label_consistency", "change_agreement", "change_agreement_frozen",
 )  # fmt: skip
-DRAW = Look("dropout")
+DRAW = Sampling("dropout")
 """Masks drawn once a frame."""
 
 
@@ -56,7 +56,7 @@ def frames_of(protocol: str, data: Path, every: int = 1) -> Iterator[Frame]:
 
 
 def unseen_stills(data: Path) -> list[str]:
-    """The test stills that the choice of the default rule did not look at: two thirds."""
+    """The test stills that the choice of the default rule did not see: two thirds."""
     seen = set(CHOSEN_ON.read_text().split())
     return [example.name for example in open_split(data, "test").examples if example.name not in seen]
 
@@ -75,10 +75,10 @@ def plain_methods(protocol: str, has_dropout: bool, is_ensemble: bool) -> dict[s
     if is_ensemble:
         methods = {"ensemble": Method(ALL), "vq-ensemble": Method(MEMBER, WINDOW)}
     else:
-        methods = {"dnn": Method(ONE), "vq-dnn": Method(ONE, WINDOW), "vq-dnn motion": Method(ONE, FOLLOWING)}
+        methods = {"dnn": Method(ONE), "vq-dnn": Method(ONE, WINDOW), "vq-dnn motion": Method(ONE, MOTION)}
     if has_dropout:
         methods |= {
-            "bnn-1": Method(DRAW), "vq-bnn": Method(DRAW, WINDOW), "vq-bnn motion": Method(DRAW, FOLLOWING),
+            "bnn-1": Method(DRAW), "vq-bnn": Method(DRAW, WINDOW), "vq-bnn motion": Method(DRAW, MOTION),
         }  # fmt: skip
         if protocol != "moving-stills":  # seven frames a still: 30 passes of each would take an hour
             methods |= {"bnn-5": Method(FEW), "bnn-30": Method(MANY)}
@@ -99,7 +99,7 @@ def measure(subject: Subject, protocol: str, data: Path, fits: Fits, has_dropout
         if not method.undone and mode in fits.memories and method.smoothing == WINDOW:
             smoothing = fits.memories[mode]
             temperature = fits.temperatures[memory_name(mode, smoothing)].temperature
-            methods[f"{name} fitted memory calibrated"] = Method(method.look, smoothing, temperature)
+            methods[f"{name} fitted memory calibrated"] = Method(method.sampling, smoothing, temperature)
     checks = {name: ConformalCheck(fits.sets[name], subject.classes) for name in methods if name in fits.sets}
     found = sweep(
         subject, frames_of(protocol, data), methods, {}, checks=checks, sequence=sequences(protocol, data)
@@ -119,21 +119,21 @@ def fit(subject: Subject, protocol: str, data: Path, has_dropout: bool) -> Fits:
     scanned = {"dnn": Method(ONE)} if len(subject.networks) == 1 else {"ensemble": Method(ALL)}
     if has_dropout and protocol != "moving-stills":
         scanned["bnn"] = Method(FEW)
-    looks = {"vq-dnn": ONE} if len(subject.networks) == 1 else {"vq-ensemble": MEMBER}
-    looks |= {"vq-bnn": DRAW} if has_dropout else {}
+    samplings = {"vq-dnn": ONE} if len(subject.networks) == 1 else {"vq-ensemble": MEMBER}
+    samplings |= {"vq-bnn": DRAW} if has_dropout else {}
     if protocol == "stills":
-        looks = {}
-    for mode, look in looks.items():
-        scanned[mode] = Method(look, WINDOW)
-        if look is not MEMBER:
-            scanned[f"{mode} motion"] = Method(look, FOLLOWING)
+        samplings = {}
+    for mode, sampling in samplings.items():
+        scanned[mode] = Method(sampling, WINDOW)
+        if sampling is not MEMBER:
+            scanned[f"{mode} motion"] = Method(sampling, MOTION)
         for tau in TAUS:
             smoothing = TemporalSmoothing(tau)
-            scanned[memory_name(mode, smoothing)] = Method(look, smoothing)
+            scanned[memory_name(mode, smoothing)] = Method(sampling, smoothing)
     swept = sweep(subject, frames_of(protocol, data, FIT_EVERY), {}, scanned)
     temperatures = swept.temperatures
     memories = {}
-    for mode in looks:
+    for mode in samplings:
         fits = {one: temperatures.get(memory_name(mode, one)) for one in map(TemporalSmoothing, TAUS)}
         nll = {one: found.nll_calibrated for one, found in fits.items() if found}
         if nll:
@@ -160,7 +160,7 @@ def memory_name(mode: str, smoothing: TemporalSmoothing) -> str:
 
 
 def at(method: Method, temperature: float) -> Method:
-    return Method(method.look, method.smoothing, temperature)
+    return Method(method.sampling, method.smoothing, temperature)
 
 
 def describe_method(method: Method) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def describe_method(method: Method) -> dict[str, Any]:
     smoothing = method.smoothing
     return {
         "mode": method.mode,
-        "samples": method.look.passes,
+        "samples": method.sampling.samples,
         "tau": smoothing.tau if smoothing else None,
         "window": smoothing.window if smoothing else None,
         "motion": smoothing.motion if smoothing else False,

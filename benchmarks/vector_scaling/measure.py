@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from benchmarks.results.matrix import digest_of_file
+from benchmarks.results.matrix import digest_of_weights
 from benchmarks.study import Cache, data_digest, origin
 from core.checkpoint import read_meta
 from core.classes import CAMVID
@@ -97,7 +97,7 @@ def main() -> None:
         for name, per_class in (("temperature", False), ("vector", True)):
             scale, shift = fit_scaling(*splits[fit], per_class)
             found[name] = figures(logits * scale + shift, labels)
-    digest = f"{data_digest(given.data)}-{digest_of_file(find_checkpoint(given.model))}"
+    digest = f"{data_digest(given.data)}-{digest_of_weights(find_checkpoint(given.model))}"
     Cache(RECORD).put(Path(given.model).stem, digest, rows, origin())
 
 
