@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from app.robustness.report import markdown
 from benchmarks.cards import cards, updated
 from benchmarks.classification.document import document as classification_document
 from benchmarks.document import fill
@@ -46,6 +47,14 @@ def test_classification() -> None:
 def test_robustness() -> None:
     text = (DOCS / "robustness.md").read_text()
     assert robustness_document(DOCS) == text, "python -m benchmarks.robustness makes it again"
+
+
+@pytest.mark.parametrize(
+    "report", sorted((DOCS / "robustness").glob("*/report.json")), ids=lambda path: path.parent.name
+)
+def test_robustness_reports(report: Path) -> None:
+    record, plots = json.loads(report.read_text()), sorted(path.name for path in report.parent.glob("*.png"))
+    assert markdown(record, record["command"], plots) == (report.parent / "report.md").read_text()
 
 
 def test_performance() -> None:

@@ -143,7 +143,7 @@ def published_effects_table(rows: Rows, protocol: str) -> str:
         "First the published figures (arXiv 2105.12639, Table 2 / E.4; width 64, 720x960 labels, their own stream), then ours "
         "by recipe, temperature 1. Percent but for NLL; changes are against the plain network on single frames."
     )
-    return section(f"{TITLES[protocol]}: the published table", words, table(header, lines))
+    return section(f"{TITLES[protocol]}: the published table", words + labels_note(rows), table(header, lines))
 
 
 def effects_table(rows: Rows) -> str:
@@ -261,17 +261,17 @@ def beyond_table(rows: Rows) -> str:
     words = (
         "`vq-dnn`, `vq-bnn`: the published window (K = 5, tau = 1.25). `motion`: the recursion with tau = 8, carried along the "
         "motion between frames, which was chosen on this stream. Consistency compares the same pixel of neighbouring frames, "
-        "so what really moves lowers it: the true labels themselves have "
-        f"{labels_steady(rows, 'changes')} % on the stream and {labels_steady(rows, 'unseen')} % on moving stills (98 of them)."
+        "so what really moves lowers it."
     )
-    return section("Smoothing along the motion", words, table(header, lines))
+    return section("Smoothing along the motion", words + labels_note(rows), table(header, lines))
 
 
-def labels_steady(rows: Rows, protocol: str) -> str:
-    """Consistency of the true labels, the same for every network."""
-    return (
-        figure(rows, f"label_consistency */{protocol}/dnn") if f"{PRETRAINED[0].name} default rule" in rows else ABSENT
-    )
+def labels_note(rows: Rows) -> str:
+    """The consistency of the true labels, beside which that of predictions is read; the same for every network."""
+    if rule_job(PRETRAINED[0]) not in rows:
+        return ""
+    stream, clips = (figure(rows, f"label_consistency */{protocol}/dnn") for protocol in ("changes", "unseen"))
+    return f" The true labels themselves have consistency {stream} % on the stream and {clips} % on (98 of the) moving stills."
 
 
 def rule_table(rows: Rows) -> str:
@@ -362,7 +362,7 @@ def class_weights_table(rows: Rows) -> str:
         "A loss weighted by w teaches a network p w and not p. `undone`: log w is taken back from the logits, nothing is "
         "fitted (`steadyseg calibrate --undo-class-weights`). Temperature 1."
     )
-    return section("What class weights do", words, table(header, lines))
+    return section("What class weights do", words + labels_note(rows), table(header, lines))
 
 
 SCALINGS = {
@@ -439,7 +439,7 @@ def ensemble_table(rows: Rows) -> str:
     ]
     published = ", ".join(f"{name} {value}" for name, value in ENSEMBLES.items())
     words = f"Three plain networks (seeds 0 to 2). Published NLL: {published}."
-    return section("Deep ensemble", words, table(["protocol", "row", *TITLES_SHOWN], lines))
+    return section("Deep ensemble", words + labels_note(rows), table(["protocol", "row", *TITLES_SHOWN], lines))
 
 
 def seeds_table(rows: Rows) -> str:
@@ -454,7 +454,9 @@ def seeds_table(rows: Rows) -> str:
     words = (
         "The plain network of the `paper` recipe, temperature 1. Changes are against the same network's single frame."
     )
-    return section("Seeds", words, table(["protocol", "row", "seed", *TITLES_SHOWN, "NLL change"], lines))
+    return section(
+        "Seeds", words + labels_note(rows), table(["protocol", "row", "seed", *TITLES_SHOWN, "NLL change"], lines)
+    )
 
 
 def control_table(rows: Rows) -> str:
@@ -470,7 +472,7 @@ def control_table(rows: Rows) -> str:
         f"`{whole.name}` on the val stream, temperature 1; then the same training without the 20 train stills nearest in time "
         "to it (`benchmarks/results/nearest_to_val.txt`)."
     )
-    return section("What the stills next to the stream give away", words, table(header, lines))
+    return section("What the stills next to the stream give away", words + labels_note(rows), table(header, lines))
 
 
 def ranking_table(rows: Rows) -> str:
@@ -508,7 +510,7 @@ def class_table(rows: Rows) -> str:
             ]
             header = ["class", *(f"IoU {name}" for name in methods), *(f"cons {name}" for name in methods)]
             parts.append(f"`{job}`, {TITLES[protocol].lower()}:\n\n{table(header, lines)}")
-    return section("By class", "The plain networks, percent.", "\n\n".join(parts))
+    return section("By class", "The plain networks, percent." + labels_note(rows), "\n\n".join(parts))
 
 
 def percent(value: float | None) -> str:
