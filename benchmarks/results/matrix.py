@@ -4,6 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.study import digest_of_weights
 from core.checkpoint import read_meta
 from seg.pretrained import find_checkpoint
 
@@ -70,12 +71,6 @@ class Pretrained:
     def digest(self) -> str:
         """Of its weights alone: what is measured here is without what was fitted later and stands in the file's header."""
         return digest_of_weights(self.file)
-
-
-def digest_of_weights(file: Path) -> str:
-    """First 12 digits of the SHA-256 of a safetensors file's tensors."""
-    data = file.read_bytes()
-    return hashlib.sha256(data[8 + int.from_bytes(data[:8], "little") :]).hexdigest()[:12]
 
 
 def digest_of_file(file: Path) -> str:

@@ -1,10 +1,13 @@
 """What is studied: networks that are compared, once with everything and twice more for the spread, and the default one."""
 
 import hashlib
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.robustness.flags import RobustnessOptions, StudyName
+from benchmarks.study import digest_of_weights
+from core.checkpoint import read_meta
 
 SEEDS = (0, 1, 2)
 """Of the choice of pictures, of all noise and of the dropout masks. Seed 0 has everything, the others what is repeated."""
@@ -76,11 +79,16 @@ def all_runs(videos: tuple[str, ...]) -> list[Run]:
 
 
 def digest_of(run: Run, files: list[Path], data: str) -> str:
-    """It changes with the weights, the data, the settings and what a study measures; a video counts by its name."""
+    """It changes with the weights, the data, the settings and what a study measures; a video counts by its name.
+
+    What is fitted later and stands in a file's header counts only where the run uses it.
+    """
     options = repr(run.options)
     for video in run.options.elsewhere:
         options = options.replace(video, Path(video).name)
     total = hashlib.sha256(f"protocol {PROTOCOL} {run.studies} {options} {data}".encode())
     for file in files:
-        total.update(file.read_bytes())
+        total.update(digest_of_weights(file).encode())
+        if run.options.calibrated is not False:
+            total.update(json.dumps(read_meta(file).calibration, sort_keys=True).encode())
     return total.hexdigest()[:12]

@@ -15,8 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from benchmarks.results.matrix import digest_of_weights
-from benchmarks.study import Cache, data_digest, origin
+from benchmarks.study import Cache, data_digest, digest_of_weights, origin
 from core.checkpoint import read_meta
 from core.classes import CAMVID
 from core.evaluation.metrics import StreamingMetrics
