@@ -164,7 +164,21 @@ def effects_table(rows: Rows) -> str:
         "Change of NLL, temperature 1; no row of 30 passes on moving stills. Where both ends are one network, it is the same "
         "weights on the same frames; between two networks there is also the luck of two trainings (*Seeds*)."
     )
-    return section("Effect by effect", words, table(["effect", "published", *columns], lines))
+    return section("Effect by effect", words + seeds_note(rows), table(["effect", "published", *columns], lines))
+
+
+def seeds_note(rows: Rows) -> str:
+    """How far apart trainings lie that differ in their seed alone, beside which an effect between networks is read."""
+    if any(network.name not in rows for network in MEMBERS):
+        return ""
+    stream, stills, smoothing = (
+        figure(rows, f"spread nll paper-plain-?/{what}")
+        for what in ("stream/dnn", "stills/dnn", "stream/dnn > =/=/vq-dnn")
+    )
+    return (
+        f" Three plain `paper` trainings, mean ± standard deviation over seeds: NLL {stream} on the stream and {stills} on stills; "
+        f"temporal smoothing, within each of them, {smoothing}."
+    )
 
 
 def find_published_nll(dropout: bool, smoothing: bool, method: str) -> dict[str, Any] | None:

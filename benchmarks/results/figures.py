@@ -40,7 +40,7 @@ def figure(rows: Rows, name: str) -> str:
     if key.endswith("set_size") or (key == "nll" and not other):
         form, scale = ".3f", 1.0
     if how == "spread":
-        return f"{scale * statistics.fmean(values):{form}} ± {scale * statistics.stdev(values):.1f}{unit}"
+        return f"{scale * statistics.fmean(values):{form}} ± {scale * statistics.stdev(values):{form.removeprefix('+')}}{unit}"
     return span([f"{scale * value:{form}}" for value in values]) + unit
 
 
