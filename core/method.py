@@ -53,7 +53,7 @@ class Method:
 
     def __str__(self) -> str:
         """Everything but the temperature: `vq-bnn x5, tau 1.25, window 5`."""
-        parts = [self.mode if self.samples == 1 else f"{self.mode} x{self.samples}"]
+        parts = [f"{self.mode} x{self.samples}" if self.mode == "bnn" or self.samples > 1 else self.mode]
         parts += [] if self.tau is None else [f"tau {self.tau:g}"]
         parts += [] if self.window is None else [f"window {self.window}"]
         return ", ".join([*parts, "motion"] if self.motion else parts)
