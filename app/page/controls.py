@@ -24,8 +24,7 @@ from app.page.settings import (
 from app.video.render import conformal_threshold
 from core.checkpoint import CheckpointMeta
 from core.errors import InputError
-from seg.options import ModeName
-from seg.torch_segmenter import default_tau
+from core.method import MethodOptions, ModeName, default_tau
 
 SET_JS = "(...values) => { window.steadyseg?.set(...values); return []; }"
 """Runs in the browser alone: the next frame carries the new values."""
@@ -97,7 +96,7 @@ def add_controls(model: str) -> Controls:
 def second_choices(meta: CheckpointMeta, mode: ModeName) -> list[tuple[str, Second]]:
     """The second pictures; that of set sizes says what it needs where the model lacks it."""
     try:
-        conformal_threshold(meta, mode)
+        conformal_threshold(meta, MethodOptions(mode).resolve(meta))
     except InputError:
         missing = " - needs `steadyseg calibrate`"
     else:
@@ -107,8 +106,8 @@ def second_choices(meta: CheckpointMeta, mode: ModeName) -> list[tuple[str, Seco
 
 def calibration_info(meta: CheckpointMeta, mode: ModeName) -> str:
     """What the switch means for this model and method."""
-    temperature = meta.temperature(mode)
-    return NO_TEMPERATURE if temperature is None else f"logits divided by the fitted temperature {temperature:.2f}"
+    method = MethodOptions(mode).resolve(meta)
+    return f"logits divided by the fitted temperature {method.temperature:.2f}" if method.calibrated else NO_TEMPERATURE
 
 
 def describe_controls(model: str, mode: ModeName) -> tuple[Any, Any]:

@@ -67,9 +67,9 @@ class LiveStream:
             right = overlay_picture(frame, maps, classes, settings.view, changes[-1])
         else:
             try:
-                right = second_picture(maps, settings.view.second, opened.meta, settings.method.mode)
+                right = second_picture(maps, settings.view.second, opened.meta, opened.segmenter.method)
             except InputError as error:
-                right, note = second_picture(maps, "entropy", opened.meta, settings.method.mode), str(error)
+                right, note = second_picture(maps, "entropy", opened.meta, opened.segmenter.method), str(error)
         facts = {
             **describe_maps(maps, len(classes)),
             "flicker": [share for _, share in flicker],

@@ -4,9 +4,9 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
-from app.open_model import open_model
+from app.open_model import open_segmenter
 from app.page.settings import MethodSettings, model_meta
 from core.checkpoint import CheckpointMeta
 from core.frame import Frame, Maps
@@ -15,12 +15,6 @@ from export.networks import FrameNetwork
 
 MOST_IDLE = 2
 """Compiled networks of one kind that wait for the next visitor (8 to 20 MB each); compiling one takes seconds."""
-
-
-class PageSegmenter(Segmenter, Protocol):
-    """A segmenter that gives its probabilities when told to: both executors of checkpoints do."""
-
-    keep_probs: bool
 
 
 class NetworkPool:
@@ -99,13 +93,6 @@ def open_method(
     take: Callable[[Hashable, Callable[[], FrameNetwork]], FrameNetwork] | None = None,
     *,
     keep_probs: bool = False,
-) -> PageSegmenter:
+) -> Segmenter:
     """A segmenter with a temporal state of its own. `take` may bring networks that were compiled before."""
-    steady, window = settings.mode.startswith("vq-"), settings.window or None
-    # A window needs the torch executor: in the other modes it would count for nothing and only cost speed.
-    segmenter, _ = open_model(
-        settings.model, mode=settings.mode, samples=settings.looks if settings.mode == "bnn" else None, tau=settings.tau,
-        window=window if steady else None, motion=settings.motion if steady and window is None else None,
-        calibrated=None if settings.calibrated else False, keep_probs=keep_probs, take=take,
-    )  # fmt: skip
-    return segmenter  # type: ignore[return-value]
+    return open_segmenter(settings.model, settings.options, keep_probs=keep_probs, take=take)

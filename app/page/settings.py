@@ -10,9 +10,8 @@ from app.page.legend import escape
 from core.checkpoint import CheckpointMeta, read_meta
 from core.device import choose_device
 from core.errors import InputError
-from seg.options import ModeName
+from core.method import MethodOptions, ModeName, default_tau, is_temporal
 from seg.pretrained import find_checkpoint, list_segmenters
-from seg.torch_segmenter import default_tau
 
 MODES: tuple[tuple[str, ModeName], ...] = (
     ("one look (dnn)", "dnn"),
@@ -50,7 +49,17 @@ class MethodSettings:
     window: int = 0
     """Previous frames in the temporal mean; 0: all of them. A mean over a window follows no motion."""
     calibrated: bool = True
-    """Use the checkpoint's temperature where it has one for the mode."""
+    """Use the checkpoint's temperature where it has one for the method."""
+
+    @property
+    def options(self) -> MethodOptions:
+        """What opens a segmenter."""
+        temporal, window = is_temporal(self.mode), self.window or None
+        # A window needs the torch executor: in the other modes it would count for nothing and only cost speed.
+        return MethodOptions(
+            self.mode, self.looks if self.mode == "bnn" else None, self.tau, window if temporal else None,
+            self.motion if temporal and window is None else None, calibrated=None if self.calibrated else False,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

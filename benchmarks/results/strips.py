@@ -14,8 +14,8 @@ from app.video.render import colour_labels, draw_uncertainty
 from benchmarks.results.matrix import COMPARED
 from core.classes import CAMVID
 from core.frame import Frame, Maps
+from core.method import ModeName
 from seg.data.camvid import open_split
-from seg.options import ModeName
 from seg.pipeline import segment
 from seg.street.drive import Street
 from seg.torch_segmenter import open_segmenter

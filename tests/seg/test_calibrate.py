@@ -15,10 +15,10 @@ from core.classes import CAMVID
 from core.evaluation.conformal import ClassRisk, ConformalScores
 from core.evaluation.temperature import GRID
 from core.frame import Frame, Maps
+from core.method import ModeName
 from core.temporal import TemporalSmoothing
 from seg.calibrate import STRIDE, ConformalFit, fit_temperature
 from seg.evaluate import seed_frames
-from seg.options import ModeName
 from seg.streaming import StreamingSegmenter
 from seg.street.drive import Street
 from seg.torch_segmenter import TorchSegmenter, open_segmenter

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from made_pictures import picture
 from torch import Tensor, nn
 
 from core.checkpoint import CheckpointMeta, save_checkpoint
@@ -16,9 +17,10 @@ from core.classes import ClassList
 from core.dropout import Dropout, set_dropout_active
 from core.errors import InputError
 from core.frame import Frame, Maps
+from core.method import ModeName
 from core.temporal import TemporalSmoothing
 from seg.networks.unet import UNet
-from seg.options import ModeName, UNetOptions
+from seg.options import UNetOptions
 from seg.streaming import MODES, StreamingSegmenter
 from seg.torch_segmenter import TorchSegmenter, open_segmenter
 
@@ -42,10 +44,6 @@ def segmenter(
 ) -> TorchSegmenter:
     module = StreamingSegmenter(net or network(), MEAN, STD, height, mode=mode, **options)
     return TorchSegmenter(module, META, CPU, keep_probs=True, precision=precision)
-
-
-def picture(seed: int, height: int = 64, width: int = 96) -> np.ndarray:
-    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 
 def frame(seed: int, index: int | None = None, **options: Any) -> Frame:
