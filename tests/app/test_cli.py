@@ -1,6 +1,5 @@
 """The command line: instant help, one line and exit code 2 for bad input, and whole jobs on small data."""
 
-import inspect
 import json
 import resource
 import subprocess
@@ -14,7 +13,7 @@ from made_pictures import labelled_folder
 from refusals import error_after_work, one_line_error
 
 from app.cli import main
-from app.commands import TASKS
+from app.commands import TRAININGS, load
 from core.checkpoint import read_meta
 from seg.pretrained import find_checkpoint
 
@@ -79,11 +78,10 @@ def test_what_to_train_comes_first(first: str, capsys: pytest.CaptureFixture[str
 
 
 def test_every_preset_can_be_chosen() -> None:
-    from typing import get_args
+    from typing import get_args, get_type_hints
 
-    for task in TASKS.values():
-        choices = get_args(inspect.signature(task.command).parameters["preset"].annotation)
-        assert list(choices) == list(task.presets)
+    for task in TRAININGS.values():
+        assert list(get_args(get_type_hints(load(task.flags))["preset"])) == list(load(task.presets))
 
 
 def test_no_argument_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from made_methods import opened_by_torch
 from robustness_made import NAMES, SIDE, classifier, image_folder, segmenter, stills_folder
 
 from app.robustness.bands import study_bands
@@ -24,7 +25,6 @@ from core.robustness.corruptions import COMMON, corrupt
 from core.robustness.perturbations import perturb
 from seg.data.camvid import open_split
 from seg.evaluate import LiveMetrics, mark_stills
-from seg.torch_segmenter import open_segmenter
 
 pytestmark = pytest.mark.slow
 
@@ -70,7 +70,7 @@ def refusal(call: Callable[[], object]) -> str:
 
 def product_loop(model: Path, frames: list[Frame], **how: Any) -> dict[str, Any]:
     """What `evaluate` does with these frames."""
-    looker = open_segmenter(model, keep_probs=True, **how)
+    looker = opened_by_torch(model, keep_probs=True, **how)
     live = LiveMetrics.of(looker.classes)
     for frame in frames:
         live.update(frame, looker.step(frame))
@@ -215,7 +215,7 @@ def test_published_pictures_of_another_data_set_have_plain_means(room: Path, cif
 
 def test_the_stream_is_the_products_own_loop(room: Path) -> None:
     study = studied(
-        room, "still", "stills", "stream", types=("gaussian_noise",), severities=(2,), stream_frames=4, calibrated=False
+        room, "still", "stills", "stream", types=("gaussian_noise",), severities=(2,), stream_frames=4, calibrated="off"
     )["stream"]
     split = open_split(room / "stills", "val")
     clean = list(split.frames())

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from made_graphs import HEIGHT, WIDTH, Graphs
+from made_methods import opened
 from refusals import refusal
 
-from app.open_model import open_model
 from core.frame import Frame, Maps
 from core.segmenter import Segmenter
 from seg.street.drive import Street
@@ -45,9 +45,9 @@ def assert_same(
 def test_openvino_runs_a_checkpoint_as_torch_does(mode: str) -> None:
     pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
     flags = {"mode": mode, "precision": "fp32", "keep_probs": True, "size": HEIGHT}
-    torch_one, _ = open_model("street-tiny", executor="torch", **flags)  # type: ignore[arg-type]
-    other, why = open_model("street-tiny", executor="openvino", **flags)  # type: ignore[arg-type]
-    assert "openvino" in other.executor and why == "asked for" and other.method == torch_one.method
+    torch_one = opened("street-tiny", executor="torch", **flags)
+    other = opened("street-tiny", executor="openvino", **flags)
+    assert "openvino" in other.executor and other.why == "asked for" and other.method == torch_one.method
     assert_same(run(torch_one, frames()), run(other, frames()))
     assert other.resets == torch_one.resets == {"discontinuity": 1, "size_change": 1}
 
@@ -56,9 +56,9 @@ def test_openvino_runs_a_checkpoint_as_torch_does(mode: str) -> None:
 def test_a_graph_file_runs_as_the_checkpoint_does(graphs: Graphs, executor: str) -> None:
     if executor == "openvino":
         pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
-    torch_one, _ = open_model("street-tiny", executor="torch", size=HEIGHT, motion=False, keep_probs=True)
-    other, _ = open_model(
-        str(graphs("vq-dnn")), executor=executor, precision="fp32" if executor == "openvino" else "auto",  # type: ignore[arg-type]
+    torch_one = opened("street-tiny", executor="torch", size=HEIGHT, motion=False, keep_probs=True)
+    other = opened(
+        str(graphs("vq-dnn")), executor=executor, precision="fp32" if executor == "openvino" else "auto",
         keep_probs=True,
     )  # fmt: skip
     stream = [frame for frame in frames() if frame.image.shape[1] == WIDTH]  # a graph file has one network size
@@ -71,11 +71,10 @@ def test_a_graph_file_runs_as_the_checkpoint_does(graphs: Graphs, executor: str)
 def test_the_whole_graph_runs_as_torch_does_and_keeps_its_state(graphs: Graphs, name: str) -> None:
     from export.graph_segmenter import GraphSegmenter
     from export.onnx_file import read_onnx
-    from export.open_file import method_of
 
     file = read_onnx(graphs(name))
-    whole = GraphSegmenter(file.data, file.meta, method_of(file.meta), "cpu", keep_probs=True)
-    torch_one, _ = open_model(
+    whole = GraphSegmenter(file.data, file.meta, "cpu", keep_probs=True)
+    torch_one = opened(
         "street-tiny",
         mode=file.meta.mode,
         window=file.meta.window,
@@ -90,8 +89,8 @@ def test_the_whole_graph_runs_as_torch_does_and_keeps_its_state(graphs: Graphs, 
 
 
 def test_frames_of_another_size_are_resized_as_in_torch(graphs: Graphs) -> None:
-    torch_one, _ = open_model("street-tiny", executor="torch", size=HEIGHT, motion=False, keep_probs=True)
-    from_file, _ = open_model(str(graphs("vq-dnn")), precision="fp32", keep_probs=True)
+    torch_one = opened("street-tiny", executor="torch", size=HEIGHT, motion=False, keep_probs=True)
+    from_file = opened(str(graphs("vq-dnn")), precision="fp32", keep_probs=True)
     stream = list(Street(seed=4, height=270, width=384).frames(4))
     ours, theirs = run(torch_one, iter(stream)), run(from_file, iter(stream))
     assert ours[0].label.shape == theirs[0].label.shape == (270, 384)
@@ -100,7 +99,7 @@ def test_frames_of_another_size_are_resized_as_in_torch(graphs: Graphs) -> None:
 
 @pytest.mark.parametrize("name", ["vq-bnn", pytest.param("bnn", marks=pytest.mark.long)])
 def test_dropout_in_a_graph_draws_anew_for_every_call(graphs: Graphs, name: str) -> None:
-    segmenter, _ = open_model(str(graphs(name)), keep_probs=True)
+    segmenter = opened(str(graphs(name)), keep_probs=True)
     frame = next(frames())
     first = segmenter.step(frame).probs
     segmenter.reset()
@@ -111,7 +110,7 @@ def test_dropout_in_a_graph_draws_anew_for_every_call(graphs: Graphs, name: str)
 
 def test_dropout_on_openvino_draws_anew_for_every_call() -> None:
     pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
-    segmenter, _ = open_model("street-tiny", mode="bnn", samples=4, size=HEIGHT, executor="openvino", keep_probs=True)
+    segmenter = opened("street-tiny", mode="bnn", samples=4, size=HEIGHT, executor="openvino", keep_probs=True)
     frame = next(frames())
     probs = [segmenter.step(dataclasses.replace(frame, discontinuity=True)).probs for _ in range(2)]
     assert np.abs(probs[0] - probs[1]).max() > 1e-3  # type: ignore[operator]
@@ -122,7 +121,7 @@ def test_dropout_on_openvino_draws_anew_for_every_call() -> None:
     [
         ({"mode": "dnn"}, "made for mode vq-dnn, got dnn"), ({"samples": 5}, "made for samples 1, got 5"),
         ({"tau": 3.0}, "made for tau 1.25, got 3.0"), ({"window": 5}, "made for window None, got 5"),
-        ({"size": 360}, f"made for size {HEIGHT}, got 360"), ({"executor": "torch"}, "run by onnxruntime or openvino"),
+        ({"size": 360}, f"height {HEIGHT}, got --size 360"), ({"executor": "torch"}, "run by onnxruntime or openvino"),
         ({"device": "cuda"}, "--device cuda was asked for"), ({"device": "abacus"}, "unknown device"),
         ({"executor": "onnxruntime", "precision": "bf16"}, "no bf16"),
     ],
@@ -134,7 +133,7 @@ def test_what_a_file_was_not_made_for_is_one_line(graphs: Graphs, asked: dict[st
 
         if torch.cuda.is_available():
             pytest.skip("a GPU is there")
-    assert words in refusal(open_model, str(graphs("vq-dnn")), **asked)
+    assert words in refusal(opened, str(graphs("vq-dnn")), **asked)
 
 
 @pytest.mark.parametrize(
@@ -146,4 +145,4 @@ def test_what_a_file_was_not_made_for_is_one_line(graphs: Graphs, asked: dict[st
     ids=str,
 )  # fmt: skip
 def test_what_a_checkpoint_cannot_be_run_by_is_one_line(asked: dict[str, object], words: str) -> None:
-    assert words in refusal(open_model, "street-tiny", **asked)
+    assert words in refusal(opened, "street-tiny", **asked)

@@ -7,6 +7,7 @@ import onnx
 import pytest
 import torch
 from made_graphs import HEIGHT, WIDTH, Graphs, scale_weights, skip_tracing
+from made_methods import opened_by_torch
 from refusals import one_line_error
 
 from app.cli import main
@@ -14,7 +15,6 @@ from core.errors import CheckFailed
 from export.onnx_file import read_onnx
 from export.proof import prove_random, session_runner
 from seg.exported import ExportedStep
-from seg.torch_segmenter import open_segmenter
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +36,7 @@ def test_a_graph_that_computes_something_else_leaves_no_file(
 def test_the_random_proof_sees_a_wrong_rate(graphs: Graphs) -> None:
     """The graph drops 20 %, torch is told to drop 35 %: the same mean nearly, another variance."""
     torch.manual_seed(0)
-    step = ExportedStep(open_segmenter("street-tiny", mode="vq-bnn").module, HEIGHT, WIDTH)
+    step = ExportedStep(opened_by_torch("street-tiny", mode="vq-bnn").module, HEIGHT, WIDTH)
     signature = step.signature(HEIGHT, WIDTH)
     run = session_runner(onnx.load(graphs("vq-bnn")))
     frame = np.random.default_rng(0).integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8)
