@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py holds it equal to `_MODULES`
     from app.export.flags import ExportJob as ExportJob
-    from core.method import Method as Method
-    from core.method import MethodOptions as MethodOptions
-
     from app.export.segmenter import run_export as run_export
     from app.open_model import open_segmenter as open_segmenter
     from app.sources.open_source import open_source as open_source
@@ -36,6 +33,8 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py h
     from core.insertion import insert_dropout as insert_dropout
     from core.insertion import insert_smoothing as insert_smoothing
     from core.insertion import subsampling_places as subsampling_places
+    from core.method import Method as Method
+    from core.method import MethodOptions as MethodOptions
     from core.prediction import Prediction as Prediction
     from core.predictors import Ensemble as Ensemble
     from core.predictors import MonteCarlo as MonteCarlo
