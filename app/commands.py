@@ -52,13 +52,14 @@ def demo(
 
     options = PageOptions(
         model=model, host=host, port=port, source=source, max_upload_mb=max_upload_mb, max_sessions=max_sessions,
-        allow_url=allow_url, share=share, ssl_certfile=ssl_certfile, ssl_keyfile=ssl_keyfile,
+        allow_url=allow_url, share=share, ssl_certfile=ssl_certfile, ssl_keyfile=ssl_keyfile, open_browser=open_browser,
+        measure=measure,
     )  # fmt: skip
     if measure is not None:
         from app.page.measure import measure_page
 
-        return measure_page(options, measure)
-    return serve(options, open_browser)
+        return measure_page(options)
+    return serve(options)
 
 
 def video(

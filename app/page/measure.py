@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,21 +27,25 @@ SETTLE_S = 5
 """After the first pictures, before anything counts."""
 
 
-def measure_page(options: PageOptions, seconds: int) -> int:
-    """Streams for so many seconds, then connects and leaves up to 50 times; prints the figures and returns 0.
+def measure_page(options: PageOptions) -> int:
+    """Streams for `options.measure` seconds, then connects and leaves up to 50 times; prints the figures and returns 0.
 
     Raises InputError where there is no chromium or Playwright, or the page shows nothing.
     """
-    if seconds < 5:
-        raise InputError(f"--measure needs 5 seconds or more, got {seconds}")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:
         raise InputError("--measure needs a chromium on the PATH (apt-get install chromium)")
     with tempfile.TemporaryDirectory(prefix="steadyseg-camera-") as folder:
         camera = street_camera(Path(folder) / "camera.mjpeg")
-        with serving(options, open_browser=False) as (_, address, files), browser_page(chromium, camera) as page:
-            print(f"measuring for {seconds} s with {camera.name} of the street, 480x360 at {CAMERA_HZ} Hz", flush=True)
-            for line in figures(page, address, files, seconds):
+        with (
+            serving(replace(options, open_browser=False)) as (_, address, files),
+            browser_page(chromium, camera) as page,
+        ):
+            print(
+                f"measuring for {options.measure} s with {camera.name} of the street, 480x360 at {CAMERA_HZ} Hz",
+                flush=True,
+            )
+            for line in figures(page, address, files, options.measure or 0):
                 print(line, flush=True)
     return 0
 

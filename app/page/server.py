@@ -44,16 +44,16 @@ class Page:
     workers: LiveWorkers
     options: PageOptions
 
-    def launch(self, open_browser: bool = False) -> str:
+    def launch(self) -> str:
         """Starts the server in a thread of its own and returns the page's address."""
         options = self.options
         models = frozenset(name for _, name in model_choices(options.model))
         _, address, shared = self.blocks.launch(
-            server_name=options.host, server_port=options.port, inbrowser=open_browser, prevent_thread_lock=True, quiet=True,
-            share=options.share, max_file_size=f"{options.max_upload_mb}mb", allowed_paths=[], strict_cors=True,
-            footer_links=[], run_history=False,
-            enable_monitoring=False, ssr_mode=False, pwa=False, mcp_server=False, theme=theme(), css=css(),
-            head=head(), ssl_verify=False, ssl_certfile=text_of(options.ssl_certfile), ssl_keyfile=text_of(options.ssl_keyfile),
+            server_name=options.host, server_port=options.port, inbrowser=options.open_browser, share=options.share,
+            ssl_certfile=text_of(options.ssl_certfile), ssl_keyfile=text_of(options.ssl_keyfile), ssl_verify=False,
+            max_file_size=f"{options.max_upload_mb}mb", allowed_paths=[], strict_cors=True,
+            prevent_thread_lock=True, quiet=True, footer_links=[], run_history=False, enable_monitoring=False,
+            ssr_mode=False, pwa=False, mcp_server=False, theme=theme(), css=css(), head=head(),
             app_kwargs={"routes": live_routes(self.workers, models, options.local)},
         )  # fmt: skip
         return str(shared or address)
@@ -64,10 +64,10 @@ class Page:
         self.blocks.close(verbose=False)
 
 
-def serve(options: PageOptions, open_browser: bool) -> int:
+def serve(options: PageOptions) -> int:
     """Serves the page until Ctrl-C, then returns 0. Raises InputError where it cannot be served or has no model."""
     try:
-        with serving(options, open_browser):
+        with serving(options):
             while True:
                 time.sleep(1)
     except KeyboardInterrupt:
@@ -75,7 +75,7 @@ def serve(options: PageOptions, open_browser: bool) -> int:
 
 
 @contextmanager
-def serving(options: PageOptions, open_browser: bool) -> Iterator[tuple[Page, str, Path]]:
+def serving(options: PageOptions) -> Iterator[tuple[Page, str, Path]]:
     """(page, its address, the folder of everything that it writes), announced on stdout; all of it is gone afterwards."""
     options.check()
     model_meta(options.model)
@@ -85,7 +85,7 @@ def serving(options: PageOptions, open_browser: bool) -> Iterator[tuple[Page, st
         os.environ["GRADIO_TEMP_DIR"] = folder
         share_arenas()  # before there are threads
         page = build_page(options)
-        address = page.launch(open_browser)
+        address = page.launch()
         try:
             announce(page, address)
             yield page, address, Path(folder)

@@ -505,7 +505,7 @@ def test_wrong_flags_are_refused_before_anything_is_served(tmp_path: Path) -> No
     good = PageOptions(model="street-tiny")
     for change, expected in (
         ({"max_upload_mb": 0}, "--max-upload-mb"), ({"max_sessions": 0}, "--max-sessions"),
-        ({"ssl_certfile": tmp_path}, "needs both"),
+        ({"measure": 4}, "5 seconds or more"), ({"ssl_certfile": tmp_path}, "needs both"),
         ({"ssl_certfile": tmp_path / "x", "ssl_keyfile": tmp_path / "y"}, "no such file"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=expected):

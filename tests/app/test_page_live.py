@@ -228,7 +228,7 @@ def test_nothing_sticks_out_and_nothing_jumps(still_browser: Any, address: str, 
 
 
 def test_a_server_that_stops_is_said_and_its_return_goes_on(still_browser: Any, model: str) -> None:
-    options = PageOptions(model=model, port=free_port())
+    options = PageOptions(model=model, port=free_port(), open_browser=False)
     first = build_page(options)
     address = first.launch()
     with visitor(still_browser, address) as page:
@@ -247,7 +247,9 @@ def test_a_server_that_stops_is_said_and_its_return_goes_on(still_browser: Any, 
 
 
 def test_who_comes_when_all_places_are_taken_is_told_and_let_in_later(still_browser: Any, model: str) -> None:
-    page_served = build_page(PageOptions(model=model, port=free_port(), max_sessions=1, source="street:3:20"))
+    page_served = build_page(
+        PageOptions(model=model, port=free_port(), open_browser=False, max_sessions=1, source="street:3:20")
+    )
     address = page_served.launch()
     try:
         with visitor(still_browser, address) as second:
