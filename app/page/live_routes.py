@@ -35,7 +35,7 @@ def live_routes(workers: LiveWorkers, models: frozenset[str], local: bool) -> "l
     from starlette.responses import Response
     from starlette.routing import Route
 
-    async def look(request: "WebRequest") -> "Response":
+    async def answer(request: "WebRequest") -> "Response":
         arrived_s = time.perf_counter()
         try:
             key = check_key(request, local)
@@ -58,7 +58,7 @@ def live_routes(workers: LiveWorkers, models: frozenset[str], local: bool) -> "l
             return Response(json.dumps({"error": str(error)}), 422, media_type="application/json")
         return Response(status_code=204)
 
-    return [Route("/live/{key}", look, methods=["POST"]), Route("/live/{key}/end", end, methods=["POST"])]
+    return [Route("/live/{key}", answer, methods=["POST"]), Route("/live/{key}/end", end, methods=["POST"])]
 
 
 def check_key(request: "WebRequest", local: bool) -> str:

@@ -38,7 +38,7 @@ class FrameFeed(Protocol):
 
 @dataclass(frozen=True)
 class Request:
-    """One frame that a browser wants to have looked at."""
+    """One frame that a browser wants to have segmented."""
 
     settings: Settings
     picture: bytes | None

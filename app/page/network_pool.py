@@ -47,7 +47,7 @@ class NetworkPool:
 
 
 class Lease:
-    """The networks that one visitor uses, one of each kind: its methods look one after the other and may share them."""
+    """The networks that one visitor uses, one of each kind: its methods run one after the other and may share them."""
 
     def __init__(self, pool: NetworkPool) -> None:
         self._pool = pool
@@ -104,7 +104,7 @@ def open_method(
     steady, window = settings.mode.startswith("vq-"), settings.window or None
     # A window needs the torch executor: in the other modes it would count for nothing and only cost speed.
     segmenter, _ = open_model(
-        settings.model, mode=settings.mode, samples=settings.looks if settings.mode == "bnn" else None, tau=settings.tau,
+        settings.model, mode=settings.mode, samples=settings.samples if settings.mode == "bnn" else None, tau=settings.tau,
         window=window if steady else None, motion=settings.motion if steady and window is None else None,
         calibrated=None if settings.calibrated else False, keep_probs=keep_probs, take=take,
     )  # fmt: skip

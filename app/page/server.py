@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import gradio as gr
 
 TITLE = "SteadySeg"
-SENTENCE = "Every frame comes back as a segmentation and as an honest map of where it may be wrong."
+SENTENCE = "Real-time video segmentation with calibrated uncertainty"
 CHECK_S, AGE_S = 300, 3600
 """Every five minutes, uploads older than an hour are removed; results go with the session, everything with the server."""
 QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
@@ -131,7 +131,7 @@ def build_page(options: PageOptions) -> Page:
                     file_tab = gr.Column()
                 with gr.Tab("About this model"):
                     cards = add_about_tab(options.model)
-            with gr.Column(scale=1, min_width=270, elem_id="controls"):
+            with gr.Column(scale=0, min_width=232, elem_id="controls"):
                 controls = add_controls(options.model)
                 noted = gr.HTML(notices(meta), js_on_load=None, elem_id="notices")
         with file_tab:

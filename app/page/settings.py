@@ -1,4 +1,4 @@
-"""What the page's controls decide: which network looks in which way, and what is drawn of it."""
+"""What the page's controls decide: which network runs with which method, and what is drawn of its maps."""
 
 import math
 from collections.abc import Mapping
@@ -15,23 +15,23 @@ from seg.pretrained import find_checkpoint, list_segmenters
 from seg.torch_segmenter import default_tau
 
 MODES: tuple[tuple[str, ModeName], ...] = (
-    ("one look (dnn)", "dnn"),
-    ("steady (vq-dnn)", "vq-dnn"),
-    ("many looks (bnn)", "bnn"),
-    ("steady many looks (vq-bnn)", "vq-bnn"),
+    ("single frame (dnn)", "dnn"),
+    ("smoothed (vq-dnn)", "vq-dnn"),
+    ("MC dropout (bnn)", "bnn"),
+    ("MC dropout smoothed (vq-bnn)", "vq-bnn"),
 )
 FIRST_MODE: ModeName = "vq-dnn"
-LOOKS, MOST_LOOKS = 10, 50
-"""Published are 30 looks; 10 stay watchable on two cores."""
+SAMPLES, MOST_SAMPLES = 10, 50
+"""Published are 30 samples; 10 stay watchable on two cores."""
 TAU, LEAST_TAU, MOST_TAU = default_tau(motion=True), 0.25, 16.0
-"""Decay of the memory in frames; 16 at 15 frames/s are a second."""
+"""Decay time of the temporal mean in frames; 16 at 15 frames/s are a second."""
 MOST_WINDOW = 10
 Second = Literal["entropy", "confidence", "disagreement", "set size"]
 SECONDS: tuple[tuple[str, Second], ...] = (
     ("uncertainty (entropy)", "entropy"),
-    ("lack of confidence", "confidence"),
-    ("disagreement between looks", "disagreement"),
-    ("how many classes are possible (set size)", "set size"),
+    ("1 - confidence", "confidence"),
+    ("disagreement of samples", "disagreement"),
+    ("prediction set size", "set size"),
 )
 
 
@@ -41,10 +41,10 @@ class MethodSettings:
 
     model: str
     mode: ModeName = FIRST_MODE
-    looks: int = LOOKS
+    samples: int = SAMPLES
     """Dropout passes per frame of bnn; the other modes take one."""
     tau: float = TAU
-    """Decay of the temporal mean in frames."""
+    """Decay time of the temporal mean in frames."""
     motion: bool = True
     """Whether the temporal mean follows what moves."""
     window: int = 0
@@ -58,10 +58,10 @@ class ViewSettings:
     """What only changes the pictures; the temporal state never hears of it."""
 
     second: Second = "entropy"
-    strength: float = 0.5
-    """Of the colours over the camera's picture, 0..1."""
-    abstain: float = 0.0
-    """Pixels that are less confident than this, 0..1, get no colour."""
+    opacity: float = 0.5
+    """Of the class colours over the camera's picture, 0..1."""
+    min_confidence: float = 0.0
+    """Pixels of lower confidence, 0..1, are grey."""
     hidden: frozenset[int] = frozenset()
     """Class ids that get no colour."""
     mark_changes: bool = False
@@ -81,7 +81,7 @@ class Settings:
 
     @property
     def methods(self) -> tuple[MethodSettings, ...]:
-        """What looks at each frame: one method, or when comparing the other one first."""
+        """What runs on each frame: one method, or when comparing the other one first."""
         return (self.method,) if self.against is None else (replace(self.method, mode=self.against), self.method)
 
 
@@ -96,7 +96,7 @@ def settings_from(record: Mapping[str, Any], models: frozenset[str]) -> Settings
     method = MethodSettings(
         model=str(model),
         mode=mode,
-        looks=round(number(record, "looks", LOOKS, 1, MOST_LOOKS)),
+        samples=round(number(record, "samples", SAMPLES, 1, MOST_SAMPLES)),
         tau=number(record, "tau", TAU, LEAST_TAU, MOST_TAU),
         motion=bool(record.get("motion", True)),
         window=round(number(record, "window", 0, 0, MOST_WINDOW)),
@@ -104,8 +104,8 @@ def settings_from(record: Mapping[str, Any], models: frozenset[str]) -> Settings
     )
     view = ViewSettings(
         second=second,
-        strength=number(record, "strength", 0.5, 0, 1),
-        abstain=number(record, "abstain", 0, 0, 1),
+        opacity=number(record, "opacity", 0.5, 0, 1),
+        min_confidence=number(record, "min_confidence", 0, 0, 1),
         hidden=frozenset(round(between(value, "hidden", 0, 255)) for value in read_list(record, "hidden", 256)),
         mark_changes=bool(record.get("mark_changes", False)),
     )

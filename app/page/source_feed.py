@@ -26,6 +26,8 @@ def display_name(spec: str) -> str:
         from app.sources.url import redact
 
         return redact(spec)
+    if spec.partition(":")[0] == "street":
+        return "street"
     return f"camera {spec}" if spec.isdigit() else Path(spec).name
 
 

@@ -47,7 +47,7 @@ TICK_S = 1 / RATE_HZ
 
 
 class OneOfEach(NetworkPool):
-    """These tests look one after the other, so one compiled network of a kind serves them all."""
+    """These tests run one after the other, so one compiled network of a kind serves them all."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ POOL = OneOfEach()
 
 
 def of(model: str, **values: Any) -> Settings:
-    """Settings of one look, unless said otherwise."""
+    """Settings of a single frame, unless said otherwise."""
     return Settings(MethodSettings(model, **{"mode": "dnn", **values}))
 
 
@@ -73,14 +73,14 @@ def of(model: str, **values: Any) -> Settings:
 
 
 def test_settings_from_a_browser_are_checked_value_by_value(model: str) -> None:
-    good = {"model": model, "mode": "bnn", "looks": 3, "abstain": 0.5, "hidden": [2, 9], "watch": [0.1, 0.9]}
+    good = {"model": model, "mode": "bnn", "samples": 3, "min_confidence": 0.5, "hidden": [2, 9], "watch": [0.1, 0.9]}
     settings = settings_from(good, frozenset([model]))
     assert settings == Settings(
-        MethodSettings(model, "bnn", 3), ViewSettings(abstain=0.5, hidden=frozenset({2, 9})), watch=(0.1, 0.9)
+        MethodSettings(model, "bnn", 3), ViewSettings(min_confidence=0.5, hidden=frozenset({2, 9})), watch=(0.1, 0.9)
     )
     for bad in (
-        {"model": "/etc/passwd"}, {"mode": "all"}, {"looks": 1e9}, {"tau": "1"}, {"tau": float("nan")}, {"window": -1},
-        {"hidden": "abc"}, {"hidden": [300]}, {"watch": [2, 0]}, {"second": "x"}, {"against": 3}, {"strength": True},
+        {"model": "/etc/passwd"}, {"mode": "all"}, {"samples": 1e9}, {"tau": "1"}, {"tau": float("nan")}, {"window": -1},
+        {"hidden": "abc"}, {"hidden": [300]}, {"watch": [2, 0]}, {"second": "x"}, {"against": 3}, {"opacity": True},
     ):  # fmt: skip
         with pytest.raises(InputError) as refused:
             settings_from(good | bad, frozenset([model]))
@@ -107,7 +107,7 @@ def test_left_out_frames_are_a_gap_and_a_pause_starts_anew(model: str) -> None:
 
 def test_a_change_of_view_keeps_the_memory_and_a_change_of_method_starts_it_anew(model: str) -> None:
     images, steady = stripes(2), of(model, mode="vq-dnn", motion=False)
-    other_view = replace(steady, view=ViewSettings(strength=0.9, second="disagreement", abstain=0.3))
+    other_view = replace(steady, view=ViewSettings(opacity=0.9, second="disagreement", min_confidence=0.3))
 
     def second_after(before: Settings) -> bytes:
         stream = LiveStream(POOL)
@@ -172,7 +172,7 @@ def test_hidden_classes_keep_the_camera_and_doubt_is_grey() -> None:
     confidence[0] = 50
     maps = Maps(label, confidence, label, label)
     shown = overlay_picture(
-        Frame(image, 0, 0.0), maps, CAMVID, ViewSettings(strength=1.0, abstain=0.5, hidden=frozenset({3}))
+        Frame(image, 0, 0.0), maps, CAMVID, ViewSettings(opacity=1.0, min_confidence=0.5, hidden=frozenset({3}))
     )
     assert (shown[1:, 2:] == image[1:, 2:]).all()
     assert (shown[1:, :2] == CAMVID.colors[0]).all()
@@ -230,12 +230,12 @@ def test_a_crash_is_one_visitors_own(
     workers, picture, step = LiveWorkers(2), jpeg(stripes(1)[0]), LiveStream.step
 
     def crashes(self: LiveStream, image: np.ndarray, settings: Settings, time_s: float) -> Any:
-        if settings.view.strength == 0:
+        if settings.view.opacity == 0:
             raise RuntimeError("/secret/path broke")
         return step(self, image, settings, time_s)
 
     monkeypatch.setattr(LiveStream, "step", crashes)
-    good, bad = asked(of(model), picture), asked(replace(of(model), view=ViewSettings(strength=0)), picture)
+    good, bad = asked(of(model), picture), asked(replace(of(model), view=ViewSettings(opacity=0)), picture)
     workers.offer("a" * 32, good)
     workers.offer("b" * 32, bad)
     with pytest.raises(InputError) as told:
