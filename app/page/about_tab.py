@@ -5,6 +5,7 @@ from typing import Any
 
 from app.page.settings import model_meta
 from core.checkpoint import CheckpointMeta
+from core.method import method_of_fit
 from seg.pretrained import find_checkpoint
 
 PROTOCOLS = {"stills": "single pictures", "stream": "a video", "moving-stills": "pictures with made motion"}
@@ -48,7 +49,9 @@ def about(model: str) -> str:
 
 def facts(meta: CheckpointMeta) -> list[str]:
     """What it is, as a list."""
-    fits = [f"{mode} (temperature {meta.temperature(mode):.2f})" for mode in meta.calibration]
+    fits = [
+        f"{method_of_fit(key, fit)} (temperature {fit['temperature']:.2f})" for key, fit in meta.calibration.items()
+    ]
     usual = meta.metrics.get("uncertainty", {})
     lines = [
         f"- {len(meta.classes)} classes: {', '.join(meta.classes.names)}",

@@ -1,7 +1,7 @@
 """The controls beside the tabs. The browser sends their values with every frame; nothing restarts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.page.settings import (
@@ -18,14 +18,14 @@ from app.page.settings import (
     Second,
     Settings,
     ViewSettings,
+    method_options,
     model_choices,
     model_meta,
 )
 from app.video.render import conformal_threshold
 from core.checkpoint import CheckpointMeta
 from core.errors import InputError
-from seg.options import ModeName
-from seg.torch_segmenter import default_tau
+from core.method import MethodOptions, default_tau, is_temporal
 
 SET_JS = "(...values) => { window.steadyseg?.set(...values); return []; }"
 """Runs in the browser alone: the next frame carries the new values."""
@@ -39,26 +39,28 @@ class Controls:
     mode: Any
     samples: Any
     tau: Any
-    motion: Any
     window: Any
+    motion: Any
     calibrated: Any
     second: Any
     opacity: Any
     min_confidence: Any
 
     @property
+    def method_values(self) -> list[Any]:
+        """The model and what `method_options` takes."""
+        return [self.model, self.mode, self.samples, self.tau, self.window, self.motion, self.calibrated]
+
+    @property
     def values(self) -> list[Any]:
-        return [
-            self.model, self.mode, self.samples, self.tau, self.motion, self.window, self.calibrated, self.second,
-            self.opacity, self.min_confidence,
-        ]  # fmt: skip
+        return [*self.method_values, self.second, self.opacity, self.min_confidence]
 
     @staticmethod
     def settings(values: Sequence[Any]) -> Settings:
         """What Gradio hands to a function for `values`, as the file tab needs it."""
-        model, mode, samples, tau, motion, window, calibrated, second, opacity, min_confidence = values
-        method = MethodSettings(model, mode, round(samples), tau, bool(motion), round(window), bool(calibrated))
-        return Settings(method, ViewSettings(second, opacity / 100, min_confidence / 100))
+        model, *method, second, opacity, min_confidence = values
+        view = ViewSettings(second, opacity / 100, min_confidence / 100)
+        return Settings(MethodSettings(model, method_options(*method)), view)
 
 
 def add_controls(model: str) -> Controls:
@@ -75,7 +77,7 @@ def add_controls(model: str) -> Controls:
         visible=False, elem_id="samples",
     )  # fmt: skip
     second = gr.Dropdown(
-        second_choices(meta, FIRST_MODE), value="entropy", label="Second picture", elem_id="second"
+        second_choices(meta, method_options()), value="entropy", label="Second picture", elem_id="second"
     )  # fmt: skip
     opacity = gr.Slider(
         0, 100, 50, step=5, label="Overlay opacity %", info="Of the class colours.", elem_id="opacity"
@@ -96,20 +98,23 @@ def add_controls(model: str) -> Controls:
             elem_id="window",
         )  # fmt: skip
         calibrated = gr.Checkbox(
-            True, label="Calibrated temperature", info=describe_temperature(meta, FIRST_MODE), elem_id="calibrated"
+            True,
+            label="Calibrated temperature",
+            info=describe_temperature(meta, method_options()),
+            elem_id="calibrated",
         )
     mode.change(
-        lambda mode: (gr.update(visible=mode == "bnn"), *[gr.update(visible=mode.startswith("vq-"))] * 3),
+        lambda mode: (gr.update(visible=mode == "bnn"), *[gr.update(visible=is_temporal(mode))] * 3),
         mode, [samples, tau, motion, window], show_progress="hidden", api_visibility="private",
     )  # fmt: skip
     motion.change(default_tau, motion, tau, show_progress="hidden", api_visibility="private")
-    return Controls(models, mode, samples, tau, motion, window, calibrated, second, opacity, min_confidence)
+    return Controls(models, mode, samples, tau, window, motion, calibrated, second, opacity, min_confidence)
 
 
-def second_choices(meta: CheckpointMeta, mode: ModeName) -> list[tuple[str, Second]]:
+def second_choices(meta: CheckpointMeta, options: MethodOptions) -> list[tuple[str, Second]]:
     """The second pictures; that of set sizes says what it needs where the model lacks it."""
     try:
-        conformal_threshold(meta, mode)
+        conformal_threshold(meta, options.resolve(meta))
     except InputError:
         missing = " - needs `steadyseg calibrate`"
     else:
@@ -117,17 +122,17 @@ def second_choices(meta: CheckpointMeta, mode: ModeName) -> list[tuple[str, Seco
     return [(name + (missing if second == "set size" else ""), second) for name, second in SECONDS]
 
 
-def describe_temperature(meta: CheckpointMeta, mode: ModeName) -> str:
+def describe_temperature(meta: CheckpointMeta, options: MethodOptions) -> str:
     """What the switch means for this model and method."""
-    temperature = meta.temperature(mode)
-    if temperature is None:
-        return "None was fitted for this method: see steadyseg calibrate."
-    return f"Logits are divided by {temperature:.2f}, fitted for this method."
+    method = replace(options, calibrated=None).resolve(meta)
+    if not method.calibrated:
+        return f"None was fitted for {method}: see steadyseg calibrate."
+    return f"Logits are divided by {method.temperature:.2f}, fitted for this method."
 
 
-def describe_controls(model: str, mode: ModeName) -> tuple[Any, Any]:
-    """What `calibrated` and `second` say about another model or method."""
+def describe_controls(model: str, *values: Any) -> tuple[Any, Any]:
+    """What `calibrated` and `second` say about another model or method; `values` are those of `method_options`."""
     import gradio as gr
 
-    meta = model_meta(model)
-    return gr.update(info=describe_temperature(meta, mode)), gr.update(choices=second_choices(meta, mode))
+    meta, options = model_meta(model), method_options(*values)
+    return gr.update(info=describe_temperature(meta, options)), gr.update(choices=second_choices(meta, options))

@@ -13,6 +13,7 @@ from app.page.pictures import jpeg, overlay_picture, second_picture
 from app.page.settings import MethodSettings, Settings
 from core.errors import InputError
 from core.frame import Frame, Maps
+from core.method import is_temporal
 
 RATE_HZ = 15.0
 """tau was chosen at this frame rate, so gaps between camera pictures count fifteenths of a second."""
@@ -67,14 +68,14 @@ class LiveStream:
             right = overlay_picture(frame, maps, classes, settings.view, changes[-1])
         else:
             try:
-                right = second_picture(maps, settings.view.second, opened.meta, settings.method.mode)
+                right = second_picture(maps, settings.view.second, opened.meta, opened.segmenter.method)
             except InputError as error:
-                right, note = second_picture(maps, "entropy", opened.meta, settings.method.mode), str(error)
+                right, note = second_picture(maps, "entropy", opened.meta, opened.segmenter.method), str(error)
         facts = {
             **describe_maps(maps, len(classes)),
             "flicker": [share for _, share in flicker],
             "probs": [at_pixel(maps, settings.watch) for _, maps in results] if settings.watch else None,
-            "novel": self._is_novel(maps, opened.meta.metrics, settings.method.mode),
+            "novel": self._is_novel(maps, opened.meta.metrics, opened.segmenter.method.mode),
             "note": note,
             "executor": opened.segmenter.executor,
             "step_ms": round((stepped_s - began_s) * 1e3, 1),
@@ -136,7 +137,7 @@ def usual_entropy(metrics: dict[str, Any], mode: str) -> float | None:
     if not isinstance(known, dict):
         return None
     single = known.get("mean_entropy_p95")
-    value = known.get("steady_mean_entropy_p95", single) if mode.startswith("vq-") else single
+    value = known.get("steady_mean_entropy_p95", single) if is_temporal(mode) else single
     return float(value) if isinstance(value, (int, float)) else None
 
 

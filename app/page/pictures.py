@@ -9,6 +9,7 @@ from core.checkpoint import CheckpointMeta
 from core.classes import ClassList
 from core.errors import InputError
 from core.frame import Frame, Maps
+from core.method import Method
 
 DISAGREEMENT_GAIN = 4
 """Samples differ by a fraction of what they are unsure about; unenlarged, the picture is black."""
@@ -44,7 +45,7 @@ def overlay_picture(
     return picture
 
 
-def second_picture(maps: Maps, second: Second, meta: CheckpointMeta, mode: str) -> np.ndarray:
+def second_picture(maps: Maps, second: Second, meta: CheckpointMeta, method: Method) -> np.ndarray:
     """(H, W, 3) uint8 RGB, black is sure. Raises InputError where sets are asked for and none were fitted."""
     if second == "entropy":
         return draw_uncertainty(maps.entropy)
@@ -52,7 +53,7 @@ def second_picture(maps: Maps, second: Second, meta: CheckpointMeta, mode: str) 
         return draw_uncertainty(255 - maps.confidence)
     if second == "disagreement":
         return draw_uncertainty(opencv().convertScaleAbs(maps.disagreement, alpha=DISAGREEMENT_GAIN))
-    return draw_uncertainty(draw_set_sizes(maps, conformal_threshold(meta, mode)))
+    return draw_uncertainty(draw_set_sizes(maps, conformal_threshold(meta, method)))
 
 
 def jpeg(image: np.ndarray) -> bytes:

@@ -64,6 +64,15 @@ class Page:
         self.blocks.close(verbose=False)
 
 
+def run_demo(options: PageOptions) -> int:
+    """`steadyseg demo`."""
+    if options.measure is not None:
+        from app.page.measure import measure_page
+
+        return measure_page(options)
+    return serve(options)
+
+
 def serve(options: PageOptions) -> int:
     """Serves the page until Ctrl-C, then returns 0. Raises InputError where it cannot be served or has no model."""
     try:
@@ -165,8 +174,8 @@ def connect(
         js="(model) => { steadyseg.modelChanged(); return [model]; }", **QUIET,
     )  # fmt: skip
     gr.on(
-        [controls.model.change, controls.mode.change], describe_controls, [controls.model, controls.mode],
-        [controls.calibrated, controls.second], **QUIET,
+        [one.change for one in controls.method_values], describe_controls, controls.method_values,
+        [controls.calibrated, controls.second], trigger_mode="always_last", **QUIET,
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from core.classes import ClassList
 from core.errors import InputError
 from core.evaluation.conformal import prediction_sets
 from core.frame import Frame, Maps
+from core.method import Method
 
 View = Literal["overlay", "uncertainty", "side-by-side"]
 VIEWS: tuple[View, ...] = get_args(View)
@@ -79,12 +80,12 @@ LARGEST_SET = 6
 """Classes of a set that is drawn in the brightest colour, and of all larger ones."""
 
 
-def conformal_threshold(meta: CheckpointMeta, mode: str) -> float:
-    """The checkpoint's LAC threshold for this mode; InputError says how to get one."""
-    conformal = meta.calibration.get(mode, {}).get("conformal")
+def conformal_threshold(meta: CheckpointMeta, method: Method) -> float:
+    """The checkpoint's LAC threshold for this method at its fitted temperature; InputError says how to get one."""
+    conformal = (meta.fit(method) or {}).get("conformal") if method.calibrated else None
     threshold = conformal.get("lac") if isinstance(conformal, dict) else None
     if not isinstance(threshold, float):
-        raise InputError(f"set sizes need `steadyseg calibrate`: this model has none for {mode}")
+        raise InputError(f"set sizes need a calibration: `steadyseg calibrate` fits one for {method}")
     return threshold
 
 

@@ -168,7 +168,7 @@ def test_a_pretrained_network_on_two_stills_of_camvid(data_dir: Path, tmp_path: 
         (["--studies", "theory"], "invalid choice 'theory'"),
         (["--elsewhere", "nowhere.mp4", "--studies", "elsewhere"], "no such file or folder: 'nowhere.mp4'"),
         (["--split", "train"], "train: no such folder"),
-        (["--published", "."], "published pictures are 32x32 pixels with a class each"),
+        (["--cifar-c", "."], "published pictures are 32x32 pixels with a class each"),
         (["--device", "tpu"], "unknown device 'tpu'"),
     ],
 )
@@ -211,11 +211,11 @@ def test_dropout_passes_of_a_network_without_dropout_are_refused(
     assert "no dropout to draw" in line
 
 
-@pytest.mark.parametrize("flag", ["--published", "--published-sequences"])
+@pytest.mark.parametrize("flag", ["--cifar-c", "--cifar-p"])
 def test_published_files_of_another_shape_or_with_objects_are_one_line(
     flag: str, room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    study, name = ("corruptions", "fog") if flag == "--published" else ("perturbations", "tilt")
+    study, name = ("corruptions", "fog") if flag == "--cifar-c" else ("perturbations", "tilt")
     arguments = (room / "drop.safetensors", "--data", room / "pictures", "--studies", study, "--out", tmp_path / "out")
     folder = tmp_path / "files"
     folder.mkdir()
@@ -261,7 +261,7 @@ def test_the_help_lists_what_can_be_analyzed_and_imports_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "usage: steadyseg analyze robustness" in done.stdout and "--published-sequences" in done.stdout
+    assert "usage: steadyseg analyze robustness" in done.stdout and "--cifar-p" in done.stdout
 
 
 def test_analyze_alone_lists_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:

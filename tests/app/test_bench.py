@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from made_methods import opened_by_torch
 from made_video import grey_frames, write_video
 
 from app.bench.baselines import TAU, WINDOW, NaiveDeque, Published
@@ -28,7 +29,6 @@ from core.temporal import TemporalSmoothing
 from seg.networks.smp import SmpNetwork
 from seg.networks.unet import UNet
 from seg.options import SmpOptions, UNetOptions
-from seg.torch_segmenter import open_segmenter
 
 pytestmark = pytest.mark.slow
 
@@ -171,7 +171,7 @@ def test_each_network_of_the_subject_is_its_own() -> None:
 
 
 def test_the_soak_finds_memory_that_grows_after_the_warm_up() -> None:
-    segmenter = open_segmenter("street-tiny", size=32)
+    segmenter = opened_by_torch("street-tiny", size=32)
     picture = np.zeros((32, 32, 3), np.uint8)
     stream = (Frame(picture, index, index / 25) for index in range(1000))
     memory = iter([50, *range(100, 140)])  # 100 after the first frame, one more after each further one

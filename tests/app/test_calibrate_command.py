@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from PIL import Image
+from made_pictures import labelled_folder
+from refusals import error_after_work, one_line_error
 
 from app.cli import main
 from core.checkpoint import load_checkpoint, read_meta
@@ -40,36 +40,6 @@ def evaluated(model: Path | str, folder: Path, *flags: str, data: str = "street"
     path = folder / f"{len(list(folder.iterdir()))}.json"
     assert main(["evaluate", str(model), "--data", data, "--json", str(path), *flags]) == 0
     return json.loads(path.read_text())
-
-
-def one_line_error(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(list(arguments)) == 2
-    lines = capsys.readouterr().err.strip().splitlines()
-    assert len(lines) == 1 and lines[0].startswith("steadyseg: "), lines
-    return lines[0]
-
-
-def error_after_the_work(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """Of what is known only once the frames were seen: the line after the progress bars."""
-    assert main(list(arguments)) == 2
-    captured = capsys.readouterr()
-    lines = captured.err.strip().splitlines()
-    assert [line.startswith("steadyseg: ") for line in lines] == [False] * (len(lines) - 1) + [True], lines
-    assert "Traceback" not in captured.err and not captured.out
-    return lines[-1]
-
-
-def labelled_folder(root: Path, count: int, label: int | None = None, size: tuple[int, int] = (48, 64)) -> Path:
-    """Random pictures with these labels, or random ones, as test and val."""
-    generator = np.random.default_rng(0)
-    for split in ("test", "val"):
-        for folder in (split, f"{split}annot"):
-            (root / folder).mkdir(parents=True)
-        for i in range(count):
-            ids = generator.integers(0, 11, size, dtype=np.uint8) if label is None else np.full(size, label, np.uint8)
-            Image.fromarray(generator.integers(0, 256, (*size, 3), dtype=np.uint8)).save(root / split / f"{i}.png")
-            Image.fromarray(ids).save(root / f"{split}annot" / f"{i}.png")
-    return root
 
 
 # whole runs
@@ -222,14 +192,14 @@ def test_labels_that_nothing_can_be_fitted_to_are_one_line(
     label: int | None, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data, output = labelled_folder(tmp_path / "data", 2, label), tmp_path / "c.safetensors"
-    line = error_after_the_work(capsys, "calibrate", "street-tiny", "--data", str(data), "-o", str(output))
+    line = error_after_work(capsys, "calibrate", "street-tiny", "--data", str(data), "-o", str(output))
     assert words in line and not output.exists()
 
 
 @pytest.mark.slow
 def test_too_few_images_for_the_risk_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "c.safetensors"
-    line = error_after_the_work(
+    line = error_after_work(
         capsys, "calibrate", "street-tiny", "--data", "street", "-o", str(output), "--risk-class", "Road"
     )
     assert f"{FRAMES} images hold Road" in line and "by 0.05, 19 or more" in line and not output.exists()

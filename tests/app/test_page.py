@@ -35,11 +35,12 @@ from app.page.pictures import camera_picture, jpeg, overlay_picture
 from app.page.report import diagram, report_html
 from app.page.server import build_page, check_address
 from app.page.session import MOST_SESSIONS, Sessions
-from app.page.settings import MethodSettings, Settings, ViewSettings, settings_from
+from app.page.settings import MethodSettings, Settings, ViewSettings, method_options, settings_from
 from app.page.source_feed import SourceFeed
 from core.classes import CAMVID
 from core.errors import InputError
 from core.frame import Frame, Maps
+from core.method import MethodOptions
 
 pytestmark = pytest.mark.slow
 PROJECT = Path(__file__).parent.parent.parent
@@ -66,7 +67,7 @@ POOL = OneOfEach()
 
 def of(model: str, **values: Any) -> Settings:
     """Settings of a single frame, unless said otherwise."""
-    return Settings(MethodSettings(model, **{"mode": "dnn", **values}))
+    return Settings(MethodSettings(model, method_options(**{"mode": "dnn", **values})))
 
 
 # --- settings from outside
@@ -76,7 +77,9 @@ def test_settings_from_a_browser_are_checked_value_by_value(model: str) -> None:
     good = {"model": model, "mode": "bnn", "samples": 3, "min_confidence": 0.5, "hidden": [2, 9], "watch": [0.1, 0.9]}
     settings = settings_from(good, frozenset([model]))
     assert settings == Settings(
-        MethodSettings(model, "bnn", 3), ViewSettings(min_confidence=0.5, hidden=frozenset({2, 9})), watch=(0.1, 0.9)
+        MethodSettings(model, MethodOptions("bnn", 3)),
+        ViewSettings(min_confidence=0.5, hidden=frozenset({2, 9})),
+        watch=(0.1, 0.9),
     )
     for bad in (
         {"model": "/etc/passwd"}, {"mode": "all"}, {"samples": 1e9}, {"tau": "1"}, {"tau": float("nan")}, {"window": -1},
@@ -116,12 +119,12 @@ def test_a_change_of_view_keeps_the_memory_and_a_change_of_method_starts_it_anew
 
     alone = LiveStream(POOL).step(images[1], steady, 0.0).right
     assert second_after(steady) == second_after(other_view) != alone
-    for method in (replace(steady.method, tau=2.0), replace(steady.method, calibrated=False), of(model).method):
-        assert second_after(replace(steady, method=method)) == alone
+    for change in ({"tau": 2.0}, {"calibrated": False}, {"mode": "dnn"}):
+        assert second_after(of(model, **{"mode": "vq-dnn", "motion": False, **change})) == alone
 
 
 @pytest.mark.parametrize(
-    "change", [{"tau": 1.0}, {"calibrated": False}, {"motion": True}, {"mode": "dnn"}, {"window": 1}]
+    "change", [{"tau": 1.0}, {"calibrated": False}, {"motion": False}, {"mode": "dnn"}, {"window": 1}]
 )
 def test_every_method_setting_counts(model: str, change: dict[str, Any]) -> None:
     images = stripes(4)
@@ -130,12 +133,11 @@ def test_every_method_setting_counts(model: str, change: dict[str, Any]) -> None
         stream = LiveStream(POOL)
         return [stream.step(image, settings, TICK_S * index).right for index, image in enumerate(images)][-1]
 
-    settings = of(model, mode="vq-dnn", motion=False, tau=8.0)
-    assert last(settings) != last(replace(settings, method=replace(settings.method, **change)))
+    assert last(of(model, mode="vq-dnn")) != last(of(model, **{"mode": "vq-dnn", **change}))
 
 
 def test_two_methods_see_the_same_frames_and_their_flicker_is_counted(model: str) -> None:
-    stream, settings = LiveStream(POOL), replace(of(model, mode="vq-dnn", motion=False), against="dnn")
+    stream, settings = LiveStream(POOL), replace(of(model, mode="vq-dnn", motion=False), against=of(model).method)
     first, second = (stream.step(image, settings, TICK_S * index) for index, image in enumerate(stripes(2)))
     assert first.facts["flicker"] == [None, None]
     assert all(0 <= share <= 1 for share in second.facts["flicker"])

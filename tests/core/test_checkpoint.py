@@ -274,12 +274,6 @@ def test_a_record_may_leave_out_what_has_a_default(tmp_path: Path, key: str) -> 
     assert read_meta(with_record(tmp_path, **{key: None})) == expected
 
 
-def test_a_temperature_belongs_to_its_mode(tmp_path: Path) -> None:
-    meta = read_meta(saved(tmp_path))
-    assert (meta.temperature("vq-dnn"), meta.temperature("dnn")) == (1.25, None)
-    assert read_meta(with_record(tmp_path, calibration={"bnn": {"temperature": 2}})).temperature("bnn") == 2.0
-
-
 def test_unknown_keys_of_a_record_are_passed_over(tmp_path: Path) -> None:
     assert read_meta(with_record(tmp_path, colour="blue")) == META
 
@@ -295,7 +289,8 @@ def test_unknown_keys_of_a_record_are_passed_over(tmp_path: Path) -> None:
         ("mean", 5), ("mean", [0.5]), ("mean", "abc"), ("mean", [0.5, 0.5, "x"]), ("std", [0.2, 0.2]),
         ("std", [0.2, 0.0, 0.2]), ("height", "tall"), ("height", 0), ("width", 64.5), ("options", []),
         ("options", "wide"), ("architecture", 5), ("calibration", []), ("calibration", 1.25), ("calibration", {"dnn": 1.25}),
-        ("calibration", {"dnn": {}}), ("calibration", {"dnn": None}),
+        ("calibration", {"dnn": {}}), ("calibration", {"dnn": None}), ("calibration", {"dnn": {"temperature": 1, "tau": "8"}}),
+        ("calibration", {"dnn\x1b[2J": {"temperature": 1.5}}),
         *(("calibration", {"dnn": {"temperature": 1.5}, "bnn": {"temperature": bad}}) for bad in NO_TEMPERATURES),
     ],
 )  # fmt: skip

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import segmentation_models_pytorch as smp_library
 import torch
+from made_methods import opened_by_torch
 from torch import Tensor, nn
 
 from core.checkpoint import CheckpointMeta, save_checkpoint
@@ -19,7 +20,6 @@ from core.predictors import MonteCarlo, SplitNetwork
 from seg.networks.build import build_network
 from seg.networks.smp import SmpNetwork
 from seg.options import SmpOptions
-from seg.torch_segmenter import open_segmenter
 
 ARCHITECTURES = ("Unet", "UnetPlusPlus", "FPN", "DeepLabV3Plus", "Linknet")
 """Unet and Linknet have a list of decoder blocks; the others get one dropout layer after the decoder."""
@@ -237,6 +237,6 @@ def test_a_checkpoint_opens_without_fetching_the_weights_its_training_began_with
     meta = CheckpointMeta("smp", options, CAMVID, 64, 96, (0.4, 0.4, 0.4), (0.3, 0.3, 0.3))
     smp = SmpNetwork(11, SmpOptions())
     save_checkpoint(tmp_path / "model.safetensors", smp.state_dict(), meta)
-    segmenter = open_segmenter(tmp_path / "model.safetensors")
+    segmenter = opened_by_torch(tmp_path / "model.safetensors")
     loaded = segmenter.module.predictor.network.state_dict()  # type: ignore[union-attr]
     assert all(torch.equal(loaded[name], tensor) for name, tensor in smp.state_dict().items())

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from made_methods import opened_by_torch
 from PIL import Image
 from torch import Tensor
 
@@ -24,7 +25,6 @@ from core.errors import InputError
 from core.training.loop import learning_rate
 from core.training.run_folder import open_run
 from seg.options import PRESETS, AugmentOptions, SegTrainConfig, SmpOptions, TrainConfig, UNetOptions
-from seg.torch_segmenter import open_segmenter
 from seg.train import Training, split_held_back
 
 ROOT = Path(__file__).parents[2]
@@ -129,7 +129,7 @@ def test_the_trained_network_has_learnt_and_opens(data: Path, tmp_path: Path) ->
     assert main(arguments(data, run, epochs=6)) == 0
     losses = [event["loss"] for event in events(run) if event["event"] == "epoch"]
     assert len(losses) == 6 and losses[-1] < losses[0]
-    segmenter = open_segmenter(run / "model.safetensors", mode="dnn")
+    segmenter = opened_by_torch(run / "model.safetensors", mode="dnn")
     assert (segmenter.meta.height, segmenter.meta.width) == (48, 64)
     assert segmenter.meta.training["images"] == 8 and segmenter.meta.training["config"]["loop"]["epochs"] == 6
     assert segmenter.meta.training["config"]["data"] == data.name  # no path of this machine in what is handed on
