@@ -116,7 +116,7 @@ def second_choices(meta: CheckpointMeta, options: MethodOptions) -> list[tuple[s
     try:
         conformal_threshold(meta, options.resolve(meta))
     except InputError:
-        missing = " - needs `steadyseg calibrate`"
+        missing = " (needs calibration)"
     else:
         missing = ""
     return [(name + (missing if second == "set size" else ""), second) for name, second in SECONDS]

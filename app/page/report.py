@@ -50,7 +50,7 @@ def _shares(record: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _notes(record: dict[str, Any]) -> str:
     lost = [f"{count} {LOSSES[cause]}" for cause, count in record["losses"].items() if count]
-    uncalibrated = [] if record["calibrated"] else ["not calibrated: confidences are the network's own"]
+    uncalibrated = [] if record["calibrated"] else [f"not calibrated: {record['note']}"]
     notes = [f"<span class='notice'>{escape(note)}</span>" for note in (*uncalibrated, *lost, *record["notes"])]
     return f"<div class='notes'>{' '.join(notes)}</div>"
 

@@ -98,17 +98,14 @@ def settings_from(record: Mapping[str, Any], models: frozenset[str]) -> Settings
     mode, against, second = record.get("mode", FIRST_MODE), record.get("against"), record.get("second", "entropy")
     if mode not in MODE_NAMES or against not in (None, *MODE_NAMES) or second not in get_args(Second):
         raise InputError("the page asked for a method or view that does not exist; reload it")
-    method, left = (
-        MethodSettings(
-            model,
-            method_options(
-                name, number(record, "samples", SAMPLES, 1, MOST_SAMPLES), number(record, "tau", TAU, LEAST_TAU, MOST_TAU),
-                number(record, "window", 0, 0, MOST_WINDOW), bool(record.get("motion", True)),
-                bool(record.get("calibrated", True)),
-            ),
-        )
-        for name in (mode, against or mode)
-    )  # fmt: skip
+    values = (
+        number(record, "samples", SAMPLES, 1, MOST_SAMPLES),
+        number(record, "tau", TAU, LEAST_TAU, MOST_TAU),
+        number(record, "window", 0, 0, MOST_WINDOW),
+        bool(record.get("motion", True)),
+        bool(record.get("calibrated", True)),
+    )
+    left = MethodSettings(model, method_options(against, *values)) if against else None
     view = ViewSettings(
         second=second,
         opacity=number(record, "opacity", 0.5, 0, 1),
@@ -117,7 +114,8 @@ def settings_from(record: Mapping[str, Any], models: frozenset[str]) -> Settings
         mark_changes=bool(record.get("mark_changes", False)),
     )
     watch = [between(value, "watch", 0, 1) for value in read_list(record, "watch", 2)]
-    return Settings(method, view, left if against else None, (watch[0], watch[1]) if len(watch) == 2 else None)
+    method = MethodSettings(model, method_options(mode, *values))
+    return Settings(method, view, left, (watch[0], watch[1]) if len(watch) == 2 else None)
 
 
 def number(record: Mapping[str, Any], key: str, default: float, least: float, most: float) -> float:

@@ -104,17 +104,18 @@ def test_every_control_acts_on_the_next_frames(still_browser: Any, address: str)
         before = settled(page)
         assert change(switch.click) == (True, False)
         assert change(lambda: page.locator("#mode").get_by_text("smoothed (vq-dnn)").click())[1], "another temperature"
-        assert change(lambda: page.locator("#calibrated input").click())[1]
+        assert change(page.locator("#calibrated input").click)[1]
+        assert change(page.locator("#calibrated input").click)[1]
         assert change(lambda: choose(page, "second", "prediction set size"))[1]
         page.locator("#mode").get_by_text("single frame").click()
         settled(page)
         before = settled(page)
         assert change(lambda: choose(page, "model", "street-tiny")) == (True, True)
         assert page.locator("#legend input:not(:checked)").count() == 0, "another model begins with all classes"
-        wait_until(lambda: "need `steadyseg calibrate`" in page.locator(".stage .message").first.inner_text())
+        wait_until(lambda: "`steadyseg calibrate` fits one" in page.locator(".stage .message").first.inner_text())
         wait_for_shown(page, 2)
         page.locator("#second input").click()
-        page.get_by_role("option", name="needs `steadyseg calibrate`").wait_for()
+        page.get_by_role("option", name="needs calibration").wait_for()
 
 
 def test_what_is_set_travels_with_each_frame(still_browser: Any, address: str) -> None:
