@@ -64,15 +64,6 @@ class Page:
         self.blocks.close(verbose=False)
 
 
-def run_demo(options: PageOptions) -> int:
-    """`steadyseg demo`."""
-    if options.measure is not None:
-        from app.page.measure import measure_page
-
-        return measure_page(options)
-    return serve(options)
-
-
 def serve(options: PageOptions) -> int:
     """Serves the page until Ctrl-C, then returns 0. Raises InputError where it cannot be served or has no model."""
     try:

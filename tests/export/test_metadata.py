@@ -36,7 +36,7 @@ META = StreamMeta(
 
 def refused(props: dict[str, str]) -> str:
     message = refusal(from_props, props, "m.onnx")
-    assert message.startswith("m.onnx: ")
+    assert message.startswith("m.onnx: ") and len(message) < 400
     return message
 
 
