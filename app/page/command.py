@@ -8,7 +8,7 @@ def run_demo(options: PageOptions) -> int:
     if options.measure is not None:
         from app.page.measure import measure_page
 
-        return measure_page(options, options.measure)
+        return measure_page(options)
     from app.page.server import serve
 
-    return serve(options, options.open_browser)
+    return serve(options)
