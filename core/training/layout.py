@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 BLOCK = 16
-"""Channels that oneDNN's AVX-512 kernel takes at once (AVX2: 8; a copy more there costs nothing that could be measured)."""
+"""Channels that oneDNN's AVX-512 kernels take at once; AVX2's take 8, but which ones it runs cannot be asked for."""
 
 
 def use_channels_last(network: nn.Module, device: torch.device) -> None:
@@ -16,6 +16,7 @@ def use_channels_last(network: nn.Module, device: torch.device) -> None:
     over a map that is channels last and has fewer channels than a block (github.com/uxlfoundation/oneDNN/issues/6035).
     Measured in fp32 (AVX2, AVX-512) and bf16 (AVX-512): wrong gradients, "free(): invalid pointer", hangs. Such a
     convolution copies its input to the default layout first. The forward pass and the input's gradient are right.
+    A step of ResNet-18 of width 8 (CIFAR, batch 64, fp32): 70 -> 85 ms; with all of it in the default layout 100 ms.
     """
     network.to(device).to(memory_format=torch.channels_last)
     if device.type == "cpu":

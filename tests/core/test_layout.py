@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from core.device import trains_faster_in_bf16
 from core.training.config import TrainConfig
 from core.training.layout import use_channels_last
 from core.training.loop import fit
@@ -47,17 +48,20 @@ def moved(channels: int, precision: str, dtype: torch.dtype) -> Tensor:
     with tempfile.TemporaryDirectory() as run:
         data = list(zip(images, labels, strict=True))
         list(fit(network, lambda epoch: data, pixels_loss, config, Path(run), steps_per_epoch=8, device=CPU))
-    return (network[2].weight - before).double()
+    return (network[2].weight.detach() - before).double()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-@pytest.mark.parametrize("most", ["AVX2", "AVX512_CORE", "ALL"])
+@pytest.mark.parametrize(("most", "precision"), [("AVX2", "fp32"), ("ALL", "fp32"), ("ALL", "bf16")])
 def test_a_narrow_network_learns_what_it_learns_in_double_precision(most: str, precision: str) -> None:
     """In a process of its own: where the guard is missing it aborts, hangs or learns something else."""
     cap = {"ONEDNN_MAX_CPU_ISA": most} | ({"ATEN_CPU_CAPABILITY": "avx2"} if most == "AVX2" else {})
     environment = os.environ | cap | {"PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, __file__, precision], env=environment, cwd=ROOT, check=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, __file__, precision], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert most == "ALL" or "trains faster in bf16: False" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -88,8 +92,9 @@ def test_every_other_weight_is_channels_last() -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(2)
+    print(f"trains faster in bf16: {trains_faster_in_bf16(CPU)}")
     for count in (2, 4, 7, 12):
         found, exact = (moved(count, sys.argv[1], dtype) for dtype in (torch.float32, torch.float64))
         error = float((found - exact).norm() / exact.norm())
         print(f"{count} channels: {error:.2g}", flush=True)
-        assert error < (0.2 if sys.argv[1] == "bf16" else 1e-3)
+        assert error < (0.02 if sys.argv[1] == "bf16" else 1e-3)
