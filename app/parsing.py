@@ -46,8 +46,14 @@ def name_renamed(message: str) -> str:
 def first_paragraph(box: str) -> str:
     """The words of a drawn box up to its first rule, on one line."""
     lines = [line.strip("│ ") for line in box.splitlines()[1:]]
-    rule = next((number for number, line in enumerate(lines) if line.startswith(("─", "╰"))), len(lines))
+    lines = lines[1:] if lines and is_rule(lines[0]) else lines
+    rule = next((number for number, line in enumerate(lines) if is_rule(line)), len(lines))
     return " ".join(lines[:rule]).strip().rstrip(".")
+
+
+def is_rule(line: str) -> bool:
+    """A drawn line; tyro draws with hyphens where the terminal has no better."""
+    return bool(line) and not line.strip("─╰╯-")
 
 
 def join_help_lines(flags: Any) -> None:

@@ -126,17 +126,21 @@ def _check(meta: CheckpointMeta) -> None:
         "width": isinstance(meta.width, int) and meta.width > 0,
         "mean": len(meta.mean) == 3,
         "std": len(meta.std) == 3 and min(meta.std) > 0,
-        "calibration": isinstance(meta.calibration, dict) and all(map(_is_fit, meta.calibration.values())),
+        "calibration": isinstance(meta.calibration, dict) and all(map(_is_fit, meta.calibration.items())),
     }.items():
         if not holds:
             raise ValueError(f"{name} is {getattr(meta, name)!r}")
 
 
-def _is_fit(fit: Any) -> bool:
+def _is_fit(entry: tuple[str, Any]) -> bool:
+    """Whether it has a usable temperature, and settings that can be those of a method."""
+    key, fit = entry
     temperature = fit.get("temperature") if isinstance(fit, dict) else None
     if not isinstance(temperature, float | int) or isinstance(temperature, bool):
         return False
-    return LEAST_TEMPERATURE <= temperature <= MOST_TEMPERATURE
+    numbers = [fit.get(name) for name in ("samples", "tau", "window") if fit.get(name) is not None]
+    plain = all(isinstance(number, int | float) for number in numbers) and str(fit.get("mode", key)).isprintable()
+    return plain and LEAST_TEMPERATURE <= temperature <= MOST_TEMPERATURE
 
 
 def load_weights(network: torch.nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
@@ -153,7 +157,7 @@ def load_weights(network: torch.nn.Module, tensors: Mapping[str, Tensor], path: 
             raise InputError(
                 f"{path}: tensor {name} is {tuple(tensors[name].shape)}, the architecture needs {tuple(tensor.shape)}"
             )
-    network.load_state_dict({name: tensors[name].to(tensor.dtype) for name, tensor in expected.items()})
+    network.load_state_dict(dict(tensors))  # copies into the network's own number format
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: str) -> None:

@@ -15,7 +15,7 @@ def refusal(call: Callable[..., object], *arguments: object, **named: object) ->
     with pytest.raises(InputError) as caught:
         call(*arguments, **named)
     message = str(caught.value)
-    assert len(message.splitlines()) == 1 and len(message) < 1000
+    assert len(message.splitlines()) == 1 and len(message) < 2000
     return message
 
 
@@ -28,9 +28,10 @@ def one_line_error(capsys: pytest.CaptureFixture[str], *arguments: object) -> st
     return lines[0]
 
 
-def error_after_work(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+def error_after_work(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 2) -> str:
     """Of what is known only once the work has begun: the line after the progress bars."""
-    assert main([str(argument) for argument in arguments]) == 2
+    capsys.readouterr()
+    assert main([str(argument) for argument in arguments]) == code
     captured = capsys.readouterr()
     lines = captured.err.strip().splitlines()
     assert [line.startswith("steadyseg: ") for line in lines] == [False] * (len(lines) - 1) + [True], lines

@@ -70,10 +70,11 @@ def export_model(job: ExportJob, console: Console) -> Any:
     if job.precision == "int8":
         check_data(job.calibration_data)
     segmenter = open_torch_segmenter(job.model, exported_options(job), size=job.size)
+    refuse_precision(job, segmenter)
+    graph = (export_stream if job.stateful else export_logits)(job, segmenter, console)
     if segmenter.method.note:
         console.print(f"not calibrated: {segmenter.method.note}", soft_wrap=True)
-    refuse_precision(job, segmenter)
-    return export_stream(job, segmenter, console) if job.stateful else export_logits(job, segmenter, console)
+    return graph
 
 
 def exported_options(job: ExportJob) -> MethodOptions:

@@ -64,15 +64,6 @@ class Page:
         self.blocks.close(verbose=False)
 
 
-def run_demo(options: PageOptions) -> int:
-    """`steadyseg demo`."""
-    if options.measure is not None:
-        from app.page.measure import measure_page
-
-        return measure_page(options, options.measure)
-    return serve(options, options.open_browser)
-
-
 def serve(options: PageOptions, open_browser: bool) -> int:
     """Serves the page until Ctrl-C, then returns 0. Raises InputError where it cannot be served or has no model."""
     try:

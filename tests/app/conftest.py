@@ -33,7 +33,7 @@ def heard_interrupts() -> None:
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     """An untrained width-4 network as a checkpoint, its logits stretched so that it is surer here than there.
 
-    Calibrated for vq-dnn only; anything that it sees is beyond its usual uncertainty.
+    Calibrated for vq-dnn as it runs by default only; anything that it sees is beyond its usual uncertainty.
     """
     torch.manual_seed(0)
     path = tmp_path_factory.mktemp("model") / "tiny.safetensors"
@@ -41,7 +41,10 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     tensors = build_network("unet", options, len(CAMVID)).state_dict()
     tensors["head.weight"] *= 40
     mean_std = {"mean": (0.41, 0.42, 0.43), "std": (0.3, 0.3, 0.3)}
-    calibration = {"vq-dnn": {"temperature": 3.0, "conformal": {"coverage": 0.9, "lac": 0.9, "aps": 0.9}}}
+    fitted_with = {"mode": "vq-dnn", "tau": 8.0, "motion": True}
+    calibration = {
+        "vq-dnn": {**fitted_with, "temperature": 3.0, "conformal": {"coverage": 0.9, "lac": 0.9, "aps": 0.9}}
+    }
     meta = CheckpointMeta(
         "unet", options, CAMVID, height=96, width=128, calibration=calibration, licence="free to test",
         metrics={"uncertainty": {"mean_entropy_p95": 0.001}}, **mean_std,

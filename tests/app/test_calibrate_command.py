@@ -20,6 +20,9 @@ FRAMES = 3
 WITH, WITHOUT = ("--calibrated", "on"), ("--calibrated", "off")
 FIGURES = ("nll", "accuracy", "miou", "ece", "brier", "consistency", "cec", "aurc")
 
+FITTED = "vq-dnn, tau 8, motion"
+"""The method that calibrate takes by default."""
+
 
 @pytest.fixture(scope="module", autouse=True)
 def short_street() -> Iterator[None]:
@@ -48,9 +51,9 @@ def evaluated(model: Path | str, folder: Path, *flags: str, data: str = "street"
 @pytest.mark.slow
 def test_the_fit_is_stored_with_what_it_was_fitted_on_and_nothing_else_changes(calibrated: Path) -> None:
     (before, meta), (after, stored) = (load_checkpoint(path) for path in (find_checkpoint("street-tiny"), calibrated))
-    assert dataclasses.replace(stored, calibration={}) == meta and list(stored.calibration) == ["vq-dnn"]
+    assert dataclasses.replace(stored, calibration={}) == meta and list(stored.calibration) == [FITTED]
     assert before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
-    record = stored.calibration["vq-dnn"]
+    record = stored.calibration[FITTED]
     assert (record["data"], record["split"], record["protocol"], record["frames"]) == ("street", None, "stream", FRAMES)
     assert (record["samples"], record["window"], record["seed"]) == (1, None, 0) and record["tau"] > 0
     assert record["frame_list_hash"] == f"street_0_{meta.width}x{meta.height}_{FRAMES}"
@@ -65,7 +68,7 @@ def test_the_fit_is_stored_with_what_it_was_fitted_on_and_nothing_else_changes(c
 def test_evaluate_uses_the_temperature_or_not_as_asked(
     calibrated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    record, stream = read_meta(calibrated).calibration["vq-dnn"], ("--protocol", "stream", "--mode", "vq-dnn")
+    record, stream = read_meta(calibrated).calibration[FITTED], ("--protocol", "stream", "--mode", "vq-dnn")
     used, default = (evaluated(calibrated, tmp_path, *stream, *flags) for flags in (WITH, ()))
     assert used["fitted_on"] == {key: record[key] for key in ("data", "split", "protocol", "frame_list_hash")}
     assert capsys.readouterr().err.count("was fitted on this split") == 2
@@ -89,7 +92,7 @@ def test_another_mode_is_added_and_a_class_is_bounded(calibrated: Path, tmp_path
         "--risk-class", "Road", "--risk", "0.3", "--coverage", "0.8",
     ]) == 0  # fmt: skip
     first, both = read_meta(calibrated).calibration, read_meta(output).calibration
-    assert list(both) == ["vq-dnn", "dnn"] and both["vq-dnn"] == first["vq-dnn"]  # auto on stills: dnn
+    assert list(both) == [FITTED, "dnn"] and both[FITTED] == first[FITTED]  # auto on stills: dnn
     record = both["dnn"]
     assert (record["protocol"], record["tau"], record["conformal"]["coverage"], record["flips"]) == (
         "stills",
@@ -169,13 +172,13 @@ def test_a_temperature_that_was_not_fitted_cannot_be_used(mode: str, capsys: pyt
     line = one_line_error(
         capsys, "evaluate", "street-tiny", "--data", "street", "--protocol", "stream", "--mode", mode, *WITH
     )
-    assert f"no temperature for mode {mode}" in line and "steadyseg calibrate" in line
+    assert f"no temperature was fitted for {mode}" in line and "steadyseg calibrate" in line
 
 
 @pytest.mark.slow
 def test_a_temperature_for_one_mode_is_none_for_another(calibrated: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = one_line_error(capsys, "evaluate", str(calibrated), "--data", "street", "--mode", "dnn", *WITH)
-    assert "no temperature for mode dnn" in line
+    assert f"no temperature was fitted for dnn (there is one for: {FITTED})" in line
 
 
 def test_a_single_still_is_too_little(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -149,17 +149,17 @@ def test_both_modes_are_fitted_and_used_where_they_are(
     calibrated: Path, mc: Path, likely: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fitted = read_meta(calibrated).calibration
-    assert {mode: record["samples"] for mode, record in fitted.items()} == {"dnn": 1, "bnn": 3}
+    assert {name: record["samples"] for name, record in fitted.items()} == {"dnn": 1, "bnn x3": 3}
     assert all((r["data"], r["split"], r["frames"]) == ("likely", "train", 120) for r in fitted.values())
     before, after = load_checkpoint(mc)[0], load_checkpoint(calibrated)[0]
     assert all((before[name] == after[name]).all() for name in before)
     capsys.readouterr()
     used = evaluated(calibrated, likely, tmp_path, "--split", "train", "--samples", "3")
     assert "fitted on this split" in capsys.readouterr().err
-    assert used["temperatures"] == {mode: record["temperature"] for mode, record in fitted.items()}
-    assert used["nll"] == pytest.approx(fitted["bnn"]["nll_after"], rel=1e-5)
+    assert used["temperatures"] == {record["mode"]: record["temperature"] for record in fitted.values()}
+    assert used["nll"] == pytest.approx(fitted["bnn x3"]["nll_after"], rel=1e-5)
     assert used["rows"][0]["nll"] == pytest.approx(fitted["dnn"]["nll_after"], rel=1e-5)
-    assert used["fitted_on"] == {key: fitted["bnn"][key] for key in ("data", "split", "frame_list_hash")}
+    assert used["fitted_on"] == {key: fitted["bnn x3"][key] for key in ("data", "split", "frame_list_hash")}
     assert used["conformal"]["lac"]["coverage"] >= 0.9 and 1 <= used["conformal"]["aps"]["set_size"] <= 6
     off = evaluated(calibrated, likely, tmp_path, "--samples", "3", "--calibrated", "off")
     assert off["nll"] == evaluated(mc, likely, tmp_path, "--samples", "3")["nll"] and "conformal" not in off
@@ -220,7 +220,7 @@ def test_commands_that_segment_frames_refuse_a_classifier_by_its_name_and_its_fi
         (("--frames", "list.txt"), "--frames is for"), (("--precision", "bf16"), "--precision bf16 is for"),
         (("--mode", "vq-bnn"), "use mode dnn or bnn"), (("--samples", "0"), "1 or more, got 0"),
         (("--mode", "dnn", "--samples", "4"), "use mode bnn"), (("--temperature", "-1"), "positive number"),
-        (("--calibrated", "on"), "has no temperature for mode dnn"), (("--executor", "openvino"), "-o c.onnx"),
+        (("--calibrated", "on"), "no temperature was fitted for dnn"), (("--executor", "openvino"), "-o c.onnx"),
         (("--split", "val"), "no split 'val'"), (("--split", "held-back"), "held no pictures back"),
         (("--plot", "p.jpg"), ".png, .svg, .pdf"), (("--plot", "nowhere/p.png"), "no folder nowhere"),
         (("--json", "r.txt"), "a report is a .json file"), (("--members", "street-tiny"), "a segmentation network"),
@@ -238,7 +238,7 @@ def test_flags_that_make_no_sense_for_a_classifier_are_one_line(
     ("flags", "words"),
     [
         (("--protocol", "stream"), "--protocol stream is for"), (("--risk-class", "cat"), "--risk-class is for"),
-        (("--undo-class-weights",), "--undo-class-weights is for"), (("--tau", "2"), "--tau is for"),
+        (("--logit-adjustment",), "--logit-adjustment is for"), (("--tau", "2"), "--tau is for"),
         (("--coverage", "1"), "between 0 and 1"), (("--split", "held-back"), "held no pictures back"),
         (("--split", "val"), "no split 'val'"), (("--samples", "0"), "1 or more"),
         (("--mode", "vq-dnn"), "use mode dnn or bnn"),

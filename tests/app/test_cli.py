@@ -200,14 +200,14 @@ def test_interrupting_leaves_a_playable_file_and_the_report(tmp_path: Path) -> N
 
     import av
 
-    output, masks, report = tmp_path / "out.mp4", tmp_path / "masks", tmp_path / "r.json"
+    output, report = tmp_path / "out.mp4", tmp_path / "r.json"
     job = subprocess.Popen(
         [sys.executable, "-m", "app.cli", "video", "street:7:100000", "-o", str(output), "--model", "street-tiny",
-         "--report", str(report), "--masks", str(masks)],
+         "--report", str(report)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
-        assert wait_for(lambda: len(list(masks.glob("*.png"))) > 4)
+        assert wait_for(lambda: [path for path in tmp_path.iterdir() if path.stat().st_size > 20_000])
         job.send_signal(signal.SIGINT)
         _, errors = job.communicate(timeout=60)
     finally:
@@ -269,6 +269,8 @@ def test_the_card_is_reproduced_on_the_stills(data_dir: Path, tmp_path: Path) ->
     data = str(data_dir / "camvid")
     result = card_figures("camvid-unet-s", "stills-dnn", tmp_path, "--data", data, "--split", "test")
     assert result["accuracy"] >= 0.84 and result["miou"] >= 0.48
+    card = read_meta(find_checkpoint("camvid-unet-s")).metrics["stills-dnn"]
+    assert result["frame_list_hash"] == card["frame_list_hash"]
 
 
 def card_figures(model: str, row: str, folder: Path, *flags: str) -> dict[str, Any]:
@@ -276,7 +278,6 @@ def card_figures(model: str, row: str, folder: Path, *flags: str) -> dict[str, A
     path = folder / "r.json"
     assert main(["evaluate", model, *flags, "--calibrated", "off", "--json", str(path)]) == 0
     card, result = read_meta(find_checkpoint(model)).metrics[row], json.loads(path.read_text())
-    assert result["frame_list_hash"] == card["frame_list_hash"]
     for key in ("nll", "accuracy", "miou", "ece", "brier"):
         assert f"{result[key]:.4f}" == f"{card[key]:.4f}", key
     return result
@@ -312,6 +313,7 @@ def test_a_run_folder_that_is_a_file_gets_one_line(tmp_path: Path, capsys: pytes
     assert "choose another --run" in line
 
 
+@pytest.mark.slow
 def test_labels_of_void_alone_do_not_lose_the_report(tmp_path: Path) -> None:
     data, report = labelled_folder(tmp_path / "data", 2, label=11, splits=("train",)), tmp_path / "r.json"
     flags = ["--labels", str(data / "trainannot"), "--report", str(report), "--model", "street-tiny"]

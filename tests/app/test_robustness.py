@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from made_methods import opened_by_torch
+from refusals import refusal
 from robustness_made import NAMES, SIDE, classifier, image_folder, segmenter, stills_folder
 
 from app.robustness.bands import study_bands
@@ -18,7 +18,6 @@ from app.robustness.network import Subject, open_subjects, short_names
 from app.robustness.perturbations import study_perturbations
 from app.robustness.pictures import Pictures, chosen_places, open_pictures
 from app.robustness.studies import robustness
-from core.errors import InputError
 from core.frame import Frame
 from core.robustness.corruption_means import ALEXNET
 from core.robustness.corruptions import COMMON, corrupt
@@ -59,13 +58,6 @@ def opened(room: Path, model: str, data: str, count: int) -> tuple[list[Subject]
 def only(rows: list[dict[str, Any]], **wanted: Any) -> dict[str, Any]:
     (row,) = [row for row in rows if all(row[key] == value for key, value in wanted.items())]
     return row
-
-
-def refusal(call: Callable[[], object]) -> str:
-    with pytest.raises(InputError) as caught:
-        call()
-    assert len(str(caught.value).splitlines()) == 1
-    return str(caught.value)
 
 
 def product_loop(model: Path, frames: list[Frame], **how: Any) -> dict[str, Any]:

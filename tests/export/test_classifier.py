@@ -137,7 +137,7 @@ def test_a_classifier_s_file_segments_no_video(tmp_path: Path, capsys: pytest.Ca
 
 @pytest.fixture(scope="module")
 def mc(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    calibration = {"bnn": {"temperature": 1.5}}
+    calibration = {"bnn": {"temperature": 1.5, "samples": 8}}
     return save_classifier(tmp_path_factory.mktemp("mc") / "mc.safetensors", calibration=calibration, licence="free")
 
 
@@ -254,7 +254,7 @@ def test_every_kind_of_network_becomes_a_file(options: ClassifierOptions, tmp_pa
         (("--calibration-data", "d"), "--calibration-data is for"), (("--proof-frames", "clip.mp4"), "--proof-frames is for"),
         (("--precision", "fp16"), "exported in fp32"), (("--precision", "int8"), "exported in fp32"),
         (("--mode", "vq-dnn"), "use mode dnn or bnn"), (("--samples", "0"), "1 or more"),
-        (("--mode", "dnn", "--samples", "3"), "use mode bnn"), (("--calibrated", "on"), "no temperature for mode dnn"),
+        (("--mode", "dnn", "--samples", "3"), "use mode bnn"), (("--calibrated", "on"), "no temperature was fitted for dnn"),
         (("--precision", "bf16"), "no number format"),
     ],
     ids=str,

@@ -36,7 +36,7 @@ META = StreamMeta(
 
 def refused(props: dict[str, str]) -> str:
     message = refusal(from_props, props, "m.onnx")
-    assert message.startswith("m.onnx: ")
+    assert message.startswith("m.onnx: ") and len(message) < 400
     return message
 
 
@@ -62,7 +62,7 @@ def test_a_reader_in_another_language_finds_plain_entries() -> None:
     assert set(props) == {
         "steadyseg_format", "kind", "classes", "palette", "void_id", "input_height", "input_width", "mean", "std",
         "temperature", "mode", "samples", "tau", "window", "head_stride", "precision", "source", "source_sha256", "versions",
-        "licence", "metrics",
+        "licence", "calibrated", "note", "metrics",
     }  # fmt: skip
     assert (props["steadyseg_format"], props["kind"], props["mode"], props["input_height"]) == (
         "1",
@@ -82,11 +82,13 @@ def test_names_outside_ascii_stay_readable() -> None:
 
 def test_metrics_may_be_absent() -> None:
     props = META.to_props()
-    del props["metrics"]
-    assert from_props(props, "m.onnx").metrics == {}
+    for key in ("metrics", "calibrated", "note"):
+        del props[key]
+    meta = from_props(props, "m.onnx")
+    assert meta.metrics == {} and meta.method.calibrated and "does not say" in meta.method.note
 
 
-@pytest.mark.parametrize("key", sorted(META.to_props().keys() - {"metrics"}))
+@pytest.mark.parametrize("key", sorted(META.to_props().keys() - {"metrics", "calibrated", "note"}))
 def test_every_other_entry_is_needed(key: str) -> None:
     props = META.to_props()
     del props[key]

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from refusals import refusal
 from torch import Tensor
 
 from core.classes import CAMVID
-from core.errors import InputError
 from seg.data.augment import Augment
 from seg.distill import STRIDE, Teacher, soft_loss
 from seg.options import AugmentOptions
@@ -89,9 +89,7 @@ def test_the_teacher_sees_the_mirror_image_as_well(teacher: Teacher, street: tup
 
 def test_a_teacher_of_other_classes_is_refused_in_one_line() -> None:
     other = dataclasses.replace(CAMVID, void=254)
-    with pytest.raises(InputError, match="street-tiny knows other classes") as caught:
-        Teacher("street-tiny", other, 180, CPU)
-    assert len(str(caught.value).splitlines()) == 1
+    assert "street-tiny knows other classes" in refusal(Teacher, "street-tiny", other, 180, CPU)
 
 
 def painted(block: int) -> tuple[np.ndarray, np.ndarray]:

@@ -83,7 +83,7 @@ def test_forward_is_the_chain_of_its_stages_and_what_the_executor_runs(mode: Mod
     )
     module, state, chained_state = executor.module, None, None
     for i in range(4):
-        tensor = torch.from_numpy(picture(i))[None]
+        tensor = torch.from_numpy(picture(i, 64, 96))[None]
         with torch.inference_mode():
             torch.manual_seed(i)
             outputs, state = module(tensor, state)
@@ -101,8 +101,8 @@ def test_forward_is_the_chain_of_its_stages_and_what_the_executor_runs(mode: Mod
 
 def test_preprocessing_resizes_and_normalises() -> None:
     module = segmenter("dnn").module
-    batch = module.preprocess(torch.from_numpy(picture(1))[None])
-    expected = (picture(1) / 255 - np.array(MEAN)) / np.array(STD)
+    batch = module.preprocess(torch.from_numpy(picture(1, 64, 96))[None])
+    expected = (picture(1, 64, 96) / 255 - np.array(MEAN)) / np.array(STD)
     np.testing.assert_allclose(batch[0].permute(1, 2, 0).numpy(), expected, atol=1e-5)
     assert module.preprocess(torch.zeros(1, 720, 1280, 3, dtype=torch.uint8)).shape == (1, 3, 64, 128)
 
@@ -117,7 +117,7 @@ def test_maps_are_the_statistics_of_the_prediction_rounded_to_bytes(mode: ModeNa
     maps = executor.step(frame(3))
     torch.manual_seed(1)
     with torch.inference_mode():
-        made = executor.module.predictor(executor.module.preprocess(torch.from_numpy(picture(3))[None]))
+        made = executor.module.predictor(executor.module.preprocess(torch.from_numpy(picture(3, 64, 96))[None]))
     expected = {
         "confidence": made.confidence, "entropy": made.entropy / math.log(4), "disagreement": made.disagreement / math.log(4),
     }  # fmt: skip
@@ -379,7 +379,7 @@ def test_a_temperature_is_used_unless_refused(tmp_path: Path, calibrated: bool |
     with torch.inference_mode():
         quiet = network()
         set_dropout_active(quiet, False)
-        batch = opened.module.preprocess(torch.from_numpy(picture(0))[None])
+        batch = opened.module.preprocess(torch.from_numpy(picture(0, 64, 96))[None])
         expected = torch.softmax(quiet(batch) / temperature, 1)[0].numpy()
     np.testing.assert_allclose(probs(opened.step(frame(0))), expected, atol=1e-6)
 
