@@ -36,7 +36,7 @@ ALLOWED = {
     "app/page": {*PRODUCT, "app/sources", "app/video"},
     "steadyseg": {
         *PRODUCT, "core/training", "core/robustness", "export/kernels", "classification", "classification/data",
-        "classification/networks", "app/sources", "app/video",
+        "classification/networks", "app/sources", "app/video", "app/export",
     },
 }  # fmt: skip
 """Folder -> what its files may import besides each other. `seg/options` and `classification/options` are files that lie below
