@@ -17,9 +17,14 @@ def find_model(model: str | Path) -> Path:
     return find_in(model, SEGMENTERS, CLASSIFIERS)
 
 
+def is_graph(model: str) -> bool:
+    """Whether it names a graph file of `steadyseg export`."""
+    return model.endswith(".onnx")
+
+
 def is_classifier(model: str) -> bool:
     """Of a checkpoint or a graph file; InputError where it is neither."""
-    if model.endswith(".onnx"):
+    if is_graph(model):
         from export.onnx_file import read_onnx
 
         return read_onnx(Path(model)).meta.kind == "classifier"

@@ -6,7 +6,7 @@ from typing import Literal
 
 import torch
 
-from app.find_model import refuse_classifier
+from app.find_model import is_graph, refuse_classifier
 from core.checkpoint import CheckpointMeta
 from core.device import choose_device
 from core.errors import InputError
@@ -42,7 +42,7 @@ def open_segmenter(
     `members`: further checkpoints, a deep ensemble. `size`: height in pixels at which the network works. `take` may hand out
     networks that were compiled before. A graph file computes what it was made for; InputError where more is asked of it.
     """
-    if model.endswith(".onnx"):
+    if is_graph(model):
         if members or options.temperature is not None:
             raise InputError(
                 f"{model}: a graph file holds one network with its temperature; use the checkpoints instead"

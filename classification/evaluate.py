@@ -183,7 +183,7 @@ def default_samples(asked: int | None, mode: str | None, has_dropout: bool) -> i
         if mode == "bnn" or (asked or 1) > 1:
             what = "mode bnn" if mode == "bnn" else f"{asked} samples"
             raise InputError(
-                f"{what} was asked for, but the network has no dropout; use mode dnn, or --members for more looks"
+                f"{what} was asked for, but the network has no dropout; use mode dnn, or --members for a deep ensemble"
             )
         return 0
     if mode == "dnn":

@@ -10,12 +10,6 @@ from core.errors import InputError
 from core.prediction import Prediction, mean_prediction
 
 
-class Predictor(Protocol):
-    """Anything that maps a normalised batch (B, 3, h, w) to a Prediction over (B, K, ...)."""
-
-    def __call__(self, batch: Tensor) -> Prediction: ...
-
-
 @runtime_checkable
 class SplitNetwork(Protocol):
     """A network that can be cut before its first dropout layer: network(x) == suffix(prefix(x))."""

@@ -60,7 +60,7 @@ class StreamingSegmenter(nn.Module):
         self.predictor = self.predictor_of(network, method.temperature)
 
     def predictor_of(self, network: nn.Module, temperature: float | Tensor) -> nn.Module:
-        """How this mode looks at one frame: one pass, N passes, all members of an ensemble, or in a vq mode one of them."""
+        """How this mode predicts one frame: one pass, N passes, all members of an ensemble, or in a vq mode one of them."""
         if isinstance(network, Ensemble):
             return OneMember(network, temperature) if self.smoothing else AllMembers(network, temperature)
         samples = self.method.samples

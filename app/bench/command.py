@@ -23,7 +23,7 @@ from app.bench.soak import check_soak, soak
 from app.bench.timing import Budget, Row, Timing, measure
 from app.bench.timing import Progress as Step
 from app.bench.variants import Subject
-from app.find_model import refuse_classifier
+from app.find_model import is_graph, refuse_classifier
 from app.open_model import choose, open_segmenter
 from app.report_file import check_place, write_json
 from core.device import available_cpus
@@ -49,7 +49,7 @@ def run_bench(job: BenchJob) -> int:
         raise InputError(f"--seconds must lie above 0 and be at most 3600, got {job.seconds}")
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory(prefix="steadyseg-bench-") as folder:
-        record = (bench_graph if job.model.endswith(".onnx") else bench_checkpoint)(job, Path(folder))
+        record = (bench_graph if is_graph(job.model) else bench_checkpoint)(job, Path(folder))
     record["load_average"] = load
     if load is not None and load > BUSY * (os.cpu_count() or 1):
         record["notes"].append(

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from app.evaluation.data import Chosen, LabelledData, refuse_memory
 from app.evaluation.flags import CalibrateJob
-from app.find_model import is_classifier
+from app.find_model import is_classifier, is_graph
 from core.checkpoint import load_checkpoint, load_weights, save_checkpoint
 from core.device import choose_device
 from core.errors import InputError, refuse_existing
@@ -75,7 +75,7 @@ def check_flags(job: CalibrateJob) -> None:
         raise InputError(f"--risk must lie between 0 and 1, got {job.risk}")
     if job.method.temperature is not None or job.method.calibrated is not None:
         raise InputError("calibrate fits the temperature itself; omit --temperature and --calibrated")
-    if job.model.endswith(".onnx"):
+    if is_graph(job.model):
         raise InputError(
             f"{job.model}: a graph file has its temperature inside; calibrate the checkpoint and export again"
         )

@@ -13,7 +13,7 @@ from rich.table import Table
 from app.evaluation.data import Chosen, LabelledData, note_fit, refuse_memory
 from app.evaluation.flags import EvaluateJob
 from app.evaluation.plot import check_plot, write_plot
-from app.find_model import is_classifier
+from app.find_model import is_classifier, is_graph
 from app.open_model import open_segmenter
 from app.report_file import check_place, write_json
 from core.checkpoint import read_meta
@@ -43,10 +43,10 @@ def run_evaluate(job: EvaluateJob) -> int:
         raise InputError("--split held-back is for image classifiers; give train, val or test")
     if job.protocol == "stills" and job.method.mode is not None:
         refuse_memory(job.method.mode)
-    is_graph = job.model.endswith(".onnx")
+    of_graph = is_graph(job.model)
     segmenter = open_segmenter(
-        job.model, job.method if is_graph else job.method.or_default(mode="dnn"), members=job.members,
-        executor="torch" if job.executor == "auto" and not is_graph else job.executor, precision=job.precision,
+        job.model, job.method if of_graph else job.method.or_default(mode="dnn"), members=job.members,
+        executor="torch" if job.executor == "auto" and not of_graph else job.executor, precision=job.precision,
         device=job.device, keep_probs=True,
     )  # fmt: skip
     if job.protocol == "stills":
@@ -102,7 +102,7 @@ def measure(job: EvaluateJob, segmenter: Segmenter, chosen: Chosen, fitted: dict
 
 def calibration_in_use(job: EvaluateJob, segmenter: Segmenter) -> dict[str, Any]:
     """The checkpoint's calibration of the method, whose thresholds belong to its temperature; empty where none is in use."""
-    if job.model.endswith(".onnx") or not segmenter.method.calibrated:
+    if is_graph(job.model) or not segmenter.method.calibrated:
         return {}
     return read_meta(find_checkpoint(job.model)).fit(segmenter.method) or {}
 

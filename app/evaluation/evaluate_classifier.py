@@ -14,7 +14,7 @@ from app.evaluation.classifier import GraphSubject, Subject, TorchSubject
 from app.evaluation.data import note_fit
 from app.evaluation.flags import EvaluateJob
 from app.evaluation.plot import write_plot
-from app.find_model import frame_flags, refuse_flags
+from app.find_model import frame_flags, is_graph, refuse_flags
 from app.report_file import write_json
 from classification.data.open import ClassificationSet
 from classification.evaluate import SizeMetrics, batch_size, batches
@@ -38,7 +38,7 @@ def evaluate_classifier(job: EvaluateJob) -> int:
         f"--protocol {job.protocol}": job.protocol != "stills", **frame_flags(job.method), "--frames": job.frames is not None,
         "--precision bf16": job.precision == "bf16",
     })  # fmt: skip
-    subject: Subject = GraphSubject(job) if job.model.endswith(".onnx") else TorchSubject(job)
+    subject: Subject = GraphSubject(job) if is_graph(job.model) else TorchSubject(job)
     data = subject.open_data(job.data, job.split)
     require_classes(data.classes, subject.classes, str(job.data), job.model)
     console, mode = Console(stderr=True), list(subject.sizes)[-1]

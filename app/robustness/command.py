@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.progress import track
 
+from app.find_model import is_graph
 from app.report_file import write_json
 from app.robustness.flags import RobustnessJob, RobustnessOptions
 from core.atomic_file import write_whole
@@ -24,7 +25,7 @@ def run_robustness(job: RobustnessJob) -> int:
     if not job.models:
         raise InputError("say which network: a pretrained name or a .safetensors file, or several to compare")
     for model in job.models:
-        if model.endswith(".onnx"):
+        if is_graph(model):
             raise InputError(
                 f"{model}: attacks and dropout need the network itself; give the checkpoint it was exported from"
             )

@@ -9,6 +9,7 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from app.find_model import is_graph
 from app.open_model import open_segmenter
 from app.report_file import check_place, write_json
 from app.sources.open_source import describe_losses, open_source
@@ -69,7 +70,7 @@ def run_video(job: VideoJob) -> int:
 
 def make_set_size_view(model: str, method: Method) -> Paint:
     """Draws the size of every pixel's prediction set; the thresholds belong to the checkpoint's temperature for this mode."""
-    if model.endswith(".onnx"):
+    if is_graph(model):
         raise InputError(f"{model}: a graph file carries no thresholds for --view set-size; give the checkpoint")
     meta = read_meta(find_checkpoint(model))
     threshold = conformal_threshold(meta, method)

@@ -94,23 +94,3 @@ def attention_layout(options: ClassifierOptions) -> tuple[tuple[int, ...], int]:
         published = (0, 1, 3, 2) if options.stem else (0, 1, 1, 2)
     window = (7 if options.stem else 4) if options.window is None else options.window
     return published if options.attention is None else options.attention, window
-
-
-def next_block_to_replace(
-    blocks: tuple[int, ...], attention: tuple[int, ...], failures: int = 0
-) -> tuple[int, int] | None:
-    """The convolution block that becomes an attention block next, as (stage, block), both from 1; None: none is left.
-
-    The build-up rule of arXiv 2202.06709, Sec. 4.1: replace alternately (every second block) from the end of the network;
-    where a replacement does not help, leave it and go to the end of an earlier stage. `blocks` and `attention` count per
-    stage what is there in all and what was replaced; `failures` counts the proposals for this very layout that did not
-    help. From (0, 0, 0, 0) on, with every step a success, the sixth layout is that for ImageNet.
-    """
-    begun = [stage for stage, count in enumerate(attention) if count]
-    stage = begun[0] if begun else len(blocks) - 1
-    if 2 * (attention[stage] + 1) > blocks[stage]:
-        stage -= 1
-    stage -= failures
-    while stage >= 0 and blocks[stage] < 2:
-        stage -= 1
-    return None if stage < 0 else (stage + 1, blocks[stage] - 2 * attention[stage])

@@ -15,13 +15,6 @@ from core.errors import CheckFailed, InputError
 from core.mean_of_passes import MeanOfPasses
 from core.preprocess import Normalize, enlarge
 
-PUBLISHED_FGSM_EPS = 0.007
-PUBLISHED_PGD_EPS = 0.3
-PUBLISHED_PGD_STEP = 2 / 255
-PUBLISHED_PGD_STEPS = 40
-"""Defaults of the code published with arXiv 2202.06709, of the normalised input: with ImageNet's std of 0.225, 0.4 and 17 of
-255 levels. What the tables of 2105.12639 used is not stated."""
-
 EPS = 2 / 255
 """Not seen by eye, and a network that was not trained against attacks is left some right answers, so that methods differ."""
 PGD_STEPS = 20

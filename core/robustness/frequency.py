@@ -13,8 +13,6 @@ from torch import Tensor
 
 from core.errors import InputError
 
-CODE_HALF_WIDTH = 0.2 / math.pi
-"""The published code's default of 0.2 rad."""
 PAPER_CENTRES = tuple(i / 10 for i in range(1, 10))
 """The paper's bands, each 0.1 pi wide."""
 
@@ -32,13 +30,6 @@ class Band:
                 "a band has its centre in 0..1 and its half-width in (0, 1], in units of pi, "
                 f"got {self.centre:g} and {self.half_width:g}"
             )
-
-
-def disjoint_bands(count: int) -> list[Band]:
-    """Bands of equal width that share no frequency and together have all of them."""
-    if count < 1:
-        raise InputError(f"the number of bands must be 1 or more, got {count}")
-    return [Band((i + 0.5) / count, 0.5 / count) for i in range(count)]
 
 
 def band_mask(height: int, width: int, band: Band) -> Tensor:

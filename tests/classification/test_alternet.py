@@ -8,7 +8,6 @@ from torch import nn
 from classification.networks.alternet import AttentionBlock
 from classification.networks.attention import WindowAttention
 from classification.networks.build import build_classifier
-from classification.networks.layout import ALTERNET_BLOCKS, next_block_to_replace
 from classification.networks.preresnet import PreActBlock
 from classification.options import ClassifierOptions
 
@@ -73,28 +72,3 @@ def test_an_attention_block_is_a_residual_branch() -> None:
     with torch.no_grad():
         inner = F.conv2d(F.gelu(first(x)), reduce.weight)
         torch.testing.assert_close(block(x), x + attention(second(inner)), rtol=0, atol=1e-12)
-
-
-def test_replacing_from_the_end_gives_the_layout_for_imagenet() -> None:
-    blocks, attention, seen = ALTERNET_BLOCKS[50], [0, 0, 0, 0], []
-    while (step := next_block_to_replace(blocks, tuple(attention))) is not None:
-        stage, block = step
-        attention[stage - 1] += 1
-        pairs = attention[stage - 1]
-        assert block == blocks[stage - 1] - 2 * (pairs - 1)  # every second one from the end
-        seen.append((tuple(attention), step))
-    assert [layout for layout, _ in seen] == [
-        (0, 0, 0, 1), (0, 0, 0, 2), (0, 0, 1, 2), (0, 0, 2, 2), (0, 0, 3, 2), (0, 1, 3, 2), (0, 2, 3, 2), (1, 2, 3, 2),
-    ]  # fmt: skip
-    assert [step for _, step in seen] == [(4, 4), (4, 2), (3, 6), (3, 4), (3, 2), (2, 4), (2, 2), (1, 3)]
-
-
-def test_a_block_that_does_not_help_sends_on_to_the_end_of_an_earlier_stage() -> None:
-    """On CIFAR-100 a second attention block in stage 3 hurt: so the next one ended stage 2, the published layout."""
-    assert next_block_to_replace((3, 4, 6, 4), (0, 0, 1, 2)) == (3, 4)
-    assert next_block_to_replace((3, 4, 6, 4), (0, 0, 1, 2), failures=1) == (2, 4)
-    assert next_block_to_replace((3, 4, 6, 4), (0, 0, 1, 2), failures=2) == (1, 3)
-    assert next_block_to_replace((3, 4, 6, 4), (0, 0, 1, 2), failures=3) is None
-    assert next_block_to_replace((3, 4, 6, 4), (0, 0, 0, 0), failures=1) == (3, 6)
-    assert next_block_to_replace((3, 4, 6, 4), (1, 2, 3, 2)) is None
-    assert next_block_to_replace((1, 1, 2, 1), (0, 0, 1, 0)) is None  # no room for a pair
