@@ -17,6 +17,7 @@ from app.train_flags import ClassTrainJob, SegTrainJob
 from classification.options import CLASS_PRESETS
 from core.allocator import keep_freed_memory
 from core.errors import CheckFailed
+from core.training.config import TrainConfig
 from core.training.distributed import Processes, join_processes
 from core.training.loop import EpochDone, StepDone
 from core.training.run_folder import MODEL_NAME
@@ -37,6 +38,8 @@ class Trainer(Protocol):
     def total_steps(self) -> int: ...
     @property
     def device(self) -> torch.device: ...
+    @property
+    def loop(self) -> TrainConfig: ...
 
     def events(self, resume: bool = False) -> Events: ...
 
@@ -88,7 +91,7 @@ def follow(training: Trainer, events: Events, run: Path, processes: Processes) -
     together = f", {processes.count} processes" if processes.count > 1 else ""
     console.print(
         f"{len(training.images)} images, {len(training.held_back)} held back, {training.steps_per_epoch} steps an epoch, "
-        f"on {training.device.type}{together}; logs and state in {run}"
+        f"on {training.device.type} in {training.loop.precision}{together}; logs and state in {run}"
     )
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[status]}"),

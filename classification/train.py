@@ -68,7 +68,7 @@ class ClassTraining(TrainingRun):
 
     def __init__(self, config: ClassTrainConfig, run: Path, device: str = "auto", processes: Processes = ALONE) -> None:
         check_class_training(config)
-        super().__init__(config, config.loop, run, device, processes)
+        super().__init__(config, run, device, processes)
         source = open_classification(config.data, "train")
         trained, held_back = training_indices(source.labels, config.fraction, config.hold_back, config.loop.seed)
         self.images, self.held_back = source.subset(trained), source.subset(held_back)

@@ -75,7 +75,7 @@ class Training(TrainingRun):
 
     def __init__(self, config: SegTrainConfig, run: Path, device: str = "auto", processes: Processes = ALONE) -> None:
         check_training(config)
-        super().__init__(config, config.loop, run, device, processes)
+        super().__init__(config, run, device, processes)
         self.classes = read_classes(config.classes)
         source = open_training_set(config, self.classes)
         trained, held_back = split_held_back(len(source), config.hold_back)

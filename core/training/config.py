@@ -43,8 +43,8 @@ class TrainConfig:
     """Decay per step of the averaged weights, warmed up; the average is what is kept. 0 keeps the last weights."""
     seed: int = 0
     """Seed of initial weights, order, augmentation and dropout."""
-    precision: Literal["fp32", "bf16"] = "bf16"
-    """bf16: autocast of the forward pass on CPU and CUDA."""
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    """bf16: autocast of the forward pass; auto: bf16 on CUDA and on CPUs that compute in it, else fp32."""
     threads: int = 0
     """CPU threads; 0 leaves the choice to torch. 1 makes CPU runs repeatable bit by bit."""
     evaluate_every: int = 5

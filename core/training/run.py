@@ -3,6 +3,7 @@
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sized
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from core.checkpoint import CheckpointMeta, save_checkpoint
-from core.device import choose_device
+from core.device import choose_device, trains_faster_in_bf16
 from core.errors import InputError
 from core.training.config import TrainConfig
 from core.training.distributed import ALONE, Processes
@@ -25,12 +26,17 @@ class TrainingRun(ABC):
     held_back: Sized
     """What is never trained on but evaluated while training runs; nothing is evaluated where it is empty."""
 
-    def __init__(self, config: Any, loop: TrainConfig, run: Path, device: str, processes: Processes = ALONE) -> None:
-        """`config` is the record that a resumed run must have too; `loop` is the part of it that the loop reads."""
-        self.config, self.loop, self.run, self.processes = config, loop, run, processes
+    def __init__(self, config: Any, run: Path, device: str, processes: Processes = ALONE) -> None:
+        """`config`, with a TrainConfig `loop` in it, is the record that a resumed run must have too."""
+        self.config, self.run, self.processes = config, run, processes
         self.device = choose_device(device)
-        if loop.threads:
-            torch.set_num_threads(loop.threads)
+        if self.loop.threads:
+            torch.set_num_threads(self.loop.threads)
+
+    @property
+    def loop(self) -> TrainConfig:
+        """The part of the configuration that the loop reads."""
+        return self.config.loop
 
     def count_steps(self, images: int) -> None:
         """Sets `steps_per_epoch` and `total_steps`; InputError where the images do not fill one step."""
@@ -45,9 +51,17 @@ class TrainingRun(ABC):
 
         The run folder is opened, or refused, by this call and not by the first step.
         """
+        self.decide_precision()
         if self.processes.leads:
             open_run(self.run, self.config, resume, self.processes.count)
         return self._events(resume)
+
+    def decide_precision(self) -> None:
+        """Replaces auto in the record: bf16 where every process computes faster in it."""
+        if self.loop.precision == "auto":
+            everywhere = all(self.processes.gathered(trains_faster_in_bf16(self.device)))
+            loop = replace(self.loop, precision="bf16" if everywhere else "fp32")
+            self.config = replace(self.config, loop=loop)
 
     def _events(self, resume: bool) -> Iterator[StepDone | EpochDone]:
         started = time.monotonic()

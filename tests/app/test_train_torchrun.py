@@ -118,7 +118,7 @@ def test_two_processes_train_a_segmentation_and_go_on_where_they_were_killed(fra
     code, output, errors = finished(segmentation(frames, whole))
     assert code == 0, errors
     assert output.splitlines() == [str(whole / "model.safetensors")]  # said once
-    assert errors.count("8 images, 0 held back, 2 steps an epoch, on cpu, 2 processes") == 1
+    assert errors.count("8 images, 0 held back, 2 steps an epoch, on cpu in fp32, 2 processes") == 1
     events = [json.loads(line) for line in (whole / "log.jsonl").read_text().splitlines()]
     assert [event["event"] for event in events] == ["step", "step", "epoch"] * EPOCHS
 

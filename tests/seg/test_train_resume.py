@@ -219,6 +219,22 @@ def test_a_run_goes_on_with_as_many_processes_as_it_began_with(done: Path) -> No
         open_run(done, dataclasses.replace(config, **began_with(done)), resume=True, processes=2)
 
 
+@pytest.mark.slow
+def test_the_number_format_is_decided_once(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Said, recorded, and kept by a resumed run on a processor that would choose another one."""
+    run, command = tmp_path / "run", [*arguments(data, tmp_path / "run", epochs=1), "--precision"]
+    monkeypatch.setattr("core.training.run.trains_faster_in_bf16", lambda device: True)
+    assert main([*command, "auto"]) == 0
+    assert "on cpu in bf16;" in " ".join(capsys.readouterr().err.split())
+    record = load_checkpoint(run / "model.safetensors")[1].training["config"]
+    assert record["loop"]["precision"] == "bf16" and began_with(run)["loop"].precision == "bf16"
+    monkeypatch.setattr("core.training.run.trains_faster_in_bf16", lambda device: False)
+    assert "precision (bf16 then, fp32 now)" in refusal(2, [*command, "auto", "--resume"], capsys)
+    assert main([*command, "bf16", "--resume"]) == 0
+
+
 def began_with(run: Path) -> dict[str, Any]:
     record = json.loads((run / "config.json").read_text())
     parts = {"unet": UNetOptions, "smp": SmpOptions, "augment": AugmentOptions, "loop": TrainConfig}
