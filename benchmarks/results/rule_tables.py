@@ -3,7 +3,9 @@
 from benchmarks.document import section, table
 from benchmarks.results.cells import TITLES_SHOWN, Rows, change, format_row, mark_columns, row_at
 from benchmarks.results.figures import figure
-from benchmarks.results.matrix import COMPARED, CONTROL, MEMBERS, PRETRAINED, rule_job
+from benchmarks.results.matrix import COMPARED, CONTROL, MEMBERS, PRETRAINED, Network, Pretrained, rule_job
+
+EVERY: list[Network | Pretrained] = [*PRETRAINED, *COMPARED, *MEMBERS[1:], CONTROL]
 
 
 def labels_note(rows: Rows) -> str:
@@ -17,7 +19,7 @@ def labels_note(rows: Rows) -> str:
 def rule_table(rows: Rows) -> str:
     """The default rule on frames that it was not chosen on."""
     lines = []
-    for network in [*PRETRAINED, *COMPARED]:
+    for network in EVERY:
         found = [row_at(rows, rule_job(network), "unseen", name) for name in ("dnn", "vq-dnn", "vq-dnn motion")]
         single, window, motion = found
         if single and window and motion:
@@ -41,7 +43,7 @@ def changes_table(rows: Rows) -> str:
     keys = ("nll", "consistency", "label_consistency", "change_agreement", "change_agreement_frozen")
     lines = [
         [network.name, name, *format_row(found, keys)]
-        for network in [*PRETRAINED, *COMPARED, *MEMBERS[1:], CONTROL]
+        for network in EVERY
         for name in ("dnn", "vq-dnn", "vq-dnn motion", "vq-bnn", "vq-bnn motion")
         if (found := row_at(rows, rule_job(network), "changes", name))
     ]
