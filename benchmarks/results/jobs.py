@@ -51,7 +51,10 @@ def all_jobs() -> list[Job]:
         Job("paper-ensemble", tuple(MEMBERS)),
         *seeds,
         control,
-        *(Job(rule_job(network), (network,), ("changes", "unseen")) for network in [*PRETRAINED, *COMPARED, *MEMBERS[1:]]),
+        *(
+            Job(rule_job(network), (network,), ("changes", "unseen"))
+            for network in [*PRETRAINED, *COMPARED, *MEMBERS[1:]]
+        ),
         Job(rule_job(CONTROL), (CONTROL,), ("changes",)),
     ]
 
