@@ -34,7 +34,7 @@ def figure(rows: Rows, name: str) -> str:
         before, after = value_of(row, key), value_of(rows_at(rows, place, other), key) if other else None
         if before is not None and (after is not None or not other):
             values.append(before if after is None else change(key, before, after))
-    if not values:
+    if len(values) < (2 if how == "spread" else 1):
         raise InputError(f"findings.md: {{{name}}} meets no measured row")
     if how and how.startswith("count"):
         limit = float(how[6:])
