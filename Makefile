@@ -1,8 +1,8 @@
-# make demo | test | unit | lint | results | setup | peers: each does all the set-up it needs on a machine with Python 3.11+, git and make.
+# make demo | unit | test | test-all | lint | results | setup | peers: each does all the set-up it needs on a machine with Python 3.11+, git and make.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test unit lint results peers
+.PHONY: setup demo unit test test-all lint results peers
 
 setup: .venv/installed
 
@@ -16,16 +16,22 @@ setup: .venv/installed
 demo: setup
 	$(BIN)/steadyseg demo
 
-# What needs no export, browser or training: about 3 minutes.
-unit: setup
-	$(BIN)/python -m pytest -m 'not slow'
+# The tests, in JOBS processes of one thread and about 1.5 GB each. What drives a browser waits for real seconds, so it has
+# the machine to itself. TIMES
+JOBS ?= 2
+PYTEST := $(BIN)/python -m pytest
+PARALLEL := $(PYTEST) --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
 
-# A process for each room: in one for all, something of OpenVINO, numba, torch and a browser's threads together crashes at exit.
+unit: setup
+	$(PARALLEL) -m 'not slow and not long and not browser'
+
 test: setup
-	$(BIN)/python -m pytest tests/core tests/seg tests/test_arrows.py tests/test_demos.py tests/test_documents.py tests/test_results.py tests/test_robustness_runs.py
-	$(BIN)/python -m pytest tests/classification
-	$(BIN)/python -m pytest tests/export
-	$(BIN)/python -m pytest tests/app
+	$(PARALLEL) -m 'not long and not browser'
+	$(PYTEST) -m 'browser and not long'
+
+test-all: setup
+	$(PARALLEL) -m 'not browser'
+	$(PYTEST) -m browser
 
 lint: setup
 	$(BIN)/ruff check .

@@ -5,6 +5,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from app.data_flags import DataJob
 from classification.data import cifar_download
 from core.errors import InputError
 from seg.data import camvid_download
@@ -12,8 +13,9 @@ from seg.data import camvid_download
 CONNECTIONS = 8
 
 
-def run_download(name: str, root: Path | None, connections: int | None) -> int:
+def run_download(job: DataJob) -> int:
     """Fetches camvid, cifar10 or cifar100 into `root`, or into a folder of its name here."""
+    name, root, connections = job.name, job.root, job.connections
     if name == "camvid":
         return _run_camvid(root or Path("CamVid"), CONNECTIONS if connections is None else connections)
     if connections is not None:

@@ -7,6 +7,7 @@ from classification.opening import ARCHITECTURE
 from classification.pretrained import FOLDER as CLASSIFIERS
 from core.checkpoint import read_meta
 from core.errors import InputError
+from core.method import MethodOptions
 from core.pretrained import SUFFIX, find_in, list_checkpoints
 from seg.pretrained import FOLDER as SEGMENTERS
 
@@ -33,6 +34,11 @@ def refuse_classifier(model: str) -> None:
     path = list_checkpoints(CLASSIFIERS).get(model, Path(model))
     if path.suffix == SUFFIX and path.is_file() and read_meta(path).architecture == ARCHITECTURE:
         raise InputError(f"{model}: an image classifier, which segments nothing; steadyseg evaluate measures it")
+
+
+def frame_flags(options: MethodOptions) -> dict[str, bool]:
+    """Which flags about frames of a stream were given."""
+    return {f"--{name}": getattr(options, name) is not None for name in ("tau", "window", "motion")}
 
 
 def refuse_flags(model: str, given: Mapping[str, bool]) -> None:

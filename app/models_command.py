@@ -11,6 +11,7 @@ from classification.networks.layout import FAMILIES, MODELS
 from classification.options import ClassifierOptions
 from classification.pretrained import find_classifier, list_classifiers
 from core.checkpoint import CheckpointMeta, read_meta
+from core.method import method_of_fit
 from seg.networks.build import build_network
 from seg.options import PRESETS, UNET_PAPER
 from seg.pretrained import find_checkpoint, list_segmenters
@@ -91,7 +92,8 @@ def figures(meta: CheckpointMeta, *keys: str) -> list[str]:
 
 
 def describe_calibration(meta: CheckpointMeta) -> str:
-    return ", ".join(meta.calibration) or "-"
+    fitted = dict.fromkeys(method_of_fit(*one).mode for one in meta.calibration.items())
+    return ", ".join(fitted) or "-"
 
 
 def cost_of(network: nn.Module, height: int, width: int) -> tuple[str, str, str]:

@@ -7,16 +7,17 @@ from typing import Literal
 import torch
 
 from app.find_model import refuse_classifier
+from core.checkpoint import CheckpointMeta
 from core.device import choose_device
 from core.errors import InputError
+from core.method import MethodOptions, draws_dropout
 from core.segmenter import Segmenter
 from export.cpu_segmenter import CpuSegmenter
 from export.networks import FrameNetwork, OpenVinoNetwork, openvino_available, openvino_model, openvino_name
 from export.open_file import kernel_available, open_graph, resolve_precision
 from seg.exported import FrameToLogits
-from seg.options import ModeName
-from seg.streaming import MODES, StreamingSegmenter
-from seg.torch_segmenter import TorchSegmenter, open_segmenter
+from seg.streaming import StreamingSegmenter
+from seg.torch_segmenter import open_network, open_torch_segmenter
 
 ExecutorName = Literal["auto", "torch", "openvino", "onnxruntime"]
 PrecisionName = Literal["auto", "fp32", "bf16"]
@@ -24,56 +25,51 @@ TakeNetwork = Callable[[Hashable, Callable[[], FrameNetwork]], FrameNetwork]
 """(kind of network, how to make one) -> a network that nobody else uses."""
 
 
-def open_model(
+def open_segmenter(
     model: str,
+    options: MethodOptions = MethodOptions(),  # noqa: B008 (frozen)
     *,
     members: Sequence[str] = (),
-    mode: ModeName | None = None,
-    samples: int | None = None,
-    tau: float | None = None,
-    window: int | None = None,
-    motion: bool | None = None,
     size: int | None = None,
-    calibrated: bool | None = None,
-    temperature: float | None = None,
     executor: ExecutorName = "auto",
     precision: PrecisionName = "auto",
     device: str = "auto",
     keep_probs: bool = False,
     take: TakeNetwork | None = None,
-) -> tuple[Segmenter, str]:
-    """(segmenter, why this executor). None leaves a setting to the model: for checkpoints vq-dnn that follows motion, what it
-    was made for in a graph file, where another value is bad input. `take` may hand out networks compiled before."""
+) -> Segmenter:
+    """Opens a pretrained name, a .safetensors file or an .onnx file of `steadyseg export --stateful`.
+
+    `members`: further checkpoints, a deep ensemble. `size`: height in pixels at which the network works. `take` may hand out
+    networks that were compiled before. A graph file computes what it was made for; InputError where more is asked of it.
+    """
     if model.endswith(".onnx"):
-        if members or temperature is not None:
+        if members or options.temperature is not None:
             raise InputError(
                 f"{model}: a graph file holds one network with its temperature; use the checkpoints instead"
             )
-        segmenter, why = open_graph(
-            Path(model), executor=executor, device=device, precision=precision, keep_probs=keep_probs
-        )
-        refuse_other_settings(model, segmenter, mode, samples, tau, window, motion, size, calibrated)
-        return segmenter, why
+        graph = open_graph(Path(model), executor=executor, device=device, precision=precision, keep_probs=keep_probs)
+        options.require(graph.method, Path(model).name)
+        if size not in (None, graph.size[0]):
+            raise InputError(f"{model}: works at height {graph.size[0]}, got --size {size}; omit it or export it again")
+        return graph
     refuse_classifier(model)
     if executor == "onnxruntime":
         raise InputError(f"ONNX Runtime runs graph files: steadyseg export {model} --stateful -o model.onnx makes one")
-    mode = mode or "vq-dnn"
-    motion = follows_motion(mode, window, motion)
     if members and executor == "openvino":
         raise InputError("an ensemble is run by torch; omit --executor openvino")
-    chosen, why = ("torch", "runs ensembles") if members else choose(executor, device, window)
+    chosen, why = ("torch", "runs ensembles") if members else choose(executor, device, options.window)
     if chosen == "torch":
         where = choose_device(device)
-        return open_segmenter(
-            model, members=members, mode=mode, samples=samples, tau=tau, window=window, motion=motion, size=size,
-            calibrated=calibrated, temperature=temperature, device=where,
-            keep_probs=keep_probs, precision=torch_precision(precision, where),
-        ), why  # fmt: skip
-    source = open_segmenter(
-        model, mode=mode, samples=samples, tau=tau, window=window, motion=motion, size=size, calibrated=calibrated,
-        temperature=temperature,
-    )  # fmt: skip
-    return on_openvino(source, resolve_precision(precision), keep_probs, model, take), why
+        segmenter: Segmenter = open_torch_segmenter(
+            model, options, members=members, size=size, device=where, keep_probs=keep_probs,
+            precision=torch_precision(precision, where),
+        )  # fmt: skip
+    else:
+        network, meta = open_network(model)
+        module = StreamingSegmenter(network, meta.mean, meta.std, size or meta.height, options.resolve(meta))
+        segmenter = on_openvino(module, meta, resolve_precision(precision), keep_probs, model, take)
+    segmenter.why = why
+    return segmenter
 
 
 def choose(executor: str, device: str, window: int | None) -> tuple[str, str]:
@@ -98,40 +94,37 @@ def choose(executor: str, device: str, window: int | None) -> tuple[str, str]:
     return "openvino", "the fastest on a CPU (docs/performance.md)"
 
 
-def follows_motion(mode: str, window: int | None, asked: bool | None) -> bool:
-    """Where nothing is asked the mean of a vq mode follows motion, but for a window, which cannot."""
-    if asked and not mode.startswith("vq-"):
-        raise InputError(f"mode {mode} has no memory of earlier frames that could follow motion; use mode vq-{mode}")
-    return (mode.startswith("vq-") and window is None) if asked is None else asked
-
-
 def torch_precision(precision: str, device: torch.device) -> str:
     """auto: bf16 on a GPU, fp32 on a CPU."""
     return precision if precision != "auto" else "bf16" if device.type == "cuda" else "fp32"
 
 
 def on_openvino(
-    source: TorchSegmenter, precision: str, keep_probs: bool, model: str = "", take: TakeNetwork | None = None
+    module: StreamingSegmenter,
+    meta: CheckpointMeta,
+    precision: str,
+    keep_probs: bool = False,
+    model: str = "",
+    take: TakeNetwork | None = None,
 ) -> CpuSegmenter:
-    """A checkpoint's network converted to OpenVINO for each size that comes; everything after it is the fused kernel's."""
-    module = source.module
+    """The network converted to OpenVINO for each size that comes; everything after it is the fused kernel's."""
 
     def network(height: int, width: int) -> FrameNetwork:
         def make() -> FrameNetwork:
             return openvino_network(module, height, width, precision)
 
-        drawn = MODES[module.mode].dropout  # tau, temperature and the number of passes are the kernel's
+        drawn = draws_dropout(module.method.mode)  # tau, temperature and the number of passes are the kernel's
         return take((model, drawn, height, width, precision), make) if take else make()
 
     return CpuSegmenter(
-        openvino_name(precision), network, module.size, source.classes, source.method,
-        temperature=module.temperature, head_stride=module.head_stride, keep_probs=keep_probs,
+        openvino_name(precision), network, module.size, meta.classes, module.method, (meta.height, meta.width),
+        head_stride=module.head_stride, keep_probs=keep_probs,
     )  # fmt: skip
 
 
 def openvino_network(module: StreamingSegmenter, height: int, width: int, precision: str) -> OpenVinoNetwork:
     """The network of a streaming module for frames of h x w; its dropout masks are drawn on the host, from torch's seed."""
-    from export.kernels.dropout_masks import DropoutMasks
+    from export.kernels.dropout_masks import DropoutMasks  # needs numba
 
     network = FrameToLogits(module)
     shapes = network.mask_shapes(height, width)
@@ -140,26 +133,3 @@ def openvino_network(module: StreamingSegmenter, height: int, width: int, precis
         DropoutMasks(shapes, [dropout.rate for dropout in network.dropouts], torch.initial_seed()) if shapes else None
     )
     return OpenVinoNetwork(openvino_model(network, example), precision, masks)
-
-
-def refuse_other_settings(
-    model: str,
-    segmenter: Segmenter,
-    mode: ModeName | None,
-    samples: int | None,
-    tau: float | None,
-    window: int | None,
-    motion: bool | None,
-    size: int | None,
-    calibrated: bool | None,
-) -> None:
-    """A graph file computes what it was made for."""
-    made, name = segmenter.method, Path(model).name
-    for flag, asked, has in (
-        ("mode", mode, made.mode), ("samples", samples, made.samples), ("tau", tau, made.tau),
-        ("window", window, made.window), ("motion", motion, made.motion), ("size", size, made.height),
-        ("calibrated", calibrated, made.calibrated),
-    ):  # fmt: skip
-        if asked is not None and asked != has:
-            again = "" if flag == "calibrated" else f" with --{flag} {asked}"
-            raise InputError(f"{name}: was made for {flag} {has}, got {asked}; omit --{flag} or export it again{again}")

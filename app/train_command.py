@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TextIO
 
@@ -12,6 +13,8 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from app.train_flags import ClassTrainJob, SegTrainJob
+from classification.options import CLASS_PRESETS
 from core.allocator import keep_freed_memory
 from core.errors import CheckFailed
 from core.training.distributed import Processes, join_processes
@@ -36,6 +39,22 @@ class Trainer(Protocol):
     def device(self) -> torch.device: ...
 
     def events(self, resume: bool = False) -> Events: ...
+
+
+def train_segmenter(job: SegTrainJob) -> int:
+    """`steadyseg train seg`."""
+    from seg.train import Training
+
+    return run_training(partial(Training, job.config, job.run), job.run, resume=job.resume, device=job.device)
+
+
+def train_classifier(job: ClassTrainJob) -> int:
+    """`steadyseg train classification`."""
+    from classification.recipes import drop_unsuited
+    from classification.train import ClassTraining
+
+    config = drop_unsuited(job.config, CLASS_PRESETS[job.preset])
+    return run_training(partial(ClassTraining, config, job.run), job.run, resume=job.resume, device=job.device)
 
 
 def run_training(prepare: Callable[[str, Processes], Trainer], run: Path, *, resume: bool, device: str) -> int:

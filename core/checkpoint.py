@@ -4,7 +4,7 @@ import dataclasses
 import json
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from torch import Tensor
 from core.atomic_file import write_whole
 from core.classes import ClassList
 from core.errors import InputError
+from core.method import Method, method_of_fit
 
 FORMAT_VERSION = 1
 HEADER_KEY = "steadyseg"
@@ -42,7 +43,7 @@ class CheckpointMeta:
     std: tuple[float, float, float]
     """RGB standard deviation of the training images, 0..1."""
     calibration: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Post-hoc calibration by mode: `temperature`, what it was fitted on, and conformal thresholds; empty: not calibrated."""
+    """Post-hoc calibration by method: its settings, `temperature`, what it was fitted on, and conformal thresholds."""
     metrics: dict[str, Any] = field(default_factory=dict)
     """Measured figures by protocol and mode, each with its data, frame list hash and seed."""
     training: dict[str, Any] = field(default_factory=dict)
@@ -51,10 +52,16 @@ class CheckpointMeta:
     """Licence note of weights and training data."""
     format_version: int = FORMAT_VERSION
 
-    def temperature(self, mode: str) -> float | None:
-        """What the logits are divided by in this mode; None: not calibrated for it."""
-        fitted = self.calibration.get(mode)
-        return None if fitted is None else float(fitted["temperature"])
+    def fit(self, method: Method) -> dict[str, Any] | None:
+        """The calibration that was fitted with this very method (its temperature aside); None: there is none."""
+        asked = replace(method, temperature=1.0, calibrated=False)
+        return next((fit for key, fit in self.calibration.items() if method_of_fit(key, fit) == asked), None)
+
+    def with_fit(self, method: Method, fit: dict[str, Any]) -> "CheckpointMeta":
+        """The same with one more calibration, in place of an earlier one of this very method."""
+        earlier = self.fit(method)
+        kept = {key: one for key, one in self.calibration.items() if one is not earlier}
+        return replace(self, calibration=kept | {str(method): fit})
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self), indent=1, default=str)
@@ -119,17 +126,21 @@ def _check(meta: CheckpointMeta) -> None:
         "width": isinstance(meta.width, int) and meta.width > 0,
         "mean": len(meta.mean) == 3,
         "std": len(meta.std) == 3 and min(meta.std) > 0,
-        "calibration": isinstance(meta.calibration, dict) and all(map(_is_fit, meta.calibration.values())),
+        "calibration": isinstance(meta.calibration, dict) and all(map(_is_fit, meta.calibration.items())),
     }.items():
         if not holds:
             raise ValueError(f"{name} is {getattr(meta, name)!r}")
 
 
-def _is_fit(fit: Any) -> bool:
+def _is_fit(entry: tuple[str, Any]) -> bool:
+    """Whether it has a usable temperature, and settings that can be those of a method."""
+    key, fit = entry
     temperature = fit.get("temperature") if isinstance(fit, dict) else None
     if not isinstance(temperature, float | int) or isinstance(temperature, bool):
         return False
-    return LEAST_TEMPERATURE <= temperature <= MOST_TEMPERATURE
+    numbers = [fit.get(name) for name in ("samples", "tau", "window") if fit.get(name) is not None]
+    plain = all(isinstance(number, int | float) for number in numbers) and str(fit.get("mode", key)).isprintable()
+    return plain and LEAST_TEMPERATURE <= temperature <= MOST_TEMPERATURE
 
 
 def load_weights(network: torch.nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
@@ -146,7 +157,7 @@ def load_weights(network: torch.nn.Module, tensors: Mapping[str, Tensor], path: 
             raise InputError(
                 f"{path}: tensor {name} is {tuple(tensors[name].shape)}, the architecture needs {tuple(tensor.shape)}"
             )
-    network.load_state_dict({name: tensors[name].to(tensor.dtype) for name, tensor in expected.items()})
+    network.load_state_dict(dict(tensors))  # copies into the network's own number format
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: str) -> None:

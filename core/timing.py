@@ -16,15 +16,19 @@ class StageClock:
 
     def __init__(self) -> None:
         self.samples: dict[str, deque[float]] = {}
+        self._added_ms = 0.0
 
     @contextmanager
     def measure(self, stage: str) -> Iterator[None]:
-        """Times the block; on a GPU the caller synchronises inside it."""
-        started = time.perf_counter()
+        """Times the block, without the stages that were timed inside it; on a GPU the caller synchronises inside it."""
+        started, added_ms = time.perf_counter(), self._added_ms
         yield
-        self.add(stage, (time.perf_counter() - started) * 1e3)
+        inside_ms = self._added_ms - added_ms
+        self.add(stage, (time.perf_counter() - started) * 1e3 - inside_ms)
 
     def add(self, stage: str, milliseconds: float) -> None:
+        """One more sample of the stage."""
+        self._added_ms += milliseconds
         self.samples.setdefault(stage, deque(maxlen=REMEMBERED)).append(milliseconds)
 
     def summary(self) -> dict[str, dict[str, float]]:

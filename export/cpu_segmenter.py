@@ -7,12 +7,11 @@ import numpy as np
 import torch
 
 from core.classes import ClassList
-from core.continuity import Continuity
-from core.frame import Frame, Maps
-from core.motion import Motion, MotionEstimator
+from core.frame import Maps
+from core.method import Method
+from core.motion import Motion
 from core.preprocess import nearest, resize
-from core.segmenter import Method
-from core.timing import StageClock
+from core.segmenter import StagedSegmenter
 from export.kernels.postprocess import FusedPostprocess
 from export.networks import FrameNetwork
 
@@ -22,8 +21,8 @@ SizeRule = Callable[[int, int], tuple[int, int]]
 """A frame's (H, W) -> the network's (h, w)."""
 
 
-class CpuSegmenter:
-    """A `Segmenter` (core/segmenter.py) on the CPU."""
+class CpuSegmenter(StagedSegmenter):
+    """A network that is compiled when the first frame tells its size, and the kernel that holds the state."""
 
     device = "cpu"
 
@@ -34,66 +33,48 @@ class CpuSegmenter:
         size_rule: SizeRule,
         classes: ClassList,
         method: Method,
+        size: tuple[int, int],
         *,
-        temperature: float,
         head_stride: int,
         keep_probs: bool = False,
     ) -> None:
-        self.classes, self.method, self.keep_probs = classes, method, keep_probs
-        self._maps = FusedPostprocess(
-            len(classes), temperature=temperature, tau=method.tau, samples=method.samples, stride=head_stride,
+        super().__init__(classes, method, size, keep_probs=keep_probs)
+        self._postprocess = FusedPostprocess(
+            len(classes), temperature=method.temperature, tau=method.tau, samples=method.samples, stride=head_stride,
             motion=method.motion,
         )  # fmt: skip
-        self._head_stride = head_stride
-        self._estimate_motion = MotionEstimator()
-        self._open, self._size_rule = open_network, size_rule
-        self.executor = executor
-        self._size: tuple[int, int] | None = None  # the network is compiled when the first frame tells its size
-        self.clock = StageClock()
-        self._continuity = Continuity()
-        self.resets = self._continuity.resets
+        self._head_stride, self._open, self._size_rule, self.executor = head_stride, open_network, size_rule, executor
+        self._compiled: tuple[int, int] | None = None
 
-    def reset(self) -> None:
-        """Forgets all earlier frames."""
-        self._continuity.forget()
-        self._maps.reset()
-        self._estimate_motion.forget()
+    def preprocess(self, image: np.ndarray) -> np.ndarray:
+        return resize_frame(image, self._size_rule(*image.shape[:2]))
 
-    def step(self, frame: Frame) -> Maps:
-        """Segments one frame; see `Maps` for what comes out."""
-        gap = self._continuity.follow(frame)
-        height, width = frame.image.shape[:2]
-        size = self._size_rule(height, width)
+    def predict(self, picture: np.ndarray) -> Iterator[np.ndarray]:
+        """The logits of each dropout pass, computed when the kernel asks for them: passes share a buffer."""
+        size = picture.shape[1], picture.shape[2]
+        if size != self._compiled:
+            self._compiled, self._network = size, self._open(*size)
+        return self._passes(picture)
+
+    def state_size(self, height: int, width: int) -> tuple[int, int]:
+        height, width = (-(-length // self._head_stride) for length in self._size_rule(height, width))
+        return height, width
+
+    def finish(self, passes: Iterator[np.ndarray], size: tuple[int, int], gap: int, motion: Motion | None) -> Maps:
         if not gap:
-            self._maps.reset()
-        if size != self._size:
-            self._size, self._network = size, self._open(*size)
-        with self.clock.measure("preprocess"):
-            picture = resize_frame(frame.image, size)
-        started = time.perf_counter()
-        motion = self._motion(frame, size, gap)
-        spent: list[float] = []
-        maps = self._maps(self._passes(picture, spent), size, max(gap, 1), motion)
-        label, confidence, entropy, disagreement = (
-            resize_map(one, (height, width), is_label=one is maps.label) for one in maps
-        )
-        self.clock.add("network", sum(spent) * 1e3)
-        self.clock.add("smoothing", (time.perf_counter() - started - sum(spent)) * 1e3)
-        return Maps(label, confidence, entropy, disagreement, self._maps.probs if self.keep_probs else None)
+            self._postprocess.reset()
+        maps = self._postprocess(passes, self._size_rule(*size), max(gap, 1), motion)
+        label, confidence, entropy, disagreement = (resize_map(one, size, is_label=one is maps.label) for one in maps)
+        return Maps(label, confidence, entropy, disagreement, self._postprocess.probs if self.keep_probs else None)
 
-    def _motion(self, frame: Frame, size: tuple[int, int], gap: int) -> Motion | None:
-        if not self.method.motion:
-            return None
-        height, width = (-(-length // self._head_stride) for length in size)
-        return self._estimate_motion(frame.image, (height, width), gap)
-
-    def _passes(self, picture: np.ndarray, spent: list[float]) -> Iterator[np.ndarray]:
-        """The logits of each dropout pass; `spent` gets the seconds it took."""
+    def _passes(self, picture: np.ndarray) -> Iterator[np.ndarray]:
+        seconds = 0.0
         for _ in range(self.method.samples):
-            before = time.perf_counter()
+            started = time.perf_counter()
             logits = self._network(picture)
-            spent.append(time.perf_counter() - before)
+            seconds += time.perf_counter() - started
             yield logits
+        self.clock.add("network", seconds * 1e3)
 
 
 def resize_frame(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:

@@ -4,11 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from core.continuity import Continuity
 from core.errors import InputError
-from core.frame import Frame, Maps
-from core.segmenter import Method
-from core.timing import StageClock
+from core.frame import Maps
+from core.motion import Motion
+from core.segmenter import StagedSegmenter
 from export.cpu_segmenter import resize_frame, resize_map
 from export.metadata import StreamMeta
 from export.networks import onnxruntime_name
@@ -16,59 +15,60 @@ from export.onnxruntime_session import open_session
 from export.signature import MAPS
 
 
-class GraphSegmenter:
-    """A `Segmenter` (core/segmenter.py) made of one of our graph files."""
+class GraphSegmenter(StagedSegmenter):
+    """One of our graph files and its state."""
 
-    def __init__(self, data: bytes, meta: StreamMeta, method: Method, device: str, *, keep_probs: bool = False) -> None:
-        self.classes, self.method, self.keep_probs = meta.classes, method, keep_probs
+    def __init__(self, data: bytes, meta: StreamMeta, device: str, *, keep_probs: bool = False) -> None:
+        super().__init__(meta.classes, meta.method, (meta.height, meta.width), keep_probs=keep_probs)
         self._session, self.device = open_session(data, device)
         self.executor = onnxruntime_name(meta.precision)
         self._states = [value for value in self._session.get_inputs() if value.name.startswith("state_")]
-        outputs = [value.name for value in self._session.get_outputs()]
-        self._probs_name = "probs" if "probs" in outputs else "state_00_out"
-        self._wanted = [n for n in outputs if n != "probs" or keep_probs]
-        self.clock = StageClock()
-        self._continuity = Continuity()
-        self.resets = self._continuity.resets
+        self._outputs = [value.name for value in self._session.get_outputs()]
         self._carried: dict[str, Any] = {}
 
-    def reset(self) -> None:
-        """Forgets all earlier frames."""
-        self._continuity.forget()
+    def preprocess(self, image: np.ndarray) -> np.ndarray:
+        return resize_frame(image, self.size)  # the graph could resize too, to within one level of 255
 
-    def step(self, frame: Frame) -> Maps:
-        """Segments one frame; see `Maps` for what comes out."""
-        gap = self._continuity.follow(frame)
-        with self.clock.measure("preprocess"):  # the graph could resize too, to within one level of 255
-            picture = resize_frame(frame.image, (self.method.height, self.method.width))
+    def predict(self, picture: np.ndarray) -> np.ndarray:
+        return picture  # the graph is one piece: `finish` runs it
+
+    def state_size(self, height: int, width: int) -> tuple[int, int]:
+        raise NotImplementedError("a graph's mean follows no motion")
+
+    def finish(self, passes: np.ndarray, size: tuple[int, int], gap: int, motion: Motion | None) -> Maps:
         with self.clock.measure("network"):  # smoothing and maps are part of the graph
-            binding = self._session.io_binding()
-            binding.bind_cpu_input("frame", picture)
-            binding.bind_cpu_input("gap", np.array([max(gap, 1)], np.float32))
-            binding.bind_cpu_input("reset", np.array([gap == 0], np.float32))
-            for state in self._states:
-                value = self._carried.get(state.name)
-                if value is None:
-                    binding.bind_cpu_input(state.name, np.zeros(state.shape, element_type(state.type)))
-                else:
-                    binding.bind_ortvalue_input(state.name, value)
-            for name in self._wanted:
-                binding.bind_output(name, "cuda" if name.startswith("state_") and self.device != "cpu" else "cpu")
-            try:
-                self._session.run_with_iobinding(binding)
-            except Exception as error:  # its errors share no base class but Exception
-                first = str(error).strip().splitlines()[0]
-                raise InputError(
-                    f"ONNX Runtime cannot run the graph on a frame of {frame.image.shape} ({first})"
-                ) from error
-            outputs = dict(zip(self._wanted, binding.get_outputs(), strict=True))
-            self._carried = {s.name: outputs[s.name.removesuffix("_in") + "_out"] for s in self._states}
-            size = frame.image.shape[0], frame.image.shape[1]
-            label, confidence, entropy, disagreement = (
-                resize_map(outputs[name].numpy()[0], size, is_label=name == "label") for name in MAPS
-            )
-        probs = outputs[self._probs_name].numpy()[0].astype(np.float32) if self.keep_probs else None
+            outputs = self._run(passes, gap)
+        label, confidence, entropy, disagreement = (
+            resize_map(outputs[name].numpy()[0], size, is_label=name == "label") for name in MAPS
+        )
+        probs = None
+        if self.keep_probs:
+            name = "probs" if "probs" in self._outputs else "state_00_out"
+            probs = outputs[name].numpy()[0].astype(np.float32)
         return Maps(label, confidence, entropy, disagreement, probs)
+
+    def _run(self, picture: np.ndarray, gap: int) -> dict[str, Any]:
+        wanted = [name for name in self._outputs if name != "probs" or self.keep_probs]
+        binding = self._session.io_binding()
+        binding.bind_cpu_input("frame", picture)
+        binding.bind_cpu_input("gap", np.array([max(gap, 1)], np.float32))
+        binding.bind_cpu_input("reset", np.array([gap == 0], np.float32))
+        for state in self._states:
+            value = self._carried.get(state.name)
+            if value is None:
+                binding.bind_cpu_input(state.name, np.zeros(state.shape, element_type(state.type)))
+            else:
+                binding.bind_ortvalue_input(state.name, value)
+        for name in wanted:
+            binding.bind_output(name, "cuda" if name.startswith("state_") and self.device != "cpu" else "cpu")
+        try:
+            self._session.run_with_iobinding(binding)
+        except Exception as error:  # its errors share no base class but Exception
+            first = str(error).strip().splitlines()[0]
+            raise InputError(f"ONNX Runtime cannot run the graph on a frame of {picture.shape} ({first})") from error
+        outputs = dict(zip(wanted, binding.get_outputs(), strict=True))
+        self._carried = {s.name: outputs[s.name.removesuffix("_in") + "_out"] for s in self._states}
+        return outputs
 
 
 def element_type(name: str) -> np.dtype[Any]:

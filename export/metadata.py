@@ -8,14 +8,13 @@ from typing import Any, Literal, NoReturn
 
 from core.classes import ClassList
 from core.errors import InputError
+from core.method import MODE_NAMES, Method, ModeName, draws_dropout, is_temporal
 
 FORMAT = "1"
 FORMAT_KEY = "steadyseg_format"
 REMEDY = "export it again with steadyseg export"
 
 KINDS = ("stream", "logits", "classifier")
-TEMPORAL_MODES = ("vq-dnn", "vq-bnn")
-MODES = ("dnn", "vq-dnn", "bnn", "vq-bnn")
 PRECISIONS = ("fp32", "fp16", "int8")
 
 MAX_CHARACTERS = 2**20
@@ -29,6 +28,8 @@ NUMBER_KEYS = {"input_height": "height", "input_width": "width"}
 JSON_KEYS = (
     "input_height", "input_width", "mean", "std", "temperature", "samples", "tau", "window", "head_stride", "versions",
 )  # fmt: skip
+OPTIONAL_KEYS = ("calibrated", "note", "metrics")
+"""JSON too; files of earlier releases lack some."""
 CLASS_KEYS = ("classes", "palette", "void_id")
 
 
@@ -50,7 +51,7 @@ class StreamMeta:
     """RGB standard deviation to divide by, 0..1."""
     temperature: float
     """What the logits are divided by; 1: not calibrated."""
-    mode: Literal["dnn", "vq-dnn", "bnn", "vq-bnn"]
+    mode: ModeName
     samples: int
     """Dropout passes per frame; 1 without dropout."""
     tau: float | None
@@ -68,11 +69,36 @@ class StreamMeta:
     """Of the software that wrote the file, by name."""
     licence: str
     """Licence note of weights and training data."""
+    calibrated: bool | None = None
+    """Whether the temperature was fitted for this very method; None: an older file does not say."""
+    note: str = ""
+    """Why no fitted temperature is inside, where none is."""
     metrics: dict[str, Any] = field(default_factory=dict)
     """Measured figures, as the checkpoint has them."""
 
     def __post_init__(self) -> None:
         _check(self)
+
+    @property
+    def method(self) -> Method:
+        """What the file computes."""
+        calibrated = self.temperature != 1.0 if self.calibrated is None else self.calibrated
+        note = self.note
+        if self.calibrated is None:
+            note = (
+                "an older file: it does not say which method its temperature was fitted with"
+                if calibrated
+                else "none inside"
+            )
+        return Method(
+            self.mode,
+            self.samples,
+            self.tau,
+            self.window,
+            temperature=self.temperature,
+            calibrated=calibrated,
+            note=note,
+        )
 
     def to_props(self) -> dict[str, str]:
         """One entry of ONNX metadata_props per fact: text as it is, everything else as JSON."""
@@ -80,12 +106,19 @@ class StreamMeta:
         props["classes"] = json.dumps(self.classes.names, ensure_ascii=False)
         props["palette"] = json.dumps(self.classes.colors)
         props["void_id"] = json.dumps(self.classes.void)
-        for key in (*JSON_KEYS, "metrics"):
+        for key in (*JSON_KEYS, *OPTIONAL_KEYS):
             props[key] = json.dumps(getattr(self, NUMBER_KEYS.get(key, key)), ensure_ascii=False, allow_nan=False)
         return {
             **props,
             FORMAT_KEY: FORMAT,
         }  # last, so that a file cut off within its metadata is not taken for a whole one
+
+
+def add_metadata(graph: Any, meta: StreamMeta) -> None:
+    """Writes the record into an `onnx.ModelProto`."""
+    for key, value in meta.to_props().items():
+        entry = graph.metadata_props.add()
+        entry.key, entry.value = key, value
 
 
 def from_props(props: Mapping[str, str], name: str) -> StreamMeta:
@@ -124,8 +157,8 @@ def _parse(props: Mapping[str, str]) -> StreamMeta:
     values["temperature"] = _number(values["temperature"], "temperature")
     if values["tau"] is not None:
         values["tau"] = _number(values["tau"], "tau")
-    metrics = _decode(props, "metrics") if "metrics" in props else {}
-    return StreamMeta(classes=classes, metrics=metrics, **values)
+    values |= {key: _decode(props, key) for key in OPTIONAL_KEYS if key in props}
+    return StreamMeta(classes=classes, **values)
 
 
 def _class_names(props: Mapping[str, str]) -> tuple[str, ...]:
@@ -185,12 +218,12 @@ def _integer(value: Any, key: str) -> int:
 
 def _check(meta: StreamMeta) -> None:
     """A record may come from anywhere: wrong types and values end here and not inside an executor."""
-    temporal, classifier = meta.mode in TEMPORAL_MODES, meta.kind == "classifier"
+    temporal, classifier = is_temporal(str(meta.mode)), meta.kind == "classifier"
     digits = isinstance(meta.source_sha256, str) and re.fullmatch("[0-9a-f]{64}", meta.source_sha256)
     smoothed = "a positive number" if temporal else f"none in mode {_short(meta.mode)}"
     for name, holds, expected in (
         ("kind", meta.kind in KINDS, " or ".join(KINDS)),
-        ("mode", meta.mode in MODES, ", ".join(MODES)),
+        ("mode", meta.mode in MODE_NAMES, ", ".join(MODE_NAMES)),
         ("mode", not (temporal and classifier), "dnn or bnn of a classifier"),
         ("classes", (meta.classes.void is None) == classifier, "a void id and colours, but none of a classifier"),
         ("width", meta.width == meta.height or not classifier, "the height: a classifier's pictures are square"),
@@ -201,7 +234,11 @@ def _check(meta: StreamMeta) -> None:
         ("std", _are_finite(meta.std) and min(meta.std) > 0, "three positive numbers"),
         ("temperature", _is_positive(meta.temperature), "a positive number"),
         ("samples", _within(meta.samples, 1, 10_000), "1 to 10000"),
-        ("samples", meta.samples == 1 or "bnn" in meta.mode, f"1 in mode {_short(meta.mode)}, which draws no masks"),
+        (
+            "samples",
+            meta.samples == 1 or draws_dropout(meta.mode),
+            f"1 in mode {_short(meta.mode)}, which draws no masks",
+        ),
         ("tau", _is_positive(meta.tau) if temporal else meta.tau is None, smoothed),
         (
             "window",
@@ -213,6 +250,8 @@ def _check(meta: StreamMeta) -> None:
         ("source_sha256", digits, "64 lower-case hexadecimal digits"),
         ("versions", _are_versions(meta.versions), "version texts by name"),
         ("licence", _is_text(meta.licence, 10_000, newlines=True), "printable text of at most 10000 characters"),
+        ("calibrated", meta.calibrated is None or isinstance(meta.calibrated, bool), "true, false or null"),
+        ("note", _is_text(meta.note, 1000), "printable text of at most 1000 characters"),
         ("metrics", isinstance(meta.metrics, dict) and _fits_json(meta.metrics), "a JSON object of finite numbers"),
     ):
         if not holds:

@@ -4,7 +4,7 @@ import importlib.util
 from pathlib import Path
 
 from core.errors import InputError
-from core.segmenter import Method, Segmenter
+from core.segmenter import Segmenter
 from export.cpu_segmenter import CpuSegmenter
 from export.graph_segmenter import GraphSegmenter
 from export.metadata import StreamMeta
@@ -25,8 +25,8 @@ from export.subgraph import network_of
 
 def open_graph(
     path: Path, *, executor: str = "auto", device: str = "auto", precision: str = "auto", keep_probs: bool = False
-) -> tuple[Segmenter, str]:
-    """(segmenter, why this executor). A mode, size or number format that the file was not made for raises InputError."""
+) -> Segmenter:
+    """The segmenter that runs the file fastest here. InputError for a number format that it was not made for."""
     if device not in ("auto", *PROVIDERS):
         raise InputError(f"unknown device {device!r}; choose from auto, {', '.join(PROVIDERS)}")
     file = read_onnx(path)
@@ -35,14 +35,15 @@ def open_graph(
         raise InputError(f"{path}: holds an image classifier, which segments nothing; steadyseg evaluate measures it")
     if meta.kind != "stream":
         raise InputError(f"{path}: holds the network alone; export it with --stateful to segment video with it")
-    method = method_of(meta)
     chosen, why = choose(meta, executor, device)
     if chosen == "graph":
         if precision == "bf16":
             raise InputError("ONNX Runtime has no bf16 on the CPU; use --executor openvino or --precision auto")
-        segmenter: Segmenter = GraphSegmenter(file.data, meta, method, device, keep_probs=keep_probs)
-        return segmenter, why
-    return _host(file, method, chosen, precision, keep_probs), why
+        segmenter: Segmenter = GraphSegmenter(file.data, meta, device, keep_probs=keep_probs)
+    else:
+        segmenter = _host(file, chosen, precision, keep_probs)
+    segmenter.why = why
+    return segmenter
 
 
 def choose(meta: StreamMeta, executor: str, device: str) -> tuple[str, str]:
@@ -70,7 +71,7 @@ def choose(meta: StreamMeta, executor: str, device: str) -> tuple[str, str]:
     return "openvino", "the fastest on a CPU (docs/performance.md)"
 
 
-def _host(file: OnnxFile, method: Method, chosen: str, precision: str, keep_probs: bool) -> CpuSegmenter:
+def _host(file: OnnxFile, chosen: str, precision: str, keep_probs: bool) -> CpuSegmenter:
     meta = file.meta
 
     on_openvino = chosen == "openvino"
@@ -84,7 +85,7 @@ def _host(file: OnnxFile, method: Method, chosen: str, precision: str, keep_prob
 
     return CpuSegmenter(
         openvino_name(number) if on_openvino else onnxruntime_name(number), open_network,
-        lambda height, width: (meta.height, meta.width), meta.classes, method, temperature=meta.temperature,
+        lambda height, width: (meta.height, meta.width), meta.classes, meta.method, (meta.height, meta.width),
         head_stride=meta.head_stride, keep_probs=keep_probs,
     )  # fmt: skip
 
@@ -94,11 +95,6 @@ def resolve_precision(precision: str) -> str:
     if precision == "auto":
         return "bf16" if cpu_has_bf16() else "fp32"
     return precision
-
-
-def method_of(meta: StreamMeta) -> Method:
-    """The facts of a file's computation for reports."""
-    return Method(meta.mode, meta.samples, meta.tau, meta.window, meta.temperature, meta.height, meta.width)
 
 
 def kernel_available() -> bool:

@@ -13,6 +13,8 @@ from core.errors import CheckFailed
 Arrays = dict[str, np.ndarray]
 Runner = Callable[[Arrays], Arrays]
 
+TOLERANCE = {"fp32": 1e-4, "masks": 1e-5}
+"""Largest difference of a probability: of the whole run, and with the same dropout masks on both sides."""
 LABELS = 0.999
 """Share of pixels whose label must agree: near-ties of two classes may fall either way by rounding."""
 GAP_AT, GAP, RESET_AT = 10, 3, 20

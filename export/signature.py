@@ -7,7 +7,8 @@ import math
 from typing import TYPE_CHECKING
 
 from core.errors import InputError
-from export.metadata import TEMPORAL_MODES, StreamMeta
+from core.method import is_temporal
+from export.metadata import StreamMeta
 
 if TYPE_CHECKING:
     import onnx
@@ -62,7 +63,7 @@ def _check_classifier(inputs: Values, outputs: Values, meta: StreamMeta, name: s
 
 def _check_stream(inputs: Values, outputs: Values, meta: StreamMeta, name: str) -> None:
     states = sum(key.startswith("state_") for key in inputs)
-    temporal = meta.mode in TEMPORAL_MODES
+    temporal = is_temporal(meta.mode)
     if temporal != (states > 0):
         raise InputError(f"{name}: mode {meta.mode} with {states} state inputs; a vq mode has them, another has none")
     _expect_names(list(inputs), ["frame", "gap", "reset", *state_names(states, "in")], "inputs", name)

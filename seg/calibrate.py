@@ -33,11 +33,11 @@ def fit_temperature(module: StreamingSegmenter, frames: Iterable[Frame], classes
     state: State | None = None
     for frame in frames:
         gap, size = continuity.follow(frame), frame.image.shape[:2]
-        is_pixelwise = module.head_stride == 1 and module.size(*size) == size and not module.follows_motion
+        is_pixelwise = module.head_stride == 1 and module.size(*size) == size and not module.method.motion
         stride = STRIDE if is_pixelwise else 1
         if not gap:
             state = None
-        motion = estimate_motion(frame.image, module.state_size(*size), gap) if module.follows_motion else None
+        motion = estimate_motion(frame.image, module.state_size(*size), gap) if module.method.motion else None
         probs, state = _step(module, predictors[stride], frame, state, max(gap, 1), motion)
         if frame.label is None:
             continue
@@ -84,7 +84,7 @@ def _step(
 ) -> tuple[Tensor, State | None]:
     device = next(module.parameters()).device
     pixels = torch.from_numpy(np.require(frame.image, requirements=["C", "W"])).to(device)[None]
-    prediction, state = module.smooth(predictor(module.preprocess(pixels)), state, gap, motion)
+    prediction, state = module.mean(pixels, state, gap, motion, predictor)
     return prediction.probs, state
 
 

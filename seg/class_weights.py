@@ -35,7 +35,7 @@ def adjust_head(tensors: Mapping[str, Tensor], training: Mapping[str, Any]) -> d
     InputError where the record holds no weights, or says that this was done before.
     """
     if training.get("class_weights_undone"):
-        raise InputError("the class weights of this checkpoint are undone already; omit --undo-class-weights")
+        raise InputError("the class weights of this checkpoint are adjusted for already; omit --logit-adjustment")
     weights = read_class_weights(training)
     if weights is None:
         raise InputError("this checkpoint records no class weights, so there is nothing to undo")

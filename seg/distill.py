@@ -13,9 +13,10 @@ from torch import Tensor
 
 from core.classes import ClassList
 from core.errors import InputError
+from core.method import MethodOptions
 from core.preprocess import network_size
 from seg.data.augment import to_tensors
-from seg.torch_segmenter import open_segmenter
+from seg.torch_segmenter import open_torch_segmenter
 
 STRIDE = 2
 """The teacher's maps are kept at half size and in 8 bits: 166 MB for CamVid train instead of 2.6 GB."""
@@ -25,7 +26,7 @@ class Teacher:
     """Callable (image (H, W, 3) uint8) -> (K, h / 2, w / 2) uint8: the teacher's probabilities times 255."""
 
     def __init__(self, model: str | Path, classes: ClassList, height: int, device: torch.device) -> None:
-        segmenter = open_segmenter(model, mode="dnn", device=device)
+        segmenter = open_torch_segmenter(model, MethodOptions(mode="dnn"), device=device)
         if segmenter.classes != classes:
             raise InputError(
                 f"the teacher {model} knows other classes than the data; train both on the same class list"
@@ -38,7 +39,7 @@ class Teacher:
         picture, _ = to_tensors(image, no_label, *network_size(height, width, self.height))
         batch = self.module.normalize(torch.stack([picture, picture.flip(-1)]).to(self.device).float())
         with torch.inference_mode(), torch.autocast(self.device.type, torch.bfloat16):
-            probs = self.module.predict(batch.to(memory_format=torch.channels_last)).probs
+            probs = self.module.predictor(batch.to(memory_format=torch.channels_last)).probs
         mean = (probs[:1] + probs[1:].flip(-1)) / 2
         return F.avg_pool2d(mean, STRIDE, ceil_mode=True)[0].mul(255).round_().to(torch.uint8).cpu()
 

@@ -46,12 +46,16 @@ class ExportedStep(nn.Module):
     def forward(self, frame: Tensor, gap: Tensor, reset: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
         fields = STATE_FIELDS if self.segmenter.smoothing else 0
         state = forget(self._state(rest[:fields]), reset) if fields else None
-        image = self.segmenter.preprocess(frame)
-        logits, now = self._predict(image, rest[fields:])
-        smoothed, after = self.segmenter.smooth(now, state, gap)
-        maps = self.segmenter.maps(smoothed, frame.shape[1], frame.shape[2])[:4]
-        probs = () if isinstance(after, RecursionState) else (smoothed.probs,)
-        return (*maps, *probs, *(after or ()), image, *logits)
+        inner: list[Tensor] = []
+
+        def predict(image: Tensor) -> Prediction:
+            logits, now = self._predict(image, rest[fields:])
+            inner.extend((image, *logits))
+            return now
+
+        outputs, after = self.segmenter(frame, state, gap, predict=predict)
+        probs = () if isinstance(after, RecursionState) else (outputs.prediction.probs,)
+        return (*outputs[:4], *probs, *(after or ()), *inner)
 
     def signature(self, frame_height: int, frame_width: int) -> Signature:
         """Names, and example inputs for a frame of H x W: a black picture and the state before the first frame."""

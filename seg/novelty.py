@@ -8,11 +8,12 @@ import numpy as np
 
 from core.errors import InputError
 from core.frame import Frame
+from core.method import MethodOptions
 from core.segmenter import Segmenter
 from seg.data.camvid import open_split, read_names
 from seg.data.moving_stills import moving_stills
 from seg.evaluate import mark_stills
-from seg.torch_segmenter import open_segmenter
+from seg.torch_segmenter import open_torch_segmenter
 
 SHARE = 0.95
 """Of the pictures of its own world that count as usual."""
@@ -33,16 +34,16 @@ def usual_uncertainty(checkpoint: Path, data: Path, names: Path | None = None) -
     Single pictures in mode dnn, and pictures with made motion in mode vq-dnn, whose mean over frames is less sure.
     `names`: text file of base names, only these. Raises InputError where there are fewer than 20 images.
     """
-    single = open_segmenter(checkpoint, mode="dnn")
+    single = open_torch_segmenter(checkpoint, MethodOptions(mode="dnn"))
     split = open_split(data, "test", single.classes)
     if names is not None:
         split = split.subset(read_names(names))
     if len(split) < 20:
         raise InputError(f"{data}: {len(split)} test images; a 95th percentile needs 20 or more")
-    steady = open_segmenter(checkpoint, mode="vq-dnn", motion=True)
+    smoothed = open_torch_segmenter(checkpoint)
     return {
         "mean_entropy_p95": percentile(mean_entropies(single, mark_stills(split.frames()))),
-        "steady_mean_entropy_p95": percentile(mean_entropies(steady, moving_stills(split))),
+        "steady_mean_entropy_p95": percentile(mean_entropies(smoothed, moving_stills(split))),
         "data": data.name,
         "split": "test",
         "frames": len(split),

@@ -1,30 +1,30 @@
-"""The torch executor: holds a `StreamingSegmenter` and its state, resets where a stream breaks."""
+"""The torch executor, on CPU or CUDA, and how a checkpoint's network is opened."""
 
 import contextlib
-import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from core.checkpoint import CheckpointMeta, load_checkpoint, load_weights
-from core.continuity import Continuity
 from core.errors import InputError
-from core.frame import Frame, Maps
-from core.motion import Motion, MotionEstimator
+from core.frame import Maps
+from core.method import MethodOptions
+from core.motion import Motion
+from core.prediction import Prediction
 from core.predictors import Ensemble
-from core.temporal import State, TemporalSmoothing
-from core.timing import StageClock
+from core.segmenter import StagedSegmenter
+from core.temporal import State
 from seg.networks.build import build_network
-from seg.options import ModeName
 from seg.pretrained import find_checkpoint
-from seg.streaming import Outputs, StreamingSegmenter
+from seg.streaming import StreamingSegmenter
 
 
-class TorchSegmenter:
-    """A `Segmenter` (core/segmenter.py) on CPU or CUDA."""
+class TorchSegmenter(StagedSegmenter):
+    """A `StreamingSegmenter` and its state."""
 
     def __init__(
         self,
@@ -35,111 +35,74 @@ class TorchSegmenter:
         keep_probs: bool = False,
         precision: str = "fp32",
     ) -> None:
+        super().__init__(meta.classes, module.method, (meta.height, meta.width), keep_probs=keep_probs)
         self.module = module.to(device).to(memory_format=torch.channels_last).eval()
-        self.meta, self.classes, self.method = meta, meta.classes, module.method(meta)
-        self.device, self.keep_probs, self.precision = device.type, keep_probs, precision
+        self.meta, self.device, self.precision = meta, device.type, precision
         self.executor = f"torch {torch.__version__.split('+')[0]} {precision}"
-        self.clock = StageClock()
-        self._continuity = Continuity()
-        self._estimate_motion = MotionEstimator()
-        self.resets = self._continuity.resets
-        self.reset()
-
-    def reset(self) -> None:
-        """Forgets all earlier frames."""
         self._state: State | None = None
-        self._continuity.forget()
-        self._estimate_motion.forget()
 
-    def step(self, frame: Frame) -> Maps:
-        """Segments one frame; see `Maps` for what comes out."""
-        gap = self._continuity.follow(frame)
-        if not gap:
-            self._state = None
-        with torch.inference_mode():
-            with self.clock.measure("preprocess"):
-                pixels = np.require(frame.image, requirements=["C", "W"])  # torch takes no reversed or read-only view
-                image = torch.from_numpy(pixels).to(self.device)[None]
-                batch = self.module.preprocess(image)
-            with self.clock.measure("network"), self._autocast():  # means of probabilities need more than 8 bits
-                prediction = self.module.predict(batch)
-                self._synchronize()
-            with self.clock.measure("smoothing"):
-                prediction, self._state = self.module.smooth(
-                    prediction, self._state, max(gap, 1), self._motion(frame, gap)
-                )
-                outputs = self.module.maps(prediction, *frame.image.shape[:2])
-                maps = self._to_host(outputs)
-        return maps
+    @torch.inference_mode()
+    def preprocess(self, image: np.ndarray) -> Tensor:
+        pixels = np.require(image, requirements=["C", "W"])  # torch takes no reversed or read-only view
+        return self.module.preprocess(torch.from_numpy(pixels).to(self.device)[None])
 
-    def _motion(self, frame: Frame, gap: int) -> Motion | None:
-        if not self.module.follows_motion:
-            return None
-        return self._estimate_motion(frame.image, self.module.state_size(*frame.image.shape[:2]), gap)
+    @torch.inference_mode()
+    def predict(self, picture: Tensor) -> Prediction:
+        with self.clock.measure("network"), self._autocast():
+            prediction: Prediction = self.module.predictor(picture)
+            if self.device == "cuda":
+                torch.cuda.synchronize()
+        return prediction
 
-    def _to_host(self, outputs: Outputs) -> Maps:
+    def state_size(self, height: int, width: int) -> tuple[int, int]:
+        return self.module.state_size(height, width)
+
+    @torch.inference_mode()
+    def finish(self, passes: Prediction, size: tuple[int, int], gap: int, motion: Motion | None) -> Maps:
+        state = self._state if gap else None
+        mean, self._state = self.module.smooth(passes, state, max(gap, 1), motion)
+        outputs = self.module.maps(mean, *size)
         label, confidence, entropy, disagreement = (tensor[0].cpu().numpy() for tensor in outputs[:4])
         probs = outputs.prediction.probs[0].float().cpu().numpy() if self.keep_probs else None
         return Maps(label, confidence, entropy, disagreement, probs)
 
+    def at_temperature(self, temperature: float) -> "TorchSegmenter":
+        """The same network in a stream of its own at another temperature."""
+        module = self.module
+        network, method = module.predictor.get_submodule("network"), replace(module.method, temperature=temperature)
+        again = StreamingSegmenter(network, self.meta.mean, self.meta.std, module.height, method)
+        device = torch.device(self.device)
+        return TorchSegmenter(again, self.meta, device, keep_probs=self.keep_probs, precision=self.precision)
+
     def _autocast(self) -> contextlib.AbstractContextManager[object]:
+        """Of the network alone: means of probabilities need more than 8 bits."""
         if self.precision == "fp32":
             return contextlib.nullcontext()
         return torch.autocast(self.device, torch.bfloat16)
 
-    def _synchronize(self) -> None:
-        if self.device == "cuda":
-            torch.cuda.synchronize()
 
-
-def open_segmenter(
+def open_torch_segmenter(
     model: str | Path,
+    options: MethodOptions = MethodOptions(),  # noqa: B008 (frozen)
     *,
     members: Sequence[str | Path] = (),
-    mode: ModeName = "vq-dnn",
-    samples: int | None = None,
-    tau: float | None = None,
-    window: int | None = None,
-    motion: bool = False,
     size: int | None = None,
-    calibrated: bool | None = None,
-    temperature: float | None = None,
     device: torch.device | None = None,
     keep_probs: bool = False,
     precision: str = "fp32",
 ) -> TorchSegmenter:
-    """A segmenter from a pretrained checkpoint's name or a file. `calibrated` None: where the checkpoint has a temperature.
+    """A segmenter from a pretrained checkpoint's name or a file.
 
     `members` are further checkpoints of the same classes and size; with them the model is a deep ensemble, whose mode dnn
-    averages all members and whose mode vq-dnn draws one of them for every frame. `temperature` overrides the checkpoint's.
+    averages all members and whose mode vq-dnn draws one of them for every frame; it has no fitted temperature. `size` is the
+    height in pixels that the network works at, the checkpoint's without it.
     """
     network, meta = open_network(model)
+    method = options.resolve(replace(meta, calibration={}) if members else meta)
     if members:
         network = open_ensemble(network, meta, members)
-    fitted = None if members else meta.temperature(mode)
-    if temperature is not None and not 0 < temperature < math.inf:
-        raise InputError(f"the temperature must be a positive number, got {temperature}")
-    if calibrated and fitted is None and temperature is None:
-        raise InputError(
-            f"{model}: has no temperature for mode {mode}; make one with `steadyseg calibrate` or omit --calibrated on"
-        )
-    chosen = temperature if temperature is not None else None if calibrated is False else fitted
-    module = StreamingSegmenter(
-        network,
-        meta.mean,
-        meta.std,
-        size or meta.height,
-        mode=mode,
-        samples=samples,
-        smoothing=TemporalSmoothing(default_tau(motion) if tau is None else tau, window, motion),
-        temperature=1.0 if chosen is None else chosen,
-    )
+    module = StreamingSegmenter(network, meta.mean, meta.std, size or meta.height, method)
     return TorchSegmenter(module, meta, device or torch.device("cpu"), keep_probs=keep_probs, precision=precision)
-
-
-def default_tau(motion: bool) -> float:
-    """Published: 1.25 frames. A mean that follows motion may remember longer (docs/results.md)."""
-    return 8.0 if motion else 1.25
 
 
 def open_network(model: str | Path) -> tuple[nn.Module, CheckpointMeta]:

@@ -1,14 +1,33 @@
-"""Where the real data is: `pytest --data DIR`, default ../shared/data beside the project; absent data skips its tests."""
+"""What holds for every test: one thread a process, where the real data is (`pytest --data DIR`), the order of the files."""
 
-from pathlib import Path
+import os
 
-import pytest
+for name in ("OMP", "MKL", "OPENBLAS", "NUMBA"):  # before torch is imported; the processes that tests start inherit it
+    os.environ[f"{name}_NUM_THREADS"] = "1"
+os.environ["OPENCV_FOR_THREADS_NUM"] = "1"
+if (worker := os.environ.get("PYTEST_XDIST_WORKER")) and hasattr(os, "sched_setaffinity"):
+    # A core for each worker: OpenVINO and ONNX Runtime take as many threads as the process has cores.
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[int(worker.removeprefix("gw")) % len(cores)]})
+
+from pathlib import Path  # noqa: E402
+
+import pytest  # noqa: E402
 
 PROJECT = Path(__file__).parent.parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--data", default=str(PROJECT.parent / "shared" / "data"), help="folder with camvid/, video/, ...")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what drives a browser, and puts the files with slow tests first: a late long file leaves a worker idle."""
+    for item in items:
+        if "playwright" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
+    slow = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("long")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.fixture(scope="session")

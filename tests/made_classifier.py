@@ -49,3 +49,8 @@ def save_pictures(
                 pixels = generator.integers(0, top, (side, side, 3), dtype=np.uint8)
                 Image.fromarray(pixels).save(root / split / name / f"{i}.png")
     return root
+
+
+def random_input(side: int = 32, batch: int = 2) -> torch.Tensor:
+    """(B, 3, s, s), as a network takes it."""
+    return torch.randn(batch, 3, side, side, generator=torch.Generator().manual_seed(side))

@@ -22,6 +22,7 @@ from benchmarks.results.sweep import RISK_CLASS, Subject, Swept, sweep
 from benchmarks.study import Cache, data_digest
 from core.checkpoint import CheckpointMeta, load_checkpoint, save_checkpoint
 from core.classes import CAMVID
+from core.method import MethodOptions
 from core.preprocess import Normalize, resize
 from core.temporal import TemporalSmoothing
 from seg.calibrate import ConformalCheck, ConformalFit, fit_temperature
@@ -30,7 +31,7 @@ from seg.evaluate import LiveMetrics, seed_frames
 from seg.networks.unet import UNet
 from seg.options import UNetOptions
 from seg.street.drive import Street
-from seg.torch_segmenter import TorchSegmenter, open_network, open_segmenter
+from seg.torch_segmenter import TorchSegmenter, open_network, open_torch_segmenter
 
 pytestmark = pytest.mark.slow
 
@@ -80,12 +81,9 @@ def opened(
     path: Path, method: Method, members: tuple[Path, ...] = (), precision: Literal["fp32", "bf16"] = "fp32"
 ) -> TorchSegmenter:
     smoothing = method.smoothing
-    return open_segmenter(
-        path, members=members, mode=method.mode, samples=method.sampling.samples, temperature=method.temperature,
-        keep_probs=True,
-        tau=smoothing.tau if smoothing else None, window=smoothing.window if smoothing else None,
-        motion=bool(smoothing and smoothing.motion), precision=precision,
-    )  # fmt: skip
+    memory = (smoothing.tau, smoothing.window, smoothing.motion) if smoothing else (None, None, None)
+    options = MethodOptions(method.mode, method.sampling.samples, *memory, temperature=method.temperature)
+    return open_torch_segmenter(path, options, members=members, keep_probs=True, precision=precision)
 
 
 def assert_same(ours: dict, theirs: dict, tolerance: float = 1e-6) -> None:
@@ -160,7 +158,7 @@ def test_a_row_with_class_weights_undone_is_that_of_the_checkpoint_made_so(tmp_p
     made = str(tmp_path / "made.safetensors")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("app.evaluation.data.STREET_FRAMES", 2)
-        assert main(["calibrate", str(path), "--data", "street", "-o", made, "--undo-class-weights"]) == 0
+        assert main(["calibrate", str(path), "--data", "street", "-o", made, "--logit-adjustment"]) == 0
     methods = {"vq-dnn": Method(ONE, WINDOW, undone=True), "bnn-3": Method(Sampling("dropout", 3), undone=True)}
     found = swept([path], methods, {}).rows
     for name, method in methods.items():

@@ -12,7 +12,6 @@ from app.sources.open_source import open_source
 from app.sources.read_ahead import read_ahead
 from app.video.loop import process
 from app.video.render import rendered_size
-from app.video.report import StreamReport
 from app.video.video_writer import VideoSink
 from core.errors import InputError
 from core.frame import Frame
@@ -65,7 +64,7 @@ class Clip:
         with open_source(str(self.path)) as source:
             size = rendered_size("side-by-side", source.info.width, source.info.height)
             sink = VideoSink(output, *size, source.info.fps, overwrite=True)
-            job = process(source, StreamReport(segmenter, source), sink, "side-by-side", max_frames=frames)
+            job = process(source, segmenter, sink, "side-by-side", max_frames=frames)
             with contextlib.closing(job):
                 self._check(sum(1 for _ in job), frames)
 

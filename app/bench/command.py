@@ -5,7 +5,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,8 @@ from rich.progress import Progress, TextColumn, TimeElapsedColumn
 from app.bench.baselines import NaiveDeque
 from app.bench.clip import Clip, open_clip, street_clip
 from app.bench.executors import open_executors
-from app.bench.machine import cores, cpu_name, load_average, matrix_rates, pass_gflops, peak_rss_bytes, versions
+from app.bench.flags import BenchJob
+from app.bench.machine import cpu_name, load_average, matrix_rates, pass_gflops, peak_rss_bytes, versions
 from app.bench.report import arithmetic_record, print_bench, ratios_record, rows_record
 from app.bench.rows import ALONE, DROPOUT_ROWS, GRAPH_ROWS, ROWS, CheckpointRows, chosen_rows, graph_row
 from app.bench.soak import check_soak, soak
@@ -24,8 +24,9 @@ from app.bench.timing import Budget, Row, Timing, measure
 from app.bench.timing import Progress as Step
 from app.bench.variants import Subject
 from app.find_model import refuse_classifier
-from app.open_model import PrecisionName, choose, open_model
+from app.open_model import choose, open_segmenter
 from app.report_file import check_place, write_json
+from core.device import available_cpus
 from core.errors import InputError
 from core.preprocess import network_size
 from core.segmenter import Segmenter
@@ -37,21 +38,6 @@ BUSY = 0.5
 """Load per core of the machine above which a note is due: calls then wait for their turn, 4 ms and more each time."""
 REDRAW_S = 1.0
 """Of the progress line, between two calls; a thread that redraws by itself would run into the timings."""
-
-
-@dataclass(frozen=True)
-class BenchJob:
-    """The flags of `steadyseg bench`."""
-
-    model: str
-    json: Path | None
-    rows: tuple[str, ...]
-    executor: str
-    precision: PrecisionName
-    size: int | None
-    source: Path | None
-    soak: int | None
-    seconds: float
 
 
 def run_bench(job: BenchJob) -> int:
@@ -117,9 +103,7 @@ def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
 def bench_graph(job: BenchJob, folder: Path) -> dict[str, Any]:
     """The rows that a graph file can have: it holds one mode and one size."""
     names = chosen_rows(job.rows, GRAPH_ROWS, {})
-    segmenter, why = open_model(
-        job.model, size=job.size, executor=job.executor, precision=job.precision  # type: ignore[arg-type]
-    )  # fmt: skip
+    segmenter = open_segmenter(job.model, size=job.size, executor=job.executor, precision=job.precision)
     file = read_onnx(Path(job.model))
     size = (file.meta.height, file.meta.width)
     precision = segmenter.executor.split()[-1]
@@ -139,9 +123,9 @@ def bench_graph(job: BenchJob, folder: Path) -> dict[str, Any]:
         built = [graph_row(name, segmenter, network, clip, size, folder) for name in names]
         timings = time_rows(built, job.seconds, say)
     done = rows_record(timings)
-    mode = f"the file computes {file.meta.mode} with {file.meta.samples} pass(es) a frame"
+    mode = f"the file computes {segmenter.method}"
     return {
-        **facts(job, clip, size, segmenter.executor, segmenter.device, precision, why),
+        **facts(job, clip, size, segmenter.executor, segmenter.device, precision, segmenter.why),
         "notes": [mode],
         "rows": done,
         "ratios": ratios_record(done, Path(job.model).stem),
@@ -193,7 +177,7 @@ def facts(
         "precision": precision,
         "why": why,
         "cpu": cpu_name(),
-        "cores": cores(),
+        "cores": available_cpus(),
         "torch_threads": torch.get_num_threads(),
         "versions": versions(),
         "seconds_per_row": job.seconds,

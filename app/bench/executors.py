@@ -12,6 +12,7 @@ from app.bench.baselines import Logits
 from app.bench.variants import Subject, Variant
 from app.open_model import choose, openvino_network, torch_precision
 from core.device import choose_device
+from core.method import ModeName
 from core.prediction import Prediction
 from core.segmenter import Segmenter
 from core.temporal import TemporalSmoothing
@@ -19,7 +20,6 @@ from export.cpu_segmenter import CpuSegmenter
 from export.kernels.postprocess import FusedPostprocess
 from export.networks import FrameNetwork
 from export.open_file import resolve_precision
-from seg.options import ModeName
 from seg.streaming import StreamingSegmenter
 from seg.torch_segmenter import TorchSegmenter
 
@@ -117,8 +117,8 @@ class HostExecutor:
         variant: Variant = "drawing" if mode.endswith("bnn") else "quiet"
         module, meta = self._subject.module(self._network(variant), mode, samples, motion), self._subject.meta
         return CpuSegmenter(
-            self.name, functools.partial(self._open, variant), module.size, meta.classes, module.method(meta),
-            temperature=self._subject.temperature, head_stride=module.head_stride,
+            self.name, functools.partial(self._open, variant), module.size, meta.classes, module.method,
+            (meta.height, meta.width), head_stride=module.head_stride,
         )  # fmt: skip
 
     def state_bytes(self) -> int:

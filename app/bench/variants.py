@@ -9,12 +9,11 @@ from torch import nn
 from core.checkpoint import CheckpointMeta
 from core.dropout import Dropout
 from core.insertion import Preceded
+from core.method import MethodOptions, ModeName, is_temporal
 from core.smoothing import SpatialSmoothing
-from core.temporal import TemporalSmoothing
 from seg.networks.unet import UNet
-from seg.options import ModeName
 from seg.streaming import StreamingSegmenter
-from seg.torch_segmenter import default_tau, open_segmenter
+from seg.torch_segmenter import open_torch_segmenter
 
 Variant = Literal["plain", "quiet", "drawing"]
 
@@ -23,9 +22,9 @@ class Subject:
     """A checkpoint under test. Raises InputError for whatever is no checkpoint."""
 
     def __init__(self, model: str, height: int | None) -> None:
-        opened = open_segmenter(model, mode="dnn", size=height)
+        opened = open_torch_segmenter(model, MethodOptions(mode="dnn"), size=height)
         self.meta: CheckpointMeta = opened.meta
-        self.height, self.temperature = opened.module.height, opened.module.temperature
+        self.height, self.temperature = opened.module.height, opened.method.temperature
         self._network = opened.module.predictor.get_submodule("network")
 
     @property
@@ -49,16 +48,8 @@ class Subject:
         self, network: nn.Module, mode: ModeName, samples: int | None = None, motion: bool = False
     ) -> StreamingSegmenter:
         """The whole step around a network."""
-        return StreamingSegmenter(
-            network,
-            self.meta.mean,
-            self.meta.std,
-            self.height,
-            mode=mode,
-            samples=samples,
-            smoothing=TemporalSmoothing(default_tau(motion), motion=motion),
-            temperature=self.temperature,
-        )
+        options = MethodOptions(mode, samples, motion=motion and is_temporal(mode), temperature=self.temperature)
+        return StreamingSegmenter(network, self.meta.mean, self.meta.std, self.height, options.resolve())
 
 
 def without_smoothing(network: nn.Module) -> nn.Module:

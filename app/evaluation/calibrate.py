@@ -1,7 +1,6 @@
 """`steadyseg calibrate`: fits temperature and conformal thresholds on labelled frames and stores them in the checkpoint."""
 
 import dataclasses
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,73 +9,46 @@ from rich.progress import track
 from rich.table import Table
 
 from app.evaluation.data import Chosen, LabelledData, refuse_memory
+from app.evaluation.flags import CalibrateJob
 from app.find_model import is_classifier
-from app.open_model import follows_motion
 from core.checkpoint import load_checkpoint, load_weights, save_checkpoint
 from core.device import choose_device
-from core.errors import InputError
-from core.evaluation.temperature import TemperatureFit
+from core.errors import InputError, refuse_existing
+from core.evaluation.temperature import temperature_record
+from core.method import Method, settings
 from seg.calibrate import ConformalFit, fit_temperature
 from seg.class_weights import adjust_head
 from seg.evaluate import LiveMetrics, seed_frames
-from seg.options import ModeName
 from seg.pipeline import segment
 from seg.pretrained import find_checkpoint
-from seg.torch_segmenter import TorchSegmenter, open_segmenter
-
-
-@dataclass(frozen=True)
-class CalibrateJob:
-    """The flags of `steadyseg calibrate`."""
-
-    model: str
-    data: Path
-    output: Path
-    split: str
-    protocol: str
-    mode: ModeName | None
-    samples: int | None
-    tau: float | None
-    window: int | None
-    motion: bool | None
-    coverage: float
-    risk_class: str | None
-    risk: float
-    seed: int
-    frames: Path | None
-    overwrite: bool
-    device: str
-    undo_class_weights: bool
+from seg.torch_segmenter import TorchSegmenter, open_torch_segmenter
 
 
 def run_calibrate(job: CalibrateJob) -> int:
     """Two passes over the frames: one for the temperature, one with it for everything that is read from probabilities."""
     check_flags(job)
     if is_classifier(job.model):
-        from app.evaluation.calibrate_classifier import calibrate_classifier  # needs the job's type from here
+        from app.evaluation.calibrate_classifier import calibrate_classifier
 
         return calibrate_classifier(job)
     if job.split == "held-back":
         raise InputError("--split held-back is for image classifiers; give train, val or test")
     if job.protocol == "auto":
         job = dataclasses.replace(job, protocol="stream")
-    mode: ModeName = job.mode or ("dnn" if job.protocol == "stills" else "vq-dnn")
+    options = dataclasses.replace(job.method, calibrated=False).or_default(
+        mode="dnn" if job.protocol == "stills" else "vq-dnn"
+    )
     if job.protocol == "stills":
-        refuse_memory(mode)
-    segmenter = open_segmenter(
-        job.model, mode=mode, samples=job.samples, tau=job.tau, window=job.window,
-        motion=follows_motion(mode, job.window, job.motion),
-        calibrated=False, device=choose_device(job.device), keep_probs=True,
-    )  # fmt: skip
-    if job.undo_class_weights:
-        undo_class_weights(job, segmenter)
+        refuse_memory(str(options.mode))
+    segmenter = open_torch_segmenter(job.model, options, device=choose_device(job.device), keep_probs=True)
+    if job.logit_adjustment:
+        adjust_logits(job, segmenter)
     class_id = find_class(job.risk_class, segmenter)
     chosen = open_data(job, segmenter)
     if job.protocol == "stills" and len(chosen.names) < 2:
         raise InputError(f"{len(chosen.names)} image is too little to fit on; give two or more")
     temperature = fit_temperature(segmenter.module, track_frames(job, chosen, "temperature"), segmenter.classes)
-    segmenter.module.set_temperature(temperature.temperature)
-    segmenter.reset()
+    segmenter = segmenter.at_temperature(temperature.temperature)
     after = open_data(job, segmenter)
     live, conformal = LiveMetrics.of(segmenter.classes), ConformalFit(segmenter.classes.void_id, class_id)
     for frame, maps in segment(track_frames(job, after, "thresholds"), segmenter):
@@ -89,8 +61,8 @@ def run_calibrate(job: CalibrateJob) -> int:
     }
     if conformal.risk and job.risk_class:
         record["class_risk"] = conformal.risk.control(job.risk, job.risk_class)
-    store(job, mode, record)
-    print_fit(mode, record)
+    store(job, segmenter.method, record)
+    print_fit(segmenter.method, record)
     print(job.output)
     return 0
 
@@ -101,6 +73,8 @@ def check_flags(job: CalibrateJob) -> None:
         raise InputError(f"--coverage must lie between 0 and 1, got {job.coverage}")
     if not 0.0 < job.risk < 1.0:
         raise InputError(f"--risk must lie between 0 and 1, got {job.risk}")
+    if job.method.temperature is not None or job.method.calibrated is not None:
+        raise InputError("calibrate fits the temperature itself; omit --temperature and --calibrated")
     if job.model.endswith(".onnx"):
         raise InputError(
             f"{job.model}: a graph file has its temperature inside; calibrate the checkpoint and export again"
@@ -110,8 +84,7 @@ def check_flags(job: CalibrateJob) -> None:
     if not job.output.parent.is_dir():
         raise InputError(f"-o {job.output}: its folder does not exist; make it first")
     for path in (job.output, job.output.with_suffix(".json")):
-        if path.exists() and not job.overwrite:
-            raise InputError(f"{path}: exists already; choose another name or add --overwrite")
+        refuse_existing(path, job.overwrite)
 
 
 def find_class(name: str | None, segmenter: TorchSegmenter) -> int | None:
@@ -141,48 +114,33 @@ def describe_data(job: CalibrateJob, segmenter: TorchSegmenter, chosen: Chosen) 
         "protocol": job.protocol,
         "frames": len(chosen.names),
         "frame_list_hash": chosen.frame_hash,
-        "samples": segmenter.method.samples,
-        "tau": segmenter.method.tau,
-        "window": segmenter.method.window,
-        "motion": segmenter.method.motion,
+        **settings(segmenter.method),
         "seed": job.seed,
     }
 
 
-def temperature_record(fit: TemperatureFit, after: dict[str, Any]) -> dict[str, Any]:
-    """Before on every second row and column, after on all pixels."""
-    return {
-        "temperature": round(fit.temperature, 4),
-        "flips": fit.flips,
-        "nll_before": fit.nll,
-        "nll_after": after["nll"],
-        "ece_before": fit.ece,
-        "ece_after": after["ece"],
-    }
-
-
-def undo_class_weights(job: CalibrateJob, segmenter: TorchSegmenter) -> None:
+def adjust_logits(job: CalibrateJob, segmenter: TorchSegmenter) -> None:
     """In the network that everything is fitted with; `store` does the same to what is written."""
     tensors, meta = load_checkpoint(find_checkpoint(job.model))
     network = segmenter.module.predictor.get_submodule("network")
     load_weights(network, adjust_head(tensors, meta.training), Path(job.model))
 
 
-def store(job: CalibrateJob, mode: ModeName, record: dict[str, Any]) -> None:
-    """What other modes were fitted with stays, unless the weights change."""
+def store(job: CalibrateJob, method: Method, record: dict[str, Any]) -> None:
+    """What was fitted for other methods stays, unless the weights change."""
     tensors, meta = load_checkpoint(find_checkpoint(job.model))
-    if job.undo_class_weights:
+    if job.logit_adjustment:
         tensors = adjust_head(tensors, meta.training)
         meta = dataclasses.replace(
             meta, calibration={}, metrics={}, training=meta.training | {"class_weights_undone": True}
         )
-    save_checkpoint(job.output, tensors, dataclasses.replace(meta, calibration=meta.calibration | {mode: record}))
+    save_checkpoint(job.output, tensors, meta.with_fit(method, record))
 
 
-def print_fit(mode: str, record: dict[str, Any]) -> None:
+def print_fit(method: Method, record: dict[str, Any]) -> None:
     """What was fitted, on what, and what it did there."""
     table = Table(
-        title=f"{mode}, fitted on {record['data']} {record['split'] or ''}, {record['protocol']}, {record['frames']} images",
+        title=f"{method}; fitted on {record['data']} {record['split'] or ''}, {record['protocol']}, {record['frames']} images",
         title_justify="left",
     )
     table.add_column("")

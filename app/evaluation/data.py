@@ -10,6 +10,7 @@ from rich.console import Console
 from core.classes import CAMVID
 from core.errors import InputError
 from core.frame import Frame
+from core.method import Method
 from core.segmenter import Segmenter
 from seg.data.camvid import open_split, read_names
 from seg.data.moving_stills import CLIP_FRAMES, moving_stills
@@ -53,7 +54,7 @@ class LabelledData:
                 raise InputError("--frames names images of a data folder; the street has none")
             if self.protocol == "moving-stills":
                 raise InputError("--protocol moving-stills moves photographs; the street moves by itself: use stream")
-            street = Street(seed=0, height=segmenter.method.height, width=segmenter.method.width)
+            street = Street(seed=0, height=segmenter.size[0], width=segmenter.size[1])
             names = [f"street_0_{index:06d}" for index in range(STREET_FRAMES)]
             frames = street.frames(STREET_FRAMES)
             if self.protocol == "stills":
@@ -84,19 +85,19 @@ FIT_KEYS = ("data", "split", "protocol", "frame_list_hash")
 
 
 def note_fit(
-    fitted: dict[str, Any], mode: str, data: str, split: str | None, console: Console
+    fitted: dict[str, Any], method: Method, data: str, split: str | None, console: Console
 ) -> dict[str, Any] | None:
     """The fit set of the temperature in use (None where none is), with a note where it is what is evaluated now.
 
     Args:
-        fitted: The checkpoint's calibration of `mode`, empty where it is not in use.
+        fitted: The checkpoint's calibration of `method`, empty where it is not in use.
         data: Name of the data that is evaluated.
         split: Its split; None where it has none.
     """
     fit = {key: fitted[key] for key in FIT_KEYS if key in fitted}
     if fit and (fit.get("data"), fit.get("split")) == (data, split):
         console.print(
-            f"note: the temperature of {mode} was fitted on this split: these figures flatter it (--calibrated off "
+            f"note: the temperature of {method} was fitted on this split: these figures flatter it (--calibrated off "
             "omits it)", soft_wrap=True,
         )  # fmt: skip
     return fit or None

@@ -1,7 +1,7 @@
 """`steadyseg evaluate`: runs the product's own loop over labelled images and reports what it measured."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +11,16 @@ from rich.progress import track
 from rich.table import Table
 
 from app.evaluation.data import Chosen, LabelledData, note_fit, refuse_memory
+from app.evaluation.flags import EvaluateJob
 from app.evaluation.plot import check_plot, write_plot
 from app.find_model import is_classifier
-from app.open_model import ExecutorName, PrecisionName, open_model
+from app.open_model import open_segmenter
 from app.report_file import check_place, write_json
 from core.checkpoint import read_meta
 from core.errors import InputError
 from core.segmenter import Segmenter
 from seg.calibrate import ConformalCheck
 from seg.evaluate import LiveMetrics, seed_frames
-from seg.options import ModeName
 from seg.pipeline import segment
 from seg.pretrained import find_checkpoint
 
@@ -31,58 +31,35 @@ TABLE_KEYS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class EvaluateJob:
-    """The flags of `steadyseg evaluate`."""
-
-    model: str
-    data: Path
-    split: str
-    protocol: str
-    mode: ModeName | None
-    samples: int | None
-    tau: float | None
-    window: int | None
-    motion: bool | None
-    calibrated: bool | None
-    temperature: float | None
-    members: tuple[str, ...]
-    seed: int
-    frames: Path | None
-    json: Path | None
-    executor: ExecutorName
-    precision: PrecisionName
-    device: str
-    plot: Path | None = None
-
-
 def run_evaluate(job: EvaluateJob) -> int:
     """Measures, prints a table, writes the JSON and the plot; which kind of network it is, the model's header says."""
     check_place(job.json)
     check_plot(job.plot)
     if is_classifier(job.model):
-        from app.evaluation.evaluate_classifier import evaluate_classifier  # needs the job's type from here
+        from app.evaluation.evaluate_classifier import evaluate_classifier
 
         return evaluate_classifier(job)
     if job.split == "held-back":
         raise InputError("--split held-back is for image classifiers; give train, val or test")
-    if job.protocol == "stills" and job.mode is not None:
-        refuse_memory(job.mode)
+    if job.protocol == "stills" and job.method.mode is not None:
+        refuse_memory(job.method.mode)
     is_graph = job.model.endswith(".onnx")
-    segmenter, why = open_model(
-        job.model, mode=job.mode or (None if is_graph else "dnn"), samples=job.samples, tau=job.tau, window=job.window,
-        motion=job.motion,
-        calibrated=job.calibrated, temperature=job.temperature, members=job.members,
-        executor="torch" if job.executor == "auto" and not is_graph else job.executor,
-        precision=job.precision, device=job.device, keep_probs=True,
+    segmenter = open_segmenter(
+        job.model, job.method if is_graph else job.method.or_default(mode="dnn"), members=job.members,
+        executor="torch" if job.executor == "auto" and not is_graph else job.executor, precision=job.precision,
+        device=job.device, keep_probs=True,
     )  # fmt: skip
     if job.protocol == "stills":
         refuse_memory(segmenter.method.mode)
-    Console(stderr=True).print(f"executor: {segmenter.executor} on {segmenter.device} ({why})", soft_wrap=True)
+    Console(stderr=True).print(
+        f"executor: {segmenter.executor} on {segmenter.device} ({segmenter.why})", soft_wrap=True
+    )
+    if segmenter.method.note and job.method.temperature is None:
+        Console(stderr=True).print(f"not calibrated: {segmenter.method.note}", soft_wrap=True)
     chosen = LabelledData(job.data, job.split, job.protocol, job.frames).open(segmenter)
     split = None if str(job.data) == "street" else job.split
     fitted = calibration_in_use(job, segmenter)
-    fitted_on = note_fit(fitted, segmenter.method.mode, job.data.name, split, Console(stderr=True))
+    fitted_on = note_fit(fitted, segmenter.method, job.data.name, split, Console(stderr=True))
     result = measure(job, segmenter, chosen, fitted)
     record = {
         **describe_run(job, segmenter),
@@ -124,10 +101,10 @@ def measure(job: EvaluateJob, segmenter: Segmenter, chosen: Chosen, fitted: dict
 
 
 def calibration_in_use(job: EvaluateJob, segmenter: Segmenter) -> dict[str, Any]:
-    """The checkpoint's calibration of the mode, whose thresholds belong to its temperature; empty where that is not in use."""
-    if job.model.endswith(".onnx") or job.members or job.temperature is not None or not segmenter.method.calibrated:
+    """The checkpoint's calibration of the method, whose thresholds belong to its temperature; empty where none is in use."""
+    if job.model.endswith(".onnx") or not segmenter.method.calibrated:
         return {}
-    return read_meta(find_checkpoint(job.model)).calibration[segmenter.method.mode]
+    return read_meta(find_checkpoint(job.model)).fit(segmenter.method) or {}
 
 
 def describe_run(job: EvaluateJob, segmenter: Segmenter) -> dict[str, Any]:
@@ -138,13 +115,7 @@ def describe_run(job: EvaluateJob, segmenter: Segmenter) -> dict[str, Any]:
         "data": job.data.name,
         "split": None if str(job.data) == "street" else job.split,
         "protocol": job.protocol,
-        "mode": segmenter.method.mode,
-        "samples": segmenter.method.samples,
-        "tau": segmenter.method.tau,
-        "window": segmenter.method.window,
-        "motion": segmenter.method.motion,
-        "calibrated": segmenter.method.calibrated,
-        "temperature": segmenter.method.temperature,
+        **asdict(segmenter.method),
         "seed": job.seed,
         "executor": segmenter.executor,
         "device": segmenter.device,

@@ -1,6 +1,7 @@
 """`steadyseg evaluate` of an image classifier: every figure by ensemble size, in one pass over the pictures."""
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,15 @@ from rich.table import Table
 
 from app.evaluation.classifier import GraphSubject, Subject, TorchSubject
 from app.evaluation.data import note_fit
-from app.evaluation.evaluate import EvaluateJob
+from app.evaluation.flags import EvaluateJob
 from app.evaluation.plot import write_plot
-from app.find_model import refuse_flags
+from app.find_model import frame_flags, refuse_flags
 from app.report_file import write_json
 from classification.data.open import ClassificationSet
 from classification.evaluate import SizeMetrics, batch_size, batches
 from classification.opening import require_classes
 from core.evaluation.conformal import Coverage
+from core.method import ModeName
 
 HEAD_KEYS = (
     "nll", "accuracy", "top_5_accuracy", "ece", "ece_15", "ece_signed", "brier", "acc_90", "unc_90", "freq_90", "aurc",
@@ -33,8 +35,7 @@ MOST_CLASSES = 10
 def evaluate_classifier(job: EvaluateJob) -> int:
     """Measures, prints tables, writes the JSON and the plot."""
     refuse_flags(job.model, {
-        f"--protocol {job.protocol}": job.protocol != "stills", "--tau": job.tau is not None,
-        "--window": job.window is not None, "--motion": job.motion is not None, "--frames": job.frames is not None,
+        f"--protocol {job.protocol}": job.protocol != "stills", **frame_flags(job.method), "--frames": job.frames is not None,
         "--precision bf16": job.precision == "bf16",
     })  # fmt: skip
     subject: Subject = GraphSubject(job) if job.model.endswith(".onnx") else TorchSubject(job)
@@ -42,7 +43,7 @@ def evaluate_classifier(job: EvaluateJob) -> int:
     require_classes(data.classes, subject.classes, str(job.data), job.model)
     console, mode = Console(stderr=True), list(subject.sizes)[-1]
     console.print(f"executor: {subject.executor} on {subject.device}", soft_wrap=True)
-    fitted_on = note_fit(subject.fit(mode), mode, data.name, job.split, console)
+    fitted_on = note_fit(subject.fit(mode), subject.methods[mode], data.name, job.split, console)
     record = {
         **describe_run(job, subject, data, mode), "fitted_on": fitted_on, "frame_list_hash": data.list_hash,
         **measure(subject, data, mode, console), "class_names": list(subject.classes.names),
@@ -55,7 +56,7 @@ def evaluate_classifier(job: EvaluateJob) -> int:
     return 0
 
 
-def measure(subject: Subject, data: ClassificationSet, headline: str, console: Console) -> dict[str, Any]:
+def measure(subject: Subject, data: ClassificationSet, headline: ModeName, console: Console) -> dict[str, Any]:
     """One pass over the pictures; the figures of the largest ensemble of the headline's mode, and those of all sizes."""
     classes = len(subject.classes)
     by_mode = {mode: SizeMetrics(classes, sizes) for mode, sizes in subject.sizes.items()}
@@ -83,7 +84,7 @@ def measure(subject: Subject, data: ClassificationSet, headline: str, console: C
     }
 
 
-def describe_run(job: EvaluateJob, subject: Subject, data: ClassificationSet, mode: str) -> dict[str, Any]:
+def describe_run(job: EvaluateJob, subject: Subject, data: ClassificationSet, mode: ModeName) -> dict[str, Any]:
     """What was run on what, so that the row can be made again."""
     return {
         "model": Path(job.model).name,
@@ -91,11 +92,8 @@ def describe_run(job: EvaluateJob, subject: Subject, data: ClassificationSet, mo
         "data": data.name,
         "split": job.split,
         "protocol": job.protocol,
-        "mode": mode,
-        "samples": subject.sizes[mode][-1] if mode == "bnn" else 1,
-        "calibrated": subject.temperatures[mode] != 1.0,
-        "temperature": subject.temperatures[mode],
-        "temperatures": subject.temperatures,
+        **asdict(subject.methods[mode]),
+        "temperatures": {mode: method.temperature for mode, method in subject.methods.items()},
         "seed": job.seed,
         "executor": subject.executor,
         "device": subject.device,

@@ -3,6 +3,7 @@
 import hashlib
 import platform
 from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,21 +11,22 @@ import numpy as np
 import torch
 from rich.console import Console
 
-from app.export.segmenter import TOLERANCE, ExportJob, add_metadata
-from app.find_model import find_model, refuse_flags
+from app.export.flags import ExportJob
+from app.find_model import find_model, frame_flags, refuse_flags
 from classification.evaluate import default_samples
 from classification.exported import OUTPUTS, ExportedClassifier
 from classification.opening import open_classifier
 from core.checkpoint import CheckpointMeta
 from core.dropout import draw_mask, is_stochastic, set_dropout_active
 from core.errors import CheckFailed, InputError
+from core.method import Method
 from core.prediction import Prediction
 from core.predictors import MonteCarlo
 from core.preprocess import Normalize
-from export.metadata import StreamMeta
+from export.metadata import StreamMeta, add_metadata
 from export.networks import openvino_available
 from export.picture_proof import prove_pictures
-from export.proof import Arrays, RandomProof, Runner, compare_draws, openvino_runner, session_runner
+from export.proof import TOLERANCE, Arrays, RandomProof, Runner, compare_draws, openvino_runner, session_runner
 from export.writer import to_onnx
 
 PROVEN_BATCHES = (1, 2, 5)
@@ -39,26 +41,21 @@ PASS_PIXELS = 2**22
 def export_classifier(job: ExportJob, console: Console) -> Any:
     """The graph of the checkpoint, proven; CheckFailed where a proof fails."""
     refuse_flags(job.model, {
-        "--stateful": job.stateful, "--tau": job.tau is not None, "--window": job.window is not None,
-        "--size": job.size is not None, "--width": job.width is not None,
+        "--stateful": job.stateful, **frame_flags(job.method), "--size": job.size is not None, "--width": job.width is not None,
         "--calibration-data": job.calibration_data is not None, "--proof-frames": job.proof_frames != "street",
     })  # fmt: skip
     if job.precision != "fp32":
         raise InputError(f"a classifier is exported in fp32, got --precision {job.precision}; omit it")
     path = find_model(job.model)
     network, meta = open_classifier(path)
-    several = job.samples is not None and job.samples > 1
-    samples = default_samples(job.samples, job.mode or ("bnn" if several else "dnn"), is_stochastic(network))
-    mode = "bnn" if samples else "dnn"
+    asked = job.method
+    mode = asked.mode or ("bnn" if (asked.samples or 1) > 1 else "dnn")
+    samples = default_samples(asked.samples, mode, is_stochastic(network))
     set_dropout_active(network, bool(samples))
-    fitted = meta.temperature(mode)
-    if job.calibrated and fitted is None:
-        raise InputError(
-            f"{job.model}: has no temperature for mode {mode}; make one with `steadyseg calibrate` or omit "
-            "--calibrated on"
-        )
-    temperature = 1.0 if fitted is None or job.calibrated is False else fitted
-    step = ExportedClassifier(network, meta.mean, meta.std, samples or 1, temperature)
+    method = replace(asked, mode="bnn" if samples else "dnn", samples=samples or 1).resolve(meta)
+    if method.note:
+        console.print(f"not calibrated: {method.note}", soft_wrap=True)
+    step = ExportedClassifier(network, meta.mean, meta.std, method.samples, method.temperature)
     graph = trace(step, meta.height, [])
     if samples:
         shapes = step.trace_masks(meta.height)
@@ -67,7 +64,7 @@ def export_classifier(job: ExportJob, console: Console) -> Any:
         console.print(f"proof of the masks drawn inside: {prove_draws(step, graph, meta.height)}")
     else:
         prove(step, graph, meta, [], console)
-    add_metadata(graph, graph_meta(job, path, meta, mode, step))
+    add_metadata(graph, graph_meta(job, path, meta, method))
     return graph
 
 
@@ -169,7 +166,7 @@ def with_output(graph: Any, name: str) -> Any:
     return shown
 
 
-def graph_meta(job: ExportJob, path: Path, meta: CheckpointMeta, mode: Any, step: ExportedClassifier) -> StreamMeta:
+def graph_meta(job: ExportJob, path: Path, meta: CheckpointMeta, method: Method) -> StreamMeta:
     """The record that travels in the file."""
     import onnx
 
@@ -180,11 +177,7 @@ def graph_meta(job: ExportJob, path: Path, meta: CheckpointMeta, mode: Any, step
         width=meta.width,
         mean=meta.mean,
         std=meta.std,
-        temperature=step.temperature,
-        mode=mode,
-        samples=step.samples,
-        tau=None,
-        window=None,
+        **{name: value for name, value in asdict(method).items() if name != "motion"},
         head_stride=1,
         precision="fp32",
         source=Path(job.model).stem,

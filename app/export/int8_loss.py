@@ -140,7 +140,7 @@ def still_maps(segmenter: TorchSegmenter, logits: np.ndarray, frame: Frame) -> M
     """The maps of a single frame from its logits (1, K, h, w)."""
     module = segmenter.module
     with torch.no_grad():
-        prediction = Prediction.from_logits(torch.from_numpy(logits), module.temperature)
+        prediction = Prediction.from_logits(torch.from_numpy(logits), module.method.temperature)
         outputs = module.maps(prediction, *frame.image.shape[:2])
     label, confidence, entropy, disagreement = (tensor[0].numpy() for tensor in outputs[:4])
     return Maps(label, confidence, entropy, disagreement, prediction.probs[0].numpy())

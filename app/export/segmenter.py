@@ -3,7 +3,7 @@
 import hashlib
 import platform
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,59 +12,37 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
+from app.export.flags import ExportJob
 from app.export.int8_loss import check_data, describe, fitting_images, input_maker, measure_loss
 from app.find_model import is_classifier
 from app.sources.open_source import open_source
 from core.dropout import draw_mask
-from core.errors import CheckFailed, InputError
+from core.errors import CheckFailed, InputError, refuse_existing
+from core.method import MethodOptions, draws_dropout
 from core.preprocess import SIZE_MULTIPLE, network_size
 from export.cpu_segmenter import resize_frame
-from export.metadata import StreamMeta
+from export.metadata import StreamMeta, add_metadata
 from export.parity import Bounds, Parity, hold, images_both, run_both
 from export.precision import to_fp16, to_int8
-from export.proof import Runner, prove_random, prove_stream, session_runner
+from export.proof import TOLERANCE, Runner, prove_random, prove_stream, session_runner
 from export.rounding import rounding
 from export.writer import import_onnx, to_onnx, write_model
 from seg.exported import ExportedStep
-from seg.options import ModeName
 from seg.pretrained import find_checkpoint
-from seg.torch_segmenter import TorchSegmenter, open_segmenter
+from seg.torch_segmenter import TorchSegmenter, open_torch_segmenter
 
 PROOF_FRAMES = 30
 RESIZED_LABELS = 0.99
 """Least share of equal labels where the graph resizes: its levels differ from torch's by at most one of 255."""
-TOLERANCE = {"fp32": 1e-4, "masks": 1e-5}
-"""Largest difference of a probability: of the whole run, and with the same dropout masks on both sides."""
 BOUNDS = {"fp16": Bounds(0.995, 1e-3), "int8": Bounds(0.95, 1e-2)}
 """Over the proof run. That of int8 finds a broken graph; what int8 loses is measured on labelled stills."""
-
-
-@dataclass(frozen=True)
-class ExportJob:
-    """The flags of `steadyseg export`."""
-
-    model: str
-    output: Path
-    stateful: bool
-    mode: ModeName | None
-    samples: int | None
-    tau: float | None
-    window: int | None
-    size: int | None
-    width: int | None
-    calibrated: bool | None
-    precision: str
-    calibration_data: Path | None
-    proof_frames: str
-    overwrite: bool
 
 
 def run_export(job: ExportJob) -> int:
     """Traces, proves, writes; a proof that fails leaves no file and exits with 1."""
     if job.output.suffix != ".onnx":
         raise InputError(f"-o {job.output}: the name of a graph file ends in .onnx")
-    if job.output.exists() and not job.overwrite:
-        raise InputError(f"{job.output}: exists already; choose another name or add --overwrite")
+    refuse_existing(job.output, job.overwrite)
     if not job.output.parent.is_dir():
         raise InputError(f"-o {job.output}: its folder does not exist; make it first")
     if job.precision == "bf16":
@@ -85,17 +63,28 @@ def run_export(job: ExportJob) -> int:
 def export_model(job: ExportJob, console: Console) -> Any:
     """The graph, proven; which kind of network it is, the checkpoint's header says."""
     if is_classifier(job.model):
-        from app.export.classifier import export_classifier  # needs the job's type from here
+        from app.export.classifier import export_classifier
 
         return export_classifier(job, console)
     if job.precision == "int8":
         check_data(job.calibration_data)
-    segmenter = open_segmenter(
-        job.model, mode=job.mode or "vq-dnn", samples=job.samples, tau=job.tau, window=job.window, size=job.size,
-        calibrated=job.calibrated,
-    )  # fmt: skip
+    segmenter = open_torch_segmenter(job.model, exported_options(job), size=job.size)
     refuse_precision(job, segmenter)
-    return export_stream(job, segmenter, console) if job.stateful else export_logits(job, segmenter, console)
+    graph = (export_stream if job.stateful else export_logits)(job, segmenter, console)
+    if segmenter.method.note:
+        console.print(f"not calibrated: {segmenter.method.note}", soft_wrap=True)
+    return graph
+
+
+def exported_options(job: ExportJob) -> MethodOptions:
+    """A graph's mean follows no motion, and a network alone is single passes without dropout; InputError for others."""
+    if job.method.motion:
+        raise InputError("--motion on: the motion is estimated outside of a graph file; omit it")
+    if job.stateful:
+        return replace(job.method, motion=False)
+    if job.method.mode is not None and draws_dropout(job.method.mode):
+        raise InputError("the network alone is exported without dropout; add --stateful for MC dropout in the graph")
+    return replace(job.method, mode="dnn", motion=None)
 
 
 def export_stream(job: ExportJob, segmenter: TorchSegmenter, console: Console) -> Any:
@@ -167,8 +156,6 @@ def trace(step: ExportedStep, frame_height: int, frame_width: int) -> tuple[Any,
 
 def export_logits(job: ExportJob, segmenter: TorchSegmenter, console: Console) -> Any:
     """The network alone: normalised images to logits, batch and size free."""
-    if segmenter.module.mode.endswith("bnn"):
-        raise InputError("the network alone is exported without dropout; add --stateful for MC dropout in the graph")
     network = segmenter.module.predictor.get_submodule("network")
     height, width = network_shape(job, segmenter)
     generator = torch.Generator().manual_seed(0)
@@ -198,13 +185,13 @@ def export_logits(job: ExportJob, segmenter: TorchSegmenter, console: Console) -
 
 def refuse_precision(job: ExportJob, segmenter: TorchSegmenter) -> None:
     """What is not made: known before the work begins."""
-    if job.precision != "fp32" and segmenter.module.samples > 1:
+    if job.precision != "fp32" and segmenter.method.samples > 1:
         raise InputError(
-            f"--precision {job.precision} is made of one pass a frame, got {segmenter.module.samples}; use --samples 1 or "
+            f"--precision {job.precision} is made of one pass a frame, got {segmenter.method.samples}; use --samples 1 or "
             "--precision fp32"
         )
-    mode = segmenter.module.mode
-    if job.precision == "int8" and mode.endswith("bnn"):
+    mode = segmenter.method.mode
+    if job.precision == "int8" and draws_dropout(mode):
         raise InputError(
             f"--precision int8 is measured without dropout, got mode {mode}; use mode {mode.replace('bnn', 'dnn')} "
             "or --precision fp16"
@@ -255,7 +242,6 @@ def stream_meta(job: ExportJob, segmenter: TorchSegmenter, height: int, width: i
     import onnx
 
     meta, module = segmenter.meta, segmenter.module
-    smoothing = module.smoothing if kind == "stream" else None
     return StreamMeta(
         kind=kind,
         classes=meta.classes,
@@ -263,11 +249,7 @@ def stream_meta(job: ExportJob, segmenter: TorchSegmenter, height: int, width: i
         width=width,
         mean=meta.mean,
         std=meta.std,
-        temperature=module.temperature,
-        mode=module.mode if kind == "stream" else "dnn",
-        samples=module.samples,
-        tau=smoothing.tau if smoothing else None,
-        window=smoothing.window if smoothing else None,
+        **{name: value for name, value in asdict(segmenter.method).items() if name != "motion"},
         head_stride=module.head_stride,
         precision=job.precision,  # type: ignore[arg-type]
         source=Path(job.model).stem,
@@ -275,9 +257,3 @@ def stream_meta(job: ExportJob, segmenter: TorchSegmenter, height: int, width: i
         versions={"torch": torch.__version__, "onnx": onnx.__version__, "python": platform.python_version()},
         licence=meta.licence,
     )
-
-
-def add_metadata(graph: Any, meta: StreamMeta) -> None:
-    for key, value in meta.to_props().items():
-        entry = graph.metadata_props.add()
-        entry.key, entry.value = key, value

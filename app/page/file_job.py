@@ -29,6 +29,7 @@ from core.checkpoint import CheckpointMeta
 from core.classes import CAMVID
 from core.errors import InputError
 from core.frame import Frame, Maps
+from core.method import Method
 from core.segmenter import Segmenter
 
 STREET = "street:7:150"
@@ -115,11 +116,13 @@ def _segment_file(
     with open_source(spec, classes=segmenter.classes) as source:
         check_extent(source.info)
         sink: Sink = PictureSink(output) if still else VideoSink(output, *fit_size(source.info), source.info.fps)
-        report = StreamReport(segmenter, source)
-        stopped = yield from _run(source, sink, report, Painter(settings, meta), masks, stop_asked)
+        report = StreamReport(segmenter.classes)
+        stopped = yield from _run(
+            source, segmenter, sink, report, Painter(settings, meta, segmenter.method), masks, stop_asked
+        )
     if not report.frames:
         raise InputError(f"{spec}: none of its frames could be read; is it damaged?")
-    record = {"source": Path(spec).name, "output": output.name, **report.record(sink.notes)}
+    record = {"source": Path(spec).name, "output": output.name, **report.record(segmenter, source, sink.notes)}
     write_json(report_file, record)
     zipped = zip_masks(folder / f"{name}-masks") if masks else None
     video, picture = (None, output) if still else (output, None)
@@ -128,6 +131,7 @@ def _segment_file(
 
 def _run(
     source: Source,
+    segmenter: Segmenter,
     sink: Sink,
     report: StreamReport,
     paint: "Painter",
@@ -137,7 +141,9 @@ def _run(
     """The loop; returns whether it was stopped."""
     began = told = time.perf_counter()
     most = round(MOST_SECONDS * source.info.fps)
-    with contextlib.closing(process(source, report, sink, paint, masks=masks, max_frames=most)) as frames:
+    with contextlib.closing(
+        process(source, segmenter, sink, paint, report=report, masks=masks, max_frames=most)
+    ) as frames:
         for _ in frames:
             if stop_asked():
                 return True
@@ -150,13 +156,13 @@ def _run(
 class Painter:
     """Both pictures of a frame side by side, as the controls want them; remembers the newest."""
 
-    def __init__(self, settings: Settings, meta: CheckpointMeta) -> None:
-        self._view, self._mode, self._meta = settings.view, settings.method.mode, meta
+    def __init__(self, settings: Settings, meta: CheckpointMeta, method: Method) -> None:
+        self._view, self._method, self._meta = settings.view, method, meta
         self._newest: np.ndarray | None = None
 
     def __call__(self, frame: Frame, maps: Maps) -> np.ndarray:
         left = overlay_picture(frame, maps, self._meta.classes, self._view)
-        self._newest = side_by_side(left, second_picture(maps, self._view.second, self._meta, self._mode))
+        self._newest = side_by_side(left, second_picture(maps, self._view.second, self._meta, self._method))
         return self._newest
 
     def preview(self) -> str | None:
@@ -174,7 +180,7 @@ def open_checked(spec: str, settings: Settings, meta: CheckpointMeta, lease: Lea
     """The segmenter of a job. Raises InputError where the settings ask for what the model or the file does not have."""
     sets = settings.view.second == "set size"
     if sets:
-        conformal_threshold(meta, settings.method.mode)
+        conformal_threshold(meta, settings.method.options.resolve(meta))
     segmenter = OpenMethod(settings.method, lease).segmenter
     segmenter.keep_probs = sets or spec == STREET
     check_labels(spec, segmenter)

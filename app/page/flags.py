@@ -1,4 +1,4 @@
-"""What `steadyseg demo` was started with."""
+"""The flags of `steadyseg demo`. Nothing heavy is imported here, so that help is instant."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,24 +6,37 @@ from pathlib import Path
 from core.errors import InputError
 
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
+"""Names of this machine that no other machine can reach it by."""
 
 
 @dataclass(frozen=True)
 class PageOptions:
-    """The flags of the command, as the page needs them."""
+    """How the page is served and what it begins with."""
 
-    model: str
     host: str = "127.0.0.1"
+    """Address to serve at. Browsers give the camera only to 127.0.0.1 or over HTTPS."""
     port: int = 7860
+    """Port to serve at."""
+    model: str = "camvid-unet-s"
+    """Pretrained name or .safetensors file that is chosen at first."""
     source: str | None = None
-    """What the Live tab offers to play besides the camera: anything that `steadyseg video` reads."""
+    """File, camera index, address or street of this machine that the tab Live can play besides the browser's camera."""
     max_upload_mb: int = 500
+    """Largest file that the tab File takes."""
     max_sessions: int = 4
     """Live streams at once; further visitors are told to wait."""
     allow_url: bool = False
+    """Let visitors name http(s) addresses of videos; private networks are refused."""
     share: bool = False
+    """Publish the page for 72 hours at an address of gradio.live: everyone who knows it can use this machine."""
     ssl_certfile: Path | None = None
+    """Certificate for HTTPS (PEM), which browsers ask for before they give the camera to another machine."""
     ssl_keyfile: Path | None = None
+    """Its private key (PEM)."""
+    open_browser: bool = True
+    """Open the address in the browser."""
+    measure: int | None = None
+    """Drive the page for so many seconds with a headless Chromium and a made camera, print what it reaches, and end."""
 
     def check(self) -> None:
         """Raises InputError for values that cannot be served."""
@@ -36,6 +49,8 @@ class PageOptions:
         for flag, path in (("ssl-certfile", self.ssl_certfile), ("ssl-keyfile", self.ssl_keyfile)):
             if path is not None and not path.is_file():
                 raise InputError(f"--{flag} {path}: no such file")
+        if self.measure is not None and self.measure < 5:
+            raise InputError(f"--measure needs 5 seconds or more, got {self.measure}")
 
     @property
     def local(self) -> bool:

@@ -4,23 +4,16 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
-from app.open_model import open_model
+from app.open_model import open_segmenter
 from app.page.settings import MethodSettings, model_meta
 from core.checkpoint import CheckpointMeta
 from core.frame import Frame, Maps
-from core.segmenter import Segmenter
 from export.networks import FrameNetwork
 
 MOST_IDLE = 2
 """Compiled networks of one kind that wait for the next visitor (8 to 20 MB each); compiling one takes seconds."""
-
-
-class PageSegmenter(Segmenter, Protocol):
-    """A segmenter that gives its probabilities when told to: both executors of checkpoints do."""
-
-    keep_probs: bool
 
 
 class NetworkPool:
@@ -47,7 +40,7 @@ class NetworkPool:
 
 
 class Lease:
-    """The networks that one visitor uses, one of each kind: its methods look one after the other and may share them."""
+    """The networks that one visitor uses, one of each kind: its methods run one after the other and may share them."""
 
     def __init__(self, pool: NetworkPool) -> None:
         self._pool = pool
@@ -82,7 +75,7 @@ class OpenMethod:
         self.keys: set[Hashable] = set()
         """The kinds of networks that it uses."""
         self._lease = lease
-        self.segmenter = open_method(settings, self._take)
+        self.segmenter = open_segmenter(settings.model, settings.options, take=self._take)
 
     def step(self, frame: Frame, keep_probs: bool) -> Maps:
         """Segments one frame; probabilities cost a copy of a few MB and come only where something needs them."""
@@ -92,20 +85,3 @@ class OpenMethod:
     def _take(self, key: Hashable, make: Callable[[], FrameNetwork]) -> FrameNetwork:
         self.keys.add(key)
         return self._lease.take(key, make)
-
-
-def open_method(
-    settings: MethodSettings,
-    take: Callable[[Hashable, Callable[[], FrameNetwork]], FrameNetwork] | None = None,
-    *,
-    keep_probs: bool = False,
-) -> PageSegmenter:
-    """A segmenter with a temporal state of its own. `take` may bring networks that were compiled before."""
-    steady, window = settings.mode.startswith("vq-"), settings.window or None
-    # A window needs the torch executor: in the other modes it would count for nothing and only cost speed.
-    segmenter, _ = open_model(
-        settings.model, mode=settings.mode, samples=settings.looks if settings.mode == "bnn" else None, tau=settings.tau,
-        window=window if steady else None, motion=settings.motion if steady and window is None else None,
-        calibrated=None if settings.calibrated else False, keep_probs=keep_probs, take=take,
-    )  # fmt: skip
-    return segmenter  # type: ignore[return-value]

@@ -9,15 +9,16 @@ from core.checkpoint import CheckpointMeta
 from core.classes import ClassList
 from core.errors import InputError
 from core.frame import Frame, Maps
+from core.method import Method
 
 DISAGREEMENT_GAIN = 4
-"""Looks differ by a fraction of what they are unsure about; unenlarged, the picture is black."""
+"""Samples differ by a fraction of what they are unsure about; unenlarged, the picture is black."""
 JPEG_QUALITY = 85
 SCALES: dict[Second, tuple[str, str]] = {
-    "entropy": ("sure", "unsure"),
+    "entropy": ("certain", "uncertain"),
     "confidence": ("confidence 1", "0"),
-    "disagreement": ("looks agree", f"disagree ({DISAGREEMENT_GAIN} times enlarged)"),
-    "set size": ("1 class possible", f"{LARGEST_SET} or more"),
+    "disagreement": ("samples agree", f"disagree (x {DISAGREEMENT_GAIN})"),
+    "set size": ("1 class", f"{LARGEST_SET} or more"),
 }
 """What the darkest and the brightest colour of the second picture mean."""
 
@@ -31,20 +32,20 @@ def overlay_picture(
     """
     cv2 = opencv()
     image, label = frame.image, maps.label
-    picture = draw_overlay(image, label, classes.palette(), view.strength)
+    picture = draw_overlay(image, label, classes.palette(), view.opacity)
     if view.hidden:
         table = np.isin(np.arange(256), sorted(view.hidden)).astype(np.uint8)
         cv2.copyTo(image, cv2.LUT(label, table), picture)
-    if view.abstain > 0:
+    if view.min_confidence > 0:
         grey = cv2.cvtColor(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB)
-        unsure = cv2.compare(maps.confidence, view.abstain * 255, cv2.CMP_LT)
+        unsure = cv2.compare(maps.confidence, view.min_confidence * 255, cv2.CMP_LT)
         cv2.copyTo(cv2.convertScaleAbs(grey, alpha=0.6), unsure, picture)
     if changed is not None:
         picture[changed] = 255
     return picture
 
 
-def second_picture(maps: Maps, second: Second, meta: CheckpointMeta, mode: str) -> np.ndarray:
+def second_picture(maps: Maps, second: Second, meta: CheckpointMeta, method: Method) -> np.ndarray:
     """(H, W, 3) uint8 RGB, black is sure. Raises InputError where sets are asked for and none were fitted."""
     if second == "entropy":
         return draw_uncertainty(maps.entropy)
@@ -52,7 +53,7 @@ def second_picture(maps: Maps, second: Second, meta: CheckpointMeta, mode: str) 
         return draw_uncertainty(255 - maps.confidence)
     if second == "disagreement":
         return draw_uncertainty(opencv().convertScaleAbs(maps.disagreement, alpha=DISAGREEMENT_GAIN))
-    return draw_uncertainty(draw_set_sizes(maps, conformal_threshold(meta, mode)))
+    return draw_uncertainty(draw_set_sizes(maps, conformal_threshold(meta, method)))
 
 
 def jpeg(image: np.ndarray) -> bytes:

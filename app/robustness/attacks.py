@@ -1,4 +1,4 @@
-"""How often a small change, made to deceive a network, does so: FGSM and PGD against each way of looking."""
+"""How often a small change, made to deceive a network, does so: FGSM and PGD against each method of looking."""
 
 from collections.abc import Callable, Sequence
 from itertools import product
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from app.robustness.flags import RobustnessOptions, Watch, no_progress
-from app.robustness.network import Subject, Way, at_size_of
+from app.robustness.network import Method, Subject, at_size_of
 from app.robustness.pictures import Pictures
 from app.robustness.tally import Row
 from core.robustness.attacks import PGD_STEP_SHARE, PGD_STEPS, AttackSuccess, fgsm, pgd
@@ -22,31 +22,31 @@ MOST_PASSES = 5
 def study_attacks(
     subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOptions, watch: Watch = no_progress
 ) -> dict[str, Any]:
-    """`rows` by network, way, attack and budget: accuracies and attack success rate; each way is attacked for itself."""
-    found: dict[tuple[str, Way, str, float], AttackSuccess] = {}
+    """`rows` by network, method, attack and budget: accuracies and attack success rate; each method is attacked for itself."""
+    found: dict[tuple[str, Method, str, float], AttackSuccess] = {}
     kinds = list(product(ATTACKS, options.eps))
     jobs = [
-        (subject, way, kind, numbers)
+        (subject, method, kind, numbers)
         for subject in subjects
-        for way in attacked_ways(subject, options)
+        for method in attacked_methods(subject, options)
         for kind in kinds
         for numbers in pictures.batches()
     ]
-    for subject, way, (attack, levels), numbers in watch(jobs, "attacks"):
+    for subject, method, (attack, levels), numbers in watch(jobs, "attacks"):
         seed = mix_seed(options.seed, pictures.places[numbers.start])
         clean, truth = clean_pixels(subject, pictures, numbers)
-        attacked = attack_on(subject, way, attack, clean, truth, levels / 255, seed)
-        before, after = (labels_of(subject, way, pixels, seed) for pixels in (clean, attacked))
-        success = found.setdefault((subject.name, way, attack, levels), AttackSuccess(subject.meta.classes.void))
+        attacked = attack_on(subject, method, attack, clean, truth, levels / 255, seed)
+        before, after = (labels_of(subject, method, pixels, seed) for pixels in (clean, attacked))
+        success = found.setdefault((subject.name, method, attack, levels), AttackSuccess(subject.meta.classes.void))
         success.update(before, after, truth)
     return {
         "pictures": len(pictures),
         "rows": [
             {
-                "model": name, "mode": way.mode, "samples": way.samples, "attack": attack, "eps_levels": levels,
-                "gradient_samples": gradient_samples(way), **success_row(success),
+                "model": name, "mode": method.mode, "samples": method.samples, "attack": attack, "eps_levels": levels,
+                "gradient_samples": gradient_samples(method), **success_row(success),
             }
-            for (name, way, attack, levels), success in found.items()
+            for (name, method, attack, levels), success in found.items()
         ],
         "notes": notes(subjects, options),
     }  # fmt: skip
@@ -70,19 +70,21 @@ def notes(subjects: Sequence[Subject], options: RobustnessOptions) -> list[str]:
     ]
     if subjects[0].is_dense:
         told.append("pixels are counted; void ones neither count nor have a gradient")
-    if any(len(attacked_ways(subject, options)) > 1 for subject in subjects):
-        told.append(f"of the bnn ways the longest alone is attacked, through the mean of at most {MOST_PASSES} passes")
+    if any(len(attacked_methods(subject, options)) > 1 for subject in subjects):
+        told.append(
+            f"of the bnn methods the longest alone is attacked, through the mean of at most {MOST_PASSES} passes"
+        )
     return told
 
 
-def attacked_ways(subject: Subject, options: RobustnessOptions) -> list[Way]:
+def attacked_methods(subject: Subject, options: RobustnessOptions) -> list[Method]:
     """One pass without dropout, and the most passes."""
-    ways = subject.ways(options.samples)
-    return ways[:1] + ways[1:][-1:]
+    methods = subject.methods(options.samples)
+    return methods[:1] + methods[1:][-1:]
 
 
-def gradient_samples(way: Way) -> int:
-    return min(way.samples, MOST_PASSES)
+def gradient_samples(method: Method) -> int:
+    return min(method.samples, MOST_PASSES)
 
 
 def clean_pixels(subject: Subject, pictures: Pictures, numbers: range) -> tuple[Tensor, Tensor]:
@@ -92,16 +94,18 @@ def clean_pixels(subject: Subject, pictures: Pictures, numbers: range) -> tuple[
     return pixels.clamp(0.0, 1.0), subject.labels_at(pictures.truth(numbers).to(subject.device), size)
 
 
-def attack_on(subject: Subject, way: Way, attack: str, clean: Tensor, truth: Tensor, eps: float, seed: int) -> Tensor:
+def attack_on(
+    subject: Subject, method: Method, attack: str, clean: Tensor, truth: Tensor, eps: float, seed: int
+) -> Tensor:
     """(B, 3, h, w) attacked pixels; `seed` is that of the masks which the attack shall be measured with."""
     return ATTACKS[attack](
-        subject.on_pixels(way), clean, truth, eps=eps, samples=gradient_samples(way), void=subject.meta.classes.void,
+        subject.on_pixels(method), clean, truth, eps=eps, samples=gradient_samples(method), void=subject.meta.classes.void,
         seed=mix_seed(seed, 1),  # with the very masks that come later it would know what no attacker knows
     )  # fmt: skip
 
 
-def labels_of(subject: Subject, way: Way, pixels: Tensor, seed: int) -> Tensor:
+def labels_of(subject: Subject, method: Method, pixels: Tensor, seed: int) -> Tensor:
     """(B,) or (B, h, w) predicted class ids of pixels (B, 3, h, w) in 0..1."""
-    _, seen = next(subject.looks_at(pixels, [way], seed))
+    _, seen = next(subject.predict_pixels(pixels, [method], seed))
     like = torch.empty(len(pixels), *pixels.shape[-2:], device="meta")
     return at_size_of(seen.probs, like).argmax(1)

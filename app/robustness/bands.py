@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from app.robustness.attacks import attack_on, attacked_ways, clean_pixels
+from app.robustness.attacks import attack_on, attacked_methods, clean_pixels
 from app.robustness.flags import RobustnessOptions, Watch, no_progress
-from app.robustness.network import Subject, Way
+from app.robustness.network import Method, Subject
 from app.robustness.pictures import Pictures
 from app.robustness.tally import Row, Tally, title_of
 from core.robustness.corruptions import require_picture
@@ -21,9 +21,9 @@ BANDS = [Band(centre) for centre in PAPER_CENTRES]
 def study_bands(
     subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOptions, watch: Watch = no_progress
 ) -> dict[str, Any]:
-    """`rows` by network, way, noise or attack, and band, with the drop in accuracy against the clean pictures.
+    """`rows` by network, method, noise or attack, and band, with the drop in accuracy against the clean pictures.
 
-    The noise of a picture is the same for every network of one size; the attack is PGD against each way itself, within the
+    The noise of a picture is the same for every network of one size; the attack is PGD against each method itself, within the
     largest budget, of which one band is added. Raises InputError for grey pictures.
     """
     for image in pictures.images:
@@ -32,22 +32,22 @@ def study_bands(
     tallies = {(rms, band): Tally(subjects) for rms in (*options.noise, None) for band in BANDS}  # None: the attack
     clean = Tally(subjects)
     jobs = [
-        (subject, way, numbers)
+        (subject, method, numbers)
         for subject in subjects
-        for way in attacked_ways(subject, options)
+        for method in attacked_methods(subject, options)
         for numbers in pictures.batches()
     ]
-    for subject, way, numbers in watch(jobs, "bands"):
+    for subject, method, numbers in watch(jobs, "bands"):
         seed = mix_seed(options.seed, pictures.places[numbers.start])
         pixels, truth = clean_pixels(subject, pictures, numbers)
-        attack = attack_on(subject, way, "pgd", pixels, truth, eps / 255, seed)
-        look_at(subject, way, pixels, truth, seed, clean)
+        attack = attack_on(subject, method, "pgd", pixels, truth, eps / 255, seed)
+        look_at(subject, method, pixels, truth, seed, clean)
         for (rms, band), tally in tallies.items():
             if rms is None:
                 shown = attack_in_band(pixels, attack, band)
             else:
                 shown = (pixels + noise_of(pictures, numbers, pixels, band, rms, options.seed)).clamp(0.0, 1.0)
-            look_at(subject, way, shown, truth, seed, tally)
+            look_at(subject, method, shown, truth, seed, tally)
     base = clean.rows()
     accuracy = {title_of(row): row["accuracy"] for row in base}
     rows: list[Row] = []
@@ -69,9 +69,9 @@ def study_bands(
     }
 
 
-def look_at(subject: Subject, way: Way, pixels: Tensor, truth: Tensor, seed: int, tally: Tally) -> None:
-    for _, seen in subject.looks_at(pixels, [way], seed):
-        tally.add(subject, way, seen.probs, truth)
+def look_at(subject: Subject, method: Method, pixels: Tensor, truth: Tensor, seed: int, tally: Tally) -> None:
+    for _, seen in subject.predict_pixels(pixels, [method], seed):
+        tally.add(subject, method, seen.probs, truth)
 
 
 def noise_of(pictures: Pictures, numbers: range, pixels: Tensor, band: Band, rms: float, seed: int) -> Tensor:

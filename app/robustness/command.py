@@ -4,7 +4,6 @@ import dataclasses
 import os
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,26 +11,12 @@ from rich.console import Console
 from rich.progress import track
 
 from app.report_file import write_json
-from app.robustness.flags import RobustnessOptions, StudyName
+from app.robustness.flags import RobustnessJob, RobustnessOptions
 from core.atomic_file import write_whole
 from core.errors import InputError
 
 T = TypeVar("T")
 DEFAULT_PLACE = Path("runs/robustness")
-
-
-@dataclass(frozen=True)
-class RobustnessJob:
-    """The flags of `steadyseg analyze robustness`."""
-
-    models: tuple[str, ...]
-    data: Path
-    split: str
-    studies: tuple[StudyName, ...]
-    options: RobustnessOptions
-    out: Path | None
-    plots: bool
-    device: str
 
 
 def run_robustness(job: RobustnessJob) -> int:
@@ -84,9 +69,7 @@ def command_line(job: RobustnessJob) -> str:
     for field in dataclasses.fields(RobustnessOptions):
         flags[field.name], usual[field.name] = getattr(job.options, field.name), field.default
     for name, value in flags.items():
-        if name == "calibrated" and not value:
-            words += ["--calibrated", "off"]
-        elif value != usual[name]:
+        if value != usual[name]:
             words += [f"--{name.replace('_', '-')}", *map(str, value if isinstance(value, tuple) else (value,))]
     return shlex.join(["steadyseg", "analyze", "robustness", *words])
 

@@ -37,19 +37,19 @@ def study_corruptions(
         shown = source.batches(name, severity) if severity else clean_batches(pictures)
         for images, labels, place in shown:
             for subject in subjects:
-                ways = subject.ways(options.samples)
-                for way, seen in subject.looks(images, ways, mix_seed(options.seed, place)):
-                    tally.add(subject, way, seen.probs, labels)
+                methods = subject.methods(options.samples)
+                for method, seen in subject.predict(images, methods, mix_seed(options.seed, place)):
+                    tally.add(subject, method, seen.probs, labels)
         if severity:
             rows += tally.rows(type=name, severity=severity)
         else:
             clean = tally.rows(type="clean", severity=0)
-    published = source.data_name if options.published else None
+    published = source.data_name if options.cifar_c else None
     return {
         "pictures": source.count,
         "types": list(source.types),
         "severities": severities,
-        "published": options.published.name if options.published else None,
+        "published": options.cifar_c.name if options.cifar_c else None,
         "clean": clean,
         "rows": rows,
         "means": [means_of(row, rows, published) for row in clean],
@@ -58,7 +58,7 @@ def study_corruptions(
 
 
 def means_of(clean: Row, rows: Sequence[Row], published: DataName | None) -> Row:
-    """The means over types of the network and way of a clean row."""
+    """The means over types of the network and method of a clean row."""
     mine = [row for row in rows if title_of(row) == title_of(clean)]
     measured: dict[str, dict[int, Scores]] = {}
     for row in mine:
@@ -89,7 +89,7 @@ def notes_on_means(
         )
     if len(severities) < len(SEVERITIES):
         notes.append(f"severities {', '.join(map(str, severities))} of 1 to 5")
-    if options.published is None:
+    if options.cifar_c is None:
         notes.append("means are plain: AlexNet's denominators are for the published files alone")
     elif published is None:
         notes.append("means are plain: no AlexNet was published for this data")
@@ -170,13 +170,13 @@ class PublishedCorruptions:
 
 def open_corrupted(pictures: Pictures, options: RobustnessOptions) -> MadeCorruptions | PublishedCorruptions:
     """Looks at everything that can be wrong before the first picture is looked at."""
-    if options.published is None:
+    if options.cifar_c is None:
         types = options.types or (*COMMON, *EXTRA)
         for image in pictures.images:
             require_picture(image, SMALLEST_SIDE)
         corrupt(pictures.images[0], types[0], 1)  # the package may not be there
         return MadeCorruptions(pictures, types, options.seed)
-    folder = options.published
+    folder = options.cifar_c
     require_published(folder, pictures)
     found = tuple(name for name in (*COMMON, *EXTRA) if (folder / f"{name}.npy").is_file())
     types = options.types or found

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from app.robustness.flags import ELSEWHERE_SAMPLES, RobustnessOptions, Watch, no_progress
-from app.robustness.network import Subject, Way
+from app.robustness.network import Method, Subject
 from app.robustness.pictures import Pictures
 from app.robustness.tally import Row
 from app.sources.open_source import Source, open_source
@@ -34,15 +34,15 @@ SCORE_NOTES = {
 def study_elsewhere(
     subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOptions, watch: Watch = no_progress
 ) -> dict[str, Any]:
-    """`rows` by network, way and score: means here and elsewhere, and the area under the ROC curve that tells them apart."""
+    """`rows` by network, method and score: means here and elsewhere, and the area under the ROC curve that tells them apart."""
     groups = {"here": list(pictures.images), "elsewhere": list(elsewhere_pictures(pictures, options.elsewhere))}
-    scores: dict[tuple[str, Way, str], dict[str, list[float]]] = {}
+    scores: dict[tuple[str, Method, str], dict[str, list[float]]] = {}
     jobs = [(group, number) for group, images in groups.items() for number in range(len(images))]
     for group, number in watch(jobs, "elsewhere"):
         for subject in subjects:
-            for way, values in scores_of(subject, groups[group][number], options, number):
+            for method, values in scores_of(subject, groups[group][number], options, number):
                 for score, value in values.items():
-                    found = scores.setdefault((subject.name, way, score), {name: [] for name in groups})
+                    found = scores.setdefault((subject.name, method, score), {name: [] for name in groups})
                     found[group].append(value)
     return {
         "pictures": len(pictures),
@@ -60,12 +60,12 @@ def study_elsewhere(
     }
 
 
-def row_of(model: str, way: Way, score: str, found: Mapping[str, list[float]]) -> Row:
+def row_of(model: str, method: Method, score: str, found: Mapping[str, list[float]]) -> Row:
     here, elsewhere = (torch.tensor(found[group], dtype=torch.float64) for group in ("here", "elsewhere"))
     return {
         "model": model,
-        "mode": way.mode,
-        "samples": way.samples,
+        "mode": method.mode,
+        "samples": method.samples,
         "score": score,
         "mean_here": float(here.mean()),
         "mean_elsewhere": float(elsewhere.mean()),
@@ -75,31 +75,31 @@ def row_of(model: str, way: Way, score: str, found: Mapping[str, list[float]]) -
     }
 
 
-def elsewhere_ways(subject: Subject, options: RobustnessOptions) -> list[Way]:
+def elsewhere_methods(subject: Subject, options: RobustnessOptions) -> list[Method]:
     """As always, and passes enough to disagree: the most that are asked for."""
-    ways = subject.ways(options.samples or ((ELSEWHERE_SAMPLES,) if subject.is_dense else ()))
-    return ways[:1] + ways[1:][-1:]
+    methods = subject.methods(options.samples or ((ELSEWHERE_SAMPLES,) if subject.is_dense else ()))
+    return methods[:1] + methods[1:][-1:]
 
 
 def scores_of(
     subject: Subject, image: np.ndarray, options: RobustnessOptions, number: int
-) -> Iterator[tuple[Way, dict[str, float]]]:
+) -> Iterator[tuple[Method, dict[str, float]]]:
     """Of one picture (H, W, 3)."""
-    ways = elsewhere_ways(subject, options)
+    methods = elsewhere_methods(subject, options)
     usual = subject.meta.metrics.get("uncertainty", {}).get("mean_entropy_p95")
-    for way, seen in subject.looks([image], ways, mix_seed(options.seed, number)):
+    for method, seen in subject.predict([image], methods, mix_seed(options.seed, number)):
         whole = {name: float(value) / seen.max_entropy for name, value in uncertainty_scores(seen).items()}
         scores = {"entropy": whole["entropy"], "abstains": float((seen.confidence < SURE).double().mean())}
-        if way.samples > 1:
+        if method.samples > 1:
             scores["disagreement"] = whole["disagreement"]
-        if way.mode == "dnn" and isinstance(usual, float):
+        if method.mode == "dnn" and isinstance(usual, float):
             scores["beyond_usual"] = float(whole["entropy"] > usual)
-        yield way, scores | conformal_scores(subject, way, seen)
+        yield method, scores | conformal_scores(subject, method, seen)
 
 
-def conformal_scores(subject: Subject, way: Way, seen: Prediction) -> dict[str, float]:
+def conformal_scores(subject: Subject, method: Method, seen: Prediction) -> dict[str, float]:
     """Mean set sizes of one picture, and how much of it a class whose misses are bounded is reported in; where calibrated."""
-    fitted = subject.calibration.get(way.mode, {})
+    fitted = subject.fit(method)
     probs = seen.probs.movedim(1, 0).flatten(1)  # (K, samples)
     scores = {}
     for kind in SET_KINDS:
@@ -121,16 +121,16 @@ def calibration_notes(subjects: Sequence[Subject], pictures: Pictures, options: 
     """Where prediction sets are missing, or were fitted on what they are looked at on."""
     notes = []
     for subject in subjects:
-        for way in elsewhere_ways(subject, options):
-            fitted = subject.calibration.get(way.mode, {})
+        for method in elsewhere_methods(subject, options):
+            fitted = subject.fit(method)
             if "conformal" not in fitted:
-                others = ", ".join(subject.calibration) or "no mode"
+                others = "; ".join(map(str, subject.calibrated_methods)) or "no method"
                 notes.append(
-                    f"{subject.name} {way}: no prediction sets; it is calibrated for {others} (steadyseg calibrate)"
+                    f"{subject.name} {method}: no prediction sets; it is calibrated for {others} (steadyseg calibrate)"
                 )
             elif (fitted.get("data"), fitted.get("split")) == (pictures.data, pictures.split):
                 notes.append(
-                    f"{subject.name} {way}: its thresholds were fitted on {pictures.data} {pictures.split} itself"
+                    f"{subject.name} {method}: its thresholds were fitted on {pictures.data} {pictures.split} itself"
                 )
     return notes
 

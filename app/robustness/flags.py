@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar
+
+from tyro.conf import OmitArgPrefixes, Positional
 
 from core.errors import InputError
 from core.robustness.corruptions import COMMON, EXTRA, SEVERITIES, require_known
@@ -45,15 +47,16 @@ class RobustnessOptions:
     noise: tuple[float, ...] = (0.02, 0.08)
     """Root mean squares of the noise of each band, of the pixel range: the larger is that of ImageNet-C's gaussian_noise at
     severity 1, at which a network that has never seen noise fails in every band."""
-    published: Path | None = None
+    cifar_c: Path | None = None
     """Folder with the files of CIFAR-10-C or CIFAR-100-C."""
-    published_sequences: Path | None = None
+    cifar_p: Path | None = None
     """Folder with the files of CIFAR-10-P."""
     elsewhere: tuple[str, ...] = ()
     """Videos and image folders that show something else than the data."""
-    calibrated: bool = True
-    """Whether temperatures and thresholds are in use in the modes that a checkpoint has them for."""
+    calibrated: Literal["auto", "off"] = "auto"
+    """Whether to use a checkpoint's temperatures and prediction sets; auto: with the methods that it has them for."""
     seed: int = 0
+    """Of the choice of pictures, of everything drawn for them, and of the dropout masks."""
 
     def __post_init__(self) -> None:
         for name in self.types:
@@ -82,6 +85,27 @@ class RobustnessOptions:
         ):  # fmt: skip
             if len(set(given)) != len(given):
                 raise InputError(f"--{flag} names something twice: {' '.join(map(str, given))}")
+
+
+@dataclass(frozen=True)
+class RobustnessJob:
+    """The flags of `steadyseg analyze robustness`."""
+
+    models: Positional[tuple[str, ...]]
+    """Pretrained names or .safetensors files, of classifiers or of segmentation networks; they see the same pictures."""
+    data: Path
+    """CIFAR or an ImageFolder for classifiers; a folder with SPLIT/ and SPLITannot/ for segmentation."""
+    split: Literal["train", "val", "test", "held-back"] = "test"
+    """Which split (held-back: of a classifier's training pictures); the study stream takes val."""
+    studies: tuple[StudyName, ...] = ()
+    """Only these; all that the data allows without it."""
+    options: OmitArgPrefixes[RobustnessOptions] = field(default_factory=RobustnessOptions)
+    out: Path | None = None
+    """Folder for report.md, report.json and the plots; runs/robustness/MODEL without it."""
+    plots: bool = True
+    """Whether to draw them, which needs matplotlib."""
+    device: str = "auto"
+    """auto, cpu or cuda."""
 
 
 class Watch(Protocol):

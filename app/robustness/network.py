@@ -1,9 +1,8 @@
-"""A network under study, classifier or segmentation alike: pictures in, what each way of looking at them predicts out."""
+"""A network under study, classifier or segmentation alike: pictures in, what each method of looking at them predicts out."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,27 +14,15 @@ from classification.opening import open_classifier, require_classes
 from core.checkpoint import CheckpointMeta
 from core.dropout import is_stochastic, set_dropout_active
 from core.errors import InputError
+from core.method import Method, method_of_fit
 from core.prediction import Prediction
-from core.predictors import passes, running_mean
+from core.predictors import passes
 from core.preprocess import Normalize, nearest, network_size, resize
 from core.robustness.attacks import OnPixels
 from seg.evaluate import enlarge
 from seg.torch_segmenter import open_network
 
-
-@dataclass(frozen=True)
-class Way:
-    """How a network looks at one picture."""
-
-    mode: Literal["dnn", "bnn"]
-    """dnn: one pass, dropout off; bnn: the mean over dropout passes."""
-    samples: int = 1
-
-    def __str__(self) -> str:
-        return self.mode if self.mode == "dnn" else f"{self.mode} x{self.samples}"
-
-
-DNN = Way("dnn")
+DNN = Method("dnn")
 
 
 class Subject:
@@ -45,7 +32,7 @@ class Subject:
         self, name: str, network: nn.Module, meta: CheckpointMeta, device: torch.device, calibrated: bool = True
     ) -> None:
         self.name, self.meta, self.device = name, meta, device
-        self.calibration = meta.calibration if calibrated else {}
+        self.calibrated = calibrated
         self.network = network.to(device).to(memory_format=torch.channels_last).eval().requires_grad_(False)
         self.normalize = Normalize(meta.mean, meta.std).to(device)
         self.is_dense = meta.classes.void is not None
@@ -56,14 +43,23 @@ class Subject:
         """How many classes."""
         return len(self.meta.classes)
 
-    def ways(self, samples: Sequence[int] = ()) -> list[Way]:
+    def methods(self, samples: Sequence[int] = ()) -> list[Method]:
         """dnn, and bnn with so many passes where there is dropout; a classifier's default is 1, 2 and 5 of them."""
         chosen = samples or (() if self.is_dense else CLASSIFIER_SAMPLES)
-        return [DNN, *(Way("bnn", count) for count in sorted(chosen) if self.has_dropout)]
+        return [DNN, *(Method("bnn", count) for count in sorted(chosen) if self.has_dropout)]
 
-    def temperature(self, mode: str) -> float:
-        """What the logits are divided by; 1 where the mode is not calibrated."""
-        return float(self.calibration[mode]["temperature"]) if mode in self.calibration else 1.0
+    def fit(self, method: Method) -> dict[str, Any]:
+        """The calibration of this very method; empty where there is none or none shall be in use."""
+        return (self.meta.fit(method) or {}) if self.calibrated else {}
+
+    def temperature(self, method: Method) -> float:
+        """What the logits are divided by; 1 where the method is not calibrated."""
+        return float(self.fit(method).get("temperature", 1.0))
+
+    @property
+    def calibrated_methods(self) -> list[Method]:
+        """Those whose calibration is in use."""
+        return [method_of_fit(*one) for one in self.meta.calibration.items()] if self.calibrated else []
 
     def pixels(self, images: Sequence[np.ndarray]) -> Tensor:
         """Pictures (H, W, 3) uint8 of one size -> (B, 3, h, w) uint8 at the network's size.
@@ -82,26 +78,30 @@ class Subject:
         """(h, w) at which a segmentation network sees a picture of H x W."""
         return network_size(height, width, self.meta.height)
 
-    def looks(self, images: Sequence[np.ndarray], ways: Sequence[Way], seed: int) -> Iterator[tuple[Way, Prediction]]:
-        """Pictures (H, W, 3) uint8 of one size -> each way's prediction, at the network's size.
+    def predict(
+        self, images: Sequence[np.ndarray], methods: Sequence[Method], seed: int
+    ) -> Iterator[tuple[Method, Prediction]]:
+        """Pictures (H, W, 3) uint8 of one size -> each method's prediction, at the network's size.
 
-        The masks depend on the seed alone, and the passes of a shorter way are the first of a longer one's.
+        The masks depend on the seed alone, and the passes of a shorter method are the first of a longer one's.
         """
-        yield from self._looks(self.normalize(self.pixels(images)), ways, seed)
+        yield from self._predict(self.normalize(self.pixels(images)), methods, seed)
 
-    def looks_at(self, pixels: Tensor, ways: Sequence[Way], seed: int) -> Iterator[tuple[Way, Prediction]]:
+    def predict_pixels(
+        self, pixels: Tensor, methods: Sequence[Method], seed: int
+    ) -> Iterator[tuple[Method, Prediction]]:
         """The same of pixels (B, 3, h, w) in 0..1 at the network's size, as attacks and noise leave them."""
-        yield from self._looks(self.normalize(255.0 * pixels), ways, seed)
+        yield from self._predict(self.normalize(255.0 * pixels), methods, seed)
 
     def logits(self, batch: Tensor, mode: str, seed: int | None = None) -> Tensor:
         """One pass of a normalised batch (B, 3, h, w), with dropout in the bnn modes."""
         self.switch(mode, seed)
         return self.network(batch)
 
-    def on_pixels(self, way: Way) -> nn.Module:
-        """The network as attacks see it: pixels in 0..1 -> logits at the pictures' size, divided by the way's temperature."""
-        self.switch(way.mode, None)
-        return OnPixels(Tempered(self.network, self.temperature(way.mode)), self.normalize)
+    def on_pixels(self, method: Method) -> nn.Module:
+        """The network as attacks see it: pixels in 0..1 -> tempered logits at the pictures' size."""
+        self.switch(method.mode, None)
+        return OnPixels(Tempered(self.network, self.temperature(method)), self.normalize)
 
     def labels_at(self, labels: Tensor, size: tuple[int, int]) -> Tensor:
         """(B, H, W) labels at the network's size, by nearest neighbour; (B,) as they are."""
@@ -115,18 +115,20 @@ class Subject:
             torch.manual_seed(seed)
 
     @torch.inference_mode()
-    def _looks(self, batch: Tensor, ways: Sequence[Way], seed: int) -> Iterator[tuple[Way, Prediction]]:
-        if DNN in ways:
-            yield DNN, Prediction.from_logits(self.logits(batch, "dnn"), self.temperature("dnn"))
-        wanted = {way.samples: way for way in ways if way.mode == "bnn"}
-        if wanted:
-            self.switch("bnn", seed)
-            temperature = self.temperature("bnn")
-            members = passes(self.network, batch, max(wanted))
-            means = running_mean(Prediction.from_logits(logits, temperature) for logits in members)
-            for count, mean in enumerate(means, start=1):
-                if count in wanted:
-                    yield wanted[count], mean
+    def _predict(self, batch: Tensor, methods: Sequence[Method], seed: int) -> Iterator[tuple[Method, Prediction]]:
+        if DNN in methods:
+            yield DNN, Prediction.from_logits(self.logits(batch, "dnn"), self.temperature(DNN))
+        wanted = [method for method in methods if method.mode == "bnn"]
+        if not wanted:
+            return
+        self.switch("bnn", seed)
+        means: dict[Method, Prediction] = {}
+        for count, logits in enumerate(passes(self.network, batch, max(method.samples for method in wanted)), start=1):
+            for method in (method for method in wanted if method.samples >= count):
+                now = Prediction.from_logits(logits, self.temperature(method))
+                means[method] = now if count == 1 else means[method].blend(now, 1.0 / count)
+                if method.samples == count:
+                    yield method, means.pop(method)
 
 
 class Tempered(nn.Module):

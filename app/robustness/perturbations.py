@@ -10,7 +10,7 @@ from torch import Tensor
 
 from app.robustness.corruptions import require_published
 from app.robustness.flags import RobustnessOptions, Watch, no_progress
-from app.robustness.network import Subject, Way
+from app.robustness.network import Method, Subject
 from app.robustness.pictures import Pictures, batches_of, chosen_places
 from app.robustness.tally import Row
 from core.errors import InputError
@@ -27,7 +27,7 @@ GROUP = 16
 
 @dataclass
 class Sums:
-    """What is measured of one network and way along the sequences of one perturbation."""
+    """What is measured of one network and method along the sequences of one perturbation."""
 
     consistency: TemporalConsistency
     confidence: list[float] = field(default_factory=list)
@@ -38,9 +38,9 @@ def study_perturbations(
     subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOptions, watch: Watch = no_progress
 ) -> dict[str, Any]:
     """`rows` by perturbation and `means` over those that the published mean is of."""
-    source = PublishedSequences(options, pictures) if options.published_sequences else MadeSequences(options, pictures)
+    source = PublishedSequences(options, pictures) if options.cifar_p else MadeSequences(options, pictures)
     rows: list[Row] = []
-    sums: dict[tuple[str, str, Way], Sums] = {}
+    sums: dict[tuple[str, str, Method], Sums] = {}
     dense = subjects[0].is_dense
     jobs = [(name, numbers) for name in source.types for numbers in batches_of(source.count, 1 if dense else GROUP)]
     for name, numbers in watch(jobs, "perturbations"):
@@ -49,22 +49,22 @@ def study_perturbations(
             continue  # a still without a label says nothing
         for subject in subjects:
             void = subject.meta.classes.void
-            ways, seed = subject.ways(options.samples), mix_seed(options.seed, numbers.start)
-            for way, probs in along(subject, sequences, ways, pictures.batch, seed):
-                key = (name, subject.name, way)
+            methods, seed = subject.methods(options.samples), mix_seed(options.seed, numbers.start)
+            for method, probs in along(subject, sequences, methods, pictures.batch, seed):
+                key = (name, subject.name, method)
                 found = sums.setdefault(key, Sums(TemporalConsistency(len(subject), compared_with(name), void)))
                 truth = None if labels is None else subject.labels_at(labels, (probs.shape[-2], probs.shape[-1]))
                 found.consistency.update(probs, truth)
                 if truth is not None and not (dense and name in MOVING):
                     found.confidence += [mean_confidence(*one, void) for one in zip(probs, truth, strict=True)]
-    for (name, model, way), found in sums.items():
+    for (name, model, method), found in sums.items():
         confidence = sum(found.confidence) / len(found.confidence) if found.confidence else None
-        about = {"model": model, "mode": way.mode, "samples": way.samples, "perturbation": name}
+        about = {"model": model, "mode": method.mode, "samples": method.samples, "perturbation": name}
         rows.append({**about, **found.consistency.result(), "relative_confidence": confidence})
     return {
         "sequences": source.count,
         "perturbations": list(source.types),
-        "published": options.published_sequences.name if options.published_sequences else None,
+        "published": options.cifar_p.name if options.cifar_p else None,
         "rows": rows,
         "means": means_of([row for row in rows if row["perturbation"] in source.counted]),
         "notes": [*source.notes, *definitions(subjects)],
@@ -88,17 +88,17 @@ def definitions(subjects: Sequence[Subject]) -> list[str]:
 
 @torch.inference_mode()
 def along(
-    subject: Subject, sequences: np.ndarray, ways: Sequence[Way], batch: int, seed: int
-) -> Iterator[tuple[Way, Tensor]]:
-    """(S, F, H, W, 3) uint8 -> each way's probabilities (S, F, K, ...) at the network's size; each frame has its masks."""
+    subject: Subject, sequences: np.ndarray, methods: Sequence[Method], batch: int, seed: int
+) -> Iterator[tuple[Method, Tensor]]:
+    """(S, F, H, W, 3) uint8 -> each method's probabilities (S, F, K, ...) at the network's size; each frame has its masks."""
     pictures = sequences.reshape(-1, *sequences.shape[2:])
-    parts: dict[Way, list[Tensor]] = {way: [] for way in ways}
+    parts: dict[Method, list[Tensor]] = {method: [] for method in methods}
     for places in batches_of(len(pictures), batch):
         images = list(pictures[places.start : places.stop])
-        for way, seen in subject.looks(images, ways, mix_seed(seed, places.start)):
-            parts[way].append(seen.probs)
-    for way, probs in parts.items():
-        yield way, torch.cat(probs).unflatten(0, sequences.shape[:2])
+        for method, seen in subject.predict(images, methods, mix_seed(seed, places.start)):
+            parts[method].append(seen.probs)
+    for method, probs in parts.items():
+        yield method, torch.cat(probs).unflatten(0, sequences.shape[:2])
 
 
 def mean_confidence(probs: Tensor, label: Tensor, void: int | None) -> float:
@@ -109,7 +109,7 @@ def mean_confidence(probs: Tensor, label: Tensor, void: int | None) -> float:
 
 
 def means_of(rows: Sequence[Row]) -> list[Row]:
-    """One for each network and way, over those of the published ten, or what stands in for them, that were measured."""
+    """One for each network and method, over those of the published ten, or what stands in for them, that were measured."""
     keys = list(dict.fromkeys((row["model"], row["mode"], row["samples"]) for row in rows))
     means = []
     for model, mode, samples in keys:
@@ -145,7 +145,7 @@ class PublishedSequences:
     """The files of CIFAR-10-P, which have no labels beside them."""
 
     def __init__(self, options: RobustnessOptions, pictures: Pictures) -> None:
-        folder = options.published_sequences
+        folder = options.cifar_p
         assert folder is not None
         require_published(folder, pictures)
         self.types = tuple(name for name in (*PUBLISHED, *PUBLISHED_EXTRA) if (folder / f"{name}.npy").is_file())

@@ -75,7 +75,7 @@ def values_of(rows: Sequence[Row], title: str, severity: int, key: str) -> list[
 
 
 def nll_against_passes(study: dict[str, Any]) -> "Figure | None":
-    """mCNLL where AlexNet's values hold, else the mean NLL, against dropout passes; None where there is no bnn way."""
+    """mCNLL where AlexNet's values hold, else the mean NLL, against dropout passes; None where there is no bnn method."""
     if not any(row["mode"] == "bnn" for row in study["means"]):
         return None
     key, word = (
@@ -118,7 +118,7 @@ def stream_curves(study: dict[str, Any]) -> "Figure":
             axes[1].plot(places, gains, line, label="" if number else name)
     axes[1].axhline(0.0, color="grey", linewidth=0.5)
     axes[1].set_ylabel("accuracy minus that of dnn")
-    axes[1].set_title("a line style for each vq- way, in the order below", fontsize=7)
+    axes[1].set_title("a line style for each vq- method, in the order below", fontsize=7)
     axes[1].legend(fontsize=6)
     for axis in axes:
         axis.set_xticks(places, ["clean", *map(str, levels[1:])])

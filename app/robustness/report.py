@@ -66,7 +66,7 @@ RATIO_WORDS = {"mce": "mCE", "mcnll": "mCNLL", "mcece": "mCECE"}
 
 
 def stream(study: dict[str, Any]) -> str:
-    """Every way on the clean frames and by severity; then, type by type, what averaging over time gains there."""
+    """Every method on the clean frames and by severity; then, type by type, what averaging over time gains there."""
     levels = [0, *study["severities"]]
     headings = ["clean", *(f"severity {level}" for level in levels[1:])]
     groups = list(dict.fromkeys(map(stream_title, study["rows"])))
@@ -87,15 +87,15 @@ def stream(study: dict[str, Any]) -> str:
 
 
 def stream_mean(study: dict[str, Any], title: str, severity: int, key: str, name: str = "") -> float | None:
-    """Of a way at a severity: of one type, or the mean over all; severity 0 is clean, whatever the type."""
+    """Of a method at a severity: of one type, or the mean over all; severity 0 is clean, whatever the type."""
     mine = [row for row in study["rows"] if stream_title(row) == title and row["severity"] == severity]
     return mean(row[key] for row in mine if not severity or name in ("", row["type"]))
 
 
 def stream_gain(study: dict[str, Any], title: str, severity: int, key: str, name: str = "") -> float | None:
-    """What a way that averages over time has more than its network without."""
+    """What a method that averages over time has more than its network without."""
     base = f"{title.partition(' vq-')[0]} dnn"
-    ours, theirs = (stream_mean(study, way, severity, key, name) for way in (title, base))
+    ours, theirs = (stream_mean(study, method, severity, key, name) for method in (title, base))
     return None if ours is None or theirs is None else ours - theirs
 
 
@@ -177,7 +177,7 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], str]] = {
 
 
 def summary(record: dict[str, Any]) -> Table:
-    """A column for each network and way: the figures to look at first."""
+    """A column for each network and method: the figures to look at first."""
     studies = record["studies"]
     lines: dict[str, dict[str, Any]] = {}
 

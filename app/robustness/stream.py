@@ -1,7 +1,7 @@
 """Whether averaging over time helps more where frames are corrupted: the val stream of a segmentation set, clean and worse."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -15,44 +15,20 @@ from app.robustness.pictures import Pictures
 from app.robustness.tally import Row, figures
 from core.errors import InputError
 from core.evaluation.metrics import StreamingMetrics
+from core.method import Method, MethodOptions, settings
 from core.motion import MotionEstimator
 from core.prediction import Prediction
 from core.robustness.corruptions import corrupt
 from core.seeds import mix_seed
 from core.temporal import State, TemporalSmoothing
 from seg.data.camvid import ImageFolderSplit, open_split
-from seg.options import ModeName
-from seg.torch_segmenter import default_tau
 
 PUBLISHED_WINDOW = 5
 
 
-@dataclass(frozen=True)
-class StreamWay:
-    """One pass a frame, and what is averaged over time."""
-
-    mode: ModeName
-    smoothing: TemporalSmoothing | None = None
-
-    def about(self) -> Row:
-        """The settings in a row."""
-        rule = self.smoothing
-        return {
-            "mode": self.mode,
-            "samples": 1,
-            "tau": rule.tau if rule else None,
-            "window": rule.window if rule else None,
-            "motion": rule.motion if rule else None,
-        }
-
-
-FOLLOWING = TemporalSmoothing(default_tau(True), None, True)
-DETERMINISTIC = (
-    StreamWay("dnn"),
-    StreamWay("vq-dnn", TemporalSmoothing(default_tau(False), PUBLISHED_WINDOW)),
-    StreamWay("vq-dnn", FOLLOWING),
-)
-RANDOM = (StreamWay("vq-bnn", FOLLOWING),)
+FOLLOWING = MethodOptions("vq-dnn").resolve()
+DETERMINISTIC = (Method("dnn"), MethodOptions("vq-dnn", window=PUBLISHED_WINDOW).resolve(), FOLLOWING)
+RANDOM = (replace(FOLLOWING, mode="vq-bnn"),)
 
 
 def study_stream(
@@ -66,7 +42,7 @@ def study_stream(
     cells = [("clean", 0), *product(types, severities)]
     rows: list[Row] = []
     for name, severity in watch(cells, "stream"):
-        streams = [Stream(subject, way) for subject in subjects for way in ways_of(subject)]
+        streams = [Stream(subject, method) for subject in subjects for method in stream_methods(subject)]
         for place, (image, label) in enumerate(frames):
             shown = corrupt(image, name, severity, options.seed, split.examples[place].index) if severity else image
             truth = torch.from_numpy(label)[None].long()
@@ -92,7 +68,7 @@ def study_stream(
     }
 
 
-def ways_of(subject: Subject) -> tuple[StreamWay, ...]:
+def stream_methods(subject: Subject) -> tuple[Method, ...]:
     return DETERMINISTIC + (RANDOM if subject.has_dropout else ())
 
 
@@ -106,19 +82,20 @@ def val_stream(pictures: Pictures, subject: Subject, frames: int) -> ImageFolder
 
 
 class Stream:
-    """The state and the metrics of one network and way along the frames."""
+    """The state and the metrics of one network and method along the frames."""
 
-    def __init__(self, subject: Subject, way: StreamWay) -> None:
-        self.subject, self.way = subject, way
+    def __init__(self, subject: Subject, method: Method) -> None:
+        self.subject, self.method = subject, method
         self.metrics = StreamingMetrics(len(subject), subject.meta.classes.void)
+        self.rule = None if method.tau is None else TemporalSmoothing(method.tau, method.window, method.motion)
         self.state: State | None = None
         self.estimate_motion = MotionEstimator()
         self.begun = False
 
     def add(self, logits: Tensor, image: np.ndarray, truth: Tensor) -> None:
         """One frame: its logits (1, K, h, w), itself (H, W, 3), its labels (1, H, W)."""
-        seen = Prediction.from_logits(logits, self.subject.temperature(self.way.mode))
-        rule = self.way.smoothing
+        seen = Prediction.from_logits(logits, self.subject.temperature(self.method))
+        rule = self.rule
         if rule:
             size = tuple(logits.shape[-2:])
             motion = self.estimate_motion(image, (size[0], size[1]), int(self.begun)) if rule.motion else None
@@ -129,7 +106,7 @@ class Stream:
     def row(self, **about: Any) -> Row:
         consistency = self.metrics.result()["consistency"]
         measured = figures(self.metrics, self.subject.is_dense)
-        return {"model": self.subject.name, **self.way.about(), **about, **measured, "consistency": consistency}
+        return {"model": self.subject.name, **settings(self.method), **about, **measured, "consistency": consistency}
 
 
 @torch.inference_mode()
@@ -144,6 +121,6 @@ def step(subject: Subject, streams: Sequence[Stream], image: np.ndarray, truth: 
 
 def by_pass(streams: Sequence[Stream]) -> Iterator[tuple[str, list[Stream]]]:
     for mode in ("dnn", "bnn"):
-        mine = [stream for stream in streams if stream.way.mode.endswith(mode)]
+        mine = [stream for stream in streams if stream.method.mode.endswith(mode)]
         if mine:
             yield mode, mine

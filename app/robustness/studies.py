@@ -50,7 +50,7 @@ def robustness(
     study runs.
     """
     started = time.perf_counter()
-    subjects = open_subjects(models, choose_device(device), options.calibrated)
+    subjects = open_subjects(models, choose_device(device), options.calibrated == "auto")
     if options.samples and not any(subject.has_dropout for subject in subjects):
         raise InputError("--samples asks for dropout passes and there is no dropout to draw; omit it")
     pictures = open_pictures(data, split, subjects, options.images, options.seed)
@@ -79,7 +79,7 @@ def about(subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOp
                 "model": subject.name,
                 "architecture": subject.meta.architecture,
                 "dropout": subject.has_dropout,
-                "temperatures": {mode: subject.temperature(mode) for mode in subject.calibration},
+                "temperatures": {str(method): subject.temperature(method) for method in subject.calibrated_methods},
                 "height": subject.meta.height,
                 "width": subject.meta.width,
             }
@@ -112,13 +112,14 @@ def general_notes(
         notes.append(f"{', '.join(costly)}: the first {len(few)} of these pictures alone (--costly-images)")
     notes += [f"{s.name}: no dropout, so one pass is all there is" for s in subjects if not s.has_dropout]
     for subject in subjects:
-        for mode, fitted in subject.calibration.items():
-            told = f"{subject.name}: {mode} is calibrated, temperature {float(fitted['temperature']):.3f}"
+        for method in subject.calibrated_methods:
+            fitted = subject.fit(method)
+            told = f"{subject.name}: {method} is calibrated, temperature {float(fitted['temperature']):.3f}"
             if (fitted.get("data"), fitted.get("split")) == (pictures.data, pictures.split):
                 told += f", fitted on {pictures.data} {pictures.split} itself, which flatters NLL and ECE"
             notes.append(told)
-        if 0 < len(subject.calibration) < (4 if subject.has_dropout else 2):
-            notes.append(f"{subject.name}: its other modes are not calibrated; --calibrated off compares all without")
+        if subject.calibrated_methods:
+            notes.append(f"{subject.name}: its other methods are not calibrated; --calibrated off compares all without")
     return notes
 
 
@@ -132,7 +133,7 @@ def chosen_studies(
             raise InputError(f"--studies {name}: {lacking[name]}")
     chosen = [name for name in STUDIES if (name in asked if asked else name not in lacking)]
     for flag, given, needs in (
-        ("published", options.published, "corruptions"), ("published-sequences", options.published_sequences, "perturbations"),
+        ("cifar-c", options.cifar_c, "corruptions"), ("cifar-p", options.cifar_p, "perturbations"),
         ("elsewhere", options.elsewhere, "elsewhere"),
     ):  # fmt: skip
         if given and needs not in chosen:
@@ -143,7 +144,7 @@ def chosen_studies(
 
 def check_files(chosen: Sequence[str], pictures: Pictures, options: RobustnessOptions) -> None:
     """Opens what later studies read, so that a slip is said now and not after the first study's quarter of an hour."""
-    if "perturbations" in chosen and options.published_sequences:
+    if "perturbations" in chosen and options.cifar_p:
         PublishedSequences(options, pictures)
     for spec in options.elsewhere:
         with open_source(spec) as source:

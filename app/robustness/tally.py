@@ -1,35 +1,41 @@
-"""Metrics of several networks and ways at once over the same pictures, as rows of a report."""
+"""Metrics of several networks and methods at once over the same pictures, as rows of a report."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from torch import Tensor
 
-from app.robustness.network import Subject, Way, at_size_of
+from app.robustness.network import Method, Subject, at_size_of
 from core.evaluation.metrics import StreamingMetrics
 
 Row = dict[str, Any]
 
 
 class Tally:
-    """Streaming metrics by network and way."""
+    """Streaming metrics by network and method."""
 
     def __init__(self, subjects: Iterable[Subject]) -> None:
         self._dense = {subject.name: subject.is_dense for subject in subjects}
-        self._metrics: dict[tuple[str, Way], StreamingMetrics] = {}
+        self._metrics: dict[tuple[str, Method], StreamingMetrics] = {}
 
-    def add(self, subject: Subject, way: Way, probs: Tensor, labels: Tensor) -> None:
+    def add(self, subject: Subject, method: Method, probs: Tensor, labels: Tensor) -> None:
         """probs (B, K, ...) at the network's size, labels (B, ...) at the pictures'."""
-        key = (subject.name, way)
+        key = (subject.name, method)
         if key not in self._metrics:
             self._metrics[key] = StreamingMetrics(len(subject), subject.meta.classes.void)
         self._metrics[key].update(at_size_of(probs, labels), labels)
 
     def rows(self, **about: Any) -> list[Row]:
-        """One for each network and way; `about` says what it is a row of."""
+        """One for each network and method; `about` says what it is a row of."""
         return [
-            {"model": name, "mode": way.mode, "samples": way.samples, **about, **figures(metrics, self._dense[name])}
-            for (name, way), metrics in self._metrics.items()
+            {
+                "model": name,
+                "mode": method.mode,
+                "samples": method.samples,
+                **about,
+                **figures(metrics, self._dense[name]),
+            }
+            for (name, method), metrics in self._metrics.items()
         ]
 
 
@@ -47,8 +53,8 @@ def figures(metrics: StreamingMetrics, is_dense: bool) -> Row:
 
 
 def title_of(row: Row) -> str:
-    """The network and the way of a row in a few characters."""
-    return f"{row['model']} {Way(row['mode'], row['samples'])}"
+    """The network and the method of a row in a few characters."""
+    return f"{row['model']} {Method(row['mode'], row['samples'])}"
 
 
 def titles_of(rows: Iterable[Row]) -> list[str]:

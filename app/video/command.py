@@ -3,53 +3,25 @@
 import contextlib
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from app.open_model import ExecutorName, PrecisionName, open_model
+from app.open_model import open_segmenter
 from app.report_file import check_place, write_json
 from app.sources.open_source import describe_losses, open_source
+from app.video.flags import VideoJob
 from app.video.loop import Paint, process
-from app.video.render import View, conformal_threshold, draw_set_sizes, draw_uncertainty, rendered_size
+from app.video.render import conformal_threshold, draw_set_sizes, draw_uncertainty, rendered_size
 from app.video.report import StreamReport, print_report
 from app.video.sinks import MaskSink, NullSink, Sink, VideoSink
 from core.checkpoint import read_meta
 from core.errors import InputError
 from core.frame import Frame, Maps
 from core.segmenter import Method
-from seg.options import ModeName
 from seg.pretrained import find_checkpoint
-
-
-@dataclass(frozen=True)
-class VideoJob:
-    """The flags of `steadyseg video`."""
-
-    source: str
-    output: Path | None
-    overwrite: bool
-    model: str
-    mode: ModeName | None
-    samples: int | None
-    tau: float | None
-    window: int | None
-    motion: bool | None
-    size: int | None
-    view: View | Literal["set-size"]
-    masks: Path | None
-    labels: Path | None
-    report: Path | None
-    executor: ExecutorName
-    precision: PrecisionName
-    device: str
-    seed: int
-    max_frames: int | None
 
 
 def run_video(job: VideoJob) -> int:
@@ -58,10 +30,8 @@ def run_video(job: VideoJob) -> int:
         raise InputError(f"--max-frames must be 1 or more, got {job.max_frames}")
     check_place(job.report, overwrite=job.overwrite)
     torch.manual_seed(job.seed)  # of the masks that torch draws, and of what seeds the others
-    segmenter, why = open_model(
-        job.model, mode=job.mode, samples=job.samples, tau=job.tau, window=job.window, motion=job.motion, size=job.size,
-        executor=job.executor,
-        precision=job.precision, device=job.device,
+    segmenter = open_segmenter(
+        job.model, job.method, size=job.size, executor=job.executor, precision=job.precision, device=job.device,
         keep_probs=job.labels is not None or job.source.startswith("street") or job.view == "set-size",
     )  # fmt: skip
     view = make_set_size_view(job.model, segmenter.method) if job.view == "set-size" else job.view
@@ -70,16 +40,22 @@ def run_video(job: VideoJob) -> int:
         width, height = rendered_size("overlay" if callable(view) else view, source.info.width, source.info.height)
         sink: Sink = VideoSink(job.output, width, height, source.info.fps, job.overwrite) if job.output else NullSink()
         masks = MaskSink(job.masks, segmenter.classes, job.overwrite) if job.masks else None
-        console.print(f"executor: {segmenter.executor} on {segmenter.device} ({why})", soft_wrap=True)
+        console.print(f"executor: {segmenter.executor} on {segmenter.device} ({segmenter.why})", soft_wrap=True)
         for note in source.info.notes:
             console.print(f"note: {note}")
-        report = StreamReport(segmenter, source)
+        report = StreamReport(segmenter.classes)
         total = min(filter(None, (source.info.length, job.max_frames)), default=None)
-        with contextlib.closing(process(source, report, sink, view, masks=masks, max_frames=job.max_frames)) as frames:
+        with contextlib.closing(
+            process(source, segmenter, sink, view, report=report, masks=masks, max_frames=job.max_frames)
+        ) as frames:
             interrupted = show_progress(frames, console, total)
     if not report.frames and not interrupted:
         raise InputError(f"{source.info.name}: none of its frames could be read ({describe_losses(source.losses)})")
-    record = {"source": source.info.name, "output": job.output and job.output.name, **report.record(sink.notes)}
+    record = {
+        "source": source.info.name,
+        "output": job.output and job.output.name,
+        **report.record(segmenter, source, sink.notes),
+    }
     if job.report:
         write_json(job.report, record)
     print_report(record)
@@ -96,9 +72,7 @@ def make_set_size_view(model: str, method: Method) -> Paint:
     if model.endswith(".onnx"):
         raise InputError(f"{model}: a graph file carries no thresholds for --view set-size; give the checkpoint")
     meta = read_meta(find_checkpoint(model))
-    threshold = conformal_threshold(meta, method.mode)
-    if method.temperature != meta.temperature(method.mode):
-        raise InputError(f"--view set-size needs the temperature its thresholds were fitted with ({method.mode})")
+    threshold = conformal_threshold(meta, method)
 
     def draw(frame: Frame, maps: Maps) -> np.ndarray:
         return draw_uncertainty(draw_set_sizes(maps, threshold))

@@ -13,6 +13,7 @@ from app.video.render import View, render
 from app.video.report import StreamReport
 from app.video.sinks import MaskSink, NullSink, Sink
 from core.frame import Frame, Maps
+from core.segmenter import Segmenter
 from core.timing import REMEMBERED
 from seg.pipeline import segment
 
@@ -22,15 +23,16 @@ Paint = Callable[[Frame, Maps], np.ndarray]
 
 def process(
     source: Source,
-    report: StreamReport,
+    segmenter: Segmenter,
     sink: Sink,
     view: View | Paint,
     *,
+    report: StreamReport | None = None,
     masks: MaskSink | None = None,
     max_frames: int | None = None,
 ) -> Generator[Frame, None, None]:
     """Yields every frame after it was written and reported. Closing the generator, in whatever way, finishes the sink."""
-    segmenter, clock = report.segmenter, report.segmenter.clock
+    clock = segmenter.clock
     decode_ms: deque[float] = deque(maxlen=REMEMBERED)
     clock.samples["decode"] = decode_ms
     with sink, contextlib.closing(read_ahead(source, decode_ms=decode_ms)) as frames:
@@ -43,5 +45,6 @@ def process(
             if masks:
                 with clock.measure("masks"):
                     masks.write(maps, source.frame_name(frame.index))
-            report.update(frame, maps)
+            if report:
+                report.update(frame, maps)
             yield frame

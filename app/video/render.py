@@ -12,20 +12,21 @@ from core.classes import ClassList
 from core.errors import InputError
 from core.evaluation.conformal import prediction_sets
 from core.frame import Frame, Maps
+from core.method import Method
 
 View = Literal["overlay", "uncertainty", "side-by-side"]
 VIEWS: tuple[View, ...] = get_args(View)
 
 
-def render(frame: Frame, maps: Maps, view: View, classes: ClassList, strength: float = 0.5) -> np.ndarray:
+def render(frame: Frame, maps: Maps, view: View, classes: ClassList, opacity: float = 0.5) -> np.ndarray:
     """The picture of one frame, (H, W, 3) uint8 RGB; side by side it is the overlay and the uncertainty, 2 W wide."""
     if view == "overlay":
-        return draw_overlay(frame.image, maps.label, classes.palette(), strength)
+        return draw_overlay(frame.image, maps.label, classes.palette(), opacity)
     if view == "uncertainty":
         return draw_uncertainty(maps.entropy)
     if view == "side-by-side":
         return side_by_side(
-            draw_overlay(frame.image, maps.label, classes.palette(), strength), draw_uncertainty(maps.entropy)
+            draw_overlay(frame.image, maps.label, classes.palette(), opacity), draw_uncertainty(maps.entropy)
         )
     raise InputError(f"unknown view {view!r}; choose from {', '.join(VIEWS)}")
 
@@ -35,14 +36,14 @@ def rendered_size(view: View, width: int, height: int) -> tuple[int, int]:
     return (2 * width if view == "side-by-side" else width), height
 
 
-def draw_overlay(image: np.ndarray, label: np.ndarray, palette: np.ndarray, strength: float = 0.5) -> np.ndarray:
-    """Class colours over the picture: strength 0 shows the picture alone, 1 the colours alone.
+def draw_overlay(image: np.ndarray, label: np.ndarray, palette: np.ndarray, opacity: float = 0.5) -> np.ndarray:
+    """Class colours over the picture: opacity 0 shows the picture alone, 1 the colours alone.
 
     image: (H, W, 3) uint8 RGB; label: (H, W) uint8; palette: (256, 3) uint8 RGB. 0.7 ms a frame; `palette[label]` instead
     of OpenCV's table look-up would take 5 ms.
     """
     cv2 = opencv()
-    return cv2.addWeighted(image, 1 - strength, colour_labels(label, palette), strength, 0)
+    return cv2.addWeighted(image, 1 - opacity, colour_labels(label, palette), opacity, 0)
 
 
 def colour_labels(label: np.ndarray, palette: np.ndarray) -> np.ndarray:
@@ -67,26 +68,6 @@ def side_by_side(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return np.concatenate((left, right), axis=1)
 
 
-def legend(classes: ClassList, width: int, row_height: int = 24) -> np.ndarray:
-    """(rows * row_height, width, 3) uint8 RGB: a box of each class's colour with its name, as many to a row as fit."""
-    cv2 = opencv()
-    cell = min(width, row_height + max(_text_width(name, row_height) for name in classes.names) + row_height // 2)
-    columns = max(1, width // cell)
-    rows = -(-len(classes) // columns)
-    strip = np.full((rows * row_height, width, 3), 24, np.uint8)
-    for index, (name, color) in enumerate(zip(classes.names, classes.colors, strict=True)):
-        top, left = index // columns * row_height, index % columns * cell
-        strip[top + 4 : top + row_height - 4, left + 4 : left + row_height - 4] = color
-        origin = (left + row_height, top + row_height - row_height // 3)
-        cv2.putText(strip, name, origin, cv2.FONT_HERSHEY_SIMPLEX, row_height / 50, (235, 235, 235), 1, cv2.LINE_AA)
-    return strip
-
-
-def _text_width(text: str, row_height: int) -> int:
-    cv2 = opencv()
-    return int(cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, row_height / 50, 1)[0][0])
-
-
 @lru_cache(maxsize=1)
 def _inferno() -> np.ndarray:
     """(256, 3) uint8 RGB."""
@@ -99,12 +80,12 @@ LARGEST_SET = 6
 """Classes of a set that is drawn in the brightest colour, and of all larger ones."""
 
 
-def conformal_threshold(meta: CheckpointMeta, mode: str) -> float:
-    """The checkpoint's LAC threshold for this mode; InputError says how to get one."""
-    conformal = meta.calibration.get(mode, {}).get("conformal")
+def conformal_threshold(meta: CheckpointMeta, method: Method) -> float:
+    """The checkpoint's LAC threshold for this method at its fitted temperature; InputError says how to get one."""
+    conformal = (meta.fit(method) or {}).get("conformal") if method.calibrated else None
     threshold = conformal.get("lac") if isinstance(conformal, dict) else None
     if not isinstance(threshold, float):
-        raise InputError(f"set sizes need `steadyseg calibrate`: this model has none for {mode}")
+        raise InputError(f"set sizes need a calibration: `steadyseg calibrate` fits one for {method}")
     return threshold
 
 

@@ -1,6 +1,7 @@
 """What a stream was: counts, times per stage, mean uncertainty, class shares, and metrics where there are labels."""
 
 import time
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from app.sources.open_source import Source
+from core.classes import ClassList
 from core.frame import Frame, Maps
 from core.segmenter import Segmenter
 from seg.evaluate import LiveMetrics
@@ -20,12 +22,12 @@ METRIC_KEYS = (
 class StreamReport:
     """Sums over frames; memory does not grow with their number."""
 
-    def __init__(self, segmenter: Segmenter, source: Source) -> None:
-        self.segmenter, self.source = segmenter, source
+    def __init__(self, classes: ClassList) -> None:
+        self.classes = classes
         self.frames = 0
         self.means = {"mean_confidence": 0.0, "mean_entropy": 0.0, "mean_disagreement": 0.0}
-        self.class_pixels = np.zeros(len(segmenter.classes))
-        self.live = LiveMetrics(len(segmenter.classes), segmenter.classes.void_id)
+        self.class_pixels = np.zeros(len(classes))
+        self.live = LiveMetrics.of(classes)
         self.started = self.ended = time.perf_counter()
 
     def update(self, frame: Frame, maps: Maps) -> None:
@@ -37,28 +39,26 @@ class StreamReport:
         self.live.update(frame, maps)
         self.ended = time.perf_counter()
 
-    def record(self, sink_notes: tuple[str, ...]) -> dict[str, Any]:
+    def record(self, segmenter: Segmenter, source: Source, sink_notes: tuple[str, ...]) -> dict[str, Any]:
         """The report as JSON values: fractions in 0..1, entropies as shares of ln K, times in ms."""
-        method, count = self.segmenter.method, max(self.frames, 1)
+        count = max(self.frames, 1)
         seconds = self.ended - self.started
         record: dict[str, Any] = {
             "frames": self.frames,
-            "dropped": self.source.losses["dropped_newer_frame"],
-            "losses": dict(self.source.losses),
-            "resets": dict(self.segmenter.resets),
-            "notes": [*self.source.info.notes, *sink_notes],
-            "width": self.source.info.width,
-            "height": self.source.info.height,
-            "source_fps": self.source.info.fps,
-            "mode": method.mode,
-            "samples": method.samples,
-            "calibrated": method.calibrated,
+            "dropped": source.losses["dropped_newer_frame"],
+            "losses": dict(source.losses),
+            "resets": dict(segmenter.resets),
+            "notes": [*source.info.notes, *sink_notes],
+            "width": source.info.width,
+            "height": source.info.height,
+            "source_fps": source.info.fps,
+            **asdict(segmenter.method),
             "fps": round(self.frames / seconds, 3) if seconds else 0.0,
-            "stages": self.segmenter.clock.summary(),
+            "stages": segmenter.clock.summary(),
             **{key: round(value / count, 4) for key, value in self.means.items()},
             "class_shares": self.class_shares(),
-            "device": self.segmenter.device,
-            "executor": self.segmenter.executor,
+            "device": segmenter.device,
+            "executor": segmenter.executor,
         }
         if self.live.frames and not self.live.measurable:
             record["notes"].append("the labels hold nothing but void, so nothing was measured")
@@ -70,7 +70,7 @@ class StreamReport:
     def class_shares(self) -> dict[str, float]:
         """{class name: share of all pixels}."""
         shares = self.class_pixels / max(self.frames, 1)
-        return {name: round(float(share), 4) for name, share in zip(self.segmenter.classes.names, shares, strict=True)}
+        return {name: round(float(share), 4) for name, share in zip(self.classes.names, shares, strict=True)}
 
 
 def print_report(record: dict[str, Any]) -> None:
@@ -78,8 +78,8 @@ def print_report(record: dict[str, Any]) -> None:
     console = Console()
     table = Table(title=f"{record['source']}: {record['frames']} frames", title_justify="left", show_header=False)
     table.add_row("speed", f"{record['fps']:.2f} frames/s on {record['device']} ({record['executor']})")
-    table.add_row("mode", f"{record['mode']}, {record['samples']} pass(es) a frame")
-    table.add_row("calibrated", "yes" if record["calibrated"] else "no: confidences are the network's own")
+    table.add_row("method", f"{record['mode']}, {record['samples']} pass(es) a frame")
+    table.add_row("calibrated", "yes" if record["calibrated"] else f"no: {record['note']}")
     table.add_row("dropped", str(record["dropped"]))
     for key in ("mean_confidence", "mean_entropy", "mean_disagreement"):
         table.add_row(key, f"{record[key]:.4f}")

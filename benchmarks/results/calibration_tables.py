@@ -64,7 +64,7 @@ def class_weights_table(rows: Rows) -> str:
     ]
     words = (
         "A loss weighted by w teaches a network p w and not p. `undone`: log w is taken back from the logits, nothing is "
-        "fitted (`steadyseg calibrate --undo-class-weights`). Temperature 1."
+        "fitted (`steadyseg calibrate --logit-adjustment`). Temperature 1."
     )
     return section("What class weights do", words + labels_note(rows), table(header, lines))
 

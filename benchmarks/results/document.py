@@ -163,7 +163,7 @@ def commands(rows: Rows) -> str:
         "Any row again: `steadyseg evaluate benchmarks/results/checkpoints/NETWORK.safetensors --data CamVid --split val "
         "--protocol stream --mode MODE [--samples N] [--tau T --window K | --motion on] [--temperature T] --precision bf16 "
         "--seed 0`, for the ensemble with `--members` and seeds 1 and 2, for rows `undone` with what `steadyseg calibrate "
-        "--undo-class-weights` writes; `docs/results.json` holds the flags of each beside its figures. The digest is of data "
+        "--logit-adjustment` writes; `docs/results.json` holds the flags of each beside its figures. The digest is of data "
         "and weights, the commit is the one that measured."
     )
     return section("Where it comes from", words, table(["network", "trained by", "digest", "commit"], lines))

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from core.method import MOTION_TAU
 from core.motion import Motion
 from core.prediction import Prediction
 from core.temporal import State, TemporalSmoothing
-from seg.torch_segmenter import default_tau
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Method:
 ONE, ALL, MEMBER = Sampling("one"), Sampling("all"), Sampling("member")
 WINDOW = TemporalSmoothing(tau=1.25, window=5)
 """As published: K = 5 previous frames, tau = 1.25."""
-MOTION = TemporalSmoothing(tau=default_tau(True), motion=True)
+MOTION = TemporalSmoothing(tau=MOTION_TAU, motion=True)
 """Ours."""
 
 

@@ -14,11 +14,11 @@ from app.video.render import colour_labels, draw_uncertainty
 from benchmarks.results.matrix import COMPARED
 from core.classes import CAMVID
 from core.frame import Frame, Maps
+from core.method import MethodOptions, ModeName
 from seg.data.camvid import open_split
-from seg.options import ModeName
 from seg.pipeline import segment
 from seg.street.drive import Street
-from seg.torch_segmenter import open_segmenter
+from seg.torch_segmenter import open_torch_segmenter
 
 CAMVID_PLACES = (20, 60, 100)
 """Of the val stream."""
@@ -51,7 +51,7 @@ def strips(
 ) -> Iterator[list[np.ndarray]]:
     """For each place the rows of single frames and of the mean that follows motion: (h, 4 w, 3) uint8 RGB."""
     modes: tuple[ModeName, ...] = ("dnn", "vq-dnn")
-    segmenters = {mode: open_segmenter(model, mode=mode, motion=mode == "vq-dnn") for mode in modes}
+    segmenters = {mode: open_torch_segmenter(model, MethodOptions(mode)) for mode in modes}
     for place in places:
         rows = []
         for mode, segmenter in segmenters.items():

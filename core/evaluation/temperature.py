@@ -6,6 +6,7 @@ softmaxes (passes, frames) can flip, so flips are counted.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -95,6 +96,18 @@ class TemperatureScan:
 def grid_tensor(device: torch.device, grid: tuple[float, ...] = GRID) -> Tensor:
     """(T, 1, 1, 1): logits (1, K, h, w) divided by it are the whole grid as a batch."""
     return torch.tensor(grid, device=device).view(-1, 1, 1, 1)
+
+
+def temperature_record(fit: TemperatureFit, after: dict[str, Any]) -> dict[str, Any]:
+    """Before on every second row and column, after on all pixels."""
+    return {
+        "temperature": round(fit.temperature, 4),
+        "flips": fit.flips,
+        "nll_before": fit.nll,
+        "nll_after": after["nll"],
+        "ece_before": fit.ece,
+        "ece_after": after["ece"],
+    }
 
 
 def _vertex(left: float, middle: float, right: float) -> tuple[float, float]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from refusals import one_line_error
 from robustness_made import SIDE, classifier, image_folder, segmenter, stills_folder
 
 from app.cli import main
@@ -27,12 +28,8 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def one_line_error(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
-    assert main(["analyze", "robustness", *map(str, arguments)]) == 2
-    captured = capsys.readouterr()
-    lines = captured.err.strip().splitlines()
-    assert len(lines) == 1 and lines[0].startswith("steadyseg: ") and not captured.out, lines
-    return lines[0]
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    return one_line_error(capsys, "analyze", "robustness", *arguments)
 
 
 def is_drawn(path: Path) -> bool:
@@ -127,7 +124,7 @@ def test_a_classifier_gets_one_and_the_command_in_it_makes_it_again(
     assert sorted(path.name for path in (tmp_path / "again").iterdir()) == ["report.json", "report.md"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_pretrained_network_on_two_stills_of_camvid(data_dir: Path, tmp_path: Path) -> None:
     if not (data_dir / "camvid" / "test").is_dir():
         pytest.skip(f"no CamVid in {data_dir}")
@@ -168,16 +165,14 @@ def test_a_pretrained_network_on_two_stills_of_camvid(data_dir: Path, tmp_path: 
         (["--studies", "theory"], "invalid choice 'theory'"),
         (["--elsewhere", "nowhere.mp4", "--studies", "elsewhere"], "no such file or folder: 'nowhere.mp4'"),
         (["--split", "train"], "train: no such folder"),
-        (["--published", "."], "published pictures are 32x32 pixels with a class each"),
+        (["--cifar-c", "."], "published pictures are 32x32 pixels with a class each"),
         (["--device", "tpu"], "unknown device 'tpu'"),
     ],
 )
 def test_bad_flags_are_one_line(
     flags: list[str], words: str, room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    line = one_line_error(
-        capsys, room / "still.safetensors", "--data", room / "stills", "--out", tmp_path / "out", *flags
-    )
+    line = refused(capsys, room / "still.safetensors", "--data", room / "stills", "--out", tmp_path / "out", *flags)
     assert words in line
     assert not list(tmp_path.iterdir())
 
@@ -199,7 +194,7 @@ def test_networks_and_data_that_do_not_go_together_are_one_line(
     models: list[str], data: str, words: str, room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     paths = [str(room / name) if name.endswith(".safetensors") else name for name in models]
-    assert words in one_line_error(capsys, *paths, "--data", room / data, "--out", tmp_path / "out")
+    assert words in refused(capsys, *paths, "--data", room / data, "--out", tmp_path / "out")
     assert not list(tmp_path.iterdir())
 
 
@@ -207,29 +202,29 @@ def test_dropout_passes_of_a_network_without_dropout_are_refused(
     room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plain = classifier(tmp_path / "plain.safetensors", dropout=0.0)
-    line = one_line_error(capsys, plain, "--data", room / "pictures", "--samples", "5", "--out", tmp_path / "out")
+    line = refused(capsys, plain, "--data", room / "pictures", "--samples", "5", "--out", tmp_path / "out")
     assert "no dropout to draw" in line
 
 
-@pytest.mark.parametrize("flag", ["--published", "--published-sequences"])
+@pytest.mark.parametrize("flag", ["--cifar-c", "--cifar-p"])
 def test_published_files_of_another_shape_or_with_objects_are_one_line(
     flag: str, room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    study, name = ("corruptions", "fog") if flag == "--published" else ("perturbations", "tilt")
+    study, name = ("corruptions", "fog") if flag == "--cifar-c" else ("perturbations", "tilt")
     arguments = (room / "drop.safetensors", "--data", room / "pictures", "--studies", study, "--out", tmp_path / "out")
     folder = tmp_path / "files"
     folder.mkdir()
-    assert "has none of the published files" in one_line_error(capsys, *arguments, flag, folder)
+    assert "has none of the published files" in refused(capsys, *arguments, flag, folder)
     np.save(folder / "labels.npy", np.zeros(5, np.int64))
     np.save(folder / f"{name}.npy", np.zeros((5, SIDE, SIDE, 1), np.uint8))
-    assert f"{name}.npy: expected uint8" in one_line_error(capsys, *arguments, flag, folder)
+    assert f"{name}.npy: expected uint8" in refused(capsys, *arguments, flag, folder)
     np.save(folder / f"{name}.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    assert "not a whole .npy file of numbers" in one_line_error(capsys, *arguments, flag, folder)
+    assert "not a whole .npy file of numbers" in refused(capsys, *arguments, flag, folder)
 
 
 def test_pictures_under_32_pixels_are_one_line(room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     small = stills_folder(tmp_path / "small", count=2, size=(24, 64))
-    line = one_line_error(capsys, room / "still.safetensors", "--data", small, "--out", tmp_path / "out")
+    line = refused(capsys, room / "still.safetensors", "--data", small, "--out", tmp_path / "out")
     assert "32x32 pixels or more, got 64x24" in line
 
 
@@ -240,7 +235,7 @@ def test_a_missing_package_is_one_line_with_what_brings_it(
     for module in [name for name in sys.modules if name.split(".")[0] == package]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, package, None)  # an import of it fails
-    line = one_line_error(capsys, room / "still.safetensors", "--data", room / "stills", "--out", tmp_path / "out")
+    line = refused(capsys, room / "still.safetensors", "--data", room / "stills", "--out", tmp_path / "out")
     assert "pip install 'steadyseg[analyze]'" in line
 
 
@@ -248,7 +243,7 @@ def test_a_report_needs_a_folder_that_can_be_made(
     room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("precious")
-    line = one_line_error(capsys, room / "still.safetensors", "--data", room / "stills", "--out", tmp_path / "file")
+    line = refused(capsys, room / "still.safetensors", "--data", room / "stills", "--out", tmp_path / "file")
     assert "is a file; give the name of a folder" in line and (tmp_path / "file").read_text() == "precious"
 
 
@@ -261,12 +256,12 @@ def test_the_help_lists_what_can_be_analyzed_and_imports_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "usage: steadyseg analyze robustness" in done.stdout and "--published-sequences" in done.stdout
+    assert "usage: steadyseg analyze robustness" in done.stdout and "--cifar-p" in done.stdout
 
 
 def test_analyze_alone_lists_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["analyze"])
     assert stop.value.code == 0 and "robustness" in capsys.readouterr().out
-    assert main(["analyze", "loss"]) == 2
-    assert "say what to analyze first, not 'loss'; choose from robustness" in capsys.readouterr().err
+    line = one_line_error(capsys, "analyze", "loss")
+    assert "say what to analyze first, not 'loss'; choose from robustness" in line

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from made_methods import opened_by_torch
 from made_video import grey_frames, write_video
+from refusals import one_line_error
 
 from app.bench.baselines import TAU, WINDOW, NaiveDeque, Published
 from app.bench.rows import GRAPH_ROWS, ROWS, chosen_rows
@@ -28,9 +30,6 @@ from core.temporal import TemporalSmoothing
 from seg.networks.smp import SmpNetwork
 from seg.networks.unet import UNet
 from seg.options import SmpOptions, UNetOptions
-from seg.torch_segmenter import open_segmenter
-
-pytestmark = pytest.mark.slow
 
 SMALL = ("street-tiny", "--size", "64", "--seconds", "0.02")
 
@@ -171,7 +170,7 @@ def test_each_network_of_the_subject_is_its_own() -> None:
 
 
 def test_the_soak_finds_memory_that_grows_after_the_warm_up() -> None:
-    segmenter = open_segmenter("street-tiny", size=32)
+    segmenter = opened_by_torch("street-tiny", size=32)
     picture = np.zeros((32, 32, 3), np.uint8)
     stream = (Frame(picture, index, index / 25) for index in range(1000))
     memory = iter([50, *range(100, 140)])  # 100 after the first frame, one more after each further one
@@ -196,6 +195,7 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory, clip: Path) -> dict[str,
     return json.loads(report.read_text())
 
 
+@pytest.mark.long
 def test_a_whole_run_has_every_row_and_what_its_figures_depend_on(whole_run: dict[str, Any]) -> None:
     assert list(whole_run["rows"]) == list(ROWS)
     assert whole_run["size"] == [96, 64] and whole_run["clip"]["frames"] == 12
@@ -212,6 +212,7 @@ def test_a_whole_run_has_every_row_and_what_its_figures_depend_on(whole_run: dic
         assert row["executor"].startswith("torch") if torch_only else row["executor"] == whole_run["executor"], name
 
 
+@pytest.mark.long
 def test_the_ratios_are_those_of_the_medians(whole_run: dict[str, Any]) -> None:
     rows = whole_run["rows"]
     ratios = {ratio["name"]: ratio for ratio in whole_run["ratios"]}
@@ -228,6 +229,7 @@ def test_the_ratios_are_those_of_the_medians(whole_run: dict[str, Any]) -> None:
     assert {"vq_dnn/naive_deque", "mc_reuse_5/mc_whole_5"} <= ratios.keys()
 
 
+@pytest.mark.long
 def test_arithmetic_memory_and_soak_are_reported(whole_run: dict[str, Any]) -> None:
     arithmetic = whole_run["arithmetic"]
     rate = arithmetic["product_gflops_per_s"][arithmetic["compared_with"]]
@@ -244,6 +246,7 @@ def test_arithmetic_memory_and_soak_are_reported(whole_run: dict[str, Any]) -> N
     assert soaked["growth_percent"] == pytest.approx(100 * (soaked["end"] / soaked["warm"] - 1), abs=1e-2)
 
 
+@pytest.mark.slow
 def test_rows_can_be_chosen_and_torch_asked_for(tmp_path: Path, clip: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = tmp_path / "r.json"
     rows = ("bare_plain", "bare", "vq_bnn", "published", "end_to_end_video")
@@ -259,6 +262,7 @@ def test_rows_can_be_chosen_and_torch_asked_for(tmp_path: Path, clip: Path, caps
     assert "vq_bnn/published" in out and ">= 5.5" in out
 
 
+@pytest.mark.slow
 def test_without_a_file_the_street_is_the_clip(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -271,6 +275,7 @@ def test_without_a_file_the_street_is_the_clip(
     assert record["rows"]["end_to_end_labels"]["frames_per_call"] == 12
 
 
+@pytest.mark.slow
 def test_a_graph_file_is_timed_too(tmp_path: Path, clip: Path) -> None:
     graph, report = tmp_path / "tiny.onnx", tmp_path / "r.json"
     assert (
@@ -312,6 +317,4 @@ def test_a_busy_machine_is_noted(
     ],
 )
 def test_bad_input_is_one_line(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", *arguments]) == 2
-    lines = capsys.readouterr().err.strip().splitlines()
-    assert len(lines) == 1 and lines[0].startswith("steadyseg: ") and expected in lines[0], lines
+    assert expected in one_line_error(capsys, "bench", *arguments)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from PIL import Image
+from made_pictures import labelled_folder
+from refusals import error_after_work, one_line_error
 
 from app.cli import main
 from core.checkpoint import load_checkpoint, read_meta
@@ -19,6 +19,9 @@ from seg.pretrained import find_checkpoint
 FRAMES = 3
 WITH, WITHOUT = ("--calibrated", "on"), ("--calibrated", "off")
 FIGURES = ("nll", "accuracy", "miou", "ece", "brier", "consistency", "cec", "aurc")
+
+FITTED = "vq-dnn, tau 8, motion"
+"""The method that calibrate takes by default."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -42,45 +45,15 @@ def evaluated(model: Path | str, folder: Path, *flags: str, data: str = "street"
     return json.loads(path.read_text())
 
 
-def one_line_error(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(list(arguments)) == 2
-    lines = capsys.readouterr().err.strip().splitlines()
-    assert len(lines) == 1 and lines[0].startswith("steadyseg: "), lines
-    return lines[0]
-
-
-def error_after_the_work(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """Of what is known only once the frames were seen: the line after the progress bars."""
-    assert main(list(arguments)) == 2
-    captured = capsys.readouterr()
-    lines = captured.err.strip().splitlines()
-    assert [line.startswith("steadyseg: ") for line in lines] == [False] * (len(lines) - 1) + [True], lines
-    assert "Traceback" not in captured.err and not captured.out
-    return lines[-1]
-
-
-def labelled_folder(root: Path, count: int, label: int | None = None, size: tuple[int, int] = (48, 64)) -> Path:
-    """Random pictures with these labels, or random ones, as test and val."""
-    generator = np.random.default_rng(0)
-    for split in ("test", "val"):
-        for folder in (split, f"{split}annot"):
-            (root / folder).mkdir(parents=True)
-        for i in range(count):
-            ids = generator.integers(0, 11, size, dtype=np.uint8) if label is None else np.full(size, label, np.uint8)
-            Image.fromarray(generator.integers(0, 256, (*size, 3), dtype=np.uint8)).save(root / split / f"{i}.png")
-            Image.fromarray(ids).save(root / f"{split}annot" / f"{i}.png")
-    return root
-
-
 # whole runs
 
 
 @pytest.mark.slow
 def test_the_fit_is_stored_with_what_it_was_fitted_on_and_nothing_else_changes(calibrated: Path) -> None:
     (before, meta), (after, stored) = (load_checkpoint(path) for path in (find_checkpoint("street-tiny"), calibrated))
-    assert dataclasses.replace(stored, calibration={}) == meta and list(stored.calibration) == ["vq-dnn"]
+    assert dataclasses.replace(stored, calibration={}) == meta and list(stored.calibration) == [FITTED]
     assert before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
-    record = stored.calibration["vq-dnn"]
+    record = stored.calibration[FITTED]
     assert (record["data"], record["split"], record["protocol"], record["frames"]) == ("street", None, "stream", FRAMES)
     assert (record["samples"], record["window"], record["seed"]) == (1, None, 0) and record["tau"] > 0
     assert record["frame_list_hash"] == f"street_0_{meta.width}x{meta.height}_{FRAMES}"
@@ -95,7 +68,7 @@ def test_the_fit_is_stored_with_what_it_was_fitted_on_and_nothing_else_changes(c
 def test_evaluate_uses_the_temperature_or_not_as_asked(
     calibrated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    record, stream = read_meta(calibrated).calibration["vq-dnn"], ("--protocol", "stream", "--mode", "vq-dnn")
+    record, stream = read_meta(calibrated).calibration[FITTED], ("--protocol", "stream", "--mode", "vq-dnn")
     used, default = (evaluated(calibrated, tmp_path, *stream, *flags) for flags in (WITH, ()))
     assert used["fitted_on"] == {key: record[key] for key in ("data", "split", "protocol", "frame_list_hash")}
     assert capsys.readouterr().err.count("was fitted on this split") == 2
@@ -119,7 +92,7 @@ def test_another_mode_is_added_and_a_class_is_bounded(calibrated: Path, tmp_path
         "--risk-class", "Road", "--risk", "0.3", "--coverage", "0.8",
     ]) == 0  # fmt: skip
     first, both = read_meta(calibrated).calibration, read_meta(output).calibration
-    assert list(both) == ["vq-dnn", "dnn"] and both["vq-dnn"] == first["vq-dnn"]  # auto on stills: dnn
+    assert list(both) == [FITTED, "dnn"] and both[FITTED] == first[FITTED]  # auto on stills: dnn
     record = both["dnn"]
     assert (record["protocol"], record["tau"], record["conformal"]["coverage"], record["flips"]) == (
         "stills",
@@ -199,13 +172,13 @@ def test_a_temperature_that_was_not_fitted_cannot_be_used(mode: str, capsys: pyt
     line = one_line_error(
         capsys, "evaluate", "street-tiny", "--data", "street", "--protocol", "stream", "--mode", mode, *WITH
     )
-    assert f"no temperature for mode {mode}" in line and "steadyseg calibrate" in line
+    assert f"no temperature was fitted for {mode}" in line and "steadyseg calibrate" in line
 
 
 @pytest.mark.slow
 def test_a_temperature_for_one_mode_is_none_for_another(calibrated: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = one_line_error(capsys, "evaluate", str(calibrated), "--data", "street", "--mode", "dnn", *WITH)
-    assert "no temperature for mode dnn" in line
+    assert f"no temperature was fitted for dnn (there is one for: {FITTED})" in line
 
 
 def test_a_single_still_is_too_little(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,14 +195,14 @@ def test_labels_that_nothing_can_be_fitted_to_are_one_line(
     label: int | None, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data, output = labelled_folder(tmp_path / "data", 2, label), tmp_path / "c.safetensors"
-    line = error_after_the_work(capsys, "calibrate", "street-tiny", "--data", str(data), "-o", str(output))
+    line = error_after_work(capsys, "calibrate", "street-tiny", "--data", str(data), "-o", str(output))
     assert words in line and not output.exists()
 
 
 @pytest.mark.slow
 def test_too_few_images_for_the_risk_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "c.safetensors"
-    line = error_after_the_work(
+    line = error_after_work(
         capsys, "calibrate", "street-tiny", "--data", "street", "-o", str(output), "--risk-class", "Road"
     )
     assert f"{FRAMES} images hold Road" in line and "by 0.05, 19 or more" in line and not output.exists()

@@ -2,13 +2,14 @@
 
 import dataclasses
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from made_methods import opened_by_torch
+from refusals import refusal
 from robustness_made import NAMES, SIDE, classifier, image_folder, segmenter, stills_folder
 
 from app.robustness.bands import study_bands
@@ -17,14 +18,12 @@ from app.robustness.network import Subject, open_subjects, short_names
 from app.robustness.perturbations import study_perturbations
 from app.robustness.pictures import Pictures, chosen_places, open_pictures
 from app.robustness.studies import robustness
-from core.errors import InputError
 from core.frame import Frame
 from core.robustness.corruption_means import ALEXNET
 from core.robustness.corruptions import COMMON, corrupt
 from core.robustness.perturbations import perturb
 from seg.data.camvid import open_split
 from seg.evaluate import LiveMetrics, mark_stills
-from seg.torch_segmenter import open_segmenter
 
 pytestmark = pytest.mark.slow
 
@@ -61,16 +60,9 @@ def only(rows: list[dict[str, Any]], **wanted: Any) -> dict[str, Any]:
     return row
 
 
-def refusal(call: Callable[[], object]) -> str:
-    with pytest.raises(InputError) as caught:
-        call()
-    assert len(str(caught.value).splitlines()) == 1
-    return str(caught.value)
-
-
 def product_loop(model: Path, frames: list[Frame], **how: Any) -> dict[str, Any]:
     """What `evaluate` does with these frames."""
-    looker = open_segmenter(model, keep_probs=True, **how)
+    looker = opened_by_torch(model, keep_probs=True, **how)
     live = LiveMetrics.of(looker.classes)
     for frame in frames:
         live.update(frame, looker.step(frame))
@@ -177,7 +169,7 @@ def cifar_c(room: Path) -> Path:
 
 
 def test_published_files_are_measured_against_alexnet(room: Path, cifar_c: Path) -> None:
-    study = studied(room, "plain", "cifar10", "corruptions", published=cifar_c)["corruptions"]
+    study = studied(room, "plain", "cifar10", "corruptions", cifar_c=cifar_c)["corruptions"]
     (clean,), (means,) = study["clean"], study["means"]
     assert study["types"] == list(COMMON) and study["published"] == "CIFAR-10-C" and study["pictures"] == 12
     assert all(row["nll"] == clean["nll"] and row["accuracy"] == clean["accuracy"] for row in study["rows"])
@@ -192,7 +184,7 @@ def test_published_files_are_measured_against_alexnet(room: Path, cifar_c: Path)
 
 @pytest.mark.parametrize("left_out", [{"severities": (1, 2, 3, 4)}, {"types": COMMON[1:]}])
 def test_a_part_of_the_published_files_has_no_mean_ratio(room: Path, cifar_c: Path, left_out: dict[str, Any]) -> None:
-    study = studied(room, "plain", "cifar10", "corruptions", published=cifar_c, **left_out)["corruptions"]
+    study = studied(room, "plain", "cifar10", "corruptions", cifar_c=cifar_c, **left_out)["corruptions"]
     assert study["means"][0]["mce"] is None and study["means"][0]["mean_error"] > 0
     assert any("no mCE" in note for note in study["notes"])
 
@@ -205,7 +197,7 @@ def test_what_is_made_here_is_never_measured_against_alexnet(room: Path) -> None
 
 def test_published_pictures_of_another_data_set_have_plain_means(room: Path, cifar_c: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").symlink_to(room / "cifar10")
-    paths, options = [str(room / "plain.safetensors")], RobustnessOptions(published=cifar_c)
+    paths, options = [str(room / "plain.safetensors")], RobustnessOptions(cifar_c=cifar_c)
     study = robustness(paths, tmp_path / "mine", studies=["corruptions"], options=options)["studies"]["corruptions"]
     assert study["means"][0]["mce"] is None and any("no AlexNet" in note for note in study["notes"])
 
@@ -215,7 +207,7 @@ def test_published_pictures_of_another_data_set_have_plain_means(room: Path, cif
 
 def test_the_stream_is_the_products_own_loop(room: Path) -> None:
     study = studied(
-        room, "still", "stills", "stream", types=("gaussian_noise",), severities=(2,), stream_frames=4, calibrated=False
+        room, "still", "stills", "stream", types=("gaussian_noise",), severities=(2,), stream_frames=4, calibrated="off"
     )["stream"]
     split = open_split(room / "stills", "val")
     clean = list(split.frames())
@@ -250,7 +242,7 @@ def test_consistency_along_a_made_sequence_is_counted_by_hand(room: Path) -> Non
         shares, confidence = [], []
         for number in range(2):
             frames = perturb(pictures.images[number], name, 7, pictures.places[number])
-            ((_, seen),) = subjects[0].looks(list(frames), subjects[0].ways(), 0)
+            ((_, seen),) = subjects[0].predict(list(frames), subjects[0].methods(), 0)
             labels, truth = seen.labels, int(pictures.labels[number])
             before = labels[:1].expand(len(labels) - 1) if first else labels[:-1]
             shares.append(float((before == labels[1:]).double().mean()))
@@ -280,7 +272,7 @@ def test_published_sequences_are_read_and_only_the_ten_count_for_the_mean(room: 
     pictures = np.random.default_rng(0).integers(0, 256, (3, 1, SIDE, SIDE, 3), dtype=np.uint8)
     np.save(tmp_path / "translate.npy", np.repeat(pictures, 4, axis=1))  # nothing changes
     np.save(tmp_path / "shear.npy", np.random.default_rng(1).integers(0, 256, (3, 9, SIDE, SIDE, 3), dtype=np.uint8))
-    study = studied(room, "drop", "cifar10", "perturbations", published_sequences=tmp_path)["perturbations"]
+    study = studied(room, "drop", "cifar10", "perturbations", cifar_p=tmp_path)["perturbations"]
     assert study["perturbations"] == ["translate", "shear"] and study["sequences"] == 3
     still = only(study["rows"], perturbation="translate", mode="dnn")
     assert still["consistency"] == 1.0 and still["relative_confidence"] is None

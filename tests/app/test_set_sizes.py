@@ -1,11 +1,11 @@
 """The picture of prediction set sizes: exact for known probabilities, in a written video, refused where nothing was fitted."""
 
-import dataclasses
 from pathlib import Path
 
 import av
 import numpy as np
 import pytest
+from made_methods import opened_by_torch
 
 from app.cli import main
 from app.video.render import LARGEST_SET, draw_set_sizes
@@ -13,7 +13,6 @@ from core.checkpoint import load_checkpoint, save_checkpoint
 from core.frame import Maps
 from seg.pipeline import segment
 from seg.street.drive import Street
-from seg.torch_segmenter import open_segmenter
 
 
 def maps_of(probs: np.ndarray) -> Maps:
@@ -31,15 +30,15 @@ def test_shades_count_the_classes_within_the_threshold() -> None:
 
 def test_a_video_shows_them(model: str, tmp_path: Path) -> None:
     """With the threshold at the median of the second class's probability, half of the pixels have two classes or more."""
-    segmenter = open_segmenter(model, mode="vq-dnn", motion=True, keep_probs=True)
+    segmenter = opened_by_torch(model, mode="vq-dnn", motion=True, keep_probs=True)
     _, maps = next(iter(segment(Street().frames(1), segmenter)))
     assert maps.probs is not None
     second = float(np.median(np.sort(maps.probs, axis=0)[-2]))
     tensors, meta = load_checkpoint(Path(model))
     conformal = {"coverage": 0.9, "lac": 1.0 - second, "aps": 0.9}
-    fitted = meta.calibration["vq-dnn"] | {"conformal": conformal}
+    fitted = (meta.fit(segmenter.method) or {}) | {"conformal": conformal}
     model = str(tmp_path / "m.safetensors")
-    save_checkpoint(Path(model), tensors, dataclasses.replace(meta, calibration={"vq-dnn": fitted}))
+    save_checkpoint(Path(model), tensors, meta.with_fit(segmenter.method, fitted))
     pictures = {}
     for view in ("set-size", "uncertainty"):
         path = tmp_path / f"{view}.mp4"
@@ -54,7 +53,7 @@ def test_a_video_shows_them(model: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("chosen", "mode", "said"),
-    [("street-tiny", "vq-dnn", "has none for vq-dnn"), ("", "dnn", "has none for dnn")],
+    [("street-tiny", "vq-dnn", "for vq-dnn, tau 8, motion"), ("", "dnn", "for dnn")],
 )
 def test_without_thresholds_it_is_one_line(
     model: str, chosen: str, mode: str, said: str, capsys: pytest.CaptureFixture[str]

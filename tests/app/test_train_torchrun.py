@@ -28,8 +28,6 @@ TORCHRUN = [
 ]
 EPOCHS = 20
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def frames(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -114,6 +112,7 @@ def killed_after(epochs: int, arguments: list[str], run: Path) -> None:
     assert at_work, errors
 
 
+@pytest.mark.long
 def test_two_processes_train_a_segmentation_and_go_on_where_they_were_killed(frames: Path, tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     code, output, errors = finished(segmentation(frames, whole))
@@ -132,6 +131,7 @@ def test_two_processes_train_a_segmentation_and_go_on_where_they_were_killed(fra
     assert meta.training["processes"] == 2
 
 
+@pytest.mark.long
 def test_two_processes_train_a_classifier_and_refuse_a_second_run_in_one_line(pictures: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     code, output, errors = finished(classification(pictures, run))
@@ -147,6 +147,7 @@ def test_two_processes_train_a_classifier_and_refuse_a_second_run_in_one_line(pi
     assert code != 0 and len(said(errors)) == 1 and "already holds a training" in said(errors)[0]
 
 
+@pytest.mark.long
 def test_a_loss_that_is_no_number_is_said_once(pictures: Path, tmp_path: Path) -> None:
     command = [
         *classification(pictures, tmp_path / "run"),

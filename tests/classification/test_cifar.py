@@ -9,19 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refusal
 
 from classification.data.cifar import CIFAR10, CIFAR100, CifarLayout
 from classification.data.open import ClassificationSet, open_classification
-from core.errors import InputError
 
 NAMES = {10: [f"name {number}" for number in range(10)], 100: [f"fine {number}" for number in range(100)]}
-
-
-def refusal(call: Callable[[], object]) -> str:
-    with pytest.raises(InputError) as caught:
-        call()
-    assert len(str(caught.value).splitlines()) == 1
-    return str(caught.value)
 
 
 def python2_pickle(value: Any) -> bytes:

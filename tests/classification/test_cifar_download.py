@@ -11,26 +11,25 @@ import sys
 import tarfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import numpy as np
 import pytest
+from local_server import Respond, files_under, serving, status, without_proxy
+from refusals import refusal
 
 from app import data_command
 from app.cli import main
 from classification.data import cifar_download
 from classification.data.cifar import CIFAR10, CIFAR100
 from classification.data.cifar_download import ARCHIVES, Archive, download_cifar
-from core.errors import InputError
 
 PROJECT = Path(cifar_download.__file__).parents[1]
 FILES = {"train": np.random.default_rng(0).bytes(400_000), "test": b"test " * 1000, "meta": b"meta"}
 FOLDER = "cifar-made"
-
-Respond = Callable[[BaseHTTPRequestHandler, bytes, int], None]
 
 
 @dataclass
@@ -46,10 +45,10 @@ class Server:
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         self.ranges.append(handler.headers["Range"])
-        (self.respond or send)(handler, self.content, len(self.ranges))
+        (self.respond or send_range)(handler, self.content, len(self.ranges))
 
 
-def send(handler: BaseHTTPRequestHandler, content: bytes, attempt: int = 1, most: int | None = None) -> None:
+def send_range(handler: BaseHTTPRequestHandler, content: bytes, attempt: int = 1, most: int | None = None) -> None:
     """As a server that knows ranges answers, with at most `most` bytes before it hangs up."""
     asked = re.fullmatch(r"bytes=(\d+)-", handler.headers["Range"] or "")
     start = int(asked[1]) if asked else 0
@@ -75,23 +74,13 @@ def ignore_ranges(handler: BaseHTTPRequestHandler, content: bytes, attempt: int)
 
 def only(most: int, tries: int = 10**6) -> Respond:
     """Hangs up after so many bytes, the first `tries` times."""
-    return lambda handler, content, attempt: send(handler, content, attempt, most if attempt <= tries else None)
-
-
-def status(code: int) -> Respond:
-    def respond(handler: BaseHTTPRequestHandler, content: bytes, attempt: int) -> None:
-        handler.send_response(code)
-        handler.send_header("Content-Length", "0")
-        handler.end_headers()
-
-    return respond
+    return lambda handler, content, attempt: send_range(handler, content, attempt, most if attempt <= tries else None)
 
 
 @pytest.fixture(autouse=True)
 def _quick_and_direct(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cifar_download, "BACKOFF_S", (0.01, 0.02))
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
+    without_proxy(monkeypatch)
 
 
 def packed(files: dict[str, bytes], prefix: str = f"{FOLDER}/") -> bytes:
@@ -111,25 +100,9 @@ CONTENT = packed(FILES)
 def server() -> Iterator[Server]:
     shared = Server(CONTENT)
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            try:
-                shared.answer(self)
-            except ConnectionError:
-                self.close_connection = True  # the client has been killed
-
-        def log_message(self, *_: object) -> None:
-            return
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02})
-    shared.url = f"http://127.0.0.1:{http.server_port}/files/made-python.tar.gz"
-    thread.start()
-    yield shared
-    shared.closing.set()
-    http.shutdown()
-    thread.join()
-    http.server_close()
+    with serving(shared.answer, shared.closing) as address:
+        shared.url = f"{address}/files/made-python.tar.gz"
+        yield shared
 
 
 def archive_of(url: str, content: bytes = CONTENT, files: dict[str, bytes] = FILES) -> Archive:
@@ -154,18 +127,7 @@ def part_of(root: Path) -> Path:
     return root / ".made-python.tar.gz.part"
 
 
-def files_under(root: Path) -> dict[str, bytes]:
-    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
-
-
 WHOLE = {f"{FOLDER}/{name}": content for name, content in FILES.items()}
-
-
-def refusal(call: Callable[[], object]) -> str:
-    with pytest.raises(InputError) as caught:
-        call()
-    assert len(str(caught.value).splitlines()) == 1
-    return str(caught.value)
 
 
 # what a good download does

@@ -5,22 +5,15 @@ import pickle
 import resource
 import struct
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refusal
 
 from classification.data.safe_pickle import NAMES, Call, byte_array, read_pickle
 from core.errors import InputError
-
-
-def refusal(call: Callable[[], object]) -> str:
-    with pytest.raises(InputError) as caught:
-        call()
-    assert len(str(caught.value).splitlines()) == 1 and len(str(caught.value)) < 400
-    return str(caught.value)
 
 
 def written(tmp_path: Path, content: bytes) -> Path:

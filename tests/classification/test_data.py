@@ -1,23 +1,15 @@
 """Shares of the training images: the same number of every class, drawn once and for all from the seed."""
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refusal
 
 from classification.data.open import balanced_fraction, open_classification, split_held_back, training_indices
-from core.errors import InputError
 
 LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(4), (100, 50, 50, 10)))
-
-
-def refusal(call: Callable[[], object]) -> str:
-    with pytest.raises(InputError) as caught:
-        call()
-    assert len(str(caught.value).splitlines()) == 1
-    return str(caught.value)
 
 
 @pytest.mark.parametrize(("fraction", "counts"), [(1.0, (100, 50, 50, 10)), (0.1, (10, 5, 5, 1)), (0.06, (6, 3, 3, 1))])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from made_classifier import ANIMALS, save_classifier, save_pictures
+from refusals import refusal
 from torch import Tensor
 
 from classification.calibrate import fit_sets, fit_temperature
@@ -26,7 +27,6 @@ from classification.options import ClassifierOptions
 from core.checkpoint import CheckpointMeta
 from core.classes import CAMVID, ClassList
 from core.dropout import set_dropout_active
-from core.errors import InputError
 from core.prediction import Prediction, entropy
 from core.seeds import mix_seed
 
@@ -58,13 +58,6 @@ def slow_softmax(network: torch.nn.Module, pictures: Tensor, temperature: float 
     x = (pictures.permute(0, 3, 1, 2).double() / 255 - 0.5) / 0.2
     with torch.no_grad():
         return torch.softmax(network(x.float()).double() / temperature, 1).numpy()
-
-
-def refusal(call: Any, *arguments: Any) -> str:
-    with pytest.raises(InputError) as caught:
-        call(*arguments)
-    assert len(str(caught.value).splitlines()) == 1
-    return str(caught.value)
 
 
 # predictions by ensemble size

@@ -2,21 +2,17 @@
 
 import struct
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from made_pictures import picture
 from PIL import Image
+from refusals import refusal
 
 from classification.data.evaluation_view import centre_view, whole_view
 from classification.data.image_folder import read_picture
 from classification.data.open import open_classification
-from core.errors import InputError
-
-
-def picture(seed: int, height: int = 12, width: int = 16) -> np.ndarray:
-    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 
 def made(
@@ -28,13 +24,6 @@ def made(
             for number in range(3):
                 Image.fromarray(picture(10 * place + number)).save(root / split / name / f"{number}.png")
     return root
-
-
-def refusal(call: Callable[[], object]) -> str:
-    with pytest.raises(InputError) as caught:
-        call()
-    assert len(str(caught.value).splitlines()) == 1
-    return str(caught.value)
 
 
 def test_class_ids_go_by_the_sorted_folder_names(tmp_path: Path) -> None:

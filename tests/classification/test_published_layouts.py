@@ -8,6 +8,7 @@ import timm
 import torch
 import torch.nn.functional as F
 import torchvision
+from made_classifier import random_input
 from torch import Tensor, nn
 
 from classification.networks.build import build_classifier
@@ -68,10 +69,6 @@ def logits(network: nn.Module, x: Tensor) -> Tensor:
     return result / result.std()  # random weights make logits of any size
 
 
-def picture(side: int, batch: int = 2) -> Tensor:
-    return torch.randn(batch, 3, side, side, generator=torch.Generator().manual_seed(side))
-
-
 @pytest.mark.parametrize("model", TORCHVISION)
 def test_residual_networks_have_torchvisions_parameters(model: str) -> None:
     with torch.device("meta"):
@@ -82,13 +79,16 @@ def test_residual_networks_have_torchvisions_parameters(model: str) -> None:
     assert shapes == [t.shape for t in theirs.state_dict().values()]
 
 
-@pytest.mark.parametrize("model", ["resnet18", "resnet50", "resnext50", "wideresnet50"])
+@pytest.mark.parametrize(
+    "model",
+    ["resnet18", *(pytest.param(name, marks=pytest.mark.slow) for name in ("resnet50", "resnext50", "wideresnet50"))],
+)
 def test_residual_networks_give_torchvisions_logits(model: str) -> None:
     torch.manual_seed(0)
     theirs = randomised(getattr(torchvision.models, TORCHVISION[model])(num_classes=10)).double()
     ours = taking(on_meta(model, 10, stem=True), list(theirs.state_dict().values()))
     for side in (64, 97) if model == "resnet18" else (64,):
-        x = picture(side, batch=1).double()
+        x = random_input(side, batch=1).double()
         torch.testing.assert_close(logits(ours, x), logits(theirs, x), rtol=0, atol=1e-9)
 
 
@@ -103,6 +103,7 @@ def test_vgg_has_torchvisions_parameters_but_the_biases_of_its_convolutions(dept
         assert biases == 4224
 
 
+@pytest.mark.slow
 def test_vgg16_gives_torchvisions_logits_with_the_biases_in_the_running_means() -> None:
     torch.manual_seed(0)
     theirs = randomised(torchvision.models.vgg16_bn(num_classes=10, init_weights=False))
@@ -117,7 +118,7 @@ def test_vgg16_gives_torchvisions_logits_with_the_biases_in_the_running_means() 
                 state[f"features.{int(name) + 1}.running_mean"].clone() - bias
             )
     ours = taking(on_meta("vgg16", 10), list(state.values()))
-    x = picture(64, batch=1)
+    x = random_input(64, batch=1)
     torch.testing.assert_close(logits(ours, x), logits(theirs, x), rtol=0, atol=1e-5)
 
 
@@ -129,10 +130,13 @@ def test_alexnet_gives_torchvisions_logits_where_that_has_no_biases() -> None:
     assert sum(nn.init.zeros_(state.pop(f"features.{name}.bias")).numel() for name in convs) == 1152
     ours = taking(on_meta("alexnet", 10, stem=True), list(state.values()))
     for side in (224, 150):
-        torch.testing.assert_close(logits(ours, picture(side)), logits(theirs, picture(side)), rtol=0, atol=1e-5)
+        torch.testing.assert_close(
+            logits(ours, random_input(side)), logits(theirs, random_input(side)), rtol=0, atol=1e-5
+        )
     assert count(on_meta("alexnet", 1000, stem=True)) == 61_100_840 - 1152
 
 
+@pytest.mark.slow
 def test_pre_activation_resnet_50_gives_timms_logits() -> None:
     torch.manual_seed(0)
     theirs = randomised(timm.create_model("resnetv2_50", pretrained=False, num_classes=10)).double()
@@ -149,7 +153,7 @@ def test_pre_activation_resnet_50_gives_timms_logits() -> None:
         renamed[name] = tensor.flatten(1) if name == "head.4.weight" else tensor  # theirs is a 1x1 convolution
     ours = on_meta("preresnet50", 10, stem=True)
     ours.load_state_dict(renamed, assign=True)
-    x = picture(97).double()
+    x = random_input(97).double()
     torch.testing.assert_close(logits(ours, x), logits(theirs, x), rtol=0, atol=1e-9)
 
 
@@ -193,7 +197,7 @@ def masks_for(network: nn.Module, x: Tensor) -> list[Tensor]:
 def test_pre_activation_resnet_18_is_the_published_one(smoothing: bool) -> None:
     torch.manual_seed(0)
     network = randomised(built("preresnet18", width=4, dropout=0.5, smoothing=smoothing)).double()
-    x = picture(32).double()
+    x = random_input(32).double()
     masks = masks_for(network, x)
     result, drawn, net = logits(network, x), iter(masks), Written(network)
     y = net.conv(x, "stem.0")
@@ -215,7 +219,7 @@ def test_pre_activation_resnet_18_is_the_published_one(smoothing: bool) -> None:
 def test_pre_activation_vgg_is_the_published_one(smoothing: bool) -> None:
     torch.manual_seed(0)
     network = randomised(built("prevgg11", width=4, dropout=0.5, smoothing=smoothing, head="bn-gap")).double()
-    x = picture(32).double()
+    x = random_input(32).double()
     masks = masks_for(network, x)
     result, drawn, net, y = logits(network, x), iter(masks), Written(network), x
     for stage, convs in enumerate(VGG_CONVS[11], start=1):
@@ -257,7 +261,7 @@ def test_maps_have_the_published_sizes(model: str, side: int) -> None:
             if name.startswith("stage"):
                 module.register_forward_hook(lambda _, __, out, sizes=sizes: sizes.append(tuple(out.shape[-2:])))
         with torch.no_grad():
-            network(picture(side, batch=1))
+            network(random_input(side, batch=1))
         assert sizes == [(s, s) for s in expected]
 
 
@@ -265,7 +269,7 @@ def test_the_mlp_head_of_a_smoothed_vgg_sees_one_point() -> None:
     network, seen = built("vgg16", width=2, smoothing=True), []
     network.head[0].register_forward_hook(lambda _, inputs, out: seen.append((inputs[0].shape[-1], out.shape[-1])))
     with torch.no_grad():
-        network(picture(32))
+        network(random_input(32))
     assert seen == [(3, 1)]
 
 
@@ -276,7 +280,7 @@ def test_maps_keep_their_sizes_with_same_padding(model: str) -> None:
     for key, network in (("plain", plain), ("same", same)):
         network[-2].register_forward_hook(lambda _, __, out, key=key: last.update({key: out.shape}))
         with torch.no_grad():
-            network(picture(32))
+            network(random_input(32))
     assert last["plain"] == last["same"]
 
 
@@ -287,9 +291,9 @@ def test_maps_keep_their_sizes_with_same_padding(model: str) -> None:
         ("vgg19", 5),
         ("prevgg16", 5),
         ("resnet34", 4),
-        ("resnext50", 4),
+        pytest.param("resnext50", 4, marks=pytest.mark.slow),
         ("preresnet34", 3),
-        ("alternet50", 3),
+        pytest.param("alternet50", 3, marks=pytest.mark.slow),
     ],
 )
 def test_smoothing_ends_the_published_stages(model: str, stages: int) -> None:
@@ -333,7 +337,7 @@ def test_dropout_sits_at_the_published_places(model: str) -> None:
         if not any(module.children()):
             module.register_forward_hook(leave)
     with torch.no_grad():
-        network(picture(32))
+        network(random_input(32))
     family, depth = MODELS[model]
     expected = {
         "alexnet": 5, "vgg": 8, "prevgg": 8, "alternet": 17 - 4,

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from refusals import error_after_work, refusal
 from torch import Tensor
 
 from app.cli import main
@@ -65,14 +66,6 @@ def prepared(data: Path, run: Path, **changes: Any) -> ClassTraining:
     return ClassTraining(ClassTrainConfig(**base | changes), run, "cpu")
 
 
-def refusal(code: int, command: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    capsys.readouterr()
-    assert main(command) == code
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("steadyseg: ")]
-    assert len(lines) == 1
-    return lines[0]
-
-
 # whole trainings
 
 
@@ -120,9 +113,9 @@ def test_a_new_run_does_not_overwrite_an_old_one_nor_go_on_with_other_flags(
     run = tmp_path / "run"
     assert main(arguments(data, run, epochs=1)) == 0
     before = {path.name: path.read_bytes() for path in run.iterdir()}
-    assert "--resume" in refusal(2, arguments(data, run, epochs=1), capsys)
+    assert "--resume" in error_after_work(capsys, *arguments(data, run, epochs=1))
     for flags in (["--mixup", "0.3"], ["--width", "3"], ["--fraction", "0.9"]):
-        message = refusal(2, [*arguments(data, run, epochs=1), *flags, "--resume"], capsys)
+        message = error_after_work(capsys, *arguments(data, run, epochs=1), *flags, "--resume")
         assert "the flags it began with" in message and flags[0].removeprefix("--") in message
     assert {path.name: path.read_bytes() for path in run.iterdir()} == before
 
@@ -143,7 +136,7 @@ def test_a_new_run_does_not_overwrite_an_old_one_nor_go_on_with_other_flags(
 def test_settings_that_make_no_sense_are_refused_before_anything_is_written(
     data: Path, tmp_path: Path, flags: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    refusal(2, [*arguments(data, tmp_path / "run", epochs=1), *flags], capsys)
+    error_after_work(capsys, *arguments(data, tmp_path / "run", epochs=1), *flags)
     assert not (tmp_path / "run").exists()
 
 
@@ -156,9 +149,7 @@ def test_a_picture_that_cannot_be_read_is_named_in_one_line(data: Path, tmp_path
         copy.write_bytes(path.read_bytes())
     bad = broken / "train" / "class2" / "3.png"
     bad.write_bytes(b"junk")
-    with pytest.raises(InputError) as caught:
-        list(prepared(broken, tmp_path / "run", workers=workers).batches(0))
-    assert str(bad) in str(caught.value) and len(str(caught.value).splitlines()) == 1
+    assert str(bad) in refusal(list, prepared(broken, tmp_path / "run", workers=workers).batches(0))
 
 
 # the loss, by hand

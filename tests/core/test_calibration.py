@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from refusals import refusal
 from torch import Tensor
 
-from core.errors import InputError
 from core.evaluation.temperature import FEWEST_PIXELS, GRID, TemperatureFit, TemperatureScan, grid_tensor
 from core.prediction import Prediction
 
@@ -59,13 +59,6 @@ def slow_ece(probs: np.ndarray, truth: np.ndarray) -> float:
         inside = (confidence > i / 10) & (confidence <= (i + 1) / 10)
         gaps += abs(right[inside].sum() - confidence[inside].sum())
     return float(gaps / len(truth))
-
-
-def refusal(scan: TemperatureScan) -> str:
-    with pytest.raises(InputError) as caught:
-        scan.fit()
-    assert len(str(caught.value).splitlines()) == 1
-    return str(caught.value)
 
 
 def test_the_grid_as_a_batch_is_every_temperature_alone() -> None:
@@ -130,9 +123,9 @@ def test_fewer_than_a_hundred_pixels_are_refused() -> None:
     few = torch.full_like(labels, VOID).flatten()
     few[: FEWEST_PIXELS - 1] = labels.flatten()[: FEWEST_PIXELS - 1]
     scan = TemperatureScan(CLASSES, VOID)
-    assert "0 labelled pixels" in refusal(scan)
+    assert "0 labelled pixels" in refusal(scan.fit)
     scan.update(tempered(logits), few.view_as(labels))
-    assert "99 labelled pixels" in refusal(scan) and "100 or more" in refusal(scan)
+    assert "99 labelled pixels" in refusal(scan.fit) and "100 or more" in refusal(scan.fit)
     few[FEWEST_PIXELS - 1] = labels.flatten()[FEWEST_PIXELS - 1]
     assert fit([(tempered(logits), few.view_as(labels))]).pixels == 100
 
@@ -144,4 +137,4 @@ def test_a_best_temperature_at_the_grid_s_edge_is_refused(kind: str) -> None:
     labels = logits.argmax(1)[0] if kind == "always right" else drawn_labels(torch.full_like(logits, 0.2), 5)
     scan = TemperatureScan(CLASSES, VOID)
     scan.update(tempered(logits), labels)
-    assert f"beyond the grid {GRID[0]:.2f}..{GRID[-1]:.2f}" in refusal(scan)
+    assert f"beyond the grid {GRID[0]:.2f}..{GRID[-1]:.2f}" in refusal(scan.fit)

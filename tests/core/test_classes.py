@@ -1,21 +1,12 @@
 """Class lists: a segmentation's have colours and a void id, a classifier's neither; every other mixture is refused."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
+from refusals import refusal
 
 from core.classes import CAMVID, ClassList
-from core.errors import InputError
 
 RGB = ((1, 2, 3), (4, 5, 6))
-
-
-def refusal(call: Callable[[], object]) -> str:
-    with pytest.raises(InputError) as caught:
-        call()
-    assert len(str(caught.value).splitlines()) == 1
-    return str(caught.value)
 
 
 def test_a_classifier_s_list_has_as_many_names_as_there_are_and_neither_colours_nor_void() -> None:

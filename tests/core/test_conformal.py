@@ -1,11 +1,11 @@
 """Conformal thresholds, sets and risk control against sorting, loops and fresh exchangeable data."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from refusals import refusal
 from torch import Tensor
 
 from core.errors import InputError
@@ -38,13 +38,6 @@ def fitted(probs: Tensor, labels: Tensor) -> ConformalScores:
     scores = ConformalScores(VOID)
     scores.update(probs, labels)
     return scores
-
-
-def refusal(call: Any, *arguments: Any) -> str:
-    with pytest.raises(InputError) as caught:
-        call(*arguments)
-    assert len(str(caught.value).splitlines()) == 1
-    return str(caught.value)
 
 
 # sets

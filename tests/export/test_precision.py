@@ -1,6 +1,7 @@
 """Graph files in fp16 and int8: made by the command, measured, refused, and run by every executor."""
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
 import cv2
@@ -8,7 +9,10 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from made_graphs import HEIGHT, WIDTH, Graphs, skip_tracing
+from made_pictures import picture
 from onnx import TensorProto
+from refusals import one_line_error
 from torch import nn
 
 from app.cli import main
@@ -31,9 +35,6 @@ from seg.street.training_set import StreetSet
 
 pytestmark = pytest.mark.slow
 
-HEIGHT, WIDTH = 96, 128
-"""Where street-tiny still finds most of the street, in a quarter of the time of its own 180 x 240."""
-
 
 def write_images(folder: Path, images: list[np.ndarray]) -> Path:
     folder.mkdir(parents=True)
@@ -50,34 +51,23 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_images(root / "train", [image for image, _ in pairs[:12]])
     write_images(root / "test", [image for image, _ in pairs[12:]])
     write_images(root / "testannot", [label for _, label in pairs[12:]])
-    write_images(root / "proof", [image for image, _ in pairs[:21]])  # a gap and a reset come at 10 and 20
     return root
 
 
-def export(data: Path, output: Path, *flags: str, model: str = "street-tiny") -> int:
-    return main(
-        [
-            "export",
-            model,
-            "-o",
-            str(output),
-            "--proof-frames",
-            str(data / "proof"),
-            "--size",
-            str(HEIGHT),
-            *(str(flag) for flag in flags),
-        ]
-    )
+def export(frames: Path, output: Path, *flags: str | Path, model: str = "street-tiny") -> int:
+    shared = ["--proof-frames", frames, "--size", HEIGHT]
+    return main([str(argument) for argument in ("export", model, "-o", output, *shared, *flags)])
 
 
 @pytest.fixture(scope="module")
-def files(data: Path) -> dict[str, Path]:
-    """street-tiny, stateful, in all three precisions."""
-    made = {}
-    for precision in ("fp32", "fp16", "int8"):
-        made[precision] = data / f"{precision}.onnx"
-        fitted = ["--calibration-data", str(data)] if precision == "int8" else []
-        assert export(data, made[precision], "--stateful", "--precision", precision, *fitted) == 0
+def files(data: Path, graphs: Graphs, proof_frames: Path) -> dict[str, Path]:
+    """street-tiny, stateful, in all three precisions, from one trace."""
+    made = {"fp32": graphs("vq-dnn")}
+    with pytest.MonkeyPatch.context() as patch:
+        skip_tracing(patch, made["fp32"])
+        for precision, flags in {"fp16": [], "int8": ["--calibration-data", data]}.items():
+            made[precision] = data / f"{precision}.onnx"
+            assert export(proof_frames, made[precision], "--stateful", "--precision", precision, *flags) == 0
     return made
 
 
@@ -126,34 +116,45 @@ def test_every_executor_runs_it_near_fp32(files: dict[str, Path], executor: str,
     assert np.mean(same) > equal
 
 
-def test_the_loss_is_measured_on_the_labelled_stills_and_said(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def int8_of(
+    graphs: Graphs, proof_frames: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Path], tuple[int, Path]]:
+    """(exit code, file) of exporting the network alone in int8, fitted on these data."""
+    skip_tracing(monkeypatch, graphs("logits"))
     output = tmp_path / "network.onnx"
-    assert export(data, output, "--precision", "int8", "--calibration-data", data, "--mode", "dnn") == 0
+    flags = ["--precision", "int8", "--mode", "dnn", "--calibration-data"]
+    return lambda data: (export(proof_frames, output, *flags, data), output)
+
+
+Int8 = Callable[[Path], tuple[int, Path]]
+
+
+def test_the_loss_is_measured_on_the_labelled_stills_and_said(
+    data: Path, int8_of: Int8, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, output = int8_of(data)
     said = " ".join(capsys.readouterr().err.split())
-    assert "int8 fitted on 12 frames; all 12 labelled test stills: mean IoU 0." in said
+    assert code == 0 and "int8 fitted on 12 frames; all 12 labelled test stills: mean IoU 0." in said
     assert "labels equal in 9" in said and read_onnx(output).meta.precision == "int8"
 
 
 def test_images_without_labels_fit_it_but_measure_nothing(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    data: Path, int8_of: Int8, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    flags = ["--precision", "int8", "--calibration-data", data / "train", "--mode", "dnn"]
-    assert export(data, tmp_path / "network.onnx", *flags) == 0
+    assert int8_of(data / "train")[0] == 0
     assert "its loss was not measured for want of labels" in " ".join(capsys.readouterr().err.split())
 
 
 def test_scales_from_black_pictures_lose_too_much_and_leave_no_file(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    data: Path, int8_of: Int8, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     black = tmp_path / "black"
     write_images(black / "train", [np.zeros((HEIGHT, WIDTH, 3), np.uint8)] * 3)
     for name in ("test", "testannot"):
         (black / name).symlink_to(data / name)
-    output = tmp_path / "network.onnx"
-    assert export(data, output, "--precision", "int8", "--calibration-data", black, "--mode", "dnn") == 1
-    assert "int8 costs more than 1 point of mean IoU" in capsys.readouterr().err and not output.exists()
+    code, output = int8_of(black)
+    assert code == 1 and "int8 costs more than 1 point of mean IoU" in capsys.readouterr().err and not output.exists()
 
 
 def test_a_point_of_iou_and_half_a_point_of_calibration_are_accepted_and_no_more() -> None:
@@ -175,14 +176,15 @@ def test_a_point_of_iou_and_half_a_point_of_calibration_are_accepted_and_no_more
     ],
 )
 def test_what_cannot_be_made_is_said_in_one_line(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], said: str
 ) -> None:
-    assert export(data, tmp_path / "x.onnx", "--stateful", *flags) == 2
-    error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1 and not (tmp_path / "x.onnx").exists()
+    output = tmp_path / "x.onnx"
+    assert said in one_line_error(capsys, "export", "street-tiny", "-o", output, "--stateful", *flags)
+    assert not output.exists()
 
 
-def test_fp16_with_dropout_draws_the_same_masks(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.long
+def test_fp16_with_dropout_draws_the_same_masks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     torch.manual_seed(0)
     options = UNetOptions(width=4, depth=3, dropout=0.5, dropout_places=("enc3",))
     network = UNet(len(CAMVID), options)
@@ -191,12 +193,11 @@ def test_fp16_with_dropout_draws_the_same_masks(data: Path, tmp_path: Path, caps
             nn.init.kaiming_normal_(module.weight)  # so that a mask changes the prediction
     meta = CheckpointMeta("unet", dataclasses.asdict(options), CAMVID, HEIGHT, WIDTH, (0.4,) * 3, (0.25,) * 3)
     save_checkpoint(tmp_path / "random.safetensors", network.state_dict(), meta)
-    write_images(
-        tmp_path / "proof", [np.random.default_rng(i).integers(0, 256, (HEIGHT, WIDTH, 3), np.uint8) for i in range(21)]
-    )
+    noise = [picture(seed, HEIGHT, WIDTH) for seed in range(21)]
+    frames = write_images(tmp_path / "proof", noise)
     model, output = str(tmp_path / "random.safetensors"), tmp_path / "x.onnx"
     flags = ["--stateful", "--mode", "vq-bnn", "--precision", "fp16"]
-    assert export(tmp_path, output, *flags, model=model) == 0
+    assert export(frames, output, *flags, model=model) == 0
     said = capsys.readouterr().err
     assert "fp16 against torch in fp32: 21 frames" in said and "masks drawn inside in fp16" in " ".join(said.split())
     assert read_onnx(output).meta.precision == "fp16"

@@ -1,64 +1,46 @@
 """The proof of an export fails when it should: nothing is written and the exit code is 1."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 import torch
+from made_graphs import HEIGHT, WIDTH, Graphs, scale_weights, skip_tracing
+from made_methods import opened_by_torch
+from refusals import one_line_error
 
-import app.export.segmenter
 from app.cli import main
 from core.errors import CheckFailed
 from export.onnx_file import read_onnx
 from export.proof import prove_random, session_runner
 from seg.exported import ExportedStep
-from seg.torch_segmenter import open_segmenter
 
 pytestmark = pytest.mark.slow
 
 
-def changed_weights(model: Any, factor: float) -> Any:
-    """One convolution weight tensor scaled: what a wrong conversion looks like."""
-    tensor = max(model.graph.initializer, key=lambda t: len(t.raw_data))
-    values = onnx.numpy_helper.to_array(tensor) * np.float32(factor)
-    tensor.CopyFrom(onnx.numpy_helper.from_array(values, tensor.name))
-    return model
-
-
 def test_a_graph_that_computes_something_else_leaves_no_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    graphs: Graphs,
+    proof_frames: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    real = app.export.segmenter.to_onnx
-    monkeypatch.setattr(app.export.segmenter, "to_onnx", lambda *a, **k: changed_weights(real(*a, **k), 1.1))
-    assert main(["export", "street-tiny", "--stateful", "-o", str(tmp_path / "m.onnx")]) == 1
+    skip_tracing(monkeypatch, graphs("vq-dnn"), scale_weights)
+    flags = ["--stateful", "--size", str(HEIGHT), "--proof-frames", str(proof_frames)]
+    assert main(["export", "street-tiny", *flags, "-o", str(tmp_path / "m.onnx")]) == 1
     assert not list(tmp_path.iterdir())
     assert "no file was written" in capsys.readouterr().err
 
 
-def test_every_mode_is_proven_with_a_gap_and_a_reset(graphs: dict[str, Path]) -> None:
-    for name, path in graphs.items():
-        meta = read_onnx(path).meta
-        assert meta.mode == {"window": "vq-dnn"}.get(name, name) and meta.window == (2 if name == "window" else None)
-
-
-def test_the_random_proof_sees_a_wrong_rate() -> None:
+def test_the_random_proof_sees_a_wrong_rate(graphs: Graphs) -> None:
     """The graph drops 20 %, torch is told to drop 35 %: the same mean nearly, another variance."""
     torch.manual_seed(0)
-    segmenter = open_segmenter("street-tiny", mode="bnn", samples=1)
-    step = ExportedStep(segmenter.module, 96, 128)
-    signature = step.signature(96, 128)
-    graph = app.export.segmenter.to_onnx(
-        step,
-        signature.example,
-        signature.inputs,
-        signature.outputs,
-        {"frame": {1: "height", 2: "width"}},
-        signature.inner,
-    )
-    frame = np.random.default_rng(0).integers(0, 256, (96, 128, 3), dtype=np.uint8)
-    arguments = (step, session_runner(graph), signature.inputs, signature.outputs, signature.example, frame)
+    step = ExportedStep(opened_by_torch("street-tiny", mode="vq-bnn").module, HEIGHT, WIDTH)
+    signature = step.signature(HEIGHT, WIDTH)
+    run = session_runner(onnx.load(graphs("vq-bnn")))
+    frame = np.random.default_rng(0).integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8)
+    arguments = (step, run, signature.inputs, signature.outputs, signature.example, frame)
     prove_random(*arguments)
     for dropout in step.dropouts:
         dropout.rate = 0.35
@@ -87,10 +69,8 @@ def test_masks_of_the_graph_have_the_rate_and_are_independent() -> None:
     assert abs(same_row.mean().item()) / (0.25 * 0.75) < 4 / 400**0.5
 
 
-def test_the_network_alone_takes_any_batch_and_size(tmp_path: Path) -> None:
-    path = tmp_path / "logits.onnx"
-    assert main(["export", "street-tiny", "--mode", "dnn", "-o", str(path)]) == 0
-    file = read_onnx(path)
+def test_the_network_alone_takes_any_batch_and_size(graphs: Graphs) -> None:
+    file = read_onnx(graphs("logits"))
     assert file.meta.kind == "logits"
     run = session_runner(file.model)
     for shape in ((1, 3, 64, 96), (3, 3, 180, 256)):
@@ -98,6 +78,7 @@ def test_the_network_alone_takes_any_batch_and_size(tmp_path: Path) -> None:
         assert logits.shape == (shape[0], 11, *shape[2:])
 
 
+@pytest.mark.long
 def test_the_width_of_the_network_can_be_that_of_another_aspect(tmp_path: Path) -> None:
     path = tmp_path / "wide.onnx"
     assert main(["export", "street-tiny", "--stateful", "--width", "330", "-o", str(path)]) == 0
@@ -119,6 +100,4 @@ def test_bad_flags_are_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], flags: list[str], words: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["export", "street-tiny", *flags]) == 2
-    lines = capsys.readouterr().err.strip().splitlines()
-    assert len(lines) == 1 and words in lines[0]
+    assert words in one_line_error(capsys, "export", "street-tiny", *flags)

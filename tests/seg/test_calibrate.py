@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from made_methods import opened_by_torch
 from torch import Tensor, nn
 
 from core.classes import CAMVID
 from core.evaluation.conformal import ClassRisk, ConformalScores
 from core.evaluation.temperature import GRID
 from core.frame import Frame, Maps
-from core.temporal import TemporalSmoothing
+from core.method import ModeName
 from seg.calibrate import STRIDE, ConformalFit, fit_temperature
 from seg.evaluate import seed_frames
-from seg.options import ModeName
 from seg.streaming import StreamingSegmenter
 from seg.street.drive import Street
-from seg.torch_segmenter import TorchSegmenter, open_segmenter
+from seg.torch_segmenter import TorchSegmenter
 
 SEED = 5
 
@@ -52,21 +52,19 @@ class Halved(nn.Module):
 def opened(
     mode: ModeName, samples: int | None = None, window: int | None = None, motion: bool = False, halved: bool = False
 ) -> TorchSegmenter:
-    segmenter = open_segmenter(
+    segmenter = opened_by_torch(
         "street-tiny", mode=mode, samples=samples, window=window, motion=motion, size=64, calibrated=False, keep_probs=True
     )  # fmt: skip
     if not halved:
         return segmenter
     network, meta = Halved(segmenter.module.predictor.get_submodule("network")), segmenter.meta
-    smoothing = TemporalSmoothing(1.25, window)
-    module = StreamingSegmenter(network, meta.mean, meta.std, 64, mode=mode, samples=samples, smoothing=smoothing)
+    module = StreamingSegmenter(network, meta.mean, meta.std, 64, segmenter.method)
     return TorchSegmenter(module, meta, torch.device("cpu"), keep_probs=True)
 
 
 def run_at(segmenter: TorchSegmenter, frames: tuple[Frame, ...], temperature: float) -> tuple[np.ndarray, np.ndarray]:
     """(K, N) probabilities and (N,) labels of every second row and column of the labelled frames, void left out."""
-    segmenter.reset()
-    segmenter.module.set_temperature(temperature)
+    segmenter = segmenter.at_temperature(temperature)
     seen, truth = [], []
     for frame in seed_frames(frames, SEED):
         maps = segmenter.step(frame)
@@ -102,7 +100,7 @@ def test_the_fit_equals_runs_at_single_temperatures(
     mode: ModeName, options: dict[str, Any], size: tuple[int, int]
 ) -> None:
     segmenter, frames = opened(mode, **options), street(*size)
-    assert segmenter.module.follows_motion == ("motion" in options)
+    assert segmenter.method.motion == ("motion" in options)
     found = fit_temperature(segmenter.module, seed_frames(frames, SEED), CAMVID)
     step = int(np.abs(np.log(GRID) - math.log(found.temperature)).argmin())
     tables = {t: run_at(segmenter, frames, t) for t in (1.0, *GRID[step - 1 : step + 2])}
@@ -125,9 +123,9 @@ def test_the_fit_equals_runs_at_single_temperatures(
 def test_the_module_s_own_temperature_does_not_matter() -> None:
     segmenter, frames = opened("vq-dnn"), street(64, 96)
     plain = fit_temperature(segmenter.module, seed_frames(frames, SEED), CAMVID)
-    segmenter.module.set_temperature(3.0)
-    assert fit_temperature(segmenter.module, seed_frames(frames, SEED), CAMVID) == plain
-    assert segmenter.module.temperature == 3.0  # and stays as it was
+    other = segmenter.at_temperature(3.0)
+    assert fit_temperature(other.module, seed_frames(frames, SEED), CAMVID) == plain
+    assert other.method.temperature == 3.0  # and stays as it was
 
 
 def test_a_calibrated_stream_is_more_honest() -> None:

@@ -1,12 +1,13 @@
 """Labelled image folders: made ones with every fault a copy can have, and the real CamVid against its counted facts."""
 
 import struct
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from made_pictures import labels, picture
 from PIL import Image
+from refusals import refusal
 
 from core.classes import CAMVID, ClassList
 from core.errors import InputError
@@ -18,14 +19,6 @@ from seg.train import open_training_set
 THREE = ClassList(("a", "b", "c"), ((1, 2, 3), (4, 5, 6), (7, 8, 9)), void=255)
 
 
-def picture(seed: int, height: int = 12, width: int = 16) -> np.ndarray:
-    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
-
-
-def labels(seed: int, height: int = 12, width: int = 16) -> np.ndarray:
-    return np.random.default_rng(seed).integers(0, 12, (height, width), dtype=np.uint8)
-
-
 def made(root: Path, names: tuple[str, ...] = ("c", "a", "b"), suffix: str = ".png") -> Path:
     for folder in ("train", "trainannot"):
         (root / folder).mkdir(parents=True)
@@ -33,13 +26,6 @@ def made(root: Path, names: tuple[str, ...] = ("c", "a", "b"), suffix: str = ".p
         Image.fromarray(picture(seed)).save(root / "train" / f"{name}{suffix}")
         Image.fromarray(labels(seed)).save(root / "trainannot" / f"{name}.png")
     return root
-
-
-def refusal(call: Callable[[], object]) -> str:
-    with pytest.raises(InputError) as caught:
-        call()
-    assert len(str(caught.value).splitlines()) == 1
-    return str(caught.value)
 
 
 def test_images_and_labels_are_paired_by_their_base_names(tmp_path: Path) -> None:

@@ -9,13 +9,15 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
+from local_server import Respond, files_under, send, serving, status, without_proxy
+from refusals import refusal
 
-from core.errors import InputError
 from seg.data import camvid_download
 from seg.data.camvid import open_split
 from seg.data.camvid_download import LICENCE_NOTE, MANIFEST, DownloadReport, blob_sha1, download_camvid, read_manifest
@@ -27,8 +29,6 @@ CONTENT = {
     for index in range(4)
 } | {"train.txt": b"/SegNet/CamVid/train/000.png /SegNet/CamVid/trainannot/000.png\n", "val.txt": b""}
 VICTIM = "train/002.png"
-
-Respond = Callable[[BaseHTTPRequestHandler, bytes, int], None]
 
 
 @dataclass
@@ -52,13 +52,6 @@ class Server:
         self.respond.get(path, self.respond.get("*", send))(handler, self.content[path], attempt)
 
 
-def send(handler: BaseHTTPRequestHandler, content: bytes, attempt: int = 1, length: int | None = None) -> None:
-    handler.send_response(200)
-    handler.send_header("Content-Length", str(len(content) if length is None else length))
-    handler.end_headers()
-    handler.wfile.write(content)
-
-
 def truncate(handler: BaseHTTPRequestHandler, content: bytes, attempt: int) -> None:
     send(handler, content[: len(content) // 2], length=len(content))
 
@@ -69,16 +62,6 @@ def corrupt(handler: BaseHTTPRequestHandler, content: bytes, attempt: int) -> No
 
 def first_two_tries(fault: Respond) -> Respond:
     return lambda handler, content, attempt: (fault if attempt <= 2 else send)(handler, content, attempt)
-
-
-def status(code: int, **headers: str) -> Respond:
-    def respond(handler: BaseHTTPRequestHandler, content: bytes, attempt: int) -> None:
-        handler.send_response(code)
-        for name, value in ({"Content-Length": "0"} | headers).items():
-            handler.send_header(name.replace("_", "-"), value)
-        handler.end_headers()
-
-    return respond
 
 
 def hang_up(handler: BaseHTTPRequestHandler, content: bytes, attempt: int) -> None:
@@ -95,49 +78,20 @@ def stay_silent(server: Server) -> Respond:
 @pytest.fixture(autouse=True)
 def _quick_and_direct(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(camvid_download, "BACKOFF_S", (0.01, 0.02))
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
+    without_proxy(monkeypatch)
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with serving(Server(dict(CONTENT))) as shared:
+    with serve(Server(dict(CONTENT))) as shared:
         yield shared
 
 
-class PatientServer(ThreadingHTTPServer):
-    request_queue_size = 64
-    """The default of 5 drops some of 8 simultaneous connections; the client's kernel tries again 1 s later."""
-
-
-class serving:  # noqa: N801  (reads as a verb in `with serving(...)`)
-    """Runs the server for the length of a `with` block."""
-
-    def __init__(self, shared: Server) -> None:
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                try:
-                    shared.answer(self)
-                except ConnectionError:
-                    self.close_connection = True  # the client has been killed
-
-            def log_message(self, *_: object) -> None:
-                return
-
-        self.shared = shared
-        self.http = PatientServer(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.02})
-        shared.url = f"http://127.0.0.1:{self.http.server_port}/base"
-
-    def __enter__(self) -> Server:
-        self.thread.start()
-        return self.shared
-
-    def __exit__(self, *_: object) -> None:
-        self.shared.closing.set()
-        self.http.shutdown()
-        self.thread.join()
-        self.http.server_close()
+@contextmanager
+def serve(shared: Server) -> Iterator[Server]:
+    with serving(shared.answer, shared.closing) as address:
+        shared.url = f"{address}/base"
+        yield shared
 
 
 @pytest.fixture
@@ -155,16 +109,8 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "data" / "camvid"
 
 
-def files_under(root: Path) -> dict[str, bytes]:
-    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
-
-
 def download_fails(root: Path, server_url: str, manifest: Path, connections: int = 8) -> str:
-    with pytest.raises(InputError) as caught:
-        download_camvid(root, base_url=server_url, manifest=manifest, connections=connections)
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
+    return refusal(download_camvid, root, base_url=server_url, manifest=manifest, connections=connections)
 
 
 # What a good download does
@@ -539,7 +485,7 @@ def test_real_files_pass_the_pretrained_manifest_on_their_way(data_dir: Path, tm
     real = {path: (data_dir / "camvid" / path).read_bytes() for path in paths}
     manifest = tmp_path / "sample.txt"
     manifest.write_text("\n".join(sample) + "\n")
-    with serving(Server(real)) as server:
+    with serve(Server(real)) as server:
         assert download_camvid(root, base_url=server.url, manifest=manifest).fetched == len(real)
     assert files_under(root) == real
 

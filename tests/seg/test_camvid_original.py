@@ -1,26 +1,23 @@
 """The original CamVid: its colours against the published list, its layouts with every fault, and the three real stills."""
 
 import json
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+from refusals import refusal
 
+from app.cli import main
 from core.checkpoint import read_meta
 from core.classes import CAMVID, CAMVID_31, ClassList
-from core.errors import InputError
 from seg.data.camvid import ImageFolderSplit, open_split, read_label
 from seg.data.camvid_download import MANIFEST, read_manifest
 from seg.data.camvid_original import LABELS, MEMBERS, STILLS, find_published_split, read_color_label
 from seg.options import SegTrainConfig
 from seg.train import open_training_set, read_classes
 
-PROJECT = Path(__file__).parents[2]
 # label_colors.txt of the data set, in its order, with the class of the 11 beside
 PUBLISHED = """
 64 128 64 Animal 9; 192 0 128 Archway 1; 0 128 192 Bicyclist 10; 0 128 64 Bridge 1; 128 0 0 Building 1; 64 0 128 Car 8;
@@ -34,13 +31,6 @@ PUBLISHED = """
 ROWS = [entry.split() for entry in PUBLISHED.split(";")]
 COLORS = {name: (int(red), int(green), int(blue)) for red, green, blue, name, _ in ROWS}
 ELEVEN = {name: int(class_id) for *_, name, class_id in ROWS}
-
-
-def refusal(call: Callable[[], object]) -> str:
-    with pytest.raises(InputError) as caught:
-        call()
-    assert len(str(caught.value).splitlines()) == 1
-    return str(caught.value)
 
 
 def picture(seed: int = 0) -> Image.Image:
@@ -266,16 +256,10 @@ def test_training_and_evaluation_run_on_it(tmp_path: Path, flags: list[str], cla
     root, run, report = made(tmp_path / "data", ("train", "test")), tmp_path / "run", tmp_path / "r.json"
     small = ["--size", "32", "--width", "2", "--crop-height", "32", "--crop-width", "32",
              "--epochs", "1", "--batch-size", "1", "--workers", "0", "--hold-back", "0"]  # fmt: skip
-    steadyseg("train", "seg", "--data", str(root), "--run", str(run), *small, *flags)
+    assert main(["train", "seg", "--data", str(root), "--run", str(run), *small, *flags]) == 0
     assert read_meta(run / "model.safetensors").classes == classes
-    steadyseg("evaluate", str(run / "model.safetensors"), "--data", str(root), "--json", str(report))
+    assert main(["evaluate", str(run / "model.safetensors"), "--data", str(root), "--json", str(report)]) == 0
     assert json.loads(report.read_text())["frames"] == 3
-
-
-def steadyseg(*arguments: str) -> None:
-    command = [sys.executable, "-m", "app.cli", *arguments]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
 
 
 # the real stills

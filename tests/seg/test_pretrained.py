@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from made_methods import opened_by_torch
 
 from core.checkpoint import load_checkpoint, parse_meta, read_meta
 from core.errors import InputError
 from seg.bundle import bundle
 from seg.pretrained import FOLDER, find_checkpoint, list_segmenters
 from seg.street.drive import Street
-from seg.torch_segmenter import open_segmenter
 
 LIMIT_MB = {"camvid-unet-s": 20, "camvid-realtime": 20, "street-tiny": 2}
 
@@ -39,7 +39,7 @@ def test_every_measured_row_carries_its_data_frames_and_seed(name: str) -> None:
 
 
 def test_the_street_network_knows_its_street() -> None:
-    segmenter = open_segmenter("street-tiny", mode="dnn")
+    segmenter = opened_by_torch("street-tiny", mode="dnn")
     frame = Street(seed=3, height=180, width=240).frame(40)
     right = segmenter.step(frame).label == frame.label
     assert right[frame.label != segmenter.classes.void].mean() > 0.75

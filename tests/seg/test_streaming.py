@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from made_methods import method, opened_by_torch
+from made_pictures import picture
 from torch import Tensor, nn
 
 from core.checkpoint import CheckpointMeta, save_checkpoint
@@ -16,11 +18,12 @@ from core.classes import ClassList
 from core.dropout import Dropout, set_dropout_active
 from core.errors import InputError
 from core.frame import Frame, Maps
+from core.method import MODE_NAMES, ModeName
 from core.temporal import TemporalSmoothing
 from seg.networks.unet import UNet
-from seg.options import ModeName, UNetOptions
-from seg.streaming import MODES, StreamingSegmenter
-from seg.torch_segmenter import TorchSegmenter, open_segmenter
+from seg.options import UNetOptions
+from seg.streaming import StreamingSegmenter
+from seg.torch_segmenter import TorchSegmenter
 
 MEAN, STD = (0.4, 0.45, 0.5), (0.3, 0.25, 0.2)
 CLASSES = ClassList(("a", "b", "c", "d"), ((255, 0, 0), (0, 255, 0), (0, 0, 255), (9, 9, 9)))
@@ -40,12 +43,8 @@ def network(seed: int = 0) -> UNet:
 def segmenter(
     mode: ModeName = "vq-bnn", net: nn.Module | None = None, height: int = 64, precision: str = "fp32", **options: Any
 ) -> TorchSegmenter:
-    module = StreamingSegmenter(net or network(), MEAN, STD, height, mode=mode, **options)
+    module = StreamingSegmenter(net or network(), MEAN, STD, height, method(mode, **options))
     return TorchSegmenter(module, META, CPU, keep_probs=True, precision=precision)
-
-
-def picture(seed: int, height: int = 64, width: int = 96) -> np.ndarray:
-    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 
 def frame(seed: int, index: int | None = None, **options: Any) -> Frame:
@@ -75,19 +74,21 @@ class Fixed(nn.Module):
 # the chain
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", MODE_NAMES)
 @pytest.mark.parametrize("window", [None, 2])
 def test_forward_is_the_chain_of_its_stages_and_what_the_executor_runs(mode: ModeName, window: int | None) -> None:
-    rule, net = TemporalSmoothing(1.25, window), network()
-    executor = segmenter(mode, net, samples=3 if mode == "bnn" else 1, smoothing=rule)
+    net = network()
+    executor = segmenter(
+        mode, net, samples=3 if mode == "bnn" else 1, window=window if mode.startswith("vq-") else None
+    )
     module, state, chained_state = executor.module, None, None
     for i in range(4):
-        tensor = torch.from_numpy(picture(i))[None]
+        tensor = torch.from_numpy(picture(i, 64, 96))[None]
         with torch.inference_mode():
             torch.manual_seed(i)
             outputs, state = module(tensor, state)
             torch.manual_seed(i)
-            now = module.predict(module.preprocess(tensor))
+            now = module.predictor(module.preprocess(tensor))
             prediction, chained_state = module.smooth(now, chained_state, 1)
             chained = module.maps(prediction, 64, 96)
         torch.manual_seed(i)
@@ -100,8 +101,8 @@ def test_forward_is_the_chain_of_its_stages_and_what_the_executor_runs(mode: Mod
 
 def test_preprocessing_resizes_and_normalises() -> None:
     module = segmenter("dnn").module
-    batch = module.preprocess(torch.from_numpy(picture(1))[None])
-    expected = (picture(1) / 255 - np.array(MEAN)) / np.array(STD)
+    batch = module.preprocess(torch.from_numpy(picture(1, 64, 96))[None])
+    expected = (picture(1, 64, 96) / 255 - np.array(MEAN)) / np.array(STD)
     np.testing.assert_allclose(batch[0].permute(1, 2, 0).numpy(), expected, atol=1e-5)
     assert module.preprocess(torch.zeros(1, 720, 1280, 3, dtype=torch.uint8)).shape == (1, 3, 64, 128)
 
@@ -116,7 +117,7 @@ def test_maps_are_the_statistics_of_the_prediction_rounded_to_bytes(mode: ModeNa
     maps = executor.step(frame(3))
     torch.manual_seed(1)
     with torch.inference_mode():
-        made = executor.module.predict(executor.module.preprocess(torch.from_numpy(picture(3))[None]))
+        made = executor.module.predictor(executor.module.preprocess(torch.from_numpy(picture(3, 64, 96))[None]))
     expected = {
         "confidence": made.confidence, "entropy": made.entropy / math.log(4), "disagreement": made.disagreement / math.log(4),
     }  # fmt: skip
@@ -195,7 +196,7 @@ def test_frames_may_be_views_and_read_only(kind: str) -> None:
 @pytest.mark.parametrize("window", [None, 3])
 def test_skipped_indices_decay_by_the_gap(window: int | None) -> None:
     indices = [4, 5, 8, 10]
-    single, stream = segmenter("dnn"), segmenter("vq-dnn", smoothing=TemporalSmoothing(1.25, window))
+    single, stream = segmenter("dnn"), segmenter("vq-dnn", window=window)
     alone = [probs(single.step(frame(i, index))) for i, index in enumerate(indices)]
     last = [probs(stream.step(frame(i, index))) for i, index in enumerate(indices)][-1]
     ages = [10 - index for index in indices]
@@ -218,7 +219,7 @@ def test_skipped_indices_decay_by_the_gap(window: int | None) -> None:
 )
 @pytest.mark.parametrize("window", [None, 5])
 def test_a_break_in_the_stream_starts_anew_and_is_counted(second: Frame, cause: str, window: int | None) -> None:
-    stream, alone = segmenter("vq-dnn", smoothing=TemporalSmoothing(1.25, window)), segmenter("dnn")
+    stream, alone = segmenter("vq-dnn", window=window), segmenter("dnn")
     stream.step(frame(0, 0))
     np.testing.assert_array_equal(probs(stream.step(second)), probs(alone.step(second)))
     assert stream.resets == {cause: 1}
@@ -243,7 +244,7 @@ def test_a_reset_forgets_earlier_frames() -> None:
 
 @pytest.mark.parametrize("window", [None, 5])
 def test_a_constant_picture_stays_constant(window: int | None) -> None:
-    stream = segmenter("vq-dnn", smoothing=TemporalSmoothing(1.25, window))
+    stream = segmenter("vq-dnn", window=window)
     first, *rest = [stream.step(frame(7, index)) for index in range(8)]
     for maps in rest:
         np.testing.assert_allclose(probs(maps), probs(first), atol=1e-6)
@@ -254,7 +255,7 @@ def test_a_constant_picture_stays_constant(window: int | None) -> None:
 def test_vq_bnn_draws_one_new_mask_a_frame_and_becomes_steadier() -> None:
     """The same picture again and again: what changes from frame to frame is the dropout alone."""
     torch.manual_seed(0)
-    stream, single = segmenter("vq-bnn", smoothing=TemporalSmoothing(10.0)), segmenter("bnn", samples=1)
+    stream, single = segmenter("vq-bnn", tau=10.0), segmenter("bnn", samples=1)
     smooth = [probs(stream.step(frame(7, index))) for index in range(16)]
     raw = [probs(single.step(frame(7, index))) for index in range(16)]
     change = [np.mean([np.abs(a - b).mean() for a, b in itertools.pairwise(s[10:])]) for s in (smooth, raw)]
@@ -319,10 +320,11 @@ def test_bf16_stays_close() -> None:
     assert not np.array_equal(probs(a), probs(b))
 
 
-@pytest.mark.parametrize("rule", [TemporalSmoothing(1.25, window=5), TemporalSmoothing(1.25)])
-def test_bf16_is_the_networks_alone_and_not_the_means(rule: TemporalSmoothing) -> None:
+@pytest.mark.parametrize("window", [5, None])
+def test_bf16_is_the_networks_alone_and_not_the_means(window: int | None) -> None:
     net = network()
-    steady, single = (segmenter(mode, net, precision="bf16", smoothing=rule) for mode in ("vq-dnn", "dnn"))
+    steady = segmenter("vq-dnn", net, precision="bf16", window=window)
+    single = segmenter("dnn", net, precision="bf16")
     seen = [(probs(steady.step(frame(i))), probs(single.step(frame(i)))) for i in range(4)]
     weights = np.exp(-np.arange(4)[::-1] / 1.25)
     expected = np.tensordot(weights / weights.sum(), np.stack([one for _, one in seen]), 1)
@@ -330,7 +332,7 @@ def test_bf16_is_the_networks_alone_and_not_the_means(rule: TemporalSmoothing) -
 
 
 def test_probabilities_come_on_request_alone_and_times_are_taken() -> None:
-    stream = TorchSegmenter(StreamingSegmenter(network(), MEAN, STD, 64), META, CPU)
+    stream = TorchSegmenter(StreamingSegmenter(network(), MEAN, STD, 64, method()), META, CPU)
     assert stream.step(frame(0)).probs is None
     assert list(stream.clock.summary()) == ["preprocess", "network", "smoothing"]
 
@@ -345,7 +347,7 @@ def checkpoint(folder: Path, **changes: Any) -> Path:
 
 
 def test_an_opened_checkpoint_is_the_network_that_was_saved(tmp_path: Path) -> None:
-    opened = open_segmenter(checkpoint(tmp_path), mode="vq-dnn", keep_probs=True)
+    opened = opened_by_torch(checkpoint(tmp_path), mode="vq-dnn", keep_probs=True)
     built = segmenter("vq-dnn", network())
     for i in range(3):
         np.testing.assert_array_equal(probs(opened.step(frame(i))), probs(built.step(frame(i))))
@@ -357,51 +359,51 @@ def test_an_opened_checkpoint_is_the_network_that_was_saved(tmp_path: Path) -> N
 
 def test_the_size_comes_from_the_checkpoint_unless_asked_otherwise(tmp_path: Path) -> None:
     path = checkpoint(tmp_path)
-    sizes = [probs(open_segmenter(path, size=s, keep_probs=True).step(frame(0))).shape for s in (None, 32)]
+    sizes = [probs(opened_by_torch(path, size=s, keep_probs=True).step(frame(0))).shape for s in (None, 32)]
     assert sizes == [(4, 64, 96), (4, 32, 64)]  # 48 is as far from 32 as from 64; Python rounds 1.5 to 2
 
 
 def test_decay_and_window_reach_the_temporal_mean(tmp_path: Path) -> None:
     path = checkpoint(tmp_path)
-    opened = open_segmenter(path, mode="vq-dnn", tau=3.0, window=2)
+    opened = opened_by_torch(path, mode="vq-dnn", tau=3.0, window=2)
     assert opened.module.smoothing == TemporalSmoothing(3.0, 2)
     with pytest.raises(InputError, match="tau"):
-        open_segmenter(path, tau=0.0)
+        opened_by_torch(path, tau=0.0)
 
 
 @pytest.mark.parametrize(("calibrated", "temperature"), [(None, 2.0), (True, 2.0), (False, 1.0)])
 def test_a_temperature_is_used_unless_refused(tmp_path: Path, calibrated: bool | None, temperature: float) -> None:
     path = checkpoint(tmp_path, calibration={"dnn": {"temperature": 2.0}, "vq-dnn": {"temperature": 3.0}})
-    opened = open_segmenter(path, mode="dnn", calibrated=calibrated, keep_probs=True)
-    assert opened.module.temperature == temperature and opened.method.calibrated == (temperature != 1.0)
+    opened = opened_by_torch(path, mode="dnn", calibrated=calibrated, keep_probs=True)
+    assert opened.method.temperature == temperature and opened.method.calibrated == (temperature != 1.0)
     with torch.inference_mode():
         quiet = network()
         set_dropout_active(quiet, False)
-        batch = opened.module.preprocess(torch.from_numpy(picture(0))[None])
+        batch = opened.module.preprocess(torch.from_numpy(picture(0, 64, 96))[None])
         expected = torch.softmax(quiet(batch) / temperature, 1)[0].numpy()
     np.testing.assert_allclose(probs(opened.step(frame(0))), expected, atol=1e-6)
 
 
 def test_a_temperature_may_be_changed_later() -> None:
-    executor, net = segmenter("bnn", samples=3), network()
-    executor.module.set_temperature(2.0)
+    net = network()
+    executor = segmenter("bnn", samples=3).at_temperature(2.0)
     expected = segmenter("bnn", net, samples=3, temperature=2.0)
     results = []
     for one in (executor, expected):
         torch.manual_seed(0)
-        assert one.module.temperature == 2.0
+        assert one.method.temperature == 2.0
         results.append(probs(one.step(frame(0))))
     np.testing.assert_array_equal(*results)
 
 
 def test_calibration_that_is_not_there_is_refused(tmp_path: Path) -> None:
     for path in (checkpoint(tmp_path), checkpoint(tmp_path, calibration={"vq-dnn": {"temperature": 2.0}})):
-        with pytest.raises(InputError, match="no temperature for mode bnn"):
-            open_segmenter(path, mode="bnn", calibrated=True)
-        assert open_segmenter(path, mode="bnn").module.temperature == 1.0
+        with pytest.raises(InputError, match="no temperature was fitted for bnn x30"):
+            opened_by_torch(path, mode="bnn", calibrated=True)
+        assert opened_by_torch(path, mode="bnn").method.temperature == 1.0
 
 
 @pytest.mark.parametrize("mode", ["bnn", "vq-bnn"])
 def test_a_network_without_dropout_has_no_random_looks(mode: ModeName) -> None:
     with pytest.raises(InputError, match=f"use mode {mode.replace('bnn', 'dnn')}"):
-        StreamingSegmenter(UNet(4, UNetOptions(width=2, dropout=0.0)), MEAN, STD, 64, mode=mode)
+        StreamingSegmenter(UNet(4, UNetOptions(width=2, dropout=0.0)), MEAN, STD, 64, method(mode))

@@ -41,11 +41,11 @@ def test_a_frame_is_the_same_in_any_order_of_access() -> None:
     assert all(same(other.frame(index), in_order[index]) for index in (33, 30, 32, 31))
 
 
-@pytest.mark.parametrize("hash_seed", ["1", "2"])
-def test_a_frame_is_the_same_in_a_fresh_process(hash_seed: str) -> None:
+@pytest.mark.slow
+def test_a_frame_is_the_same_in_a_fresh_process() -> None:
     frame = Street(seed=4, height=48, width=64).frame(37)
     expected = hashlib.sha256(frame.image.tobytes() + label_of(frame).tobytes()).hexdigest()
-    environment = {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": ":".join(filter(None, sys.path))}
+    environment = {"PYTHONHASHSEED": "1", "PYTHONPATH": ":".join(filter(None, sys.path))}
     done = subprocess.run([sys.executable, "-c", DIGEST], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == expected
 
@@ -55,7 +55,7 @@ def test_another_seed_is_another_street() -> None:
     assert (label_of(first) != label_of(second)).mean() > 0.05
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_every_class_occurs_within_100_frames_and_no_other(seed: int) -> None:
     street = small(seed)
     labels = np.stack([label_of(street.frame(index)) for index in range(0, 100, 9)])

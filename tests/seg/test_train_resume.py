@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from made_methods import opened_by_torch
 from PIL import Image
+from refusals import error_after_work
 from torch import Tensor
 
 from app.cli import main
@@ -24,7 +26,6 @@ from core.errors import InputError
 from core.training.loop import learning_rate
 from core.training.run_folder import open_run
 from seg.options import PRESETS, AugmentOptions, SegTrainConfig, SmpOptions, TrainConfig, UNetOptions
-from seg.torch_segmenter import open_segmenter
 from seg.train import Training, split_held_back
 
 ROOT = Path(__file__).parents[2]
@@ -91,14 +92,6 @@ def killed_after(epochs: int, command: list[str], run: Path) -> None:
     assert process.returncode == -signal.SIGKILL, errors.decode()  # it was still at work
 
 
-def refusal(code: int, command: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    capsys.readouterr()
-    assert main(command) == code
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("steadyseg: ")]
-    assert len(lines) == 1
-    return lines[0]
-
-
 @pytest.mark.slow
 def test_a_training_killed_twice_ends_bit_for_bit_like_one_that_was_left_alone(data: Path, tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
@@ -129,7 +122,7 @@ def test_the_trained_network_has_learnt_and_opens(data: Path, tmp_path: Path) ->
     assert main(arguments(data, run, epochs=6)) == 0
     losses = [event["loss"] for event in events(run) if event["event"] == "epoch"]
     assert len(losses) == 6 and losses[-1] < losses[0]
-    segmenter = open_segmenter(run / "model.safetensors", mode="dnn")
+    segmenter = opened_by_torch(run / "model.safetensors", mode="dnn")
     assert (segmenter.meta.height, segmenter.meta.width) == (48, 64)
     assert segmenter.meta.training["images"] == 8 and segmenter.meta.training["config"]["loop"]["epochs"] == 6
     assert segmenter.meta.training["config"]["data"] == data.name  # no path of this machine in what is handed on
@@ -150,7 +143,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_a_new_run_does_not_overwrite_an_old_one(data: Path, done: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = contents(done)
-    assert "--resume" in refusal(2, arguments(data, done, epochs=1), capsys)
+    assert "--resume" in error_after_work(capsys, *arguments(data, done, epochs=1))
     assert contents(done) == before
 
 
@@ -161,7 +154,7 @@ def test_a_resume_with_other_flags_is_refused(
     data: Path, done: Path, flags: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = contents(done)
-    message = refusal(2, [*arguments(data, done, epochs=1), *flags, "--resume"], capsys)
+    message = error_after_work(capsys, *arguments(data, done, epochs=1), *flags, "--resume")
     assert "the flags it began with" in message and contents(done) == before
 
 
@@ -172,7 +165,7 @@ def test_a_resume_of_nothing_is_refused_and_leaves_nothing(
     run = tmp_path / "empty"
     if exists:
         run.mkdir()
-    assert "no training to resume" in refusal(2, [*arguments(data, run), "--resume"], capsys)
+    assert "no training to resume" in error_after_work(capsys, *arguments(data, run), "--resume")
     assert run.exists() == exists and contents(run) == {}
 
 
@@ -182,7 +175,7 @@ def test_a_resume_with_a_damaged_configuration_is_refused(
     run = tmp_path / "run"
     shutil.copytree(done, run)
     (run / "config.json").write_text('{"data": ')
-    assert "config.json" in refusal(2, [*arguments(data, run, epochs=1), "--resume"], capsys)
+    assert "config.json" in error_after_work(capsys, *arguments(data, run, epochs=1), "--resume")
 
 
 def copied_run(done: Path, run: Path, change: Callable[[dict[str, Any]], None]) -> Path:
@@ -208,7 +201,7 @@ def test_a_run_begun_before_a_setting_existed_takes_no_other_value(
     data: Path, done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = copied_run(done, tmp_path / "run", without_newer)
-    message = refusal(2, [*arguments(data, run, epochs=1), "--train-samples", "2", "--resume"], capsys)
+    message = error_after_work(capsys, *arguments(data, run, epochs=1), "--train-samples", "2", "--resume")
     assert "train-samples (1 then, 2 now)" in message
 
 
@@ -216,7 +209,7 @@ def test_a_run_begun_with_a_setting_that_is_no_more_is_refused(
     data: Path, done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = copied_run(done, tmp_path / "run", lambda record: record["loop"].update(step_epoch=31))
-    message = refusal(2, [*arguments(data, run, epochs=1), "--resume"], capsys)
+    message = error_after_work(capsys, *arguments(data, run, epochs=1), "--resume")
     assert "loop.step_epoch = 31" in message and "start anew" in message
 
 
@@ -249,7 +242,7 @@ def test_a_loss_that_is_no_number_ends_with_code_one_and_keeps_the_last_epoch(
         *arguments(data, run, epochs=4), "--schedule", "step", "--step-epochs", "1", "--warmup", "0", "--step-factor", "1e36",
         "--clip-norm", "0", "--optimizer", "sgd",
     ]  # fmt: skip
-    message = refusal(1, command, capsys)
+    message = error_after_work(capsys, *command, code=1)
     assert "epoch 2, step" in message and "--resume" in message
     assert epochs_logged(run) == 1 and not (run / "model.safetensors").exists()
     from safetensors.torch import load_file
@@ -274,7 +267,7 @@ def test_a_loss_that_is_no_number_ends_with_code_one_and_keeps_the_last_epoch(
 def test_settings_that_make_no_sense_are_refused_before_anything_is_written(
     data: Path, tmp_path: Path, flags: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    refusal(2, [*arguments(data, tmp_path / "run", epochs=1), *flags], capsys)
+    error_after_work(capsys, *arguments(data, tmp_path / "run", epochs=1), *flags)
     assert not (tmp_path / "run").exists()
 
 
@@ -288,7 +281,7 @@ def test_a_class_list_that_is_none_is_refused(
 ) -> None:
     (tmp_path / "classes.json").write_text(text)
     command = [*arguments(data, tmp_path / "run"), "--classes", str(tmp_path / "classes.json")]
-    assert str(tmp_path / "classes.json") in refusal(2, command, capsys)
+    assert str(tmp_path / "classes.json") in error_after_work(capsys, *command)
 
 
 # the loss, by hand

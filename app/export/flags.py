@@ -1,0 +1,39 @@
+"""The flags of `steadyseg export`."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from tyro.conf import OmitArgPrefixes, Positional, arg
+
+from core.method import MethodOptions
+
+
+@dataclass(frozen=True)
+class ExportJob:
+    """What is written, and what it is proven on."""
+
+    model: Positional[str]
+    """Pretrained name or .safetensors file. Of an image classifier: uint8 RGB pictures of its size in, any number at once;
+    probabilities, entropy and disagreement (shares of ln K) out; of the method --mode, --samples, --temperature and
+    --calibrated are for it."""
+    output: Annotated[Path, arg(aliases=["-o"])]
+    """File to write (.onnx)."""
+    stateful: bool = False
+    """The whole computation: raw frame and state in, label and uncertainty maps and state out. Without it the network alone:
+    normalised images in, logits out."""
+    method: OmitArgPrefixes[MethodOptions] = field(default_factory=MethodOptions)
+    """What the stateful file computes, without motion: tau is 1.25 by default; of a classifier dnn or bnn."""
+    size: int | None = None
+    """Height in pixels that frames are resized to for the network; the checkpoint's without it."""
+    width: int | None = None
+    """Width in pixels of the network, fixed in the file: give that of your video's aspect (640 for 16:9 at 360); the
+    checkpoint's without it."""
+    precision: Literal["fp32", "fp16", "int8", "bf16"] = "fp32"
+    """Number format of the network; int8 needs --calibration-data, bf16 is chosen where a file runs."""
+    calibration_data: Path | None = None
+    """Folder with train/, or of images: what int8 is fitted on; labelled test/ images measure the loss."""
+    proof_frames: str = "street"
+    """Video, image folder or `street` that the proof runs on."""
+    overwrite: bool = False
+    """Replace a file that exists."""

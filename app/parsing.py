@@ -1,0 +1,92 @@
+"""Words -> the flags of a command, by tyro: frozen dataclasses whose field docstrings are the help."""
+
+import contextlib
+import dataclasses
+import io
+import re
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar, get_args, get_origin
+
+import docstring_parser
+import tyro
+from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
+
+from core.errors import InputError
+
+T = TypeVar("T")
+REGISTRY = ConstructorRegistry()
+RENAMED = {
+    "--undo-class-weights": "--logit-adjustment", "--published": "--cifar-c", "--published-sequences": "--cifar-p",
+}  # fmt: skip
+"""Flags of earlier releases."""
+
+
+def parse(flags: Callable[..., T], arguments: list[str], program: str, summary: str, default: T | None = None) -> T:
+    """The flags filled in; a wrong one is one line, as all bad input is, and not tyro's box."""
+    complaint = io.StringIO()
+    if dataclasses.is_dataclass(flags):
+        join_help_lines(flags)
+    given: dict[str, Any] = {} if default is None else {"default": default}
+    try:
+        with contextlib.redirect_stderr(complaint):
+            return tyro.cli(flags, args=arguments, prog=program, description=summary, registry=REGISTRY, **given)
+    except SystemExit as stop:
+        if not stop.code:
+            raise
+        message = first_paragraph(complaint.getvalue())
+        raise InputError(f"{message}{name_renamed(message)}; see {program} --help") from None
+
+
+def name_renamed(message: str) -> str:
+    """What a flag of earlier releases is called now, where the message names one."""
+    return "".join(f" ({old} is {new} now)" for old, new in RENAMED.items() if re.search(rf"{old}(?![\w-])", message))
+
+
+def first_paragraph(box: str) -> str:
+    """The words of a drawn box up to its first rule, on one line."""
+    lines = [line.strip("│ ") for line in box.splitlines()[1:]]
+    lines = lines[1:] if lines and is_rule(lines[0]) else lines
+    rule = next((number for number, line in enumerate(lines) if is_rule(line)), len(lines))
+    return " ".join(lines[:rule]).strip().rstrip(".")
+
+
+def is_rule(line: str) -> bool:
+    """A drawn line; tyro draws with hyphens where the terminal has no better."""
+    return bool(line) and not line.strip("─╰╯-")
+
+
+def join_help_lines(flags: Any) -> None:
+    """Gives tyro the field docstrings as paragraphs: it would keep their line breaks, which are those of our files."""
+    texts = {one.arg_name: one.description or "" for one in docstring_parser.parse_from_object(flags).params}
+    for field in dataclasses.fields(flags):
+        field.metadata = MappingProxyType({"help": " ".join(texts.get(field.name, "").split()) or None})
+        kind = get_args(field.type)[0] if get_origin(field.type) is not None and get_args(field.type) else field.type
+        if dataclasses.is_dataclass(kind):
+            join_help_lines(kind)
+
+
+@REGISTRY.primitive_rule
+def _auto(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
+    """A switch or a choice that may be None says auto for it: auto, on, off; auto, dnn, bnn, ..."""
+    options = get_args(info.type)
+    if type(None) not in options or len(options) != 2:
+        return None
+    (kind,) = (option for option in options if option is not type(None))
+    words: dict[str, Any] = {"auto": None}
+    if kind is bool:
+        words |= {"on": True, "off": False}
+    elif get_origin(kind) is Literal:
+        words |= {word: word for word in get_args(kind)}
+    else:
+        return None
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="{" + ",".join(words) + "}",
+        instance_from_str=lambda given: words[given[0]],
+        is_instance=lambda value: value in words.values(),
+        str_from_instance=lambda value: [
+            next(word for word, meant in words.items() if meant is value or meant == value)
+        ],
+        choices=tuple(words),
+    )

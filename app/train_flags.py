@@ -1,0 +1,46 @@
+"""The flags of `steadyseg train`: where it runs, and the configuration that is recorded in the checkpoint."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tyro.conf import OmitArgPrefixes
+
+from classification.options import CLASS_PRESETS, ClassTrainConfig
+from seg.options import PRESETS, SegTrainConfig
+
+
+@dataclass(frozen=True)
+class SegTrainJob:
+    """A segmentation training."""
+
+    config: OmitArgPrefixes[SegTrainConfig] = PRESETS["cpu"]
+    """Everything below is recorded in the checkpoint."""
+    preset: Literal["cpu", "realtime", "paper"] = "cpu"
+    """cpu: our best recipe for two cores; realtime: the small network that keeps up with a camera there; paper: the published
+    CamVid training. Other flags override it."""
+    run: Path = Path("runs/seg")
+    """Folder for state, logs and the final checkpoint."""
+    resume: bool = False
+    """Go on after the last whole epoch in `run`; needs the flags it began with."""
+    device: str = "auto"
+    """auto, cpu or cuda. Of several processes (torchrun --nproc_per_node 2 -- .venv/bin/steadyseg train ...) each takes a
+    GPU."""
+
+
+@dataclass(frozen=True)
+class ClassTrainJob:
+    """A classifier's training."""
+
+    config: OmitArgPrefixes[ClassTrainConfig] = CLASS_PRESETS["small"]
+    """Everything below is recorded in the checkpoint."""
+    preset: Literal["small", "sgd", "sgd-imagenet", "adamw", "adamw-imagenet"] = "small"
+    """small: some thousand pictures on two cores; sgd, sgd-imagenet: the published trainings of the CNNs; adamw,
+    adamw-imagenet: those of the vision transformers. Other flags override it."""
+    run: Path = Path("runs/classification")
+    """Folder for state, logs and the final checkpoint."""
+    resume: bool = False
+    """Go on after the last whole epoch in `run`; needs the flags it began with."""
+    device: str = "auto"
+    """auto, cpu or cuda. Of several processes (torchrun --nproc_per_node 2 -- .venv/bin/steadyseg train ...) each takes a
+    GPU."""

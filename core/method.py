@@ -1,0 +1,164 @@
+"""A method: which passes a frame gets, how frames are averaged over time, and at which temperature.
+
+`MethodOptions` are the flags of every command that runs a network, `Method` is what really runs and what a record holds. No
+torch here: the command line reads these to print its help.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol, Self, get_args
+
+from core.errors import InputError
+
+ModeName = Literal["dnn", "vq-dnn", "bnn", "vq-bnn"]
+MODE_NAMES: tuple[ModeName, ...] = get_args(ModeName)
+
+PUBLISHED_TAU, MOTION_TAU = 1.25, 8.0
+"""Frames: published (VQ-BNN, arXiv 1907.05911), and for a mean that follows motion, which may remember longer
+(docs/results.md)."""
+BNN_SAMPLES = 30
+"""Dropout passes of mode bnn (published on CamVid)."""
+
+
+def is_temporal(mode: str) -> bool:
+    """Whether the mode averages over the recent frames."""
+    return mode.startswith("vq-")
+
+
+def draws_dropout(mode: str) -> bool:
+    """Whether the mode draws dropout masks."""
+    return mode.endswith("bnn")
+
+
+@dataclass(frozen=True)
+class Method:
+    """What runs, every setting decided."""
+
+    mode: ModeName
+    samples: int = 1
+    """Passes per frame."""
+    tau: float | None = None
+    """Decay time of the temporal mean in source frames; None: no temporal mean."""
+    window: int | None = None
+    """Previous frames in the temporal mean; None: all of them, or no temporal mean."""
+    motion: bool = False
+    """Whether the temporal mean follows the motion between frames."""
+    temperature: float = 1.0
+    """What the logits are divided by."""
+    calibrated: bool = False
+    """Whether the temperature was fitted for this very method."""
+    note: str = field(default="", compare=False)
+    """Why no fitted temperature is in use, where none is."""
+
+    def __str__(self) -> str:
+        """Everything but the temperature: `vq-bnn x5, tau 1.25, window 5`."""
+        parts = [f"{self.mode} x{self.samples}" if self.mode == "bnn" or self.samples > 1 else self.mode]
+        parts += [] if self.tau is None else [f"tau {self.tau:g}"]
+        parts += [] if self.window is None else [f"window {self.window}"]
+        return ", ".join([*parts, "motion"] if self.motion else parts)
+
+
+def settings(method: Method) -> dict[str, Any]:
+    """What a fitted temperature belongs to."""
+    names = ("mode", "samples", "tau", "window", "motion")
+    return {name: getattr(method, name) for name in names}
+
+
+def method_of_fit(key: str, fit: Mapping[str, Any]) -> Method:
+    """The method that a calibration record was fitted with; `key` is its name, in older records the mode."""
+    return Method(
+        fit.get("mode", key), fit.get("samples", 1), fit.get("tau"), fit.get("window"), bool(fit.get("motion", False))
+    )
+
+
+class Calibrated(Protocol):
+    """A checkpoint's record, as far as it tells of temperatures."""
+
+    @property
+    def calibration(self) -> Mapping[str, Mapping[str, Any]]: ...
+
+    def fit(self, method: Method) -> Mapping[str, Any] | None:
+        """The calibration of this very method."""
+        ...
+
+
+@dataclass(frozen=True)
+class MethodOptions:
+    """How a network is run. What is left out is decided by the model."""
+
+    mode: ModeName | None = None
+    """dnn: one pass; bnn: mean of dropout passes; vq-dnn, vq-bnn: the same, averaged over the recent frames; auto: vq-dnn for
+    video and dnn for single images, or what an .onnx file was made for."""
+    samples: int | None = None
+    """Dropout passes per frame (default 30 for bnn, 1 for vq-bnn; for a classifier 50)."""
+    tau: float | None = None
+    """Decay time of the temporal mean in source frames (default 8, and 1.25 with --motion off, as published)."""
+    window: int | None = None
+    """Number of previous frames in the temporal mean; all of them (the recursion) without it."""
+    motion: bool | None = None
+    """Motion compensation: the temporal mean is warped along the optical flow between frames; auto: on, but for a window."""
+    temperature: float | None = None
+    """Divide the logits by this instead of the checkpoint's own temperature."""
+    calibrated: bool | None = None
+    """Whether to use the temperature that the checkpoint has for this very method; auto: where it has one."""
+
+    def or_default(self, **defaults: Any) -> Self:
+        """The same with these values where nothing is given."""
+        return replace(self, **{name: value for name, value in defaults.items() if getattr(self, name) is None})
+
+    def require(self, made: Method, name: str) -> None:
+        """InputError for a setting that differs from what the graph file `name` was made for."""
+        for flag, asked in vars(self).items():
+            has = getattr(made, flag)
+            if asked is not None and asked != has:
+                again = "" if flag in ("calibrated", "motion") else f" with --{flag} {asked}"
+                raise InputError(
+                    f"{name}: was made for {flag} {has}, got {asked}; omit --{flag} or export it again{again}"
+                )
+
+    def resolve(self, meta: Calibrated | None = None) -> Method:
+        """What will run: of a checkpoint with its fitted temperature. InputError for what cannot be."""
+        mode = self.mode or "vq-dnn"
+        if mode not in MODE_NAMES:
+            raise InputError(f"unknown mode {mode!r}; choose from {', '.join(MODE_NAMES)}")
+        return self._with_temperature(self._without_temperature(mode), meta)
+
+    def _without_temperature(self, mode: ModeName) -> Method:
+        samples = self.samples if self.samples is not None else BNN_SAMPLES if mode == "bnn" else 1
+        if samples < 1:
+            raise InputError(f"the number of dropout samples must be 1 or more, got {samples}")
+        if not draws_dropout(mode) and samples != 1:
+            raise InputError(
+                f"mode {mode} has no dropout, so {samples} samples would all be equal; use 1 or a bnn mode"
+            )
+        if not is_temporal(mode):
+            if self.motion:
+                raise InputError(f"mode {mode} has no memory of earlier frames that could follow motion; use vq-{mode}")
+            return Method(mode, samples)
+        if self.motion and self.window is not None:
+            raise InputError("a window keeps its frames where they were; omit --window or --motion")
+        motion = self.window is None if self.motion is None else self.motion
+        tau = self.tau if self.tau is not None else default_tau(motion)
+        return Method(mode, samples, tau, self.window, motion)
+
+    def _with_temperature(self, method: Method, meta: Calibrated | None) -> Method:
+        if self.temperature is not None:
+            if not 0 < self.temperature < math.inf:
+                raise InputError(f"the temperature must be a positive number, got {self.temperature}")
+            return replace(method, temperature=self.temperature, note="the temperature was given by hand")
+        if self.calibrated is False or meta is None:
+            return replace(method, note="calibration is switched off" if meta else "")
+        fit = meta.fit(method)
+        if fit is not None:
+            return replace(method, temperature=float(fit["temperature"]), calibrated=True)
+        fitted = "; ".join(str(method_of_fit(key, one)) for key, one in meta.calibration.items())
+        note = f"no temperature was fitted for {method}" + (f" (there is one for: {fitted})" if fitted else "")
+        if self.calibrated:
+            raise InputError(f"{note}; fit one with `steadyseg calibrate` or omit --calibrated on")
+        return replace(method, note=note)
+
+
+def default_tau(motion: bool) -> float:
+    """The decay time that goes with a mean that follows motion, or not."""
+    return MOTION_TAU if motion else PUBLISHED_TAU

@@ -1,0 +1,88 @@
+"""What a method's options mean, and which fitted temperature is used with which method."""
+
+import dataclasses
+from dataclasses import replace
+
+import pytest
+from refusals import refusal
+
+from core.checkpoint import CheckpointMeta
+from core.classes import CAMVID
+from core.method import Method, MethodOptions, settings
+
+META = CheckpointMeta("unet", {}, CAMVID, 360, 480, (0.4, 0.4, 0.4), (0.3, 0.3, 0.3))
+FITTED = MethodOptions("vq-dnn").resolve()
+CALIBRATED = META.with_fit(FITTED, settings(FITTED) | {"temperature": 0.9})
+
+
+@pytest.mark.parametrize(
+    ("options", "method"),
+    [
+        (MethodOptions(), Method("vq-dnn", tau=8.0, motion=True)),
+        (MethodOptions(motion=False), Method("vq-dnn", tau=1.25)),
+        (MethodOptions("vq-bnn", window=5), Method("vq-bnn", tau=1.25, window=5)),
+        (MethodOptions("vq-bnn", samples=3, tau=2.0), Method("vq-bnn", 3, 2.0, motion=True)),
+        (MethodOptions("bnn", tau=2.0), Method("bnn", 30)),
+        (MethodOptions("dnn", temperature=2.0), Method("dnn", temperature=2.0)),
+    ],
+    ids=str,
+)
+def test_what_is_left_out_is_decided(options: MethodOptions, method: Method) -> None:
+    assert options.resolve() == method
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (MethodOptions("dnn", samples=2), "no dropout"), (MethodOptions("bnn", samples=0), "1 or more"),
+        (MethodOptions("dnn", motion=True), "use vq-dnn"), (MethodOptions(window=5, motion=True), "omit --window or --motion"),
+        (MethodOptions("knn"), "choose from dnn"),  # type: ignore[arg-type]
+        (MethodOptions(temperature=0.0), "positive number"),
+        (MethodOptions("dnn", calibrated=True), "no temperature was fitted"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_cannot_be_is_one_line(options: MethodOptions, words: str) -> None:
+    assert words in refusal(options.resolve, META)
+
+
+def test_a_temperature_is_used_with_the_method_it_was_fitted_with_and_no_other() -> None:
+    assert MethodOptions("vq-dnn").resolve(CALIBRATED) == replace(FITTED, temperature=0.9, calibrated=True)
+    for other in (
+        MethodOptions(motion=False), MethodOptions(tau=3.0), MethodOptions(window=5), MethodOptions("vq-bnn"),
+        MethodOptions("dnn"), MethodOptions(calibrated=False),
+    ):  # fmt: skip
+        method = other.resolve(CALIBRATED)
+        assert method.temperature == 1.0 and not method.calibrated and method.note
+    assert "vq-dnn, tau 8, motion" in MethodOptions(motion=False).resolve(CALIBRATED).note  # what there is one for
+
+
+def test_a_record_of_an_earlier_release_is_keyed_by_its_mode() -> None:
+    whole = {"vq-dnn": {"temperature": 0.9, "samples": 1, "tau": 8.0, "window": None, "motion": True}}
+    assert MethodOptions().resolve(replace(META, calibration=whole)).temperature == 0.9
+    mode_alone = {"vq-dnn": {"temperature": 0.9}}
+    assert not MethodOptions().resolve(replace(META, calibration=mode_alone)).calibrated
+
+
+def test_a_new_fit_takes_the_place_of_the_same_method_s_alone() -> None:
+    meta = replace(
+        META, calibration={"vq-dnn": {"temperature": 2.0, "tau": 8.0, "motion": True}, "dnn": {"temperature": 3.0}}
+    )
+    assert {key: fit["temperature"] for key, fit in meta.with_fit(FITTED, {"temperature": 0.9}).calibration.items()} == {
+        "dnn": 3.0, "vq-dnn, tau 8, motion": 0.9,
+    }  # fmt: skip
+
+
+def test_a_graph_file_computes_what_it_was_made_for() -> None:
+    made = Method("vq-dnn", tau=1.25)
+    MethodOptions(**{name: getattr(made, name) for name in settings(made)}).require(made, "m.onnx")
+    for field, value in {
+        "mode": "dnn",
+        "samples": 2,
+        "tau": 8.0,
+        "window": 5,
+        "motion": True,
+        "calibrated": True,
+    }.items():
+        message = refusal(dataclasses.replace(MethodOptions(), **{field: value}).require, made, "m.onnx")
+        assert message.startswith(f"m.onnx: was made for {field} ")
