@@ -17,6 +17,7 @@ from benchmarks.results.document import document as results_document
 from benchmarks.results.figures import figure
 from benchmarks.results.matrix import COMPARED, CONTROL, MEMBERS, rule_job
 from benchmarks.robustness.document import document as robustness_document
+from core.errors import InputError
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -118,5 +119,5 @@ def test_a_name_in_a_sentence_is_the_figure_of_its_rows(name: str, text: str) ->
 
 
 def test_a_name_that_meets_no_row_is_an_error() -> None:
-    with pytest.raises(AssertionError, match="meets no row"):
+    with pytest.raises(InputError, match="meets no measured row"):
         figure(SMALL, "nll c-0/stream/dnn")

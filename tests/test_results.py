@@ -12,10 +12,11 @@ import pytest
 import torch
 
 from app.cli import main
-from benchmarks.results.document import control_table, effects_table, write_document
+from benchmarks.results.document import control_table, write_document
 from benchmarks.results.jobs import all_jobs, fits_of, fits_record, job_digest
 from benchmarks.results.methods import ALL, MEMBER, MOTION, ONE, WINDOW, Method, Sampling
 from benchmarks.results.parts import Parts
+from benchmarks.results.published_tables import effects_table
 from benchmarks.results.rows import Fits
 from benchmarks.results.sweep import RISK_CLASS, Subject, Swept, sweep
 from benchmarks.study import Cache, data_digest

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from benchmarks.performance.document import MODELS, SOAKED, write_document
 from benchmarks.study import Cache, exit_code, origin
@@ -40,7 +41,7 @@ def run(seconds: float, soak: int, only_document: bool) -> None:
     write_document(DOCS)
 
 
-def bench(model: str, seconds: float, soak: int) -> dict[str, object]:
+def bench(model: str, seconds: float, soak: int) -> dict[str, Any]:
     """What `steadyseg bench --json` writes."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "bench.json"

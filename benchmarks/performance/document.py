@@ -73,22 +73,21 @@ def machine(records: dict[str, Any]) -> str:
 
 def ratios_table(records: dict[str, Any]) -> str:
     by_model = {model: {ratio["name"]: ratio for ratio in records[model]["ratios"]} for model in MODELS}
-    lines = []
-    for name, ratio in by_model[MODELS[0]].items():
-        cells = []
-        for model in MODELS:
-            found = by_model[model].get(name)
-            missed = found and found["target"] is not None and found["value"] < found["target"]
-            target = (
-                f" (target {found['target']:g}, missed)"
-                if missed
-                else f" (target {found['target']:g})"
-                if found["target"]
-                else ""
-            )
-            cells.append(f"{found['value']:.3f}{target}" if found else "-")
-        lines.append([ratio["meaning"], *cells])
+    lines = [
+        [ratio["meaning"], *(format_ratio(by_model[model].get(name)) for model in MODELS)]
+        for name, ratio in by_model[MODELS[0]].items()
+    ]
     return section("Throughput ratios", "Above 1 the first is the faster.", table(["what", *MODELS], lines))
+
+
+def format_ratio(ratio: dict[str, Any] | None) -> str:
+    """The value, and its target where it has one."""
+    if ratio is None:
+        return "-"
+    if ratio["target"] is None:
+        return f"{ratio['value']:.3f}"
+    missed = ", missed" if ratio["value"] < ratio["target"] else ""
+    return f"{ratio['value']:.3f} (target {ratio['target']:g}{missed})"
 
 
 def rows_table(records: dict[str, Any]) -> str:

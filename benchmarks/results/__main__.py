@@ -40,8 +40,8 @@ def run(data: Path, fresh: bool, jobs: int) -> None:
     """Measures what is missing, a process for each network, then writes the document from what is there."""
     cache = Cache(DOCS / "results.json")
     digest = data_digest(data)
-    missing = [network.file for job in all_jobs() for network in job.networks if not network.file.exists()]
-    for file in missing:
+    files = [network.file for job in all_jobs() for network in job.networks]
+    for file in dict.fromkeys(file for file in files if not file.exists()):
         Console(stderr=True).print(f"not measured, no such checkpoint: {file.name}")
     ready = [job for job in all_jobs() if all(network.file.exists() for network in job.networks)]
     parts = {job.name: Parts(job.name, job_digest(job, digest)) for job in ready}

@@ -16,6 +16,7 @@ from typing import Any
 
 from benchmarks.document import span
 from core.classes import CAMVID
+from core.errors import InputError
 
 Rows = dict[str, Any]
 RULE_PROTOCOLS = ("changes", "unseen")
@@ -25,14 +26,16 @@ TITLES = ("stream", "moving-stills", "stills", *RULE_PROTOCOLS)
 def figure(rows: Rows, name: str) -> str:
     """The text of one {name}; a name that meets no row is an error."""
     found = re.fullmatch(r"(?:(spread|count[<>][-.\d]+) )?(\S+) (.+?)(?: > (.+))?", name)
-    assert found, name
+    if not found:
+        raise InputError(f"findings.md: {{{name}}} names no figure")
     how, key, base, other = found.groups()
     values = []
     for place, row in matching(rows, base):
         before, after = value_of(row, key), value_of(rows_at(rows, place, other), key) if other else None
         if before is not None and (after is not None or not other):
             values.append(before if after is None else change(key, before, after))
-    assert values, f"{{{name}}} meets no row"
+    if len(values) < (2 if how == "spread" else 1):
+        raise InputError(f"findings.md: {{{name}}} meets no measured row")
     if how and how.startswith("count"):
         limit = float(how[6:])
         return f"{sum(value < limit if how[5] == '<' else value > limit for value in values)} of {len(values)}"

@@ -51,8 +51,11 @@ def all_jobs() -> list[Job]:
         Job("paper-ensemble", tuple(MEMBERS)),
         *seeds,
         control,
-        *(Job(rule_job(network), (network,), ("changes", "unseen")) for network in [*PRETRAINED, *COMPARED]),
-        *(Job(rule_job(network), (network,), ("changes",)) for network in [*MEMBERS[1:], CONTROL]),
+        *(
+            Job(rule_job(network), (network,), ("changes", "unseen"))
+            for network in [*PRETRAINED, *COMPARED, *MEMBERS[1:]]
+        ),
+        Job(rule_job(CONTROL), (CONTROL,), ("changes",)),
     ]
 
 
