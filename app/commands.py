@@ -58,7 +58,7 @@ STEADYSEG = Command(
     kinds={
         "demo": Command(
             "Open the page: webcam or video file in, segmentation and uncertainty out.",
-            "app.page.flags:PageOptions", "app.page.server:run_demo",
+            "app.page.flags:PageOptions", "app.page.command:run_demo",
         ),
         "video": Command(
             "Segment a video file, camera, stream, image folder or the procedural street.",

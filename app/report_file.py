@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from core.errors import InputError
+from core.errors import InputError, refuse_existing
 
 
 def check_place(path: Path | None, *, overwrite: bool = True) -> None:
@@ -16,8 +16,7 @@ def check_place(path: Path | None, *, overwrite: bool = True) -> None:
         raise InputError(f"{path}: is a folder; give the name of a .json file in it")
     if path.suffix.lower() != ".json":
         raise InputError(f"{path}: a report is a .json file; give it that ending")
-    if path.exists() and not overwrite:
-        raise InputError(f"{path}: exists already; choose another name or allow --overwrite")
+    refuse_existing(path, overwrite)
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise InputError(f"{path}: there is no folder {path.parent} that can be written to; make it first")
 

@@ -69,3 +69,9 @@ def data_digest(camvid: Path) -> str:
             for path in (example.image, example.label):
                 total.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
     return total.hexdigest()[:12]
+
+
+def digest_of_weights(file: Path) -> str:
+    """First 12 digits of the SHA-256 of a safetensors file's tensors."""
+    data = file.read_bytes()
+    return hashlib.sha256(data[8 + int.from_bytes(data[:8], "little") :]).hexdigest()[:12]

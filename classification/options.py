@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Literal
 
 from core.errors import InputError
-from core.training.config import TRAIN_RANGES, PaddingName, ProbName, TrainConfig, require_ranges
+from core.options import PaddingName, ProbName, require_ranges
+from core.training.config import TRAIN_RANGES, TrainConfig
 
 HeadName = Literal["gap", "mlp", "gmaxp", "gmedp", "bn-gap"]
 

@@ -157,7 +157,7 @@ def load_weights(network: torch.nn.Module, tensors: Mapping[str, Tensor], path: 
             raise InputError(
                 f"{path}: tensor {name} is {tuple(tensors[name].shape)}, the architecture needs {tuple(tensor.shape)}"
             )
-    network.load_state_dict({name: tensors[name].to(tensor.dtype) for name, tensor in expected.items()})
+    network.load_state_dict(dict(tensors))  # copies into the network's own number format
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: str) -> None:

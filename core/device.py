@@ -1,4 +1,6 @@
-"""Where to compute: what was asked for by name must exist, and auto takes the best there is."""
+"""Where to compute, on how many cores and in which number format: what this machine really has."""
+
+import os
 
 import torch
 
@@ -14,3 +16,22 @@ def choose_device(name: str) -> torch.device:
     if name == "cuda" and not torch.cuda.is_available():
         raise InputError("device cuda was asked for, but torch finds no CUDA device here; use --device cpu or auto")
     return torch.device(name)
+
+
+def available_cpus() -> int:
+    """Cores that this process may use; all of the machine's where the system does not tell (Windows, macOS)."""
+    if hasattr(os, "process_cpu_count"):  # Python 3.13
+        return os.process_cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def trains_faster_in_bf16(device: torch.device) -> bool:
+    """Whether autocast to bf16 speeds a training up: on CUDA, and on CPUs with AVX512-BF16 or AMX.
+
+    Two 3x3 convolutions, forward and backward, fp32 against bf16, ms: AVX512-BF16 46 and 28; AVX-512 without it 47 and 118;
+    AVX2 58 and 597. The processor is asked what it has, oneDNN whether it may use AVX-512 (ONEDNN_MAX_CPU_ISA).
+    """
+    if device.type == "cuda":
+        return True
+    has = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return has and torch.ops.mkldnn._is_mkldnn_bf16_supported()

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from core.dropout import Dropout
 from core.errors import InputError
+from core.options import PaddingName, ProbName
 from core.smoothing import SpatialSmoothing
-from core.training.config import PaddingName, ProbName
 
 ACTIVATION_NAMES = ("relu", "swish", "silu", "gelu", "mish", "elu", "sigmoid", "softplus", "hardtanh")
 """Parts of class names, as timm and SMP have their own: what bounds a map from below, so that the ReLU of the smoothing

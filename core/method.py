@@ -4,17 +4,12 @@
 torch here: the command line reads these to print its help.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import Any, Literal, Protocol, Self, get_args
 
 from core.errors import InputError
-
-if TYPE_CHECKING:
-    from core.checkpoint import CheckpointMeta
 
 ModeName = Literal["dnn", "vq-dnn", "bnn", "vq-bnn"]
 MODE_NAMES: tuple[ModeName, ...] = get_args(ModeName)
@@ -58,7 +53,7 @@ class Method:
 
     def __str__(self) -> str:
         """Everything but the temperature: `vq-bnn x5, tau 1.25, window 5`."""
-        parts = [self.mode if self.samples == 1 else f"{self.mode} x{self.samples}"]
+        parts = [f"{self.mode} x{self.samples}" if self.mode == "bnn" or self.samples > 1 else self.mode]
         parts += [] if self.tau is None else [f"tau {self.tau:g}"]
         parts += [] if self.window is None else [f"window {self.window}"]
         return ", ".join([*parts, "motion"] if self.motion else parts)
@@ -75,6 +70,17 @@ def method_of_fit(key: str, fit: Mapping[str, Any]) -> Method:
     return Method(
         fit.get("mode", key), fit.get("samples", 1), fit.get("tau"), fit.get("window"), bool(fit.get("motion", False))
     )
+
+
+class Calibrated(Protocol):
+    """A checkpoint's record, as far as it tells of temperatures."""
+
+    @property
+    def calibration(self) -> Mapping[str, Mapping[str, Any]]: ...
+
+    def fit(self, method: Method) -> Mapping[str, Any] | None:
+        """The calibration of this very method."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,7 @@ class MethodOptions:
                     f"{name}: was made for {flag} {has}, got {asked}; omit --{flag} or export it again{again}"
                 )
 
-    def resolve(self, meta: CheckpointMeta | None = None) -> Method:
+    def resolve(self, meta: Calibrated | None = None) -> Method:
         """What will run: of a checkpoint with its fitted temperature. InputError for what cannot be."""
         mode = self.mode or "vq-dnn"
         if mode not in MODE_NAMES:
@@ -136,7 +142,7 @@ class MethodOptions:
         tau = self.tau if self.tau is not None else default_tau(motion)
         return Method(mode, samples, tau, self.window, motion)
 
-    def _with_temperature(self, method: Method, meta: CheckpointMeta | None) -> Method:
+    def _with_temperature(self, method: Method, meta: Calibrated | None) -> Method:
         if self.temperature is not None:
             if not 0 < self.temperature < math.inf:
                 raise InputError(f"the temperature must be a positive number, got {self.temperature}")

@@ -1,37 +1,50 @@
-"""How many dropout passes does a classifier need? Its NLL and accuracy on labelled images, by number of passes.
+"""How many dropout passes does a classifier need? Its NLL and accuracy on labelled images, by the number of passes.
 
     python demos/ensemble_size_curve.py MODEL [DATA [PASSES]]
 
-MODEL: a pretrained name or a .safetensors file with dropout; DATA: the folder of CIFAR or of SPLIT/CLASS/*.jpg.
+MODEL: an included network's name or a .safetensors file with dropout; DATA: the folder of CIFAR or of SPLIT/CLASS/*.jpg.
 """
 
 import sys
 from pathlib import Path
 
+import numpy as np
 import torch
 
-from classification.data.open import open_classification
-from classification.evaluate import Classifier, SizeMetrics, batches
-from classification.opening import open_classifier
+from steadyseg import (
+    Normalize,
+    Prediction,
+    StreamingMetrics,
+    open_classification,
+    open_classifier,
+    passes,
+    running_mean,
+)
 
-BAR = 50
+BATCH, BAR = 100, 50
 
 
-def main(model: str = "cifar10-resnet18-mc-smooth", data: str = "cifar10", passes: str = "20") -> None:
+def main(model: str = "cifar10-resnet18-mc-smooth", data: str = "cifar10", samples: str = "20") -> None:
     network, meta = open_classifier(model)
-    images = open_classification(Path(data), "test")
-    classifier = Classifier([network], meta.mean, meta.std, torch.device("cpu"), seed=0)
-    sizes = range(1, int(passes) + 1)
-    metrics = SizeMetrics(len(meta.classes), sizes)
-    for batch in batches(images, meta.height):  # one pass over the images: the mean after each dropout pass is measured
-        metrics.update(classifier.by_size(batch, "bnn", sizes[-1]), batch[2])
+    normalize, images = Normalize(meta.mean, meta.std), open_classification(Path(data), "test")
+    by_passes = [StreamingMetrics(len(meta.classes)) for _ in range(int(samples))]
+    torch.manual_seed(0)  # of the dropout masks
+    for first in range(0, len(images), BATCH):
+        places = range(first, min(first + BATCH, len(images)))
+        batch = np.stack([images.evaluation_view(images[place][0], meta.height) for place in places])
+        labels = torch.from_numpy(images.labels[places.start : places.stop])
+        with torch.inference_mode():
+            logits = passes(network, normalize(torch.from_numpy(batch).permute(0, 3, 1, 2)), len(by_passes))
+            members = (Prediction.from_logits(one) for one in logits)
+            for metrics, mean in zip(by_passes, running_mean(members), strict=True):  # the mean of 1, 2, ... passes
+                metrics.update(mean.probs, labels)
 
-    curve = metrics.curve()
+    curve = [metrics.result() for metrics in by_passes]
     best, worst = (choose(point["nll"] for point in curve) for choose in (min, max))
     print(f"{images.name}, {len(images)} images; the bar is the NLL above its best, {best:.4f}")
-    for point in curve:
+    for number, point in enumerate(curve, start=1):
         bar = "#" * round(BAR * (point["nll"] - best) / max(worst - best, 1e-9))
-        print(f"{point['n']:3d} passes  NLL {point['nll']:.4f}  accuracy {point['accuracy']:.1%}  {bar}")
+        print(f"{number:3d} passes  NLL {point['nll']:.4f}  accuracy {point['accuracy']:.1%}  {bar}")
 
 
 if __name__ == "__main__":

@@ -1,25 +1,22 @@
-"""Segment a video in a few lines and print what is seen and how sure: python demos/segment_video.py [FILE|street|0]"""
+"""Segment a video and print what is seen and how sure the network is: python demos/segment_video.py [FILE|street|0 [MODEL]]"""
 
 import sys
 
 import numpy as np
 
-from app.sources.open_source import open_source
-from app.sources.read_ahead import read_ahead
-from seg.pipeline import segment
-from seg.torch_segmenter import open_segmenter
+from steadyseg import MethodOptions, open_segmenter, open_source, read_ahead, segment
 
 
 def main(spec: str = "street:7:50", model: str = "camvid-unet-s") -> None:
-    segmenter = open_segmenter(model, mode="vq-dnn")  # one pass a frame, averaged over the recent ones
+    segmenter = open_segmenter(model, MethodOptions(mode="vq-dnn"))  # one pass a frame, averaged over the recent ones
     names = segmenter.classes.names
     with open_source(spec) as source:
-        for frame, maps in segment(read_ahead(source), segmenter):
-            sure = maps.confidence.mean() / 255  # maps are uint8 at the frame's size: 255 = 1
+        for frame, maps in segment(read_ahead(source), segmenter):  # read_ahead decodes in a thread of its own
+            confidence = maps.confidence.mean() / 255  # maps are uint8 at the frame's size: 255 = 1
             unsure = (maps.confidence < 0.5 * 255).mean()
             shares = np.bincount(maps.label.ravel(), minlength=len(names)) / maps.label.size
             top = ", ".join(f"{names[i]} {shares[i]:.0%}" for i in np.argsort(-shares)[:3])
-            print(f"{frame.time_s:6.2f} s  confidence {sure:.3f}  pixels below 50 %: {unsure:6.2%}  {top}")
+            print(f"{frame.time_s:6.2f} s  confidence {confidence:.3f}  pixels below 50 %: {unsure:6.2%}  {top}")
 
 
 if __name__ == "__main__":

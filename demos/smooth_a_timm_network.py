@@ -1,4 +1,4 @@
-"""Spatial smoothing and MC dropout in a network of the timm library, in five lines, and what they do.
+"""Spatial smoothing and MC dropout put into a network of the timm library, and what they do.
 
     python demos/smooth_a_timm_network.py [NAME]
 
@@ -10,17 +10,16 @@ import sys
 import timm
 import torch
 
-from core.insertion import Place, Preceded, insert_dropout, insert_smoothing, subsampling_places
-from core.predictors import MonteCarlo
+from steadyseg import MonteCarlo, Place, Preceded, insert_dropout, insert_smoothing, subsampling_places
 
 
 def main(name: str = "resnet18") -> None:
     torch.manual_seed(0)
     network = timm.create_model(name, num_classes=10).eval()  # pretrained=True fetches weights
-    before = roughness(network, subsampling_places(network))
+    before = measure_roughness(network, subsampling_places(network))
 
     places = insert_smoothing(network)  # before every module that halves a map; no shape changes
-    after = roughness(network, places)
+    after = measure_roughness(network, places)
     insert_dropout(network, rate=0.1)  # before the two last of these modules
     predict = MonteCarlo(network, samples=20)
     network.get_classifier().weight.data *= 300  # of an untrained network all classes are all but equally likely
@@ -31,11 +30,13 @@ def main(name: str = "resnet18") -> None:
         share = after[place.name] / before[place.name]
         print(f"{place.name}: its map of {place.channels} channels changes {share:.0%} as much from point to point")
     for number, (total, disagreement) in enumerate(zip(prediction.entropy, prediction.disagreement, strict=True)):
-        print(f"picture {number}: uncertainty {total:.3f} nats, of which 20 passes' disagreement {disagreement:.3f}")
+        print(
+            f"picture {number}: uncertainty {total:.3f} nats, of which {disagreement:.3f} are the passes' disagreement"
+        )
 
 
 @torch.no_grad()
-def roughness(network: torch.nn.Module, places: list[Place]) -> dict[str, float]:
+def measure_roughness(network: torch.nn.Module, places: list[Place]) -> dict[str, float]:
     """Mean change to the right neighbour over the standard deviation, of the map that each of these modules halves."""
     found: dict[str, float] = {}
     handles = []
@@ -43,10 +44,10 @@ def roughness(network: torch.nn.Module, places: list[Place]) -> dict[str, float]
         module = network.get_submodule(place.name)
         halving = module.module if isinstance(module, Preceded) else module
 
-        def look(_: torch.nn.Module, inputs: tuple[torch.Tensor, ...], name: str = place.name) -> None:
+        def measure(_: torch.nn.Module, inputs: tuple[torch.Tensor, ...], name: str = place.name) -> None:
             found[name] = float(inputs[0].diff(dim=-1).abs().mean() / inputs[0].std())
 
-        handles.append(halving.register_forward_pre_hook(look))
+        handles.append(halving.register_forward_pre_hook(measure))
     network(torch.rand(2, 3, 128, 128, generator=torch.Generator().manual_seed(0)))
     for handle in handles:
         handle.remove()

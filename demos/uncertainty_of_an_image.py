@@ -1,26 +1,26 @@
-"""Where may the answer be wrong? Total uncertainty of one picture, split into noise and disagreement.
+"""Where may the answer be wrong? The total uncertainty of one image, by class, and the part that is disagreement.
 
     python demos/uncertainty_of_an_image.py [IMAGE [MODEL]]
 
-30 dropout passes; total = expected (the passes are unsure) + disagreement (the passes contradict each other).
+30 dropout passes; total = expected (each pass is unsure) + disagreement (the passes contradict each other).
 """
 
 import sys
-from pathlib import Path
 
 import torch
 
-from core.frame import Frame
-from seg.data.camvid import read_image
-from seg.street.drive import Street
-from seg.torch_segmenter import open_segmenter
+from steadyseg import MethodOptions, Street, open_segmenter, open_source
 
 
 def main(path: str = "", model: str = "camvid-unet-s") -> None:
-    image = read_image(Path(path)) if path else Street(seed=7).frame(40).image
-    segmenter = open_segmenter(model, mode="bnn", samples=30)
-    torch.manual_seed(0)  # the dropout masks
-    maps = segmenter.step(Frame(image, index=0, time_s=0.0))
+    if path:
+        with open_source(path) as source:  # an image is a source of one frame
+            frame = next(iter(source))
+    else:
+        frame = Street(seed=7).frame(40)
+    segmenter = open_segmenter(model, MethodOptions(mode="bnn", samples=30))
+    torch.manual_seed(0)  # of the dropout masks
+    maps = segmenter.step(frame)
     total = maps.entropy / 255  # as shares of ln K, the entropy of knowing nothing
     disagreement = maps.disagreement / 255
     print(f"{'class':12s} {'share':>7s} {'total':>7s} {'disagreement':>13s}")

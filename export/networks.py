@@ -1,13 +1,13 @@
 """What runs the network alone, from a uint8 frame of its size to logits: OpenVINO or ONNX Runtime on the CPU."""
 
 import importlib.util
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from torch import Tensor, nn
 
+from core.device import available_cpus
 from core.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class OpenVinoNetwork:
         properties = {
             "INFERENCE_PRECISION_HINT": hint,
             "PERFORMANCE_HINT": "LATENCY",
-            "INFERENCE_NUM_THREADS": len(os.sched_getaffinity(0)),
+            "INFERENCE_NUM_THREADS": available_cpus(),
         }
         self._masks = masks
         self.executor = openvino_name(precision)
@@ -105,7 +105,7 @@ def read_openvino(data: bytes) -> Any:
 
 def compile_openvino(data: bytes) -> Any:
     """An ONNX file's bytes as a compiled OpenVINO model that computes in fp32."""
-    properties = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": len(os.sched_getaffinity(0))}
+    properties = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": available_cpus()}
     return _core().compile_model(read_openvino(data), "CPU", properties)
 
 

@@ -2,9 +2,9 @@
 
 import contextlib
 import io
-import os
 from typing import Any
 
+from core.device import available_cpus
 from core.errors import InputError
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
@@ -25,7 +25,7 @@ def cpu_session(data: bytes, threads: int | None = None) -> Any:
     """A session on the CPU with one worker per core that this process may use."""
     runtime = import_onnxruntime()
     options = runtime.SessionOptions()
-    options.intra_op_num_threads = threads or len(os.sched_getaffinity(0))
+    options.intra_op_num_threads = threads or available_cpus()
     options.log_severity_level = 4
     return _make(runtime, data, options, ["CPUExecutionProvider"])
 

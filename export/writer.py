@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from core.atomic_file import write_whole
-from core.errors import InputError
+from core.errors import InputError, refuse_existing
 
 OPSET = 20
 """Resize with antialias needs 18, and 20 is what ONNX Runtime 1.17 and OpenVINO 2024 read already."""
@@ -61,8 +61,7 @@ def to_onnx(
 
 def write_model(model: Any, path: Path, overwrite: bool = False) -> None:
     """One file, written beside and renamed, so that a reader never meets half of it."""
-    if path.exists() and not overwrite:
-        raise InputError(f"{path}: exists already; choose another name or add --overwrite")
+    refuse_existing(path, overwrite)
     write_whole(path, model.SerializeToString())
 
 

@@ -84,7 +84,7 @@ def _step(
 ) -> tuple[Tensor, State | None]:
     device = next(module.parameters()).device
     pixels = torch.from_numpy(np.require(frame.image, requirements=["C", "W"])).to(device)[None]
-    prediction, state = module.smooth(predictor(module.preprocess(pixels)), state, gap, motion)
+    prediction, state = module.mean(pixels, state, gap, motion, predictor)
     return prediction.probs, state
 
 

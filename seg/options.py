@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from core.training.config import TRAIN_RANGES, PaddingName, ProbName, TrainConfig, require_ranges
+from core.options import PaddingName, ProbName, require_ranges
+from core.training.config import TRAIN_RANGES, TrainConfig
 
 PUBLISHED_PLACES = ("enc3", "enc4", "enc5", "dec6", "dec7", "dec8")
 """The six dropout layers of the published layout; encN is after stage N and after its skip is taken."""

@@ -78,9 +78,19 @@ class StreamingSegmenter(nn.Module):
 
         `predict` takes the predictor's place, as where its logits are wanted too.
         """
-        now = (predict or self.predictor)(self.preprocess(frame))
-        mean, state = self.smooth(now, state, gap, motion)
+        mean, state = self.mean(frame, state, gap, motion, predict)
         return self.maps(mean, frame.shape[1], frame.shape[2]), state
+
+    def mean(
+        self,
+        frame: Tensor,
+        state: State | None,
+        gap: int | Tensor = 1,
+        motion: Motion | None = None,
+        predict: Callable[[Tensor], Prediction] | None = None,
+    ) -> tuple[Prediction, State | None]:
+        """The same up to the temporal mean, at the network's size."""
+        return self.smooth((predict or self.predictor)(self.preprocess(frame)), state, gap, motion)
 
     def size(self, height: int, width: int) -> tuple[int, int]:
         """(h, w) at which the network sees a frame of H x W."""

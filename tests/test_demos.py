@@ -8,11 +8,12 @@ import pytest
 from made_classifier import save_classifier, save_pictures
 
 DEMOS = Path(__file__).parent.parent / "demos"
-CLASSIFIER, PICTURES = "a classifier", "its pictures"
+CLASSIFIER, PICTURES, PICTURE = "a classifier", "its pictures", "a picture to write"
 RUNS = {
     "ensemble_size_curve.py": ([CLASSIFIER, PICTURES, "3"], "3 passes  NLL"),
+    "draw_street.py": ([PICTURE], "of the pixels are right"),
     "segment_video.py": (["street:7:3", "street-tiny"], "confidence"),
-    "smooth_a_timm_network.py": ([], "20 passes' disagreement"),
+    "smooth_a_timm_network.py": ([], "the passes' disagreement"),
     "smooth_any_network.py": ([], "change their label"),
     "uncertainty_of_an_image.py": (["", "street-tiny"], "disagreement"),
 }
@@ -28,6 +29,8 @@ def test_a_demo_runs_and_says_what_it_found(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments, expected = RUNS[name]
+    if PICTURE in arguments:
+        arguments = [str(tmp_path / "street.jpg")]
     if CLASSIFIER in arguments:
         made = {
             CLASSIFIER: str(save_classifier(tmp_path / "c.safetensors")), PICTURES: str(save_pictures(tmp_path / "d", 2)),

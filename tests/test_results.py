@@ -14,7 +14,7 @@ import torch
 from app.cli import main
 from benchmarks.results.document import control_table, effects_table, write_document
 from benchmarks.results.jobs import all_jobs, fits_of, fits_record, job_digest
-from benchmarks.results.methods import ALL, FOLLOWING, MEMBER, ONE, WINDOW, Look, Method
+from benchmarks.results.methods import ALL, MEMBER, MOTION, ONE, WINDOW, Method, Sampling
 from benchmarks.results.parts import Parts
 from benchmarks.results.rows import Fits
 from benchmarks.results.sweep import RISK_CLASS, Subject, Swept, sweep
@@ -81,7 +81,7 @@ def opened(
 ) -> TorchSegmenter:
     smoothing = method.smoothing
     memory = (smoothing.tau, smoothing.window, smoothing.motion) if smoothing else (None, None, None)
-    options = MethodOptions(method.mode, method.look.passes, *memory, temperature=method.temperature)
+    options = MethodOptions(method.mode, method.sampling.samples, *memory, temperature=method.temperature)
     return open_torch_segmenter(path, options, members=members, keep_probs=True, precision=precision)
 
 
@@ -93,11 +93,11 @@ def assert_same(ours: dict, theirs: dict, tolerance: float = 1e-6) -> None:
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_every_row_of_a_network_is_what_it_is_alone(tmp_path: Path, precision: Literal["fp32", "bf16"]) -> None:
     path = saved(tmp_path, 1, 0.3)
-    draw = Look("dropout")
+    draw = Sampling("dropout")
     methods = {
         "dnn": Method(ONE), "dnn warm": Method(ONE, None, 1.7), "vq-dnn": Method(ONE, WINDOW),
-        "following": Method(ONE, FOLLOWING), "bnn-1": Method(draw),
-        "bnn-3": Method(Look("dropout", 3)), "vq-bnn": Method(draw, WINDOW, 0.8),
+        "following": Method(ONE, MOTION), "bnn-1": Method(draw),
+        "bnn-3": Method(Sampling("dropout", 3)), "vq-bnn": Method(draw, WINDOW, 0.8),
     }  # fmt: skip
     found = swept([path], methods, {}, precision).rows
     for name, method in methods.items():
@@ -113,7 +113,7 @@ def test_the_rows_of_an_ensemble_too(tmp_path: Path) -> None:
     assert found["ensemble"]["nll"] < max(alone(opened(path, Method(ONE)))["nll"] for path in (first, *others))
 
 
-@pytest.mark.parametrize("smoothing", [None, WINDOW, FOLLOWING])
+@pytest.mark.parametrize("smoothing", [None, WINDOW, MOTION])
 def test_a_temperature_is_that_of_the_calibrate_command(tmp_path: Path, smoothing: object) -> None:
     path = saved(tmp_path, 1, 0.0)
     method = Method(ONE, smoothing)  # type: ignore[arg-type]
@@ -134,7 +134,7 @@ def test_a_network_far_too_sure_is_measured_without_a_temperature(tmp_path: Path
 
 def test_the_thresholds_of_sets_are_fitted_and_checked_at_temperature_1(tmp_path: Path) -> None:
     path = saved(tmp_path, 1, 0.0)
-    method = Method(ONE, FOLLOWING)
+    method = Method(ONE, MOTION)
     fitted = swept([path], {}, {"row": method}).sets["row"]
     by_hand, segmenter = ConformalFit(CAMVID.void, RISK_CLASS), opened(path, method)
     seen = [(frame, segmenter.step(frame)) for frame in street().frames(FRAMES)]
@@ -157,8 +157,8 @@ def test_a_row_with_class_weights_undone_is_that_of_the_checkpoint_made_so(tmp_p
     made = str(tmp_path / "made.safetensors")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("app.evaluation.data.STREET_FRAMES", 2)
-        assert main(["calibrate", str(path), "--data", "street", "-o", made, "--undo-class-weights"]) == 0
-    methods = {"vq-dnn": Method(ONE, WINDOW, undone=True), "bnn-3": Method(Look("dropout", 3), undone=True)}
+        assert main(["calibrate", str(path), "--data", "street", "-o", made, "--logit-adjustment"]) == 0
+    methods = {"vq-dnn": Method(ONE, WINDOW, undone=True), "bnn-3": Method(Sampling("dropout", 3), undone=True)}
     found = swept([path], methods, {}).rows
     for name, method in methods.items():
         assert_same(found[name], alone(opened(Path(made), method)), 3e-5)  # the bias is added in another place

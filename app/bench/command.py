@@ -16,7 +16,7 @@ from app.bench.baselines import NaiveDeque
 from app.bench.clip import Clip, open_clip, street_clip
 from app.bench.executors import open_executors
 from app.bench.flags import BenchJob
-from app.bench.machine import cores, cpu_name, load_average, matrix_rates, pass_gflops, peak_rss_bytes, versions
+from app.bench.machine import cpu_name, load_average, matrix_rates, pass_gflops, peak_rss_bytes, versions
 from app.bench.report import arithmetic_record, print_bench, ratios_record, rows_record
 from app.bench.rows import ALONE, DROPOUT_ROWS, GRAPH_ROWS, ROWS, CheckpointRows, chosen_rows, graph_row
 from app.bench.soak import check_soak, soak
@@ -26,6 +26,7 @@ from app.bench.variants import Subject
 from app.find_model import refuse_classifier
 from app.open_model import choose, open_segmenter
 from app.report_file import check_place, write_json
+from core.device import available_cpus
 from core.errors import InputError
 from core.preprocess import network_size
 from core.segmenter import Segmenter
@@ -176,7 +177,7 @@ def facts(
         "precision": precision,
         "why": why,
         "cpu": cpu_name(),
-        "cores": cores(),
+        "cores": available_cpus(),
         "torch_threads": torch.get_num_threads(),
         "versions": versions(),
         "seconds_per_row": job.seconds,

@@ -39,11 +39,6 @@ def cpu_name() -> str:
     return next(named, platform.processor() or platform.machine())
 
 
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def load_average() -> float | None:
     """Processes that ran or wanted to, on average over the last minute; None where the system does not tell."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else None

@@ -13,7 +13,7 @@ from app.evaluation.flags import CalibrateJob
 from app.find_model import is_classifier
 from core.checkpoint import load_checkpoint, load_weights, save_checkpoint
 from core.device import choose_device
-from core.errors import InputError
+from core.errors import InputError, refuse_existing
 from core.evaluation.temperature import temperature_record
 from core.method import Method, settings
 from seg.calibrate import ConformalFit, fit_temperature
@@ -84,8 +84,7 @@ def check_flags(job: CalibrateJob) -> None:
     if not job.output.parent.is_dir():
         raise InputError(f"-o {job.output}: its folder does not exist; make it first")
     for path in (job.output, job.output.with_suffix(".json")):
-        if path.exists() and not job.overwrite:
-            raise InputError(f"{path}: exists already; choose another name or add --overwrite")
+        refuse_existing(path, job.overwrite)
 
 
 def find_class(name: str | None, segmenter: TorchSegmenter) -> int | None:

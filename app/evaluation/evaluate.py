@@ -26,7 +26,8 @@ from seg.pretrained import find_checkpoint
 
 TABLE_KEYS = (
     "nll", "accuracy", "miou", "ece", "ece_15", "ece_signed", "brier", "acc_90", "iou_90", "unc_90", "freq_90",
-    "aurc", "error_recall_10", "error_recall_10_ceiling", "consistency", "cec",
+    "aurc", "error_recall_10", "error_recall_10_ceiling", "consistency", "label_consistency",
+    "change_agreement", "change_agreement_frozen", "cec",
 )  # fmt: skip
 
 

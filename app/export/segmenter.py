@@ -17,7 +17,7 @@ from app.export.int8_loss import check_data, describe, fitting_images, input_mak
 from app.find_model import is_classifier
 from app.sources.open_source import open_source
 from core.dropout import draw_mask
-from core.errors import CheckFailed, InputError
+from core.errors import CheckFailed, InputError, refuse_existing
 from core.method import MethodOptions, draws_dropout
 from core.preprocess import SIZE_MULTIPLE, network_size
 from export.cpu_segmenter import resize_frame
@@ -42,8 +42,7 @@ def run_export(job: ExportJob) -> int:
     """Traces, proves, writes; a proof that fails leaves no file and exits with 1."""
     if job.output.suffix != ".onnx":
         raise InputError(f"-o {job.output}: the name of a graph file ends in .onnx")
-    if job.output.exists() and not job.overwrite:
-        raise InputError(f"{job.output}: exists already; choose another name or add --overwrite")
+    refuse_existing(job.output, job.overwrite)
     if not job.output.parent.is_dir():
         raise InputError(f"-o {job.output}: its folder does not exist; make it first")
     if job.precision == "bf16":

@@ -54,13 +54,13 @@ def facts(meta: CheckpointMeta) -> list[str]:
     ]
     usual = meta.metrics.get("uncertainty", {})
     lines = [
-        f"- it tells {len(meta.classes)} classes apart: {', '.join(meta.classes.names)}",
-        f"- it looks at pictures of {meta.width}x{meta.height} pixels; larger ones are reduced first",
+        f"- {len(meta.classes)} classes: {', '.join(meta.classes.names)}",
+        f"- input size: {meta.width}x{meta.height} pixels; larger pictures are reduced first",
         f"- calibrated for: {', '.join(fits)}" if fits else "- not calibrated: its confidences are the network's own",
     ]
     if isinstance(usual, dict) and "mean_entropy_p95" in usual:
         lines.append(
-            f"- on 95 % of its test pictures the mean uncertainty is below {usual['mean_entropy_p95']:.3f} of the most"
+            f"- mean entropy on 95 % of its test pictures: below {usual['mean_entropy_p95']:.3f} of the largest possible"
         )
     return lines
 
@@ -71,7 +71,7 @@ def figures(meta: CheckpointMeta) -> list[str]:
     if not rows:
         return ["Nothing was measured."]
     head = [
-        "| measured on | method | accuracy | mean IoU | calibration error (ECE) | labels that stay |",
+        "| measured on | method | accuracy | mean IoU | calibration error (ECE) | temporal consistency |",
         "|---|---|---|---|---|---|",
     ]
     return [*head, *(_row(record) for record in rows)]

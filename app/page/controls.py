@@ -1,118 +1,138 @@
-"""The controls beside the tabs, in plain words. The browser sends their values with every frame; nothing restarts."""
+"""The controls beside the tabs. The browser sends their values with every frame; nothing restarts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.page.settings import (
     FIRST_MODE,
     LEAST_TAU,
-    LOOKS,
     MODES,
-    MOST_LOOKS,
+    MOST_SAMPLES,
     MOST_TAU,
     MOST_WINDOW,
+    SAMPLES,
     SECONDS,
     TAU,
     MethodSettings,
     Second,
     Settings,
     ViewSettings,
+    method_options,
     model_choices,
     model_meta,
 )
 from app.video.render import conformal_threshold
 from core.checkpoint import CheckpointMeta
 from core.errors import InputError
-from core.method import MethodOptions, ModeName, default_tau
+from core.method import MethodOptions, default_tau, is_temporal
 
 SET_JS = "(...values) => { window.steadyseg?.set(...values); return []; }"
 """Runs in the browser alone: the next frame carries the new values."""
-NO_TEMPERATURE = "this model has no temperature for this method: steadyseg calibrate makes one"
 
 
 @dataclass(frozen=True)
 class Controls:
-    """Gradio components. Their order in `values` is the order of the arguments of `set` in app/web/live.js."""
+    """Gradio components. Their order in `values` is the order of the arguments of `set` in app/page/web/live.js."""
 
     model: Any
     mode: Any
-    looks: Any
+    samples: Any
     tau: Any
-    motion: Any
     window: Any
+    motion: Any
     calibrated: Any
     second: Any
-    strength: Any
-    abstain: Any
+    opacity: Any
+    min_confidence: Any
+
+    @property
+    def method_values(self) -> list[Any]:
+        """The model and what `method_options` takes."""
+        return [self.model, self.mode, self.samples, self.tau, self.window, self.motion, self.calibrated]
 
     @property
     def values(self) -> list[Any]:
-        return [
-            self.model, self.mode, self.looks, self.tau, self.motion, self.window, self.calibrated, self.second, self.strength,
-            self.abstain,
-        ]  # fmt: skip
+        return [*self.method_values, self.second, self.opacity, self.min_confidence]
 
     @staticmethod
     def settings(values: Sequence[Any]) -> Settings:
         """What Gradio hands to a function for `values`, as the file tab needs it."""
-        model, mode, looks, tau, motion, window, calibrated, second, strength, abstain = values
-        method = MethodSettings(model, mode, round(looks), tau, bool(motion), round(window), bool(calibrated))
-        return Settings(method, ViewSettings(second, strength / 100, abstain / 100))
+        model, *method, second, opacity, min_confidence = values
+        view = ViewSettings(second, opacity / 100, min_confidence / 100)
+        return Settings(MethodSettings(model, method_options(*method)), view)
 
 
 def add_controls(model: str) -> Controls:
-    """Which network looks and how, and what is drawn of it."""
+    """Network, method and view; what is rarely changed is folded away."""
     import gradio as gr
 
     meta = model_meta(model)
     models = gr.Dropdown(model_choices(model), value=model, label="Model", elem_id="model")
-    mode = gr.Radio(list(MODES), value=FIRST_MODE, label="Method", elem_id="mode")
-    looks = gr.Slider(1, MOST_LOOKS, LOOKS, step=1, label="Looks a frame", visible=False, elem_id="looks")
-    tau = gr.Slider(
-        LEAST_TAU, MOST_TAU, TAU, step=0.25, label="Memory in frames (tau)", elem_id="tau"
-    )  # fmt: skip
-    motion = gr.Checkbox(True, label="Memory follows what moves", elem_id="motion")
-    window = gr.Slider(
-        0, MOST_WINDOW, 0, step=1, label="Memory ends after (K)", info="frames; 0: never; others run slower",
-        elem_id="window",
-    )  # fmt: skip
-    calibrated = gr.Checkbox(
-        True, label="Calibrated confidence", info=calibration_info(meta, FIRST_MODE), elem_id="calibrated"
+    mode = gr.Radio(
+        list(MODES), value=FIRST_MODE, label="Method", info="Smoothed: mean over recent frames.", elem_id="mode"
+    )
+    samples = gr.Slider(
+        1, MOST_SAMPLES, SAMPLES, step=1, label="Samples per frame", info="Dropout passes that are averaged.",
+        visible=False, elem_id="samples",
     )  # fmt: skip
     second = gr.Dropdown(
-        second_choices(meta, FIRST_MODE), value="entropy", label="The second picture shows", elem_id="second"
+        second_choices(meta, method_options()), value="entropy", label="Second picture", elem_id="second"
     )  # fmt: skip
-    strength = gr.Slider(0, 100, 50, step=5, label="Strength of the colours, %", elem_id="strength")
-    abstain = gr.Slider(0, 95, 0, step=5, label="Hide what is less sure than, %", elem_id="abstain")
+    opacity = gr.Slider(
+        0, 100, 50, step=5, label="Overlay opacity %", info="Of the class colours.", elem_id="opacity"
+    )  # fmt: skip
+    min_confidence = gr.Slider(
+        0, 95, 0, step=5, label="Confidence threshold %", info="Pixels below are grey.", elem_id="min-confidence"
+    )  # fmt: skip
+    with gr.Accordion("More settings", open=False, elem_id="more"):
+        tau = gr.Slider(
+            LEAST_TAU, MOST_TAU, TAU, step=0.25, label="Decay time tau",
+            info="Of past frames in the mean, in frames.", elem_id="tau",
+        )  # fmt: skip
+        motion = gr.Checkbox(
+            True, label="Motion compensation", info="The mean follows the optical flow.", elem_id="motion"
+        )
+        window = gr.Slider(
+            0, MOST_WINDOW, 0, step=1, label="Window K", info="Past frames in the mean; 0: all (fastest).",
+            elem_id="window",
+        )  # fmt: skip
+        calibrated = gr.Checkbox(
+            True,
+            label="Calibrated temperature",
+            info=describe_temperature(meta, method_options()),
+            elem_id="calibrated",
+        )
     mode.change(
-        lambda mode: (gr.update(visible=mode == "bnn"), *[gr.update(visible=mode.startswith("vq-"))] * 3),
-        mode, [looks, tau, motion, window], show_progress="hidden", api_visibility="private",
+        lambda mode: (gr.update(visible=mode == "bnn"), *[gr.update(visible=is_temporal(mode))] * 3),
+        mode, [samples, tau, motion, window], show_progress="hidden", api_visibility="private",
     )  # fmt: skip
     motion.change(default_tau, motion, tau, show_progress="hidden", api_visibility="private")
-    return Controls(models, mode, looks, tau, motion, window, calibrated, second, strength, abstain)
+    return Controls(models, mode, samples, tau, window, motion, calibrated, second, opacity, min_confidence)
 
 
-def second_choices(meta: CheckpointMeta, mode: ModeName) -> list[tuple[str, Second]]:
+def second_choices(meta: CheckpointMeta, options: MethodOptions) -> list[tuple[str, Second]]:
     """The second pictures; that of set sizes says what it needs where the model lacks it."""
     try:
-        conformal_threshold(meta, MethodOptions(mode).resolve(meta))
+        conformal_threshold(meta, options.resolve(meta))
     except InputError:
-        missing = " - needs `steadyseg calibrate`"
+        missing = " (needs calibration)"
     else:
         missing = ""
     return [(name + (missing if second == "set size" else ""), second) for name, second in SECONDS]
 
 
-def calibration_info(meta: CheckpointMeta, mode: ModeName) -> str:
+def describe_temperature(meta: CheckpointMeta, options: MethodOptions) -> str:
     """What the switch means for this model and method."""
-    method = MethodOptions(mode).resolve(meta)
-    return f"logits divided by the fitted temperature {method.temperature:.2f}" if method.calibrated else NO_TEMPERATURE
+    method = replace(options, calibrated=None).resolve(meta)
+    if not method.calibrated:
+        return f"None was fitted for {method}: see steadyseg calibrate."
+    return f"Logits are divided by {method.temperature:.2f}, fitted for this method."
 
 
-def describe_controls(model: str, mode: ModeName) -> tuple[Any, Any]:
-    """What `calibrated` and `second` say about another model or method."""
+def describe_controls(model: str, *values: Any) -> tuple[Any, Any]:
+    """What `calibrated` and `second` say about another model or method; `values` are those of `method_options`."""
     import gradio as gr
 
-    meta = model_meta(model)
-    return gr.update(info=calibration_info(meta, mode)), gr.update(choices=second_choices(meta, mode))
+    meta, options = model_meta(model), method_options(*values)
+    return gr.update(info=describe_temperature(meta, options)), gr.update(choices=second_choices(meta, options))

@@ -16,8 +16,8 @@ from app.page.settings import Settings
 from core.errors import InputError
 
 INTRO = (
-    "<p>Both pictures side by side, as the controls say, as a video that plays here. The street is drawn by the computer, so "
-    "its true labels are known: there you can watch whether the confidence is honest.</p>"
+    "<p>Segmentation and second picture side by side, as a video. The procedural street knows its true labels, so accuracy "
+    "and calibration are measured while it plays.</p>"
 )
 
 
@@ -28,15 +28,15 @@ def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, p
     with gr.Row():
         with gr.Column(scale=1, min_width=250):
             upload = gr.File(
-                label=f"Video or image, up to {options.max_upload_mb} MB", file_types=["video", "image"], height=130,
+                label=f"Video or image, up to {options.max_upload_mb} MB", file_types=["video", "image"], height=150,
                 elem_id="upload",
             )  # fmt: skip
             url = gr.Textbox(
-                label="or its address (http, https)", visible=options.allow_url, elem_id="url", max_lines=1
+                label="Or its address (http, https)", visible=options.allow_url, elem_id="url", max_lines=1
             )
-            keep_masks = gr.Checkbox(False, label="masks too (PNGs in a zip)", elem_id="keep-masks")
+            keep_masks = gr.Checkbox(False, label="Masks too (PNGs in a zip)", elem_id="keep-masks")
             start = gr.Button("Segment the file", variant="primary", elem_id="start")
-            street = gr.Button("Try the street", elem_id="street")
+            street = gr.Button("Try the procedural street", elem_id="street")
             stop = gr.Button("Stop", variant="stop", visible=False, elem_id="stop")
             progress = gr.HTML("", elem_id="progress", elem_classes="status")
         with gr.Column(scale=3, min_width=300):
@@ -86,7 +86,7 @@ def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, p
             if spec is None and options.allow_url and address.strip():
                 spec = str(fetch(address, folder, options.max_upload_mb * 10**6))
             if spec is None:
-                raise InputError("no file is chosen; upload a video or an image, or try the street")
+                raise InputError("no file is chosen; upload a video or an image, or try the procedural street")
             session.keep(spec)
             for step in segment_file(spec, settings, folder, pool, lambda: session.stop_asked, keep_masks=wants_masks):
                 yield shown(step)

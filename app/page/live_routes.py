@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from app.page.flags import LOCAL_HOSTS
 from app.page.live_stream import LivePictures
 from app.page.live_worker import LiveWorkers, Request
 from app.page.settings import settings_from
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 MOST_BYTES = 2_000_000
 """Of one camera picture with its settings: 640x480 as a JPEG has 60 kB."""
 KEY = re.compile("[0-9a-f]{32}")
-LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
 
 
 def live_routes(workers: LiveWorkers, models: frozenset[str], local: bool) -> "list[Route]":
@@ -35,7 +35,7 @@ def live_routes(workers: LiveWorkers, models: frozenset[str], local: bool) -> "l
     from starlette.responses import Response
     from starlette.routing import Route
 
-    async def look(request: "WebRequest") -> "Response":
+    async def answer(request: "WebRequest") -> "Response":
         arrived_s = time.perf_counter()
         try:
             key = check_key(request, local)
@@ -58,7 +58,7 @@ def live_routes(workers: LiveWorkers, models: frozenset[str], local: bool) -> "l
             return Response(json.dumps({"error": str(error)}), 422, media_type="application/json")
         return Response(status_code=204)
 
-    return [Route("/live/{key}", look, methods=["POST"]), Route("/live/{key}/end", end, methods=["POST"])]
+    return [Route("/live/{key}", answer, methods=["POST"]), Route("/live/{key}/end", end, methods=["POST"])]
 
 
 def check_key(request: "WebRequest", local: bool) -> str:
@@ -67,7 +67,7 @@ def check_key(request: "WebRequest", local: bool) -> str:
     host, origin = request.headers.get("host", ""), request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != host:
         raise InputError("this address answers its own page only")
-    if local and urlsplit(f"//{host}").hostname not in LOCAL_NAMES:
+    if local and urlsplit(f"//{host}").hostname not in LOCAL_HOSTS:
         raise InputError("this page answers to this machine's own name only")
     key = str(request.path_params["key"])
     if not KEY.fullmatch(key):

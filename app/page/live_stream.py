@@ -13,9 +13,10 @@ from app.page.pictures import jpeg, overlay_picture, second_picture
 from app.page.settings import MethodSettings, Settings
 from core.errors import InputError
 from core.frame import Frame, Maps
+from core.method import is_temporal
 
 RATE_HZ = 15.0
-"""The decay of the memory was chosen at this frame rate, so gaps between camera pictures count fifteenths of a second."""
+"""tau was chosen at this frame rate, so gaps between camera pictures count fifteenths of a second."""
 PAUSE_S = 1.0
 """A camera that is silent for longer was switched off: the stream starts anew."""
 UNSURE = 0.5
@@ -55,13 +56,13 @@ class LiveStream:
         frame, began_s = self._numbered(image, time_s), self._clock()
         self._close_all_but(settings.methods)
         needs_probs = settings.watch is not None or (settings.view.second == "set size" and settings.against is None)
-        looks = [self._look(frame, method, needs_probs) for method in settings.methods]
-        flicker = [self._flicker(method, maps) for method, (_, maps) in zip(settings.methods, looks, strict=True)]
+        results = [self._segment(frame, method, needs_probs) for method in settings.methods]
+        flicker = [self._flicker(method, maps) for method, (_, maps) in zip(settings.methods, results, strict=True)]
         changes = [changed if settings.view.mark_changes else None for changed, _ in flicker]
         stepped_s = self._clock()
-        opened, maps = looks[-1]
+        opened, maps = results[-1]
         classes = opened.meta.classes
-        left = overlay_picture(frame, looks[0][1], classes, settings.view, changes[0])
+        left = overlay_picture(frame, results[0][1], classes, settings.view, changes[0])
         note = None
         if settings.against is not None:
             right = overlay_picture(frame, maps, classes, settings.view, changes[-1])
@@ -73,8 +74,8 @@ class LiveStream:
         facts = {
             **describe_maps(maps, len(classes)),
             "flicker": [share for _, share in flicker],
-            "probs": [at_pixel(maps, settings.watch) for _, maps in looks] if settings.watch else None,
-            "novel": self._is_novel(maps, opened.meta.metrics, settings.method.mode),
+            "probs": [at_pixel(maps, settings.watch) for _, maps in results] if settings.watch else None,
+            "novel": self._is_novel(maps, opened.meta.metrics, opened.segmenter.method.mode),
             "note": note,
             "executor": opened.segmenter.executor,
             "step_ms": round((stepped_s - began_s) * 1e3, 1),
@@ -85,7 +86,7 @@ class LiveStream:
         """Lets go of the networks and their state."""
         self._close_all_but(())
 
-    def _look(self, frame: Frame, method: MethodSettings, keep_probs: bool) -> tuple[OpenMethod, Maps]:
+    def _segment(self, frame: Frame, method: MethodSettings, keep_probs: bool) -> tuple[OpenMethod, Maps]:
         opened = self._open.get(method)
         if opened is None:
             opened = self._open[method] = OpenMethod(method, self._lease)
@@ -130,13 +131,13 @@ class LiveStream:
 def usual_entropy(metrics: dict[str, Any], mode: str) -> float | None:
     """The 95th percentile of a test picture's mean entropy, as a share of ln K; None where it was not measured.
 
-    A mean over frames is less sure than one look, so the steady modes have a number of their own.
+    A mean over frames is less sure than a single frame, so the smoothed modes have a number of their own.
     """
     known = metrics.get("uncertainty")
     if not isinstance(known, dict):
         return None
     single = known.get("mean_entropy_p95")
-    value = known.get("steady_mean_entropy_p95", single) if mode.startswith("vq-") else single
+    value = known.get("steady_mean_entropy_p95", single) if is_temporal(mode) else single
     return float(value) if isinstance(value, (int, float)) else None
 
 

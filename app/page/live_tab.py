@@ -1,4 +1,4 @@
-"""The markup of the Live and Compare tabs; app/web/live.js fills in the pictures and app/web/instruments.js the figures."""
+"""The markup of the Live and Compare tabs; app/page/web/live.js fills in the pictures, instruments.js the figures."""
 
 import json
 from typing import Any
@@ -9,19 +9,17 @@ from app.page.settings import MODES, SECONDS
 from core.classes import ClassList
 
 TILES = (
-    ("fps", "frames/s", "pictures shown a second, over the last two seconds"),
-    (
-        "age",
-        "age of the picture",
-        "from the camera's picture to this screen, measured in this browser; median of two seconds",
-    ),
-    ("dropped", "frames left out", "camera pictures that gave way to a newer one, of all since the start"),
+    ("fps", "frames/s", "frames shown per second, over the last two seconds"),
+    ("age", "latency", "from the camera to this screen, measured in this browser; median of two seconds"),
+    ("dropped", "dropped frames", "camera frames that gave way to a newer one, of all since the start"),
     ("confidence", "mean confidence", "mean over the picture of the likeliest class's probability"),
-    ("unsure", "uncertain pixels", "share of pixels whose likeliest class has less than half of the probability"),
+    ("unsure", "uncertain pixels", "share of pixels with confidence below 0.5"),
 )
 """What the strip shows: key, name, what it is."""
-NOVEL = "This does not look like what the model was trained on."
-NOVEL_MEANS = "It is less sure here than on 95 % of its test pictures, so do not trust its names."
+NOVEL = "Unlike the training data: less certain than on 95 % of the test pictures."
+NOVEL_MEANS = (
+    "Mean entropy of the last 15 frames against its 95th percentile on the test pictures; do not trust the labels."
+)
 
 
 def stage(name: str, source: str | None) -> str:
@@ -30,8 +28,8 @@ def stage(name: str, source: str | None) -> str:
     first = "" if source else " class='primary'"
     return (
         f"<div class='stage' data-stage='{name}'><div class='bar'>{play}"
-        f"<button data-do='camera'{first}>Start the camera</button>"
-        "<button data-do='stop' disabled>Stop</button><span class='message' role='status' aria-live='polite'></span></div>"
+        f"<button data-do='camera'{first}>Camera</button><button data-do='stop' disabled>Stop</button>"
+        "<a href='#controls'>Settings</a><span class='message' role='status' aria-live='polite'></span></div>"
         f"<div class='pictures'>{_picture('left', name)}{_picture('right', name)}</div>"
         f"<div class='novel' role='status' title='{NOVEL_MEANS}'>{NOVEL}</div>"
         f"<div class='strip'>{''.join(_tile(*tile) for tile in TILES)}</div></div>"
@@ -41,18 +39,18 @@ def stage(name: str, source: str | None) -> str:
 def _picture(side: str, name: str) -> str:
     if name == "compare":
         foot = (
-            f"<div class='foot'>labels that change from frame to frame: <b data-fact='flicker-{side}'>-</b>"
+            f"<div class='foot'>labels that change from frame to frame <b data-fact='flicker-{side}'>-</b>"
             f"<span class='track'><i data-bar='flicker-{side}'></i></span></div>"
         )
         modes = escape(json.dumps({mode: name for name, mode in MODES}))
         caption = f"<span data-fact='title-{side}' data-modes='{modes}'></span>"
     elif side == "left":
-        caption = "<span>what it sees</span>"
-        foot = "<div class='foot'>click or tap a place to see all of its classes</div>"
+        caption = "<span>segmentation</span>"
+        foot = "<div class='foot'>click a pixel to inspect it</div>"
     else:
         caption = "<span data-fact='second'>uncertainty (entropy)</span>"
         foot = f"<div class='foot'>{scale()}</div>"
-    hint = "nothing is kept: each picture is looked at and forgotten" if side == "left" else ""
+    hint = "No picture is stored." if side == "left" else ""
     return (
         f"<figure class='view'><figcaption>{caption}</figcaption><div class='frame' tabindex='0' role='img' "
         f"aria-label='picture {side}; Enter inspects its middle, arrows move'><canvas data-picture='{side}'></canvas>"
@@ -88,8 +86,8 @@ def details(name: str) -> str:
 
 
 PANELS = {
-    "live": (("right", "the marked place"),),
-    "compare": (("left", "the marked place, left"), ("right", "the marked place, right")),
+    "live": (("right", "inspected pixel"),),
+    "compare": (("left", "inspected pixel, left"), ("right", "inspected pixel, right")),
 }
 
 
@@ -97,7 +95,7 @@ def _panel(side: str, title: str) -> str:
     return (
         f"<div class='inspect' data-side='{side}'><div class='key'><span>{title}</span><span class='span'>now, and the last 8 s"
         "</span><button data-do-not-watch aria-label='close'>×</button></div><div class='chart'></div>"
-        "<p class='hint'>Click a place in a picture: the probabilities of all classes there, now and over time.</p></div>"
+        "<p class='hint'>Click a pixel in a picture to see the probabilities of all classes there, now and over time.</p></div>"
     )
 
 
@@ -115,9 +113,9 @@ def add_compare_tab(classes: ClassList, source: str | None) -> tuple[list[Any], 
     """(the legend, the two controls of this tab)."""
     import gradio as gr
 
-    with gr.Group():
-        against = gr.Radio(list(MODES), value="dnn", label="Left", elem_id="against")
-        mark = gr.Checkbox(False, label="paint what changed since the last picture white", elem_id="mark-changes")
+    with gr.Row(elem_id="compare"):
+        against = gr.Radio(list(MODES), value="dnn", label="Left picture", elem_id="against")
+        mark = gr.Checkbox(False, label="Changed labels in white", elem_id="mark-changes")
     gr.HTML(stage("compare", source), js_on_load=None)
     colors = gr.HTML(legend(classes), js_on_load=None, elem_id="legend-compare")
     gr.HTML(details("compare"), js_on_load=None)

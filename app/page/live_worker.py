@@ -1,4 +1,4 @@
-"""Live streams outside the event loop: a thread and a slot of one for each visitor, released on close or idle."""
+"""Live streams outside the event loop: a thread and a queue of one frame for each visitor, released on close or idle."""
 
 import sys
 import threading
@@ -14,6 +14,7 @@ from app.page.live_stream import LivePictures, LiveStream
 from app.page.network_pool import Lease, NetworkPool, OpenMethod
 from app.page.pictures import camera_picture
 from app.page.settings import MethodSettings, Settings
+from app.sources.frame_queue import FrameQueue
 from core.allocator import give_back_freed_memory
 from core.errors import InputError
 from core.frame import Frame
@@ -37,7 +38,7 @@ class FrameFeed(Protocol):
 
 @dataclass(frozen=True)
 class Request:
-    """One frame that a browser wants to have looked at."""
+    """One frame that a browser wants to have segmented."""
 
     settings: Settings
     picture: bytes | None
@@ -67,30 +68,19 @@ class LiveWorker:
     ) -> None:
         self._pool, self._open_feed, self._on_end, self._idle_s = pool, open_feed, on_end, idle_s
         self._feed: FrameFeed | None = None
-        self._changed = threading.Condition()
-        self._slot: Request | None = None
-        self._ended = False
+        self._queue = FrameQueue(1, self._drop)
         self.dropped = 0
         self._thread = threading.Thread(target=self._run, name="live", daemon=True)
         self._thread.start()
 
     def offer(self, request: Request) -> bool:
-        """Puts a frame into the slot; one that still waits there is answered with None. False: the worker has ended."""
-        with self._changed:
-            if self._ended:
-                return False
-            older, self._slot = self._slot, request
-            self._changed.notify()
-        if older is not None:
-            self.dropped += 1
-            settle(older.answer, None)
-        return True
+        """Hands a frame in; one that still waits there is answered with None. False: the worker has ended."""
+        return self._queue.put(request)
 
     def end(self) -> None:
         """Asks it to end; what waits is answered with None."""
-        with self._changed:
-            self._ended = True
-            self._changed.notify()
+        for request in self._queue.stop():
+            settle(request.answer, None)
 
     def join(self, timeout_s: float) -> None:
         """Waits for its end."""
@@ -103,26 +93,20 @@ class LiveWorker:
     def _run(self) -> None:
         stream = LiveStream(self._pool)
         try:
-            while (request := self._taken()) is not None:
+            while (request := self._queue.take(self._idle_s)) is not None:
                 self._answer(stream, request)
         finally:
+            self.end()  # where idle: a frame that came in this very moment is answered too
             stream.close()
             if self._feed is not None:
                 self._feed.close()
             self._on_end()
             give_back_freed_memory()
 
-    def _taken(self) -> Request | None:
-        """The frame in the slot, waited for; None: ended or idle."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._slot is not None or self._ended, timeout=self._idle_s)
-            request, self._slot = self._slot, None
-            if request is None or self._ended:
-                self._ended = True
-                if request is not None:
-                    settle(request.answer, None)
-                return None
-        return request
+    def _drop(self, older: Request, newer: Request) -> Request:
+        self.dropped += 1
+        settle(older.answer, None)
+        return newer
 
     def _answer(self, stream: LiveStream, request: Request) -> None:
         taken_s = time.perf_counter()

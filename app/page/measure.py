@@ -4,10 +4,13 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from app.page.flags import PageOptions
 from app.page.server import serving
@@ -15,7 +18,7 @@ from core.errors import InputError
 from seg.street.drive import Street
 
 CAMERA_FRAMES, CAMERA_HZ = 250, 25
-FLAGS = (
+BROWSER_FLAGS = (
     "--no-sandbox", "--disable-gpu", "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
@@ -26,21 +29,22 @@ SETTLE_S = 5
 """After the first pictures, before anything counts."""
 
 
-def measure_page(options: PageOptions, seconds: int) -> int:
-    """Streams for so many seconds, then connects and leaves up to 50 times; prints the figures and returns 0.
+def measure_page(options: PageOptions) -> int:
+    """Streams for `options.measure` seconds, then connects and leaves up to 50 times; prints the figures and returns 0.
 
-    Raises InputError where there is no chromium or Playwright, or the page shows nothing.
+    Raises InputError where there is no Chromium or Playwright, or the page shows nothing.
     """
-    if seconds < 5:
-        raise InputError(f"--measure needs 5 seconds or more, got {seconds}")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        raise InputError("--measure needs a chromium on the PATH (apt-get install chromium)")
     with tempfile.TemporaryDirectory(prefix="steadyseg-camera-") as folder:
         camera = street_camera(Path(folder) / "camera.mjpeg")
-        with serving(options, open_browser=False) as (_, address, files), browser_page(chromium, camera) as page:
-            print(f"measuring for {seconds} s with {camera.name} of the street, 480x360 at {CAMERA_HZ} Hz", flush=True)
-            for line in figures(page, address, files, seconds):
+        with (
+            serving(replace(options, open_browser=False)) as (_, address, files),
+            browser_page(camera) as page,
+        ):
+            print(
+                f"measuring for {options.measure} s with {camera.name} of the street, 480x360 at {CAMERA_HZ} Hz",
+                flush=True,
+            )
+            for line in figures(page, address, files, options.measure or 0):
                 print(line, flush=True)
     return 0
 
@@ -66,9 +70,9 @@ def figures(page: Any, address: str, files: Path, seconds: int) -> Iterator[str]
     ages.sort()
     rate_hz = 1e3 * counts["shown"] / lasted_ms
     yield f"frames shown: {rate_hz:.1f} a second (target {TARGET_RATE_HZ:g}), {counts['shown']} in all"
-    yield f"camera frames: {1e3 * counts['camera'] / lasted_ms:.1f} a second, {counts['camera'] - counts['shown']} left out"
+    yield f"camera frames: {1e3 * counts['camera'] / lasted_ms:.1f} a second, {counts['camera'] - counts['shown']} dropped"
     p50, p95 = ages[len(ages) // 2], ages[int(len(ages) * 0.95)]
-    yield f"age of the shown picture: p50 {p50:.0f} ms, p95 {p95:.0f} ms (target {TARGET_AGE_MS:g})"
+    yield f"latency, camera to screen: p50 {p50:.0f} ms, p95 {p95:.0f} ms (target {TARGET_AGE_MS:g})"
     half = len(rss_mb) // 2
     yield (
         f"memory of the server: {rss_mb[0]:.0f} MB at first, {max(rss_mb[:half]):.0f} at most in the first half, "
@@ -89,30 +93,47 @@ def wait_for_picture(page: Any) -> None:
 
 
 @contextmanager
-def browser_page(chromium: str, camera: Path) -> Iterator[Any]:
-    """A page of a headless chromium whose camera plays that file."""
+def browser_page(camera: Path) -> Iterator[Any]:
+    """A page of a headless Chromium whose camera plays that file."""
     try:
         from playwright.sync_api import sync_playwright
     except ImportError as error:
         raise InputError("--measure needs Playwright: pip install playwright") from error
     with sync_playwright() as playwright:
-        flags = [*FLAGS, f"--use-file-for-fake-video-capture={camera}"]
-        browser = playwright.chromium.launch(executable_path=chromium, args=flags)
+        browser = launch_chromium(playwright, camera)
         try:
             yield browser.new_context(viewport={"width": 1280, "height": 800}, permissions=["camera"]).new_page()
         finally:
             browser.close()
 
 
+def launch_chromium(playwright: Any, camera: Path) -> Any:
+    """A headless Chromium whose camera plays that file. Raises InputError where there is none."""
+    own = playwright.chromium.executable_path
+    names = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
+    found = next(filter(None, names), own if Path(own).is_file() else None)
+    if found is None:
+        raise InputError("no Chromium is found: `.venv/bin/playwright install --with-deps chromium` brings one")
+    flags = [*BROWSER_FLAGS, f"--use-file-for-fake-video-capture={camera}"]
+    return playwright.chromium.launch(executable_path=found, args=flags)
+
+
 def street_camera(path: Path, frames: int = CAMERA_FRAMES) -> Path:
-    """A drive down the street as motion JPEG, which chromium plays as its camera, over and over."""
+    """A drive down the street as Chromium's camera."""
+    street = Street(seed=7, height=360, width=480, fps=CAMERA_HZ)
+    return write_camera(path, (frame.image for frame in street.frames(frames)))
+
+
+def write_camera(path: Path, images: Iterable[np.ndarray]) -> Path:
+    """Motion JPEG, which Chromium plays as its camera, over and over."""
     import av
 
     with av.open(str(path), "w", format="mjpeg") as container:
         stream = container.add_stream("mjpeg", rate=CAMERA_HZ, options={"q:v": "3"})
-        stream.width, stream.height, stream.pix_fmt = 480, 360, "yuvj420p"
-        for frame in Street(seed=7, height=360, width=480, fps=CAMERA_HZ).frames(frames):
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(frame.image)))
+        for image in images:
+            if not stream.codec_context.is_open:
+                stream.height, stream.width, stream.pix_fmt = *image.shape[:2], "yuvj420p"
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(image)))
         container.mux(stream.encode())
     return path
 

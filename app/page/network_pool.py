@@ -10,7 +10,6 @@ from app.open_model import open_segmenter
 from app.page.settings import MethodSettings, model_meta
 from core.checkpoint import CheckpointMeta
 from core.frame import Frame, Maps
-from core.segmenter import Segmenter
 from export.networks import FrameNetwork
 
 MOST_IDLE = 2
@@ -41,7 +40,7 @@ class NetworkPool:
 
 
 class Lease:
-    """The networks that one visitor uses, one of each kind: its methods look one after the other and may share them."""
+    """The networks that one visitor uses, one of each kind: its methods run one after the other and may share them."""
 
     def __init__(self, pool: NetworkPool) -> None:
         self._pool = pool
@@ -76,7 +75,7 @@ class OpenMethod:
         self.keys: set[Hashable] = set()
         """The kinds of networks that it uses."""
         self._lease = lease
-        self.segmenter = open_method(settings, self._take)
+        self.segmenter = open_segmenter(settings.model, settings.options, take=self._take)
 
     def step(self, frame: Frame, keep_probs: bool) -> Maps:
         """Segments one frame; probabilities cost a copy of a few MB and come only where something needs them."""
@@ -86,13 +85,3 @@ class OpenMethod:
     def _take(self, key: Hashable, make: Callable[[], FrameNetwork]) -> FrameNetwork:
         self.keys.add(key)
         return self._lease.take(key, make)
-
-
-def open_method(
-    settings: MethodSettings,
-    take: Callable[[Hashable, Callable[[], FrameNetwork]], FrameNetwork] | None = None,
-    *,
-    keep_probs: bool = False,
-) -> Segmenter:
-    """A segmenter with a temporal state of its own. `take` may bring networks that were compiled before."""
-    return open_segmenter(settings.model, settings.options, keep_probs=keep_probs, take=take)

@@ -12,13 +12,13 @@ from core.frame import Frame, Maps
 from core.method import Method
 
 DISAGREEMENT_GAIN = 4
-"""Looks differ by a fraction of what they are unsure about; unenlarged, the picture is black."""
+"""Samples differ by a fraction of what they are unsure about; unenlarged, the picture is black."""
 JPEG_QUALITY = 85
 SCALES: dict[Second, tuple[str, str]] = {
-    "entropy": ("sure", "unsure"),
+    "entropy": ("certain", "uncertain"),
     "confidence": ("confidence 1", "0"),
-    "disagreement": ("looks agree", f"disagree ({DISAGREEMENT_GAIN} times enlarged)"),
-    "set size": ("1 class possible", f"{LARGEST_SET} or more"),
+    "disagreement": ("samples agree", f"disagree (x {DISAGREEMENT_GAIN})"),
+    "set size": ("1 class", f"{LARGEST_SET} or more"),
 }
 """What the darkest and the brightest colour of the second picture mean."""
 
@@ -32,13 +32,13 @@ def overlay_picture(
     """
     cv2 = opencv()
     image, label = frame.image, maps.label
-    picture = draw_overlay(image, label, classes.palette(), view.strength)
+    picture = draw_overlay(image, label, classes.palette(), view.opacity)
     if view.hidden:
         table = np.isin(np.arange(256), sorted(view.hidden)).astype(np.uint8)
         cv2.copyTo(image, cv2.LUT(label, table), picture)
-    if view.abstain > 0:
+    if view.min_confidence > 0:
         grey = cv2.cvtColor(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB)
-        unsure = cv2.compare(maps.confidence, view.abstain * 255, cv2.CMP_LT)
+        unsure = cv2.compare(maps.confidence, view.min_confidence * 255, cv2.CMP_LT)
         cv2.copyTo(cv2.convertScaleAbs(grey, alpha=0.6), unsure, picture)
     if changed is not None:
         picture[changed] = 255

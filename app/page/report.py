@@ -9,9 +9,9 @@ METRICS = {
     "accuracy": "accuracy",
     "miou": "mean IoU",
     "ece": "calibration error (ECE)",
-    "nll": "negative log likelihood",
+    "nll": "negative log likelihood (NLL)",
     "brier": "Brier score",
-    "consistency": "consistency of neighbours",
+    "consistency": "temporal consistency",
 }
 """What is measured against labels: key in the report, name on the page."""
 MOST_CLASSES = 6
@@ -24,11 +24,11 @@ def report_html(record: dict[str, Any]) -> str:
 
 
 def _figures(record: dict[str, Any]) -> list[tuple[str, str]]:
-    looks = "1 look" if record["samples"] == 1 else f"{record['samples']} looks"
+    samples = "1 sample" if record["samples"] == 1 else f"{record['samples']} samples"
     return [
         ("frames", f"{record['frames']}"),
         ("speed", f"{record['fps']:.1f} frames/s on {record['device']} ({record['executor']})"),
-        ("mode", f"{record['mode']}, {looks} a frame"),
+        ("method", f"{record['mode']}, {samples} per frame"),
         ("mean confidence", f"{record['mean_confidence']:.3f}"),
         ("mean uncertainty (entropy)", f"{record['mean_entropy']:.3f}"),
         ("mean disagreement", f"{record['mean_disagreement']:.3f}"),
@@ -50,7 +50,7 @@ def _shares(record: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _notes(record: dict[str, Any]) -> str:
     lost = [f"{count} {LOSSES[cause]}" for cause, count in record["losses"].items() if count]
-    uncalibrated = [] if record["calibrated"] else ["not calibrated: confidences are the network's own"]
+    uncalibrated = [] if record["calibrated"] else [f"not calibrated: {record['note']}"]
     notes = [f"<span class='notice'>{escape(note)}</span>" for note in (*uncalibrated, *lost, *record["notes"])]
     return f"<div class='notes'>{' '.join(notes)}</div>"
 
@@ -72,8 +72,8 @@ def metrics_html(metrics: dict[str, Any] | None) -> str:
     cells = "".join(f"<tr><th>{name}</th><td>{value:.1%}</td></tr>" for name, value in rows)
     return (
         f"<div class='learned'>{diagram(metrics['reliability'])}<div class='report'><table>{cells}</table>"
-        "<p>Of the pixels that it is 80 % sure about, 80 % should be right: bars that end on the diagonal are honest, below it "
-        "it is too sure, above it too modest. Dark bars hold many pixels.</p></div></div>"
+        "<p>Reliability diagram: of the pixels with confidence 80 %, 80 % should be right. Bars that end on the diagonal are "
+        "calibrated, below it overconfident, above it underconfident. Dark bars hold many pixels.</p></div></div>"
     )
 
 
@@ -88,8 +88,8 @@ def diagram(bins: list[dict[str, Any]]) -> str:
         f"<path d='M{LEFT} {floor}L{right} 0' stroke='currentColor' stroke-dasharray='4 3' fill='none'/>"
         f"<path d='M{LEFT} 0V{floor}H{right}' stroke='currentColor' fill='none'/>"
         f"<text x='{LEFT}' y='{floor + 14}'>0</text><text x='{right}' y='{floor + 14}' text-anchor='end'>1</text>"
-        f"<text x='{LEFT + SIDE / 2}' y='{floor + 22}' text-anchor='middle'>it says (confidence)</text>"
-        f"<text transform='translate(12 {SIDE / 2}) rotate(-90)' text-anchor='middle'>is right (accuracy)</text></svg>"
+        f"<text x='{LEFT + SIDE / 2}' y='{floor + 22}' text-anchor='middle'>confidence</text>"
+        f"<text transform='translate(12 {SIDE / 2}) rotate(-90)' text-anchor='middle'>accuracy</text></svg>"
     )
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import gradio as gr
 
 TITLE = "SteadySeg"
-SENTENCE = "Every frame comes back as a segmentation and as an honest map of where it may be wrong."
+SENTENCE = "Real-time video segmentation with calibrated uncertainty"
 CHECK_S, AGE_S = 300, 3600
 """Every five minutes, uploads older than an hour are removed; results go with the session, everything with the server."""
 QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
@@ -44,16 +44,16 @@ class Page:
     workers: LiveWorkers
     options: PageOptions
 
-    def launch(self, open_browser: bool = False) -> str:
+    def launch(self) -> str:
         """Starts the server in a thread of its own and returns the page's address."""
         options = self.options
         models = frozenset(name for _, name in model_choices(options.model))
         _, address, shared = self.blocks.launch(
-            server_name=options.host, server_port=options.port, inbrowser=open_browser, prevent_thread_lock=True, quiet=True,
-            share=options.share, max_file_size=f"{options.max_upload_mb}mb", allowed_paths=[], strict_cors=True,
-            footer_links=[], run_history=False,
-            enable_monitoring=False, ssr_mode=False, pwa=False, mcp_server=False, theme=theme(), css=css(),
-            head=head(), ssl_verify=False, ssl_certfile=text_of(options.ssl_certfile), ssl_keyfile=text_of(options.ssl_keyfile),
+            server_name=options.host, server_port=options.port, inbrowser=options.open_browser, share=options.share,
+            ssl_certfile=text_of(options.ssl_certfile), ssl_keyfile=text_of(options.ssl_keyfile), ssl_verify=False,
+            max_file_size=f"{options.max_upload_mb}mb", allowed_paths=[], strict_cors=True,
+            prevent_thread_lock=True, quiet=True, footer_links=[], run_history=False, enable_monitoring=False,
+            ssr_mode=False, pwa=False, mcp_server=False, theme=theme(), css=css(), head=head(),
             app_kwargs={"routes": live_routes(self.workers, models, options.local)},
         )  # fmt: skip
         return str(shared or address)
@@ -64,19 +64,10 @@ class Page:
         self.blocks.close(verbose=False)
 
 
-def run_demo(options: PageOptions) -> int:
-    """`steadyseg demo`."""
-    if options.measure is not None:
-        from app.page.measure import measure_page
-
-        return measure_page(options, options.measure)
-    return serve(options, options.open_browser)
-
-
-def serve(options: PageOptions, open_browser: bool) -> int:
+def serve(options: PageOptions) -> int:
     """Serves the page until Ctrl-C, then returns 0. Raises InputError where it cannot be served or has no model."""
     try:
-        with serving(options, open_browser):
+        with serving(options):
             while True:
                 time.sleep(1)
     except KeyboardInterrupt:
@@ -84,7 +75,7 @@ def serve(options: PageOptions, open_browser: bool) -> int:
 
 
 @contextmanager
-def serving(options: PageOptions, open_browser: bool) -> Iterator[tuple[Page, str, Path]]:
+def serving(options: PageOptions) -> Iterator[tuple[Page, str, Path]]:
     """(page, its address, the folder of everything that it writes), announced on stdout; all of it is gone afterwards."""
     options.check()
     model_meta(options.model)
@@ -94,7 +85,7 @@ def serving(options: PageOptions, open_browser: bool) -> Iterator[tuple[Page, st
         os.environ["GRADIO_TEMP_DIR"] = folder
         share_arenas()  # before there are threads
         page = build_page(options)
-        address = page.launch(open_browser)
+        address = page.launch()
         try:
             announce(page, address)
             yield page, address, Path(folder)
@@ -140,7 +131,7 @@ def build_page(options: PageOptions) -> Page:
                     file_tab = gr.Column()
                 with gr.Tab("About this model"):
                     cards = add_about_tab(options.model)
-            with gr.Column(scale=1, min_width=270, elem_id="controls"):
+            with gr.Column(scale=0, min_width=232, elem_id="controls"):
                 controls = add_controls(options.model)
                 noted = gr.HTML(notices(meta), js_on_load=None, elem_id="notices")
         with file_tab:
@@ -174,8 +165,8 @@ def connect(
         js="(model) => { steadyseg.modelChanged(); return [model]; }", **QUIET,
     )  # fmt: skip
     gr.on(
-        [controls.model.change, controls.mode.change], describe_controls, [controls.model, controls.mode],
-        [controls.calibrated, controls.second], **QUIET,
+        [one.change for one in controls.method_values], describe_controls, controls.method_values,
+        [controls.calibrated, controls.second], trigger_mode="always_last", **QUIET,
     )  # fmt: skip
 
 

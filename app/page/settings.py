@@ -1,8 +1,8 @@
-"""What the page's controls decide: which network looks in which way, and what is drawn of it."""
+"""What the page's controls decide: which network runs with which method, and what is drawn of its maps."""
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -10,28 +10,44 @@ from app.page.legend import escape
 from core.checkpoint import CheckpointMeta, read_meta
 from core.device import choose_device
 from core.errors import InputError
-from core.method import MethodOptions, ModeName, default_tau, is_temporal
+from core.method import MODE_NAMES, MOTION_TAU, MethodOptions, ModeName, is_temporal
 from seg.pretrained import find_checkpoint, list_segmenters
 
 MODES: tuple[tuple[str, ModeName], ...] = (
-    ("one look (dnn)", "dnn"),
-    ("steady (vq-dnn)", "vq-dnn"),
-    ("many looks (bnn)", "bnn"),
-    ("steady many looks (vq-bnn)", "vq-bnn"),
+    ("single frame (dnn)", "dnn"),
+    ("smoothed (vq-dnn)", "vq-dnn"),
+    ("MC dropout (bnn)", "bnn"),
+    ("MC dropout smoothed (vq-bnn)", "vq-bnn"),
 )
 FIRST_MODE: ModeName = "vq-dnn"
-LOOKS, MOST_LOOKS = 10, 50
-"""Published are 30 looks; 10 stay watchable on two cores."""
-TAU, LEAST_TAU, MOST_TAU = default_tau(motion=True), 0.25, 16.0
-"""Decay of the memory in frames; 16 at 15 frames/s are a second."""
+SAMPLES, MOST_SAMPLES = 10, 50
+"""Published are 30 samples; 10 stay watchable on two cores."""
+TAU, LEAST_TAU, MOST_TAU = MOTION_TAU, 0.25, 16.0
+"""Decay time of the temporal mean in frames; 16 at 15 frames/s are a second."""
 MOST_WINDOW = 10
 Second = Literal["entropy", "confidence", "disagreement", "set size"]
 SECONDS: tuple[tuple[str, Second], ...] = (
     ("uncertainty (entropy)", "entropy"),
-    ("lack of confidence", "confidence"),
-    ("disagreement between looks", "disagreement"),
-    ("how many classes are possible (set size)", "set size"),
+    ("1 - confidence", "confidence"),
+    ("disagreement of samples", "disagreement"),
+    ("prediction set size", "set size"),
 )
+
+
+def method_options(
+    mode: ModeName = FIRST_MODE,
+    samples: float = SAMPLES,
+    tau: float = TAU,
+    window: float = 0,
+    motion: bool = True,
+    calibrated: bool = True,
+) -> MethodOptions:
+    """What the controls say, as far as the mode has it: the others are hidden and count for nothing. Window 0: no window."""
+    temporal, frames = is_temporal(mode), round(window) or None
+    return MethodOptions(
+        mode, round(samples) if mode == "bnn" else None, tau if temporal else None, frames if temporal else None,
+        motion if temporal and frames is None else None, calibrated=None if calibrated else False,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -39,27 +55,7 @@ class MethodSettings:
     """What needs another segmenter. Changing any of it starts the temporal mean anew, on the next frame."""
 
     model: str
-    mode: ModeName = FIRST_MODE
-    looks: int = LOOKS
-    """Dropout passes per frame of bnn; the other modes take one."""
-    tau: float = TAU
-    """Decay of the temporal mean in frames."""
-    motion: bool = True
-    """Whether the temporal mean follows what moves."""
-    window: int = 0
-    """Previous frames in the temporal mean; 0: all of them. A mean over a window follows no motion."""
-    calibrated: bool = True
-    """Use the checkpoint's temperature where it has one for the method."""
-
-    @property
-    def options(self) -> MethodOptions:
-        """What opens a segmenter."""
-        temporal, window = is_temporal(self.mode), self.window or None
-        # A window needs the torch executor: in the other modes it would count for nothing and only cost speed.
-        return MethodOptions(
-            self.mode, self.looks if self.mode == "bnn" else None, self.tau, window if temporal else None,
-            self.motion if temporal and window is None else None, calibrated=None if self.calibrated else False,
-        )  # fmt: skip
+    options: MethodOptions = field(default_factory=method_options)
 
 
 @dataclass(frozen=True)
@@ -67,10 +63,10 @@ class ViewSettings:
     """What only changes the pictures; the temporal state never hears of it."""
 
     second: Second = "entropy"
-    strength: float = 0.5
-    """Of the colours over the camera's picture, 0..1."""
-    abstain: float = 0.0
-    """Pixels that are less confident than this, 0..1, get no colour."""
+    opacity: float = 0.5
+    """Of the class colours over the camera's picture, 0..1."""
+    min_confidence: float = 0.0
+    """Pixels of lower confidence, 0..1, are grey."""
     hidden: frozenset[int] = frozenset()
     """Class ids that get no colour."""
     mark_changes: bool = False
@@ -83,15 +79,15 @@ class Settings:
 
     method: MethodSettings
     view: ViewSettings = ViewSettings()
-    against: ModeName | None = None
-    """Compare: the mode of the left picture; the second picture then is `method`'s own overlay."""
+    against: MethodSettings | None = None
+    """Compare: the method of the left picture; the second picture then is `method`'s own overlay."""
     watch: tuple[float, float] | None = None
     """(x, y) of the inspected pixel as shares of width and height."""
 
     @property
     def methods(self) -> tuple[MethodSettings, ...]:
-        """What looks at each frame: one method, or when comparing the other one first."""
-        return (self.method,) if self.against is None else (replace(self.method, mode=self.against), self.method)
+        """What runs on each frame: one method, or when comparing the other one first."""
+        return (self.method,) if self.against is None else (self.against, self.method)
 
 
 def settings_from(record: Mapping[str, Any], models: frozenset[str]) -> Settings:
@@ -100,26 +96,26 @@ def settings_from(record: Mapping[str, Any], models: frozenset[str]) -> Settings
     if model not in models:
         raise InputError("the page asked for a model that it does not offer; reload it")
     mode, against, second = record.get("mode", FIRST_MODE), record.get("against"), record.get("second", "entropy")
-    if mode not in get_args(ModeName) or against not in (None, *get_args(ModeName)) or second not in get_args(Second):
+    if mode not in MODE_NAMES or against not in (None, *MODE_NAMES) or second not in get_args(Second):
         raise InputError("the page asked for a method or view that does not exist; reload it")
-    method = MethodSettings(
-        model=str(model),
-        mode=mode,
-        looks=round(number(record, "looks", LOOKS, 1, MOST_LOOKS)),
-        tau=number(record, "tau", TAU, LEAST_TAU, MOST_TAU),
-        motion=bool(record.get("motion", True)),
-        window=round(number(record, "window", 0, 0, MOST_WINDOW)),
-        calibrated=bool(record.get("calibrated", True)),
+    values = (
+        number(record, "samples", SAMPLES, 1, MOST_SAMPLES),
+        number(record, "tau", TAU, LEAST_TAU, MOST_TAU),
+        number(record, "window", 0, 0, MOST_WINDOW),
+        bool(record.get("motion", True)),
+        bool(record.get("calibrated", True)),
     )
+    left = MethodSettings(model, method_options(against, *values)) if against else None
     view = ViewSettings(
         second=second,
-        strength=number(record, "strength", 0.5, 0, 1),
-        abstain=number(record, "abstain", 0, 0, 1),
+        opacity=number(record, "opacity", 0.5, 0, 1),
+        min_confidence=number(record, "min_confidence", 0, 0, 1),
         hidden=frozenset(round(between(value, "hidden", 0, 255)) for value in read_list(record, "hidden", 256)),
         mark_changes=bool(record.get("mark_changes", False)),
     )
     watch = [between(value, "watch", 0, 1) for value in read_list(record, "watch", 2)]
-    return Settings(method, view, against, (watch[0], watch[1]) if len(watch) == 2 else None)
+    method = MethodSettings(model, method_options(mode, *values))
+    return Settings(method, view, left, (watch[0], watch[1]) if len(watch) == 2 else None)
 
 
 def number(record: Mapping[str, Any], key: str, default: float, least: float, most: float) -> float:

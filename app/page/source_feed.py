@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from app.sources.frame_queue import FrameQueue, keep_newer
 from app.sources.open_source import open_source
 from app.sources.source import Source
 from core.errors import InputError
@@ -15,6 +16,9 @@ PATIENCE_S = 10.0
 BETWEEN_LOOPS_S = 10.0
 """Added to the time when a recording begins again, so that the temporal mean starts anew."""
 
+TimedPicture = tuple[np.ndarray, float, float]
+"""(picture, its time in seconds, `time.perf_counter()` at its arrival)."""
+
 
 def display_name(spec: str) -> str:
     """What the page calls the source: no folders, no credentials."""
@@ -22,6 +26,8 @@ def display_name(spec: str) -> str:
         from app.sources.url import redact
 
         return redact(spec)
+    if spec.partition(":")[0] == "street":
+        return "street"
     return f"camera {spec}" if spec.isdigit() else Path(spec).name
 
 
@@ -33,9 +39,7 @@ class SourceFeed:
 
     def __init__(self, spec: str) -> None:
         self._spec = spec
-        self._changed = threading.Condition()
-        self._frame: tuple[np.ndarray, float, float] | None = None
-        self._error: str | None = None
+        self._queue = FrameQueue[TimedPicture](1, keep_newer)
         self._stopped = threading.Event()
         try:
             self._source: Source | None = open_source(spec)
@@ -44,14 +48,12 @@ class SourceFeed:
         self._reader = threading.Thread(target=self._run, name="feed", daemon=True)
         self._reader.start()
 
-    def newest(self) -> tuple[np.ndarray, float, float]:
-        """(picture, its time in seconds, `time.perf_counter()` at its arrival); each is given once."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._frame is not None or self._error is not None, timeout=PATIENCE_S)
-            frame, self._frame = self._frame, None
-        if frame is None:
-            raise InputError(self._error or f"{display_name(self._spec)}: gives no picture")
-        return frame
+    def newest(self) -> TimedPicture:
+        """Waits for a picture that was not given yet. Raises InputError where none comes."""
+        picture = self._queue.take(PATIENCE_S)
+        if picture is None:
+            raise InputError(f"{display_name(self._spec)}: gives no picture")
+        return picture
 
     def close(self) -> None:
         """Stops reading; the reader closes the source."""
@@ -71,9 +73,9 @@ class SourceFeed:
                 if source.info.live:
                     raise InputError(f"{display_name(self._spec)}: has ended")
         except InputError as error:
-            self._fail(str(error).replace(self._spec, display_name(self._spec)))
+            self._queue.finish(InputError(str(error).replace(self._spec, display_name(self._spec))))
         except Exception as error:
-            self._fail(f"{display_name(self._spec)}: reading failed ({type(error).__name__})")
+            self._queue.finish(InputError(f"{display_name(self._spec)}: reading failed ({type(error).__name__})"))
 
     def _read(self, source: Source, offset_s: float) -> float:
         """One pass; returns the time of its last frame."""
@@ -84,12 +86,5 @@ class SourceFeed:
             if self._stopped.is_set():
                 break
             time_s = offset_s + frame.time_s
-            with self._changed:
-                self._frame = (frame.image, time_s, time.perf_counter())
-                self._changed.notify_all()
+            self._queue.put((frame.image, time_s, time.perf_counter()))
         return time_s
-
-    def _fail(self, message: str) -> None:
-        with self._changed:
-            self._error = message
-            self._changed.notify_all()

@@ -18,15 +18,15 @@ View = Literal["overlay", "uncertainty", "side-by-side"]
 VIEWS: tuple[View, ...] = get_args(View)
 
 
-def render(frame: Frame, maps: Maps, view: View, classes: ClassList, strength: float = 0.5) -> np.ndarray:
+def render(frame: Frame, maps: Maps, view: View, classes: ClassList, opacity: float = 0.5) -> np.ndarray:
     """The picture of one frame, (H, W, 3) uint8 RGB; side by side it is the overlay and the uncertainty, 2 W wide."""
     if view == "overlay":
-        return draw_overlay(frame.image, maps.label, classes.palette(), strength)
+        return draw_overlay(frame.image, maps.label, classes.palette(), opacity)
     if view == "uncertainty":
         return draw_uncertainty(maps.entropy)
     if view == "side-by-side":
         return side_by_side(
-            draw_overlay(frame.image, maps.label, classes.palette(), strength), draw_uncertainty(maps.entropy)
+            draw_overlay(frame.image, maps.label, classes.palette(), opacity), draw_uncertainty(maps.entropy)
         )
     raise InputError(f"unknown view {view!r}; choose from {', '.join(VIEWS)}")
 
@@ -36,14 +36,14 @@ def rendered_size(view: View, width: int, height: int) -> tuple[int, int]:
     return (2 * width if view == "side-by-side" else width), height
 
 
-def draw_overlay(image: np.ndarray, label: np.ndarray, palette: np.ndarray, strength: float = 0.5) -> np.ndarray:
-    """Class colours over the picture: strength 0 shows the picture alone, 1 the colours alone.
+def draw_overlay(image: np.ndarray, label: np.ndarray, palette: np.ndarray, opacity: float = 0.5) -> np.ndarray:
+    """Class colours over the picture: opacity 0 shows the picture alone, 1 the colours alone.
 
     image: (H, W, 3) uint8 RGB; label: (H, W) uint8; palette: (256, 3) uint8 RGB. 0.7 ms a frame; `palette[label]` instead
     of OpenCV's table look-up would take 5 ms.
     """
     cv2 = opencv()
-    return cv2.addWeighted(image, 1 - strength, colour_labels(label, palette), strength, 0)
+    return cv2.addWeighted(image, 1 - opacity, colour_labels(label, palette), opacity, 0)
 
 
 def colour_labels(label: np.ndarray, palette: np.ndarray) -> np.ndarray:
@@ -66,26 +66,6 @@ def side_by_side(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     if left.shape[0] != right.shape[0]:
         raise ValueError(f"pictures side by side need equal heights, got {left.shape[0]} and {right.shape[0]}")
     return np.concatenate((left, right), axis=1)
-
-
-def legend(classes: ClassList, width: int, row_height: int = 24) -> np.ndarray:
-    """(rows * row_height, width, 3) uint8 RGB: a box of each class's colour with its name, as many to a row as fit."""
-    cv2 = opencv()
-    cell = min(width, row_height + max(_text_width(name, row_height) for name in classes.names) + row_height // 2)
-    columns = max(1, width // cell)
-    rows = -(-len(classes) // columns)
-    strip = np.full((rows * row_height, width, 3), 24, np.uint8)
-    for index, (name, color) in enumerate(zip(classes.names, classes.colors, strict=True)):
-        top, left = index // columns * row_height, index % columns * cell
-        strip[top + 4 : top + row_height - 4, left + 4 : left + row_height - 4] = color
-        origin = (left + row_height, top + row_height - row_height // 3)
-        cv2.putText(strip, name, origin, cv2.FONT_HERSHEY_SIMPLEX, row_height / 50, (235, 235, 235), 1, cv2.LINE_AA)
-    return strip
-
-
-def _text_width(text: str, row_height: int) -> int:
-    cv2 = opencv()
-    return int(cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, row_height / 50, 1)[0][0])
 
 
 @lru_cache(maxsize=1)

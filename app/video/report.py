@@ -14,7 +14,9 @@ from core.frame import Frame, Maps
 from core.segmenter import Segmenter
 from seg.evaluate import LiveMetrics
 
-METRIC_KEYS = ("nll", "accuracy", "miou", "iou", "ece", "ece_15", "brier", "consistency")
+METRIC_KEYS = (
+    "nll", "accuracy", "miou", "iou", "ece", "ece_15", "brier", "consistency", "label_consistency", "change_agreement",
+)  # fmt: skip
 
 
 class StreamReport:

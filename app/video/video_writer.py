@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from app.opencv import opencv
-from core.errors import InputError
+from core.errors import InputError, refuse_existing
 
 if TYPE_CHECKING:
     from av.container import OutputContainer
@@ -157,8 +157,7 @@ def _check_place(path: Path, overwrite: bool) -> None:
         raise InputError(f"{path}: unknown kind of video {path.suffix!r}; expected {', '.join(CONTAINERS)}")
     if not path.parent.is_dir():
         raise InputError(f"{path}: there is no folder {path.parent}; make it first")
-    if path.exists() and not overwrite:
-        raise InputError(f"{path}: exists already; choose another name or allow --overwrite")
+    refuse_existing(path, overwrite)
     if not os.access(path.parent, os.W_OK):
         raise InputError(f"{path}: the folder {path.parent} cannot be written to; choose another one")
 

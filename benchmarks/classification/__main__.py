@@ -21,7 +21,7 @@ from benchmarks.classification.effects import Pictures
 from benchmarks.classification.matrix import EVERY, Classifier, subjects
 from benchmarks.study import Cache, exit_code, origin
 from classification.data.open import ClassificationSet, open_classification
-from classification.evaluate import Classifier as Looks
+from classification.evaluate import Classifier as Ensemble
 from classification.evaluate import SizeMetrics, batches
 from classification.opening import open_classifiers
 from core.allocator import keep_freed_memory
@@ -64,16 +64,16 @@ def run(data: Path, fresh: bool) -> None:
 def measure(name: str, members: list[Classifier], test: ClassificationSet) -> dict[str, Any]:
     """Dropout off (n = 0; for an ensemble after all members), and by the number of passes where there is dropout."""
     networks, meta = open_classifiers(members[0].file, [one.file for one in members[1:]])
-    looks = Looks(networks, meta.mean, meta.std, torch.device("cpu"))
+    ensemble = Ensemble(networks, meta.mean, meta.std, torch.device("cpu"))
     off = SizeMetrics(len(meta.classes), [0] if len(members) == 1 else range(1, len(members) + 1))
-    on = SizeMetrics(len(meta.classes), range(1, SAMPLES + 1)) if looks.has_dropout else None
+    on = SizeMetrics(len(meta.classes), range(1, SAMPLES + 1)) if ensemble.has_dropout else None
     pictures = Pictures()
     every = list(batches(test, meta.height))
     for batch in track(every, name, console=Console(stderr=True)):
         labels = batch[2]
-        off.update(pictures.watch(looks.by_size(batch, "dnn", 1), labels, off.sizes), labels)
+        off.update(pictures.watch(ensemble.by_size(batch, "dnn", 1), labels, off.sizes), labels)
         if on:
-            on.update(pictures.watch(looks.by_size(batch, "bnn", SAMPLES), labels, on.sizes), labels)
+            on.update(pictures.watch(ensemble.by_size(batch, "bnn", SAMPLES), labels, on.sizes), labels)
     last = max(off.full)
     found: dict[str, Any] = {
         "off": off.full[last].figures() | {"reliability": off.full[last].details()["reliability"]},

@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.classification.effects import EFFECTS, Change, changes
+from benchmarks.classification.figures import figure
 from benchmarks.classification.matrix import EVERY, FACTORS, Classifier, subjects
 from benchmarks.classification.plots import write_plots
-from benchmarks.document import section, table
+from benchmarks.document import fill, section, table
 from core.atomic_file import write_whole
 
 SIZES = (1, 2, 5, 50)
@@ -19,19 +20,29 @@ ABSENT = "-"
 
 def write_document(record: dict[str, Any], docs: Path) -> None:
     """Writes docs/classification.md and its figures; the record is a Cache's."""
-    measured = {name: record[name]["rows"] for name in subjects() if name in record}
-    figures = write_plots(measured, docs)
+    pictures = write_plots(measured_of(record), docs)
+    write_whole(docs / "classification.md", document(record, pictures).encode())
+
+
+def measured_of(record: dict[str, Any]) -> dict[str, Any]:
+    """Rows by network, in the study's order."""
+    return {name: record[name]["rows"] for name in subjects() if name in record}
+
+
+def document(record: dict[str, Any], pictures: dict[str, str]) -> str:
+    """The whole text; `pictures` are {title: file name}."""
+    measured = measured_of(record)
     findings = (Path(__file__).parent / "findings.md").read_text()
     parts = [
-        findings,
-        *(f"![{title}]({name})" for title, name in figures.items()),
+        fill(findings, lambda name: figure(measured, name)),
+        *(f"![{title}]({name})" for title, name in pictures.items()),
         kinds_table(measured),
         effects_table(measured),
         runs_table(measured),
         sizes_table(measured),
         commands(record),
     ]
-    write_whole(docs / "classification.md", ("\n\n".join(part.rstrip() for part in parts if part) + "\n").encode())
+    return "\n\n".join(part.rstrip() for part in parts if part) + "\n"
 
 
 def best_row(record: dict[str, Any], name: str) -> dict[str, Any] | None:

@@ -1,12 +1,13 @@
-"""docs/results.md: every table is made from the measured rows; what they mean is written by hand in findings.md."""
+"""docs/results.md: every table is made from the measured rows, and so are the figures in the sentences of findings.md."""
 
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.document import section, table
-from benchmarks.results.matrix import COMPARED, CONTROL, MEMBERS, RECIPES, Network
+from benchmarks.document import fill, section, table
+from benchmarks.results.figures import figure
+from benchmarks.results.matrix import COMPARED, CONTROL, MEMBERS, PRETRAINED, RECIPES, Network, rule_job
 from benchmarks.results.plots import write_plots
 from benchmarks.results.published import (
     ENSEMBLES,
@@ -27,7 +28,7 @@ SHOWN = ("nll", "accuracy", "miou", "ece", "consistency")
 TITLES_SHOWN = ("NLL", "acc", "mIoU", "ECE", "cons")
 THROUGHPUT_ROWS = {
     "bare_plain": "the plain network alone", "bare": "with spatial smoothing", "dnn": "one pass, all maps",
-    "vq_dnn": "VQ-DNN, all maps", "vq_dnn_motion": "VQ-DNN following motion, all maps", "vq_bnn": "VQ-BNN, all maps",
+    "vq_dnn": "VQ-DNN, all maps", "vq_dnn_motion": "VQ-DNN along the motion, all maps", "vq_bnn": "VQ-BNN, all maps",
     "mc_30": "MC dropout, 30 passes, all maps",
 }  # fmt: skip
 EFFECTS: dict[str, tuple[tuple[bool, bool, str], tuple[bool, bool, str]]] = {
@@ -46,15 +47,23 @@ EFFECTS: dict[str, tuple[tuple[bool, bool, str], tuple[bool, bool, str]]] = {
 }
 """What the papers say smoothing and dropout do: from a row to a row, each (dropout, spatial smoothing, method)."""
 TITLES = {"stream": "Stream (val)", "moving-stills": "Moving stills (test)", "stills": "Stills (test)"}
+"""The protocols that all rows are of."""
 
 
 def write_document(rows: Rows, docs: Path, strips: dict[str, str]) -> None:
-    """Writes docs/results.md and its figures; `strips` are pictures that are there already, {title: file name}."""
-    figures = write_plots(rows, docs) | strips
-    findings = (Path(__file__).parent / "findings.md").read_text()
+    """Writes docs/results.md and its pictures; `strips` are some that are there already, {title: file name}."""
+    pictures = write_plots(rows, docs) | strips
+    write_whole(docs / "results.md", document(rows, docs, pictures).encode())
+
+
+def document(rows: Rows, docs: Path, pictures: dict[str, str]) -> str:
+    """The whole text; `docs` holds what other benchmarks measured."""
+    findings = (Path(__file__).parent / "findings.md").read_text().strip()
     parts = [
-        findings,
-        *(f"![{title}]({name})" for title, name in figures.items()),
+        fill(findings, lambda name: figure(rows, name)),
+        rule_table(rows),
+        changes_table(rows),
+        *(f"![{title}]({name})" for title, name in pictures.items()),
         effects_table(rows),
         *(published_effects_table(rows, protocol) for protocol in ("stream", "moving-stills")),
         vqbnn_table(rows),
@@ -63,6 +72,7 @@ def write_document(rows: Rows, docs: Path, strips: dict[str, str]) -> None:
         beyond_table(rows),
         calibration_table(rows),
         class_weights_table(rows),
+        scaling_table(docs),
         sets_table(rows),
         ensemble_table(rows),
         seeds_table(rows),
@@ -71,7 +81,7 @@ def write_document(rows: Rows, docs: Path, strips: dict[str, str]) -> None:
         class_table(rows),
         commands(rows),
     ]
-    write_whole(docs / "results.md", ("\n\n".join(part for part in parts if part).rstrip() + "\n").encode())
+    return "\n\n".join(part for part in parts if part).rstrip() + "\n"
 
 
 def figures(rows: Rows, job: str, protocol: str, method: str) -> dict[str, Any] | None:
@@ -133,7 +143,7 @@ def published_effects_table(rows: Rows, protocol: str) -> str:
         "First the published figures (arXiv 2105.12639, Table 2 / E.4; width 64, 720x960 labels, their own stream), then ours "
         "by recipe, temperature 1. Percent but for NLL; changes are against the plain network on single frames."
     )
-    return section(f"{TITLES[protocol]}: the published table", words, table(header, lines))
+    return section(f"{TITLES[protocol]}: the published table", words + labels_note(rows), table(header, lines))
 
 
 def effects_table(rows: Rows) -> str:
@@ -154,7 +164,21 @@ def effects_table(rows: Rows) -> str:
         "Change of NLL, temperature 1; no row of 30 passes on moving stills. Where both ends are one network, it is the same "
         "weights on the same frames; between two networks there is also the luck of two trainings (*Seeds*)."
     )
-    return section("Effect by effect", words, table(["effect", "published", *columns], lines))
+    return section("Effect by effect", words + seeds_note(rows), table(["effect", "published", *columns], lines))
+
+
+def seeds_note(rows: Rows) -> str:
+    """How far apart trainings lie that differ in their seed alone, beside which an effect between networks is read."""
+    if any(network.name not in rows for network in MEMBERS):
+        return ""
+    stream, stills, smoothing = (
+        figure(rows, f"spread nll paper-plain-?/{what}")
+        for what in ("stream/dnn", "stills/dnn", "stream/dnn > =/=/vq-dnn")
+    )
+    return (
+        f" Three plain `paper` trainings, mean ± standard deviation over seeds: NLL {stream} on the stream and {stills} on "
+        f"stills; temporal smoothing, within each of them, {smoothing}."
+    )
 
 
 def find_published_nll(dropout: bool, smoothing: bool, method: str) -> dict[str, Any] | None:
@@ -210,7 +234,7 @@ def passes_table(rows: Rows) -> str:
         "5",
         "30",
         "VQ-BNN (1 pass)",
-        "VQ-BNN following motion (1 pass)",
+        "VQ-BNN along the motion (1 pass)",
     ]
     return section("NLL by the number of passes", "Temperature 1.", table(header, lines))
 
@@ -223,16 +247,19 @@ def throughput_table(docs: Path) -> str:
     record = json.loads(path.read_text())
     plain = record["rows"]["bare_plain"]["median_ms"]
     lines = [
-        [meaning, PUBLISHED_THROUGHPUT.get(name, ABSENT), cell("", plain / record["rows"][name]["median_ms"])]
+        [
+            meaning, PUBLISHED_THROUGHPUT.get(name, ABSENT), cell("", plain / row["median_ms"]),
+            f"{row['median_ms']:.1f}", str(row["calls"]),
+        ]
         for name, meaning in THROUGHPUT_ROWS.items()
-        if name in record["rows"]
-    ]
+        if (row := record["rows"].get(name))
+    ]  # fmt: skip
     words = (
         f"Percent of the frames per second of the plain network alone. Published: arXiv 1907.05911, Table 1. Ours: U-Net of "
         f"width 16, {record['executor']}, {record['cores']} cores, side by side in one run: `steadyseg bench "
-        f"{record['model']} --rows {' '.join(THROUGHPUT_ROWS)} --json {path.name}`."
+        f"{record['model']} --rows {' '.join(THROUGHPUT_ROWS)} --json {path.name}`. A median of few calls is uncertain."
     )
-    return section("Relative throughput", words, table(["row", "published", "ours"], lines))
+    return section("Relative throughput", words, table(["row", "published", "ours", "median ms", "calls"], lines))
 
 
 def beyond_table(rows: Rows) -> str:
@@ -247,9 +274,59 @@ def beyond_table(rows: Rows) -> str:
     header = ["network", "protocol", "row", *TITLES_SHOWN, "CEC"]
     words = (
         "`vq-dnn`, `vq-bnn`: the published window (K = 5, tau = 1.25). `motion`: the recursion with tau = 8, carried along the "
-        "motion between frames. Consistency compares the same pixel of neighbouring frames, so what really moves lowers it."
+        "motion between frames, which was chosen on this stream. Consistency compares the same pixel of neighbouring frames, "
+        "so what really moves lowers it."
     )
-    return section("Smoothing that follows motion", words, table(header, lines))
+    return section("Smoothing along the motion", words + labels_note(rows), table(header, lines))
+
+
+def labels_note(rows: Rows) -> str:
+    """The consistency of the true labels, beside which that of predictions is read; the same for every network."""
+    if rule_job(PRETRAINED[0]) not in rows:
+        return ""
+    stream, clips = (figure(rows, f"label_consistency */{protocol}/dnn") for protocol in ("changes", "unseen"))
+    return f" The true labels themselves have consistency {stream} % on the stream and {clips} % on (98 of the) moving stills."
+
+
+def rule_table(rows: Rows) -> str:
+    """The default rule on frames that it was not chosen on."""
+    lines = []
+    for network in [*PRETRAINED, *COMPARED]:
+        found = [figures(rows, rule_job(network), "unseen", name) for name in ("dnn", "vq-dnn", "vq-dnn motion")]
+        single, window, motion = found
+        if single and window and motion:
+            keys = ("nll", "accuracy", "ece", "change_agreement")
+            cells = [cell for row in found for cell in format_row(row, keys)]
+            lines.append([network.name, *cells, change(motion, single), change(motion, window)])
+    titles = ("NLL", "acc", "ECE", "agreement")
+    header = [
+        "network", *mark_columns("single frame", titles), *mark_columns("window", titles), *mark_columns("motion", titles),
+        "motion against single frame: NLL", "against window: NLL",
+    ]  # fmt: skip
+    words = (
+        "98 moving stills of test: those that are not in `seg/checkpoints/camvid-test-49.txt`. Dropout off, temperature 1. "
+        "`agreement`: change agreement (next table)."
+    )
+    return section("The default rule on stills that its choice did not see", words, table(header, lines))
+
+
+def changes_table(rows: Rows) -> str:
+    """How predictions change along the stream, and whether the labels change there too."""
+    keys = ("nll", "consistency", "label_consistency", "change_agreement", "change_agreement_frozen")
+    lines = [
+        [network.name, name, *format_row(found, keys)]
+        for network in [*PRETRAINED, *COMPARED, *MEMBERS[1:], CONTROL]
+        for name in ("dnn", "vq-dnn", "vq-dnn motion", "vq-bnn", "vq-bnn motion")
+        if (found := figures(rows, rule_job(network), "changes", name))
+    ]
+    header = ["network", "row", "NLL", "consistency", "of the labels", "change agreement", "of a frozen prediction"]
+    words = (
+        "Val stream, temperature 1, percent but for NLL. *Consistency*: share of pixels that keep their predicted class from "
+        "frame to frame; *of the labels*: the same of the true labels. *Change agreement*: share of pixels, void in neither "
+        "frame, where prediction and label both change or both stay; *of a frozen prediction*: what a picture that never "
+        "changes would score. Not measured: rows of many passes, calibrated rows, rows with class weights undone, the ensemble."
+    )
+    return section("Does a prediction change where the truth does", words, table(header, lines))
 
 
 def calibration_table(rows: Rows) -> str:
@@ -297,9 +374,41 @@ def class_weights_table(rows: Rows) -> str:
     ]
     words = (
         "A loss weighted by w teaches a network p w and not p. `undone`: log w is taken back from the logits, nothing is "
-        "fitted (`steadyseg calibrate --undo-class-weights`). Temperature 1."
+        "fitted (`steadyseg calibrate --logit-adjustment`). Temperature 1."
     )
-    return section("What class weights do", words, table(header, lines))
+    return section("What class weights do", words + labels_note(rows), table(header, lines))
+
+
+SCALINGS = {
+    "none": "as trained", "temperature": "temperature", "vector": "vector scaling", "weights undone": "weights undone",
+}  # fmt: skip
+
+
+def scaling_table(docs: Path) -> str:
+    """One temperature, a scale and shift for each class, or the class weights of the loss taken back."""
+    path = docs / "results-vector-scaling.json"
+    record = json.loads(path.read_text()) if path.exists() else {}
+    lines = [
+        [
+            model,
+            split,
+            meaning,
+            *format_row(row, ["nll", "accuracy", "miou", "ece"]),
+            cell("", row["pedestrian_recall"]),
+        ]
+        for model, found in record.items()
+        for split, rows in found["rows"].items()
+        for name, meaning in SCALINGS.items()
+        if (row := rows.get(name))
+    ]
+    words = (
+        "A loss weighted by w teaches a network p w and not p: too much of every rare class. Taking log w back from the logits "
+        "needs no data; a temperature, or a scale and a shift for each class (*vector scaling*), is fitted on the other split. "
+        "Single frames in fp32, every eighth row and column (`python -m benchmarks.vector_scaling.measure`). Undoing the "
+        "weights lowers the recall of rare classes, which is what the weights were for."
+    )
+    header = ["network", "measured on", "scaling", "NLL", "acc", "mIoU", "ECE", "Pedestrian recall"]
+    return section("Class weights, and scaling by class", words, table(header, lines))
 
 
 def sets_table(rows: Rows) -> str:
@@ -344,7 +453,7 @@ def ensemble_table(rows: Rows) -> str:
     ]
     published = ", ".join(f"{name} {value}" for name, value in ENSEMBLES.items())
     words = f"Three plain networks (seeds 0 to 2). Published NLL: {published}."
-    return section("Deep ensemble", words, table(["protocol", "row", *TITLES_SHOWN], lines))
+    return section("Deep ensemble", words + labels_note(rows), table(["protocol", "row", *TITLES_SHOWN], lines))
 
 
 def seeds_table(rows: Rows) -> str:
@@ -359,7 +468,9 @@ def seeds_table(rows: Rows) -> str:
     words = (
         "The plain network of the `paper` recipe, temperature 1. Changes are against the same network's single frame."
     )
-    return section("Seeds", words, table(["protocol", "row", "seed", *TITLES_SHOWN, "NLL change"], lines))
+    return section(
+        "Seeds", words + labels_note(rows), table(["protocol", "row", "seed", *TITLES_SHOWN, "NLL change"], lines)
+    )
 
 
 def control_table(rows: Rows) -> str:
@@ -375,7 +486,7 @@ def control_table(rows: Rows) -> str:
         f"`{whole.name}` on the val stream, temperature 1; then the same training without the 20 train stills nearest in time "
         "to it (`benchmarks/results/nearest_to_val.txt`)."
     )
-    return section("What the stills next to the stream give away", words, table(header, lines))
+    return section("What the stills next to the stream give away", words + labels_note(rows), table(header, lines))
 
 
 def ranking_table(rows: Rows) -> str:
@@ -391,7 +502,7 @@ def ranking_table(rows: Rows) -> str:
                 others = format_row(found, ["brier", "ece_signed", "acc_90", "iou_90", "unc_90", "freq_90"])
                 lines.append([job, protocol, name, f"{found['aurc']:.4f}", *shares, *others])
     header = [
-        "network", "protocol", "row", "AURC", "errors caught in the least sure 10 %", "ceiling", "share of it", "Brier",
+        "network", "protocol", "row", "AURC", "error recall in the least sure 10 %", "ceiling", "share of it", "Brier",
         "ECE+-", "acc-90", "IoU-90", "unc-90", "freq-90",
     ]  # fmt: skip
     return section("How well uncertainty finds errors", "Temperature 1; percent but for AURC.", table(header, lines))
@@ -413,7 +524,7 @@ def class_table(rows: Rows) -> str:
             ]
             header = ["class", *(f"IoU {name}" for name in methods), *(f"cons {name}" for name in methods)]
             parts.append(f"`{job}`, {TITLES[protocol].lower()}:\n\n{table(header, lines)}")
-    return section("By class", "The plain networks, percent.", "\n\n".join(parts))
+    return section("By class", "The plain networks, percent." + labels_note(rows), "\n\n".join(parts))
 
 
 def percent(value: float | None) -> str:
@@ -430,7 +541,7 @@ def commands(rows: Rows) -> str:
         "Any row again: `steadyseg evaluate benchmarks/results/checkpoints/NETWORK.safetensors --data CamVid --split val "
         "--protocol stream --mode MODE [--samples N] [--tau T --window K | --motion on] [--temperature T] --precision bf16 "
         "--seed 0`, for the ensemble with `--members` and seeds 1 and 2, for rows `undone` with what `steadyseg calibrate "
-        "--undo-class-weights` writes; `docs/results.json` holds the flags of each beside its figures. The digest is of data "
+        "--logit-adjustment` writes; `docs/results.json` holds the flags of each beside its figures. The digest is of data "
         "and weights, the commit is the one that measured."
     )
     return section("Where it comes from", words, table(["network", "trained by", "digest", "commit"], lines))

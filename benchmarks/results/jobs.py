@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from benchmarks.results.matrix import COMPARED, CONTROL, MEMBERS, Network
+from benchmarks.results.matrix import COMPARED, CONTROL, MEMBERS, PRETRAINED, Network, Pretrained, rule_job
 from benchmarks.results.parts import Parts
-from benchmarks.results.rows import FIT_EVERY, Fits, fit, measure
+from benchmarks.results.rows import FIT_EVERY, Fits, fit, measure, measure_rule, unseen_stills
 from benchmarks.results.sweep import Subject
 from benchmarks.study import origin
 from core.allocator import keep_freed_memory
@@ -34,7 +34,7 @@ class Job:
     """All rows of one network, or of the ensemble."""
 
     name: str
-    networks: tuple[Network, ...]
+    networks: tuple[Network | Pretrained, ...]
     as_trained: tuple[str, ...] = ()
     """Protocols where it is only measured at temperature 1, with nothing fitted; none: all, with all that is fitted."""
 
@@ -51,6 +51,8 @@ def all_jobs() -> list[Job]:
         Job("paper-ensemble", tuple(MEMBERS)),
         *seeds,
         control,
+        *(Job(rule_job(network), (network,), ("changes", "unseen")) for network in [*PRETRAINED, *COMPARED]),
+        *(Job(rule_job(network), (network,), ("changes",)) for network in [*MEMBERS[1:], CONTROL]),
     ]
 
 
@@ -64,7 +66,9 @@ def measure_job(job: Job, data: Path, parts: Parts, ticks: Any) -> dict[str, Any
         return fits_of(parts.get(f"fit-{protocol}", lambda: fits_record(fit(subject, protocol, data, job.has_dropout))))
 
     def rows(protocol: str, fits: Fits) -> dict[str, Any]:
-        return parts.get(protocol, lambda: measure(subject, protocol, data, fits, job.has_dropout))
+        if protocol in PROTOCOLS:
+            return parts.get(protocol, lambda: measure(subject, protocol, data, fits, job.has_dropout))
+        return parts.get(protocol, lambda: measure_rule(subject, protocol, data, job.has_dropout))
 
     if job.as_trained:
         return {"fits": {}, **{protocol: rows(protocol, Fits()) for protocol in job.as_trained}}
@@ -89,7 +93,8 @@ def open_subject(job: Job, ticks: Any) -> Subject:
         return normalize(resize(frame.permute(0, 3, 1, 2), (meta.height, meta.width)))
 
     networks = [network.eval().to(memory_format=torch.channels_last) for network, _ in opened]
-    return Subject(networks, preprocess, meta.classes, read_class_weights(meta.training), PRECISION)
+    stride = getattr(opened[0][0], "head_stride", 1)
+    return Subject(networks, preprocess, meta.classes, read_class_weights(meta.training), PRECISION, stride)
 
 
 def exit_with_parent() -> None:
@@ -123,6 +128,7 @@ def frame_count(data: Path, job: Job, parts: Parts) -> int:
         "fit-stream": stream, "fit-moving-stills": len(range(0, stills, FIT_EVERY)) * CLIP_FRAMES,
         "fit-stills": stills if job.has_dropout else 0,
         "stills": stills, "moving-stills": stills * CLIP_FRAMES, "stream": stream,
+        "changes": stream, "unseen": len(unseen_stills(data)) * CLIP_FRAMES,
     }  # fmt: skip
     return sum(frames[name] for name in job.as_trained or frames if not parts.has(name))
 

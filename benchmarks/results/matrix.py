@@ -4,6 +4,10 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.study import digest_of_weights
+from core.checkpoint import read_meta
+from seg.pretrained import find_checkpoint
+
 FOLDER = Path(__file__).parent / "checkpoints"
 RECIPES = {
     "paper": "--preset paper --width 16 --epochs 40 --step-epochs 31",
@@ -45,8 +49,33 @@ class Network:
         )
 
     def digest(self) -> str:
-        """First 12 digits of the file's SHA-256."""
-        return hashlib.sha256(self.file.read_bytes()).hexdigest()[:12]
+        return digest_of_file(self.file)
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A network that ships."""
+
+    name: str
+    dropout: bool = True
+
+    @property
+    def file(self) -> Path:
+        return find_checkpoint(self.name)
+
+    @property
+    def command(self) -> str:
+        """Trains it."""
+        return str(read_meta(self.file).training["command"])
+
+    def digest(self) -> str:
+        """Of its weights alone: what is measured here is without what was fitted later and stands in the file's header."""
+        return digest_of_weights(self.file)
+
+
+def digest_of_file(file: Path) -> str:
+    """First 12 digits of the file's SHA-256."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:12]
 
 
 FACTORS = ((False, False), (False, True), (True, False), (True, True))
@@ -56,3 +85,10 @@ COMPARED = [Network(recipe, *factors) for recipe in RECIPES for factors in FACTO
 MEMBERS = [Network("paper", False, False, seed) for seed in (0, 1, 2)]
 """The deep ensemble: three plain trainings."""
 CONTROL = Network("paper", True, True, clean=True)
+PRETRAINED = [Pretrained("camvid-unet-s"), Pretrained("camvid-realtime")]
+"""The first is the one that the default rule was chosen with."""
+
+
+def rule_job(network: Network | Pretrained) -> str:
+    """The job that measures how its predictions change along the stream, and the default rule where its choice did not look."""
+    return f"{network.name} default rule"

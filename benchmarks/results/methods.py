@@ -1,4 +1,4 @@
-"""What is compared: a method is how a frame is looked at, at which temperature, and with which memory of those before."""
+"""What is compared: a method is how a frame is predicted, at which temperature, and with which memory of those before."""
 
 from dataclasses import dataclass
 
@@ -9,19 +9,19 @@ from core.temporal import State, TemporalSmoothing
 
 
 @dataclass(frozen=True)
-class Look:
+class Sampling:
     """How a frame is predicted from the networks at hand."""
 
     kind: str
-    """one: a pass without dropout; dropout: the mean of `passes` dropout passes; all: every member; member: one drawn."""
-    passes: int = 1
+    """one: a pass without dropout; dropout: the mean of `samples` dropout passes; all: every member; member: one drawn."""
+    samples: int = 1
 
 
 @dataclass(frozen=True)
 class Method:
     """One row's computation."""
 
-    look: Look
+    sampling: Sampling
     smoothing: TemporalSmoothing | None = None
     temperature: float = 1.0
     undone: bool = False
@@ -30,14 +30,14 @@ class Method:
     @property
     def mode(self) -> str:
         """The mode of `steadyseg evaluate` that computes it."""
-        name = "bnn" if self.look.kind == "dropout" else "dnn"
+        name = "bnn" if self.sampling.kind == "dropout" else "dnn"
         return f"vq-{name}" if self.smoothing else name
 
 
-ONE, ALL, MEMBER = Look("one"), Look("all"), Look("member")
+ONE, ALL, MEMBER = Sampling("one"), Sampling("all"), Sampling("member")
 WINDOW = TemporalSmoothing(tau=1.25, window=5)
 """As published: K = 5 previous frames, tau = 1.25."""
-FOLLOWING = TemporalSmoothing(tau=MOTION_TAU, motion=True)
+MOTION = TemporalSmoothing(tau=MOTION_TAU, motion=True)
 """Ours."""
 
 
@@ -48,7 +48,7 @@ class Memory:
         self.smoothing = smoothing
         self.state: State | None = None
 
-    def smoothed(self, now: Prediction, gap: int, motion: Motion | None) -> Prediction:
+    def smooth(self, now: Prediction, gap: int, motion: Motion | None) -> Prediction:
         """`gap`: source frames since the last one; 0 starts anew. `motion`: since then, for those that follow it."""
         if self.smoothing is None:
             return now

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.results.methods import ALL, FOLLOWING, MEMBER, ONE, WINDOW, Look, Method
+from benchmarks.results.methods import ALL, MEMBER, MOTION, ONE, WINDOW, Method, Sampling
 from benchmarks.results.sweep import RISK_CLASS, Subject, sweep
 from core.classes import CAMVID
 from core.evaluation.temperature import TemperatureFit
@@ -15,16 +15,22 @@ from seg.calibrate import ConformalCheck, ConformalFit
 from seg.data.camvid import open_split
 from seg.data.moving_stills import CLIP_FRAMES, moving_stills
 from seg.evaluate import mark_stills
+from seg.pretrained import FOLDER
 
 TAUS = (0.5, 0.8, 1.25, 2.0, 3.0)
 FITTED_ON = {"stills": "val stream", "moving-stills": "val stream", "stream": "moving stills of test"}
-FEW, MANY = Look("dropout", 5), Look("dropout", 30)
+FEW, MANY = Sampling("dropout", 5), Sampling("dropout", 30)
 FIT_EVERY = 5
 """Of moving stills only every fifth is fitted on: a grid of temperatures costs three times what the network does."""
 SETS = ("dnn", "vq-dnn", "vq-dnn motion")
 COVERAGE, RISK = 0.9, 0.05
 """Share of the pixels whose set shall hold the true class; largest share of a class's pixels that may be missed."""
-DRAW = Look("dropout")
+CHOSEN_ON = FOLDER / "camvid-test-49.txt"
+"""Beside the val stream, the moving stills that the default rule was chosen on: every third still of test."""
+RULE_KEYS = (
+    "nll", "accuracy", "miou", "ece", "consistency", "label_consistency", "change_agreement", "change_agreement_frozen",
+)  # fmt: skip
+DRAW = Sampling("dropout")
 """Masks drawn once a frame."""
 
 
@@ -41,10 +47,27 @@ class Fits:
 
 def frames_of(protocol: str, data: Path, every: int = 1) -> Iterator[Frame]:
     """Stills and moving stills are of test, the stream is val; of moving stills only every so many."""
-    split = open_split(data, "val" if protocol == "stream" else "test")
+    split = open_split(data, "val" if protocol in ("stream", "changes") else "test")
+    if protocol == "unseen":
+        return moving_stills(split.subset(unseen_stills(data)))
     if protocol == "moving-stills":
         return moving_stills(split.subset([example.name for example in split.examples[::every]]))
     return mark_stills(split.frames()) if protocol == "stills" else split.frames()
+
+
+def unseen_stills(data: Path) -> list[str]:
+    """The test stills that the choice of the default rule did not see: two thirds."""
+    seen = set(CHOSEN_ON.read_text().split())
+    return [example.name for example in open_split(data, "test").examples if example.name not in seen]
+
+
+def measure_rule(subject: Subject, protocol: str, data: Path, has_dropout: bool) -> dict[str, dict[str, Any]]:
+    """`changes`: how predictions change along the stream. `unseen`: the default rule on stills that its choice did not see."""
+    dropout = has_dropout and protocol == "changes"
+    names = {"dnn", "vq-dnn", "vq-dnn motion", "vq-bnn", "vq-bnn motion"}
+    methods = {name: one for name, one in plain_methods("stream", dropout, False).items() if name in names}
+    found = sweep(subject, frames_of(protocol, data), methods, {}).rows
+    return {name: describe_method(methods[name]) | {key: found[name][key] for key in RULE_KEYS} for name in methods}
 
 
 def plain_methods(protocol: str, has_dropout: bool, is_ensemble: bool) -> dict[str, Method]:
@@ -52,10 +75,10 @@ def plain_methods(protocol: str, has_dropout: bool, is_ensemble: bool) -> dict[s
     if is_ensemble:
         methods = {"ensemble": Method(ALL), "vq-ensemble": Method(MEMBER, WINDOW)}
     else:
-        methods = {"dnn": Method(ONE), "vq-dnn": Method(ONE, WINDOW), "vq-dnn motion": Method(ONE, FOLLOWING)}
+        methods = {"dnn": Method(ONE), "vq-dnn": Method(ONE, WINDOW), "vq-dnn motion": Method(ONE, MOTION)}
     if has_dropout:
         methods |= {
-            "bnn-1": Method(DRAW), "vq-bnn": Method(DRAW, WINDOW), "vq-bnn motion": Method(DRAW, FOLLOWING),
+            "bnn-1": Method(DRAW), "vq-bnn": Method(DRAW, WINDOW), "vq-bnn motion": Method(DRAW, MOTION),
         }  # fmt: skip
         if protocol != "moving-stills":  # seven frames a still: 30 passes of each would take an hour
             methods |= {"bnn-5": Method(FEW), "bnn-30": Method(MANY)}
@@ -76,7 +99,7 @@ def measure(subject: Subject, protocol: str, data: Path, fits: Fits, has_dropout
         if not method.undone and mode in fits.memories and method.smoothing == WINDOW:
             smoothing = fits.memories[mode]
             temperature = fits.temperatures[memory_name(mode, smoothing)].temperature
-            methods[f"{name} fitted memory calibrated"] = Method(method.look, smoothing, temperature)
+            methods[f"{name} fitted memory calibrated"] = Method(method.sampling, smoothing, temperature)
     checks = {name: ConformalCheck(fits.sets[name], subject.classes) for name in methods if name in fits.sets}
     found = sweep(
         subject, frames_of(protocol, data), methods, {}, checks=checks, sequence=sequences(protocol, data)
@@ -96,21 +119,21 @@ def fit(subject: Subject, protocol: str, data: Path, has_dropout: bool) -> Fits:
     scanned = {"dnn": Method(ONE)} if len(subject.networks) == 1 else {"ensemble": Method(ALL)}
     if has_dropout and protocol != "moving-stills":
         scanned["bnn"] = Method(FEW)
-    looks = {"vq-dnn": ONE} if len(subject.networks) == 1 else {"vq-ensemble": MEMBER}
-    looks |= {"vq-bnn": DRAW} if has_dropout else {}
+    samplings = {"vq-dnn": ONE} if len(subject.networks) == 1 else {"vq-ensemble": MEMBER}
+    samplings |= {"vq-bnn": DRAW} if has_dropout else {}
     if protocol == "stills":
-        looks = {}
-    for mode, look in looks.items():
-        scanned[mode] = Method(look, WINDOW)
-        if look is not MEMBER:
-            scanned[f"{mode} motion"] = Method(look, FOLLOWING)
+        samplings = {}
+    for mode, sampling in samplings.items():
+        scanned[mode] = Method(sampling, WINDOW)
+        if sampling is not MEMBER:
+            scanned[f"{mode} motion"] = Method(sampling, MOTION)
         for tau in TAUS:
             smoothing = TemporalSmoothing(tau)
-            scanned[memory_name(mode, smoothing)] = Method(look, smoothing)
+            scanned[memory_name(mode, smoothing)] = Method(sampling, smoothing)
     swept = sweep(subject, frames_of(protocol, data, FIT_EVERY), {}, scanned)
     temperatures = swept.temperatures
     memories = {}
-    for mode in looks:
+    for mode in samplings:
         fits = {one: temperatures.get(memory_name(mode, one)) for one in map(TemporalSmoothing, TAUS)}
         nll = {one: found.nll_calibrated for one, found in fits.items() if found}
         if nll:
@@ -137,7 +160,7 @@ def memory_name(mode: str, smoothing: TemporalSmoothing) -> str:
 
 
 def at(method: Method, temperature: float) -> Method:
-    return Method(method.look, method.smoothing, temperature)
+    return Method(method.sampling, method.smoothing, temperature)
 
 
 def describe_method(method: Method) -> dict[str, Any]:
@@ -145,7 +168,7 @@ def describe_method(method: Method) -> dict[str, Any]:
     smoothing = method.smoothing
     return {
         "mode": method.mode,
-        "samples": method.look.passes,
+        "samples": method.sampling.samples,
         "tau": smoothing.tau if smoothing else None,
         "window": smoothing.window if smoothing else None,
         "motion": smoothing.motion if smoothing else False,

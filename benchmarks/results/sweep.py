@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from benchmarks.results.methods import Look, Memory, Method
+from benchmarks.results.methods import Memory, Method, Sampling
 from core.classes import CAMVID, ClassList
 from core.continuity import Continuity
 from core.dropout import set_dropout_active
@@ -42,7 +42,7 @@ RISK_CLASS = CAMVID.names.index("Pedestrian")
 
 @dataclass(frozen=True)
 class Subject:
-    """The networks of a row: one, or the members of an ensemble (our U-Nets: logits have the network's size)."""
+    """The networks of a row: one, or the members of an ensemble."""
 
     networks: list[nn.Module]
     preprocess: Callable[[Tensor], Tensor]
@@ -51,6 +51,8 @@ class Subject:
     """(K,) of the loss that it was trained with; None: it had none."""
     precision: str = "fp32"
     """bf16: autocast of the networks, as they were trained; probabilities and means of them stay in single precision."""
+    head_stride: int = 1
+    """How much coarser than the frame its logits are."""
 
 
 @dataclass
@@ -81,28 +83,29 @@ def sweep(
     live = {name: LiveMetrics.of(classes) for name in measured}
     scans = {name: TemperatureScan(len(classes), classes.void) for name in scanned}
     sets = {name: ConformalFit(classes.void, RISK_CLASS) for name in scanned}
-    wanted: dict[Look, set[Reading]] = {}
+    wanted: dict[Sampling, set[Reading]] = {}
     for method in measured.values():
-        wanted.setdefault(method.look, set()).add(reading_of(method))
+        wanted.setdefault(method.sampling, set()).add(reading_of(method))
     for method in scanned.values():
-        wanted.setdefault(method.look, set()).add(grid_for(method))
+        wanted.setdefault(method.sampling, set()).add(grid_for(method))
     follows = any(method.smoothing and method.smoothing.motion for method in (*measured.values(), *scanned.values()))
 
     continuity, estimate_motion = Continuity(), MotionEstimator()
     for place, frame in enumerate(frames):
         gap = continuity.follow(frame)
-        motion = estimate_motion(frame.image, frame.image.shape[:2], gap) if follows else None
+        height, width = (-(-length // subject.head_stride) for length in frame.image.shape[:2])
+        motion = estimate_motion(frame.image, (height, width), gap) if follows else None
         with torch.inference_mode():
             with torch.autocast("cpu", torch.bfloat16, enabled=subject.precision == "bf16"):
-                looks = look_at(subject, frame, wanted, mix_seed(seed, place))
+                predictions = predict_frame(subject, frame, wanted, mix_seed(seed, place))
             for name, method in measured.items():
-                seen = memories[name].smoothed(looks[method.look, reading_of(method)], gap, motion)
+                seen = memories[name].smooth(predictions[method.sampling, reading_of(method)], gap, motion)
                 if frame.label is not None:
                     live[name].update(frame, _as_maps(seen))
                     if checks and name in checks:
                         checks[name].update(frame, _as_maps(seen), sequence(place))
             for name, method in scanned.items():
-                seen = memories[name].smoothed(looks[method.look, grid_for(method)], gap, motion)
+                seen = memories[name].smooth(predictions[method.sampling, grid_for(method)], gap, motion)
                 if frame.label is not None:
                     probs = seen.probs if grid_for(method).temperature == "thin grid" else thin(seen.probs, STRIDE)
                     label = thin(torch.from_numpy(frame.label), STRIDE)
@@ -127,18 +130,18 @@ def grid_for(method: Method) -> Reading:
     return Reading("grid" if method.smoothing and method.smoothing.motion else "thin grid", method.undone)
 
 
-def look_at(
-    subject: Subject, frame: Frame, wanted: Mapping[Look, set[Reading]], seed: int
-) -> dict[tuple[Look, Reading], Prediction]:
-    """Every look in every reading that is wanted."""
+def predict_frame(
+    subject: Subject, frame: Frame, wanted: Mapping[Sampling, set[Reading]], seed: int
+) -> dict[tuple[Sampling, Reading], Prediction]:
+    """Every sampling in every reading that is wanted."""
     batch = subject.preprocess(torch.from_numpy(frame.image)[None])
-    found: dict[tuple[Look, Reading], Prediction] = {}
+    found: dict[tuple[Sampling, Reading], Prediction] = {}
 
     def read(logits: Tensor, reading: Reading) -> Prediction:
         return read_logits(logits, reading, subject.class_weights)
 
     first = subject.networks[0]
-    by_kind = {kind: [look for look in wanted if look.kind == kind] for kind in ("one", "all", "member", "dropout")}
+    by_kind = {kind: [one for one in wanted if one.kind == kind] for kind in ("one", "all", "member", "dropout")}
     whole = by_kind["all"]
     shared = prefix(first, batch) if by_kind["dropout"] else None
     if by_kind["one"] or whole or by_kind["member"]:
@@ -147,14 +150,16 @@ def look_at(
         drawn = int(torch.randint(len(subject.networks), ())) if by_kind["member"] else 0
         used = enumerate(subject.networks) if whole else [(drawn, subject.networks[drawn])]
         every = {place: widen(one.suffix(shared) if shared else one(batch)) for place, one in used}
-        for look in by_kind["one"]:
-            found |= {(look, t): read(every[0], t) for t in wanted[look]}
-        for look in by_kind["member"]:
-            found |= {(look, t): read(every[drawn], t) for t in wanted[look]}
-        for look in whole:
-            found |= {(look, t): mean_prediction([read(logits, t) for logits in every.values()]) for t in wanted[look]}
+        for sampling in by_kind["one"]:
+            found |= {(sampling, t): read(every[0], t) for t in wanted[sampling]}
+        for sampling in by_kind["member"]:
+            found |= {(sampling, t): read(every[drawn], t) for t in wanted[sampling]}
+        for sampling in whole:
+            found |= {
+                (sampling, t): mean_prediction([read(logits, t) for logits in every.values()]) for t in wanted[sampling]
+            }
     if by_kind["dropout"]:
-        found |= dropout_looks(first, shared, {look: wanted[look] for look in by_kind["dropout"]}, seed, read)
+        found |= sample_dropout(first, shared, {one: wanted[one] for one in by_kind["dropout"]}, seed, read)
     return found
 
 
@@ -164,26 +169,26 @@ def prefix(network: Any, batch: Tensor) -> Any:
     return network.prefix(batch)
 
 
-def dropout_looks(
+def sample_dropout(
     network: Any,
     shared: Any,
-    wanted: Mapping[Look, set[Reading]],
+    wanted: Mapping[Sampling, set[Reading]],
     seed: int,
     read: Callable[[Tensor, Reading], Prediction],
-) -> dict[tuple[Look, Reading], Prediction]:
-    """Running means over the passes, kept where a look ends; `shared` is what is before the first dropout."""
+) -> dict[tuple[Sampling, Reading], Prediction]:
+    """Running means over the passes, kept where a sampling ends; `shared` is what is before the first dropout."""
     set_dropout_active(network, True)
     torch.manual_seed(seed)
     means: dict[Reading, Prediction] = {}
-    found: dict[tuple[Look, Reading], Prediction] = {}
-    for count in range(1, max(look.passes for look in wanted) + 1):
+    found: dict[tuple[Sampling, Reading], Prediction] = {}
+    for count in range(1, max(sampling.samples for sampling in wanted) + 1):
         logits = widen(network.suffix(shared))
-        for reading in set().union(*(wanted[look] for look in wanted if look.passes >= count)):
+        for reading in set().union(*(wanted[sampling] for sampling in wanted if sampling.samples >= count)):
             now = read(logits, reading)
             means[reading] = now if count == 1 else means[reading].blend(now, 1.0 / count)
-        for look in wanted:
-            if look.passes == count:
-                found |= {(look, reading): means[reading] for reading in wanted[look]}
+        for sampling in wanted:
+            if sampling.samples == count:
+                found |= {(sampling, reading): means[reading] for reading in wanted[sampling]}
     return found
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from app.robustness.report import stream_mean, stream_title
 from app.robustness.tally import Row, title_of
-from benchmarks.document import section, table
+from benchmarks.document import fill, section, table
+from benchmarks.robustness.figures import figure
 from benchmarks.robustness.runs import CALIBRATED, GROUPS, REPEATED_SEVERITY, SEEDS, Group
 
 FINDINGS = Path(__file__).parent / "findings.md"
@@ -17,8 +18,14 @@ Read = Callable[[dict[str, Any], str], float | None]
 
 
 def write_document(docs: Path) -> None:
-    """Every group gets its plots, and the tables over seeds where it has been run with all."""
-    parts = [FINDINGS.read_text().strip()]
+    """docs/robustness.md, from the reports that are there."""
+    (docs / "robustness.md").write_text(document(docs))
+
+
+def document(docs: Path) -> str:
+    """The whole text: every group gets its plots, and the tables over seeds where it has been run with all."""
+    reports = {path.parent.name: json.loads(path.read_text()) for path in (docs / "robustness").glob("*/report.json")}
+    parts = [fill(FINDINGS.read_text(), lambda name: figure(reports, name))]
     for group in GROUPS:
         records = seeds_of(docs, group)
         if records:
@@ -27,7 +34,7 @@ def write_document(docs: Path) -> None:
     calibrated = docs / "robustness" / CALIBRATED / "report.json"
     if calibrated.exists():
         parts.append(calibrated_section(json.loads(calibrated.read_text())))
-    (docs / "robustness.md").write_text("\n\n".join(parts) + "\n")
+    return "\n\n".join(parts) + "\n"
 
 
 def title(group: Group) -> str:

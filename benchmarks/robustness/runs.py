@@ -1,10 +1,14 @@
 """What is studied: networks that are compared, once with everything and twice more for the spread, and the default one."""
 
 import hashlib
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
 from app.robustness.flags import RobustnessOptions, StudyName
+from benchmarks.study import digest_of_weights
+from core.checkpoint import read_meta
 
 SEEDS = (0, 1, 2)
 """Of the choice of pictures, of all noise and of the dropout masks. Seed 0 has everything, the others what is repeated."""
@@ -27,7 +31,7 @@ class Group:
     """Name of its folder beside the others: camvid or cifar10."""
     repeated: tuple[StudyName, ...]
     """Studies that the other seeds have too; none where the networks differ in too much to say what does what."""
-    calibrated: bool
+    calibrated: Literal["auto", "off"]
 
     def run_name(self, seed: int) -> str:
         """Folder of the run with this seed."""
@@ -41,13 +45,13 @@ def from_matrix(name: str) -> str:
 GROUPS = (
     Group(
         "classifiers", "the pretrained classifiers of CIFAR-10, temperature 1",
-        ("cifar10-resnet18-plain", "cifar10-resnet18-mc-smooth"), "cifar10", ("corruptions", "attacks", "bands"), False,
+        ("cifar10-resnet18-plain", "cifar10-resnet18-mc-smooth"), "cifar10", ("corruptions", "attacks", "bands"), "off",
     ),
     Group(
         "segmentation", "two networks of the published CamVid recipe that differ in spatial smoothing alone, temperature 1",
-        (from_matrix("paper-plain-0"), from_matrix("paper-smooth-0")), "camvid", ("corruptions", "stream", "attacks"), False,
+        (from_matrix("paper-plain-0"), from_matrix("paper-smooth-0")), "camvid", ("corruptions", "stream", "attacks"), "off",
     ),
-    Group("camvid-unet-s", "the default network as it ships, calibrated", ("camvid-unet-s",), "camvid", (), True),
+    Group("camvid-unet-s", "the default network as it ships, calibrated", ("camvid-unet-s",), "camvid", (), "auto"),
 )  # fmt: skip
 
 
@@ -76,11 +80,17 @@ def all_runs(videos: tuple[str, ...]) -> list[Run]:
 
 
 def digest_of(run: Run, files: list[Path], data: str) -> str:
-    """It changes with the weights, the data, the settings and what a study measures; a video counts by its name."""
-    options = repr(run.options)
-    for video in run.options.elsewhere:
-        options = options.replace(video, Path(video).name)
-    total = hashlib.sha256(f"protocol {PROTOCOL} {run.studies} {options} {data}".encode())
+    """It changes with the weights, the data, the settings and what a study measures; a video counts by its name.
+
+    What is fitted later and stands in a file's header counts only where the run uses it.
+    """
+    usual = asdict(RobustnessOptions())
+    options = {name: value for name, value in asdict(run.options).items() if value != usual[name]}
+    options["elsewhere"] = [Path(video).name for video in run.options.elsewhere]
+    settings = json.dumps([PROTOCOL, run.studies, options, data], sort_keys=True)
+    total = hashlib.sha256(settings.encode())
     for file in files:
-        total.update(file.read_bytes())
+        total.update(digest_of_weights(file).encode())
+        if run.options.calibrated == "auto":
+            total.update(json.dumps(read_meta(file).calibration, sort_keys=True).encode())
     return total.hexdigest()[:12]

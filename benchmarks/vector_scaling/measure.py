@@ -1,7 +1,8 @@
 """Does vector scaling (a scale and a shift for each class, Guo et al. 2017) beat one temperature? Single frames, dropout off.
 
-    PYTHONPATH=. python benchmarks/vector_scaling/measure.py camvid-unet-s --data CamVid
+    python -m benchmarks.vector_scaling.measure camvid-unet-s --data CamVid
 
+writes its rows into docs/results-vector-scaling.json, from which `python -m benchmarks.results` makes a table.
 Both are fitted on one split by NLL (L-BFGS on every 8th row and column) and measured on the other, both ways round. `weights
 undone` needs no fit: a loss weighted by w teaches p_c w_c, so log w_c is subtracted from the logits (logit adjustment, Menon
 et al. 2021, arXiv 2007.07314).
@@ -14,7 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from benchmarks.study import Cache, data_digest, digest_of_weights, origin
 from core.checkpoint import read_meta
+from core.classes import CAMVID
 from core.evaluation.metrics import StreamingMetrics
 from core.preprocess import Normalize, resize
 from seg.data.camvid import open_split
@@ -23,6 +26,8 @@ from seg.pretrained import find_checkpoint
 from seg.torch_segmenter import open_network
 
 THIN = 8
+PEDESTRIAN = CAMVID.names.index("Pedestrian")
+RECORD = Path(__file__).parents[2] / "docs" / "results-vector-scaling.json"
 
 
 def logits_of(model: str, data: Path, split: str) -> tuple[Tensor, Tensor]:
@@ -69,11 +74,12 @@ def fit_scaling(logits: Tensor, labels: Tensor, per_class: bool) -> tuple[Tensor
     return scale.detach(), shift.detach()
 
 
-def figures(logits: Tensor, labels: Tensor) -> str:
+def figures(logits: Tensor, labels: Tensor) -> dict[str, float]:
     metrics = StreamingMetrics(logits.shape[1], None)
     metrics.update(torch.softmax(logits, 1), labels)
     found = metrics.result()
-    return f"{found['nll']:.4f} | {100 * found['accuracy']:.2f} | {100 * found['miou']:.2f} | {100 * found['ece']:.2f}"
+    recall = logits.argmax(1)[labels == PEDESTRIAN].eq(PEDESTRIAN).double().mean().item()
+    return {key: found[key] for key in ("nll", "accuracy", "miou", "ece")} | {"pedestrian_recall": recall}
 
 
 def main() -> None:
@@ -83,16 +89,15 @@ def main() -> None:
     given = parser.parse_args()
     splits = {split: logits_of(given.model, given.data, split) for split in ("val", "test")}
     undone = weights_undone(given.model, given.data)
-    print("| fitted on | measured on | scaling | NLL | acc | mIoU | ECE |\n| --- | --- | --- | --- | --- | --- | --- |")
+    rows: dict[str, dict[str, dict[str, float]]] = {}
     for fit, measured in (("val", "test"), ("test", "val")):
         logits, labels = splits[measured]
-        print(f"| - | {measured} | none | {figures(logits, labels)} |")
-        print(f"| - | {measured} | weights undone | {figures(logits + undone, labels)} |")
-        scale, _ = fit_scaling(splits[fit][0] + undone, splits[fit][1], False)
-        print(f"| {fit} | {measured} | weights undone, temperature | {figures((logits + undone) * scale, labels)} |")
+        found = rows[measured] = {"none": figures(logits, labels), "weights undone": figures(logits + undone, labels)}
         for name, per_class in (("temperature", False), ("vector", True)):
             scale, shift = fit_scaling(*splits[fit], per_class)
-            print(f"| {fit} | {measured} | {name} | {figures(logits * scale + shift, labels)} |")
+            found[name] = figures(logits * scale + shift, labels)
+    digest = f"{data_digest(given.data)}-{digest_of_weights(find_checkpoint(given.model))}"
+    Cache(RECORD).put(Path(given.model).stem, digest, rows, origin())
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from classification.networks.layout import (
 )
 from classification.options import ClassifierOptions
 from core.errors import InputError
-from core.training.config import require_ranges
+from core.options import require_ranges
 
 RANGES: dict[str, tuple[float, float]] = {
     "width": (1, 1024), "dropout": (0, 255 / 256), "stochastic_depth": (0, 1),

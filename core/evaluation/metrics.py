@@ -42,12 +42,14 @@ class StreamingMetrics:
         self.num_classes, self.void, self.cutoff = num_classes, void, cutoff
         self._confusion = torch.zeros(2 * num_classes * num_classes, dtype=torch.int64)  # [certain, true, predicted]
         self._bins = torch.zeros(4, FINE_BINS, dtype=torch.float64)  # count, correct, confidence, confidence on an edge
-        self._sums = torch.zeros(3, dtype=torch.float64)  # NLL, Brier, shares of steady pixels
+        self._sums = torch.zeros(2, dtype=torch.float64)  # NLL, Brier
         self._ranking = RiskCoverage()
-        self._pairs = 0
-        self._crossed = torch.zeros(
+        self._pairs, self._known_pairs = 0, 0
+        self._steady = torch.zeros(2, dtype=torch.float64)  # shares that keep their class: of predictions, of labels
+        self._agreed = torch.zeros(
             2, dtype=torch.float64
-        )  # cross-entropy of neighbours: as in the paper, as in its code
+        )  # shares whose change agrees: of predictions, of a frozen one
+        self._crossed = torch.zeros(2, dtype=torch.float64)  # cross-entropy of neighbours: the paper's, its code's
         self._class_steady = torch.zeros(2, num_classes, dtype=torch.int64)  # steady pixels, pixels of the later frames
         self._previous: Previous | None = None  # the last sample
 
@@ -72,7 +74,9 @@ class StreamingMetrics:
         self._move_to(probs.device)
         self._add_counts(truth, predicted.take(kept), confidence.take(kept))
         self._add_scores(probs, labels, kept)
-        now = Previous(probs[-1:].clone(), predicted[-1].clone())  # copies, so that the batch is freed
+        now = Previous(
+            *(x.clone() for x in (probs[-1:], predicted[-1], labels[-1]))
+        )  # copies, so that the batch is freed
         if continues and kept.numel():
             self._add_pair(now, truth, kept)
         self._previous = now
@@ -89,10 +93,16 @@ class StreamingMetrics:
         `ece_15` 15; `ece_signed` > 0 means over-confident; `ece_reference` is the published code's (`_reference_ece`).
         Certain means confidence > cutoff, strictly: `acc_90` and `iou_90` look at certain samples only (at a class's
         presence too), `freq_90` is their share, `unc_90` the share of uncertain samples among the wrong ones. The
-        number in these keys is the cutoff in percent. `consistency` is the mean over pairs of the share of steady arg-maxes;
-        `cec`, the mean cross-entropy -p(now) . log p(next) of neighbours (2105.12639, Eq. 35), tells steady confidence from
-        steady labels; `cec_reference` is the published code's: the roles swapped and averaged over classes. The ranking's
-        keys are those of RiskCoverage, by confidence.
+        number in these keys is the cutoff in percent. The ranking's keys are those of RiskCoverage, by confidence.
+
+        Of pairs of neighbouring frames, always the mean over pairs of a share of pixels: `consistency`, of those that are not
+        void in the later frame, the ones whose arg-max stays; `label_consistency`, of the same pixels, the ones whose true
+        label stays (void before counts as a change). Real things move, so a consistency above it is steadier than the truth.
+        `change_agreement`, of the pixels that are void in neither frame, the ones where prediction and label both change or
+        both stay; `change_agreement_frozen` is that of a prediction that never changes. `cec`, the mean cross-entropy
+        -p(now) . log p(next) of neighbours (2105.12639, Eq. 35), tells steady confidence from steady labels;
+        `cec_reference` is the published code's: the roles swapped and averaged over classes.
+
         Raises InputError if there was no non-void sample.
         """
         confusion = self._confusion.cpu().view(2, self.num_classes, self.num_classes)
@@ -100,7 +110,10 @@ class StreamingMetrics:
         if samples == 0:
             raise InputError("metrics need at least one non-void sample, got none: check the labels and the void id")
         iou = _class_iou(confusion.sum(0))
-        nll, brier, steady = self._sums.tolist()
+        nll, brier = self._sums.tolist()
+        steady, labels_steady = self._per_pair(self._steady, self._pairs)
+        agreed, frozen = self._per_pair(self._agreed, self._known_pairs)
+        cec, cec_reference = self._per_pair(self._crossed, self._pairs)
         return {
             "valid_samples": samples,
             "nll": nll / samples,
@@ -110,10 +123,13 @@ class StreamingMetrics:
             **_calibration(self._bins.cpu()),
             "brier": brier / samples,
             **_at_cutoff(confusion, f"{100 * self.cutoff:g}"),
-            "consistency": steady / self._pairs if self._pairs else None,
+            "consistency": steady,
+            "label_consistency": labels_steady,
             "consistency_pairs": self._pairs,
-            "cec": self._crossed[0].item() / self._pairs if self._pairs else None,
-            "cec_reference": self._crossed[1].item() / self._pairs if self._pairs else None,
+            "change_agreement": agreed,
+            "change_agreement_frozen": frozen,
+            "cec": cec,
+            "cec_reference": cec_reference,
             "class_consistency": self._class_consistency(),
             **self._ranking.result(),
             "class_pixels": confusion.sum((0, 2)).tolist(),
@@ -176,13 +192,22 @@ class StreamingMetrics:
         assert self._previous is not None
         before = self._previous.to(now.probs.device)
         steady = now.labels.take(kept) == before.labels.take(kept)
-        self._sums[2] += steady.double().mean()
+        stays = truth == before.truth.take(kept)
+        self._steady += _shares(steady, stays)
+        known = kept_positions(before.truth.take(kept), self.void)
+        if known.numel():
+            self._agreed += _shares((steady == stays).take(known), stays.take(known))
+            self._known_pairs += 1
         for place, crossed in enumerate((before.probs * now.logged, now.probs * before.logged)):
             mean = -crossed.sum(1).take(kept).mean(dtype=torch.float64).cpu()
             self._crossed[place] += mean / (self.num_classes if place else 1)
         for row, members in enumerate((truth[steady], truth)):
             self._class_steady[row] += torch.bincount(members, minlength=self.num_classes).cpu()
         self._pairs += 1
+
+    @staticmethod
+    def _per_pair(sums: Tensor, pairs: int) -> list[float | None]:
+        return (sums / pairs).tolist() if pairs else [None] * len(sums)
 
     def _class_consistency(self) -> list[float | None]:
         steady, pixels = self._class_steady.tolist()
@@ -192,8 +217,8 @@ class StreamingMetrics:
 class Previous:
     """A frame that the next one is compared with."""
 
-    def __init__(self, probs: Tensor, labels: Tensor) -> None:
-        self.probs, self.labels = probs, labels  # (1, K, ...), (...)
+    def __init__(self, probs: Tensor, labels: Tensor, truth: Tensor) -> None:
+        self.probs, self.labels, self.truth = probs, labels, truth  # (1, K, ...), arg-max (...), true ids (...)
 
     @cached_property
     def logged(self) -> Tensor:
@@ -201,7 +226,9 @@ class Previous:
         return self.probs.clamp_min(SMALLEST_PROBABILITY).log()
 
     def to(self, device: torch.device) -> "Previous":
-        return self if self.probs.device == device else Previous(self.probs.to(device), self.labels.to(device))
+        if self.probs.device == device:
+            return self
+        return Previous(*(x.to(device) for x in (self.probs, self.labels, self.truth)))
 
 
 def kept_positions(labels: Tensor, void: int | None) -> Tensor:
@@ -209,6 +236,11 @@ def kept_positions(labels: Tensor, void: int | None) -> Tensor:
     if void is None:
         return torch.arange(labels.numel(), device=labels.device)
     return (labels.flatten() != void).nonzero().squeeze(1)
+
+
+def _shares(*flags: Tensor) -> Tensor:
+    """Of each flag (N,) the share that is set, on the CPU."""
+    return torch.stack([flag.double().mean() for flag in flags]).cpu()
 
 
 def _check_confidence(confidence: Tensor) -> None:

@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from core.errors import CheckFailed, InputError
+from core.mean_of_passes import MeanOfPasses
 from core.preprocess import Normalize, enlarge
-from core.training.mean_of_passes import MeanOfPasses
 
 PUBLISHED_FGSM_EPS = 0.007
 PUBLISHED_PGD_EPS = 0.3

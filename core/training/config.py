@@ -7,10 +7,6 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from core.errors import InputError
-
-ProbName = Literal["tanh", "relu6", "constant", "sigmoid", "signed-tanh", "none"]
-PaddingName = Literal["published", "same"]
 ScheduleName = Literal["one-cycle", "step", "constant"]
 OptimizerName = Literal["adam", "adamw", "sgd"]
 
@@ -61,14 +57,3 @@ TRAIN_RANGES: dict[str, tuple[float, float]] = {
     "step_factor": (0, math.inf),
     "clip_norm": (0, math.inf), "average_decay": (0, 1), "threads": (0, math.inf), "evaluate_every": (0, math.inf),
 }  # fmt: skip
-
-
-def require_ranges(config: object, ranges: dict[str, tuple[float, float]]) -> None:
-    """InputError for the first field outside its closed range, NaN included; every part of a tuple must lie in it.
-
-    Checked before anything is opened.
-    """
-    for name, (low, high) in ranges.items():
-        value = getattr(config, name)
-        if not all(low <= part <= high for part in (value if isinstance(value, tuple) else (value,))):
-            raise InputError(f"--{name.replace('_', '-')} must lie in {low:g}..{high:g}, got {value}")

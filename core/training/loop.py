@@ -13,10 +13,11 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim.swa_utils import AveragedModel
 
 from core.errors import CheckFailed, InputError
+from core.mean_of_passes import MeanOfPasses
 from core.seeds import mix_seed
 from core.training.config import TrainConfig
 from core.training.distributed import ALONE, Processes, synchronise
-from core.training.mean_of_passes import MeanOfPasses
+from core.training.layout import use_channels_last
 from core.training.resume import TrainingState, load_state, save_state
 
 Batch = tuple[Tensor, Tensor]
@@ -75,7 +76,7 @@ def fit(
     all their samples. The first one evaluates and saves. BatchNorm's statistics are those of all processes on CUDA
     (SyncBatchNorm) and those of each process's own batches on a CPU; kept are the first one's.
     """
-    network.to(device).to(memory_format=torch.channels_last)
+    use_channels_last(network, device)
     if processes.count > 1 and device.type == "cuda":
         network = synchronise(network)
     optimizer = make_optimizer(network, config)

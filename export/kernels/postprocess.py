@@ -6,13 +6,13 @@ arithmetic, compiled.
 
 import functools
 import math
-import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from core.device import available_cpus
 from core.errors import InputError
 from core.motion import Motion, warp_plane
 
@@ -80,7 +80,7 @@ class FusedPostprocess:
             raise InputError(f"the number of threads must be 1 or more, got {threads}")
         self.num_classes, self.temperature, self.tau = num_classes, temperature, tau
         self.samples, self.stride, self.motion = samples, stride, motion and tau is not None
-        self.threads = _cores() if threads is None else threads
+        self.threads = available_cpus() if threads is None else threads
         # Several members are summed in the state: N roundings in the same direction would be N / 2 steps.
         most = MAX_MOVED_MASS if motion else MAX_FIXED_POINT_MASS
         fixed_point = samples == 1 and (tau is None or 1.0 / -math.expm1(-1.0 / tau) <= most)
@@ -207,12 +207,7 @@ class FusedPostprocess:
 @functools.cache
 def _helpers() -> ThreadPoolExecutor:
     """Threads that all streams share: numba's own are fixed in number and abort the process when two streams meet."""
-    return ThreadPoolExecutor(max(1, _cores() - 1), thread_name_prefix="host-maps")
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return ThreadPoolExecutor(max(1, available_cpus() - 1), thread_name_prefix="host-maps")
 
 
 def _kernels(state_type: str, stride: int) -> tuple[Callable[..., None], Callable[..., None]]:

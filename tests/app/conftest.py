@@ -1,7 +1,6 @@
 """The page under test, once for all its tests: a small model, a server in this process, and a browser with a made camera."""
 
 import dataclasses
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from page_visit import BROWSER_FLAGS, free_port, stripes, write_camera
+from page_visit import free_port, stripes
 
 from app.page.flags import PageOptions
+from app.page.measure import launch_chromium, write_camera
 from app.page.server import Page, build_page
 from core.checkpoint import CheckpointMeta, save_checkpoint
 from core.classes import CAMVID
+from core.errors import InputError
 from seg.networks.build import build_network
 from seg.options import UNetOptions
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -64,7 +63,7 @@ def served(model: str, cache: Path) -> Iterator[tuple[Page, str]]:
     """(the page, its address), served by this process."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADIO_TEMP_DIR", str(cache))
-        page = build_page(PageOptions(model=model, port=free_port(), max_upload_mb=3))
+        page = build_page(PageOptions(model=model, port=free_port(), open_browser=False, max_upload_mb=3))
         yield page, page.launch()
         page.close()
 
@@ -76,8 +75,6 @@ def address(served: tuple[Page, str]) -> str:
 
 @pytest.fixture(scope="session")
 def playwright() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("no chromium on the PATH (apt-get install chromium)")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as started:
@@ -85,8 +82,10 @@ def playwright() -> Iterator[Any]:
 
 
 def launched(playwright: Any, camera: Path) -> Any:
-    flags = [*BROWSER_FLAGS, f"--use-file-for-fake-video-capture={camera}"]
-    return playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
+    try:
+        return launch_chromium(playwright, camera)
+    except InputError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

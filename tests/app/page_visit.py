@@ -5,17 +5,11 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-import av
 import cv2
 import numpy as np
 
-BROWSER_FLAGS = (
-    "--no-sandbox", "--disable-gpu", "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
 PATIENCE_MS = 60_000
 """Only a page that hangs takes that long, also where other work leaves this one a tenth of a core."""
 
@@ -27,17 +21,6 @@ def stripes(count: int, height: int = 120, width: int = 160) -> list[np.ndarray]
         np.stack([(ramp * 3 + 9 * index) % 256, (ramp * 5 + 20 * index) % 256, (255 - ramp) % 256], -1).astype(np.uint8)
         for index in range(count)
     ]
-
-
-def write_camera(path: Path, images: list[np.ndarray]) -> Path:
-    """Motion JPEG, which chromium plays as its camera, over and over."""
-    with av.open(str(path), "w", format="mjpeg") as container:
-        stream = container.add_stream("mjpeg", rate=25)
-        stream.height, stream.width, stream.pix_fmt = *images[0].shape[:2], "yuvj420p"
-        for image in images:
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(image)))
-        container.mux(stream.encode())
-    return path
 
 
 @contextmanager
@@ -125,6 +108,12 @@ def set_number(page: Any, name: str, value: float) -> None:
     box = page.locator(f"#{name} input[type=number]")
     box.fill(str(value))
     box.press("Enter")
+
+
+def open_more(page: Any) -> None:
+    """Unfolds the settings that are rarely changed."""
+    page.locator("#more button").first.click()
+    page.locator("#calibrated input").wait_for()
 
 
 def choose(page: Any, name: str, option: str) -> None:

@@ -122,7 +122,7 @@ def test_a_network_without_dropout_is_one_look_and_its_ensemble_a_curve(
 
 def test_a_temperature_divides_the_logits_of_every_row(plain: Path, data: Path, tmp_path: Path) -> None:
     plain_result, soft = (evaluated(plain, data, tmp_path, *flags) for flags in ((), ("--temperature", "1000")))
-    assert soft["temperature"] == 1000 and soft["calibrated"] and soft["fitted_on"] is None
+    assert soft["temperature"] == 1000 and not soft["calibrated"] and soft["fitted_on"] is None
     assert soft["nll"] == pytest.approx(np.log(6), abs=1e-2) and soft["accuracy"] == plain_result["accuracy"]
 
 

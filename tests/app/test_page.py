@@ -35,11 +35,12 @@ from app.page.pictures import camera_picture, jpeg, overlay_picture
 from app.page.report import diagram, report_html
 from app.page.server import build_page, check_address
 from app.page.session import MOST_SESSIONS, Sessions
-from app.page.settings import MethodSettings, Settings, ViewSettings, settings_from
+from app.page.settings import MethodSettings, Settings, ViewSettings, method_options, settings_from
 from app.page.source_feed import SourceFeed
 from core.classes import CAMVID
 from core.errors import InputError
 from core.frame import Frame, Maps
+from core.method import MethodOptions
 
 pytestmark = pytest.mark.slow
 PROJECT = Path(__file__).parent.parent.parent
@@ -47,7 +48,7 @@ TICK_S = 1 / RATE_HZ
 
 
 class OneOfEach(NetworkPool):
-    """These tests look one after the other, so one compiled network of a kind serves them all."""
+    """These tests run one after the other, so one compiled network of a kind serves them all."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,22 +66,24 @@ POOL = OneOfEach()
 
 
 def of(model: str, **values: Any) -> Settings:
-    """Settings of one look, unless said otherwise."""
-    return Settings(MethodSettings(model, **{"mode": "dnn", **values}))
+    """Settings of a single frame, unless said otherwise."""
+    return Settings(MethodSettings(model, method_options(**{"mode": "dnn", **values})))
 
 
 # --- settings from outside
 
 
 def test_settings_from_a_browser_are_checked_value_by_value(model: str) -> None:
-    good = {"model": model, "mode": "bnn", "looks": 3, "abstain": 0.5, "hidden": [2, 9], "watch": [0.1, 0.9]}
+    good = {"model": model, "mode": "bnn", "samples": 3, "min_confidence": 0.5, "hidden": [2, 9], "watch": [0.1, 0.9]}
     settings = settings_from(good, frozenset([model]))
     assert settings == Settings(
-        MethodSettings(model, "bnn", 3), ViewSettings(abstain=0.5, hidden=frozenset({2, 9})), watch=(0.1, 0.9)
+        MethodSettings(model, MethodOptions("bnn", 3)),
+        ViewSettings(min_confidence=0.5, hidden=frozenset({2, 9})),
+        watch=(0.1, 0.9),
     )
     for bad in (
-        {"model": "/etc/passwd"}, {"mode": "all"}, {"looks": 1e9}, {"tau": "1"}, {"tau": float("nan")}, {"window": -1},
-        {"hidden": "abc"}, {"hidden": [300]}, {"watch": [2, 0]}, {"second": "x"}, {"against": 3}, {"strength": True},
+        {"model": "/etc/passwd"}, {"mode": "all"}, {"samples": 1e9}, {"tau": "1"}, {"tau": float("nan")}, {"window": -1},
+        {"hidden": "abc"}, {"hidden": [300]}, {"watch": [2, 0]}, {"second": "x"}, {"against": 3}, {"opacity": True},
     ):  # fmt: skip
         with pytest.raises(InputError) as refused:
             settings_from(good | bad, frozenset([model]))
@@ -107,7 +110,7 @@ def test_left_out_frames_are_a_gap_and_a_pause_starts_anew(model: str) -> None:
 
 def test_a_change_of_view_keeps_the_memory_and_a_change_of_method_starts_it_anew(model: str) -> None:
     images, steady = stripes(2), of(model, mode="vq-dnn", motion=False)
-    other_view = replace(steady, view=ViewSettings(strength=0.9, second="disagreement", abstain=0.3))
+    other_view = replace(steady, view=ViewSettings(opacity=0.9, second="disagreement", min_confidence=0.3))
 
     def second_after(before: Settings) -> bytes:
         stream = LiveStream(POOL)
@@ -116,12 +119,12 @@ def test_a_change_of_view_keeps_the_memory_and_a_change_of_method_starts_it_anew
 
     alone = LiveStream(POOL).step(images[1], steady, 0.0).right
     assert second_after(steady) == second_after(other_view) != alone
-    for method in (replace(steady.method, tau=2.0), replace(steady.method, calibrated=False), of(model).method):
-        assert second_after(replace(steady, method=method)) == alone
+    for change in ({"tau": 2.0}, {"calibrated": False}, {"mode": "dnn"}):
+        assert second_after(of(model, **{"mode": "vq-dnn", "motion": False, **change})) == alone
 
 
 @pytest.mark.parametrize(
-    "change", [{"tau": 1.0}, {"calibrated": False}, {"motion": True}, {"mode": "dnn"}, {"window": 1}]
+    "change", [{"tau": 1.0}, {"calibrated": False}, {"motion": False}, {"mode": "dnn"}, {"window": 1}]
 )
 def test_every_method_setting_counts(model: str, change: dict[str, Any]) -> None:
     images = stripes(4)
@@ -130,12 +133,11 @@ def test_every_method_setting_counts(model: str, change: dict[str, Any]) -> None
         stream = LiveStream(POOL)
         return [stream.step(image, settings, TICK_S * index).right for index, image in enumerate(images)][-1]
 
-    settings = of(model, mode="vq-dnn", motion=False, tau=8.0)
-    assert last(settings) != last(replace(settings, method=replace(settings.method, **change)))
+    assert last(of(model, mode="vq-dnn")) != last(of(model, **{"mode": "vq-dnn", **change}))
 
 
 def test_two_methods_see_the_same_frames_and_their_flicker_is_counted(model: str) -> None:
-    stream, settings = LiveStream(POOL), replace(of(model, mode="vq-dnn", motion=False), against="dnn")
+    stream, settings = LiveStream(POOL), replace(of(model, mode="vq-dnn", motion=False), against=of(model).method)
     first, second = (stream.step(image, settings, TICK_S * index) for index, image in enumerate(stripes(2)))
     assert first.facts["flicker"] == [None, None]
     assert all(0 <= share <= 1 for share in second.facts["flicker"])
@@ -172,7 +174,7 @@ def test_hidden_classes_keep_the_camera_and_doubt_is_grey() -> None:
     confidence[0] = 50
     maps = Maps(label, confidence, label, label)
     shown = overlay_picture(
-        Frame(image, 0, 0.0), maps, CAMVID, ViewSettings(strength=1.0, abstain=0.5, hidden=frozenset({3}))
+        Frame(image, 0, 0.0), maps, CAMVID, ViewSettings(opacity=1.0, min_confidence=0.5, hidden=frozenset({3}))
     )
     assert (shown[1:, 2:] == image[1:, 2:]).all()
     assert (shown[1:, :2] == CAMVID.colors[0]).all()
@@ -230,12 +232,12 @@ def test_a_crash_is_one_visitors_own(
     workers, picture, step = LiveWorkers(2), jpeg(stripes(1)[0]), LiveStream.step
 
     def crashes(self: LiveStream, image: np.ndarray, settings: Settings, time_s: float) -> Any:
-        if settings.view.strength == 0:
+        if settings.view.opacity == 0:
             raise RuntimeError("/secret/path broke")
         return step(self, image, settings, time_s)
 
     monkeypatch.setattr(LiveStream, "step", crashes)
-    good, bad = asked(of(model), picture), asked(replace(of(model), view=ViewSettings(strength=0)), picture)
+    good, bad = asked(of(model), picture), asked(replace(of(model), view=ViewSettings(opacity=0)), picture)
     workers.offer("a" * 32, good)
     workers.offer("b" * 32, bad)
     with pytest.raises(InputError) as told:
@@ -505,7 +507,7 @@ def test_wrong_flags_are_refused_before_anything_is_served(tmp_path: Path) -> No
     good = PageOptions(model="street-tiny")
     for change, expected in (
         ({"max_upload_mb": 0}, "--max-upload-mb"), ({"max_sessions": 0}, "--max-sessions"),
-        ({"ssl_certfile": tmp_path}, "needs both"),
+        ({"measure": 4}, "5 seconds or more"), ({"ssl_certfile": tmp_path}, "needs both"),
         ({"ssl_certfile": tmp_path / "x", "ssl_keyfile": tmp_path / "y"}, "no such file"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=expected):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from made_video import grey_frames, write_video
 
+from app.sources.frame_queue import FrameQueue, keep_newer
 from app.sources.open_source import open_source
 from app.sources.read_ahead import read_ahead
 from app.sources.source import SourceInfo
@@ -214,3 +215,22 @@ def test_the_time_of_every_frame_is_recorded() -> None:
     decode_ms: deque[float] = deque(maxlen=100)
     assert len(list(read_ahead(Script(frames, live=False), decode_ms=decode_ms))) == 3
     assert len(decode_ms) == 3 and min(decode_ms) >= 9
+
+
+def test_a_queue_gives_up_in_time_and_says_so_to_both_sides() -> None:
+    queue = FrameQueue[int](2, keep_newer)
+    assert queue.take(timeout_s=0.01) is None
+    assert all(queue.put(item) for item in range(5)) and queue.take() == 3
+    assert queue.stop() == [4]
+    assert not queue.put(5) and queue.take() is None and queue.stop() == []
+
+
+def test_an_error_meets_every_later_reader() -> None:
+    queue = FrameQueue[int](1)
+    queue.put(1)
+    queue.finish(OSError("gone"))
+    assert queue.take() == 1
+    for _ in range(2):
+        with pytest.raises(OSError, match="gone") as caught:
+            queue.take()
+        assert len(traceback.extract_tb(caught.tb)) == 2, "this test and the queue"

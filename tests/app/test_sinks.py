@@ -163,7 +163,7 @@ def test_a_file_that_appears_meanwhile_is_left_alone_and_the_video_kept(tmp_path
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("there.mp4", "exists already; choose another name or allow --overwrite"),
+        ("there.mp4", "exists already; choose another name or add --overwrite"),
         ("folder.mp4", "is a folder"),
         ("nowhere/out.mp4", "there is no folder"),
         ("out.xyz", "unknown kind of video '.xyz'; expected .mp4, .mov, .mkv"),

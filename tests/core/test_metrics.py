@@ -51,7 +51,10 @@ def slow_metrics(probs: Tensor, labels: Tensor, void: int | None = VOID, cutoff:
         "unc_90": float((~right & ~certain).sum() / (~right).sum()) if (~right).any() else None,
         "freq_90": float(certain.mean()),
         "consistency": None,
+        "label_consistency": None,
         "consistency_pairs": 0,
+        "change_agreement": None,
+        "change_agreement_frozen": None,
         "cec": None,
         "cec_reference": None,
         "class_consistency": [None] * classes,
@@ -363,6 +366,64 @@ def test_a_frame_may_follow_the_last_of_a_batch() -> None:
     assert (metrics.result()["consistency"], metrics.result()["consistency_pairs"]) == (1, 1)
 
 
+def direct_pair(probs: Tensor, labels: Tensor) -> list[float]:
+    """Consistency, that of the labels, agreement of change and that of a frozen prediction of two frames, with NumPy alone."""
+    before, after = probs.numpy().argmax(1)
+    true_before, true_after = labels.numpy()
+    stays, label_stays = before == after, true_before == true_after
+    in_later, in_both = true_after != VOID, (true_after != VOID) & (true_before != VOID)
+    return [
+        share[pixels].mean()
+        for share, pixels in (
+            (stays, in_later),
+            (label_stays, in_later),
+            (stays == label_stays, in_both),
+            (label_stays, in_both),
+        )
+    ]
+
+
+PAIR_KEYS = ("consistency", "label_consistency", "change_agreement", "change_agreement_frozen")
+
+
+def test_agreement_of_change_is_that_of_a_direct_computation() -> None:
+    """Five random frames whose labels keep 70 % of their pixels, and half of whose predictions follow them."""
+    generator = torch.Generator().manual_seed(3)
+    probs, labels = dirichlet(11, shape=(5, 40, 50))
+    for i in range(1, 5):
+        kept = torch.rand((40, 50), generator=generator) < 0.7
+        labels[i][kept] = labels[i - 1][kept]
+        follows = kept & (torch.rand((40, 50), generator=generator) < 0.5)
+        probs[i][:, follows] = probs[i - 1][:, follows]
+    metrics = StreamingMetrics(CLASSES, VOID)
+    for i in range(5):
+        metrics.update(probs[i : i + 1], labels[i : i + 1], continues=i > 0)
+    expected = np.mean([direct_pair(probs[i : i + 2], labels[i : i + 2]) for i in range(4)], axis=0)
+    result = metrics.result()
+    assert [result[key] for key in PAIR_KEYS] == pytest.approx(list(expected)) and len(set(expected)) == 4
+
+
+def test_agreement_of_change_by_hand() -> None:
+    metrics = StreamingMetrics(3, void=9)
+    metrics.update(frame_of(0, 0, 0, 0, 0), torch.tensor([[[0, 0, 1, 9, 1]]]))
+    metrics.update(frame_of(0, 1, 1, 0, 0), torch.tensor([[[0, 0, 2, 0, 9]]]), continues=True)
+    result = metrics.result()  # both stay; only the prediction changes; both change; void before; void after
+    assert [result[key] for key in PAIR_KEYS] == pytest.approx([2 / 4, 2 / 4, 2 / 3, 2 / 3])
+    metrics.update(frame_of(0, 1, 1, 0, 0), torch.tensor([[[9, 9, 9, 9, 0]]]), continues=True)
+    result = metrics.result()  # one pixel, void before: a pair for consistency, none for agreement
+    assert [result[key] for key in PAIR_KEYS] == pytest.approx([3 / 4, 1 / 4, 2 / 3, 2 / 3])
+
+
+def test_a_prediction_that_is_the_truth_agrees_with_every_change() -> None:
+    _, labels = dirichlet(12, shape=(3, 40, 50))
+    metrics = StreamingMetrics(CLASSES + 1, VOID)
+    for i in range(3):
+        probs = torch.nn.functional.one_hot(labels[i].long(), CLASSES + 1).movedim(-1, 0)[None].float()
+        metrics.update(probs, labels[i : i + 1], continues=i > 0)
+    result = metrics.result()
+    assert result["change_agreement"] == 1 and result["consistency"] == result["label_consistency"] < 0.9
+
+
 def frame_with(*rows: list[float]) -> Tensor:
     """(1, 3, 1, w) probabilities, one row a pixel."""
     return torch.tensor(rows, dtype=torch.float64).T[None, :, None]
@@ -433,10 +494,10 @@ def test_memory_does_not_grow_with_updates() -> None:
     probs, labels = dirichlet(9)
     metrics = StreamingMetrics(CLASSES, VOID)
     metrics.update(probs, labels)
-    once, sums = held(metrics), 2 * CLASSES**2 + 4 * 30 + 3 + 2 + 2 * CLASSES + 2 * 8192
+    once, sums = held(metrics), 2 * CLASSES**2 + 4 * 30 + 2 + 3 * 2 + 2 * CLASSES + 2 * 8192
     for _ in range(10):
         metrics.update(probs, labels)
-    assert held(metrics) == once == 8 * sums + (4 * CLASSES + 8) * 40 * 50  # the last sample of three
+    assert held(metrics) == once == 8 * sums + (4 * CLASSES + 2 * 8) * 40 * 50  # the last sample of three
     for _ in range(10):
         metrics.update(probs[:1], labels[:1], continues=True)
     assert held(metrics) == once + 4 * CLASSES * 40 * 50  # its logarithm, for its pairs

@@ -47,7 +47,7 @@ def test_equal_weights_are_none() -> None:
     ("record", "said"),
     [
         ({}, "records no class weights"),
-        ({"class_weights": [0.5, 2.0], "class_weights_undone": True}, "undone already"),
+        ({"class_weights": [0.5, 2.0], "class_weights_undone": True}, "adjusted for already"),
         ({"class_weights": [0.0, 2.0]}, "never trained"),
     ],
 )

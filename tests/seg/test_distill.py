@@ -83,7 +83,7 @@ def test_the_teacher_sees_the_mirror_image_as_well(teacher: Teacher, street: tup
     assert apart.max() <= 12 and apart.float().mean() < 0.1  # bfloat16 has 8 bits
     batch = teacher.module.normalize(torch.from_numpy(np.stack([image, mirrored])).permute(0, 3, 1, 2).float())
     with torch.inference_mode():
-        one, other = teacher.module.predict(batch).probs
+        one, other = teacher.module.predictor(batch).probs
     assert (one - other.flip(-1)).abs().max() > 0.2
 
 

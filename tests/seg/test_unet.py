@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from core.dropout import Dropout, set_dropout_active
 from core.errors import InputError
+from core.options import PaddingName
 from core.smoothing import SpatialSmoothing
-from core.training.config import PaddingName
 from seg.networks.build import build_network
 from seg.networks.unet import UNet, stage_names
 from seg.options import PUBLISHED_PLACES, UNetOptions

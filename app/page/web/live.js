@@ -1,7 +1,7 @@
 // The camera, and the way of one frame: taken, sent with the settings of that moment, shown. One POST is one frame.
 (() => {
   "use strict";
-  const MOST_HEIGHT = 360; // what the pretrained networks see; more would only travel
+  const MOST_HEIGHT = 360; // what the pretrained networks take; more would only travel
   const QUALITY = 0.85;
   const RETRY_MS = 2000;
   const SLOW_START_MS = 700; // an answer that takes longer: the server is opening a network
@@ -70,7 +70,7 @@
     return new Blob([length, text, ...(picture ? [picture] : [])]);
   }
 
-  async function look(takenAt) {
+  async function send(takenAt) {
     const number = ++sequence;
     const startedKind = kind;
     underway += 1;
@@ -144,7 +144,7 @@
     const count = meta?.presentedFrames ?? presented + 1;
     if (stage() && presented) live.counts.camera += count - presented;
     presented = count;
-    if (ready()) look(meta?.captureTime ?? now());
+    if (ready()) send(meta?.captureTime ?? now());
     nextCameraFrame();
   }
 
@@ -155,7 +155,7 @@
 
   function pump() {
     if (kind !== "server") return;
-    if (ready()) look(now());
+    if (ready()) send(now());
     else if (underway === 0) setTimeout(pump, 200);
   }
 
@@ -193,11 +193,11 @@
   };
 
   live.set = (...values) => {
-    const names = ["model", "mode", "looks", "tau", "motion", "window", "calibrated", "second", "strength", "abstain", "against",
-      "mark_changes"];
+    const names = ["model", "mode", "samples", "tau", "window", "motion", "calibrated", "second", "opacity", "min_confidence",
+      "against", "mark_changes"];
     names.forEach((name, index) => (live.settings[name] = values[index]));
-    live.settings.abstain /= 100;
-    live.settings.strength /= 100;
+    live.settings.min_confidence /= 100;
+    live.settings.opacity /= 100;
     live.settingsChanged?.();
     return values;
   };

@@ -1,0 +1,1 @@
+"""The command bench: what each part of a step costs on this machine."""

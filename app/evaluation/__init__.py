@@ -1,0 +1,1 @@
+"""The commands evaluate and calibrate, for segmentation networks and image classifiers."""

@@ -1,0 +1,1 @@
+"""The command export: a checkpoint becomes one proven ONNX file."""

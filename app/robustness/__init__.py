@@ -1,0 +1,1 @@
+"""The command analyze robustness: one file a study, and the report."""

@@ -1,0 +1,120 @@
+"""docs/performance.md: tables from docs/performance.json, what explains them, and what was measured by hand."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks.document import fill, section, table
+from core.atomic_file import write_whole
+
+MODELS = ("camvid-unet-s", "camvid-realtime")
+SOAKED = "camvid-realtime"
+FOLDER = Path(__file__).parent
+ROWS = {
+    "bare_plain": "network alone, without spatial smoothing", "bare": "network alone", "dnn": "with all maps",
+    "vq_dnn": "VQ-DNN (published rule), all maps", "vq_dnn_motion": "VQ-DNN along the motion (default), all maps",
+    "vq_bnn": "VQ-BNN, all maps", "mc_5": "MC dropout, 5 whole passes", "mc_10": "MC dropout, 10", "mc_30": "MC dropout, 30",
+    "mc_50": "MC dropout, 50", "mc_whole_5": "torch fp32: 5 whole passes",
+    "mc_reuse_5": "torch fp32: 5 passes that share their prefix", "mc_reuse_10": "torch fp32: 10",
+    "mc_reuse_30": "torch fp32: 30", "mc_reuse_50": "torch fp32: 50", "naive_deque": "one pass and a deque of 6 maps, torch",
+    "published": "the published way, 6 passes a frame", "end_to_end_labels": "H.264 file to labels and maps",
+    "end_to_end_video": "H.264 file to side-by-side file",
+}  # fmt: skip
+MISSING = (
+    "## Speed of the networks that ship\nNot measured at this commit. On a machine that does nothing else `python -m "
+    "benchmarks.performance` measures it and\nwrites docs/performance.json, from which this section is made."
+)
+
+
+def write_document(docs: Path) -> None:
+    write_whole(docs / "performance.md", document(docs).encode())
+
+
+def document(docs: Path) -> str:
+    """The whole text."""
+    head, explained, by_hand = (FOLDER / "text.md").read_text().split("\n---\n")
+    path = docs / "performance.json"
+    records: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    throughput = json.loads((docs / "results-throughput.json").read_text())
+    measured = [MISSING]
+    if all(model in records for model in MODELS):
+        measured = [machine(records), ratios_table(records), rows_table(records), memory(records)]
+    parts = [fill(head, lambda name: figure(throughput, name)), *measured, wrap_all(explained), wrap_all(by_hand)]
+    return "\n\n".join(part.strip() for part in parts if part) + "\n"
+
+
+def wrap_all(text: str) -> str:
+    """Text without figures of ours to fill in."""
+    return fill(text, lambda name: name)
+
+
+def figure(record: dict[str, Any], name: str) -> str:
+    """`{vq_dnn}`: median ms of a row; `{vq_dnn > vq_dnn_motion}`: what the second costs more; `{calls vq_bnn}`."""
+    rows = record["rows"]
+    if name.startswith("calls "):
+        return str(rows[name.removeprefix("calls ")]["calls"])
+    if name in record:
+        return str(record[name])
+    first, _, second = name.partition(" > ")
+    milliseconds = rows[first]["median_ms"] if not second else rows[second]["median_ms"] - rows[first]["median_ms"]
+    return f"{milliseconds:.1f}"
+
+
+def machine(records: dict[str, Any]) -> str:
+    one = records[MODELS[0]]
+    versions = ", ".join(f"{name} {number}" for name, number in one["versions"].items() if number)
+    commits = ", ".join(sorted({str(records[model]["commit"]) for model in MODELS}))
+    words = (
+        f"{one['cores']} cores of a {one['cpu']}, {one['executor']}, batch 1, {'x'.join(map(str, one['size']))}; {versions}; "
+        f"commit {commits}. Rows run in turn, {one['seconds_per_row']:g} s each, so a ratio compares neighbours in time."
+    )
+    return f"## Speed of the networks that ship\n{words}"
+
+
+def ratios_table(records: dict[str, Any]) -> str:
+    by_model = {model: {ratio["name"]: ratio for ratio in records[model]["ratios"]} for model in MODELS}
+    lines = []
+    for name, ratio in by_model[MODELS[0]].items():
+        cells = []
+        for model in MODELS:
+            found = by_model[model].get(name)
+            missed = found and found["target"] is not None and found["value"] < found["target"]
+            target = (
+                f" (target {found['target']:g}, missed)"
+                if missed
+                else f" (target {found['target']:g})"
+                if found["target"]
+                else ""
+            )
+            cells.append(f"{found['value']:.3f}{target}" if found else "-")
+        lines.append([ratio["meaning"], *cells])
+    return section("Throughput ratios", "Above 1 the first is the faster.", table(["what", *MODELS], lines))
+
+
+def rows_table(records: dict[str, Any]) -> str:
+    lines = [
+        [meaning, *(cell for model in MODELS for cell in timing(records[model]["rows"].get(name)))]
+        for name, meaning in ROWS.items()
+        if any(name in records[model]["rows"] for model in MODELS)
+    ]
+    header = ["row", *(title for model in MODELS for title in (f"{model}: median ms", "p95", "calls"))]
+    return section("Where a frame's time goes", "A median of few calls is uncertain.", table(header, lines))
+
+
+def timing(row: dict[str, Any] | None) -> list[str]:
+    return [f"{row['median_ms']:.1f}", f"{row['p95_ms']:.1f}", str(row["calls"])] if row else ["-"] * 3
+
+
+def memory(records: dict[str, Any]) -> str:
+    """Of the temporal state, and of a long run."""
+    states = " and ".join(f"{records[model]['memory']['state_bytes'] / 1e6:.1f} MB (`{model}`)" for model in MODELS)
+    naive = records[MODELS[0]]["memory"]["naive_deque_bytes"]
+    words = [
+        f"Temporal state: {states}" + (f"; a deque of 6 maps of `{MODELS[0]}`: {naive / 1e6:.1f} MB." if naive else ".")
+    ]
+    if soak := records[SOAKED].get("soak"):
+        words.append(
+            f"Soak: {soak['frames']} frames of `{SOAKED}`: resident memory {soak['warm'] / 1e6:.1f} MB after the warm-up, "
+            f"{soak['end'] / 1e6:.1f} MB at the end, {soak['largest'] / 1e6:.1f} MB at most."
+        )
+    return f"## Memory\n{' '.join(words)}"

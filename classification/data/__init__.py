@@ -1,0 +1,1 @@
+"""CIFAR and image folders, training and evaluation views."""

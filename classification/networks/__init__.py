@@ -1,0 +1,1 @@
+"""Image classifiers, a family a file, with optional MC dropout and spatial smoothing."""

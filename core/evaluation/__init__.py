@@ -1,0 +1,1 @@
+"""Metrics, temperature scaling, conformal prediction."""

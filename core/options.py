@@ -1,0 +1,21 @@
+"""What all options share: names of choices and checks of ranges. No torch: the command line reads options for its help."""
+
+from typing import Literal
+
+from core.errors import InputError
+
+ProbName = Literal["tanh", "relu6", "constant", "sigmoid", "signed-tanh", "none"]
+"""The Prob function of spatial smoothing."""
+PaddingName = Literal["published", "same"]
+"""published: the k = 2 blur grows the map by one before the pooling; same: it does not."""
+
+
+def require_ranges(config: object, ranges: dict[str, tuple[float, float]]) -> None:
+    """InputError for the first field outside its closed range, NaN included; every part of a tuple must lie in it.
+
+    Checked before anything is opened.
+    """
+    for name, (low, high) in ranges.items():
+        value = getattr(config, name)
+        if not all(low <= part <= high for part in (value if isinstance(value, tuple) else (value,))):
+            raise InputError(f"--{name.replace('_', '-')} must lie in {low:g}..{high:g}, got {value}")

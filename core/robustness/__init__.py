@@ -1,0 +1,1 @@
+"""Corruptions, perturbations and attacks, and the figures that are reported of them."""

@@ -1,0 +1,1 @@
+"""Everything after the network on a CPU, compiled by numba."""

@@ -1,0 +1,1 @@
+"""Labelled images: CamVid, folders in its layout, augmentation, moving stills."""

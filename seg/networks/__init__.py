@@ -1,0 +1,1 @@
+"""Segmentation networks: our U-Net, and those of segmentation-models-pytorch."""

@@ -1,0 +1,1 @@
+"""The procedural street: an endless labelled video that needs no file."""

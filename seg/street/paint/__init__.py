@@ -1,0 +1,1 @@
+"""How each thing of the street is drawn, colour and class by one call."""

@@ -1,0 +1,122 @@
+"""The committed documents say what the committed figures say: each is made again in memory and compared."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.robustness.report import markdown
+from benchmarks.cards import cards, updated
+from benchmarks.classification.document import document as classification_document
+from benchmarks.document import fill
+from benchmarks.performance.document import MODELS
+from benchmarks.performance.document import document as performance_document
+from benchmarks.results.document import document as results_document
+from benchmarks.results.figures import figure
+from benchmarks.results.matrix import COMPARED, CONTROL, MEMBERS, rule_job
+from benchmarks.robustness.document import document as robustness_document
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+@pytest.fixture(scope="module")
+def rows() -> dict[str, Any]:
+    return dict(json.loads((DOCS / "results.json").read_text()))
+
+
+def pictures_of(text: str) -> dict[str, str]:
+    """{title: file name}, in their order."""
+    return dict(re.findall(r"!\[(.+?)\]\((.+?)\)", text))
+
+
+def test_results(rows: dict[str, Any]) -> None:
+    text = (DOCS / "results.md").read_text()
+    assert results_document(rows, DOCS, pictures_of(text)) == text, "python -m benchmarks.results makes it again"
+
+
+def test_classification() -> None:
+    text = (DOCS / "classification.md").read_text()
+    record = json.loads((DOCS / "classification.json").read_text())
+    assert classification_document(record, pictures_of(text)) == text, (
+        "python -m benchmarks.classification makes it again"
+    )
+
+
+def test_robustness() -> None:
+    text = (DOCS / "robustness.md").read_text()
+    assert robustness_document(DOCS) == text, "python -m benchmarks.robustness makes it again"
+
+
+@pytest.mark.parametrize(
+    "report", sorted((DOCS / "robustness").glob("*/report.json")), ids=lambda path: path.parent.name
+)
+def test_robustness_reports(report: Path) -> None:
+    record, plots = json.loads(report.read_text()), sorted(path.name for path in report.parent.glob("*.png"))
+    assert markdown(record, record["command"], plots) == (report.parent / "report.md").read_text()
+
+
+def test_performance() -> None:
+    text = (DOCS / "performance.md").read_text()
+    assert performance_document(DOCS) == text, "python -m benchmarks.performance --document makes it again"
+
+
+@pytest.mark.parametrize("card", cards(), ids=lambda card: card.stem)
+def test_cards_and_readme(card: Path) -> None:
+    assert updated(card) == card.read_text(), "python -m benchmarks.cards makes its tables again"
+
+
+def test_rows_measured_twice_are_the_same_to_six_digits(rows: dict[str, Any]) -> None:
+    """The rows of the default rule are measured on their own; those that other jobs have too must not differ."""
+    for network in [*COMPARED, *MEMBERS[1:], CONTROL]:
+        again, first = rows[rule_job(network)]["rows"]["changes"], rows[network.name]["rows"]["stream"]
+        for method, row in again.items():
+            for key in ("nll", "accuracy", "ece", "consistency"):
+                assert row[key] == first[method][key], (network.name, method, key)
+
+
+def test_performance_shows_every_row_of_the_benches(tmp_path: Path) -> None:
+    bench = json.loads((DOCS / "results-throughput.json").read_text())
+    (tmp_path / "results-throughput.json").write_text(json.dumps(bench))
+    assert "Not measured at this commit" in performance_document(tmp_path)
+    (tmp_path / "performance.json").write_text(json.dumps({model: bench | {"commit": "abc1234"} for model in MODELS}))
+    text = performance_document(tmp_path)
+    assert "Not measured at this commit" not in text and "commit abc1234" in text
+    assert "| VQ-BNN, all maps | 60.1 | 63.4 | 12 | 60.1 | 63.4 | 12 |" in text
+    assert "| with spatial smoothing / without | 0.944 (target 0.93) | 0.944 (target 0.93) |" in text
+    assert "| VQ-DNN with all maps / the network alone | 0.934 (target 0.95, missed)" in text
+
+
+SMALL = {
+    "a-0": {"rows": {"stream": {"dnn": {"nll": 0.5, "ece": 0.04, "iou": [0.1] * 11}, "vq": {"nll": 0.4, "ece": 0.01}}}},
+    "a-1": {"rows": {"stream": {"dnn": {"nll": 0.6, "ece": 0.05}, "vq": {"nll": 0.66, "ece": 0.02}}}},
+    "b-0": {"rows": {"stream": {"dnn": {"nll": 1.0}}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("nll a-0/stream/dnn", "0.500"),
+        ("ece a-0/stream/dnn", "4.0"),
+        ("nll a-?/stream/dnn", "0.500 to 0.600"),
+        ("nll *!a-0/stream/dnn", "0.600 to 1.000"),
+        ("nll a-0/stream/dnn > =/=/vq", "-20.0 %"),
+        ("ece a-0/stream/dnn > =/=/vq", "-3.0"),
+        ("nll a-0/stream/dnn > b-0/=/=", "+100.0 %"),
+        ("nll */stream/dnn > =/=/vq", "-20.0 to +10.0 %"),  # b-0 has no vq
+        ("spread nll a-?/stream/dnn > =/=/vq", "-5.0 ± 21.2 %"),
+        ("count<0 nll */stream/dnn > =/=/vq", "1 of 2"),
+        ("count>0.045 ece */stream/dnn", "1 of 2"),
+        ("iou.Pole a-?/stream/dnn", "10.0"),
+    ],
+)
+def test_a_name_in_a_sentence_is_the_figure_of_its_rows(name: str, text: str) -> None:
+    assert figure(SMALL, name) == text
+    assert fill(f"It is\n{{{name}}} here.", lambda found: figure(SMALL, found)) == f"It is {text} here."
+
+
+def test_a_name_that_meets_no_row_is_an_error() -> None:
+    with pytest.raises(AssertionError, match="meets no row"):
+        figure(SMALL, "nll c-0/stream/dnn")

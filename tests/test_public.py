@@ -1,0 +1,116 @@
+"""The public face: the names of `steadyseg`, how fast it is imported, and the front page's snippet."""
+
+import ast
+import contextlib
+import io
+import re
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import steadyseg
+
+PROJECT = Path(__file__).parent.parent
+PUBLIC = """
+    Blur ConformalScores Dropout Ensemble ExportJob Frame InputError Maps Method MethodOptions MonteCarlo Normalize
+    OnePass Place Preceded Prediction Prob Segmenter Source SpatialSmoothing StreamingMetrics Street TemperatureScan
+    TemporalSmoothing __version__ draw_overlay draw_uncertainty insert_dropout insert_smoothing open_classification
+    open_classifier open_network open_segmenter open_source passes prediction_sets read_ahead run_export
+    running_mean segment set_dropout_active subsampling_places
+"""
+"""A name that leaves this list breaks its users: it needs a row in docs/renamed.md."""
+
+
+def test_the_public_names_are_these() -> None:
+    assert sorted(steadyseg.__all__) == sorted(PUBLIC.split()) == dir(steadyseg)
+
+
+@pytest.mark.parametrize("name", PUBLIC.split())
+def test_a_public_name_resolves(name: str) -> None:
+    value = getattr(steadyseg, name)
+    assert name == "__version__" or value.__name__ == name
+    assert getattr(steadyseg, name) is value  # found once, then kept
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = steadyseg.no_such_name
+
+
+def test_type_checkers_read_the_same_names_from_the_same_modules() -> None:
+    tree = ast.parse((PROJECT / "steadyseg/__init__.py").read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    told = {
+        (name.asname, node.module) for node in block.body if isinstance(node, ast.ImportFrom) for name in node.names
+    }
+    assert told == set(steadyseg._MODULES.items())
+
+
+def run_python(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=PROJECT)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_import_is_instant_and_brings_nothing_heavy() -> None:
+    timed = "import time; began = time.perf_counter(); import steadyseg; print(time.perf_counter() - began)"
+    assert statistics.median(float(run_python(timed)) for _ in range(3)) < 0.1
+    loaded = run_python("import sys, steadyseg; print(*sys.modules)").split()
+    assert not {"torch", "numpy", "cv2", "gradio", "app", "core", "seg"} & set(loaded)
+
+
+def test_nothing_of_the_product_imports_its_face() -> None:
+    for folder in ("app", "core", "seg", "classification", "export"):
+        for path in (PROJECT / folder).rglob("*.py"):
+            assert "steadyseg import" not in path.read_text(), path
+
+
+def test_demos_use_public_names_alone() -> None:
+    ours = {"app", "core", "seg", "classification", "export", "benchmarks", "tests"}
+    for path in (PROJECT / "demos").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not {module.split(".")[0] for module in modules} & ours, path
+
+
+def test_the_front_page_is_short_and_its_links_lead_somewhere() -> None:
+    text = (PROJECT / "README.md").read_text()
+    assert len(text.encode()) < 7000
+    for page in (PROJECT / "README.md", *(PROJECT / "docs").glob("*.md")):
+        for link in re.findall(r"\]\((?!https?://)([^)#]+)[^)]*\)", page.read_text()):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_the_map_of_the_tree_is_whole() -> None:
+    """Every Python file of the product is named, and nothing that is not there."""
+    tree = (PROJECT / "docs/architecture.md").read_text().split("## The tree")[1].split("```")[1]
+    folder, named = "", set()
+    for line in tree.splitlines():
+        if match := re.match(r"([\w/]+)/(?= )", line):
+            folder = match[1]
+        named |= {f"{folder}/{name}" for name in re.findall(r"\b\w+\.py\b", line)}
+    alike = ("seg/street/paint", "classification/networks")
+    there = {
+        str(path.relative_to(PROJECT))
+        for room in ("steadyseg", "app", "core", "seg", "classification", "export")
+        for path in (PROJECT / room).rglob("*.py")
+        if path.name != "__init__.py" or room == "steadyseg"
+    }
+    named = {name for name in named if not name.startswith("benchmarks/")}
+    assert named <= there
+    assert {path for path in there - named if not path.startswith(alike)} == set()
+
+
+@pytest.mark.slow
+def test_the_front_pages_snippet_runs() -> None:
+    snippet = re.findall(r"```python\n(.*?)```", (PROJECT / "README.md").read_text(), re.DOTALL)[0]
+    assert len([line for line in snippet.splitlines() if line]) <= 6
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(compile(snippet, "README.md", "exec"), {})
+    lines = said.getvalue().splitlines()
+    assert len(lines) == 25 and all(re.fullmatch(r"\d\.\d\d s: .*% .*unsure", line) for line in lines)
