@@ -1,16 +1,14 @@
 """`steadyseg train` in two processes that torchrun starts: trained, killed and resumed, refused in one line."""
 
-import json
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from PIL import Image
+from made_trainings import boxes_folder, colours_folder, epochs_logged, events
 
 from core.checkpoint import load_checkpoint
 
@@ -31,32 +29,13 @@ EPOCHS = 20
 
 @pytest.fixture(scope="module")
 def frames(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Eight labelled pictures of 48x64, coloured boxes on noise, of which some are mostly void."""
-    root = tmp_path_factory.mktemp("frames")
-    generator = np.random.default_rng(0)
-    for i in range(8):
-        image, label = generator.integers(0, 90, (48, 64, 3), dtype=np.uint8), np.full((48, 64), 11, np.uint8)
-        for c in range(8 if i % 2 else 2):
-            top, left = generator.integers(0, 36), generator.integers(0, 50)
-            image[top : top + 12, left : left + 14] += np.array([c * 14, 160 - c * 13, c % 4 * 40], np.uint8)
-            label[top : top + 12, left : left + 14] = c
-        for folder, picture in (("train", image), ("trainannot", label)):
-            (root / folder).mkdir(exist_ok=True)
-            Image.fromarray(picture).save(root / folder / f"{i}.png")
-    return root
+    """Eight pictures, of which some are mostly void."""
+    return boxes_folder(tmp_path_factory.mktemp("frames"), 4 * [range(2), range(8)], background=11)
 
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """24 noisy pictures of two colours, a class each."""
-    root = tmp_path_factory.mktemp("pictures")
-    generator = np.random.default_rng(0)
-    for name, colour in (("red", (160, 20, 20)), ("green", (20, 160, 20))):
-        (root / "train" / name).mkdir(parents=True)
-        for i in range(12):
-            image = generator.integers(0, 90, (20, 20, 3), dtype=np.uint8) + np.array(colour, np.uint8)
-            Image.fromarray(image).save(root / "train" / name / f"{i}.png")
-    return root
+    return colours_folder(tmp_path_factory.mktemp("pictures"), {"red": (160, 20, 20), "green": (20, 160, 20)}, 12)
 
 
 def segmentation(frames: Path, run: Path) -> list[str]:
@@ -96,11 +75,6 @@ def said(errors: str) -> list[str]:
     return [line for line in errors.splitlines() if line.startswith("steadyseg: ")]
 
 
-def epochs_logged(run: Path) -> int:
-    log = run / "log.jsonl"
-    return log.read_text().count('"event": "epoch"') if log.exists() else 0
-
-
 def killed_after(epochs: int, arguments: list[str], run: Path) -> None:
     process = started(arguments)
     deadline = time.monotonic() + 240
@@ -119,8 +93,7 @@ def test_two_processes_train_a_segmentation_and_go_on_where_they_were_killed(fra
     assert code == 0, errors
     assert output.splitlines() == [str(whole / "model.safetensors")]  # said once
     assert errors.count("8 images, 0 held back, 2 steps an epoch, on cpu in fp32, 2 processes") == 1
-    events = [json.loads(line) for line in (whole / "log.jsonl").read_text().splitlines()]
-    assert [event["event"] for event in events] == ["step", "step", "epoch"] * EPOCHS
+    assert [event["event"] for event in events(whole)] == ["step", "step", "epoch"] * EPOCHS
 
     killed_after(2, segmentation(frames, killed), killed)
     assert not (killed / "model.safetensors").exists()
@@ -137,9 +110,9 @@ def test_two_processes_train_a_classifier_and_refuse_a_second_run_in_one_line(pi
     code, output, errors = finished(classification(pictures, run))
     assert code == 0, errors
     assert output.splitlines() == [str(run / "model.safetensors")]
-    events = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
-    assert [event["event"] for event in events] == ["step", "step", "epoch"]  # 18 pictures, two steps of 2 x 4
-    assert events[-1]["metrics"]["nll"] > 0
+    logged = events(run)
+    assert [event["event"] for event in logged] == ["step", "step", "epoch"]  # 18 pictures, two steps of 2 x 4
+    assert logged[-1]["metrics"]["nll"] > 0
     _, meta = load_checkpoint(run / "model.safetensors")
     assert (meta.architecture, meta.training["images"], meta.training["held_back"]) == ("classifier", 18, 6)
 

@@ -2,14 +2,13 @@
 
 import dataclasses
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from made_trainings import colours_folder
 from refusals import error_after_work, refusal
 from torch import Tensor
 
@@ -33,23 +32,9 @@ FLAGS = [
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """32 noisy pictures of four colours, a class each, as an ImageFolder without a test split."""
-    root = tmp_path_factory.mktemp("made")
-    generator = np.random.default_rng(0)
-    for label, colour in enumerate([(160, 20, 20), (20, 160, 20), (20, 20, 160), (150, 150, 20)]):
-        folder = root / "train" / f"class{label}"
-        folder.mkdir(parents=True)
-        for number in range(8):
-            image = generator.integers(0, 90, (20, 24, 3), dtype=np.uint8) + np.array(colour, np.uint8)
-            Image.fromarray(image).save(folder / f"{number}.png")
-    return root
-
-
-@pytest.fixture(autouse=True)
-def keep_threads() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    yield
-    torch.set_num_threads(threads)
+    colours = ((160, 20, 20), (20, 160, 20), (20, 20, 160), (150, 150, 20))
+    named = {f"class{label}": colour for label, colour in enumerate(colours)}
+    return colours_folder(tmp_path_factory.mktemp("made"), named, 8)
 
 
 def arguments(data: Path, run: Path, epochs: int = 4) -> list[str]:

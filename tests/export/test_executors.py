@@ -100,6 +100,7 @@ def test_frames_of_another_size_are_resized_as_in_torch(graphs: Graphs) -> None:
 @pytest.mark.parametrize("name", ["vq-bnn", pytest.param("bnn", marks=pytest.mark.long)])
 def test_dropout_in_a_graph_draws_anew_for_every_call(graphs: Graphs, name: str) -> None:
     segmenter = opened(str(graphs(name)), keep_probs=True)
+    assert segmenter.method.mode == name
     frame = next(frames())
     first = segmenter.step(frame).probs
     segmenter.reset()

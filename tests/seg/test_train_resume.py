@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 from made_methods import opened_by_torch
-from PIL import Image
+from made_trainings import boxes_folder, epochs_logged, events
 from refusals import error_after_work
 from torch import Tensor
 
@@ -40,41 +40,12 @@ EPOCHS = 12
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twelve labelled pictures of 48x64: coloured boxes on noise, a class each, and some void."""
-    root = tmp_path_factory.mktemp("made")
-    generator = np.random.default_rng(0)
-    for folder in ("train", "trainannot"):
-        (root / folder).mkdir()
-    for i in range(12):
-        image = generator.integers(0, 90, (48, 64, 3), dtype=np.uint8)
-        label = np.zeros((48, 64), np.uint8)
-        for c in range(1, 12):
-            top, left = generator.integers(0, 40), generator.integers(0, 52)
-            image[top : top + 12, left : left + 14] += np.array([c * 14, 160 - c * 13, c % 4 * 40], np.uint8)
-            label[top : top + 12, left : left + 14] = c
-        Image.fromarray(image).save(root / "train" / f"{i:02}.png")
-        Image.fromarray(label).save(root / "trainannot" / f"{i:02}.png")
-    return root
-
-
-@pytest.fixture(autouse=True)
-def keep_threads() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    yield
-    torch.set_num_threads(threads)
+    """Twelve pictures with a box of every class but one."""
+    return boxes_folder(tmp_path_factory.mktemp("made"), 12 * [range(1, 12)], background=0)
 
 
 def arguments(data: Path, run: Path, epochs: int = EPOCHS) -> list[str]:
     return ["train", "seg", "--data", str(data), "--run", str(run), "--epochs", str(epochs), *FLAGS]
-
-
-def epochs_logged(run: Path) -> int:
-    log = run / "log.jsonl"
-    return log.read_text().count('"event": "epoch"') if log.exists() else 0
-
-
-def events(run: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
 
 
 def killed_after(epochs: int, command: list[str], run: Path) -> None:
