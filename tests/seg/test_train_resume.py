@@ -17,7 +17,7 @@ import pytest
 import torch
 from made_methods import opened_by_torch
 from made_trainings import boxes_folder, epochs_logged, events
-from refusals import error_after_work
+from refusals import error_after_work, one_line_error
 from torch import Tensor
 
 from app.cli import main
@@ -202,7 +202,7 @@ def test_the_number_format_is_decided_once(
     record = load_checkpoint(run / "model.safetensors")[1].training["config"]
     assert record["loop"]["precision"] == "bf16" and began_with(run)["loop"].precision == "bf16"
     monkeypatch.setattr("core.training.run.trains_faster_in_bf16", lambda device: False)
-    assert "precision (bf16 then, fp32 now)" in refusal(2, [*command, "auto", "--resume"], capsys)
+    assert "precision (bf16 then, fp32 now)" in one_line_error(capsys, *command, "auto", "--resume")
     assert main([*command, "bf16", "--resume"]) == 0
 
 
