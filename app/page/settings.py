@@ -20,8 +20,8 @@ MODES: tuple[tuple[str, ModeName], ...] = (
     ("MC dropout smoothed (vq-bnn)", "vq-bnn"),
 )
 FIRST_MODE: ModeName = "vq-dnn"
-SAMPLES, MOST_SAMPLES = 10, 50
-"""Published are 30 samples; 10 stay watchable on two cores."""
+SAMPLES, MOST_SAMPLES = 5, 50
+"""Published are 30 samples; the included networks have a temperature for 5, which stay watchable on two cores."""
 TAU, LEAST_TAU, MOST_TAU = MOTION_TAU, 0.25, 16.0
 """Decay time of the temporal mean in frames; 16 at 15 frames/s are a second."""
 MOST_WINDOW = 10
