@@ -16,7 +16,7 @@ def use_channels_last(network: nn.Module, device: torch.device) -> None:
     over a map that is channels last and has fewer channels than a block (github.com/uxlfoundation/oneDNN/issues/6035).
     Measured in fp32 (AVX2, AVX-512) and bf16 (AVX-512): wrong gradients, "free(): invalid pointer", hangs. Such a
     convolution copies its input to the default layout first. The forward pass and the input's gradient are right.
-    A step of ResNet-18 of width 8 (CIFAR, batch 64, fp32): 70 -> 85 ms; with all of it in the default layout 100 ms.
+    A step of ResNet-18 of width 8 (CIFAR, batch 64, fp32): 69 -> 77 ms; with all of it in the default layout 99 ms.
     """
     network.to(device).to(memory_format=torch.channels_last)
     if device.type == "cpu":
