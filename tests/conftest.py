@@ -1,4 +1,4 @@
-"""What holds for every test: one thread a process, where the real data is (`pytest --data DIR`), the order of the files."""
+"""What holds for every test: one thread a process, where the real data is (`pytest --data=DIR`), the order of the files."""
 
 import os
 
@@ -35,5 +35,5 @@ def data_dir(request: pytest.FixtureRequest) -> Path:
     """The folder of real data sets; skips where it is absent."""
     folder = Path(request.config.getoption("--data"))
     if not folder.is_dir():
-        pytest.skip(f"real data is absent: no folder {folder} (pytest --data DIR)")
+        pytest.skip(f"real data is absent: no folder {folder} (pytest --data=DIR)")
     return folder
