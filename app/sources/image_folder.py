@@ -5,11 +5,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from app.sources.label_files import LabelFolder
-from app.sources.source import SourceInfo, check_size, frame_name
+from app.sources.source import Source, SourceInfo, check_size, frame_name
 from core.errors import InputError
 from core.frame import Frame
 
@@ -61,7 +59,7 @@ def read_header(path: Path) -> Header | None:
         return None  # what Pillow raises for damaged files
 
 
-class FolderSource:
+class FolderSource(Source):
     """Every readable image; sizes may change. Unreadable ones are skipped and counted; their number stays free."""
 
     def __init__(self, paths: Sequence[Path], name: str, labels: LabelFolder | None = None) -> None:
@@ -100,16 +98,6 @@ class FolderSource:
 
     def frame_name(self, index: int) -> str:
         return self._names[index] if index < len(self._names) else frame_name(index)
-
-    def stop(self) -> None:
-        """Nothing to do: reading one image never waits."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
 
 
 def _notes(headers: Sequence[Header]) -> tuple[str, ...]:

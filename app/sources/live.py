@@ -5,11 +5,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from app.sources.source import SourceInfo, frame_name
+from app.sources.source import Source, SourceInfo
 from app.sources.timestamps import FrameClock
 from core.errors import InputError
 from core.frame import Frame
@@ -41,7 +41,7 @@ Connect = Callable[[Counter[str], threading.Event], Connection]
 """Opens a connection that counts into these losses and ends when stopped. Raises InputError where that fails."""
 
 
-class LiveSource:
+class LiveSource(Source):
     """Keeps a connection alive. Raises InputError where the first attempt fails, or `attempts` in a row later on."""
 
     def __init__(self, connect: Connect, attempts: int = ATTEMPTS, first_delay_s: float = FIRST_DELAY_S) -> None:
@@ -60,14 +60,8 @@ class LiveSource:
         self._begun = True
         return self._read()
 
-    def frame_name(self, index: int) -> str:
-        return frame_name(index)
-
     def stop(self) -> None:
         self._stopped.set()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -46,7 +46,10 @@ class SourceInfo:
 
 
 class Source(Protocol):
-    """Frames with their times, in order. Iterate once, inside `with`; open again to start again."""
+    """Frames with their times, in order. Iterate once, inside `with`; open again to start again.
+
+    What derives from it inherits six-digit names, and that there is nothing to stop or to free.
+    """
 
     info: SourceInfo
     losses: Counter[str]
@@ -56,17 +59,20 @@ class Source(Protocol):
 
     def frame_name(self, index: int) -> str:
         """Base name for what is written about that frame: the image's own, or the 6-digit frame number."""
-        ...
+        return frame_name(index)
 
     def stop(self) -> None:
         """Asks an iteration in another thread to end soon (a wait for a reconnection ends at once)."""
-        ...
+        return None
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        """Frees what it holds."""
+        return None
 
 
 def frame_name(index: int) -> str:

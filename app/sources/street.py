@@ -3,10 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from types import TracebackType
-from typing import Self
 
-from app.sources.source import SourceInfo, frame_name
+from app.sources.source import Source, SourceInfo
 from core.classes import CAMVID, ClassList
 from core.frame import Frame
 from seg.street.drive import Street
@@ -14,7 +12,7 @@ from seg.street.drive import Street
 STREET_FRAMES = 250
 
 
-class StreetSource:
+class StreetSource(Source):
     """A finite drive down the street of that seed, labelled where the reader's classes are the street's own."""
 
     def __init__(self, seed: int = 0, frames: int = STREET_FRAMES, classes: ClassList = CAMVID) -> None:
@@ -29,16 +27,3 @@ class StreetSource:
     def __iter__(self) -> Iterator[Frame]:
         frames = self._street.frames(self._frames, 0)
         return frames if self._labelled else (replace(frame, label=None) for frame in frames)
-
-    def frame_name(self, index: int) -> str:
-        return frame_name(index)
-
-    def stop(self) -> None:
-        """Nothing to do: drawing one frame never waits."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...

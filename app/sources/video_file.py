@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from app.sources.ffmpeg import (
     FILE_OPTIONS,
@@ -20,7 +20,7 @@ from app.sources.ffmpeg import (
     video_stream,
 )
 from app.sources.label_files import LabelFolder
-from app.sources.source import SourceInfo, frame_name
+from app.sources.source import Source, SourceInfo, frame_name
 from app.sources.timestamps import FrameClock
 from core.errors import InputError
 from core.frame import Frame
@@ -47,7 +47,7 @@ def open_file(path: Path, labels: LabelFolder | None = None) -> "RecordedSource"
     return RecordedSource(container, str(path), labels)
 
 
-class RecordedSource:
+class RecordedSource(Source):
     """Owns the container, which it closes; the first frame is decoded on opening, so that what opens can be shown."""
 
     def __init__(self, container: "InputContainer", name: str, labels: LabelFolder | None = None) -> None:
@@ -74,14 +74,8 @@ class RecordedSource:
         self._begun = True
         return self._read()
 
-    def frame_name(self, index: int) -> str:
-        return frame_name(index)
-
     def stop(self) -> None:
         self._stopped.set()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
