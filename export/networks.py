@@ -1,6 +1,7 @@
 """What runs the network alone, from a uint8 frame of its size to logits: OpenVINO or ONNX Runtime on the CPU."""
 
 import importlib.util
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -110,6 +111,12 @@ def compile_openvino(data: bytes) -> Any:
 
 
 def _core() -> Any:
+    """OpenVINO without its telemetry, which its own stand-in replaces where the package cannot be imported.
+
+    It would report every conversion to Google Analytics from a process that a thread forks in the middle of the work: ten
+    forks a conversion, and children that hang on locks of other threads.
+    """
+    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
     try:
         import openvino
     except ImportError as error:
