@@ -1,5 +1,6 @@
 """What runs the network alone, from a uint8 frame of its size to logits: OpenVINO or ONNX Runtime on the CPU."""
 
+import functools
 import importlib.util
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -109,7 +110,11 @@ def compile_openvino(data: bytes) -> Any:
     return _core().compile_model(read_openvino(data), "CPU", properties)
 
 
+@functools.cache
 def _core() -> Any:
+    """One for the process, never dropped. OpenVINO gives the thread that uses it first a signal stack of its own, and unmaps it
+    with the last reference, in whichever thread that is: the first thread's next signal (Ctrl-C, a child's end) would then
+    kill the process with a segmentation fault (measured with 2026.4)."""
     try:
         import openvino
     except ImportError as error:
