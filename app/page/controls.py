@@ -107,7 +107,8 @@ def add_controls(model: str) -> Controls:
         lambda mode: (gr.update(visible=mode == "bnn"), *[gr.update(visible=is_temporal(mode))] * 3),
         mode, [samples, tau, motion, window], show_progress="hidden", api_visibility="private",
     )  # fmt: skip
-    motion.change(default_tau, motion, tau, show_progress="hidden", api_visibility="private")
+    # In the browser: an answer of the server could arrive after the visitor has set tau by hand.
+    motion.input(None, motion, tau, js=f"motion => motion ? {default_tau(True)} : {default_tau(False)}")
     return Controls(models, mode, samples, tau, window, motion, calibrated, second, opacity, min_confidence)
 
 

@@ -230,6 +230,8 @@ def test_nothing_sticks_out_and_nothing_jumps(still_browser: Any, address: str, 
         tiles = page.locator("[data-stage=live] .tile b")
         assert all(tiles.nth(index).evaluate("e => e.getBoundingClientRect().right") <= width for index in range(5))
         assert page.evaluate("document.body.classList.contains('dark')") is (scheme == "dark")
+        open_more(page)
+        assert page.locator("#more").evaluate("e => e.getBoundingClientRect().right") <= width
 
 
 def test_a_server_that_stops_is_said_and_its_return_goes_on(still_browser: Any, model: str) -> None:
