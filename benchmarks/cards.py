@@ -12,6 +12,7 @@ from typing import Any
 
 from app.robustness.tally import title_of
 from benchmarks.document import table
+from benchmarks.robustness.document import has_temperature
 from classification.pretrained import FOLDER as CLASSIFIERS
 from seg.pretrained import FOLDER as SEGMENTERS
 
@@ -112,6 +113,8 @@ def clean(name: str, record: dict[str, Any]) -> str:
     for run, calibrated in (("classifiers", "no"), ("classifiers-calibrated", "yes")):
         report = json.loads((DOCS / "robustness" / run / "report.json").read_text())
         for row in report["studies"]["corruptions"]["clean"]:
+            if calibrated == "yes" and not has_temperature(report, row):
+                continue
             lines.append([title_of(row), calibrated, *(cell(row[key]) for key in ("nll", "accuracy", "ece"))])
     for row in rows_of(record):
         if row["samples"] > 1:

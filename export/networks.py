@@ -1,6 +1,8 @@
 """What runs the network alone, from a uint8 frame of its size to logits: OpenVINO or ONNX Runtime on the CPU."""
 
+import functools
 import importlib.util
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -109,7 +111,17 @@ def compile_openvino(data: bytes) -> Any:
     return _core().compile_model(read_openvino(data), "CPU", properties)
 
 
+@functools.cache
 def _core() -> Any:
+    """One OpenVINO for the process, never dropped, and without its telemetry.
+
+    It gives the thread that uses it first a signal stack of its own, and unmaps it with the last reference, in whichever
+    thread that is: the first thread's next signal (Ctrl-C, a child's end) would then kill the process with a segmentation
+    fault (measured with 2026.4). Its telemetry would report every conversion to Google Analytics from a process that a
+    thread forks in the middle of the work: ten forks a conversion, and children that hang on locks of other threads. Where
+    that package cannot be imported, OpenVINO's own stand-in takes its place.
+    """
+    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
     try:
         import openvino
     except ImportError as error:

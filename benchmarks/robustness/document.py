@@ -11,6 +11,7 @@ from app.robustness.tally import Row, title_of
 from benchmarks.document import fill, section, table
 from benchmarks.robustness.figures import figure
 from benchmarks.robustness.runs import CALIBRATED, GROUPS, REPEATED_SEVERITY, SEEDS, Group
+from core.method import Method
 
 FINDINGS = Path(__file__).parent / "findings.md"
 Read = Callable[[dict[str, Any], str], float | None]
@@ -143,6 +144,12 @@ def format_spread(values: Sequence[float], form: str) -> str:
     return f"{mean} ± {statistics.stdev(values):.3f}" if len(values) > 1 else mean
 
 
+def has_temperature(record: dict[str, Any], row: dict[str, Any]) -> bool:
+    """Whether a fitted temperature was in use in this row: it belongs to a mode with its number of passes."""
+    about = next(one for one in record["models"] if one["model"] == row["model"])
+    return str(Method(row["mode"], row["samples"])) in about["temperatures"]
+
+
 def calibrated_section(record: dict[str, Any]) -> str:
     """The classifiers again with the temperatures they ship with."""
     study = record["studies"]["corruptions"]
@@ -151,11 +158,11 @@ def calibrated_section(record: dict[str, Any]) -> str:
             title_of(clean), *(f"{clean[key]:.3f}" for key in ("accuracy", "nll", "ece")),
             *(f"{corruption_mean(record, title_of(clean), key) or 0.0:.3f}" for key in ("accuracy", "nll", "ece")),
         ]
-        for clean in study["clean"]
+        for clean in study["clean"] if has_temperature(record, clean)
     ]  # fmt: skip
     columns = ["network", "clean accuracy", "NLL", "ECE", "corrupted accuracy", "NLL", "ECE"]
     words = (
-        f"Severity {REPEATED_SEVERITY}, seed 0, with the temperature that each mode ships with, fitted on held-back training "
-        f"pictures: `{record['command']}` ([report](robustness/{CALIBRATED}/report.md))."
+        f"Severity {REPEATED_SEVERITY}, seed 0, with the temperatures that ship, fitted on held-back training pictures "
+        f"(there is none for 1, 2 or 5 passes): `{record['command']}` ([report](robustness/{CALIBRATED}/report.md))."
     )
     return section("Classifiers with their temperatures", words, table(columns, lines))

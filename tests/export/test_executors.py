@@ -1,7 +1,11 @@
 """Every executor computes what the torch module computes, on real graph files and over broken streams."""
 
 import dataclasses
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +20,7 @@ from seg.street.drive import Street
 pytestmark = pytest.mark.slow
 
 TAU = 1.25
+PROJECT = Path(__file__).parents[2]
 
 
 def frames(height: int = HEIGHT, width: int = WIDTH, count: int = 12) -> Iterator[Frame]:
@@ -147,3 +152,18 @@ def test_what_a_file_was_not_made_for_is_one_line(graphs: Graphs, asked: dict[st
 )  # fmt: skip
 def test_what_a_checkpoint_cannot_be_run_by_is_one_line(asked: dict[str, object], words: str) -> None:
     assert words in refusal(opened, "street-tiny", **asked)
+
+
+def test_a_conversion_reports_to_nobody(tmp_path: Path) -> None:
+    """OpenVINO's telemetry would write a client's id to the home folder and fork processes that send it, ten a conversion."""
+    pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
+    code = (
+        "import os, torch\n"
+        "from export.networks import openvino_model\n"
+        "forks = []; os.register_at_fork(before=lambda: forks.append(1))\n"
+        "openvino_model(torch.nn.Conv2d(3, 4, 1), [torch.zeros(1, 3, 8, 8)])\n"
+        "import atexit; atexit.register(lambda: print(len(forks)))"
+    )
+    environment = {key: value for key, value in os.environ.items() if key != "CI"} | {"HOME": str(tmp_path)}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=PROJECT)
+    assert run.stdout.strip() == "0" and not list(tmp_path.rglob("*openvino*")), run.stderr
