@@ -170,7 +170,7 @@ def test_both_modes_are_fitted_and_used_where_they_are(
 def test_held_back_pictures_are_those_that_training_left_out(tmp_path: Path) -> None:
     data, run, output = save_pictures(tmp_path / "d", 90), tmp_path / "run", tmp_path / "c.safetensors"
     assert main([
-        "train", "classification", "--data", str(data), "--run", str(run), "--size", "32", "--width", "4", "--epochs", "6",
+        "train", "classification", "--data", str(data), "--run", str(run), "--size", "32", "--width", "4", "--epochs", "3",
         "--hold-back", "0.2", "--workers", "0",
     ]) == 0  # fmt: skip
     model = str(run / "model.safetensors")
