@@ -88,13 +88,13 @@ def add_controls(model: str) -> Controls:
     with gr.Accordion("More settings", open=False, elem_id="more"):
         tau = gr.Slider(
             LEAST_TAU, MOST_TAU, TAU, step=0.25, label="Decay time tau",
-            info="Of past frames in the mean, in frames.", elem_id="tau",
+            info="Of the mean, in frames.", elem_id="tau",
         )  # fmt: skip
         motion = gr.Checkbox(
             True, label="Motion compensation", info="The mean follows the optical flow.", elem_id="motion"
         )
         window = gr.Slider(
-            0, MOST_WINDOW, 0, step=1, label="Window K", info="Past frames in the mean; 0: all (fastest).",
+            0, MOST_WINDOW, 0, step=1, label="Window K", info="Past frames; 0: all, faster.",
             elem_id="window",
         )  # fmt: skip
         calibrated = gr.Checkbox(

@@ -76,7 +76,7 @@ def details(name: str) -> str:
     """Timeline and inspected pixel."""
     panels = "".join(_panel(side, title) for side, title in PANELS[name])
     return (
-        "<div class='details'><div class='timeline'><div class='key'><span><i class='confidence'></i>mean confidence</span>"
+        "<div class='details'><div class='timeline'><div class='key'><span><i class='confidence'></i>confidence</span>"
         "<span><i class='unsure'></i>uncertain pixels</span><span class='span'>last 20 s</span></div>"
         "<svg viewBox='0 0 600 60' preserveAspectRatio='none' role='img' aria-label='Confidence and uncertain pixels over "
         "time'><line x1='0' x2='600' y1='2' y2='2'/><line x1='0' x2='600' y1='30' y2='30'/><line x1='0' x2='600' y1='58' "
@@ -93,7 +93,7 @@ PANELS = {
 
 def _panel(side: str, title: str) -> str:
     return (
-        f"<div class='inspect' data-side='{side}'><div class='key'><span>{title}</span><span class='span'>now, and the last 8 s"
+        f"<div class='inspect' data-side='{side}'><div class='key'><span>{title}</span><span class='span'>last 8 s"
         "</span><button data-do-not-watch aria-label='close'>×</button></div><div class='chart'></div>"
         "<p class='hint'>Click a pixel in a picture to see the probabilities of all classes there, now and over time.</p></div>"
     )

@@ -15,6 +15,7 @@ from core.checkpoint import CheckpointMeta, save_checkpoint
 from core.classes import CAMVID, ClassList
 from core.dropout import set_dropout_active
 from core.preprocess import Normalize
+from core.training.layout import use_channels_last
 from seg.networks.build import build_network
 from seg.options import UNetOptions
 
@@ -80,6 +81,7 @@ def stills_folder(root: Path, count: int = 4, size: tuple[int, int] = STILL) -> 
 def fit(network: nn.Module, pictures: np.ndarray, labels: Tensor, steps: int, void: int = -100) -> None:
     """A few steps on all pictures at once, dropout off; BatchNorm learns their statistics first."""
     torch.manual_seed(0)
+    use_channels_last(network, torch.device("cpu"))  # as the product's trainings do: the layer is too narrow for oneDNN
     set_dropout_active(network, False)
     batch = Normalize(*MEAN_STD.values())(torch.from_numpy(pictures).permute(0, 3, 1, 2))
     network.train()

@@ -350,7 +350,7 @@ def test_a_calibration_that_is_off_leaves_sets_and_temperature_away(room: Path) 
     on, off = (
         studied(room, "still", "stills", "corruptions", "elsewhere", types=("fog",), severities=(1,), elsewhere=elsewhere,
                 calibrated=calibrated)
-        for calibrated in (True, False)
+        for calibrated in ("auto", "off")
     )  # fmt: skip
     names = [{row["score"] for row in found["elsewhere"]["rows"] if row["mode"] == "dnn"} for found in (on, off)]
     assert names[0] - names[1] == {"lac", "aps"}
@@ -389,8 +389,8 @@ def test_all_studies_run_where_nothing_is_named_and_the_notes_say_what_lacks(roo
     ("options", "words"),
     [
         ({"elsewhere": ("nowhere.mp4",)}, "no such file or folder: 'nowhere.mp4'"),
-        ({"published_sequences": Path("nowhere")}, "nowhere: has none of the published files"),
-        ({"published": Path("nowhere")}, "nowhere: has none of the published files"),
+        ({"cifar_p": Path("nowhere")}, "nowhere: has none of the published files"),
+        ({"cifar_c": Path("nowhere")}, "nowhere: has none of the published files"),
     ],
 )
 def test_a_slip_of_a_later_study_is_said_before_the_first(room: Path, options: dict[str, Any], words: str) -> None:

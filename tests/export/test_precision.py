@@ -108,8 +108,8 @@ def test_the_convolutions_hold_the_type_that_was_asked_for(files: dict[str, Path
 @pytest.mark.parametrize(("precision", "equal"), [("fp16", 0.995), ("int8", 0.97)])
 def test_every_executor_runs_it_near_fp32(files: dict[str, Path], executor: str, precision: str, equal: float) -> None:
     pytest.importorskip(executor)
-    full, _ = open_graph(files["fp32"], executor="onnxruntime", device="cpu", precision="fp32")
-    small, _ = open_graph(files[precision], executor=executor, device="cpu")
+    full = open_graph(files["fp32"], executor="onnxruntime", device="cpu", precision="fp32")
+    small = open_graph(files[precision], executor=executor, device="cpu")
     street = StreetSet(12, HEIGHT, WIDTH, first_seed=31)
     frames = [Frame(street[index][0], index, index / 25, discontinuity=index == 0) for index in range(4)]
     same = [(full.step(frame).label == small.step(frame).label).mean() for frame in frames]
