@@ -260,7 +260,8 @@ def test_evaluating_twice_with_one_seed_gives_the_same_figures(tmp_path: Path, m
 
 @pytest.mark.long
 def test_the_card_of_the_street_is_reproduced(tmp_path: Path) -> None:
-    result = card_figures("street-tiny", "stream-vq-dnn", tmp_path, "--data", "street", "--protocol", "stream")
+    flags = ("--data", "street", "--protocol", "stream", "--mode", "vq-dnn", "--tau", "1.25", "--motion", "off")
+    result = card_figures("street-tiny", "stream-vq-dnn", tmp_path, *flags)
     assert len(result["frame_list"]) == result["frames"] == 100
 
 
