@@ -275,7 +275,7 @@ def test_without_a_file_the_street_is_the_clip(
     assert record["rows"]["end_to_end_labels"]["frames_per_call"] == 12
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_graph_file_is_timed_too(tmp_path: Path, clip: Path) -> None:
     graph, report = tmp_path / "tiny.onnx", tmp_path / "r.json"
     assert (

@@ -103,6 +103,7 @@ def test_the_street_is_measured_while_it_plays_and_can_be_stopped(browser: Any, 
         assert not page.locator("#stop").is_visible()
 
 
+@pytest.mark.long
 def test_leaving_during_a_job_ends_it_and_leaves_nothing(browser: Any, address: str, cache: Path) -> None:
     with visitor(browser, address) as page:
         page.get_by_role("tab", name="File").click()

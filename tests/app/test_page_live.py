@@ -196,6 +196,7 @@ def white(page: Any) -> float:
     return float(page.locator("[data-stage=compare] canvas[data-picture=left]").evaluate(count))
 
 
+@pytest.mark.long
 def test_two_visitors_share_nothing(still_browser: Any, served: tuple[Page, str]) -> None:
     page_served, address = served
     wait_until(lambda: len(page_served.workers) == 0)
@@ -234,6 +235,7 @@ def test_nothing_sticks_out_and_nothing_jumps(still_browser: Any, address: str, 
         assert page.locator("#more").evaluate("e => e.getBoundingClientRect().right") <= width
 
 
+@pytest.mark.long
 def test_a_server_that_stops_is_said_and_its_return_goes_on(still_browser: Any, model: str) -> None:
     options = PageOptions(model=model, port=free_port(), open_browser=False)
     first = build_page(options)
@@ -253,6 +255,7 @@ def test_a_server_that_stops_is_said_and_its_return_goes_on(still_browser: Any, 
             again.close()
 
 
+@pytest.mark.long
 def test_who_comes_when_all_places_are_taken_is_told_and_let_in_later(still_browser: Any, model: str) -> None:
     page_served = build_page(
         PageOptions(model=model, port=free_port(), open_browser=False, max_sessions=1, source="street:3:20")
