@@ -92,6 +92,7 @@
   }
 
   function inspect(facts) {
+    if (!live.watch) return; // an answer that was on its way when the pixel was given up
     const known = classes();
     const recent = since(HISTORY_S).filter((one) => one.facts.probs);
     for (const panel of all(".inspect .chart")) {
