@@ -7,7 +7,7 @@ from typing import Any
 
 import tyro
 
-from app.commands import STEADYSEG, Command, find_command, load
+from app.commands import Command, find_command, load
 from app.parsing import parse
 from core.errors import CheckFailed, InputError
 
@@ -38,11 +38,6 @@ def parse_and_run(arguments: list[str]) -> int:
     """Only the named command's flags are built: the others cost nothing."""
     program, command, rest = find_command(arguments)
     if command.kinds:
-        if rest and rest[0] not in ("-h", "--help"):
-            raise InputError(
-                f"say {'which command' if command is STEADYSEG else 'what'} first, not {rest[0]!r}; choose "
-                f"from {', '.join(command.kinds)}"
-            )
         print_overview(command, program)
         return 0
     if not command.flags:

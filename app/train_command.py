@@ -12,6 +12,7 @@ from typing import Protocol, TextIO
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from torch import nn
 
 from app.train_flags import ClassTrainJob, SegTrainJob
 from classification.options import CLASS_PRESETS
@@ -19,6 +20,7 @@ from core.allocator import keep_freed_memory
 from core.errors import CheckFailed
 from core.training.config import TrainConfig
 from core.training.distributed import Processes, join_processes
+from core.training.layout import miscomputed
 from core.training.loop import EpochDone, StepDone
 from core.training.run_folder import MODEL_NAME
 
@@ -28,6 +30,8 @@ Events = Iterator[StepDone | EpochDone]
 class Trainer(Protocol):
     """A training made ready."""
 
+    @property
+    def network(self) -> nn.Module: ...
     @property
     def images(self) -> Sized: ...
     @property
@@ -93,6 +97,11 @@ def follow(training: Trainer, events: Events, run: Path, processes: Processes) -
         f"{len(training.images)} images, {len(training.held_back)} held back, {training.steps_per_epoch} steps an epoch, "
         f"on {training.device.type} in {training.loop.precision}{together}; logs and state in {run}"
     )
+    if kept := len(miscomputed(training.network, training.device)):
+        console.print(
+            f"{kept} of its convolutions keep the default memory layout: channels last is faster, but oneDNN computes their "
+            "gradient wrongly there (strided 1x1, few channels: github.com/uxlfoundation/oneDNN/issues/6035)", soft_wrap=True,
+        )  # fmt: skip
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[status]}"),
         TimeElapsedColumn(), TextColumn("ETA"), TimeRemainingColumn(),
