@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from torch import Tensor, nn
 
-from core.device import available_cpus
+from core.device import available_cpus, onednn_may_use_bf16
 from core.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ def openvino_available() -> bool:
 
 def cpu_has_bf16() -> bool:
     """Whether OpenVINO computes in bf16 here faster than in fp32."""
-    return openvino_available() and "BF16" in _core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    if not openvino_available() or not onednn_may_use_bf16():
+        return False
+    return "BF16" in _core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 
 
 class OpenVinoNetwork:
