@@ -11,7 +11,7 @@ from app.page.flags import PageOptions
 from app.page.legend import escape
 from app.page.network_pool import NetworkPool
 from app.page.report import metrics_html, report_html
-from app.page.session import Session, Sessions
+from app.page.session import Session, Sessions, take_upload
 from app.page.settings import Settings
 from core.errors import InputError
 
@@ -83,11 +83,15 @@ def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, p
         session: Session, spec: str | None, settings: Settings, wants_masks: bool, address: str
     ) -> Iterator[dict[Any, Any]]:
         with show_input_errors(), session.job() as folder:
+            if reason := sessions.refuse(0):
+                raise InputError(reason)
             if spec is None and options.allow_url and address.strip():
-                spec = str(fetch(address, folder, options.max_upload_mb * 10**6))
-            if spec is None:
+                yield {stop: gr.update(visible=True), progress: "fetching ..."}
+                spec = str(fetch(address, folder, options.max_upload, lambda: session.stop_asked))
+            elif spec is None:
                 raise InputError("no file is chosen; upload a video or an image, or try the procedural street")
-            session.keep(spec)
+            elif spec != STREET:
+                spec = str(take_upload(spec, sessions.folder, folder))
             for step in segment_file(spec, settings, folder, pool, lambda: session.stop_asked, keep_masks=wants_masks):
                 yield shown(step)
 
@@ -95,13 +99,13 @@ def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, p
         request: gr.Request, spec: str | None, wants_masks: bool, address: str, *values: Any
     ) -> Iterator[dict[Any, Any]]:
         session = sessions.get(str(request.session_hash))
-        yield from run(session, spec, Controls.settings(values), wants_masks, address)
+        yield from run(session, spec, controls.settings(values), wants_masks, address)
 
     def run_street(request: gr.Request, wants_masks: bool, *values: Any) -> Iterator[dict[Any, Any]]:
-        yield from run(sessions.get(str(request.session_hash)), STREET, Controls.settings(values), wants_masks, "")
+        yield from run(sessions.get(str(request.session_hash)), STREET, controls.settings(values), wants_masks, "")
 
     def ask_to_stop(request: gr.Request) -> None:
-        sessions.get(str(request.session_hash)).stop_asked = True
+        sessions.stop(str(request.session_hash))
 
     outputs = [progress, stop, preview, video, picture, learned, report, media, masks, figures]
     common: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
