@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from app.page.controls import Controls
@@ -94,6 +95,8 @@ def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, p
                 spec = str(take_upload(spec, sessions.folder, folder))
             for step in segment_file(spec, settings, folder, pool, lambda: session.stop_asked, keep_masks=wants_masks):
                 yield shown(step)
+            if spec != STREET:
+                Path(spec).unlink()  # this job's own copy
 
     def run_upload(
         request: gr.Request, spec: str | None, wants_masks: bool, address: str, *values: Any
