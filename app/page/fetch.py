@@ -1,5 +1,6 @@
 """A video from the net for the File tab, where `--allow-url` permits it: fetched within limits, from public hosts only."""
 
+import contextlib
 import http.client
 import ipaddress
 import socket
@@ -7,7 +8,6 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import SplitResult, urljoin, urlsplit
 
@@ -84,7 +84,7 @@ def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
     return address.version == 4 or (address in GLOBAL_UNICAST and address.sixtofour is None and address.teredo is None)
 
 
-@contextmanager
+@contextlib.contextmanager
 def open_response(
     parts: SplitResult, address: tuple[str, int], give_up: Callable[[], bool]
 ) -> Iterator[http.client.HTTPResponse]:
@@ -97,11 +97,12 @@ def open_response(
     )
     done, gave_up = threading.Event(), threading.Event()
 
-    def watch() -> None:
+    def watch(line: socket.socket) -> None:
         while not done.wait(LOOK_S):
             if give_up():
                 gave_up.set()
-                socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)  # a reader gets its end at once
+                with contextlib.suppress(OSError):  # it ended in this moment
+                    socket.socket.shutdown(line, socket.SHUT_RDWR)  # its reader gets the end at once
                 return
 
     try:
@@ -110,7 +111,7 @@ def open_response(
             connection.sock = ssl.create_default_context().wrap_socket(
                 connection.sock, server_hostname=host, do_handshake_on_connect=False
             )
-        threading.Thread(target=watch, name="fetch", daemon=True).start()
+        threading.Thread(target=watch, args=(connection.sock,), name="fetch", daemon=True).start()
         if secure:
             connection.sock.do_handshake()
         connection.request("GET", path, headers={"User-Agent": "SteadySeg"})

@@ -1,6 +1,7 @@
 """Who is answered, and where: one rule for every address of the page, Gradio's and our own (docs/security.md)."""
 
 import ipaddress
+import json
 import re
 import socket
 import sys
@@ -52,7 +53,7 @@ HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
-PLAIN = (b"content-type", b"text/plain; charset=utf-8")
+JSON = (b"content-type", b"application/json")
 
 
 class Names:
@@ -94,8 +95,8 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
         elif refusal := self._refusal(scope):
             status, reason = refusal
-            await send({"type": "http.response.start", "status": status, "headers": [*HEADERS, PLAIN]})
-            await send({"type": "http.response.body", "body": reason.encode()})
+            await send({"type": "http.response.start", "status": status, "headers": [*HEADERS, JSON]})
+            await send({"type": "http.response.body", "body": json.dumps({"error": reason}).encode()})
         else:
             try:
                 await self._app(scope, receive, _with_headers(send))

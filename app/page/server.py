@@ -135,7 +135,7 @@ def build_page(options: PageOptions) -> Page:
     meta = model_meta(options.model)
     sessions = Sessions(Path(gr.utils.get_upload_folder()), options.max_upload)
     source = options.source
-    workers = LiveWorkers(options.max_sessions, None if source is None else lambda: SourceFeed(source))
+    workers = LiveWorkers(options.max_sessions, None if source is None else SourceFeed(source).watch)
     playing = None if source is None else display_name(source)
     with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as blocks:
         gr.HTML(f"<h1>{TITLE}</h1><p>{SENTENCE}</p>", js_on_load=None, elem_id="title")
