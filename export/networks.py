@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from core.device import available_cpus
 from core.errors import InputError
+from core.tracing import tracing
 
 if TYPE_CHECKING:
     from export.kernels.dropout_masks import DropoutMasks
@@ -85,6 +86,7 @@ def onnxruntime_name(precision: str) -> str:
     return f"onnxruntime {import_onnxruntime().__version__} {precision}"
 
 
+@tracing()
 def openvino_model(module: nn.Module, example: Sequence[Tensor]) -> Any:
     """A torch module as an OpenVINO model, by torch.export: 2 to 4 seconds."""
     import warnings

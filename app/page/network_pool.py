@@ -21,7 +21,6 @@ class NetworkPool:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._making = threading.Lock()  # tracing a network changes torch's global state: two at once break each other
         self._idle: defaultdict[Hashable, list[FrameNetwork]] = defaultdict(list)
 
     def take(self, key: Hashable, make: Callable[[], FrameNetwork]) -> FrameNetwork:
@@ -29,8 +28,7 @@ class NetworkPool:
         with self._lock:
             if self._idle[key]:
                 return self._idle[key].pop()
-        with self._making:
-            return make()
+        return make()
 
     def give_back(self, key: Hashable, network: FrameNetwork) -> None:
         """The caller uses it no longer; it is kept if not enough of its kind are."""
