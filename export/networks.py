@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from core.device import available_cpus, onednn_may_use_bf16
 from core.errors import InputError
+from core.tracing import tracing
 
 if TYPE_CHECKING:
     from export.kernels.dropout_masks import DropoutMasks
@@ -87,6 +88,7 @@ def onnxruntime_name(precision: str) -> str:
     return f"onnxruntime {import_onnxruntime().__version__} {precision}"
 
 
+@tracing()
 def openvino_model(module: nn.Module, example: Sequence[Tensor]) -> Any:
     """A torch module as an OpenVINO model, by torch.export: 2 to 4 seconds."""
     import warnings

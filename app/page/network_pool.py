@@ -25,7 +25,6 @@ class NetworkPool:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._making = threading.Lock()  # tracing a network changes torch's global state: two at once break each other
         self._idle: deque[tuple[Hashable, FrameNetwork]] = deque(maxlen=MOST_IDLE)
 
     def take(self, key: Hashable, make: Callable[[], FrameNetwork]) -> FrameNetwork:
@@ -35,8 +34,7 @@ class NetworkPool:
                 if entry[0] == key:
                     self._idle.remove(entry)
                     return entry[1]
-        with self._making:
-            return make()
+        return make()
 
     def give_back(self, key: Hashable, network: FrameNetwork) -> None:
         """The caller uses it no longer."""

@@ -1,18 +1,26 @@
 """A training's folder: it keeps the configuration that the run began with, and a resumed run must have the same."""
 
 import dataclasses
+import errno
 import json
 import os
 import platform
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TextIO
 
 import torch
 
+from core.atomic_file import DISK_ERRORS, write_whole
 from core.errors import InputError
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 CONFIG_NAME = "config.json"
+LOCK_NAME = ".lock"
 MODEL_NAME = "model.safetensors"
 
 
@@ -30,25 +38,54 @@ def config_record(config: TrainingConfig) -> dict[str, Any]:
     return record
 
 
-def open_run(run: Path, config: TrainingConfig, resume: bool, processes: int = 1) -> None:
+def open_run(run: Path, config: TrainingConfig, resume: bool, processes: int = 1) -> TextIO:
     """Writes the configuration into a new run folder, or sees that a resumed run has the one it began with.
 
     A setting that the run began without, because there was none yet, counts as its default. The number of processes belongs
-    to it: it multiplies the batch.
+    to it: it multiplies the batch. The folder is this process's until what is returned is closed, or the process ends.
     """
-    record, path = config_record(config) | {"processes": processes}, run / CONFIG_NAME
-    if path.exists() and not resume:
-        raise InputError(f"{run}: already holds a training; go on with --resume or choose another --run folder")
+    path = run / CONFIG_NAME
     if resume and not path.exists():
         raise InputError(f"{run}: holds no training to resume; start it without --resume")
-    if not resume:
+    try:
+        run.mkdir(parents=True, exist_ok=True)
+        lock = _lock(run)
+    except OSError as error:
+        if error.errno in DISK_ERRORS:
+            raise
+        raise InputError(f"{run}: cannot hold a training ({error.strerror}); choose another --run folder") from error
+    try:
+        _write_or_compare(run, config, resume, processes)
+    except BaseException:
+        lock.close()
+        raise
+    return lock
+
+
+def _lock(run: Path) -> TextIO:
+    """InputError where another process has it.
+
+    By lockf, whose lock is the process's own: one by flock would be its children's too, and what loads the data outlives a
+    killed training by up to 5 s (torch's MP_STATUS_CHECK_INTERVAL). The file stays: to delete it would let two in.
+    """
+    file = (run / LOCK_NAME).open("a")
+    if fcntl is not None:
         try:
-            run.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(record, indent=1) + "\n")
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise InputError(
-                f"{run}: cannot hold a training ({error.strerror}); choose another --run folder"
-            ) from error
+            file.close()
+            if error.errno in (errno.EACCES, errno.EAGAIN):  # POSIX leaves open which
+                raise InputError(f"{run}: another training is at work in it; wait for its end or stop it") from None
+            raise
+    return file
+
+
+def _write_or_compare(run: Path, config: TrainingConfig, resume: bool, processes: int) -> None:
+    record, path = config_record(config) | {"processes": processes}, run / CONFIG_NAME
+    if not resume:
+        if path.exists():
+            raise InputError(f"{run}: already holds a training; go on with --resume or choose another --run folder")
+        write_whole(path, (json.dumps(record, indent=1) + "\n").encode())
         return
     try:
         began = dict(json.loads(path.read_text()))

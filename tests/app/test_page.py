@@ -559,8 +559,8 @@ def test_wrong_flags_are_refused_before_anything_is_served(tmp_path: Path) -> No
     assert good.local and not replace(good, host="0.0.0.0").local and not replace(good, share=True).local
 
 
-@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
-def test_serve_says_where_it_is_and_ctrl_c_ends_it_cleanly(model: str, tmp_path: Path) -> None:
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGTERM")
+def test_serve_says_where_it_is_and_sigterm_ends_it_as_cleanly_as_ctrl_c(model: str, tmp_path: Path) -> None:
     port = free_port()
     arguments = ["demo", "--port", str(port), "--model", model, "--source", "street:3:20", "--no-open-browser"]
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
@@ -569,7 +569,7 @@ def test_serve_says_where_it_is_and_ctrl_c_ends_it_cleanly(model: str, tmp_path:
         assert server.stdout is not None
         try:
             lines = [server.stdout.readline() for _ in range(4)]
-            server.send_signal(signal.SIGINT)
+            server.send_signal(signal.SIGTERM)
             assert server.wait(timeout=120) == 0
         finally:
             server.kill()
