@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import torch
 
 from core.errors import InputError
+from core.json_text import parse_json
 
 CONFIG_NAME = "config.json"
 MODEL_NAME = "model.safetensors"
@@ -51,7 +52,7 @@ def open_run(run: Path, config: TrainingConfig, resume: bool, processes: int = 1
             ) from error
         return
     try:
-        began = dict(json.loads(path.read_text()))
+        began = dict(parse_json(path.read_bytes()))
     except (ValueError, TypeError) as error:
         raise InputError(f"{path}: damaged, so the run cannot be resumed ({error}); start in another folder") from error
     defaults = dict(_leaves(config_record(type(config)()) | {"processes": 1}))
