@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -168,13 +169,12 @@ def load_weights(network: torch.nn.Module, tensors: Mapping[str, Tensor], path: 
 def _refuse_no_numbers(tensors: Mapping[str, Tensor], path: Path) -> None:
     """A network with one NaN among its weights gives one label everywhere, at an entropy of 0: it looks sure.
 
-    The smallest and the largest value are NaN where any is; the quickest way to ask (0.7 ms of the 30 in which a bundled
-    network opens; isfinite takes 6).
+    The smallest and the largest value are NaN where any is: the quickest way to ask.
     """
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and tensor.numel():
-            ends = torch.stack(torch.aminmax(tensor.half() if tensor.itemsize == 1 else tensor))
-            if not bool(ends.isfinite().all()):
+            ends = torch.aminmax(tensor.half() if tensor.itemsize == 1 else tensor)
+            if not all(math.isfinite(end.item()) for end in ends):
                 raise InputError(f"{path}: tensor {name} holds NaN or infinite values; fetch or train it again")
 
 

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 MAX_LIVE_BYTES = 2**32
-"""Of tensors at once, in the file's order: what a node reads and writes, and what others read later."""
+"""Of tensors at once, in the file's order: what a node reads and writes, and what others read later. The papers' U-Net takes
+1.5 GB for a picture of 1024x2048."""
 MAX_FIXED_BYTES = 2**29
-"""Of all tensors together that depend on no pixel: executors compute them on opening, and keep them. As much as a file has."""
+"""Of all tensors together that depend on no pixel and no chance: executors compute them on opening. As much as a file has."""
 FEW = 64
 """Values of a tensor that may be sizes."""
 ARITHMETIC = {
@@ -40,7 +41,7 @@ class Known:
     bytes: int
     """0 of what is in the file."""
     fixed: bool
-    """Whether it depends on no pixel."""
+    """Whether it depends on no pixel and no chance."""
     values: "TensorProto | None" = None
     """Of a fixed one with few values."""
 
@@ -103,7 +104,7 @@ def _made(node: "NodeProto", known: dict[str, Known], model: "ModelProto") -> di
     kinds = {key: one.type for key, one in given.items()}
     found = infer_node_outputs(schema, node, kinds, few, opset_imports=list(model.opset_import))
     of_shape = node.op_type in ("Shape", "Size")
-    fixed = of_shape or all(one.fixed for one in given.values())
+    fixed = of_shape or (all(one.fixed for one in given.values()) and not node.op_type.startswith("Random"))
     made = {key: Known(found[key], _bytes(found[key]), fixed) for key in node.output if key}
     small = all(math.prod(_sizes(one.type)) <= FEW for one in made.values())
     if small and (of_shape or (node.op_type in ARITHMETIC and len(few) == len(given))):
