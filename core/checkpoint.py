@@ -145,7 +145,8 @@ def _is_fit(entry: tuple[str, Any]) -> bool:
     if not isinstance(temperature, float | int) or isinstance(temperature, bool):
         return False
     numbers = [fit.get(name) for name in ("samples", "tau", "window") if fit.get(name) is not None]
-    plain = all(isinstance(number, int | float) for number in numbers) and str(fit.get("mode", key)).isprintable()
+    mode = fit.get("mode", key)
+    plain = all(isinstance(one, int | float) for one in numbers) and isinstance(mode, str) and mode.isprintable()
     return plain and LEAST_TEMPERATURE <= temperature <= MOST_TEMPERATURE
 
 

@@ -292,7 +292,7 @@ def test_unknown_keys_of_a_record_are_passed_over(tmp_path: Path) -> None:
         ("height", "tall"), ("height", 0), ("width", 64.5), ("options", []),
         ("options", "wide"), ("architecture", 5), ("calibration", []), ("calibration", 1.25), ("calibration", {"dnn": 1.25}),
         ("calibration", {"dnn": {}}), ("calibration", {"dnn": None}), ("calibration", {"dnn": {"temperature": 1, "tau": "8"}}),
-        ("calibration", {"dnn\x1b[2J": {"temperature": 1.5}}),
+        ("calibration", {"dnn\x1b[2J": {"temperature": 1.5}}), ("calibration", {"dnn": {"temperature": 1.5, "mode": {}}}),
         *(("calibration", {"dnn": {"temperature": 1.5}, "bnn": {"temperature": bad}}) for bad in NO_TEMPERATURES),
     ],
 )  # fmt: skip
