@@ -29,12 +29,12 @@ MAX_BYTES = 512 * 2**20
 
 OPERATORS = {
     "Abs", "Add", "And", "ArgMax", "AveragePool", "BatchNormalization", "BitwiseXor", "Cast", "Clip", "Concat",
-    "ConstantOfShape", "Conv", "ConvTranspose", "Div", "DequantizeLinear", "Equal", "Exp", "Expand", "Floor", "Gather",
-    "GatherND", "Gelu", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "Identity", "InstanceNormalization",
-    "LayerNormalization", "Less", "LessOrEqual", "Log", "MatMul", "Max", "MaxPool", "Min", "Mod", "Mul", "Neg", "Pad",
-    "QuantizeLinear", "RandomUniformLike", "Range", "Reciprocal", "ReduceMax", "ReduceMean", "ReduceSum", "Relu", "Reshape",
-    "Resize", "Round", "Shape", "Sigmoid", "Sign", "Slice", "Softmax", "Squeeze", "Sub", "Tanh", "Transpose", "Unsqueeze",
-    "Where",
+    "ConstantOfShape", "Conv", "ConvTranspose", "DequantizeLinear", "Div", "Equal", "Exp", "Expand", "Floor", "Gather",
+    "GatherND", "Gelu", "Gemm", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "Identity",
+    "InstanceNormalization", "LayerNormalization", "Less", "LessOrEqual", "Log", "MatMul", "Max", "MaxPool", "Min", "Mod",
+    "Mul", "Neg", "Pad", "QuantizeLinear", "RandomUniformLike", "Range", "Reciprocal", "ReduceL2", "ReduceMax",
+    "ReduceMean", "ReduceSum", "Relu", "Reshape", "Resize", "Round", "Shape", "Sigmoid", "Sign", "Slice", "Softmax",
+    "Split", "Squeeze", "Sub", "Tanh", "Transpose", "Unsqueeze", "Where",
 }  # fmt: skip
 """What the exporter writes: of standard operators those of networks, none that repeats or branches, and of no other domain."""
 

@@ -402,7 +402,7 @@ def doubled(times: int) -> list[NodeProto]:
 BOMBS: dict[str, tuple[str, list[NodeProto], list[TensorProto]]] = {
     "constant": ("asks for", [node("ConstantOfShape", "n")], [constant("n", 2**40)]),
     "constants": (
-        "at most 512 MB",
+        "at most 256 MB",
         [node("ConstantOfShape", "n", makes=f"made_{number}") for number in range(100)],
         [constant("n", 2**21)],
     ),
@@ -650,6 +650,9 @@ def test_states_and_mode_must_agree(tmp_path: Path) -> None:
     ("word", "change"),
     [
         ("logits is float", lambda m: set_type(m.graph.output, "logits", FLOAT, ["N", 3, "h", "w"])),
+        ("another type or shape", lambda m: m.graph.value_info.append(tensor("weights", FLOAT, [2, 3, 1, 7]))),
+        ("another type or shape", lambda m: m.graph.value_info.append(tensor("weights", UINT8, [2, 3, 1, 1]))),
+        ("another type or shape", lambda m: m.graph.value_info.append(tensor("weights", FLOAT, [2, 3, 1]))),
         ("logits is float", lambda m: set_type(m.graph.output, "logits", FLOAT, ["N", "K", "h", "w"])),
         ("image is uint8", lambda m: set_type(m.graph.input, "image", UINT8, ["N", 3, "h", "w"])),
         ("image is float", lambda m: set_type(m.graph.input, "image", FLOAT, ["N", 1, "h", "w"])),
