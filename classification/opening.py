@@ -11,6 +11,7 @@ from core.checkpoint import CheckpointMeta, load_checkpoint, load_weights, read_
 from core.classes import ClassList
 from core.errors import InputError
 from core.preprocess import MAX_HEIGHT
+from core.weight_limit import limited_weights
 
 ARCHITECTURE = "classifier"
 """What the record of every classifier says."""
@@ -25,7 +26,8 @@ def open_classifier(model: str | Path) -> tuple[nn.Module, CheckpointMeta]:
     path = find_classifier(model)
     check_record(read_meta(path), path)
     tensors, meta = load_checkpoint(path)
-    network = build_classifier(meta.options, len(meta.classes))
+    with limited_weights(tensors, path):
+        network = build_classifier(meta.options, len(meta.classes))
     load_weights(network, tensors, path)
     return network.eval(), meta
 

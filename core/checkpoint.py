@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from torch import Tensor
 from core.atomic_file import write_whole
 from core.classes import ClassList
 from core.errors import InputError
+from core.json_text import parse_json
 from core.method import Method, method_of_fit
 
 FORMAT_VERSION = 1
@@ -23,6 +25,8 @@ MAX_HEADER_BYTES = 16 * 2**20
 
 LEAST_TEMPERATURE, MOST_TEMPERATURE = 1e-3, 1e3
 """Far beyond what a fit gives; outside, logits divided by it leave float32."""
+LEAST_STD, MOST_MEAN = 1e-6, 1e6
+"""Far beyond what pictures of 0..1 have; outside, what a network sees leaves float32 and its labels still look plausible."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,9 @@ def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], meta: CheckpointM
 def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], CheckpointMeta]:
     """Reads a checkpoint of ours; anything else raises InputError in one line."""
     tensors, header = read_tensors(path)
-    return tensors, parse_meta(header, path)
+    meta = parse_meta(header, path)
+    _refuse_no_numbers(tensors, path)
+    return tensors, meta
 
 
 def read_meta(path: Path) -> CheckpointMeta:
@@ -87,8 +93,8 @@ def read_meta(path: Path) -> CheckpointMeta:
 def parse_meta(text: str, path: Path) -> CheckpointMeta:
     """The JSON text of a header -> CheckpointMeta; InputError names what is missing."""
     try:
-        record = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        record = parse_json(text)
+    except ValueError as error:
         raise InputError(f"{path}: the checkpoint's header is not JSON ({error})") from error
     if not isinstance(record, dict):
         raise InputError(f"{path}: the checkpoint's header is {type(record).__name__}, expected a JSON object")
@@ -124,8 +130,8 @@ def _check(meta: CheckpointMeta) -> None:
         "training": isinstance(meta.training, dict),
         "height": isinstance(meta.height, int) and meta.height > 0,
         "width": isinstance(meta.width, int) and meta.width > 0,
-        "mean": len(meta.mean) == 3,
-        "std": len(meta.std) == 3 and min(meta.std) > 0,
+        "mean": len(meta.mean) == 3 and all(abs(value) <= MOST_MEAN for value in meta.mean),  # of NaN it is false
+        "std": len(meta.std) == 3 and all(LEAST_STD <= value <= MOST_MEAN for value in meta.std),
         "calibration": isinstance(meta.calibration, dict) and all(map(_is_fit, meta.calibration.items())),
     }.items():
         if not holds:
@@ -139,7 +145,8 @@ def _is_fit(entry: tuple[str, Any]) -> bool:
     if not isinstance(temperature, float | int) or isinstance(temperature, bool):
         return False
     numbers = [fit.get(name) for name in ("samples", "tau", "window") if fit.get(name) is not None]
-    plain = all(isinstance(number, int | float) for number in numbers) and str(fit.get("mode", key)).isprintable()
+    mode = fit.get("mode", key)
+    plain = all(isinstance(one, int | float) for one in numbers) and isinstance(mode, str) and mode.isprintable()
     return plain and LEAST_TEMPERATURE <= temperature <= MOST_TEMPERATURE
 
 
@@ -158,6 +165,18 @@ def load_weights(network: torch.nn.Module, tensors: Mapping[str, Tensor], path: 
                 f"{path}: tensor {name} is {tuple(tensors[name].shape)}, the architecture needs {tuple(tensor.shape)}"
             )
     network.load_state_dict(dict(tensors))  # copies into the network's own number format
+
+
+def _refuse_no_numbers(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """A network with one NaN among its weights gives one label everywhere, at an entropy of 0: it looks sure.
+
+    The smallest and the largest value are NaN where any is: the quickest way to ask.
+    """
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and tensor.numel():
+            ends = torch.aminmax(tensor.half() if tensor.itemsize == 1 else tensor)
+            if not all(math.isfinite(end.item()) for end in ends):
+                raise InputError(f"{path}: tensor {name} holds NaN or infinite values; fetch or train it again")
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: str) -> None:
@@ -195,8 +214,8 @@ def _read_header(path: Path) -> str:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     try:
-        header = json.loads(content)
-    except (ValueError, RecursionError) as error:
+        header = parse_json(content)
+    except ValueError as error:
         raise InputError(f"{path}: not a safetensors checkpoint (its header is not JSON)") from error
     metadata = header.get("__metadata__") if isinstance(header, dict) else None
     text = metadata.get(HEADER_KEY) if isinstance(metadata, dict) else None

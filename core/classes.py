@@ -26,6 +26,8 @@ class ClassList:
         return cls(tuple(names), (), None)
 
     def __post_init__(self) -> None:
+        if not all(isinstance(name, str) for name in self.names):
+            raise InputError(f"class names are texts, got {self._in_short()}")
         if len(self.names) < 2 or len(set(self.names)) != len(self.names):
             raise InputError(f"a class list needs two or more different names, got {self._in_short()}")
         if self.void is None:
@@ -36,8 +38,8 @@ class ClassList:
             raise InputError(f"{len(self.names)} class names need as many colours, got {len(self.colors)}")
         if any(len(color) != 3 for color in self.colors):
             raise InputError("a class colour needs three values: red, green, blue")
-        if any(not 0 <= value <= 255 for color in self.colors for value in color) or not 0 <= self.void <= 255:
-            raise InputError("class colours and the void id must lie in 0..255")
+        if not all(_is_byte(value) for color in (*self.colors, (self.void,)) for value in color):
+            raise InputError("class colours and the void id must be whole numbers in 0..255")
         if self.void < len(self.names):
             raise InputError(f"the void id must lie outside 0..{len(self.names) - 1}, got {self.void}")
 
@@ -61,6 +63,11 @@ class ClassList:
         """The names in a message: a classifier may have thousands, of which the one that comes twice is wanted."""
         name, count = Counter(self.names).most_common(1)[0] if self.names else ("", 0)
         return f"{name!r} {count} times among {len(self.names)}" if count > 1 else f"{list(self.names)}"
+
+
+def _is_byte(value: object) -> bool:
+    """A list may come from anywhere: Infinity is a number in Python's JSON."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 255
 
 
 CAMVID = ClassList(

@@ -1,6 +1,7 @@
 """Opens an exported ONNX file from anywhere: what could read other files, run other code or take all memory is refused.
 
-Layers: size, then the count of its fields, then the parser, then what the graph refers to, then whether it is ours. Only
+Layers: size, then the count of its fields, then the parser, then its operators and what they refer to, then whether it is ours,
+then the sizes of its tensors. What a frame costs in time is not limited: a long chain of large products is a network too. Only
 bytes are handed on, never the path: relative file names inside a model have nothing to be relative to.
 """
 
@@ -12,23 +13,30 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from core.errors import InputError
 from export.metadata import StreamMeta, from_props
 from export.signature import check_signature
+from export.sizes import check_sizes
 from export.wire import count_parts
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, NodeProto
+    from onnx import ModelProto, NodeProto, TensorProto
 
 MAX_BYTES = 512 * 2**20
 """The widest network here (31 million weights) is 124 MB in fp32."""
 
-QUANTISED_OPS = {
-    "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "DynamicQuantizeMatMul", "MatMulIntegerToFloat", "QGemm",
-    "QLinearAdd", "QLinearAveragePool", "QLinearConcat", "QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearMul",
-    "QLinearReduceMean", "QLinearSigmoid", "QLinearSoftmax", "QLinearWhere",
+OPERATORS = {
+    "Abs", "Add", "And", "ArgMax", "AveragePool", "BatchNormalization", "BitwiseXor", "Cast", "Clip", "Concat",
+    "ConstantOfShape", "Conv", "ConvTranspose", "DequantizeLinear", "Div", "Equal", "Exp", "Expand", "Floor", "Gather",
+    "GatherND", "Gelu", "Gemm", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "Identity",
+    "InstanceNormalization", "LayerNormalization", "Less", "LessOrEqual", "Log", "MatMul", "Max", "MaxPool", "Min", "Mod",
+    "Mul", "Neg", "Pad", "QuantizeLinear", "RandomUniformLike", "Range", "Reciprocal", "ReduceL2", "ReduceMax",
+    "ReduceMean", "ReduceSum", "Relu", "Reshape", "Resize", "Round", "Shape", "Sigmoid", "Sign", "Slice", "Softmax",
+    "Split", "Squeeze", "Sub", "Tanh", "Transpose", "Unsqueeze", "Where",
 }  # fmt: skip
-"""Of com.microsoft: what ONNX Runtime's quantisation writes. Others there read files (EPContext) or run Python (PythonOp)."""
+"""What the exporter writes: of standard operators those of networks, none that repeats or branches, and of no other domain."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +52,13 @@ class OnnxFile:
 
 def read_onnx(path: Path) -> OnnxFile:
     """Reads a file that `steadyseg export` wrote; everything else raises InputError in one line."""
+    _import_onnx()
+    return check_onnx(_read(path), path)
+
+
+def check_onnx(data: bytes, path: Path) -> OnnxFile:
+    """The same of bytes; nothing is written that would not open."""
     onnx = _import_onnx()
-    data = _read(path)
     model = _parse(data, onnx, path)
     _refuse_references(model, onnx, path)
     _refuse_newer(model, onnx, path)
@@ -55,6 +68,7 @@ def read_onnx(path: Path) -> OnnxFile:
         onnx.checker.check_model(data)  # from the bytes, without shape inference: its cost grows with the file alone
     except (onnx.checker.ValidationError, ValueError) as error:
         raise InputError(f"{path}: not a valid ONNX graph ({_one_line(error)}); export it again") from error
+    check_sizes(model, meta, str(path))
     return OnnxFile(path, data, model, meta)
 
 
@@ -101,30 +115,49 @@ def _parse(data: bytes, onnx: ModuleType, path: Path) -> "ModelProto":
 
 
 def _refuse_references(model: "ModelProto", onnx: ModuleType, path: Path) -> None:
-    """External data anywhere, functions, training graphs and operators from elsewhere."""
+    """External data anywhere, numbers that are none, functions, training graphs and operators of others."""
     for message in _messages(model, onnx):
         if isinstance(message, onnx.TensorProto):
-            if message.external_data or message.data_location != onnx.TensorProto.DEFAULT:
-                raise InputError(
-                    f"{path}: tensor {message.name[:80]!r} is external data (kept in another file), which could name any "
-                    "file of this machine; save the model as one file"
-                )
+            _refuse_tensor(message, onnx, path)
+        elif isinstance(message, onnx.AttributeProto) and not np.isfinite([message.f, *message.floats]).all():
+            raise InputError(f"{path}: attribute {message.name[:80]!r} is NaN or infinite; export it again")
         elif isinstance(message, onnx.NodeProto):
-            _refuse_foreign_operator(message, path)
-    if model.functions or model.training_info:
-        what = "functions of its own" if model.functions else "a training graph"
+            _refuse_operator(message, path)
+    if model.functions or model.training_info or model.graph.sparse_initializer:
+        what = (
+            "functions of its own"
+            if model.functions
+            else "a training graph"
+            if model.training_info
+            else "sparse tensors"
+        )
         raise InputError(
             f"{path}: has {what}, which steadyseg export never writes; export it again with steadyseg export"
         )
 
 
-def _refuse_foreign_operator(node: "NodeProto", path: Path) -> None:
-    if node.domain in ("", "ai.onnx") or (node.domain == "com.microsoft" and node.op_type in QUANTISED_OPS):
-        return
-    raise InputError(
-        f"{path}: operator {node.op_type[:80]!r} of the custom domain {node.domain[:80]!r}; only standard ONNX operators "
-        "and those of quantised graphs are run"
-    )
+def _refuse_tensor(tensor: "TensorProto", onnx: ModuleType, path: Path) -> None:
+    shown = repr(tensor.name[:80])
+    if tensor.external_data or tensor.data_location != onnx.TensorProto.DEFAULT:
+        raise InputError(
+            f"{path}: tensor {shown} is external data (kept in another file), which could name any file of this machine; save "
+            "the model as one file"
+        )
+    try:
+        finite = bool(np.isfinite(onnx.numpy_helper.to_array(tensor)).all())
+    except (ValueError, TypeError, KeyError) as error:  # not as many values as its sizes say, or none that are numbers
+        raise InputError(f"{path}: tensor {shown} is damaged ({_one_line(error)}); export it again") from error
+    if not finite:
+        raise InputError(f"{path}: tensor {shown} holds NaN or infinite values; export it again")
+
+
+def _refuse_operator(node: "NodeProto", path: Path) -> None:
+    if node.domain or node.op_type not in OPERATORS:
+        where = f" of the custom domain {node.domain[:80]!r}" if node.domain else ""
+        raise InputError(
+            f"{path}: operator {node.op_type[:80]!r}{where}, which steadyseg export never writes; only what its networks are "
+            "made of is run"
+        )
 
 
 def _messages(root: Any, onnx: ModuleType) -> Iterator[Any]:

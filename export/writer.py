@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from core.atomic_file import write_whole
 from core.errors import InputError, refuse_existing
 from core.tracing import tracing
+from export.onnx_file import check_onnx
 
 OPSET = 20
 """Resize with antialias needs 18, and 20 is what ONNX Runtime 1.17 and OpenVINO 2024 read already."""
@@ -62,9 +63,11 @@ def to_onnx(
 
 
 def write_model(model: Any, path: Path, overwrite: bool = False) -> None:
-    """One file, written beside and renamed, so that a reader never meets half of it."""
+    """One file, written beside and renamed, so that a reader never meets half of it. InputError for what would not open."""
     refuse_existing(path, overwrite)
-    write_whole(path, model.SerializeToString())
+    data = model.SerializeToString()
+    check_onnx(data, path)
+    write_whole(path, data)
 
 
 def import_onnx() -> Any:

@@ -18,6 +18,7 @@ from core.prediction import Prediction
 from core.predictors import Ensemble
 from core.segmenter import StagedSegmenter
 from core.temporal import State
+from core.weight_limit import limited_weights
 from seg.networks.build import build_network
 from seg.pretrained import find_checkpoint
 from seg.streaming import StreamingSegmenter
@@ -112,7 +113,8 @@ def open_network(model: str | Path) -> tuple[nn.Module, CheckpointMeta]:
     options = dict(meta.options)
     if "encoder_weights" in options:  # what training began with; the weights are in the file now
         options["encoder_weights"] = None
-    network = build_network(meta.architecture, options, len(meta.classes))
+    with limited_weights(tensors, path):
+        network = build_network(meta.architecture, options, len(meta.classes))
     load_weights(network, tensors, path)
     return network, meta
 

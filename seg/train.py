@@ -1,7 +1,6 @@
 """Segmentation training: data, loss and network from one configuration, run by core's loop."""
 
 import dataclasses
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from core.classes import CAMVID, CLASS_LISTS, ClassList
 from core.dropout import set_dropout_active
 from core.errors import InputError
 from core.evaluation.metrics import StreamingMetrics
+from core.json_text import parse_json
 from core.preprocess import Normalize, enlarge, network_size
 from core.seeds import mix_seed
 from core.training.distributed import ALONE, Processes
@@ -176,13 +176,16 @@ def read_classes(path: Path | None) -> ClassList:
     if path is None or str(path) in CLASS_LISTS:
         return CLASS_LISTS[str(path or "camvid")]
     try:
-        record = json.loads(path.read_text())
-        return ClassList(tuple(record["names"]), tuple(map(tuple, record["colors"])), int(record.get("void", 255)))
+        record = parse_json(path.read_bytes())
+        classes = ClassList(tuple(record["names"]), tuple(map(tuple, record["colors"])), record.get("void", 255))
+        if classes.void is None:
+            raise InputError("it is a classifier's class list; segmentation needs colours and a void id")
+        return classes
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     except OSError as error:
         raise InputError(f"{path}: the class list cannot be read ({error.strerror})") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f'{path}: expected JSON {{"names": [...], "colors": [[r, g, b], ...], "void": id}}, got {error!r}'
         ) from error

@@ -5,11 +5,12 @@ import http.client
 import ipaddress
 import socket
 import ssl
+import string
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.parse import SplitResult, urljoin, urlsplit
+from urllib.parse import SplitResult, quote, urljoin, urlsplit
 
 from app.sources.url import redact
 from core.errors import InputError
@@ -48,16 +49,18 @@ def fetch(
                 continue
             if answer.status != 200:
                 raise InputError(f"{redact(url)}: the server answers {answer.status}")
-            path = folder / (Path(parts.path).name[-40:] or "video")
+            path = folder / (Path(parts.path).name[-40:].lstrip(".") or "video")
             return copy_body(answer, path, most_bytes, redact(url))
     raise InputError(f"{redact(url)}: more than {MOST_REDIRECTS} redirections")
 
 
 def check_address(url: str) -> SplitResult:
     """The parts of an address with a scheme and host that may be asked."""
+    url = url.strip()
     try:
-        parts = urlsplit(url.strip())
-        known = parts.scheme.lower() in PORTS and parts.hostname is not None and (parts.port or 1) > 0
+        parts = urlsplit(url)
+        called = parts.hostname is not None and (parts.port or 1) > 0
+        known = called and parts.scheme.lower() in PORTS and url.isprintable()  # half a letter cannot be sent
     except ValueError:
         known = False
     if not known:
@@ -90,7 +93,8 @@ def open_response(
 ) -> Iterator[http.client.HTTPResponse]:
     """The response to GET, over a connection to exactly that address. Raises InputError where there is none, and from
     whatever is being read when `give_up` becomes true."""
-    host, path = str(parts.hostname), (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    host = str(parts.hostname)
+    path = quote((parts.path or "/") + (f"?{parts.query}" if parts.query else ""), safe=string.punctuation)
     secure = parts.scheme.lower() == "https"
     connection = (http.client.HTTPSConnection if secure else http.client.HTTPConnection)(
         host, parts.port, timeout=TIMEOUT_S

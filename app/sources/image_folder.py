@@ -10,6 +10,7 @@ from app.sources.label_files import LabelFolder
 from app.sources.source import MAX_PIXELS, Source, SourceInfo, check_size, frame_name
 from core.errors import InputError
 from core.frame import Frame
+from core.picture_file import look_at, read_upright, upright_size
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 FOLDER_FPS = 25.0
@@ -45,18 +46,9 @@ class Header:
     mode: str
 
 
-def read_header(path: Path) -> Header | None:
-    """None where the file is not a readable image."""
-    from PIL import Image
-
-    exif_orientation, quarter_turns = 0x0112, (5, 6, 7, 8)
-    try:
-        with Image.open(path) as picture:
-            turned = picture.getexif().get(exif_orientation) in quarter_turns
-            width, height = picture.size[::-1] if turned else picture.size
-            return Header(width, height, picture.mode)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, Image.DecompressionBombWarning):
-        return None  # what Pillow raises for damaged files
+def read_header(path: Path) -> Header:
+    """InputError where the file is not a readable image."""
+    return look_at(path, lambda picture: Header(*upright_size(picture), picture.mode))
 
 
 class FolderSource(Source):
@@ -68,9 +60,14 @@ class FolderSource(Source):
         self.losses: Counter[str] = Counter()
         self._paths = tuple(paths)
         self._labels = labels
-        headers = [header for path in self._paths if (header := read_header(path)) is not None]
+        headers, refused = list[Header](), list[InputError]()
+        for path in self._paths:
+            try:
+                headers.append(read_header(path))
+            except InputError as error:
+                refused.append(error)
         if not headers:
-            raise InputError(f"{name}: none of the {len(paths)} images can be read; are they damaged?")
+            raise InputError(f"{name}: none of the {len(paths)} images can be read ({refused[0]})")
         for header in headers:
             check_size(name, header.width, header.height, most_pixels)
         self.info = SourceInfo(
@@ -82,13 +79,11 @@ class FolderSource(Source):
             labels.check_names(set(self._names))
 
     def __iter__(self) -> Iterator[Frame]:
-        from seg.data.camvid import read_image
-
         shape = (self.info.height, self.info.width)
         fresh = True
         for index, path in enumerate(self._paths):
             try:
-                image = read_image(path)
+                image = read_upright(path)
             except InputError:
                 self.losses["decode_error"] += 1
                 continue

@@ -1,8 +1,10 @@
 """`steadyseg video`: one source through the segmenter into files, with a report of what was seen and what it took."""
 
 import contextlib
+import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -12,6 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from app.find_model import is_graph
 from app.open_model import open_segmenter
 from app.report_file import check_place, write_json
+from app.sources.image_folder import IMAGE_SUFFIXES
 from app.sources.open_source import describe_losses, open_source
 from app.video.flags import VideoJob
 from app.video.loop import Paint, process
@@ -30,6 +33,7 @@ def run_video(job: VideoJob) -> int:
     if job.max_frames is not None and job.max_frames < 1:
         raise InputError(f"--max-frames must be 1 or more, got {job.max_frames}")
     check_place(job.report, overwrite=job.overwrite)
+    refuse_own_input(job)
     torch.manual_seed(job.seed)  # of the masks that torch draws, and of what seeds the others
     segmenter = open_segmenter(
         job.model, job.method, size=job.size, executor=job.executor, precision=job.precision, device=job.device,
@@ -66,6 +70,18 @@ def run_video(job: VideoJob) -> int:
     if interrupted:
         console.print("interrupted: what was done until then is whole")
     return 130 if interrupted else 0
+
+
+def refuse_own_input(job: VideoJob) -> None:
+    """InputError where --overwrite would replace what is read: a label is called like its frame, and so like its image."""
+    is_image = Path(job.source).suffix.lower() in IMAGE_SUFFIXES
+    for written, read in (
+        (job.output, job.source),
+        (job.masks, os.path.dirname(job.source) or "." if is_image else job.source),
+        (job.masks, job.labels),
+    ):
+        if written and read and os.path.exists(written) and os.path.exists(read) and os.path.samefile(written, read):
+            raise InputError(f"{written}: would be written over while it is read; choose another place")
 
 
 def make_set_size_view(model: str, method: Method) -> Paint:

@@ -8,17 +8,15 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
 
 from classification.data.evaluation_view import centre_view
 from core.classes import ClassList
 from core.errors import InputError
+from core.picture_file import look_at, to_rgb
 
 SPLITS = ("train", "val", "test")
 SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 """Those of torchvision's ImageFolder."""
-MODES = ("RGB", "L", "1", "P", "LA", "PA", "RGBA", "CMYK", "YCbCr")
-"""Pillow's modes of 8 bits a channel; the others (16 bits, floats) have no agreed way to 8 bits."""
 SIZE = 224
 """Pixels."""
 
@@ -92,22 +90,9 @@ def open_image_folder(root: Path, split: str) -> ImageFolderSet:
 
 
 def read_picture(path: Path) -> np.ndarray:
-    """(H, W, 3) uint8 RGB by Pillow. Grey, palette and CMYK files are converted, transparency is dropped, as is usual for
-    ImageNet (which has some of each); a camera's note how to turn the picture is not followed."""
-    try:
-        with Image.open(path) as picture:
-            if picture.mode not in MODES:
-                raise InputError(
-                    f"{path}: a picture of mode {picture.mode}; expected 8 bits a channel, convert it first"
-                )
-            picture.load()
-            if picture.mode in ("P", "PA"):  # with transparency Pillow warns of a direct way to RGB
-                return np.array(picture.convert("RGBA"))[..., :3].copy()
-            return np.array(picture.convert("RGB"))
-    except InputError:
-        raise
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise InputError(f"{path}: cannot be read as an image ({_in_line(error)})") from error
+    """(H, W, 3) uint8 RGB. Grey, palette and CMYK files are converted, transparency is dropped, as is usual for ImageNet
+    (which has some of each); a camera's note how to turn the picture is not followed."""
+    return look_at(path, to_rgb)
 
 
 def _class_folders(folder: Path) -> list[str]:
@@ -137,9 +122,3 @@ def _pictures(split: Path, name: str) -> list[str]:
         inside = Path(folder).relative_to(split).as_posix()
         found += [f"{inside}/{file}" for file in files if file.lower().endswith(SUFFIXES) and not file.startswith(".")]
     return sorted(found)
-
-
-def _in_line(error: Exception) -> str:
-    """Without the path, which Pillow names by itself, and on one line."""
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error).split("'")[0]
-    return " ".join(text.split()) or type(error).__name__

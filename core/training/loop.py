@@ -82,7 +82,7 @@ def fit(
     optimizer = make_optimizer(network, config)
     average = AveragedModel(network, multi_avg_fn=_warm_up(config.average_decay), use_buffers=True)
     state = TrainingState(network, average, optimizer)
-    first_epoch = _resume(state, run, processes) if resume else 0
+    first_epoch = _resume(state, run, config.epochs, processes) if resume else 0
     called: nn.Module = MeanOfPasses(network, config.train_samples) if config.train_samples > 1 else network
     trained: nn.Module | None = None
     total_steps = config.epochs * steps_per_epoch
@@ -216,9 +216,9 @@ def dropout_seed(seed: int, epoch: int, step: int, rank: int) -> int:
     return mix_seed(seed, epoch, step, rank) if rank else mix_seed(seed, epoch, step)
 
 
-def _resume(state: TrainingState, run: Path, processes: Processes) -> int:
+def _resume(state: TrainingState, run: Path, most: int, processes: Processes) -> int:
     """Whole epochs done; InputError where the processes see different ones."""
-    epochs = processes.gathered(processes.together(lambda: load_state(state, run)))
+    epochs = processes.gathered(processes.together(lambda: load_state(state, run, most)))
 
     def check() -> None:
         if len(set(epochs)) > 1:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from core.checkpoint import read_tensors, write_tensors
 from core.errors import InputError
+from core.json_text import parse_json
 
 STATE_NAME = "state.safetensors"
 
@@ -44,22 +45,37 @@ def save_state(state: TrainingState, run: Path, epochs_done: int) -> None:
     write_tensors(run / STATE_NAME, state.tensors(), json.dumps({"epochs_done": epochs_done}))
 
 
-def load_state(state: TrainingState, run: Path) -> int:
-    """Fills the objects and returns the number of whole epochs done; 0 where no epoch was finished yet."""
+def load_state(state: TrainingState, run: Path, epochs: int) -> int:
+    """Fills the objects and returns the number of whole epochs done, of `epochs`; 0 where none was finished yet."""
     path = run / STATE_NAME
     for leftover in run.glob(".*.safetensors.*"):  # half written when an earlier process was killed: state or model
         leftover.unlink(missing_ok=True)
     if not path.exists():
         return 0
     tensors, header = read_tensors(path)
+    epochs_done = _epochs_done(header, path, epochs)
     try:
         state.load(tensors)
-        return int(json.loads(header)["epochs_done"])
     except (KeyError, ValueError, RuntimeError) as error:
         first = str(error).splitlines()[0]
         raise InputError(
             f"{path}: does not fit this training ({first}); resume with the flags it began with"
         ) from error
+    return epochs_done
+
+
+def _epochs_done(header: str, path: Path, most: int) -> int:
+    """1 to `most`: nothing is saved before the first one is done."""
+    try:
+        record = parse_json(header)
+    except ValueError:
+        record = None
+    done = record.get("epochs_done") if isinstance(record, dict) else None
+    if not isinstance(done, int) or isinstance(done, bool) or not 1 <= done <= most:
+        raise InputError(
+            f"{path}: its header is {header[:40]!r}, expected 1 to {most} epochs done; start in another folder"
+        )
+    return done
 
 
 def _below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

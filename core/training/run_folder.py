@@ -13,6 +13,7 @@ import torch
 
 from core.atomic_file import DISK_ERRORS, write_whole
 from core.errors import InputError
+from core.json_text import parse_json
 
 try:
     import fcntl
@@ -88,7 +89,7 @@ def _write_or_compare(run: Path, config: TrainingConfig, resume: bool, processes
         write_whole(path, (json.dumps(record, indent=1) + "\n").encode())
         return
     try:
-        began = dict(json.loads(path.read_text()))
+        began = dict(parse_json(path.read_bytes()))
     except (ValueError, TypeError) as error:
         raise InputError(f"{path}: damaged, so the run cannot be resumed ({error}); start in another folder") from error
     defaults = dict(_leaves(config_record(type(config)()) | {"processes": 1}))

@@ -10,6 +10,7 @@ import numpy as np
 from core.classes import CAMVID, CAMVID_31, ClassList
 from core.errors import InputError
 from core.frame import Frame
+from core.picture_file import read_upright
 from seg.data.camvid_original import LABEL_ENDING, OriginalSplit, find_original, read_color_label
 from seg.data.label_file import read_label_file
 
@@ -50,7 +51,7 @@ class ImageFolderSplit:
         """(H, W, 3) uint8 RGB image and (H, W) uint8 label."""
         example = self.examples[index]
         read = read_color_label if self.color_labels else read_label
-        image, label = read_image(example.image), read(example.label, self.classes)
+        image, label = read_upright(example.image), read(example.label, self.classes)
         if image.shape[:2] != label.shape:
             raise InputError(
                 f"{example.label}: the label is {label.shape[1]}x{label.shape[0]}, its image "
@@ -126,20 +127,6 @@ def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFold
     return ImageFolderSplit(root, split, classes, examples, color_labels=original is not None)
 
 
-def read_image(path: Path) -> np.ndarray:
-    """(H, W, 3) uint8 RGB; grey and RGBA files are converted."""
-    import cv2
-
-    content = np.frombuffer(_read_bytes(path), np.uint8)
-    try:
-        image = cv2.imdecode(content, cv2.IMREAD_COLOR)
-    except cv2.error:  # an empty file, or a header that claims more than 2^30 pixels
-        image = None
-    if image is None:
-        raise InputError(f"{path}: cannot be read as an image; is it damaged or of another format?")
-    return np.ascontiguousarray(image[..., ::-1])
-
-
 def read_label(path: Path, classes: ClassList) -> np.ndarray:
     """(H, W) uint8 class ids from an 8-bit grey or palette PNG; unknown ids raise InputError."""
     label = read_label_file(path, ("L", "P"), "an 8-bit grey or palette PNG of class ids")
@@ -165,13 +152,6 @@ def _pair(images: Path, labels: Path, original: OriginalSplit | None) -> tuple[L
             raise InputError(f"{path}: no label {labels / name}.png; every image needs one")
         examples.append(LabelledImage(path, by_name[name], len(examples)))
     return tuple(examples)
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
 
 
 def _check_list(path: Path, found: set[str]) -> None:

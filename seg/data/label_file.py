@@ -3,18 +3,18 @@
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 from core.errors import InputError
+from core.picture_file import look_at
 
 
 def read_label_file(path: Path, modes: tuple[str, ...], expected: str) -> np.ndarray:
     """(H, W) or (H, W, 3) uint8 of an image in one of Pillow's `modes`; `expected` says in words what they are."""
-    from PIL import Image, UnidentifiedImageError
 
-    try:
-        with Image.open(path) as picture:
-            if picture.mode not in modes:
-                raise InputError(f"{path}: a label must be {expected}, got {picture.mode}")
-            return np.array(picture, np.uint8)
-    except (UnidentifiedImageError, OSError, SyntaxError, Image.DecompressionBombError) as error:
-        raise InputError(f"{path}: cannot be read as a label image ({error})") from error
+    def look(picture: Image.Image) -> np.ndarray:
+        if picture.mode not in modes:
+            raise InputError(f"{path}: a label must be {expected}, got {picture.mode}")
+        return np.array(picture, np.uint8)
+
+    return look_at(path, look)

@@ -80,9 +80,8 @@ class UNet(nn.Module):
 
     def __init__(self, num_classes: int, options: UNetOptions = UNetOptions()) -> None:  # noqa: B008 (frozen)
         super().__init__()
-        names = stage_names(options)
-        _check(num_classes, options, names)
-        self.options = options
+        _check(num_classes, options)
+        self.options, names = options, stage_names(options)
         depth, widths = options.depth, [options.width * 2**i for i in range(options.depth)]
         stages: list[nn.Module] = []
         for i in range(depth):
@@ -122,13 +121,14 @@ def stage_names(options: UNetOptions) -> list[str]:
     return [f"enc{n}" for n in range(1, depth + 1)] + [f"dec{n}" for n in range(depth + 1, 2 * depth)]
 
 
-def _check(num_classes: int, options: UNetOptions, names: list[str]) -> None:
+def _check(num_classes: int, options: UNetOptions) -> None:
     if num_classes < 2:
         raise InputError(f"a network needs two or more classes, got {num_classes}")
     if options.skip not in ("before", "after"):
         raise InputError(f"unknown skip {options.skip!r}; choose from before, after")
     if not 1 <= options.width <= 512 or not 2 <= options.depth <= 7:
         raise InputError(f"width must be 1..512 and depth 2..7, got width {options.width}, depth {options.depth}")
+    names = stage_names(options)
     for place in options.dropout_places:
         if place not in names:
             raise InputError(f"unknown dropout place {place!r}; choose from {', '.join(names)}")

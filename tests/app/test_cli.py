@@ -10,8 +10,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from local_server import files_under
 from made_pictures import labelled_folder
+from PIL import Image
 from refusals import error_after_work, one_line_error
 
 from app.cli import main
@@ -157,6 +160,26 @@ def test_an_existing_output_is_kept_without_overwrite(tmp_path: Path, capsys: py
     output.write_bytes(b"precious")
     assert "--overwrite" in one_line_error(capsys, "video", "street", "-o", str(output), "--model", "street-tiny")
     assert output.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("source", ["imgs", "imgs/0.png", "imgs/../imgs"])
+@pytest.mark.parametrize(
+    "flags", [["--masks", "imgs"], ["--masks", "labels", "--labels", "labels"], ["-o", "imgs/0.mp4"]]
+)
+def test_what_is_read_is_never_written_over(
+    source: str, flags: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("imgs", "labels"):
+        (tmp_path / folder).mkdir()
+        Image.fromarray(np.zeros((48, 64), np.uint8)).save(f"{folder}/0.png")
+    (tmp_path / "imgs" / "0.mp4").write_bytes(b"a video")
+    before = files_under(tmp_path)
+    source = "imgs/0.mp4" if flags[0] == "-o" else source
+    assert "while it is read" in one_line_error(
+        capsys, "video", source, *flags, "--model", "street-tiny", "--overwrite"
+    )
+    assert files_under(tmp_path) == before
 
 
 def test_unwritable_reports_are_noticed_before_the_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -398,7 +398,17 @@ def test_private_networks_are_not_asked(tmp_path: Path, address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["file:///etc/passwd", "rtsp://example/x", "ftp://example/x", "http://", "//x", "http://[bad"]
+    "url",
+    [
+        "file:///etc/passwd",
+        "rtsp://example/x",
+        "ftp://example/x",
+        "http://",
+        "//x",
+        "http://[bad",
+        "http://x/\0",
+        "http://x/\ud800",
+    ],
 )
 def test_other_schemes_are_not_fetched(tmp_path: Path, url: str) -> None:
     with pytest.raises(InputError, match="expected http"):
@@ -445,7 +455,7 @@ def test_a_public_address_is_copied_within_limits_and_redirections_are_checked(
         def resolve(host: str, *_: Any, **__: Any) -> list[tuple]:
             return found_at("127.0.0.1" if host == "127.0.0.1" else "93.184.216.34")()
 
-        path = fetch("http://films.example/film.mp4?x=1", tmp_path, 10_000, bool, resolve)
+        path = fetch("http://films.example/film.mp4?x=1&name=Zürich 1.mp4", tmp_path, 10_000, bool, resolve)
         assert path.read_bytes() == b"x" * 5000 and called == ["93.184.216.34"]
         with pytest.raises(InputError, match="more than 0 MB"):
             fetch("http://films.example/film.mp4", tmp_path, 4000, bool, resolve)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import pickle
 import resource
 import struct
@@ -285,10 +286,13 @@ def test_unknown_keys_of_a_record_are_passed_over(tmp_path: Path) -> None:
         ("classes", {"names": ["a", "b"], "colors": [[0, 0, 0], [0, 0, "x"]], "void": 255}),
         ("classes", {"names": ["a", "b"], "colors": [[0, 0, 0], [0, 0, 0]], "void": 1}),
         ("mean", 5), ("mean", [0.5]), ("mean", "abc"), ("mean", [0.5, 0.5, "x"]), ("std", [0.2, 0.2]),
-        ("std", [0.2, 0.0, 0.2]), ("height", "tall"), ("height", 0), ("width", 64.5), ("options", []),
+        ("std", [0.2, 0.0, 0.2]), ("std", [0.2, math.nan, 0.2]), ("std", [0.2, 1e-30, 0.2]), ("mean", [0.5, math.inf, 0.5]),
+        ("mean", [math.nan] * 3), ("metrics", {"deep": json.loads("[" * 40 + "]" * 40)}),
+        ("classes", {"names": ["a", "b"], "colors": [[0, 0, 0], [0, 0, 0]], "void": math.inf}),
+        ("height", "tall"), ("height", 0), ("width", 64.5), ("options", []),
         ("options", "wide"), ("architecture", 5), ("calibration", []), ("calibration", 1.25), ("calibration", {"dnn": 1.25}),
         ("calibration", {"dnn": {}}), ("calibration", {"dnn": None}), ("calibration", {"dnn": {"temperature": 1, "tau": "8"}}),
-        ("calibration", {"dnn\x1b[2J": {"temperature": 1.5}}),
+        ("calibration", {"dnn\x1b[2J": {"temperature": 1.5}}), ("calibration", {"dnn": {"temperature": 1.5, "mode": {}}}),
         *(("calibration", {"dnn": {"temperature": 1.5}, "bnn": {"temperature": bad}}) for bad in NO_TEMPERATURES),
     ],
 )  # fmt: skip
@@ -315,6 +319,16 @@ def test_weights_must_fit_their_architecture(
     change(state)
     assert words in refused(path, lambda path: load_weights(network, state, path))
     assert all(torch.equal(before[name], tensor) for name, tensor in network.state_dict().items())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_weights_that_are_no_numbers_are_refused(tmp_path: Path, dtype: torch.dtype, value: float) -> None:
+    weight = torch.ones(3, 1000, dtype=dtype)
+    weight[1, 777] = value
+    assert "tensor weight" in refused(
+        saved(tmp_path, {"other": torch.ones(3), "weight": weight, "empty": torch.ones(0)})
+    )
 
 
 def test_half_precision_weights_load_into_a_single_precision_network(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from refusals import refusal
 
 from core.classes import CAMVID, ClassList
 from core.errors import InputError
-from seg.data.camvid import open_split, read_image, read_label
+from core.picture_file import read_upright
+from seg.data.camvid import open_split, read_label
 from seg.data.statistics import class_weights, measure
 from seg.options import SegTrainConfig
 from seg.train import open_training_set
@@ -167,12 +168,12 @@ def test_labels_of_other_kinds_are_refused(tmp_path: Path, mode: str) -> None:
 def test_grey_palette_and_transparent_images_become_rgb(tmp_path: Path, mode: str) -> None:
     original = Image.fromarray(picture(1)).convert(mode)
     original.save(tmp_path / "i.png")
-    np.testing.assert_array_equal(read_image(tmp_path / "i.png"), np.asarray(original.convert("RGB")))
+    np.testing.assert_array_equal(read_upright(tmp_path / "i.png"), np.asarray(original.convert("RGB")))
 
 
 def test_a_read_image_can_be_handed_on(tmp_path: Path) -> None:
     Image.fromarray(picture(1)).save(tmp_path / "i.png")
-    image = read_image(tmp_path / "i.png")
+    image = read_upright(tmp_path / "i.png")
     assert image.flags.c_contiguous and image.flags.writeable and image.dtype == np.uint8
 
 
@@ -195,7 +196,7 @@ def test_a_damaged_image_is_named(tmp_path: Path, damage: str) -> None:
     Image.fromarray(picture(1)).save(tmp_path / "i.png")
     whole = (tmp_path / "i.png").read_bytes()
     damaged(tmp_path / "x.png", whole, damage)
-    assert str(tmp_path / "x.png") in refusal(lambda: read_image(tmp_path / "x.png"))
+    assert str(tmp_path / "x.png") in refusal(lambda: read_upright(tmp_path / "x.png"))
 
 
 @pytest.mark.parametrize("damage", [*DAMAGES, "chunk length"])
@@ -299,4 +300,4 @@ def test_an_image_that_claims_to_be_giant_is_refused(tmp_path: Path) -> None:
     header = b"IHDR" + struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + header + struct.pack(">I", zlib.crc32(header)))
     with pytest.raises(InputError, match="cannot be read as an image"):
-        read_image(path)
+        read_upright(path)

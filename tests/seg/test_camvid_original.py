@@ -243,9 +243,21 @@ def test_the_class_list_has_a_name_for_the_flag() -> None:
     assert read_classes(None) == read_classes(Path("camvid")) == CAMVID
 
 
-def test_a_file_without_void_and_the_street_with_other_classes_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "c.json").write_text(json.dumps({"names": ["a", "b"], "colors": [], "void": None}))
-    assert "expected JSON" in refusal(lambda: read_classes(tmp_path / "c.json"))
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ('{"names": ["a", "b"], "colors": [], "void": null}', "needs colours and a void id"),
+        ('{"names": ["a", "b"], "colors": [[1, 2, 3], [4, 5, 6]], "void": Infinity}', "whole numbers in 0..255"),
+        ("[" * 100_000, "expected JSON"), ('{"names":' * 100 + "1" + "}" * 100, "expected JSON"), ("[]", "expected JSON"),
+        ('{"names": 5}', "expected JSON"), ("\ud800", "expected JSON"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_no_class_list_is_refused(tmp_path: Path, content: str, says: str) -> None:
+    (tmp_path / "c.json").write_text(content, errors="surrogatepass")
+    assert says in refusal(lambda: read_classes(tmp_path / "c.json"))
+
+
+def test_the_street_with_other_classes_is_refused() -> None:
     config = SegTrainConfig(data=Path("street"))
     assert "--classes" in refusal(lambda: open_training_set(config, CAMVID_31))
 

@@ -22,7 +22,7 @@ from refusals import error_after_work, one_line_error
 from torch import Tensor
 
 from app.cli import main
-from core.checkpoint import load_checkpoint
+from core.checkpoint import load_checkpoint, read_tensors, write_tensors
 from core.errors import InputError
 from core.training.loop import learning_rate
 from core.training.run_folder import open_run
@@ -174,8 +174,24 @@ def test_a_resume_with_a_damaged_configuration_is_refused(
 ) -> None:
     run = tmp_path / "run"
     shutil.copytree(done, run)
-    (run / "config.json").write_text('{"data": ')
-    assert "config.json" in error_after_work(capsys, *arguments(data, run, epochs=1), "--resume")
+    for damaged in ('{"data": ', "[" * 100_000, '{"data":' * 400 + "1" + "}" * 400, "[5]"):
+        (run / "config.json").write_text(damaged)
+        assert "config.json" in error_after_work(capsys, *arguments(data, run, epochs=1), "--resume")
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["[]", '{"epochs_done": -3}', '{"epochs_done": 0}', '{"epochs_done": 2}', '{"epochs_done": 1e999}', "[" * 9999],
+)
+def test_a_resume_from_a_state_of_no_such_epoch_is_refused(
+    data: Path, done: Path, tmp_path: Path, header: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(done, run)
+    tensors, _ = read_tensors(run / "state.safetensors")
+    write_tensors(run / "state.safetensors", tensors, header)
+    message = error_after_work(capsys, *arguments(data, run, epochs=1), "--resume")
+    assert "state.safetensors" in message and "expected 1 to 1 epochs done" in message
 
 
 def copied_run(done: Path, run: Path, change: Callable[[dict[str, Any]], None]) -> Path:

@@ -1,0 +1,91 @@
+"""Opens picture files: the one decoder, with its limit.
+
+Two decoders can read two sizes out of one file: of a TIFF of 1.9 kB whose size tags came twice Pillow read 16x16, and OpenCV
+made 9000x9000 of it, 2.6 GB. So the one that says the size, which is looked at first, is the one that decodes.
+"""
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from PIL import Image
+
+from core.errors import InputError
+
+MAX_PIXELS = 2**26
+"""8192 x 8192: 201 MB as RGB."""
+FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM")
+"""Whatever a file is called. Pillow knows forty more, and starts Ghostscript for one of them."""
+EIGHT_BITS = ("RGB", "L", "1", "P", "LA", "PA", "RGBA", "CMYK", "YCbCr")
+"""Pillow's modes of 8 bits a channel."""
+SIXTEEN_BITS = ("I;16", "I;16L", "I;16B")
+"""Of grey; coloured pictures of 16 bits are opened with their high bytes."""
+EXIF_ORIENTATION = 0x0112
+TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE, 8: Image.Transpose.ROTATE_90,
+}  # fmt: skip
+"""By EXIF's orientation; 1 is upright."""
+
+Seen = TypeVar("Seen")
+
+warnings.filterwarnings("ignore", module=r"PIL\.")  # remarks about damaged metadata are no line for a user
+
+
+def look_at(path: Path, look: Callable[[Image.Image], Seen]) -> Seen:
+    """What `look` makes of the picture, which comes opened but not decoded, and of a bearable size.
+
+    InputError, one line with the file's name, for what is no picture of these formats, too large or damaged.
+    """
+    try:
+        with Image.open(path, formats=FORMATS) as picture:
+            width, height = picture.size
+            if width * height > MAX_PIXELS:
+                raise ValueError(f"{width}x{height}, at most {MAX_PIXELS} pixels are; scale it down")
+            return look(picture)
+    except InputError:
+        raise
+    except Exception as error:  # whatever a parser met: OSError, struct.error, zlib.error, KeyError, SyntaxError ...
+        raise InputError(f"{path}: cannot be read as an image ({_in_line(error)})") from error
+
+
+def read_upright(path: Path) -> np.ndarray:
+    """(H, W, 3) uint8 RGB, turned as the file's EXIF data ask; of 16-bit grey the high bytes."""
+
+    def look(picture: Image.Image) -> np.ndarray:
+        picture.load()  # turns a TIFF by itself, and comes to EXIF data behind the pixels
+        turn = TURNS.get(picture.getexif().get(EXIF_ORIENTATION))
+        if picture.mode in SIXTEEN_BITS or (picture.mode == "I" and picture.format == "PPM"):
+            picture = Image.fromarray((np.asarray(picture) >> 8).astype(np.uint8))
+        return to_rgb(picture if turn is None else picture.transpose(turn))
+
+    return look_at(path, look)
+
+
+def to_rgb(picture: Image.Image) -> np.ndarray:
+    """(H, W, 3) uint8: grey, palette and CMYK are converted, transparency is dropped. ValueError beyond 8 bits a channel."""
+    if picture.mode not in EIGHT_BITS:
+        raise ValueError(f"a picture of mode {picture.mode}; expected 8 bits a channel, convert it first")
+    width, height = picture.size
+    if picture.mode in ("P", "PA"):  # with transparency Pillow warns of a direct way to RGB
+        picture = picture.convert("RGBA")
+    image = np.array(picture if picture.mode == "RGBA" else picture.convert("RGB"))[..., :3]
+    if image.shape != (height, width, 3):
+        raise ValueError(f"it says {width}x{height} and holds {image.shape[1]}x{image.shape[0]}")
+    return np.ascontiguousarray(image)
+
+
+def upright_size(picture: Image.Image) -> tuple[int, int]:
+    """(width, height) as `read_upright` gives it, without decoding: EXIF data behind a PNG's pixels are not looked for."""
+    if picture.format == "TIFF" or (picture.format == "PNG" and "exif" not in picture.info):
+        return picture.size
+    quarter_turn = picture.getexif().get(EXIF_ORIENTATION) in (5, 6, 7, 8)
+    return picture.size[::-1] if quarter_turn else picture.size
+
+
+def _in_line(error: Exception) -> str:
+    """Without the path, which Pillow names by itself, and on one line."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error).split("'")[0]
+    return " ".join(text.split())[:200] or type(error).__name__

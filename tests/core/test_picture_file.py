@@ -1,0 +1,78 @@
+"""The one decoder of picture files: what it says of a size is what comes, and what could fill the memory is refused."""
+
+import struct
+import zlib
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from made_pictures import picture
+from PIL import Image
+from refusals import refusal
+
+from core.picture_file import EXIF_ORIENTATION, look_at, read_upright, to_rgb, upright_size
+
+
+def tiff_of_two_sizes(real: int, said: int) -> bytes:
+    """Its size tags come twice: readers differ in which of them they take."""
+    data = zlib.compress(bytes(real * real))
+    tags = [
+        (256, real), (256, said), (257, real), (257, said), (258, 8), (259, 8), (262, 1), (273, 8), (277, 1), (278, real),
+        (279, len(data)),
+    ]  # fmt: skip
+    entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags)
+    return struct.pack("<2sHI", b"II", 42, 8 + len(data)) + data + struct.pack("<H", len(tags)) + entries + bytes(4)
+
+
+def test_a_file_with_two_sizes_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "made.tif"
+    path.write_bytes(tiff_of_two_sizes(1000, said=16))
+    assert cv2.imread(str(path)).shape == (1000, 1000, 3)  # the attack is a live one
+    assert look_at(path, upright_size) == (16, 16)
+    assert "cannot be read as an image" in refusal(read_upright, path)
+
+
+def test_a_picture_beyond_the_limit_is_refused_by_its_header(tmp_path: Path) -> None:
+    path = tmp_path / "large.ppm"
+    path.write_bytes(b"P6 8192 8193 255\n")
+    assert "8192x8193" in refusal(look_at, path, upright_size)
+
+
+def test_a_postscript_is_no_picture_whatever_it_is_called(tmp_path: Path) -> None:
+    """Pillow would have Ghostscript run it."""
+    path = tmp_path / "made.png"
+    path.write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 16 12\n%%EndComments\nshowpage\n")
+    with Image.open(path) as opened:
+        assert opened.format == "EPS"
+    assert "cannot be read as an image" in refusal(look_at, path, upright_size)
+
+
+@pytest.mark.parametrize("name", ["i.jpg", "i.png", "i.tif", "i.webp"])
+@pytest.mark.parametrize("orientation", [1, 3, 5, 6])
+def test_the_size_is_that_of_the_upright_picture_in_every_format(tmp_path: Path, name: str, orientation: int) -> None:
+    exif = Image.Exif()
+    exif[EXIF_ORIENTATION] = orientation
+    flat = np.zeros((48, 64, 3), np.uint8)
+    flat[:24, :32] = 255
+    options = {} if name == "i.tif" else {"quality": 95}
+    Image.fromarray(flat).save(tmp_path / name, exif=exif, **options)
+    turned = {1: flat, 3: flat[::-1, ::-1], 5: flat.transpose(1, 0, 2), 6: np.rot90(flat, -1)}[orientation]
+    found = read_upright(tmp_path / name)
+    assert found.shape == turned.shape and look_at(tmp_path / name, upright_size) == turned.shape[1::-1]
+    assert np.abs(found.astype(int) - turned).mean() < 3
+
+
+@pytest.mark.parametrize("name", ["i.png", "i.tif", "i.pgm"])
+def test_of_sixteen_bits_the_high_ones_are_taken(tmp_path: Path, name: str) -> None:
+    deep = (np.arange(12 * 16, dtype=np.uint16) * 300).reshape(12, 16)
+    Image.fromarray(deep).save(tmp_path / name)
+    assert (read_upright(tmp_path / name) == (deep >> 8)[..., None]).all()
+    assert "8 bits a channel" in refusal(look_at, tmp_path / name, to_rgb)
+
+
+def test_pixels_are_those_that_opencv_decodes(tmp_path: Path) -> None:
+    """Networks were trained and measured on them."""
+    for name in ("i.png", "i.jpg", "i.webp", "i.bmp"):
+        Image.fromarray(picture(1, 48, 64)).save(tmp_path / name)
+        np.testing.assert_array_equal(read_upright(tmp_path / name), cv2.imread(str(tmp_path / name))[..., ::-1])
