@@ -1,5 +1,6 @@
 """The tab "File": a video or image, or the built-in street; progress, the result to play, and what can be kept of it."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ from app.page.flags import PageOptions
 from app.page.legend import escape
 from app.page.network_pool import NetworkPool
 from app.page.report import metrics_html, report_html
-from app.page.session import Session, Sessions, take_upload
+from app.page.session import Session, Sessions
 from app.page.settings import Settings
 from core.errors import InputError
 
@@ -92,7 +93,7 @@ def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, p
             elif spec is None:
                 raise InputError("no file is chosen; upload a video or an image, or try the procedural street")
             elif spec != STREET:
-                spec = str(take_upload(spec, sessions.folder, folder))
+                spec = str(session.take(spec, folder))
             for step in segment_file(spec, settings, folder, pool, lambda: session.stop_asked, keep_masks=wants_masks):
                 yield shown(step)
             if spec != STREET:
@@ -123,10 +124,16 @@ def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, p
 
 @contextmanager
 def show_input_errors() -> Iterator[None]:
-    """Turns an `InputError` into a message on the page; the page lives on."""
+    """Turns an `InputError` into a message on the page; the page lives on.
+
+    Of anything else the log says the kind alone: a traceback could name the visitor's file.
+    """
     import gradio as gr
 
     try:
         yield
     except InputError as error:
         raise gr.Error(escape(str(error)), title="That did not work", print_exception=False) from error
+    except Exception as error:
+        print(f"file: {type(error).__name__}; this job ended", file=sys.stderr)
+        raise gr.Error("something failed in this file", title="That did not work", print_exception=False) from error

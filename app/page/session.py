@@ -1,5 +1,6 @@
 """What visitors of the tab File leave on the disk, uploads and results, and how it ends."""
 
+import contextlib
 import re
 import shutil
 import stat
@@ -8,7 +9,6 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from core.errors import InputError
@@ -29,6 +29,8 @@ class Session:
 
     def __init__(self, folder: Path) -> None:
         self.stop_asked = False
+        self.uploads: dict[Path, int] = {}
+        """Those that its jobs took, with their inode: an identical upload that came later is another file."""
         self._folder = folder
         self._results: Path | None = None
         self._closed = False
@@ -39,7 +41,7 @@ class Session:
         """Whether a job runs."""
         return self._busy.locked()
 
-    @contextmanager
+    @contextlib.contextmanager
     def job(self) -> Iterator[Path]:
         """A fresh folder for the results of one job; those of the job before are removed. One job at a time."""
         if not self._busy.acquire(blocking=False):
@@ -54,6 +56,24 @@ class Session:
             self._busy.release()
             if self._closed:
                 self._remove_results()
+
+    def take(self, spec: str, folder: Path) -> Path:
+        """Links an upload into the job's own folder, so that nobody else's leaving takes it away.
+
+        `spec` is what a browser says, so it can be anything. Raises InputError for all but a file that Gradio stored:
+        UPLOADS/SHA-256/NAME.
+        """
+        path = Path(spec)
+        stored = path.parent.parent == self._folder and re.fullmatch("[0-9a-f]{64}", path.parent.name)
+        try:
+            if not stored or not stat.S_ISREG(path.lstat().st_mode):
+                raise InputError("that is not a file that was uploaded here; choose it again")
+            own = folder / path.name
+            own.hardlink_to(path)
+        except (OSError, ValueError) as error:
+            raise InputError("the upload is gone, as it lay unused for long; choose the file again") from error
+        self.uploads[path] = own.stat().st_ino
+        return own
 
     def close(self) -> None:
         """Removes the results; a job that is still running is stopped and removes its own."""
@@ -88,7 +108,7 @@ class Sessions:
                 idle = next((name for name, session in self._open.items() if not session.busy), None)
                 if idle is None:
                     raise InputError(f"{MOST_SESSIONS} files are being segmented already; try again when one is done")
-                self._open.pop(idle).close()
+                self._end(self._open.pop(idle))
             session = self._open.setdefault(key, Session(self.folder))
             self._open.move_to_end(key)
         return session
@@ -104,8 +124,17 @@ class Sessions:
         """Ends that session, if there is one."""
         with self._lock:
             session = self._open.pop(key, None)
-        if session is not None:
-            session.close()
+            if session is not None:
+                self._end(session)
+
+    def _end(self, session: Session) -> None:
+        """Its uploads go too, but for those that another open session took or a visitor has uploaded anew since."""
+        session.close()
+        for path, inode in session.uploads.items():
+            if not any(path in other.uploads for other in self._open.values()):
+                with contextlib.suppress(OSError):
+                    if path.stat().st_ino == inode:
+                        path.unlink()
 
     def refuse(self, more: int) -> str | None:
         """Why so many bytes more are not taken; None: they are."""
@@ -133,21 +162,3 @@ class Sessions:
         found = (path.lstat() for path in self.folder.rglob("*") if not path.is_dir())
         sizes = {entry.st_ino: max(entry.st_size, LEAST_FILE) for entry in found}
         return sum(sizes.values())
-
-
-def take_upload(spec: str, uploads: Path, folder: Path) -> Path:
-    """Links the upload into the job's own folder, so that nobody else's leaving takes it away.
-
-    `spec` is what a browser says, so it can be anything. Raises InputError for all but a file that Gradio stored:
-    UPLOADS/SHA-256/NAME.
-    """
-    path = Path(spec)
-    stored = path.parent.parent == uploads and re.fullmatch("[0-9a-f]{64}", path.parent.name)
-    try:
-        if not stored or not stat.S_ISREG(path.lstat().st_mode):
-            raise InputError("that is not a file that was uploaded here; choose it again")
-        own = folder / path.name
-        own.hardlink_to(path)
-    except (OSError, ValueError) as error:
-        raise InputError("the upload is gone, as it lay unused for long; choose the file again") from error
-    return own

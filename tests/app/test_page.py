@@ -27,6 +27,7 @@ from page_visit import free_port, stripes, wait_until
 from app.page.about_tab import about
 from app.page.fetch import fetch
 from app.page.file_job import STREET, Progress, Result, segment_file
+from app.page.file_tab import show_input_errors
 from app.page.flags import PageOptions
 from app.page.live_routes import live_routes
 from app.page.live_stream import RATE_HZ, LiveStream, usual_entropy
@@ -35,7 +36,7 @@ from app.page.network_pool import NetworkPool
 from app.page.pictures import jpeg, overlay_picture
 from app.page.report import diagram, report_html
 from app.page.server import build_page, check_address
-from app.page.session import MOST_SESSIONS, Sessions, take_upload
+from app.page.session import MOST_SESSIONS, Sessions
 from app.page.settings import MethodSettings, Settings, ViewSettings, method_options, settings_from
 from core.classes import CAMVID
 from core.errors import InputError
@@ -503,13 +504,20 @@ def stored(folder: Path, name: str = "film.mp4") -> Path:
 def test_an_identical_upload_stays_when_another_visitor_leaves(tmp_path: Path) -> None:
     sessions, upload = Sessions(tmp_path, 10**6), stored(tmp_path)
     with sessions.get("one").job() as mine, sessions.get("other").job() as theirs:
-        copies = [take_upload(str(upload), tmp_path, folder) for folder in (mine, theirs)]
+        own = sessions.get("one").take(str(upload), mine)
+        copy = sessions.get("other").take(str(upload), theirs)
         sessions.close("one")
-        upload.unlink()
-        assert copies[1].read_bytes() == b"video"
-        with pytest.raises(InputError, match="upload is gone"):
-            take_upload(str(upload), tmp_path, theirs)
-    assert not mine.exists() and theirs.exists()
+        assert own.exists() and upload.exists(), "its job still reads the one, the other visitor has the other"
+        sessions.close("other")
+        assert copy.read_bytes() == b"video" and not upload.exists()
+    assert not mine.exists() and not theirs.exists()
+    with sessions.get("one").job() as mine:
+        sessions.get("one").take(str(stored(tmp_path)), mine)
+        anew = tmp_path / "tmpanew"
+        anew.write_bytes(b"video")
+        anew.rename(upload)  # as Gradio stores what someone else has uploaded in the meantime
+        sessions.close("one")
+    assert upload.exists()
 
 
 @pytest.mark.parametrize("spec", ["http://127.0.0.1/x", "street", "{0}/session-1/film.mp4", "{0}/../x", "{1}", "x\0y"])
@@ -518,14 +526,14 @@ def test_a_job_takes_nothing_but_uploads(tmp_path: Path, spec: str) -> None:
     link.parent.mkdir()
     link.symlink_to(stored(tmp_path))
     with pytest.raises(InputError, match="choose"):
-        take_upload(spec.format(tmp_path, link), tmp_path, tmp_path)
+        Sessions(tmp_path, 1).get("visitor").take(spec.format(tmp_path, link), tmp_path)
 
 
 def test_leftovers_go_by_their_age_and_the_disk_has_a_quota(tmp_path: Path) -> None:
     sessions, upload, partial = Sessions(tmp_path, 2**17), stored(tmp_path), tmp_path / "tmpcutoff"
     partial.write_bytes(bytes(2**18))
     with sessions.get("visitor").job() as folder:
-        own = take_upload(str(upload), tmp_path, folder)
+        own = sessions.get("visitor").take(str(upload), folder)
         assert sessions.refuse(2**19) is None and "disk space" in str(sessions.refuse(2**20)), "eight times the largest"
         sessions.sweep()
         assert partial.exists() and upload.exists()
@@ -533,6 +541,14 @@ def test_leftovers_go_by_their_age_and_the_disk_has_a_quota(tmp_path: Path) -> N
             os.utime(path, (1, 1))
         sessions.sweep()
         assert not partial.exists() and not upload.exists() and own.exists()
+
+
+def test_a_failure_nobody_foresaw_logs_no_name(capfd: pytest.CaptureFixture[str]) -> None:
+    import gradio as gr
+
+    with pytest.raises(gr.Error, match="something failed"), show_input_errors():
+        raise RuntimeError("private-film.mp4")
+    assert capfd.readouterr().err == "file: RuntimeError; this job ended\n"
 
 
 def test_one_visitor_has_one_job_at_a_time(tmp_path: Path) -> None:
