@@ -17,7 +17,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:'future.no_silent_downcasting' is deprecated"),
     pytest.mark.filterwarnings("ignore:The copy keyword is deprecated"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # Gradio leaves event loops unclosed
 ]
 KEY = "a" * 32
 REFUSED = re.compile(
