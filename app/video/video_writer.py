@@ -1,6 +1,7 @@
 """A video file that browsers play, complete even where the work is cut short."""
 
 import errno
+import glob
 import os
 import secrets
 import shutil
@@ -8,12 +9,13 @@ from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 import numpy as np
 
 from app.opencv import opencv
 from core.errors import InputError, refuse_existing
+from core.file_lock import lock
 from core.interrupts import uninterrupted
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ class VideoSink:
         self._path = path
         # Not the number of the process: it is 1 in every container, and a killed one leaves its file behind.
         self._partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+        self._lock: BinaryIO | None = None
         self._size = (width, height)
         self._fps = fps
         self._overwrite = overwrite
@@ -83,7 +86,9 @@ class VideoSink:
         import av
 
         try:
-            self._partial.open("xb").close()
+            _remove_leftovers(self._path)
+            self._lock = self._partial.open("xb")
+            lock(self._lock)
         except OSError as error:
             raise InputError(f"{self._path}: cannot be written ({error.strerror}); choose another folder") from error
         self._container = av.open(
@@ -107,6 +112,8 @@ class VideoSink:
                 self._finish(container, stream)
             finally:
                 self._partial.unlink(missing_ok=True)
+                if self._lock is not None:
+                    self._lock.close()
 
     def _finish(self, container: "OutputContainer", stream: "VideoStream") -> None:
         if not self._written:
@@ -168,6 +175,14 @@ def letterbox(image: np.ndarray, width: int, height: int) -> np.ndarray:
     canvas = np.zeros((height, width, 3), np.uint8)
     canvas[top : top + inner[1], left : left + inner[0]] = cv2.resize(image, inner, interpolation=cv2.INTER_AREA)
     return canvas
+
+
+def _remove_leftovers(path: Path) -> None:
+    """What killed processes began for this place, of any size and hidden; nobody holds the locks of those any more."""
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
+        with leftover.open("rb") as file:
+            if lock(file):
+                leftover.unlink(missing_ok=True)
 
 
 def _check_place(path: Path, overwrite: bool) -> None:

@@ -1,7 +1,6 @@
 """A training's folder: it keeps the configuration that the run began with, and a resumed run must have the same."""
 
 import dataclasses
-import errno
 import json
 import os
 import platform
@@ -13,12 +12,8 @@ import torch
 
 from core.atomic_file import DISK_ERRORS, write_whole
 from core.errors import InputError
+from core.file_lock import lock
 from core.json_text import parse_json
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 CONFIG_NAME = "config.json"
 LOCK_NAME = ".lock"
@@ -50,7 +45,7 @@ def open_run(run: Path, config: TrainingConfig, resume: bool, processes: int = 1
         raise InputError(f"{run}: holds no training to resume; start it without --resume")
     try:
         run.mkdir(parents=True, exist_ok=True)
-        lock = _lock(run)
+        held = _lock(run)
     except OSError as error:
         if error.errno in DISK_ERRORS:
             raise
@@ -58,26 +53,20 @@ def open_run(run: Path, config: TrainingConfig, resume: bool, processes: int = 1
     try:
         _write_or_compare(run, config, resume, processes)
     except BaseException:
-        lock.close()
+        held.close()
         raise
-    return lock
+    return held
 
 
 def _lock(run: Path) -> TextIO:
-    """InputError where another process has it.
+    """InputError where another process has it. The file stays: to delete it would let two in.
 
-    By lockf, whose lock is the process's own: one by flock would be its children's too, and what loads the data outlives a
-    killed training by up to 5 s (torch's MP_STATUS_CHECK_INTERVAL). The file stays: to delete it would let two in.
+    Not for children: what loads the data outlives a killed training by up to 5 s (torch's MP_STATUS_CHECK_INTERVAL).
     """
     file = (run / LOCK_NAME).open("a")
-    if fcntl is not None:
-        try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            file.close()
-            if error.errno in (errno.EACCES, errno.EAGAIN):  # POSIX leaves open which
-                raise InputError(f"{run}: another training is at work in it; wait for its end or stop it") from None
-            raise
+    if not lock(file, for_children=False):
+        file.close()
+        raise InputError(f"{run}: another training is at work in it; wait for its end or stop it")
     return file
 
 
