@@ -27,8 +27,8 @@ MOST_ABOVE_BYTES = 2 * 2**30
 GOOD_ENDS = ("whole", "refused")
 
 
-def fuzz(name: str, kind: Kind, count: int, folder: Path, keep: Path | None) -> dict[str, Any]:
-    """Figures of one kind. The undamaged files are opened first and must come through all stages."""
+def fuzz(name: str, kind: Kind, numbers: range, folder: Path, keep: Path | None) -> dict[str, Any]:
+    """Figures of one kind. The undamaged files are opened first and must come through; a file's number says all its damage."""
     originals = kind.seeds(folder)
     whole = [try_file(kind.stages, path) for path in originals]
     for path, trial in zip(originals, whole, strict=True):
@@ -36,7 +36,7 @@ def fuzz(name: str, kind: Kind, count: int, folder: Path, keep: Path | None) -> 
             raise RuntimeError(f"{path} is whole and ends in {trial.end}: {trial.why}")
     usual = max(trial.peak_bytes for trial in whole)
     trials, found = list[Trial](), list[str]()
-    for number in range(count):
+    for number in numbers:
         dice = Random(f"{name} {number}")
         original = dice.choice(originals)
         damaged = folder / f"damaged{original.suffix}"
@@ -74,6 +74,9 @@ def main() -> int:
     """0; 1 where a file did what no file may, or too few passed the first check."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=2000, help="of all kinds together")
+    parser.add_argument(
+        "--first", type=int, default=0, help="number of the first of each kind; other numbers, other damages"
+    )
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--json", type=Path, default=DOCS / "fuzzing.json")
     parser.add_argument("--keep", type=Path, help="a folder for the files that found something")
@@ -87,7 +90,8 @@ def main() -> int:
         for name in given.kinds:
             place = (given.seeds or Path(folder)) / name
             place.mkdir(parents=True, exist_ok=True)
-            record[name] = fuzz(name, KINDS[name], given.count // len(given.kinds), place, given.keep)
+            numbers = range(given.first, given.first + given.count // len(given.kinds))
+            record[name] = fuzz(name, KINDS[name], numbers, place, given.keep)
             write_whole(given.json, (json.dumps(record, indent=1) + "\n").encode())
     kinds = [record[name] for name in given.kinds]
     return int(any(kind["found"] or 2 * kind["passed_first_check"] < kind["inputs"] for kind in kinds))

@@ -20,6 +20,7 @@ from app.open_model import open_segmenter
 from app.sources.open_source import open_source
 from benchmarks.fuzzing import seeds
 from benchmarks.fuzzing.mutate import damage_bytes, damage_json, damage_message
+from benchmarks.fuzzing.trial import Stages
 from classification.opening import open_classifier
 from core.checkpoint import HEADER_KEY, read_meta, read_tensors
 from core.frame import Frame
@@ -31,9 +32,6 @@ from export.onnx_file import read_onnx
 from export.open_file import open_graph
 from export.wire import count_parts
 from seg.train import read_classes
-
-Stages = Callable[[Path], Iterator[str]]
-"""Yields what has been passed; the first is the check that at least half of the damaged files must pass."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +75,7 @@ def open_graph_file(path: Path) -> Iterator[str]:
         classifier(np.zeros((1, side, side, 3), np.uint8))
     else:
         segmenter = open_graph(path)
+        yield "executor opened"
         segmenter.step(Frame(np.zeros((96, 128, 3), np.uint8), 0, 0.0))
     yield "one picture computed"
 

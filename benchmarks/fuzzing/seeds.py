@@ -36,6 +36,7 @@ VIDEOS = {
     ".gif": "gif",
 }  # fmt: skip
 PIXELS = {"mjpeg": "yuvj420p", "gif": "rgb8"}
+QUIET = {"libx265": {"x265-params": "log-level=none"}}
 
 
 def checkpoints(folder: Path) -> list[Path]:
@@ -108,7 +109,7 @@ def videos(folder: Path) -> list[Path]:
     for suffix, codec in VIDEOS.items():
         made.append(folder / f"street{suffix}")
         with av.open(str(made[-1]), "w") as container:
-            stream = container.add_stream(codec, rate=Fraction(25))
+            stream = container.add_stream(codec, rate=Fraction(25), options=QUIET.get(codec, {}))
             stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, PIXELS.get(codec, "yuv420p")
             for image in _street(12):
                 container.mux(stream.encode(av.VideoFrame.from_ndarray(image)))

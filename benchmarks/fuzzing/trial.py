@@ -15,6 +15,8 @@ from core.errors import CheckFailed, InputError
 SECONDS = 20
 ROOM_BYTES = 4 * 2**30
 """Address space beyond what the parent has: a file that wants more ends in an error instead of this machine's."""
+Stages = Callable[[Path], Iterator[str]]
+"""Opens a file and yields what has been passed; the first is the check that at least half of the damaged files must pass."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Trial:
     """Resident memory, the parent's part included."""
 
 
-def try_file(stages: Callable[[Path], Iterator[str]], path: Path) -> Trial:
+def try_file(stages: Stages, path: Path) -> Trial:
     """Forks: what the parent has imported is there at once. The parent must have started no threads."""
     reading, writing = os.pipe()
     began = time.monotonic()
@@ -53,7 +55,7 @@ def try_file(stages: Callable[[Path], Iterator[str]], path: Path) -> Trial:
     return Trial(tuple(passed), end, why, seconds, usage.ru_maxrss * 1024)
 
 
-def _open_in_child(stages: Callable[[Path], Iterator[str]], path: Path, writing: int) -> None:
+def _open_in_child(stages: Stages, path: Path, writing: int) -> None:
     """Never returns."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
