@@ -7,7 +7,7 @@ made 9000x9000 of it, 2.6 GB. So the one that says the size, which is looked at 
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from PIL import Image
@@ -23,7 +23,7 @@ EIGHT_BITS = ("RGB", "L", "1", "P", "LA", "PA", "RGBA", "CMYK", "YCbCr")
 SIXTEEN_BITS = ("I;16", "I;16L", "I;16B")
 """Of grey; coloured pictures of 16 bits are opened with their high bytes."""
 EXIF_ORIENTATION = 0x0112
-TURNS = {
+TURNS: dict[Any, Image.Transpose] = {
     2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM,
     5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE, 8: Image.Transpose.ROTATE_90,
 }  # fmt: skip

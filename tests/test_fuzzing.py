@@ -1,0 +1,70 @@
+"""The fuzzing tool notices what it is there to notice."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.fuzzing import trial
+from benchmarks.fuzzing.trial import try_file
+from core.errors import InputError
+
+
+def is_whole(path: Path) -> Iterator[str]:
+    yield "opened"
+    yield "run"
+
+
+def is_refused(path: Path) -> Iterator[str]:
+    yield "opened"
+    raise InputError(f"{path}: no")
+
+
+def is_refused_in_two_lines(path: Path) -> Iterator[str]:
+    yield "opened"
+    raise InputError("no\nno")
+
+
+def fails(path: Path) -> Iterator[str]:
+    yield "opened"
+    raise KeyError("classes")
+
+
+def hangs(path: Path) -> Iterator[str]:
+    yield "opened"
+    while True:
+        pass
+
+
+def crashes(path: Path) -> Iterator[str]:
+    yield "opened"
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("stages", "end", "why"),
+    [
+        (is_whole, "whole", ""),
+        (is_refused, "refused", "x: no"),
+        (is_refused_in_two_lines, "traceback", "of several lines"),
+        (fails, "traceback", "KeyError in test_fuzzing.py"),
+        (hangs, "hang", ""),
+        (crashes, "killed", "SIGKILL"),
+    ],
+)
+def test_every_end_of_a_trial_is_told(
+    stages: trial.Stages, end: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial, "SECONDS", 1)
+    found = try_file(stages, Path("x"))
+    assert found.end == end and why in found.why
+    assert found.stages == (("opened", "run") if end == "whole" else ("opened",))
+
+
+def test_the_memory_of_a_trial_is_told() -> None:
+    def fills(path: Path) -> Iterator[str]:
+        yield str(len(b"x" * 300_000_000))
+
+    assert try_file(fills, Path("x")).peak_bytes - try_file(is_whole, Path("x")).peak_bytes > 200_000_000
