@@ -110,14 +110,14 @@ def open_response(
                 return
 
     try:
-        connection.sock = socket.create_connection(address, TIMEOUT_S)
+        line = socket.create_connection(address, TIMEOUT_S)
         if secure:
-            connection.sock = ssl.create_default_context().wrap_socket(
-                connection.sock, server_hostname=host, do_handshake_on_connect=False
-            )
-        threading.Thread(target=watch, args=(connection.sock,), name="fetch", daemon=True).start()
-        if secure:
-            connection.sock.do_handshake()
+            context = ssl.create_default_context()
+            line = context.wrap_socket(line, server_hostname=host, do_handshake_on_connect=False)
+        connection.sock = line
+        threading.Thread(target=watch, args=(line,), name="fetch", daemon=True).start()
+        if isinstance(line, ssl.SSLSocket):
+            line.do_handshake()  # watched too
         connection.request("GET", path, headers={"User-Agent": "SteadySeg"})
         yield connection.getresponse()
     except (OSError, http.client.HTTPException) as error:

@@ -121,6 +121,7 @@ def join_processes(device: str) -> Iterator[Processes]:
     else:
         dist.init_process_group("gloo", timeout=PATIENCE)
     patient = dist.new_group(timeout=WHILE_ONE_WORKS, backend="gloo")
+    assert not isinstance(patient, int), "every process belongs to it"
     try:
         yield Processes(dist.get_rank(), dist.get_world_size(), patient)
     except RuntimeError as error:
