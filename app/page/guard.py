@@ -42,7 +42,7 @@ POLICY = "; ".join((
     "connect-src 'self' data: blob:",
     "worker-src 'self' blob:",
     "object-src 'none'",
-    "base-uri 'none'",
+    "base-uri 'self'",
     "form-action 'self'",
     "frame-ancestors 'none'",
 ))  # fmt: skip
