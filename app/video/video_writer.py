@@ -1,5 +1,6 @@
 """A video file that browsers play, complete even where the work is cut short."""
 
+import contextlib
 import errno
 import glob
 import os
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 import numpy as np
 
 from app.opencv import opencv
+from core.atomic_file import DISK_ERRORS
 from core.errors import InputError, refuse_existing
 from core.file_lock import lock
 from core.interrupts import uninterrupted
@@ -89,7 +91,11 @@ class VideoSink:
             _remove_leftovers(self._path)
             self._lock = self._partial.open("xb")
             lock(self._lock)
+            if os.name == "nt":  # which renames no open file, and has no such lock
+                self._lock.close()
         except OSError as error:
+            if error.errno in DISK_ERRORS:
+                raise self._unwritable(error) from error
             raise InputError(f"{self._path}: cannot be written ({error.strerror}); choose another folder") from error
         self._container = av.open(
             str(self._partial.absolute()),
@@ -180,7 +186,7 @@ def letterbox(image: np.ndarray, width: int, height: int) -> np.ndarray:
 def _remove_leftovers(path: Path) -> None:
     """What killed processes began for this place, of any size and hidden; nobody holds the locks of those any more."""
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
-        with leftover.open("rb") as file:
+        with contextlib.suppress(PermissionError), leftover.open("rb") as file:  # somebody else's
             if lock(file):
                 leftover.unlink(missing_ok=True)
 

@@ -28,39 +28,63 @@ def with_section(text: str, record: dict[str, Any]) -> str:
 
 
 def section(record: dict[str, Any]) -> str:
-    """What happened to the stream, what the product made of it, and its memory."""
-    losses, lost = record["losses"], sum(gap["seconds"] for gap in record["outages"])
+    """What happened to the stream, and what became of it."""
+    first = next(iter(record.values()))
     words = wrap(f"""
-`python -m benchmarks.rtsp` ({record["seconds"] / 60:.0f} minutes; commit {record["commit"]}) runs `{record["command"]}` on a
-real server, GStreamer's, 25 frames a second, behind a TCP proxy. The product ended with exit code {record["exit_code"]} when
-it was sent SIGTERM, with {record["tracebacks"]} tracebacks and the password shown {record["passwords_shown"]} times.
+`python -m benchmarks.rtsp`: a real server, GStreamer's, 25 frames a second over TCP, behind a proxy of our own, for
+{first["seconds"] / 60:.0f} minutes. At the end the product was sent SIGTERM.
 """)
-    happened = Counter(fault["kind"] for fault in record["faults"])
+    happened = Counter(fault["kind"] for fault in first["faults"])
     faults = table(
-        ("what was done to it", "times", "seconds without the stream"),
-        ((kind, str(count), seconds_of(record, kind)) for kind, count in happened.items()),
+        ("what was done to it", "times", "for so many seconds"),
+        ((kind, str(count), seconds_of(first, kind)) for kind, count in happened.items()),
     )
-    counts = {
-        "frames segmented": record["frames"],
-        "frames in the video": record["frames_in_the_video"],
-        "reconnections": losses.get("reconnect", 0),
-        "times reading broke off": losses.get("read_error", 0),
-        "changes of the size": losses.get("size_change", 0),
-        "frames dropped for a newer one": losses.get("dropped_newer_frame", 0),
-        "damaged frames": losses.get("corrupt_frame", 0) + losses.get("decode_error", 0),
-        "outages in the video (over 1 s)": len(record["outages"]),
-        "longest outage, s": max((gap["seconds"] for gap in record["outages"]), default=0.0),
-        "all outages, s": round(lost, 1),
-        **memory(record["samples"]),
-    }
-    counted = table(("what came of it", ""), ((name, str(value)) for name, value in counts.items()))
-    return "\n\n".join((HEADING, words, faults, counted)) + "\n"
+    return "\n\n".join((HEADING, words, faults, *(became(one) for one in record.values()))) + "\n"
 
 
 def seconds_of(record: dict[str, Any], kind: str) -> str:
-    """Of each time, by the server's or the proxy's side."""
     lasted = [fault["seconds"] for fault in record["faults"] if fault["kind"] == kind]
     return ", ".join(f"{seconds:g}" for seconds in lasted) if any(lasted) else "-"
+
+
+def became(record: dict[str, Any]) -> str:
+    """A table: counts, outages, memory."""
+    gaps = [gap["seconds"] for gap in record["outages"]]
+    counts = {
+        **(counted_page(record) if "pictures" in record else counted_video(record)),
+        "outages over 1 s: how many, the longest, all together in s":
+        f"{len(gaps)}, {max(gaps, default=0):.1f}, {sum(gaps):.1f}",
+        **memory(record["samples"]),
+        "exit code, tracebacks, times that the password was shown":
+        f"{record['exit_code']}, {record['tracebacks']}, {record['passwords_shown']}",
+    }  # fmt: skip
+    title = f"`{record['command']}` (commit {record['commit']})"
+    return table((title, ""), ((name, str(value)) for name, value in counts.items()))
+
+
+def counted_video(record: dict[str, Any]) -> dict[str, Any]:
+    losses = record["losses"]
+    return {
+        "frames segmented, frames in the video": f"{record['frames']}, {record['frames_in_the_video']}",
+        "frames dropped for a newer one": losses.get("dropped_newer_frame", 0),
+        "reconnections": losses.get("reconnect", 0),
+        "times reading broke off, damaged packets or frames":
+        f"{losses.get('read_error', 0)}, {losses.get('decode_error', 0) + losses.get('corrupt_frame', 0)}",
+        "changes of the size": losses.get("size_change", 0),
+        "time stamps mended (the first one of a connection lacks)": losses.get("mended_time", 0),
+        "starts of the temporal mean": sum(record["resets"].values()),
+    }  # fmt: skip
+
+
+def counted_page(record: dict[str, Any]) -> dict[str, Any]:
+    errors = record["errors_shown"]
+    return {
+        "pictures shown": record["pictures"],
+        "answers without a picture": sum(errors.values()),
+        "what they said": "; ".join(f"{count} times: {text}" for text, count in errors.items()) or "-",
+        "connections to the stream": record["connections"],
+        "left in the temp folder": ", ".join(record["left_in_temp"]) or "nothing",
+    }
 
 
 def memory(samples: list[dict[str, int]]) -> dict[str, str]:

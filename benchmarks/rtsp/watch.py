@@ -2,158 +2,79 @@
 
 import itertools
 import json
-import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import av
 from rich.console import Console
 
-from benchmarks.rtsp.proxy import Proxy
+from benchmarks.rtsp.faults import FAULTS, inflict, served
 from benchmarks.study import origin
 from core.errors import InputError
 
-SYSTEM_PYTHON = "/usr/bin/python3"
 ROOT = Path(__file__).parents[2]
 MODEL = "street-tiny"
 GAP_S = 1.0
 """Between two frames of the recording: more is an outage. The stream has 25 frames a second."""
-
-
-@dataclass(frozen=True)
-class Fault:
-    """Something that happens to the stream."""
-
-    at: float
-    """Share of the whole time after which it begins."""
-    kind: str
-    seconds: float = 0.0
-    """How long it lasts, whatever the whole time is."""
-
-
-FAULTS = (
-    *(Fault(at, "server killed", down) for at, down in ((0.05, 2), (0.13, 2), (0.21, 2), (0.29, 10), (0.34, 40))),
-    Fault(0.50, "stalled", 30),
-    *(Fault(at, "connections cut") for at in (0.60, 0.64, 0.68, 0.72, 0.76)),
-    Fault(0.82, "size changed"), Fault(0.88, "size changed"),
-    Fault(0.93, "server killed, another size after it", 2),
-)  # fmt: skip
-
-
-class Server:
-    """benchmarks/rtsp/server.py as a process."""
-
-    def __init__(self, port: int) -> None:
-        self.port = port
-        self.start()
-
-    def start(self) -> None:
-        """Returns when it listens."""
-        command = [SYSTEM_PYTHON, str(Path(__file__).with_name("server.py")), str(self.port)]
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-        self.process = subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        assert self.process.stdout is not None and self.process.stderr is not None
-        if self.process.stdout.readline() != "listening\n":
-            raise InputError(f"no RTSP server: {self.process.stderr.read().strip().splitlines()[-1:]}; see server.py")
-
-    def change_size(self) -> None:
-        self.process.send_signal(signal.SIGUSR1)
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.communicate()
-
-
-@contextmanager
-def served() -> Iterator[tuple[Server, Proxy]]:
-    """A server on a free port, and the proxy before it."""
-    with Proxy(free_port()) as proxy:
-        server = Server(proxy.target)
-        try:
-            yield server, proxy
-        finally:
-            server.kill()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return int(one.getsockname()[1])
-
-
-def inflict(server: Server, proxy: Proxy, seconds: float, tell: Console) -> None:
-    """All faults in their time; returns after the last one is over."""
-    began_s = time.monotonic()
-    for fault in FAULTS:
-        time.sleep(max(0.0, began_s + fault.at * seconds - time.monotonic()))
-        tell.print(f"{time.monotonic() - began_s:5.0f} s: {fault.kind} {fault.seconds or ''}")
-        if fault.kind.startswith("server killed"):
-            server.kill()
-            time.sleep(fault.seconds)
-            server.start()
-            if "size" in fault.kind:
-                server.change_size()
-        elif fault.kind == "stalled":
-            proxy.stall()
-            time.sleep(fault.seconds)
-            proxy.flow()
-        elif fault.kind == "connections cut":
-            proxy.cut()
-        else:
-            server.change_size()
-    time.sleep(max(0.0, began_s + seconds - time.monotonic()))
+START_S = 20.0
+"""Until then nothing has happened to it yet, but the first frame's network is compiled."""
 
 
 def watch_video(folder: Path, seconds: float, tell: Console) -> dict[str, Any]:
-    """What came of it, and how much memory the process had, second by second."""
+    """What `steadyseg video` made of it."""
     output, report = folder / "out.mkv", folder / "report.json"
     with served() as (server, proxy):
-        address = f"rtsp://me:secret@127.0.0.1:{proxy.port}/street"
-        command = [
-            sys.executable, "-m", "app.cli", "video", address, "-o", str(output), "--report", str(report), "--model", MODEL,
-        ]  # fmt: skip
-        with (folder / "stderr").open("w+") as errors:
-            product = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=errors)
-            try:
-                wait_for_frames(folder, product)
-                samples: list[dict[str, int]] = []
-                sampler = threading.Thread(target=sample, args=(product, samples), daemon=True)
-                sampler.start()
-                inflict(server, proxy, seconds, tell)
-                product.send_signal(signal.SIGTERM)
-                code = product.wait(60)
-            finally:
-                product.kill()
-            errors.seek(0)
-            said = errors.read()
-        if not report.exists():
-            raise InputError(f"the product ended with code {code} and left no report: {said.strip().splitlines()[-3:]}")
-        kept = json.loads(report.read_text())
+        flags = ["-o", str(output), "--report", str(report), "--model", MODEL]
+        with running(folder, "video", address_of(proxy.port), *flags) as product:
+            wait_for_frames(folder, product)
+            samples = sampled(product)
+            inflict(server, proxy, seconds, tell)
+            code, said = ended(product, folder)
+    if not report.exists():
+        raise InputError(f"the product ended with code {code} and left no report: {said.strip().splitlines()[-3:]}")
+    kept = json.loads(report.read_text())
     frames, gaps = outages(output)
     return {
         "command": f"steadyseg video rtsp://... -o out.mkv --report report.json --model {MODEL}", **origin(),
         "seconds": seconds, "faults": [asdict(fault) for fault in FAULTS], "exit_code": code,
-        "tracebacks": said.count("Traceback"), "passwords_shown": said.count("secret") + report_text(kept).count("secret"),
+        "tracebacks": said.count("Traceback"), "passwords_shown": (said + report.read_text()).count("secret"),
         "frames": kept["frames"], "frames_in_the_video": frames, "losses": kept["losses"], "resets": kept["resets"],
         "outages": gaps, "connections": proxy.connections, "samples": samples,
     }  # fmt: skip
 
 
-def report_text(record: dict[str, Any]) -> str:
-    return json.dumps(record)
+def address_of(port: int) -> str:
+    return f"rtsp://me:secret@127.0.0.1:{port}/street"
 
 
-def wait_for_frames(folder: Path, product: "subprocess.Popen[bytes]", patience_s: float = 120) -> None:
+@contextmanager
+def running(folder: Path, *arguments: str, **options: Any) -> "Iterator[subprocess.Popen[str]]":
+    """The command as a process, which is gone afterwards; what it says on stderr goes to a file of the folder."""
+    command = [sys.executable, "-m", "app.cli", *arguments]
+    with (folder / "stderr").open("w") as errors:
+        product = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True, **options)
+        try:
+            yield product
+        finally:
+            product.kill()
+
+
+def ended(product: "subprocess.Popen[str]", folder: Path) -> tuple[int, str]:
+    """Asks it to end; (exit code, all that it said)."""
+    product.send_signal(signal.SIGTERM)
+    said, _ = product.communicate(timeout=60)
+    return product.returncode, said + (folder / "stderr").read_text()
+
+
+def wait_for_frames(folder: Path, product: "subprocess.Popen[str]", patience_s: float = 120) -> None:
     """Until the video's file grows: importing and compiling take some 20 s."""
     deadline = time.monotonic() + patience_s
     while not any(path.stat().st_size > 20_000 for path in folder.glob(".out.mkv.*")):
@@ -162,19 +83,23 @@ def wait_for_frames(folder: Path, product: "subprocess.Popen[bytes]", patience_s
         time.sleep(0.1)
 
 
-def sample(product: "subprocess.Popen[bytes]", samples: list[dict[str, int]]) -> None:
-    """Resident memory in kB, threads and open files of the process, once a second until it ends."""
+def sampled(product: "subprocess.Popen[str]") -> list[dict[str, int]]:
+    """A list that grows until the process ends: its resident memory in kB, threads and open files, once a second."""
+    samples: list[dict[str, int]] = []
     place = Path(f"/proc/{product.pid}")
-    while product.poll() is None:
-        try:
-            words = dict(line.split(":", 1) for line in (place / "status").read_text().splitlines())
-            files = len(list((place / "fd").iterdir()))
-            samples.append({
-                "rss_kb": int(words["VmRSS"].split()[0]), "threads": int(words["Threads"]), "files": files,
-            })  # fmt: skip
-        except (OSError, KeyError):
-            return
-        time.sleep(1)
+
+    def watch() -> None:
+        while True:
+            try:
+                words = dict(line.split(":", 1) for line in (place / "status").read_text().splitlines())
+                rss_kb, files = int(words["VmRSS"].split()[0]), len(list((place / "fd").iterdir()))
+            except (OSError, KeyError):  # it has ended
+                return
+            samples.append({"rss_kb": rss_kb, "threads": int(words["Threads"]), "files": files})
+            time.sleep(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+    return samples
 
 
 def outages(video: Path) -> tuple[int, list[dict[str, float]]]:
@@ -182,4 +107,6 @@ def outages(video: Path) -> tuple[int, list[dict[str, float]]]:
     with av.open(str(video)) as container:
         times = [float(frame.pts * frame.time_base) for frame in container.decode(video=0)]
     pairs = itertools.pairwise(times)
-    return len(times), [{"at_s": round(a, 1), "seconds": round(b - a, 1)} for a, b in pairs if b - a > GAP_S]
+    return len(times), [
+        {"at_s": round(a, 1), "seconds": round(b - a, 1)} for a, b in pairs if a > START_S and b - a > GAP_S
+    ]

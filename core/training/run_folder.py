@@ -46,15 +46,15 @@ def open_run(run: Path, config: TrainingConfig, resume: bool, processes: int = 1
     try:
         run.mkdir(parents=True, exist_ok=True)
         held = _lock(run)
+        try:
+            _write_or_compare(run, config, resume, processes)
+        except BaseException:
+            held.close()
+            raise
     except OSError as error:
         if error.errno in DISK_ERRORS:
             raise
         raise InputError(f"{run}: cannot hold a training ({error.strerror}); choose another --run folder") from error
-    try:
-        _write_or_compare(run, config, resume, processes)
-    except BaseException:
-        held.close()
-        raise
     return held
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.sources.url import open_url
+from benchmarks.rtsp.faults import SYSTEM_PYTHON, Server, served
 from benchmarks.rtsp.proxy import Proxy
-from benchmarks.rtsp.watch import SYSTEM_PYTHON, Server, served
 
 
 @pytest.fixture
