@@ -3,8 +3,17 @@
 from pathlib import Path
 
 
+MAX_CHARACTERS = 2000
+"""Of a message: what it quotes of a file may be a million letters."""
+
+
 class InputError(ValueError):
     """Bad input from outside; the message says what was given, what was expected and what to do."""
+
+    def __str__(self) -> str:
+        """One line that a terminal shows as it is: what is quoted of a file may hold line breaks and control characters."""
+        text = "".join(letter if letter.isprintable() else " " for letter in super().__str__())
+        return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 3]}..."
 
 
 class CheckFailed(RuntimeError):

@@ -15,7 +15,7 @@ def refusal(call: Callable[..., object], *arguments: object, **named: object) ->
     with pytest.raises(InputError) as caught:
         call(*arguments, **named)
     message = str(caught.value)
-    assert len(message.splitlines()) == 1 and len(message) < 2000
+    assert message.isprintable() and len(message) <= 2000
     return message
 
 

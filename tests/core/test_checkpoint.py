@@ -247,7 +247,7 @@ def test_records_that_are_no_record_are_refused(tmp_path: Path, text: str) -> No
     refused(written(tmp_path, {"__metadata__": {"steadyseg": text}}))
 
 
-@pytest.mark.parametrize("dtype", ["F4", "F8_E8M0", "F6_E2M3", "F1024"])
+@pytest.mark.parametrize("dtype", ["F4", "F8_E8M0", "F6_E2M3", "F1024", "\x1b[2J\n"])
 def test_number_types_that_torch_does_not_have_are_refused(tmp_path: Path, dtype: str) -> None:
     header = {
         "__metadata__": {"steadyseg": META.to_json()},

@@ -25,6 +25,7 @@ from core.errors import InputError
 from export import onnx_file, wire
 from export.metadata import StreamMeta
 from export.onnx_file import read_onnx
+from export.writer import write_model
 
 META = StreamMeta(
     kind="stream",
@@ -176,7 +177,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     assert "No such file" in refused(tmp_path / "absent.onnx")
     assert "folder" in refused(tmp_path)
     assert "name too long" in refused(tmp_path / ("a" * 300)).lower()
-    assert "null byte" in refused(tmp_path / "a\0b")
+    assert "null byte" in refusal(read_onnx, tmp_path / "a\0b")
     pipe = tmp_path / "pipe.onnx"
     os.mkfifo(pipe)
     assert "pipe" in refused(pipe)
@@ -459,6 +460,15 @@ def test_attributes_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
         model = stream_model()
         add_node(model, node("LayerNormalization", "gap", "half", **attributes))
         assert "is NaN or infinite" in refused(written(tmp_path, model))
+
+
+def test_nothing_is_written_that_would_not_open(tmp_path: Path) -> None:
+    model = stream_model()
+    write_model(model, tmp_path / "m.onnx")
+    assert read_onnx(tmp_path / "m.onnx").meta == META
+    model.graph.initializer[1].float_data[0] = np.nan
+    assert "NaN" in refusal(write_model, model, tmp_path / "m.onnx", overwrite=True)
+    assert read_onnx(tmp_path / "m.onnx").meta == META
 
 
 def test_a_tensor_with_fewer_values_than_it_says_is_refused(tmp_path: Path) -> None:
