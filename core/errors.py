@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-
 MAX_CHARACTERS = 2000
 """Of a message: what it quotes of a file may be a million letters."""
 
