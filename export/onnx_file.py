@@ -31,10 +31,11 @@ OPERATORS = {
     "Abs", "Add", "And", "ArgMax", "AveragePool", "BatchNormalization", "BitwiseXor", "Cast", "Clip", "Col2Im", "Concat",
     "ConstantOfShape", "Conv", "ConvTranspose", "Cos", "CumSum", "DequantizeLinear", "Div", "Einsum", "Equal", "Exp",
     "Expand", "Floor", "Gather", "GatherND", "Gelu", "Gemm", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish",
-    "Identity", "InstanceNormalization", "LayerNormalization", "Less", "LessOrEqual", "Log", "MatMul", "Max", "MaxPool",
-    "Min", "Mod", "Mul", "Neg", "Not", "Pad", "QuantizeLinear", "RandomUniformLike", "Range", "Reciprocal", "ReduceL2",
-    "ReduceMax", "ReduceMean", "ReduceSum", "Relu", "Reshape", "Resize", "Round", "Shape", "Sigmoid", "Sign", "Sin",
-    "Slice", "Softmax", "Split", "Squeeze", "Sub", "Tanh", "Tile", "TopK", "Transpose", "Unsqueeze", "Where",
+    "Identity", "InstanceNormalization", "LSTM", "LayerNormalization", "LeakyRelu", "Less", "LessOrEqual", "Log", "MatMul",
+    "Max", "MaxPool", "Min", "Mod", "Mul", "Neg", "Not", "Pad", "QuantizeLinear", "RandomUniformLike", "Range",
+    "Reciprocal", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceSum", "Relu", "Reshape", "Resize", "Round", "Shape",
+    "Sigmoid", "Sign", "Sin", "Slice", "Softmax", "Split", "Squeeze", "Sub", "Tanh", "Tile", "TopK", "Transpose",
+    "Unsqueeze", "Where",
 }  # fmt: skip
 """What the exporter writes: of standard operators those of networks, none that repeats or branches, and of no other domain."""
 
