@@ -7,19 +7,25 @@ from typing import Any
 
 import tyro
 
-from app.commands import STEADYSEG, Command, find_command, load
+from app.commands import Command, find_command, load
 from app.parsing import parse
+from core.atomic_file import DISK_ERRORS, describe_disk_error
 from core.errors import CheckFailed, InputError
+from core.interrupts import interruptible
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs one command; the exit code is 0 done, 1 a check failed, 2 bad input, 130 interrupted; 1 where nobody reads on."""
+    """Runs one command; the exit code is 0 done, 1 a check or the disk failed, 2 bad input, 130 interrupted.
+
+    Also 1 where nobody reads on.
+    """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        try:
-            return parse_and_run(arguments)
-        finally:
-            sys.stdout.flush()  # here, not at exit, where a reader that left could no longer be caught
+        with interruptible():
+            try:
+                return parse_and_run(arguments)
+            finally:
+                sys.stdout.flush()  # here, not at exit, where a reader that left could no longer be caught
     except InputError as error:
         print(f"steadyseg: {error}", file=sys.stderr)
         return 2
@@ -32,17 +38,17 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:  # the output's reader left, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered goes nowhere
         return 1  # as rich does
+    except OSError as error:
+        if error.errno not in DISK_ERRORS:
+            raise
+        print(f"steadyseg: {describe_disk_error(error)}", file=sys.stderr)
+        return 1
 
 
 def parse_and_run(arguments: list[str]) -> int:
     """Only the named command's flags are built: the others cost nothing."""
     program, command, rest = find_command(arguments)
     if command.kinds:
-        if rest and rest[0] not in ("-h", "--help"):
-            raise InputError(
-                f"say {'which command' if command is STEADYSEG else 'what'} first, not {rest[0]!r}; choose "
-                f"from {', '.join(command.kinds)}"
-            )
         print_overview(command, program)
         return 0
     if not command.flags:

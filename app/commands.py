@@ -29,7 +29,7 @@ def load(place: str) -> Any:
 def find_command(words: list[str]) -> tuple[str, Command, list[str]]:
     """(program, command, remaining words); a command that has kinds where no kind is named. InputError for unknown words."""
     program, command, rest = "steadyseg", STEADYSEG, words
-    while command.kinds and rest and not rest[0].startswith("-"):
+    while command.kinds and rest and rest[0] not in ("-h", "--help"):
         if rest[0] not in command.kinds:
             problem = "unknown command" if command is STEADYSEG else f"say what to {program.split()[-1]} first, not"
             raise InputError(f"{problem} {rest[0]!r}; choose from {', '.join(command.kinds)}")

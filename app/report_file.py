@@ -1,11 +1,16 @@
-"""Reports as JSON files."""
+"""Reports as JSON files, and their plots."""
 
+import io
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from core.atomic_file import DISK_ERRORS, write_whole
 from core.errors import InputError, refuse_existing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def check_place(path: Path | None, *, overwrite: bool = True) -> None:
@@ -22,8 +27,21 @@ def check_place(path: Path | None, *, overwrite: bool = True) -> None:
 
 
 def write_json(path: Path, record: dict[str, Any]) -> None:
-    """Writes a report; a folder that is not there or not writable is bad input."""
+    """Writes a report whole or not at all; a folder that is not there or not writable is bad input, a full disk an OSError."""
+    _write(path, (json.dumps(record, indent=1) + "\n").encode())
+
+
+def write_figure(path: Path, figure: "Figure", dpi: int) -> None:
+    """A plot, in the format that its name's ending says; whole or not at all."""
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=dpi, format=path.suffix.lstrip("."))
+    _write(path, picture.getvalue())
+
+
+def _write(path: Path, data: bytes) -> None:
     try:
-        path.write_text(json.dumps(record, indent=1) + "\n")
+        write_whole(path, data)
     except OSError as error:
-        raise InputError(f"{path}: the report cannot be written ({error.strerror})") from error
+        if error.errno in DISK_ERRORS:
+            raise
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from error

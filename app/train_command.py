@@ -1,24 +1,23 @@
 """`steadyseg train`: runs a training, shows its progress and writes its logs."""
 
-import dataclasses
-import json
-import sys
 from collections.abc import Callable, Iterator, Sized
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import Protocol
 
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from torch import nn
 
 from app.train_flags import ClassTrainJob, SegTrainJob
+from app.train_log import run_log
 from classification.options import CLASS_PRESETS
 from core.allocator import keep_freed_memory
 from core.errors import CheckFailed
 from core.training.config import TrainConfig
 from core.training.distributed import Processes, join_processes
+from core.training.layout import miscomputed
 from core.training.loop import EpochDone, StepDone
 from core.training.run_folder import MODEL_NAME
 
@@ -28,6 +27,8 @@ Events = Iterator[StepDone | EpochDone]
 class Trainer(Protocol):
     """A training made ready."""
 
+    @property
+    def network(self) -> nn.Module: ...
     @property
     def images(self) -> Sized: ...
     @property
@@ -93,6 +94,11 @@ def follow(training: Trainer, events: Events, run: Path, processes: Processes) -
         f"{len(training.images)} images, {len(training.held_back)} held back, {training.steps_per_epoch} steps an epoch, "
         f"on {training.device.type} in {training.loop.precision}{together}; logs and state in {run}"
     )
+    if kept := len(miscomputed(training.network, training.device)):
+        console.print(
+            f"{kept} of its convolutions keep the default memory layout: channels last is faster, but oneDNN computes their "
+            "gradient wrongly there (strided 1x1, few channels: github.com/uxlfoundation/oneDNN/issues/6035)", soft_wrap=True,
+        )  # fmt: skip
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[status]}"),
         TimeElapsedColumn(), TextColumn("ETA"), TimeRemainingColumn(),
@@ -113,41 +119,3 @@ def describe(event: EpochDone) -> str:
     """One line an epoch."""
     figures = " ".join(f"{name} {value:.4f}" for name, value in event.metrics.items())
     return f"epoch {event.epoch:3d}  loss {event.loss:.4f}  {event.seconds:.0f} s  {figures}".rstrip()
-
-
-class RunLog:
-    """Writes events to `log.jsonl` and to TensorBoard files in the run folder."""
-
-    def __init__(self, file: TextIO, run: Path) -> None:
-        from torch.utils.tensorboard import SummaryWriter
-
-        self.file = file
-        self.board = SummaryWriter(str(run))
-        self.step = 0
-
-    def write(self, event: StepDone | EpochDone) -> None:
-        kind = "step" if isinstance(event, StepDone) else "epoch"
-        self.file.write(json.dumps({"event": kind, **dataclasses.asdict(event)}) + "\n")
-        if isinstance(event, StepDone):
-            self.step = event.step
-            self.board.add_scalar("loss", event.loss, event.step)
-            self.board.add_scalar("learning_rate", event.learning_rate, event.step)
-            self.board.add_scalar("samples_per_s", event.samples_per_s, event.step)
-        else:
-            self.file.flush()
-            for name, value in event.metrics.items():
-                self.board.add_scalar(f"held_back/{name}", value, self.step)
-            self.board.flush()
-
-
-@contextmanager
-def run_log(run: Path) -> Iterator[RunLog]:
-    """Opens the logs; appended to on resume."""
-    run.mkdir(parents=True, exist_ok=True)
-    with (run / "log.jsonl").open("a", buffering=1) as file:  # whole lines: a kill leaves no half one
-        log = RunLog(file, run)
-        try:
-            yield log
-        finally:
-            log.board.close()
-            sys.stderr.flush()

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import Dataset
 
 from classification.data.augment import Augment, Mixing
 from classification.data.open import ClassificationSet, open_classification, training_indices
@@ -27,6 +27,7 @@ from core.training.distributed import ALONE, Processes
 from core.training.loop import Batch, epoch_order
 from core.training.run import TrainingRun
 from core.training.run_folder import training_record
+from core.training.workers import load_batches
 
 Colour = tuple[float, float, float]
 PUBLISHED_COLOURS: dict[str, tuple[Colour, Colour]] = {
@@ -104,11 +105,7 @@ class ClassTraining(TrainingRun):
         size = config.loop.batch_size
         chosen = [order[start : start + size] for start in range(0, len(order), size)]
         view = EpochView(self.augment, self.images.labels, chosen, epoch)
-        loader = DataLoader(
-            view, batch_size=None, num_workers=config.workers,
-            multiprocessing_context="fork" if config.workers else None,
-        )  # fmt: skip
-        for made, indices in zip(loader, chosen, strict=True):
+        for made, indices in zip(load_batches(view, config.workers), chosen, strict=True):
             if isinstance(made, InputError):
                 raise made
             pictures, labels = made

@@ -74,7 +74,7 @@ class CheckpointMeta:
 def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], meta: CheckpointMeta) -> None:
     """Writes `path` (.safetensors) atomically, then the readable copy of its header beside it (.json)."""
     write_tensors(path, tensors, meta.to_json())
-    path.with_suffix(".json").write_text(meta.to_json() + "\n")
+    write_whole(path.with_suffix(".json"), (meta.to_json() + "\n").encode())
 
 
 def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], CheckpointMeta]:

@@ -29,9 +29,17 @@ def trains_faster_in_bf16(device: torch.device) -> bool:
     """Whether autocast to bf16 speeds a training up: on CUDA, and on CPUs with AVX512-BF16 or AMX.
 
     Two 3x3 convolutions, forward and backward, fp32 against bf16, ms: AVX512-BF16 46 and 28; AVX-512 without it 47 and 118;
-    AVX2 58 and 597. The processor is asked what it has, oneDNN whether it may use AVX-512 (ONEDNN_MAX_CPU_ISA).
+    AVX2 58 and 597.
     """
     if device.type == "cuda":
         return True
-    has = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
-    return has and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    return onednn_may_use_bf16() and (torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+
+
+def onednn_may_use_bf16() -> bool:
+    """Whether oneDNN (torch's and OpenVINO's) is not held to instructions without bf16; what the processor has is not asked.
+
+    Held to less, torch emulates bf16 and OpenVINO finds no kernel for some layers ("could not create a primitive").
+    """
+    held = os.environ.get("ONEDNN_MAX_CPU_ISA", os.environ.get("DNNL_MAX_CPU_ISA", ""))
+    return held.upper() not in ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_VNNI")

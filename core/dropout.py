@@ -2,9 +2,9 @@
 
 import torch
 from torch import Tensor, nn
-from torch.compiler import is_exporting
 
 from core.errors import InputError
+from core.tracing import is_exporting
 
 
 class Dropout(nn.Module):

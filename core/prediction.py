@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.compiler import is_exporting
+
+from core.tracing import is_exporting
 
 
 def entropy(probs: Tensor) -> Tensor:

@@ -3,9 +3,9 @@
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.compiler import is_exporting
 
 from core.errors import InputError
+from core.tracing import is_exporting
 
 SIZE_MULTIPLE = 32
 """Widths are rounded to this: five halvings without a remainder, which every encoder here accepts."""

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from torch import Tensor, nn
 
-from core.device import available_cpus
+from core.device import available_cpus, onednn_may_use_bf16
 from core.errors import InputError
+from core.tracing import tracing
 from export.runtime_errors import refusing
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ def openvino_available() -> bool:
 
 def cpu_has_bf16() -> bool:
     """Whether OpenVINO computes in bf16 here faster than in fp32."""
-    return openvino_available() and "BF16" in _core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    if not openvino_available() or not onednn_may_use_bf16():
+        return False
+    return "BF16" in _core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 
 
 class OpenVinoNetwork:
@@ -87,6 +90,7 @@ def onnxruntime_name(precision: str) -> str:
     return f"onnxruntime {import_onnxruntime().__version__} {precision}"
 
 
+@tracing()
 def openvino_model(module: nn.Module, example: Sequence[Tensor]) -> Any:
     """A torch module as an OpenVINO model, by torch.export: 2 to 4 seconds."""
     import warnings

@@ -12,12 +12,14 @@ from torch import Tensor, nn
 
 from core.atomic_file import write_whole
 from core.errors import InputError, refuse_existing
+from core.tracing import tracing
 from export.onnx_file import check_onnx
 
 OPSET = 20
 """Resize with antialias needs 18, and 20 is what ONNX Runtime 1.17 and OpenVINO 2024 read already."""
 
 
+@tracing()
 def to_onnx(
     module: nn.Module,
     example: Sequence[Tensor],

@@ -6,7 +6,6 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.compiler import is_exporting
 
 from core.dropout import is_stochastic, set_dropout_active
 from core.errors import InputError
@@ -16,6 +15,7 @@ from core.prediction import Prediction
 from core.predictors import AllMembers, Ensemble, MonteCarlo, OneMember, OnePass
 from core.preprocess import Normalize, enlarge, nearest, network_size, resize
 from core.temporal import State, TemporalSmoothing
+from core.tracing import is_exporting
 
 
 class Outputs(NamedTuple):

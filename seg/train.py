@@ -10,7 +10,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import Dataset
 
 from core.checkpoint import CheckpointMeta
 from core.classes import CAMVID, CLASS_LISTS, ClassList
@@ -24,6 +24,7 @@ from core.training.distributed import ALONE, Processes
 from core.training.loop import Batch, epoch_order
 from core.training.run import TrainingRun
 from core.training.run_folder import training_record
+from core.training.workers import load_batches
 from seg.data.augment import Augment, to_tensors
 from seg.data.camvid import ImageFolderSplit, open_split, read_names
 from seg.data.statistics import class_weights, measure
@@ -110,11 +111,7 @@ class Training(TrainingRun):
         augment = Augment(config.augment, config.size, self.classes.void_id)
         view = EpochView(self.images, self.taught, augment, config.loop.seed, epoch)
         order = epoch_order(len(view), config.loop, epoch, self.processes)
-        loader = DataLoader(
-            view, batch_size=config.loop.batch_size, sampler=order, num_workers=config.workers,
-            multiprocessing_context="fork" if config.workers else None,
-        )  # fmt: skip
-        for images, labels in loader:
+        for images, labels in load_batches(view, config.workers, batch_size=config.loop.batch_size, order=order):
             yield self.normalize(images.to(self.device).float()), labels
 
     def loss(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:

@@ -63,6 +63,14 @@ def test_performance() -> None:
     assert performance_document(DOCS) == text, "python -m benchmarks.performance --document makes it again"
 
 
+def test_the_front_pages_speed() -> None:
+    record, text = json.loads((DOCS / "performance.json").read_text()), (DOCS.parent / "README.md").read_text()
+    for model in MODELS:
+        rows = record[model]["rows"]
+        published, along = (f"{rows[name]['frames_per_s']:.1f}" for name in ("vq_dnn", "vq_dnn_motion"))
+        assert re.search(rf"`{model}` (makes )?{published} [^`]*and {along}[ ,]", text.replace("\n", " ")), model
+
+
 @pytest.mark.parametrize("card", cards(), ids=lambda card: card.stem)
 def test_cards_and_readme(card: Path) -> None:
     assert updated(card) == card.read_text(), "python -m benchmarks.cards makes its tables again"

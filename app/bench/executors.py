@@ -12,7 +12,7 @@ from app.bench.baselines import Logits
 from app.bench.variants import Subject, Variant
 from app.open_model import choose, openvino_network, torch_precision
 from core.device import choose_device
-from core.method import ModeName
+from core.method import ModeName, draws_dropout
 from core.prediction import Prediction
 from core.segmenter import Segmenter
 from core.temporal import TemporalSmoothing
@@ -80,7 +80,7 @@ class TorchExecutor:
         return run
 
     def segmenter(self, mode: ModeName, samples: int | None = None, motion: bool = False) -> Segmenter:
-        network = self._network("drawing" if mode.endswith("bnn") else "quiet")
+        network = self._network("drawing" if draws_dropout(mode) else "quiet")
         whole = network if samples is None else WholePasses(network)
         return self._placed(self._subject.module(whole, mode, samples, motion))
 
@@ -114,7 +114,7 @@ class HostExecutor:
         return lambda picture: torch.from_numpy(network(picture))
 
     def segmenter(self, mode: ModeName, samples: int | None = None, motion: bool = False) -> Segmenter:
-        variant: Variant = "drawing" if mode.endswith("bnn") else "quiet"
+        variant: Variant = "drawing" if draws_dropout(mode) else "quiet"
         module, meta = self._subject.module(self._network(variant), mode, samples, motion), self._subject.meta
         return CpuSegmenter(
             self.name, functools.partial(self._open, variant), module.size, meta.classes, module.method,

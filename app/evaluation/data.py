@@ -3,14 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
 
 from core.classes import CAMVID
 from core.errors import InputError
 from core.frame import Frame
-from core.method import Method
+from core.method import is_temporal
 from core.segmenter import Segmenter
 from seg.data.camvid import open_split, read_names
 from seg.data.moving_stills import CLIP_FRAMES, moving_stills
@@ -74,30 +71,8 @@ class LabelledData:
 
 def refuse_memory(mode: str) -> None:
     """Stills have no frames before them."""
-    if mode.startswith("vq-"):
+    if is_temporal(mode):
         raise InputError(
             f"mode {mode} averages over earlier frames and stills have none; use --protocol stream or "
             f"--mode {mode.removeprefix('vq-')}"
         )
-
-
-FIT_KEYS = ("data", "split", "protocol", "frame_list_hash")
-
-
-def note_fit(
-    fitted: dict[str, Any], method: Method, data: str, split: str | None, console: Console
-) -> dict[str, Any] | None:
-    """The fit set of the temperature in use (None where none is), with a note where it is what is evaluated now.
-
-    Args:
-        fitted: The checkpoint's calibration of `method`, empty where it is not in use.
-        data: Name of the data that is evaluated.
-        split: Its split; None where it has none.
-    """
-    fit = {key: fitted[key] for key in FIT_KEYS if key in fitted}
-    if fit and (fit.get("data"), fit.get("split")) == (data, split):
-        console.print(
-            f"note: the temperature of {method} was fitted on this split: these figures flatter it (--calibrated off "
-            "omits it)", soft_wrap=True,
-        )  # fmt: skip
-    return fit or None

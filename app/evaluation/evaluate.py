@@ -1,18 +1,16 @@
 """`steadyseg evaluate`: runs the product's own loop over labelled images and reports what it measured."""
 
 import time
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-import torch
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from app.evaluation.data import Chosen, LabelledData, note_fit, refuse_memory
+from app.evaluation.data import Chosen, LabelledData, refuse_memory
 from app.evaluation.flags import EvaluateJob
 from app.evaluation.plot import check_plot, write_plot
+from app.evaluation.record import describe_run, note_fit
 from app.find_model import is_classifier, is_graph
 from app.open_model import open_segmenter
 from app.report_file import check_place, write_json
@@ -62,7 +60,7 @@ def run_evaluate(job: EvaluateJob) -> int:
     fitted_on = note_fit(fitted, segmenter.method, job.data.name, split, Console(stderr=True))
     result = measure(job, segmenter, chosen, fitted)
     record = {
-        **describe_run(job, segmenter),
+        **describe_run(job, segmenter, segmenter.method, job.data.name, split),
         "fitted_on": fitted_on,
         "frame_list_hash": chosen.frame_hash,
         **result,
@@ -105,22 +103,6 @@ def calibration_in_use(job: EvaluateJob, segmenter: Segmenter) -> dict[str, Any]
     if is_graph(job.model) or not segmenter.method.calibrated:
         return {}
     return read_meta(find_checkpoint(job.model)).fit(segmenter.method) or {}
-
-
-def describe_run(job: EvaluateJob, segmenter: Segmenter) -> dict[str, Any]:
-    """What was run on what, so that the row can be made again."""
-    return {
-        "model": Path(job.model).name,
-        "members": [Path(member).name for member in job.members],
-        "data": job.data.name,
-        "split": None if str(job.data) == "street" else job.split,
-        "protocol": job.protocol,
-        **asdict(segmenter.method),
-        "seed": job.seed,
-        "executor": segmenter.executor,
-        "device": segmenter.device,
-        "torch": torch.__version__,
-    }
 
 
 def print_result(record: dict[str, Any]) -> None:

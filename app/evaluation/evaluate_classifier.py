@@ -1,19 +1,16 @@
 """`steadyseg evaluate` of an image classifier: every figure by ensemble size, in one pass over the pictures."""
 
 import time
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-import torch
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 from app.evaluation.classifier import GraphSubject, Subject, TorchSubject
-from app.evaluation.data import note_fit
 from app.evaluation.flags import EvaluateJob
 from app.evaluation.plot import write_plot
+from app.evaluation.record import describe_run, note_fit
 from app.find_model import frame_flags, is_graph, refuse_flags
 from app.report_file import write_json
 from classification.data.open import ClassificationSet
@@ -45,7 +42,9 @@ def evaluate_classifier(job: EvaluateJob) -> int:
     console.print(f"executor: {subject.executor} on {subject.device}", soft_wrap=True)
     fitted_on = note_fit(subject.fit(mode), subject.methods[mode], data.name, job.split, console)
     record = {
-        **describe_run(job, subject, data, mode), "fitted_on": fitted_on, "frame_list_hash": data.list_hash,
+        **describe_run(job, subject, subject.methods[mode], data.name, job.split),
+        "temperatures": {mode: method.temperature for mode, method in subject.methods.items()},
+        "fitted_on": fitted_on, "frame_list_hash": data.list_hash,
         **measure(subject, data, mode, console), "class_names": list(subject.classes.names),
     }  # fmt: skip
     if job.json:
@@ -81,23 +80,6 @@ def measure(subject: Subject, data: ClassificationSet, headline: ModeName, conso
         "rows": [{"mode": mode, **row} for mode, metrics in by_mode.items() for row in metrics.rows()],
         "curve": by_mode[headline].curve(),
         "images_per_s": round(len(data) / seconds, 3),
-    }
-
-
-def describe_run(job: EvaluateJob, subject: Subject, data: ClassificationSet, mode: ModeName) -> dict[str, Any]:
-    """What was run on what, so that the row can be made again."""
-    return {
-        "model": Path(job.model).name,
-        "members": [Path(member).name for member in job.members],
-        "data": data.name,
-        "split": job.split,
-        "protocol": job.protocol,
-        **asdict(subject.methods[mode]),
-        "temperatures": {mode: method.temperature for mode, method in subject.methods.items()},
-        "seed": job.seed,
-        "executor": subject.executor,
-        "device": subject.device,
-        "torch": torch.__version__,
     }
 
 

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from app.report_file import write_figure
 from core.errors import InputError
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -34,10 +35,7 @@ def write_plot(path: Path, record: dict[str, Any]) -> None:
     draw_reliability(axes[0], record)
     if panels == 2:
         draw_curve(axes[1], record)
-    try:
-        figure.savefig(path, dpi=150)
-    except OSError as error:
-        raise InputError(f"--plot {path}: cannot be written ({error.strerror})") from error
+    write_figure(path, figure, dpi=150)
 
 
 def draw_reliability(axes: Any, record: dict[str, Any]) -> None:

@@ -1,7 +1,8 @@
 """The controls beside the tabs. The browser sends their values with every frame; nothing restarts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from app.page.settings import (
@@ -19,8 +20,8 @@ from app.page.settings import (
     Settings,
     ViewSettings,
     method_options,
-    model_choices,
     model_meta,
+    offered_models,
 )
 from app.video.render import conformal_threshold
 from core.checkpoint import CheckpointMeta
@@ -35,6 +36,8 @@ SET_JS = "(...values) => { window.steadyseg?.set(...values); return []; }"
 class Controls:
     """Gradio components. Their order in `values` is the order of the arguments of `set` in app/page/web/live.js."""
 
+    offered: Mapping[str, str]
+    """What the values of `model` stand for."""
     model: Any
     mode: Any
     samples: Any
@@ -55,12 +58,11 @@ class Controls:
     def values(self) -> list[Any]:
         return [*self.method_values, self.second, self.opacity, self.min_confidence]
 
-    @staticmethod
-    def settings(values: Sequence[Any]) -> Settings:
+    def settings(self, values: Sequence[Any]) -> Settings:
         """What Gradio hands to a function for `values`, as the file tab needs it."""
         model, *method, second, opacity, min_confidence = values
         view = ViewSettings(second, opacity / 100, min_confidence / 100)
-        return Settings(MethodSettings(model, method_options(*method)), view)
+        return Settings(MethodSettings(self.offered[model], method_options(*method)), view)
 
 
 def add_controls(model: str) -> Controls:
@@ -68,7 +70,8 @@ def add_controls(model: str) -> Controls:
     import gradio as gr
 
     meta = model_meta(model)
-    models = gr.Dropdown(model_choices(model), value=model, label="Model", elem_id="model")
+    offered = offered_models(model)
+    models = gr.Dropdown(list(offered), value=Path(model).name, label="Model", elem_id="model")
     mode = gr.Radio(
         list(MODES), value=FIRST_MODE, label="Method", info="Smoothed: mean over recent frames.", elem_id="mode"
     )
@@ -109,7 +112,7 @@ def add_controls(model: str) -> Controls:
     )  # fmt: skip
     # In the browser: an answer of the server could arrive after the visitor has set tau by hand.
     motion.input(None, motion, tau, js=f"motion => motion ? {default_tau(True)} : {default_tau(False)}")
-    return Controls(models, mode, samples, tau, window, motion, calibrated, second, opacity, min_confidence)
+    return Controls(offered, models, mode, samples, tau, window, motion, calibrated, second, opacity, min_confidence)
 
 
 def second_choices(meta: CheckpointMeta, options: MethodOptions) -> list[tuple[str, Second]]:
@@ -131,9 +134,8 @@ def describe_temperature(meta: CheckpointMeta, options: MethodOptions) -> str:
     return f"Logits are divided by {method.temperature:.2f}, fitted for this method."
 
 
-def describe_controls(model: str, *values: Any) -> tuple[Any, Any]:
-    """What `calibrated` and `second` say about another model or method; `values` are those of `method_options`."""
+def describe_controls(meta: CheckpointMeta, options: MethodOptions) -> tuple[Any, Any]:
+    """What `calibrated` and `second` say about another model or method."""
     import gradio as gr
 
-    meta, options = model_meta(model), method_options(*values)
     return gr.update(info=describe_temperature(meta, options)), gr.update(choices=second_choices(meta, options))

@@ -1,12 +1,14 @@
 """A video from the net for the File tab, where `--allow-url` permits it: fetched within limits, from public hosts only."""
 
+import contextlib
 import http.client
 import ipaddress
 import socket
 import ssl
 import string
+import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import SplitResult, quote, urljoin, urlsplit
 
@@ -16,16 +18,32 @@ from core.errors import InputError
 PORTS = {"http": 80, "https": 443}
 MOST_REDIRECTS = 3
 TIMEOUT_S = 10.0
+"""Of every single read."""
+FETCH_S = 600.0
+"""Of the whole file, redirections and all: a server that gives a byte now and then is never silent."""
+LOOK_S = 0.2
 BLOCK = 2**18
+GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
+"""Where public IPv6 addresses are; beside it lie forms that carry an IPv4 address (64:ff9b::/96, ::/96) and old local ones."""
 
 
-def fetch(url: str, folder: Path, most_bytes: int, resolve: Callable[..., list[tuple]] = socket.getaddrinfo) -> Path:
+def fetch(
+    url: str,
+    folder: Path,
+    most_bytes: int,
+    stop_asked: Callable[[], bool],
+    resolve: Callable[..., list[tuple]] = socket.getaddrinfo,
+    most_s: float = FETCH_S,
+) -> Path:
     """Copies what lies at `url` into `folder`. Raises InputError, without credentials, for anything but a public http(s)
-    address with at most `most_bytes`. The host's address is looked up once, checked, and that very address is called, so a
-    name that points elsewhere a moment later gains nothing; every redirection is checked in the same way."""
+    address with at most `most_bytes`, and where it is stopped or takes longer than `most_s`. The host's address is looked up
+    once, checked, and that very address is called, so a name that points elsewhere a moment later gains nothing; every
+    redirection is checked in the same way."""
+    deadline_s = time.monotonic() + most_s
     for _ in range(MOST_REDIRECTS + 1):
         parts = check_address(url)
-        with open_response(parts, public_address(parts, resolve)) as answer:
+        address = public_address(parts, resolve)
+        with open_response(parts, address, lambda: stop_asked() or time.monotonic() > deadline_s) as answer:
             if answer.status in (301, 302, 303, 307, 308):
                 url = urljoin(url, answer.headers.get("Location", ""))
                 continue
@@ -57,37 +75,66 @@ def public_address(parts: SplitResult, resolve: Callable[..., list[tuple]]) -> t
         found = [entry[4][0] for entry in resolve(parts.hostname, port, type=socket.SOCK_STREAM)]
     except (OSError, UnicodeError) as error:
         raise InputError(f"{parts.hostname}: no such host") from error
-    if not found or not all(ipaddress.ip_address(address).is_global for address in found):
+    if not found or not all(is_public(ipaddress.ip_address(address)) for address in found):
         raise InputError(f"{parts.hostname}: lies in a private network, which this page does not ask")
     return found[0], port
 
 
-@contextmanager
-def open_response(parts: SplitResult, address: tuple[str, int]) -> Iterator[http.client.HTTPResponse]:
-    """The response to GET, over a connection to exactly that address. Raises InputError where there is none."""
+def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Whether it is one host of the open internet, and no tunnel's name of another address (6to4, Teredo)."""
+    if not address.is_global or address.is_multicast:
+        return False
+    return address.version == 4 or (address in GLOBAL_UNICAST and address.sixtofour is None and address.teredo is None)
+
+
+@contextlib.contextmanager
+def open_response(
+    parts: SplitResult, address: tuple[str, int], give_up: Callable[[], bool]
+) -> Iterator[http.client.HTTPResponse]:
+    """The response to GET, over a connection to exactly that address. Raises InputError where there is none, and from
+    whatever is being read when `give_up` becomes true."""
     host = str(parts.hostname)
     path = quote((parts.path or "/") + (f"?{parts.query}" if parts.query else ""), safe=string.punctuation)
     secure = parts.scheme.lower() == "https"
     connection = (http.client.HTTPSConnection if secure else http.client.HTTPConnection)(
         host, parts.port, timeout=TIMEOUT_S
     )
+    done, gave_up = threading.Event(), threading.Event()
+
+    def watch(line: socket.socket) -> None:
+        while not done.wait(LOOK_S):
+            if give_up():
+                gave_up.set()
+                with contextlib.suppress(OSError):  # it ended in this moment
+                    socket.socket.shutdown(line, socket.SHUT_RDWR)  # its reader gets the end at once
+                return
+
     try:
-        connection.sock = socket.create_connection(address, TIMEOUT_S)
+        line = socket.create_connection(address, TIMEOUT_S)
         if secure:
-            connection.sock = ssl.create_default_context().wrap_socket(connection.sock, server_hostname=host)
+            context = ssl.create_default_context()
+            line = context.wrap_socket(line, server_hostname=host, do_handshake_on_connect=False)
+        connection.sock = line
+        threading.Thread(target=watch, args=(line,), name="fetch", daemon=True).start()
+        if isinstance(line, ssl.SSLSocket):
+            line.do_handshake()  # watched too
         connection.request("GET", path, headers={"User-Agent": "SteadySeg"})
         yield connection.getresponse()
     except (OSError, http.client.HTTPException) as error:
-        raise InputError(f"{host}: gives no answer ({type(error).__name__})") from error
+        reason = "was given up" if gave_up.is_set() else f"gives no answer ({type(error).__name__})"
+        raise InputError(f"{host}: {reason}") from error
     finally:
+        done.set()
         connection.close()
+    if gave_up.is_set():  # the end of a body without a length looks like a whole one
+        raise InputError(f"{host}: was given up: it was stopped, or takes longer than {FETCH_S / 60:.0f} minutes")
 
 
 def copy_body(answer: http.client.HTTPResponse, path: Path, most_bytes: int, shown: str) -> Path:
     """Writes the body; InputError as soon as it is too long."""
     written = 0
     with path.open("wb") as file:
-        while block := answer.read(BLOCK):
+        while block := answer.read1(BLOCK):
             written += len(block)
             if written > most_bytes:
                 raise InputError(f"{shown}: has more than {most_bytes // 10**6} MB")

@@ -40,8 +40,7 @@ PREVIEW_WIDTH = 960
 TELL_EVERY_S = 0.5
 NAME_LENGTH = 40
 """Characters kept of the upload's name: file systems end at 255 bytes, and the video is first written under a longer one."""
-MOST_PIXELS = 4096 * 2304
-MOST_SECONDS = 3600
+MOST_PIXELS, MOST_SECONDS = 4096 * 2304, 3600
 """Larger or longer videos are for the command `steadyseg video`, which keeps no visitor waiting."""
 
 
@@ -113,8 +112,8 @@ def _segment_file(
     name = "street" if spec == STREET else Path(spec).stem[:NAME_LENGTH]
     output, report_file = folder / f"{name}-segmented.{'png' if still else 'mp4'}", folder / f"{name}-report.json"
     masks = MaskSink(folder / f"{name}-masks", segmenter.classes) if keep_masks else None
-    with open_source(spec, classes=segmenter.classes) as source:
-        check_extent(source.info)
+    with open_source(spec, classes=segmenter.classes, most_pixels=MOST_PIXELS) as source:
+        check_length(source.info)
         sink: Sink = PictureSink(output) if still else VideoSink(output, *fit_size(source.info), source.info.fps)
         report = StreamReport(segmenter.classes)
         stopped = yield from _run(
@@ -198,10 +197,8 @@ def check_labels(spec: str, segmenter: Segmenter) -> None:
         raise InputError("the street is labelled with CamVid's 11 classes and this model has others; upload a video")
 
 
-def check_extent(info: SourceInfo) -> None:
-    """Raises InputError for videos that are larger or longer than a page should work on."""
-    if info.width * info.height > MOST_PIXELS:
-        raise InputError(f"{info.name}: {info.width}x{info.height} pixels are more than 4096x2304; scale it down")
+def check_length(info: SourceInfo) -> None:
+    """Raises InputError for videos that are longer than a page should work on."""
     if info.length is not None and info.length > MOST_SECONDS * info.fps:
         raise InputError(f"{info.name}: is longer than {MOST_SECONDS // 60} minutes; cut it, or use steadyseg video")
 

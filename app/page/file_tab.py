@@ -1,7 +1,9 @@
 """The tab "File": a video or image, or the built-in street; progress, the result to play, and what can be kept of it."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from app.page.controls import Controls
@@ -83,25 +85,31 @@ def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, p
         session: Session, spec: str | None, settings: Settings, wants_masks: bool, address: str
     ) -> Iterator[dict[Any, Any]]:
         with show_input_errors(), session.job() as folder:
+            if reason := sessions.refuse(0):
+                raise InputError(reason)
             if spec is None and options.allow_url and address.strip():
-                spec = str(fetch(address, folder, options.max_upload_mb * 10**6))
-            if spec is None:
+                yield {stop: gr.update(visible=True), progress: "fetching ..."}
+                spec = str(fetch(address, folder, options.max_upload, lambda: session.stop_asked))
+            elif spec is None:
                 raise InputError("no file is chosen; upload a video or an image, or try the procedural street")
-            session.keep(spec)
+            elif spec != STREET:
+                spec = str(session.take(spec, folder))
             for step in segment_file(spec, settings, folder, pool, lambda: session.stop_asked, keep_masks=wants_masks):
                 yield shown(step)
+            if spec != STREET:
+                Path(spec).unlink()  # this job's own copy
 
     def run_upload(
         request: gr.Request, spec: str | None, wants_masks: bool, address: str, *values: Any
     ) -> Iterator[dict[Any, Any]]:
         session = sessions.get(str(request.session_hash))
-        yield from run(session, spec, Controls.settings(values), wants_masks, address)
+        yield from run(session, spec, controls.settings(values), wants_masks, address)
 
     def run_street(request: gr.Request, wants_masks: bool, *values: Any) -> Iterator[dict[Any, Any]]:
-        yield from run(sessions.get(str(request.session_hash)), STREET, Controls.settings(values), wants_masks, "")
+        yield from run(sessions.get(str(request.session_hash)), STREET, controls.settings(values), wants_masks, "")
 
     def ask_to_stop(request: gr.Request) -> None:
-        sessions.get(str(request.session_hash)).stop_asked = True
+        sessions.stop(str(request.session_hash))
 
     outputs = [progress, stop, preview, video, picture, learned, report, media, masks, figures]
     common: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
@@ -116,10 +124,16 @@ def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, p
 
 @contextmanager
 def show_input_errors() -> Iterator[None]:
-    """Turns an `InputError` into a message on the page; the page lives on."""
+    """Turns an `InputError` into a message on the page; the page lives on.
+
+    Of anything else the log says the kind alone: a traceback could name the visitor's file.
+    """
     import gradio as gr
 
     try:
         yield
     except InputError as error:
         raise gr.Error(escape(str(error)), title="That did not work", print_exception=False) from error
+    except Exception as error:
+        print(f"file: {type(error).__name__}; this job ended", file=sys.stderr)
+        raise gr.Error("something failed in this file", title="That did not work", print_exception=False) from error

@@ -29,6 +29,8 @@ class PageOptions:
     """Let visitors name http(s) addresses of videos; private networks are refused."""
     share: bool = False
     """Publish the page for 72 hours at an address of gradio.live: everyone who knows it can use this machine."""
+    allow_host: tuple[str, ...] = ()
+    """Names that the page is reached by besides this machine's own: a proxy's, for example."""
     ssl_certfile: Path | None = None
     """Certificate for HTTPS (PEM), which browsers ask for before they give the camera to another machine."""
     ssl_keyfile: Path | None = None
@@ -51,6 +53,11 @@ class PageOptions:
                 raise InputError(f"--{flag} {path}: no such file")
         if self.measure is not None and self.measure < 5:
             raise InputError(f"--measure needs 5 seconds or more, got {self.measure}")
+
+    @property
+    def max_upload(self) -> int:
+        """Bytes."""
+        return self.max_upload_mb * 10**6
 
     @property
     def local(self) -> bool:

@@ -10,11 +10,10 @@ import json
 import re
 import struct
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from app.page.flags import LOCAL_HOSTS
 from app.page.live_stream import LivePictures
 from app.page.live_worker import LiveWorkers, Request
 from app.page.settings import settings_from
@@ -25,21 +24,19 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import Route
 
-MOST_BYTES = 2_000_000
-"""Of one camera picture with its settings: 640x480 as a JPEG has 60 kB."""
 KEY = re.compile("[0-9a-f]{32}")
 
 
-def live_routes(workers: LiveWorkers, models: frozenset[str], local: bool) -> "list[Route]":
-    """POST /live/KEY and /live/KEY/end. `local`: only requests that name this machine itself are answered."""
+def live_routes(workers: LiveWorkers, models: Mapping[str, str]) -> "list[Route]":
+    """POST /live/KEY and /live/KEY/end. `models`: those that the page offers."""
     from starlette.responses import Response
     from starlette.routing import Route
 
     async def answer(request: "WebRequest") -> "Response":
         arrived_s = time.perf_counter()
         try:
-            key = check_key(request, local)
-            record, picture = unpack(await read_body(request))
+            key = check_key(request)
+            record, picture = unpack(await request.body())
             asked = Request(
                 settings_from(record, models), picture or None, capture_time(record, arrived_s), arrived_s, Future()
             )
@@ -53,7 +50,7 @@ def live_routes(workers: LiveWorkers, models: frozenset[str], local: bool) -> "l
 
     async def end(request: "WebRequest") -> "Response":
         try:
-            workers.end(check_key(request, local))
+            workers.end(check_key(request))
         except InputError as error:
             return Response(json.dumps({"error": str(error)}), 422, media_type="application/json")
         return Response(status_code=204)
@@ -61,28 +58,12 @@ def live_routes(workers: LiveWorkers, models: frozenset[str], local: bool) -> "l
     return [Route("/live/{key}", answer, methods=["POST"]), Route("/live/{key}/end", end, methods=["POST"])]
 
 
-def check_key(request: "WebRequest", local: bool) -> str:
-    """The visitor's name. Raises InputError for a request that another site's page sent, or that reached a local page under
-    another name than this machine's (DNS rebinding)."""
-    host, origin = request.headers.get("host", ""), request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != host:
-        raise InputError("this address answers its own page only")
-    if local and urlsplit(f"//{host}").hostname not in LOCAL_HOSTS:
-        raise InputError("this page answers to this machine's own name only")
+def check_key(request: "WebRequest") -> str:
+    """The visitor's name."""
     key = str(request.path_params["key"])
     if not KEY.fullmatch(key):
         raise InputError("not a name of a live stream; reload the page")
     return key
-
-
-async def read_body(request: "WebRequest") -> bytes:
-    """The body; InputError as soon as it is longer than `MOST_BYTES`."""
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > MOST_BYTES:
-            raise InputError(f"camera: a picture has more than {MOST_BYTES} bytes")
-    return bytes(body)
 
 
 def unpack(body: bytes) -> tuple[dict[str, Any], bytes]:

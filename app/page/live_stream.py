@@ -93,13 +93,10 @@ class LiveStream:
         return opened, opened.step(frame, keep_probs)
 
     def _close_all_but(self, methods: tuple[MethodSettings, ...]) -> None:
-        gone = self._open.keys() - set(methods)
-        for method in gone:
-            del self._open[method]
+        for method in self._open.keys() - set(methods):
+            self._open.pop(method).close()
             self._labels.pop(method, None)
             self._entropies.clear()
-        if gone:
-            self._lease.keep_only({key for opened in self._open.values() for key in opened.keys})
 
     def _numbered(self, image: np.ndarray, time_s: float) -> Frame:
         """The time since the frame before decides the gap of the index; a long silence starts anew."""

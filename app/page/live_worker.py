@@ -1,18 +1,21 @@
-"""Live streams outside the event loop: a thread and a queue of one frame for each visitor, released on close or idle."""
+"""Live streams outside the event loop: a thread and a queue of one frame for each visitor, released on close or idle.
+
+A stranger costs no place: the first picture of a newcomer is decoded at the door, one newcomer at a time.
+"""
 
 import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
+from app.page.camera_picture import camera_picture
 from app.page.live_stream import LivePictures, LiveStream
 from app.page.network_pool import Lease, NetworkPool, OpenMethod
-from app.page.pictures import camera_picture
 from app.page.settings import MethodSettings, Settings
 from app.sources.frame_queue import FrameQueue
 from core.allocator import give_back_freed_memory
@@ -22,8 +25,6 @@ from core.segmenter import Segmenter
 
 IDLE_S = 20.0
 """A visitor who sends nothing for so long has left without saying so."""
-MOST_SIDE = 1920
-"""Pixels a side of a camera's picture; the page sends 640 at most."""
 
 
 class FrameFeed(Protocol):
@@ -58,6 +59,14 @@ def settle(answer: "Future[LivePictures | None]", result: LivePictures | InputEr
         answer.set_exception(result)
     else:
         answer.set_result(result)
+
+
+def told(error: Exception) -> InputError:
+    """What the visitor hears: our own words, or only that something failed."""
+    if isinstance(error, InputError):
+        return error
+    print(f"live: {type(error).__name__}; this visitor's stream starts anew", file=sys.stderr)
+    return InputError("something failed in this frame; the stream starts anew")
 
 
 class LiveWorker:
@@ -114,21 +123,18 @@ class LiveWorker:
             image, time_s, arrived_s = self._picture(request)
             pictures = stream.step(image, request.settings, time_s)
             pictures.facts.update(self._times(request.arrived_s, taken_s, arrived_s))
-        except InputError as error:
-            settle(request.answer, error)
         except Exception as error:
-            print(f"live: {type(error).__name__}; this visitor's stream starts anew", file=sys.stderr)
-            stream.close()
-            settle(request.answer, InputError("something failed in this frame; the stream starts anew"))
+            if not isinstance(error, InputError):
+                stream.close()
+            settle(request.answer, told(error))
         else:
             settle(request.answer, pictures)
 
     def _picture(self, request: Request) -> tuple[np.ndarray, float, float]:
         if request.picture is not None:
-            return camera_picture(request.picture, MOST_SIDE), request.captured_s, request.arrived_s
+            return camera_picture(request.picture), request.captured_s, request.arrived_s
         if self._feed is None:
-            if self._open_feed is None:
-                raise InputError("this page has no video of its own; start it with --source")
+            assert self._open_feed is not None, "`LiveWorkers.offer` refuses"
             self._feed = self._open_feed()
         return self._feed.newest()
 
@@ -150,6 +156,7 @@ class LiveWorkers:
         self.most = most
         self._open_feed, self._idle_s = open_feed, idle_s
         self.pool = NetworkPool()
+        self._door = ThreadPoolExecutor(1, "door")
         self._workers: dict[str, LiveWorker] = {}
         self._lock = threading.Lock()
 
@@ -165,9 +172,12 @@ class LiveWorkers:
         return opened.segmenter
 
     def offer(self, key: str, request: Request) -> None:
-        """Hands a frame to that visitor's worker, made at the first one. Raises InputError where all places are taken."""
-        while not self._worker(key).offer(request):
-            self._forget(key)
+        """Hands a frame to that visitor's worker, or takes a newcomer to the door. Raises InputError without a source."""
+        if request.picture is None and self._open_feed is None:
+            raise InputError("this page has no video of its own; start it with --source")
+        worker = self._workers.get(key)
+        if worker is None or not worker.offer(request):
+            self._door.submit(self._admit, key, request)
 
     def end(self, key: str) -> None:
         """The visitor left."""
@@ -184,14 +194,26 @@ class LiveWorkers:
         for worker in workers:
             worker.join(timeout_s)
 
-    def _worker(self, key: str) -> LiveWorker:
+    def _admit(self, key: str, request: Request) -> None:
+        """Runs at the door: a worker for a newcomer, the reason why not as the answer otherwise."""
+        try:
+            while not self._worker(key, request).offer(request):
+                self._forget(key)
+        except Exception as error:
+            settle(request.answer, told(error))
+
+    def _worker(self, key: str, request: Request) -> LiveWorker:
+        """The visitor's worker, made where there is a place and its first picture is one. Raises InputError otherwise."""
+        worker = self._workers.get(key)
+        if worker is not None:
+            return worker
+        if len(self._workers) >= self.most:  # nobody else adds to them
+            raise InputError(f"all {self.most} places are taken; this page tries again until one is free")
+        if request.picture is not None:
+            camera_picture(request.picture)
         with self._lock:
-            worker = self._workers.get(key)
-            if worker is None:
-                if len(self._workers) >= self.most:
-                    raise InputError(f"all {self.most} places are taken; this page tries again until one is free")
-                worker = LiveWorker(self.pool, self._open_feed, lambda: self._ended(key), self._idle_s)
-                self._workers[key] = worker
+            worker = LiveWorker(self.pool, self._open_feed, lambda: self._ended(key), self._idle_s)
+            self._workers[key] = worker
         return worker
 
     def _forget(self, key: str) -> LiveWorker | None:

@@ -1,8 +1,9 @@
 """From the page's method settings to a segmenter; compiled networks are handed on from one visitor to the next."""
 
 import threading
-from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable
+from collections import deque
+from collections.abc import Callable, Hashable
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -12,49 +13,58 @@ from core.checkpoint import CheckpointMeta
 from core.frame import Frame, Maps
 from export.networks import FrameNetwork
 
-MOST_IDLE = 2
-"""Compiled networks of one kind that wait for the next visitor (8 to 20 MB each); compiling one takes seconds."""
+MOST_IDLE = 4
+"""Compiled networks that wait for the next visitor (40 MB each at 360 pixels of height); making one takes seconds."""
 
 
 class NetworkPool:
-    """Compiled networks that nobody uses at the moment; one network serves one visitor at a time."""
+    """Compiled networks that nobody uses at the moment, the least recently used one given up for a newer one.
+
+    One network serves one visitor at a time, so there are never more than these and two for each visitor or job.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._making = threading.Lock()  # tracing a network changes torch's global state: two at once break each other
-        self._idle: defaultdict[Hashable, list[FrameNetwork]] = defaultdict(list)
+        self._idle: deque[tuple[Hashable, FrameNetwork]] = deque(maxlen=MOST_IDLE)
 
     def take(self, key: Hashable, make: Callable[[], FrameNetwork]) -> FrameNetwork:
         """An idle network of that kind, or a new one."""
         with self._lock:
-            if self._idle[key]:
-                return self._idle[key].pop()
-        with self._making:
-            return make()
+            for entry in reversed(self._idle):
+                if entry[0] == key:
+                    self._idle.remove(entry)
+                    return entry[1]
+        return make()
 
     def give_back(self, key: Hashable, network: FrameNetwork) -> None:
-        """The caller uses it no longer; it is kept if not enough of its kind are."""
+        """The caller uses it no longer."""
         with self._lock:
-            if len(self._idle[key]) < MOST_IDLE:
-                self._idle[key].append(network)
+            self._idle.append((key, network))
 
 
 class Lease:
-    """The networks that one visitor uses, one of each kind: its methods run one after the other and may share them."""
+    """The networks that one visitor uses: its methods run one after the other, and share one of the same kind."""
 
     def __init__(self, pool: NetworkPool) -> None:
         self._pool = pool
         self._taken: dict[Hashable, FrameNetwork] = {}
+        self._uses: dict[Hashable, Hashable] = {}
 
-    def take(self, key: Hashable, make: Callable[[], FrameNetwork]) -> FrameNetwork:
-        """The visitor's network of that kind."""
+    def take(self, user: Hashable, key: Hashable, make: Callable[[], FrameNetwork]) -> FrameNetwork:
+        """A network of that kind for one of the visitor's methods, which uses no other from now on."""
         if key not in self._taken:
             self._taken[key] = self._pool.take(key, make)
+        self._uses[user] = key
+        self._give_back_unused()
         return self._taken[key]
 
-    def keep_only(self, keys: Collection[Hashable]) -> None:
-        """Gives all others back."""
-        for key in self._taken.keys() - keys:
+    def release(self, user: Hashable) -> None:
+        """This method has ended."""
+        self._uses.pop(user, None)
+        self._give_back_unused()
+
+    def _give_back_unused(self) -> None:
+        for key in self._taken.keys() - self._uses.values():
             self._pool.give_back(key, self._taken.pop(key))
 
     def __enter__(self) -> Self:
@@ -63,7 +73,8 @@ class Lease:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.keep_only(())
+        self._uses.clear()
+        self._give_back_unused()
 
 
 class OpenMethod:
@@ -72,16 +83,15 @@ class OpenMethod:
     def __init__(self, settings: MethodSettings, lease: Lease) -> None:
         self.settings = settings
         self.meta: CheckpointMeta = model_meta(settings.model)
-        self.keys: set[Hashable] = set()
-        """The kinds of networks that it uses."""
         self._lease = lease
-        self.segmenter = open_segmenter(settings.model, settings.options, take=self._take)
+        # A bound method instead would make a circle, and what it holds would wait for the garbage collector.
+        self.segmenter = open_segmenter(settings.model, settings.options, take=partial(lease.take, settings))
 
     def step(self, frame: Frame, keep_probs: bool) -> Maps:
         """Segments one frame; probabilities cost a copy of a few MB and come only where something needs them."""
         self.segmenter.keep_probs = keep_probs
         return self.segmenter.step(frame)
 
-    def _take(self, key: Hashable, make: Callable[[], FrameNetwork]) -> FrameNetwork:
-        self.keys.add(key)
-        return self._lease.take(key, make)
+    def close(self) -> None:
+        """Gives its network back."""
+        self._lease.release(self.settings)

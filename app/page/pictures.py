@@ -7,7 +7,6 @@ from app.page.settings import Second, ViewSettings
 from app.video.render import LARGEST_SET, conformal_threshold, draw_overlay, draw_set_sizes, draw_uncertainty
 from core.checkpoint import CheckpointMeta
 from core.classes import ClassList
-from core.errors import InputError
 from core.frame import Frame, Maps
 from core.method import Method
 
@@ -61,28 +60,3 @@ def jpeg(image: np.ndarray) -> bytes:
     cv2 = opencv()
     _, data = cv2.imencode(".jpg", image[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
     return bytes(data)
-
-
-def camera_picture(data: bytes, most_side: int) -> np.ndarray:
-    """A browser's JPEG -> (H, W, 3) uint8 RGB. Raises InputError for anything else; its size is read before it is decoded."""
-    cv2 = opencv()
-    width, height = jpeg_size(data)
-    if max(width, height) > most_side:
-        raise InputError(f"camera: pictures are {width}x{height}; expected at most {most_side} a side")
-    image = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION)
-    if image is None:
-        raise InputError("camera: a picture that cannot be decoded")
-    return np.asarray(image)
-
-
-def jpeg_size(data: bytes) -> tuple[int, int]:
-    """(width, height) as the header says; nothing is decoded."""
-    from io import BytesIO
-
-    from PIL import Image
-
-    try:
-        with Image.open(BytesIO(data), formats=["JPEG"]) as picture:
-            return picture.size
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise InputError("camera: expected a JPEG picture") from error

@@ -4,6 +4,7 @@ import os
 import socket
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,12 +16,13 @@ from app.page.about_tab import about, add_about_tab
 from app.page.controls import SET_JS, Controls, add_controls, describe_controls
 from app.page.file_tab import add_file_tab
 from app.page.flags import PageOptions
+from app.page.guard import Guard, Names
 from app.page.legend import legend
 from app.page.live_routes import live_routes
 from app.page.live_tab import add_compare_tab, add_live_tab
 from app.page.live_worker import LiveWorkers
-from app.page.session import Sessions
-from app.page.settings import MethodSettings, list_limits, model_choices, model_meta, notices
+from app.page.session import SWEEP_S, Sessions
+from app.page.settings import MethodSettings, list_limits, method_options, model_meta, notices, offered_models
 from app.page.source_feed import SourceFeed, display_name
 from app.page.style import css, head, theme
 from core.allocator import share_arenas
@@ -30,9 +32,7 @@ if TYPE_CHECKING:
     import gradio as gr
 
 TITLE = "SteadySeg"
-SENTENCE = "Real-time video segmentation with calibrated uncertainty"
-CHECK_S, AGE_S = 300, 3600
-"""Every five minutes, uploads older than an hour are removed; results go with the session, everything with the server."""
+SENTENCE = "Real-time video segmentation that knows when it is unsure"
 QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 
 
@@ -42,20 +42,29 @@ class Page:
 
     blocks: "gr.Blocks"
     workers: LiveWorkers
+    sessions: Sessions
+    names: Names
     options: PageOptions
 
     def launch(self) -> str:
         """Starts the server in a thread of its own and returns the page's address."""
+        from starlette.middleware import Middleware
+
         options = self.options
-        models = frozenset(name for _, name in model_choices(options.model))
+        middleware = Middleware(
+            Guard, names=self.names, most_upload=options.max_upload, refuse_upload=self.sessions.refuse
+        )
+        routes = live_routes(self.workers, offered_models(options.model))
         _, address, shared = self.blocks.launch(
             server_name=options.host, server_port=options.port, inbrowser=options.open_browser, share=options.share,
             ssl_certfile=text_of(options.ssl_certfile), ssl_keyfile=text_of(options.ssl_keyfile), ssl_verify=False,
             max_file_size=f"{options.max_upload_mb}mb", allowed_paths=[], strict_cors=True,
             prevent_thread_lock=True, quiet=True, footer_links=[], run_history=False, enable_monitoring=False,
             ssr_mode=False, pwa=False, mcp_server=False, theme=theme(), css=css(), head=head(),
-            app_kwargs={"routes": live_routes(self.workers, models, options.local)},
+            app_kwargs={"routes": routes, "middleware": [middleware]},
         )  # fmt: skip
+        if shared:
+            self.names.add(shared)
         return str(shared or address)
 
     def close(self) -> None:
@@ -86,11 +95,20 @@ def serving(options: PageOptions) -> Iterator[tuple[Page, str, Path]]:
         share_arenas()  # before there are threads
         page = build_page(options)
         address = page.launch()
+        ended = threading.Event()
+        threading.Thread(target=keep_tidy, args=(page.sessions, ended), name="tidy", daemon=True).start()
         try:
             announce(page, address)
             yield page, address, Path(folder)
         finally:
+            ended.set()
             page.close()
+
+
+def keep_tidy(sessions: Sessions, ended: threading.Event) -> None:
+    """Sweeps until the server ends."""
+    while not ended.wait(SWEEP_S):
+        sessions.sweep()
 
 
 def announce(page: Page, address: str) -> None:
@@ -115,11 +133,11 @@ def build_page(options: PageOptions) -> Page:
     import gradio as gr
 
     meta = model_meta(options.model)
-    sessions = Sessions(Path(gr.utils.get_upload_folder()))
+    sessions = Sessions(Path(gr.utils.get_upload_folder()), options.max_upload)
     source = options.source
-    workers = LiveWorkers(options.max_sessions, None if source is None else lambda: SourceFeed(source))
+    workers = LiveWorkers(options.max_sessions, None if source is None else SourceFeed(source).watch)
     playing = None if source is None else display_name(source)
-    with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True, delete_cache=(CHECK_S, AGE_S)) as blocks:
+    with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as blocks:
         gr.HTML(f"<h1>{TITLE}</h1><p>{SENTENCE}</p>", js_on_load=None, elem_id="title")
         with gr.Row(elem_id="columns"):
             with gr.Column(scale=4, min_width=300), gr.Tabs():
@@ -142,7 +160,8 @@ def build_page(options: PageOptions) -> Page:
             sessions.close(str(request.session_hash))
 
         blocks.unload(end)
-    return Page(blocks.queue(default_concurrency_limit=2, max_size=32), workers, options)
+    names = Names(options.local, [options.host, *options.allow_host])
+    return Page(blocks.queue(default_concurrency_limit=2, max_size=32), workers, sessions, names, options)
 
 
 def connect(
@@ -155,17 +174,21 @@ def connect(
     gr.on([one.change for one in values], None, values, None, js=SET_JS, **QUIET)
     blocks.load(None, values, None, js=SET_JS, **QUIET)
 
-    def describe(model: str) -> tuple[str, ...]:
+    def describe(name: str) -> tuple[str, ...]:
+        model = controls.offered[name]
         meta = model_meta(model)
         colors = legend(meta.classes)
         return notices(meta), about(model), *[colors] * len(legends)
+
+    def describe_method(name: str, *values: Any) -> tuple[Any, Any]:
+        return describe_controls(model_meta(controls.offered[name]), method_options(*values))
 
     controls.model.change(
         describe, controls.model, [noted, *cards, *legends],
         js="(model) => { steadyseg.modelChanged(); return [model]; }", **QUIET,
     )  # fmt: skip
     gr.on(
-        [one.change for one in controls.method_values], describe_controls, controls.method_values,
+        [one.change for one in controls.method_values], describe_method, controls.method_values,
         [controls.calibrated, controls.second], trigger_mode="always_last", **QUIET,
     )  # fmt: skip
 

@@ -1,31 +1,47 @@
-"""What one visitor of the File tab owns: the upload and the results of the last job, and their end."""
+"""What visitors of the tab File leave on the disk, uploads and results, and how it ends."""
 
+import contextlib
+import re
 import shutil
+import stat
 import tempfile
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from core.errors import InputError
 
 MOST_SESSIONS = 16
-"""Each may hold a video of its own; one more visitor ends the session unused for longest."""
+"""Each may hold a video of its own; one more visitor ends the idle session unused for longest."""
+QUOTA = 8
+"""All files together may have so many times the size of the largest upload."""
+LEAST_FILE = 2**16
+"""Bytes that a file counts at least for, so that the quota bounds their number too."""
+SWEEP_S = 60
+UPLOAD_S, PARTIAL_S = 3600, 120
+"""Seconds after which an upload goes that nobody is segmenting, and one that broke off: Gradio leaves both."""
 
 
 class Session:
-    """One open page in one browser. Results go to folders inside `parent`."""
+    """One open page in one browser. Results go to folders inside `folder`, where Gradio puts the uploads."""
 
-    def __init__(self, parent: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         self.stop_asked = False
-        self._parent = parent
+        self.uploads: dict[Path, int] = {}
+        """Those that its jobs took, with their inode: an identical upload that came later is another file."""
+        self._folder = folder
         self._results: Path | None = None
-        self._uploads: set[Path] = set()
         self._closed = False
         self._busy = threading.Lock()
 
-    @contextmanager
+    @property
+    def busy(self) -> bool:
+        """Whether a job runs."""
+        return self._busy.locked()
+
+    @contextlib.contextmanager
     def job(self) -> Iterator[Path]:
         """A fresh folder for the results of one job; those of the job before are removed. One job at a time."""
         if not self._busy.acquire(blocking=False):
@@ -33,30 +49,37 @@ class Session:
         try:
             self.stop_asked = False
             self._remove_results()
-            self._parent.mkdir(parents=True, exist_ok=True)
-            self._results = Path(tempfile.mkdtemp(prefix="session-", dir=self._parent))
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._results = Path(tempfile.mkdtemp(prefix="session-", dir=self._folder))
             yield self._results
         finally:
             self._busy.release()
             if self._closed:
-                self._remove_everything()
+                self._remove_results()
 
-    def keep(self, spec: str) -> None:
-        """This upload belongs to the session and goes with it; what lies elsewhere is left alone."""
+    def take(self, spec: str, folder: Path) -> Path:
+        """Links an upload into the job's own folder, so that nobody else's leaving takes it away.
+
+        `spec` is what a browser says, so it can be anything. Raises InputError for all but a file that Gradio stored:
+        UPLOADS/SHA-256/NAME.
+        """
         path = Path(spec)
-        if path.is_absolute() and self._parent in path.parents:
-            self._uploads.add(path)
+        stored = path.parent.parent == self._folder and re.fullmatch("[0-9a-f]{64}", path.parent.name)
+        try:
+            if not stored or not stat.S_ISREG(path.lstat().st_mode):
+                raise InputError("that is not a file that was uploaded here; choose it again")
+            own = folder / path.name
+            own.hardlink_to(path)
+        except (OSError, ValueError) as error:
+            raise InputError("the upload is gone, as it lay unused for long; choose the file again") from error
+        self.uploads[path] = own.stat().st_ino
+        return own
 
     def close(self) -> None:
-        """Removes the results and uploads; a job that is still running is stopped and removes its own."""
+        """Removes the results; a job that is still running is stopped and removes its own."""
         self._closed = self.stop_asked = True
-        if not self._busy.locked():
-            self._remove_everything()
-
-    def _remove_everything(self) -> None:
-        self._remove_results()
-        for path in self._uploads:
-            path.unlink(missing_ok=True)
+        if not self.busy:
+            self._remove_results()
 
     def _remove_results(self) -> None:
         if self._results is not None:
@@ -64,13 +87,14 @@ class Session:
 
 
 class Sessions:
-    """Sessions by Gradio's session hash, made when first asked for.
+    """Sessions by Gradio's session hash, made when first asked for, and the folder that all of them write to.
 
     Gradio keeps a `gr.State` for an hour after its page is closed (STATE_TTL_WHEN_CLOSED); these end with the page.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, most_upload: int) -> None:
+        """`most_upload`: bytes of the largest upload."""
+        self.folder, self._most_bytes = folder, QUOTA * most_upload
         self._open: OrderedDict[str, Session] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -78,18 +102,63 @@ class Sessions:
         return len(self._open)
 
     def get(self, key: str) -> Session:
-        """The session of that hash."""
+        """The session of that hash. Raises InputError where all are at work: nobody's job makes room for a newcomer."""
         with self._lock:
-            session = self._open.setdefault(key, Session(self._folder))
+            if key not in self._open and len(self._open) >= MOST_SESSIONS:
+                idle = next((name for name, session in self._open.items() if not session.busy), None)
+                if idle is None:
+                    raise InputError(f"{MOST_SESSIONS} files are being segmented already; try again when one is done")
+                self._end(self._open.pop(idle))
+            session = self._open.setdefault(key, Session(self.folder))
             self._open.move_to_end(key)
-            surplus = [self._open.popitem(last=False)[1] for _ in range(len(self._open) - MOST_SESSIONS)]
-        for old in surplus:
-            old.close()
         return session
+
+    def stop(self, key: str) -> None:
+        """Asks the job of that session to stop, if there is one."""
+        with self._lock:
+            session = self._open.get(key)
+        if session is not None:
+            session.stop_asked = True
 
     def close(self, key: str) -> None:
         """Ends that session, if there is one."""
         with self._lock:
             session = self._open.pop(key, None)
-        if session is not None:
-            session.close()
+            if session is not None:
+                self._end(session)
+
+    def _end(self, session: Session) -> None:
+        """Its uploads go too, but for those that another open session took or a visitor has uploaded anew since."""
+        session.close()
+        for path, inode in session.uploads.items():
+            if not any(path in other.uploads for other in self._open.values()):
+                with contextlib.suppress(OSError):
+                    if path.stat().st_ino == inode:
+                        path.unlink()
+
+    def refuse(self, more: int) -> str | None:
+        """Why so many bytes more are not taken; None: they are."""
+        if self._used() + more > self._most_bytes or shutil.disk_usage(self.folder).free < 2 * more:
+            return "this page's disk space is used up; files that nobody needs go within the hour"
+        return None
+
+    def sweep(self) -> None:
+        """Removes uploads that nobody used for an hour and what cut-off uploads left; results go with their session."""
+        now_s = time.time()
+        for path in list(self.folder.iterdir()):
+            if path.name.startswith("session-"):
+                continue
+            try:
+                age_s = now_s - path.stat().st_mtime
+                if path.is_dir() and age_s > UPLOAD_S:
+                    shutil.rmtree(path)
+                elif path.is_file() and age_s > PARTIAL_S:
+                    path.unlink()
+            except OSError:  # it went by itself
+                continue
+
+    def _used(self) -> int:
+        """Bytes of all files, each counted once."""
+        found = (path.lstat() for path in self.folder.rglob("*") if not path.is_dir())
+        sizes = {entry.st_ino: max(entry.st_size, LEAST_FILE) for entry in found}
+        return sum(sizes.values())

@@ -1,6 +1,5 @@
 """What the page's controls decide: which network runs with which method, and what is drawn of its maps."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,10 +89,10 @@ class Settings:
         return (self.method,) if self.against is None else (self.against, self.method)
 
 
-def settings_from(record: Mapping[str, Any], models: frozenset[str]) -> Settings:
-    """What a browser sent -> Settings. Raises InputError for anything that the controls cannot say, paths among it."""
-    model = record.get("model")
-    if model not in models:
+def settings_from(record: Mapping[str, Any], models: Mapping[str, str]) -> Settings:
+    """What a browser sent -> Settings, for `offered_models`. Raises InputError for anything that the controls cannot say."""
+    model = models.get(str(record.get("model")))
+    if model is None:
         raise InputError("the page asked for a model that it does not offer; reload it")
     mode, against, second = record.get("mode", FIRST_MODE), record.get("against"), record.get("second", "entropy")
     if mode not in MODE_NAMES or against not in (None, *MODE_NAMES) or second not in get_args(Second):
@@ -125,8 +124,7 @@ def number(record: Mapping[str, Any], key: str, default: float, least: float, mo
 
 def between(value: Any, key: str, least: float, most: float) -> float:
     """`value` where it is a number in least..most; InputError otherwise."""
-    right = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    if not (right and least <= value <= most):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
         raise InputError(f"{key} must be a number in {least:g}..{most:g}")
     return float(value)
 
@@ -139,10 +137,11 @@ def read_list(record: Mapping[str, Any], key: str, most: int) -> list[Any]:
     return value
 
 
-def model_choices(model: str) -> list[tuple[str, str]]:
-    """(shown name, value) of the pretrained checkpoints and of the one that the page starts with."""
+def offered_models(model: str) -> dict[str, str]:
+    """Name on the page -> pretrained name or file, of the included checkpoints and of the one that the page starts with: no
+    folder of this machine leaves it."""
     names = list_segmenters()
-    return [(Path(name).name, name) for name in (names if model in names else [model, *names])]
+    return {Path(name).name: name for name in (names if model in names else [model, *names])}
 
 
 def model_meta(model: str) -> CheckpointMeta:

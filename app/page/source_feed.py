@@ -1,4 +1,4 @@
-"""A video or camera on the server's side as the Live tab watches it: at its own pace, the newest frame at any time."""
+"""A video or camera on the server's side as the Live tab watches it: one reader for all visitors, the newest frame each."""
 
 import threading
 import time
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from app.sources.frame_queue import FrameQueue, keep_newer
 from app.sources.open_source import open_source
 from app.sources.source import Source
 from core.errors import InputError
@@ -15,6 +14,10 @@ PATIENCE_S = 10.0
 """A source that gives nothing for so long is said to be silent."""
 BETWEEN_LOOPS_S = 10.0
 """Added to the time when a recording begins again, so that the temporal mean starts anew."""
+LEAST_PASS_S = 0.5
+"""The shortest recording is opened twice a second, not 2,300 times; a photograph is given as often, so that controls act."""
+FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
+"""After a failure; doubles with each further one. Live sources have tried to reconnect for 15 s before they fail."""
 
 TimedPicture = tuple[np.ndarray, float, float]
 """(picture, its time in seconds, `time.perf_counter()` at its arrival)."""
@@ -31,60 +34,139 @@ def display_name(spec: str) -> str:
     return f"camera {spec}" if spec.isdigit() else Path(spec).name
 
 
-class SourceFeed:
-    """Reads in a thread of its own; recordings are paced by their time stamps and begin again at their end.
+def without_folder(text: str, spec: str) -> str:
+    """An error as visitors may read it; what is no path says no folder."""
+    path = Path(spec)
+    return text.replace(str(path), path.name) if len(path.parts) > 1 and "://" not in spec else text
 
-    Raises InputError, one line without folders, where the source cannot be opened.
-    """
 
-    def __init__(self, spec: str) -> None:
-        self._spec = spec
-        self._queue = FrameQueue[TimedPicture](1, keep_newer)
-        self._stopped = threading.Event()
-        try:
-            self._source: Source | None = open_source(spec)
-        except InputError as error:
-            raise InputError(str(error).replace(spec, display_name(spec))) from error
-        self._reader = threading.Thread(target=self._run, name="feed", daemon=True)
-        self._reader.start()
+class Watch:
+    """One visitor's view of a feed."""
+
+    def __init__(self, feed: "SourceFeed") -> None:
+        self._feed, self._seen = feed, 0
 
     def newest(self) -> TimedPicture:
-        """Waits for a picture that was not given yet. Raises InputError where none comes."""
-        picture = self._queue.take(PATIENCE_S)
-        if picture is None:
-            raise InputError(f"{display_name(self._spec)}: gives no picture")
+        """Waits for a picture that this visitor has not seen. Raises InputError, one line, with the reason why none comes."""
+        self._seen, picture = self._feed.newest(self._seen)
         return picture
 
     def close(self) -> None:
-        """Stops reading; the reader closes the source."""
-        self._stopped.set()
-        source = self._source
-        if source is not None:
-            source.stop()
+        """The visitor leaves."""
+        self._feed.leave()
+
+
+class SourceFeed:
+    """Opened with the first visitor and closed after the last, read by a thread of its own at its own pace.
+
+    Recordings begin again at their end. What fails is told to all visitors and tried again, after growing waits. The
+    pictures are shared: nobody may write into them.
+    """
+
+    def __init__(self, spec: str) -> None:
+        self._spec, self._name = spec, display_name(spec)
+        self._changed = threading.Condition()
+        self._watchers = 0
+        self._reader: threading.Thread | None = None
+        self._left = threading.Event()
+        self._source: Source | None = None
+        self._number, self._time_s = 0, 0.0
+        self._picture: TimedPicture | None = None
+        self._trouble: str | None = None
+
+    def watch(self) -> Watch:
+        """One more visitor; nothing is waited for."""
+        with self._changed:
+            self._watchers += 1
+            if self._reader is None:
+                self._reader = threading.Thread(target=self._run, name="feed", daemon=True)
+                self._reader.start()
+        return Watch(self)
+
+    def leave(self) -> None:
+        """One visitor less; after the last one the reader closes the source and ends."""
+        with self._changed:
+            self._watchers -= 1
+            if not self._watchers:
+                self._left.set()
+                if self._source is not None:
+                    self._source.stop()
+
+    def newest(self, seen: int) -> tuple[int, TimedPicture]:
+        """(number of the newest picture, that picture) as soon as it is beyond `seen`. Raises InputError where none comes."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._trouble is not None or self._number > seen, PATIENCE_S)
+            if self._trouble is not None:
+                raise InputError(self._trouble)
+            if self._picture is None or self._number <= seen:
+                raise InputError(f"{self._name}: gives no picture")
+            return self._number, self._picture
 
     def _run(self) -> None:
-        offset_s = 0.0
-        try:
-            while not self._stopped.is_set():
-                with self._source or open_source(self._spec) as source:
-                    self._source = source
-                    offset_s = self._read(source, offset_s) + BETWEEN_LOOPS_S
-                self._source = None
-                if source.info.live:
-                    raise InputError(f"{display_name(self._spec)}: has ended")
-        except InputError as error:
-            self._queue.finish(InputError(str(error).replace(self._spec, display_name(self._spec))))
-        except Exception as error:
-            self._queue.finish(InputError(f"{display_name(self._spec)}: reading failed ({type(error).__name__})"))
+        wait_s = FIRST_WAIT_S
+        while self._goes_on():
+            before = self._number
+            reason = self._play()
+            self._time_s += BETWEEN_LOOPS_S
+            if self._number > before:
+                wait_s = FIRST_WAIT_S
+            if reason is not None:
+                self._tell(f"{reason} (next try within {wait_s:g} s)")
+                self._left.wait(wait_s)
+                wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
-    def _read(self, source: Source, offset_s: float) -> float:
-        """One pass; returns the time of its last frame."""
-        began_s, time_s = time.perf_counter(), offset_s
+    def _goes_on(self) -> bool:
+        """Whether anybody watches; else the reader has ended when this returns, and the next visitor starts another one."""
+        with self._changed:
+            self._left.clear()
+            if not self._watchers:
+                self._reader = self._picture = self._trouble = None
+                self._number = 0
+            return self._watchers > 0
+
+    def _play(self) -> str | None:
+        """The source from its beginning to its end; the reason where it failed, without folders."""
+        try:
+            with open_source(self._spec) as source:
+                self._show(source)
+        except InputError as error:
+            return without_folder(str(error), self._spec)
+        except Exception as error:
+            return f"{self._name}: reading failed ({type(error).__name__})"
+        finally:
+            with self._changed:
+                self._source = None
+        return None
+
+    def _show(self, source: Source) -> None:
+        began_s, offset_s, before = time.perf_counter(), self._time_s, self._number
+        with self._changed:
+            self._source = source
+            if self._left.is_set():
+                return
         for frame in source:
             if not source.info.live:
-                self._stopped.wait(max(0.0, began_s + frame.time_s - time.perf_counter()))
-            if self._stopped.is_set():
-                break
-            time_s = offset_s + frame.time_s
-            self._queue.put((frame.image, time_s, time.perf_counter()))
-        return time_s
+                self._left.wait(max(0.0, began_s + frame.time_s - time.perf_counter()))
+            if self._left.is_set():
+                return
+            self._time_s = offset_s + frame.time_s
+            self._give((frame.image, self._time_s, time.perf_counter()))
+        if self._left.is_set():  # a live source that was stopped
+            return
+        if source.info.live or self._picture is None or self._number == before:
+            raise InputError(f"{self._name}: {'has ended' if source.info.live else 'gives no picture'}")
+        image, frames = self._picture[0], self._number - before
+        while frames == 1 and not self._left.wait(LEAST_PASS_S):  # a photograph is decoded once
+            self._time_s += LEAST_PASS_S
+            self._give((image, self._time_s, time.perf_counter()))
+        self._left.wait(max(1 / source.info.fps, began_s + LEAST_PASS_S - time.perf_counter()))
+
+    def _give(self, picture: TimedPicture) -> None:
+        with self._changed:
+            self._number, self._picture, self._trouble = self._number + 1, picture, None
+            self._changed.notify_all()
+
+    def _tell(self, trouble: str) -> None:
+        with self._changed:
+            self._trouble = trouble
+            self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""A network under study, classifier or segmentation alike: pictures in, what each method of looking at them predicts out."""
+"""A network under study, classifier or segmentation alike: pictures in, what each method predicts out."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from classification.opening import open_classifier, require_classes
 from core.checkpoint import CheckpointMeta
 from core.dropout import is_stochastic, set_dropout_active
 from core.errors import InputError
-from core.method import Method, method_of_fit
+from core.method import Method, draws_dropout, method_of_fit
 from core.prediction import Prediction
 from core.predictors import passes
 from core.preprocess import Normalize, nearest, network_size, resize
@@ -109,9 +109,8 @@ class Subject:
 
     def switch(self, mode: str, seed: int | None) -> None:
         """Dropout on or off, and its masks from the seed."""
-        dropout = mode.endswith("bnn")
-        set_dropout_active(self.network, dropout)
-        if dropout and seed is not None:
+        set_dropout_active(self.network, draws_dropout(mode))
+        if draws_dropout(mode) and seed is not None:
             torch.manual_seed(seed)
 
     @torch.inference_mode()

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from app.report_file import write_figure
 from app.robustness.report import band_kind, band_kinds, stream_gain, stream_mean, stream_title
 from app.robustness.tally import Row, title_of, titles_of
 from core.errors import InputError
@@ -31,7 +32,7 @@ def write_plots(record: dict[str, Any], folder: Path) -> list[str]:
         found = record["studies"].get(study)
         figure = draw(found) if found else None
         if figure is not None:
-            figure.savefig(folder / f"{name}.png", dpi=120)
+            write_figure(folder / f"{name}.png", figure, dpi=120)
             names.append(f"{name}.png")
     return names
 

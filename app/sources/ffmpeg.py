@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from app.opencv import opencv
-from app.sources.source import MAX_SIDE, check_size
+from app.sources.source import MAX_PIXELS, check_size
 from core.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,19 +35,26 @@ URL_OPTIONS = {
 }
 """By scheme. An HLS playlist from the net may lead to the net only, never to a local file. RTSP over TCP: a wireless
 link loses UDP packets, and each loss smears until the next key frame."""
-MAX_PIXELS = {"max_pixels": str(MAX_SIDE * MAX_SIDE)}
 
 
-def open_container(address: str, options: dict[str, str], timeout_s: float | None = None) -> "InputContainer":
-    """Opens an absolute path or URL; `timeout_s` bounds opening and every single read. Raises av.error.FFmpegError."""
+def open_container(
+    address: str, options: dict[str, str], timeout_s: float | None = None, most_pixels: int = MAX_PIXELS
+) -> "InputContainer":
+    """Opens an absolute path or URL; `timeout_s` bounds opening and every single read. Raises av.error.FFmpegError.
+
+    Frames of more than `most_pixels`, which may come at any time, are refused by the decoder before it takes memory for them.
+    """
     import av
 
     timeout = None if timeout_s is None else (timeout_s, timeout_s)
-    return av.open(address, mode="r", options=options | MAX_PIXELS, timeout=timeout, metadata_errors="replace")
+    limit = {"max_pixels": str(most_pixels)}
+    return av.open(address, mode="r", options=options | limit, timeout=timeout, metadata_errors="replace")
 
 
-def video_stream(container: "InputContainer", name: str, low_delay: bool) -> "VideoStream":
-    """The first video stream that is a moving picture. Raises InputError where there is none."""
+def video_stream(
+    container: "InputContainer", name: str, low_delay: bool, most_pixels: int = MAX_PIXELS
+) -> "VideoStream":
+    """The first video stream that is a moving picture. Raises InputError where there is none, or one of too large frames."""
     moving = [stream for stream in container.streams.video if not _is_cover(stream)]
     if not moving:
         kinds = ", ".join(sorted({stream.type for stream in container.streams})) or "none"
@@ -57,8 +64,9 @@ def video_stream(container: "InputContainer", name: str, low_delay: bool) -> "Vi
         raise InputError(f"{name}: no decoder for its video; convert it: ffmpeg -i IN -c:v libx264 OUT.mp4")
     # Frame threads are the fastest, but each holds one frame back; a live picture must not be late.
     stream.thread_type = "SLICE" if low_delay else "AUTO"
+    stream.codec_context.options = {"max_pixels": str(most_pixels)}  # what `av.open` is given reaches the probing only
     if stream.width and stream.height:
-        check_size(name, stream.width, stream.height)
+        check_size(name, stream.width, stream.height, most_pixels)
     return stream
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.sources.label_files import LabelFolder
-from app.sources.source import Source, SourceInfo, check_size, frame_name
+from app.sources.source import MAX_PIXELS, Source, SourceInfo, check_size, frame_name
 from core.errors import InputError
 from core.frame import Frame
 from core.picture_file import look_at, read_upright, upright_size
@@ -54,7 +54,9 @@ def read_header(path: Path) -> Header:
 class FolderSource(Source):
     """Every readable image; sizes may change. Unreadable ones are skipped and counted; their number stays free."""
 
-    def __init__(self, paths: Sequence[Path], name: str, labels: LabelFolder | None = None) -> None:
+    def __init__(
+        self, paths: Sequence[Path], name: str, labels: LabelFolder | None = None, most_pixels: int = MAX_PIXELS
+    ) -> None:
         self.losses: Counter[str] = Counter()
         self._paths = tuple(paths)
         self._labels = labels
@@ -67,7 +69,7 @@ class FolderSource(Source):
         if not headers:
             raise InputError(f"{name}: none of the {len(paths)} images can be read ({refused[0]})")
         for header in headers:
-            check_size(name, header.width, header.height)
+            check_size(name, header.width, header.height, most_pixels)
         self.info = SourceInfo(
             name, headers[0].width, headers[0].height, FOLDER_FPS, len(paths), live=False, notes=_notes(headers)
         )

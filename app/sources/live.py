@@ -11,12 +11,13 @@ import numpy as np
 
 from app.sources.source import Source, SourceInfo
 from app.sources.timestamps import FrameClock
+from core.allocator import give_back_freed_memory
 from core.errors import InputError
 from core.frame import Frame
 
-ATTEMPTS = 5
-FIRST_DELAY_S = 0.5
-"""Doubles with each failed attempt: 0.5 + 1 + 2 + 4 + 8 s, about as long as a router or camera needs to restart."""
+ATTEMPTS = 8
+FIRST_DELAY_S, LONGEST_DELAY_S = 0.5, 15.0
+"""Doubles with each failed attempt up to the longest: 60 s in all, about as long as a camera needs to restart."""
 
 
 class Picture(NamedTuple):
@@ -87,7 +88,7 @@ class LiveSource(Source):
         """True: a picture is there again. False: stopped. InputError: given up."""
         self._connection.close()
         for attempt in range(self._attempts):
-            if self._stopped.wait(self._first_delay_s * 2**attempt):
+            if self._stopped.wait(min(self._first_delay_s * 2**attempt, LONGEST_DELAY_S)):
                 return False
             try:
                 self._connection = self._connect(self.losses, self._stopped)
@@ -95,5 +96,6 @@ class LiveSource(Source):
                 reason = error
             else:
                 self.losses["reconnect"] += 1
+                give_back_freed_memory()  # of the decoder's threads that are gone: 12 reconnections kept 290 MB without it
                 return True
         raise InputError(f"{self.info.name}: lost, and gone after {self._attempts} attempts to reconnect ({reason})")

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from app.sources.source import Source, SourceInfo, describe_losses
+from app.sources.source import MAX_PIXELS, Source, SourceInfo, describe_losses
 from core.classes import CAMVID, ClassList
 from core.errors import InputError
 
@@ -12,11 +12,14 @@ __all__ = ["Source", "SourceInfo", "describe_losses", "open_source"]
 EXPECTED = "a video file, an image folder, a camera number, an rtsp:// or http(s):// address, or street[:SEED[:FRAMES]]"
 
 
-def open_source(spec: str, *, labels: Path | None = None, classes: ClassList = CAMVID) -> Source:
+def open_source(
+    spec: str, *, labels: Path | None = None, classes: ClassList = CAMVID, most_pixels: int = MAX_PIXELS
+) -> Source:
     """Opens a source by name; a file called like a number or like the street is reached as ./NAME.
 
     `labels` is a folder of 8-bit label PNGs named like the images of a folder, or 000000.png, 000001.png, ... for a
-    video; their ids are checked against `classes`. Raises InputError, one line, for whatever cannot be opened.
+    video; their ids are checked against `classes`. No frame of a file has more than `most_pixels`. Raises InputError, one
+    line, for whatever cannot be opened.
     """
     if labels is not None and (_is_camera(spec) or "://" in spec or _is_street(spec)):
         raise InputError(f"labels {labels} given with {_printable(spec)}; only a file or an image folder can have them")
@@ -28,7 +31,7 @@ def open_source(spec: str, *, labels: Path | None = None, classes: ClassList = C
         return open_url(spec)
     if _is_street(spec):
         return _open_street(spec, classes)
-    return _open_path(Path(spec), labels, classes)
+    return _open_path(Path(spec), labels, classes, most_pixels)
 
 
 def _is_camera(spec: str) -> bool:
@@ -64,7 +67,7 @@ def _open_street(spec: str, classes: ClassList) -> Source:
     return StreetSource(int(match[1] or 0), int(match[2] or STREET_FRAMES), classes)
 
 
-def _open_path(path: Path, labels: Path | None, classes: ClassList) -> Source:
+def _open_path(path: Path, labels: Path | None, classes: ClassList, most_pixels: int) -> Source:
     from app.sources.image_folder import IMAGE_SUFFIXES, FolderSource, list_images
     from app.sources.label_files import LabelFolder
 
@@ -81,9 +84,9 @@ def _open_path(path: Path, labels: Path | None, classes: ClassList) -> Source:
         raise InputError(f"{path}: neither a regular file nor a folder; expected {EXPECTED}")
     known = None if labels is None else LabelFolder(labels, classes)
     if is_folder or path.suffix.lower() in IMAGE_SUFFIXES:
-        return FolderSource(list_images(path) if is_folder else (path,), str(path), known)
+        return FolderSource(list_images(path) if is_folder else (path,), str(path), known, most_pixels)
     if known is not None:
         known.check_names(None)
     from app.sources.video_file import open_file
 
-    return open_file(path, known)
+    return open_file(path, known, most_pixels)

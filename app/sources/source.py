@@ -9,8 +9,8 @@ from typing import Protocol, Self
 from core.errors import InputError
 from core.frame import Frame
 
-MAX_SIDE = 8192
-"""Pixels per side; a hostile header can ask for 65535 x 65535 (12 GiB as RGB), and 8K video is 7680 x 4320."""
+MAX_SIDE, MAX_PIXELS = 8192, 8192 * 4352
+"""Pixels per side and in all: 8K video is 7680 x 4320, in cinemas 8192 x 4320. A decoder holds up to 20 frames at a time."""
 
 LOSSES = {
     "decode_error": "packets or images that could not be decoded",
@@ -80,10 +80,13 @@ def frame_name(index: int) -> str:
     return f"{index:06d}"
 
 
-def check_size(name: str, width: int, height: int) -> None:
-    """Raises InputError for frames that are empty or larger than `MAX_SIDE` per side."""
-    if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE):
-        raise InputError(f"{name}: frames are {width}x{height}; expected 1 to {MAX_SIDE} per side; scale it down")
+def check_size(name: str, width: int, height: int, most_pixels: int = MAX_PIXELS) -> None:
+    """Raises InputError for frames that are empty, larger than `MAX_SIDE` per side or than `most_pixels` in all."""
+    if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE and width * height <= most_pixels):
+        raise InputError(
+            f"{name}: frames are {width}x{height}; expected 1 to {MAX_SIDE} per side and at most {most_pixels / 1e6:.1f} "
+            "million pixels; scale it down"
+        )
 
 
 def describe_losses(losses: Counter[str]) -> str:

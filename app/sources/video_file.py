@@ -20,7 +20,7 @@ from app.sources.ffmpeg import (
     video_stream,
 )
 from app.sources.label_files import LabelFolder
-from app.sources.source import Source, SourceInfo, frame_name
+from app.sources.source import MAX_PIXELS, Source, SourceInfo, frame_name
 from app.sources.timestamps import FrameClock
 from core.errors import InputError
 from core.frame import Frame
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
 
 
-def open_file(path: Path, labels: LabelFolder | None = None) -> "RecordedSource":
+def open_file(path: Path, labels: LabelFolder | None = None, most_pixels: int = MAX_PIXELS) -> "RecordedSource":
     """Opens a video file. Raises InputError, one line, for anything that does not hold at least one decodable frame."""
     import av
 
@@ -38,30 +38,39 @@ def open_file(path: Path, labels: LabelFolder | None = None) -> "RecordedSource"
         if path.stat().st_size == 0:
             raise InputError(f"{path}: the file is empty (0 bytes)")
         path.open("rb").close()
-        container = open_container(str(path.absolute()), FILE_OPTIONS)
+        container = open_container(str(path.absolute()), FILE_OPTIONS, most_pixels=most_pixels)
     except av.error.FFmpegError as error:
         reason = error.strerror
         raise InputError(f"{path}: not a readable video ({reason}); expected mp4, mkv, mov, avi, webm ...") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    return RecordedSource(container, str(path), labels)
+    return RecordedSource(container, str(path), labels, most_pixels)
 
 
 class RecordedSource(Source):
     """Owns the container, which it closes; the first frame is decoded on opening, so that what opens can be shown."""
 
-    def __init__(self, container: "InputContainer", name: str, labels: LabelFolder | None = None) -> None:
+    def __init__(
+        self,
+        container: "InputContainer",
+        name: str,
+        labels: LabelFolder | None = None,
+        most_pixels: int = MAX_PIXELS,
+    ) -> None:
         self.losses: Counter[str] = Counter()
         self._container = container
         self._labels = labels
         self._stopped = threading.Event()
         self._begun = False
         try:
-            self._stream = video_stream(container, name, low_delay=False)
+            self._stream = video_stream(container, name, low_delay=False, most_pixels=most_pixels)
             self._frames = decode(container, self._stream, self.losses, self._stopped)
             first = next(self._frames, None)
             if first is None:
-                raise InputError(f"{name}: no frame could be decoded; is the file truncated or damaged?")
+                raise InputError(
+                    f"{name}: no frame could be decoded; is the file truncated or damaged, or are its frames larger than "
+                    f"{most_pixels / 1e6:.1f} million pixels?"
+                )
             self._first = first
             self.info = self._describe(name, first)
         except BaseException:

@@ -29,7 +29,8 @@ from seg.pretrained import find_checkpoint
 
 
 def run_video(job: VideoJob) -> int:
-    """Everything is opened and checked before the first frame; Ctrl-C leaves playable files and a report, exit code 130."""
+    """Everything is opened and checked before the first frame. Ctrl-C, a camera that is gone for good and a full disk leave
+    playable files and a report; exit codes 130, 2 and 1."""
     if job.max_frames is not None and job.max_frames < 1:
         raise InputError(f"--max-frames must be 1 or more, got {job.max_frames}")
     check_place(job.report, overwrite=job.overwrite)
@@ -50,12 +51,18 @@ def run_video(job: VideoJob) -> int:
             console.print(f"note: {note}")
         report = StreamReport(segmenter.classes)
         total = min(filter(None, (source.info.length, job.max_frames)), default=None)
-        with contextlib.closing(
-            process(source, segmenter, sink, view, report=report, masks=masks, max_frames=job.max_frames)
-        ) as frames:
-            interrupted = show_progress(frames, console, total)
+        interrupted = False
+        broken_off: InputError | OSError | None = None
+        try:
+            with contextlib.closing(
+                process(source, segmenter, sink, view, report=report, masks=masks, max_frames=job.max_frames)
+            ) as frames:
+                interrupted = show_progress(frames, console, total)
+        except (InputError, OSError) as error:  # hours may have gone well
+            broken_off = error
     if not report.frames and not interrupted:
-        raise InputError(f"{source.info.name}: none of its frames could be read ({describe_losses(source.losses)})")
+        nothing = InputError(f"{source.info.name}: none of its frames could be read ({describe_losses(source.losses)})")
+        raise broken_off or nothing
     record = {
         "source": source.info.name,
         "output": job.output and job.output.name,
@@ -67,6 +74,8 @@ def run_video(job: VideoJob) -> int:
     lost = describe_losses(source.losses)
     if lost:
         console.print(f"warning: {lost}")
+    if broken_off:
+        raise broken_off
     if interrupted:
         console.print("interrupted: what was done until then is whole")
     return 130 if interrupted else 0

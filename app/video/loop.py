@@ -13,6 +13,7 @@ from app.video.render import View, render
 from app.video.report import StreamReport
 from app.video.sinks import MaskSink, NullSink, Sink
 from core.frame import Frame, Maps
+from core.interrupts import uninterrupted
 from core.segmenter import Segmenter
 from core.timing import REMEMBERED
 from seg.pipeline import segment
@@ -37,14 +38,15 @@ def process(
     clock.samples["decode"] = decode_ms
     with sink, contextlib.closing(read_ahead(source, decode_ms=decode_ms)) as frames:
         for frame, maps in segment(islice(frames, max_frames), segmenter):
-            if not isinstance(sink, NullSink):
-                with clock.measure("render"):
-                    picture = view(frame, maps) if callable(view) else render(frame, maps, view, segmenter.classes)
-                with clock.measure("encode"):
-                    sink.write(picture, frame.time_s)
-            if masks:
-                with clock.measure("masks"):
-                    masks.write(maps, source.frame_name(frame.index))
-            if report:
-                report.update(frame, maps)
+            with uninterrupted():  # a frame is in the video, the masks and the report, or in none of them
+                if not isinstance(sink, NullSink):
+                    with clock.measure("render"):
+                        picture = view(frame, maps) if callable(view) else render(frame, maps, view, segmenter.classes)
+                    with clock.measure("encode"):
+                        sink.write(picture, frame.time_s)
+                if masks:
+                    with clock.measure("masks"):
+                        masks.write(maps, source.frame_name(frame.index))
+                if report:
+                    report.update(frame, maps)
             yield frame

@@ -1,5 +1,6 @@
 """Where rendered pictures go: what a sink is, and the ones there are."""
 
+import io
 import os
 from pathlib import Path
 from types import TracebackType
@@ -8,6 +9,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from app.video.video_writer import VideoSink
+from core.atomic_file import write_whole
 from core.classes import ClassList
 from core.errors import InputError
 from core.frame import Maps
@@ -54,7 +56,7 @@ class MaskSink:
     """A folder of PNGs per frame: NAME.png with class ids (palette colours) and NAME_uncertainty.png (grey entropy).
 
     The ids are those of `Maps.label`; the grey value is `Maps.entropy`, 255 = ln K. Raises InputError for a folder that
-    holds something already (unless `overwrite`), or that cannot be made.
+    holds something already (unless `overwrite`), or that cannot be made; OSError for a full disk.
     """
 
     def __init__(self, folder: Path, classes: ClassList, overwrite: bool = False) -> None:
@@ -77,9 +79,8 @@ class MaskSink:
 
         label, uncertainty = Image.fromarray(maps.label), Image.fromarray(maps.entropy)
         label.putpalette(self._palette)
-        try:
+        for file, image in ((f"{name}.png", label), (f"{name}_uncertainty.png", uncertainty)):
+            encoded = io.BytesIO()
             # Level 1: 0.9 ms instead of 1.7 ms for a 960x540 label, 5 kB instead of 3 kB.
-            label.save(self._folder / f"{name}.png", compress_level=1)
-            uncertainty.save(self._folder / f"{name}_uncertainty.png", compress_level=1)
-        except OSError as error:
-            raise InputError(f"{self._folder}: cannot be written ({error.strerror}); is the disk full?") from error
+            image.save(encoded, "png", compress_level=1)
+            write_whole(self._folder / file, encoded.getvalue(), durable=False)

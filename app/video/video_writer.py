@@ -1,16 +1,24 @@
 """A video file that browsers play, complete even where the work is cut short."""
 
+import contextlib
+import errno
+import glob
 import os
+import secrets
+import shutil
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 import numpy as np
 
 from app.opencv import opencv
+from core.atomic_file import DISK_ERRORS
 from core.errors import InputError, refuse_existing
+from core.file_lock import lock
+from core.interrupts import uninterrupted
 
 if TYPE_CHECKING:
     from av.container import OutputContainer
@@ -25,6 +33,11 @@ ENCODER = {"preset": "superfast", "crf": "20"}
 superfast 7.6 ms, ultrafast 4.0 ms, at 8.1, 13.5 and 17.0 kB a frame and 39.5, 40.0 and 39.8 dB. For 960x360: 8.0, 4.8
 and 2.4 ms. veryfast would cost 40 % of the 33 ms of a 30 Hz frame; ultrafast saves 3.5 ms and makes the file a
 quarter larger. A second thread changes the sum by less than 1 ms, but works while the caller does something else."""
+HELD_BACK = 5
+"""Frames that the encoder has and the file has not: 4 with these settings (measured), and the one that is coming. None is
+larger than it is raw: noise, the worst of pictures, takes 0.55 of that."""
+INDEX_ENTRY, BOOKKEEPING = 32, 64 * 2**10
+"""Bytes of a frame in the index (20 were measured, times at random), and of all that is no frame."""
 BT709 = RANGE_TV = 1
 """Players guess the colour matrix from the picture's height where the file does not state it."""
 
@@ -34,17 +47,20 @@ class VideoSink:
 
     Frame times are kept, variable rates included. It is written beside its place under a hidden name and moved there when
     the `with` ends, by Ctrl-C or an exception too: what was written until then plays. Raises InputError on
-    construction for a place that cannot take it, and for a full disk while writing.
+    construction for a place that cannot take it, and OSError for a disk that is full: before it is to the last byte, so that
+    there is room for the end of the file.
     """
 
     def __init__(self, path: Path, width: int, height: int, fps: float, overwrite: bool = False) -> None:
         _check_place(path, overwrite)
         self._path = path
-        self._partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        # Not the number of the process: it is 1 in every container, and a killed one leaves its file behind.
+        self._partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+        self._lock: BinaryIO | None = None
         self._size = (width, height)
         self._fps = fps
         self._overwrite = overwrite
-        self._last_tick = -1
+        self._last_tick, self._written = -1, 0
         self._changes: Counter[str] = Counter()
         self._container: OutputContainer | None = None
         self._stream: VideoStream | None = None
@@ -61,17 +77,25 @@ class VideoSink:
 
         if self._container is None or self._stream is None:
             raise RuntimeError("a VideoSink takes frames inside `with` only")
+        self._check_room()
         rgb = av.VideoFrame.from_ndarray(self._fitted(image), format="rgb24")
         picture = rgb.reformat(format="yuv420p", dst_colorspace=BT709, dst_color_range=RANGE_TV, threads=1)
         picture.pts, picture.time_base = self._tick(time_s), TIME_BASE
         self._mux(self._stream.encode(picture))
+        self._written += 1
 
     def __enter__(self) -> Self:
         import av
 
         try:
-            self._partial.open("xb").close()
+            _remove_leftovers(self._path)
+            self._lock = self._partial.open("xb")
+            lock(self._lock)
+            if os.name == "nt":  # which renames no open file, and has no such lock
+                self._lock.close()
         except OSError as error:
+            if error.errno in DISK_ERRORS:
+                raise self._unwritable(error) from error
             raise InputError(f"{self._path}: cannot be written ({error.strerror}); choose another folder") from error
         self._container = av.open(
             str(self._partial.absolute()),
@@ -89,13 +113,16 @@ class VideoSink:
         self._container = self._stream = None
         if container is None or stream is None:
             return
-        try:
-            self._finish(container, stream)
-        finally:
-            self._partial.unlink(missing_ok=True)
+        with uninterrupted():  # the index is written now, and without it nothing plays
+            try:
+                self._finish(container, stream)
+            finally:
+                self._partial.unlink(missing_ok=True)
+                if self._lock is not None:
+                    self._lock.close()
 
     def _finish(self, container: "OutputContainer", stream: "VideoStream") -> None:
-        if self._last_tick < 0:
+        if not self._written:
             container.close()
             return
         try:
@@ -104,7 +131,7 @@ class VideoSink:
         except OSError as error:
             raise self._unwritable(error) from error
         if not self._overwrite and self._path.exists():
-            other = self._path.with_stem(f"{self._path.stem}-{os.getpid()}")
+            other = self._path.with_stem(f"{self._path.stem}-{secrets.token_hex(4)}")
             os.replace(self._partial, other)
             raise InputError(f"{self._path}: appeared during the work and is left alone; this video is {other.name}")
         os.replace(self._partial, self._path)
@@ -116,8 +143,15 @@ class VideoSink:
         except OSError as error:
             raise self._unwritable(error) from error
 
-    def _unwritable(self, error: OSError) -> InputError:
-        return InputError(f"{self._path}: cannot be written ({error.strerror}); is the disk full?")
+    def _check_room(self) -> None:
+        """The frames that the encoder holds back, none larger than it is raw, and the index still have to fit on the disk."""
+        width, height = self._size
+        needed = HELD_BACK * width * height * 3 // 2 + BOOKKEEPING + INDEX_ENTRY * self._written
+        if shutil.disk_usage(self._path.parent).free < needed:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
+
+    def _unwritable(self, error: OSError) -> OSError:
+        return OSError(error.errno, error.strerror, str(self._path))
 
     def _tick(self, time_s: float) -> int:
         """Encoders need rising times; two frames at the same one are set one tick (11 us) apart."""
@@ -147,6 +181,14 @@ def letterbox(image: np.ndarray, width: int, height: int) -> np.ndarray:
     canvas = np.zeros((height, width, 3), np.uint8)
     canvas[top : top + inner[1], left : left + inner[0]] = cv2.resize(image, inner, interpolation=cv2.INTER_AREA)
     return canvas
+
+
+def _remove_leftovers(path: Path) -> None:
+    """What killed processes began for this place, of any size and hidden; nobody holds the locks of those any more."""
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
+        with contextlib.suppress(PermissionError), leftover.open("rb") as file:  # somebody else's
+            if lock(file):
+                leftover.unlink(missing_ok=True)
 
 
 def _check_place(path: Path, overwrite: bool) -> None:

@@ -13,10 +13,14 @@ import torch.distributed as dist
 from torch import nn
 
 from core.device import choose_device
-from core.errors import InputError
+from core.errors import CheckFailed, InputError
 
-PATIENCE = timedelta(days=7)
-"""How long a process waits for another one: rank 0 evaluates and saves alone. torchrun ends them all when one of them fails."""
+PATIENCE = timedelta(minutes=5)
+"""How long a process waits for another one that does the same work: then that one is frozen, or its machine is gone."""
+WHILE_ONE_WORKS = timedelta(days=7)
+"""How long the others wait while rank 0 evaluates and saves alone."""
+LOST = ("gloo/transport", "pair closure")
+"""In the texts of gloo's errors, plain RuntimeErrors: "[.../gloo/transport/tcp/pair.cc:553] Connection closed by peer"."""
 
 T = TypeVar("T")
 
@@ -28,6 +32,8 @@ class Processes:
     rank: int = 0
     """0..count - 1; rank 0 alone evaluates, writes and speaks."""
     count: int = 1
+    patient: dist.ProcessGroup | None = None
+    """The same processes, who wait longer for each other."""
 
     @property
     def leads(self) -> bool:
@@ -50,8 +56,9 @@ class Processes:
         return values
 
     def wait(self) -> None:
-        """Returns when every process has come here."""
-        self.sums(0.0)
+        """Returns when every process has come here, rank 0 after what it does alone."""
+        if self.count > 1:
+            dist.all_reduce(torch.zeros(1), group=self.patient)
 
     def together(self, work: Callable[[], T]) -> T:
         """work() in every process; where one of them meets bad input, all end, and rank 0 raises that InputError.
@@ -96,7 +103,8 @@ def join_processes(device: str) -> Iterator[Processes]:
     """Joins the processes that torchrun started (`ALONE` without it) and leaves them at the end.
 
     On CUDA every process takes the GPU of its LOCAL_RANK: "cuda" means that one from here on. Tensors on a GPU travel by NCCL,
-    all others by gloo. InputError for an unknown device, and where there are more processes than GPUs.
+    all others by gloo. InputError for an unknown device, and where there are more processes than GPUs; CheckFailed where
+    another process does not answer.
     """
     if not dist.is_torchelastic_launched():
         yield ALONE
@@ -112,8 +120,17 @@ def join_processes(device: str) -> Iterator[Processes]:
         dist.init_process_group("cpu:gloo,cuda:nccl", timeout=PATIENCE)
     else:
         dist.init_process_group("gloo", timeout=PATIENCE)
+    patient = dist.new_group(timeout=WHILE_ONE_WORKS, backend="gloo")
+    assert not isinstance(patient, int), "every process belongs to it"
     try:
-        yield Processes(dist.get_rank(), dist.get_world_size())
+        yield Processes(dist.get_rank(), dist.get_world_size(), patient)
+    except RuntimeError as error:
+        if not isinstance(error, dist.DistError) and not any(words in str(error) for words in LOST):
+            raise
+        raise CheckFailed(
+            f"process {dist.get_rank()}: another one has ended, or has not answered for {PATIENCE.seconds // 60} minutes; the "
+            "last whole epoch is kept: --resume goes on from it"
+        ) from error
     finally:
         # gloo's threads end with the last reference to the group, and DDP holds one in a cycle. A thread that is still there
         # when Python ends, and then drops the tensors of its last message, aborts the process (seen in one run of ten).

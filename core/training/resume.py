@@ -48,7 +48,7 @@ def save_state(state: TrainingState, run: Path, epochs_done: int) -> None:
 def load_state(state: TrainingState, run: Path, epochs: int) -> int:
     """Fills the objects and returns the number of whole epochs done, of `epochs`; 0 where none was finished yet."""
     path = run / STATE_NAME
-    for leftover in run.glob(f".{STATE_NAME}.*"):  # half written when an earlier process was killed
+    for leftover in run.glob(".*.safetensors.*"):  # half written when an earlier process was killed: state or model
         leftover.unlink(missing_ok=True)
     if not path.exists():
         return 0

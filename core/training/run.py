@@ -3,6 +3,7 @@
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sized
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -52,9 +53,8 @@ class TrainingRun(ABC):
         The run folder is opened, or refused, by this call and not by the first step.
         """
         self.decide_precision()
-        if self.processes.leads:
-            open_run(self.run, self.config, resume, self.processes.count)
-        return self._events(resume)
+        lock = open_run(self.run, self.config, resume, self.processes.count) if self.processes.leads else nullcontext()
+        return self._events(resume, lock)
 
     def decide_precision(self) -> None:
         """Replaces auto in the record: bf16 where every process computes faster in it."""
@@ -63,7 +63,11 @@ class TrainingRun(ABC):
             loop = replace(self.loop, precision="bf16" if everywhere else "fp32")
             self.config = replace(self.config, loop=loop)
 
-    def _events(self, resume: bool) -> Iterator[StepDone | EpochDone]:
+    def _events(self, resume: bool, lock: AbstractContextManager[Any]) -> Iterator[StepDone | EpochDone]:
+        with lock:
+            yield from self._train(resume)
+
+    def _train(self, resume: bool) -> Iterator[StepDone | EpochDone]:
         started = time.monotonic()
         yield from fit(
             self.network,

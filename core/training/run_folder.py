@@ -6,14 +6,17 @@ import os
 import platform
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TextIO
 
 import torch
 
+from core.atomic_file import DISK_ERRORS, write_whole
 from core.errors import InputError
+from core.file_lock import lock
 from core.json_text import parse_json
 
 CONFIG_NAME = "config.json"
+LOCK_NAME = ".lock"
 MODEL_NAME = "model.safetensors"
 
 
@@ -31,25 +34,48 @@ def config_record(config: TrainingConfig) -> dict[str, Any]:
     return record
 
 
-def open_run(run: Path, config: TrainingConfig, resume: bool, processes: int = 1) -> None:
+def open_run(run: Path, config: TrainingConfig, resume: bool, processes: int = 1) -> TextIO:
     """Writes the configuration into a new run folder, or sees that a resumed run has the one it began with.
 
     A setting that the run began without, because there was none yet, counts as its default. The number of processes belongs
-    to it: it multiplies the batch.
+    to it: it multiplies the batch. The folder is this process's until what is returned is closed, or the process ends.
     """
-    record, path = config_record(config) | {"processes": processes}, run / CONFIG_NAME
-    if path.exists() and not resume:
-        raise InputError(f"{run}: already holds a training; go on with --resume or choose another --run folder")
+    path = run / CONFIG_NAME
     if resume and not path.exists():
         raise InputError(f"{run}: holds no training to resume; start it without --resume")
-    if not resume:
+    try:
+        run.mkdir(parents=True, exist_ok=True)
+        held = _lock(run)
         try:
-            run.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(record, indent=1) + "\n")
-        except OSError as error:
-            raise InputError(
-                f"{run}: cannot hold a training ({error.strerror}); choose another --run folder"
-            ) from error
+            _write_or_compare(run, config, resume, processes)
+        except BaseException:
+            held.close()
+            raise
+    except OSError as error:
+        if error.errno in DISK_ERRORS:
+            raise
+        raise InputError(f"{run}: cannot hold a training ({error.strerror}); choose another --run folder") from error
+    return held
+
+
+def _lock(run: Path) -> TextIO:
+    """InputError where another process has it. The file stays: to delete it would let two in.
+
+    Not for children: what loads the data outlives a killed training by up to 5 s (torch's MP_STATUS_CHECK_INTERVAL).
+    """
+    file = (run / LOCK_NAME).open("a")
+    if not lock(file, for_children=False):
+        file.close()
+        raise InputError(f"{run}: another training is at work in it; wait for its end or stop it")
+    return file
+
+
+def _write_or_compare(run: Path, config: TrainingConfig, resume: bool, processes: int) -> None:
+    record, path = config_record(config) | {"processes": processes}, run / CONFIG_NAME
+    if not resume:
+        if path.exists():
+            raise InputError(f"{run}: already holds a training; go on with --resume or choose another --run folder")
+        write_whole(path, (json.dumps(record, indent=1) + "\n").encode())
         return
     try:
         began = dict(parse_json(path.read_bytes()))

@@ -1,8 +1,11 @@
 """The page under test, once for all its tests: a small model, a server in this process, and a browser with a made camera."""
 
 import dataclasses
+import gc
 import signal
+import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +66,21 @@ def served(model: str, cache: Path) -> Iterator[tuple[Page, str]]:
     """(the page, its address), served by this process."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADIO_TEMP_DIR", str(cache))
-        page = build_page(PageOptions(model=model, port=free_port(), open_browser=False, max_upload_mb=3))
-        yield page, page.launch()
-        page.close()
+        with loops_left():
+            page = build_page(PageOptions(model=model, port=free_port(), open_browser=False, max_upload_mb=3))
+            address = page.launch()
+        yield page, address
+        with loops_left():
+            page.close()
+
+
+@contextmanager
+def loops_left() -> Iterator[None]:
+    """Gradio leaves event loops unclosed, whose warnings would come at any later time."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        yield
+        gc.collect()
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,9 @@
 """The command line: instant help, one line and exit code 2 for bad input, and whole jobs on small data."""
 
 import json
+import os
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -218,20 +220,19 @@ def test_a_street_becomes_a_video_with_masks_and_a_report(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_interrupting_leaves_a_playable_file_and_the_report(tmp_path: Path) -> None:
-    import signal
-
+def test_sigterm_leaves_a_playable_file_and_the_report(tmp_path: Path) -> None:
     import av
 
-    output, report = tmp_path / "out.mp4", tmp_path / "r.json"
+    output, report, temporary = tmp_path / "out.mp4", tmp_path / "r.json", tmp_path / "tmp"
+    temporary.mkdir()
     job = subprocess.Popen(
         [sys.executable, "-m", "app.cli", "video", "street:7:100000", "-o", str(output), "--model", "street-tiny",
          "--report", str(report)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(temporary)},
     )  # fmt: skip
     try:
         assert wait_for(lambda: [path for path in tmp_path.iterdir() if path.stat().st_size > 20_000])
-        job.send_signal(signal.SIGINT)
+        job.send_signal(signal.SIGTERM)
         _, errors = job.communicate(timeout=60)
     finally:
         job.kill()
@@ -240,6 +241,40 @@ def test_interrupting_leaves_a_playable_file_and_the_report(tmp_path: Path) -> N
     with av.open(str(output)) as container:
         count = sum(1 for _ in container.decode(video=0))
     assert count == json.loads(report.read_text())["frames"] > 0
+    assert sorted(os.listdir(tmp_path)) == ["out.mp4", "r.json", "tmp"] and not os.listdir(temporary)
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_a_frame_is_written_counts_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import av
+
+    from app.video.sinks import VideoSink
+
+    output, report = tmp_path / "out.mp4", tmp_path / "r.json"
+    write = VideoSink.write
+
+    def write_and_interrupt(self: VideoSink, image: Any, time_s: float) -> None:
+        write(self, image, time_s)
+        if time_s > 0.1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(VideoSink, "write", write_and_interrupt)
+    arguments = [
+        "video",
+        "street:7:9",
+        "-o",
+        str(output),
+        "--report",
+        str(report),
+        "--model",
+        "street-tiny",
+        "--size",
+        "96",
+    ]
+    assert main(arguments) == 130
+    with av.open(str(output)) as container:
+        count = sum(1 for _ in container.decode(video=0))
+    assert count == json.loads(report.read_text())["frames"] == 4
 
 
 def wait_for(condition, timeout_s: float = 60):

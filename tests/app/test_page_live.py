@@ -17,10 +17,12 @@ from page_visit import (
     set_number,
     settled,
     start_camera,
+    stripes,
     visitor,
     wait_for_shown,
     wait_until,
 )
+from PIL import Image
 
 from app.page.flags import PageOptions
 from app.page.server import Page, build_page
@@ -253,6 +255,24 @@ def test_a_server_that_stops_is_said_and_its_return_goes_on(still_browser: Any, 
             page.wait_for_function("!document.querySelector('.stage .message').textContent.includes('does not answer')")
         finally:
             again.close()
+
+
+@pytest.mark.long
+def test_why_the_servers_video_does_not_play_is_said_until_it_does(
+    still_browser: Any, model: str, tmp_path: Path
+) -> None:
+    photograph = tmp_path / "photo.png"
+    page_served = build_page(PageOptions(model=model, port=free_port(), open_browser=False, source=str(photograph)))
+    address = page_served.launch()
+    try:
+        with visitor(still_browser, address) as page:
+            page.locator(".stage [data-do=server]").first.click()
+            page.get_by_text("no such file or folder: 'photo.png'").first.wait_for()
+            Image.fromarray(stripes(1)[0]).save(photograph)
+            wait_for_shown(page, 3)
+            assert page.locator(".stage .message").first.inner_text() == ""
+    finally:
+        page_served.close()
 
 
 @pytest.mark.long

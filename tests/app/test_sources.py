@@ -127,6 +127,21 @@ def test_a_size_change_is_a_discontinuity_and_counted(tmp_path: Path) -> None:
     assert (np.diff(times) > 0).all() and times[-1] < 1.0  # the second part's stamps start anew; a gap would be larger
 
 
+def test_frames_that_are_too_large_are_refused_wherever_they_come(tmp_path: Path) -> None:
+    """The decoder refuses them by its own limit: checked after decoding, the memory would be taken."""
+    small = write_video(tmp_path / "small.ts", grey_frames(10))
+    large = write_video(tmp_path / "large.ts", grey_frames(10, 96, 128))
+    (tmp_path / "both.ts").write_bytes(small.read_bytes() + large.read_bytes())
+    frames, losses = read(tmp_path / "both.ts", most_pixels=64 * 48)
+    assert {frame.image.shape for frame in frames} == {(48, 64, 3)} and losses["decode_error"] > 0
+    refused = "96; expected .* at most 0.0 million pixels|are its frames larger than 0.0 million"
+    save(tmp_path / "large.png", quarters(96, 128))
+    for name in ("large.ts", "large.png"):
+        with pytest.raises(InputError, match=refused):
+            open_source(str(tmp_path / name), most_pixels=64 * 48)
+    assert len(read(tmp_path / "large.ts", most_pixels=96 * 128)[0]) == 10
+
+
 def test_a_stream_without_time_stamps_gets_even_ones(tmp_path: Path) -> None:
     frames, _ = read(write_video(tmp_path / "made.h264", grey_frames(8)))
     steps = np.diff([frame.time_s for frame in frames])

@@ -1,5 +1,6 @@
 """Streams over a real local network connection: reconnection, time-outs, and no credentials in sight."""
 
+import json
 import socket
 import threading
 import time
@@ -12,6 +13,7 @@ import cv2
 import numpy as np
 import pytest
 from made_video import grey_frames, write_video
+from refusals import error_after_work
 
 from app.sources.live import LiveSource
 from app.sources.open_source import open_source
@@ -92,6 +94,31 @@ def test_a_lost_stream_is_reconnected_and_finally_given_up(server: str) -> None:
     assert source.losses["mended_time"] == 0
     shown = f"{caught.value} {source.info}"
     assert "secret" not in shown and "hidden" not in shown and f"***@{server}/live?***" in shown
+
+
+@pytest.mark.slow
+def test_a_camera_that_is_gone_for_good_leaves_the_video_and_the_report(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("app.sources.live.LONGEST_DELAY_S", 0.01)
+    output, report = tmp_path / "out.mp4", tmp_path / "report.json"
+    arguments = [
+        "video",
+        f"http://{server}/live",
+        "-o",
+        output,
+        "--report",
+        report,
+        "--model",
+        "street-tiny",
+        "--size",
+        "96",
+    ]
+    assert "gone after 8 attempts" in error_after_work(capsys, *arguments)
+    record = json.loads(report.read_text())
+    assert record["frames"] > 0 and record["losses"]["reconnect"] == 1
+    with open_source(str(output)) as source:
+        assert len(list(source)) == record["frames"]
 
 
 def test_motion_jpeg_has_the_times_of_its_arrival(server: str) -> None:

@@ -54,9 +54,12 @@ def prepared(data: Path, run: Path, **changes: Any) -> ClassTraining:
 # whole trainings
 
 
-def test_the_command_trains_a_network_that_has_learnt_and_can_be_used(data: Path, tmp_path: Path) -> None:
+def test_the_command_trains_a_network_that_has_learnt_and_can_be_used(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = tmp_path / "run"
     assert main([*arguments(data, run, epochs=6), "--dropout", "0.1", "--smoothing"]) == 0
+    assert "convolutions keep the default memory layout" in capsys.readouterr().err, "widths of 2 to 8, strided"
     events = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
     epochs = [event for event in events if event["event"] == "epoch"]
     assert len(events) == 6 * 3 + 6 and epochs[-1]["loss"] < epochs[0]["loss"]

@@ -14,6 +14,7 @@ from core.device import trains_faster_in_bf16
 from core.training.config import TrainConfig
 from core.training.layout import use_channels_last
 from core.training.loop import fit
+from export.open_file import resolve_precision
 
 CPU = torch.device("cpu")
 ROOT = Path(__file__).parents[2]
@@ -88,6 +89,12 @@ def test_every_other_weight_is_channels_last() -> None:
     network = narrow(4)
     use_channels_last(network, CPU)
     assert network[0].weight.stride() == (27, 1, 9, 3) and network[2].weight.stride() == (4, 1, 1, 1)
+
+
+@pytest.mark.parametrize("held", ["avx2", "AVX512_CORE"])
+def test_where_onednn_is_held_to_less_nothing_computes_in_bf16(held: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", held)
+    assert not trains_faster_in_bf16(CPU) and resolve_precision("auto") == "fp32"
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import random
 import shutil
 import signal
@@ -86,6 +87,34 @@ def test_a_training_killed_twice_ends_bit_for_bit_like_one_that_was_left_alone(d
     assert logged == sorted(logged) and logged[-1] == EPOCHS  # at most the epoch under way is done again
     # The state is saved before its epoch's line is written: each of the two kills may fall between and cost that line.
     assert len(set(logged)) >= EPOCHS - 2
+
+
+@pytest.mark.slow
+def test_a_run_is_one_process_s_until_it_ends_in_whatever_way(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, temporary = tmp_path / "run", tmp_path / "tmp"
+    temporary.mkdir()
+    command = [*arguments(data, run, epochs=10**6), "--workers", "1"]
+    for number, code, flags in ((signal.SIGTERM, 130, []), (signal.SIGKILL, -signal.SIGKILL, ["--resume"])):
+        done = epochs_logged(run)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "app.cli", *command, *flags], cwd=ROOT, stderr=subprocess.PIPE, text=True,
+            env=os.environ | {"TMPDIR": str(temporary)},
+        )  # fmt: skip
+        try:
+            while epochs_logged(run) == done and process.poll() is None:
+                time.sleep(0.01)
+            assert "another training is at work" in error_after_work(capsys, *command, "--resume")
+            process.send_signal(number)
+            errors = process.communicate(timeout=60)[1]
+        finally:
+            process.kill()
+        assert process.returncode == code and "Traceback" not in errors, errors
+        # at once, though a killed process leaves its data workers behind for some seconds
+        assert "the flags it began with" in error_after_work(capsys, *arguments(data, run, epochs=3), "--resume")
+        if number == signal.SIGTERM:
+            assert not list(temporary.glob("pymp-*")) and not list(run.glob(".*.*"))
 
 
 def test_the_trained_network_has_learnt_and_opens(data: Path, tmp_path: Path) -> None:

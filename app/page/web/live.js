@@ -4,7 +4,7 @@
   const MOST_HEIGHT = 360; // what the pretrained networks take; more would only travel
   const QUALITY = 0.85;
   const RETRY_MS = 2000;
-  const SLOW_START_MS = 700; // an answer that takes longer: the server is opening a network
+  const SLOW_START_MS = 700; // an answer that takes longer: the server is opening a network, or its video is slow
   const CAMERA = { video: { width: { ideal: 640 }, height: { ideal: 480 }, frameRate: { ideal: 30 } }, audio: false };
 
   const live = (window.steadyseg ??= {});
@@ -74,18 +74,20 @@
     const number = ++sequence;
     const startedKind = kind;
     underway += 1;
-    const waiting = setTimeout(() => say("opening the network ..."), SLOW_START_MS);
+    const tell = (text, trouble) => kind === startedKind && say(text, trouble); // who pressed Stop is told no more
+    const slow = startedKind === "camera" ? "opening the network ..." : "waiting for a picture ...";
+    const waiting = setTimeout(tell, SLOW_START_MS, slow);
     try {
       const picture = startedKind === "camera" ? await cameraPicture() : null;
+      if (startedKind === "camera" && !picture) return; // without one it would be a request for the server's video
       const sentAt = now();
       const body = packed({ ...settingsNow(), captured_ms: takenAt }, picture);
       const answer = await fetch(address(""), { method: "POST", body, cache: "no-store" });
       if (answer.status === 204) return; // a newer frame took its place
       if (!answer.ok) {
-        const reason = answer.status === 422 ? (await answer.json()).error : `the server answers ${answer.status}`;
         retryAt = now() + RETRY_MS;
-        say(reason, true);
-        return;
+        const { error } = await answer.json().catch(() => ({}));
+        return tell(error ?? `the server answers ${answer.status}; this page tries again`, true);
       }
       const data = await answer.arrayBuffer();
       const roundMs = now() - sentAt;
@@ -100,14 +102,14 @@
       live.counts.shown += 1;
       live.ages.push(age);
       if (live.ages.length > 100000) live.ages.splice(0, 50000);
-      say(facts.note ?? "", false);
+      tell(facts.note ?? "", false);
       showRunning(); // the other tab's button is made when that tab is first opened
       live.told(facts, age);
     } catch (error) {
       if (kind === null) return;
       if (!(error instanceof TypeError)) throw error;
       retryAt = now() + RETRY_MS;
-      say("The server does not answer: it was stopped, or the network is gone. This page tries again.", true);
+      tell("The server does not answer: it was stopped, or the network is gone. This page tries again.", true);
     } finally {
       clearTimeout(waiting);
       underway -= 1;

@@ -1,0 +1,58 @@
+"""What a measurement was of: the head of its JSON."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from rich.console import Console
+
+from app.evaluation.flags import EvaluateJob
+from core.method import Method
+
+
+class Ran(Protocol):
+    """What was measured, a segmenter or a classifier."""
+
+    @property
+    def executor(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+
+
+def describe_run(job: EvaluateJob, ran: Ran, method: Method, data: str, split: str | None) -> dict[str, Any]:
+    """What was run on what, so that the row can be made again."""
+    return {
+        "model": Path(job.model).name,
+        "members": [Path(member).name for member in job.members],
+        "data": data,
+        "split": split,
+        "protocol": job.protocol,
+        **asdict(method),
+        "seed": job.seed,
+        "executor": ran.executor,
+        "device": ran.device,
+        "torch": torch.__version__,
+    }
+
+
+FIT_KEYS = ("data", "split", "protocol", "frame_list_hash")
+
+
+def note_fit(
+    fitted: dict[str, Any], method: Method, data: str, split: str | None, console: Console
+) -> dict[str, Any] | None:
+    """The fit set of the temperature in use (None where none is), with a note where it is what is evaluated now.
+
+    Args:
+        fitted: The checkpoint's calibration of `method`, empty where it is not in use.
+        data: Name of the data that is evaluated.
+        split: Its split; None where it has none.
+    """
+    fit = {key: fitted[key] for key in FIT_KEYS if key in fitted}
+    if fit and (fit.get("data"), fit.get("split")) == (data, split):
+        console.print(
+            f"note: the temperature of {method} was fitted on this split: these figures flatter it (--calibrated off "
+            "omits it)", soft_wrap=True,
+        )  # fmt: skip
+    return fit or None

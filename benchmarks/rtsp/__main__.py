@@ -1,0 +1,54 @@
+"""Ten minutes of RTSP over all that happens to a network camera, and what the command and the page make of it.
+
+    python -m benchmarks.rtsp [--only video|page] [--seconds 600] [--document]
+
+A real server (benchmarks/rtsp/server.py says which packages it needs) behind a proxy of ours: killed and started again five
+times, held back for 30 s, cut off five times, and the picture's size changed. Writes docs/rtsp.json and the section *RTSP* of
+docs/reliability.md; --document only makes the section again. What is shorter than the usual ten minutes is only printed.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks.rtsp.document import write_section
+from benchmarks.rtsp.page import watch_page
+from benchmarks.rtsp.watch import watch_video
+from benchmarks.study import exit_code
+from core.atomic_file import write_whole
+
+DOCS = Path(__file__).parents[2] / "docs"
+USUAL_S = 600.0
+WATCHED = {"video": watch_video, "page": watch_page}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=WATCHED, help="not both, one after the other")
+    parser.add_argument("--seconds", type=float, default=USUAL_S, help="shorter ones squeeze all but the stall's 30 s")
+    parser.add_argument("--document", action="store_true", help="measure nothing")
+    given = parser.parse_args()
+    watched = () if given.document else (given.only,) if given.only else tuple(WATCHED)
+    return exit_code("rtsp", lambda: run(watched, given.seconds))
+
+
+def run(watched: tuple[str, ...], seconds: float) -> None:
+    place = DOCS / "rtsp.json"
+    record = json.loads(place.read_text()) if place.exists() else {}
+    for name in watched:
+        with tempfile.TemporaryDirectory(prefix="steadyseg-") as folder:
+            record[name] = WATCHED[name](Path(folder), seconds, Console(stderr=True))
+    text = json.dumps(record, indent=1) + "\n"
+    if seconds < USUAL_S:
+        print(text)
+        return
+    write_whole(place, text.encode())
+    write_section(DOCS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

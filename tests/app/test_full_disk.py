@@ -1,0 +1,120 @@
+"""A disk that is really full, a file system of 2 MB: one line, exit code 1, and what was written is whole."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from made_trainings import boxes_folder, epochs_logged
+from PIL import Image
+from refusals import error_after_work
+from safetensors.torch import load_file
+
+from app.cli import main
+from app.report_file import write_json
+from app.sources.open_source import open_source
+from app.train_log import run_log
+from core.checkpoint import read_meta, save_checkpoint
+from core.training.loop import EpochDone
+from export.writer import write_model
+from seg.pretrained import find_checkpoint
+
+DISK_BYTES = 2 * 2**20
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """An empty file system of 2 MB."""
+    if os.name != "posix" or os.geteuid() != 0:
+        pytest.skip("only root can mount a small file system")
+    place = tmp_path / "disk"
+    place.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", place], capture_output=True)
+    if made.returncode:
+        pytest.skip(f"no small file system can be mounted here: {made.stderr.decode().strip()}")
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+def fill(disk: Path, free_bytes: int) -> Path:
+    """Takes all but so many bytes of what is left."""
+    left = os.statvfs(disk)
+    ballast = disk / "ballast"
+    ballast.write_bytes(bytes(left.f_bavail * left.f_frsize - free_bytes))
+    return ballast
+
+
+@pytest.mark.slow
+def test_a_video_plays_up_to_where_the_disk_was_full(
+    disk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    noise = tmp_path / "noise"
+    noise.mkdir()
+    for number in range(60):
+        picture = np.random.default_rng(number).integers(0, 255, (192, 256, 3), np.uint8)
+        Image.fromarray(picture).save(noise / f"{number:02}.png")
+    output, masks = disk / "out.mp4", disk / "masks"
+    arguments = ["video", str(noise), "-o", output, "--masks", masks, "--model", "street-tiny", "--size", "96"]
+    line = error_after_work(capsys, *arguments, "--report", tmp_path / "report.json", code=1)
+    assert f"{output}: cannot be written (No space left on device)" in line
+    assert sorted(path.name for path in disk.iterdir()) == ["masks", "out.mp4"]
+    with open_source(str(output)) as source:
+        written = len(list(source))
+        assert 10 < written < 60 and not +source.losses
+    assert json.loads((tmp_path / "report.json").read_text())["frames"] in (
+        written - 1,
+        written,
+    )  # before its masks or after
+    pictures = list(masks.iterdir())
+    assert len(pictures) <= 2 * written
+    for picture in pictures:
+        Image.open(picture).load()
+
+
+def test_a_training_keeps_the_last_state_and_goes_on_from_it(
+    disk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, run = boxes_folder(tmp_path / "data", 4 * [range(1, 12)], background=0), disk / "run"
+    arguments = [
+        "train", "seg", "--data", data, "--run", run, "--size", "48", "--width", "2", "--crop-height", "32", "--crop-width",
+        "48", "--batch-size", "2", "--hold-back", "0", "--workers", "0", "--device", "cpu", "--epochs", "4",
+    ]  # fmt: skip
+    ballast = fill(disk, 1_100_000)  # a state has 770 kB: one fits, a second one beside it does not
+    line = error_after_work(capsys, *arguments, code=1)
+    assert f"{run / 'state.safetensors'}: cannot be written (No space left on device)" in line
+    assert epochs_logged(run) >= 1 and not list(run.glob(".*.*"))
+    assert all(tensor.isfinite().all() for tensor in load_file(run / "state.safetensors").values())
+    ballast.unlink()
+    assert main([str(argument) for argument in [*arguments, "--resume"]]) == 0
+    assert (run / "model.safetensors").is_file() and epochs_logged(run) == 4
+
+
+def test_a_log_that_the_disk_cut_off_is_taken_up_where_it_was_whole(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text('{"event": "step"}\n{"event": "ep')
+    with run_log(tmp_path) as log:
+        log.write(EpochDone(1, 0.5, 2.0, {}))
+    assert [line[:15] for line in (tmp_path / "log.jsonl").read_text().splitlines()] == [
+        '{"event": "step',
+        '{"event": "epoc',
+    ]
+
+
+def test_reports_graphs_and_checkpoints_stay_the_old_ones(disk: Path) -> None:
+    fill(disk, 50_000)
+    large = np.arange(100_000, dtype=np.float32)
+    meta = read_meta(find_checkpoint("street-tiny"))
+    for name, write in {
+        "report.json": lambda path: write_json(path, {"numbers": large.tolist()}),
+        "model.onnx": lambda path: write_model(onnx.numpy_helper.from_array(large), path, overwrite=True),
+        "model.safetensors": lambda path: save_checkpoint(path, {"weight": torch.from_numpy(large)}, meta),
+    }.items():
+        (disk / name).write_text("the old one")
+        with pytest.raises(OSError, match="No space left") as caught:
+            write(disk / name)
+        assert caught.value.filename == str(disk / name) and (disk / name).read_text() == "the old one"
+    assert sorted(os.listdir(disk)) == ["ballast", "model.onnx", "model.safetensors", "report.json"]

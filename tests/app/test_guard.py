@@ -1,0 +1,150 @@
+"""What the page answers to whom: names, sites, addresses, lengths, and what a job may open. Over real HTTP."""
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.page.guard import ADDRESSES, MOST_BODY, Names
+from app.page.server import Page
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:'future.no_silent_downcasting' is deprecated"),
+    pytest.mark.filterwarnings("ignore:The copy keyword is deprecated"),
+]
+KEY = "a" * 32
+REFUSED = re.compile(
+    "/(docs|docs/oauth2-redirect|redoc|openapi.json|login/?|logout|svelte|static|assets|pwa_icon(/.*)?|manifest.json|monitoring.*"
+    "|gradio_api/(user|login_check|token|dev/reload|runs|run-history/.*|deep_link|info|openapi.json|custom_component/.*"
+    "|proxy=.*|file/.*|file=.*|stream/.*|run/.*|api/.*|call/.*|component_server|process_recording|profiling/.*"
+    "|(undo-)?vibe-.*)/?)"
+)
+"""Addresses of Gradio that the page does without, whole or but for the forms that ADDRESSES names."""
+
+
+@pytest.fixture
+def client(address: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=address, timeout=60) as opened:
+        yield opened
+
+
+def test_other_names_and_other_sites_get_nothing(client: httpx.Client) -> None:
+    own = client.base_url.netloc.decode()
+    asked = [
+        ("GET", "/config"),
+        ("POST", "/gradio_api/upload"),
+        ("POST", "/gradio_api/queue/join"),
+        ("POST", f"/live/{KEY}"),
+    ]
+    for method, path in asked:
+        for status, headers in (
+            (421, {"host": "evil.example"}), (421, {"host": "["}), (421, {"host": "192.168.1.7"}),
+            (403, {"origin": "http://evil.example"}), (403, {"origin": "null"}), (403, {"origin": "http://127.0.0.1:1"}),
+        ):  # fmt: skip
+            assert client.request(method, path, headers=headers).status_code == status, (path, headers)
+    assert client.get("/config", headers={"origin": f"http://{own}"}).status_code == 200
+
+
+def test_a_page_for_others_answers_to_figures_and_to_the_names_it_was_given() -> None:
+    everyone = Names(local=False, more=["0.0.0.0", "Seg.example"])
+    everyone.add("https://1234.gradio.live/")
+    for host in ("192.168.1.7:7860", "[fe80::1]:7860", "seg.example", "1234.gradio.live", "localhost:1"):
+        assert host in everyone, host
+    for host in ("evil.example", "", "[", "seg.example.evil.example"):
+        assert host not in everyone, host
+
+
+def test_every_route_of_gradio_is_known(served: tuple[Page, str]) -> None:
+    """A newer Gradio's new route fails here until someone has looked at it."""
+    unknown = []
+    for route in served[0].blocks.app.routes:
+        sample = re.sub(r"\{[^}]*\}", "x", str(getattr(route, "path", "")))
+        methods = getattr(route, "methods", None) or {"GET"}
+        listed = any(methods & set(some) and re.fullmatch(known, sample) for some, known in ADDRESSES)
+        if not listed and not REFUSED.fullmatch(sample) and sample:
+            unknown.append((sorted(methods), sample))
+    assert not unknown
+
+
+def test_what_the_page_does_not_use_is_not_there(client: httpx.Client) -> None:
+    for method, path in (
+        ("POST", "/gradio_api/process_recording"), ("POST", "/gradio_api/vibe-edit"), ("GET", "/gradio_api/deep_link"),
+        ("GET", "/gradio_api/proxy=http://127.0.0.1:1/"), ("GET", "/gradio_api/file=http://127.0.0.1:1/"), ("GET", "/docs"),
+        ("GET", "/gradio_api/info"), ("POST", "/gradio_api/call/run_upload"), ("PUT", "/"), ("GET", "/nothing"),
+    ):  # fmt: skip
+        assert client.request(method, path).status_code == 404, path
+
+
+def test_answers_forbid_frames_and_foreign_content_and_name_no_folder(client: httpx.Client, model: str) -> None:
+    page = client.get("/")
+    policy = page.headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in policy and "http" not in policy and page.headers["x-frame-options"] == "DENY"
+    assert str(Path(model).parent) not in client.get("/config").text + page.text
+
+
+def test_bodies_have_a_length_and_a_limit(client: httpx.Client) -> None:
+    assert client.post(f"/live/{KEY}", content=bytes(MOST_BODY + 1)).status_code == 413
+    assert client.post(f"/live/{KEY}", content=iter([b"x"])).status_code == 411
+    assert client.post("/gradio_api/upload", files={"files": ("a.mp4", bytes(3_200_000))}).status_code == 413
+
+
+def test_a_job_opens_what_was_uploaded_and_nothing_else(
+    client: httpx.Client, served: tuple[Page, str], tmp_path: Path
+) -> None:
+    asked: list[str] = []
+
+    class Inside(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
+
+    with HTTPServer(("127.0.0.1", 0), Inside) as inside:
+        threading.Thread(target=inside.serve_forever, daemon=True).start()
+        (tmp_path / "mine.png").write_bytes(b"x")
+        for path in (f"http://127.0.0.1:{inside.server_port}/film.mp4", str(tmp_path / "mine.png"), "street:1:5", "0"):
+            said = run_job(client, served[0], path)
+            assert "process_completed" in said and '"success":false' in said.replace(" ", ""), said
+        inside.shutdown()
+    assert not asked
+
+
+def run_job(client: httpx.Client, page: Page, path: str) -> str:
+    """What the queue says about a job of the tab File on a made-up file."""
+    config = page.blocks.config
+    start = next(part["id"] for part in config["components"] if part["props"].get("elem_id") == "start")
+    job = next(one for one in config["dependencies"] if any(target[0] == start for target in one["targets"]))
+    values = {part["id"]: part["props"].get("value") for part in config["components"]}
+    data = [values[number] for number in job["inputs"]]
+    data[0] = {"path": path, "is_stream": True, "meta": {"_type": "gradio.FileData"}}
+    session = "made-up-" + str(abs(hash(path)))
+    joined = client.post(
+        "/gradio_api/queue/join",
+        json={"data": data, "fn_index": job["id"], "session_hash": session, "trigger_id": start},
+    )
+    assert joined.status_code == 200, joined.text
+    said = ""
+    with client.stream("GET", "/gradio_api/queue/data", params={"session_hash": session}) as stream:
+        for line in stream.iter_lines():
+            said += line
+            if "process_completed" in line:
+                return said
+    return said
+
+
+def test_numbers_and_names_of_any_kind_are_one_line(client: httpx.Client, model: str) -> None:
+    name = Path(model).name
+    for record in (
+        {"model": []},
+        {"model": name, "tau": 10**400},
+        {"model": name, "hidden": {"a": 1}},
+        {"model": {"x": name}},
+    ):
+        text = json.dumps(record).encode()
+        answer = client.post(f"/live/{KEY}", content=len(text).to_bytes(4, "little") + text + b"\xff\xd8")
+        assert answer.status_code == 422 and "error" in answer.json(), record

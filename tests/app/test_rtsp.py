@@ -1,0 +1,49 @@
+"""A real RTSP server, GStreamer's, killed in the middle of a stream and started again with pictures of another size."""
+
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.sources.url import open_url
+from benchmarks.rtsp.faults import SYSTEM_PYTHON, Server, served
+from benchmarks.rtsp.proxy import Proxy
+
+
+@pytest.fixture
+def camera() -> Iterator[tuple[Server, Proxy]]:
+    needed = "import gi; gi.require_version('GstRtspServer', '1.0'); from gi.repository import GstRtspServer"
+    if (
+        not Path(SYSTEM_PYTHON).exists()
+        or subprocess.run([SYSTEM_PYTHON, "-c", needed], capture_output=True).returncode
+    ):
+        pytest.skip("needs GStreamer's RTSP server (benchmarks/rtsp/server.py says which packages)")
+    with served() as both:
+        yield both
+
+
+@pytest.mark.slow
+def test_a_camera_that_is_killed_and_returns_with_another_size(camera: tuple[Server, Proxy]) -> None:
+    server, proxy = camera
+    sizes: list[tuple[int, int]] = []
+    streams = [0]
+    with open_url(f"rtsp://127.0.0.1:{proxy.port}/street", timeout_s=2, first_delay_s=0.1) as source:
+        deadline = time.monotonic() + 60
+        for frame in source:
+            assert time.monotonic() < deadline
+            if frame.discontinuity:
+                sizes.append(frame.image.shape[:2])
+                streams.append(0)
+            streams[-1] += 1
+            if streams[1:] == [5]:
+                server.kill()
+                server.start()
+                server.change_size()
+            elif streams[2:] == [5]:
+                proxy.cut()
+            elif streams[3:] == [5]:
+                break
+    assert sizes == [(360, 640), (270, 480), (270, 480)]
+    assert source.losses["reconnect"] == 2 and source.losses["size_change"] == 1

@@ -1,0 +1,117 @@
+"""The server's own video as the tab Live shows it: one reader for all visitors, its pace, its failures."""
+
+import threading
+import time
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+from local_server import send, serving, status
+from made_video import grey_frames, quarters, write_video
+from page_visit import wait_until
+from PIL import Image
+
+from app.page.source_feed import SourceFeed, Watch
+from core.errors import InputError
+
+
+def readers() -> int:
+    return sum(thread.name == "feed" for thread in threading.enumerate())
+
+
+def times_of(watch: Watch, count: int) -> list[float]:
+    return [watch.newest()[1] for _ in range(count)]
+
+
+def test_a_recording_gives_each_frame_once_and_begins_again() -> None:
+    watch = SourceFeed("street:3:3").watch()
+    times_s = times_of(watch, 5)
+    watch.close()
+    assert times_s == sorted(set(times_s))
+    assert times_s[-1] - times_s[0] > 5, "the second time round is far away in time"
+
+
+def test_a_photograph_is_opened_once_and_given_twice_a_second(tmp_path: Path) -> None:
+    Image.fromarray(quarters()).save(tmp_path / "photo.png")
+    watch = SourceFeed(str(tmp_path / "photo.png")).watch()
+    first, _, began_s = watch.newest()
+    (tmp_path / "photo.png").unlink()
+    used_s = time.process_time()
+    times_s = times_of(watch, 3)
+    lasted_s, used_s = time.perf_counter() - began_s, time.process_time() - used_s
+    watch.close()
+    assert (first == quarters()).all() and times_s == [0.5, 1.0, 1.5], "the temporal mean goes on"
+    assert lasted_s > 1.4 and used_s < 0.5 * lasted_s
+
+
+def test_all_visitors_share_one_reader_which_ends_after_the_last(tmp_path: Path) -> None:
+    feed = SourceFeed(str(write_video(tmp_path / "film.mp4", grey_frames(250))))
+    first, second = feed.watch(), feed.watch()
+    pictures = [first.newest() for _ in range(8)]
+    assert readers() == 1
+    late = second.newest()
+    assert late[1] >= pictures[-1][1] > pictures[0][1], "who comes late gets the newest one"
+    first.close()
+    assert second.newest()[1] > late[1], "one left, and the other goes on"
+    again = feed.watch()
+    assert again.newest()[0] is feed.watch().newest()[0], "the same picture, not another copy of it"
+    for watch in (second, again, again):
+        watch.close()
+    wait_until(lambda: readers() == 0)
+    anew = feed.watch()
+    assert anew.newest()[0].shape == (48, 64, 3)
+    anew.close()
+    wait_until(lambda: readers() == 0)
+
+
+def test_a_source_that_fails_tells_why_and_comes_back(tmp_path: Path) -> None:
+    """A camera on the net that is down, up, down and up again, with two visitors before it."""
+    film = write_video(tmp_path / "film.mp4", grey_frames(10), movflags="+faststart").read_bytes()
+    up, asked = threading.Event(), []
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        asked.append(handler.path)
+        (send if up.is_set() else status(404))(handler, film, 1)
+
+    with serving(answer, threading.Event()) as address:
+        feed = SourceFeed(f"{address}/film.mp4?token=secret")
+        visitors = [feed.watch(), feed.watch()]
+        began_s = time.perf_counter()
+        for _ in range(2):
+            up.clear()
+            for visitor in visitors:
+                with pytest.raises(InputError, match=r"film\.mp4.* cannot be opened .*next try within [124] s") as told:
+                    times_of(visitor, 1000)
+                assert "secret" not in str(told.value)
+            up.set()
+            for visitor in visitors:
+                wait_until(lambda visitor=visitor: gives_one(visitor))
+        lasted_s = time.perf_counter() - began_s
+        for visitor in visitors:
+            visitor.close()
+        wait_until(lambda: readers() == 0)
+    assert len(asked) < 5 + 6 * lasted_s, "both wait for one reader, which waits too"
+
+
+def gives_one(visitor: Watch) -> bool:
+    try:
+        visitor.newest()
+    except InputError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("/no/such/folder/film.mp4", "no such file or folder: 'film.mp4'; "),
+        ("/no/such/images/", "no such file or folder: 'images'; "),
+        ("97", "camera 97: does not open or gives no picture; "),
+    ],
+)
+def test_what_is_missing_is_said_without_its_folder(spec: str, expected: str) -> None:
+    watch = SourceFeed(spec).watch()
+    with pytest.raises(InputError) as told:
+        watch.newest()
+    watch.close()
+    assert str(told.value).startswith(expected) and "/no/such" not in str(told.value)

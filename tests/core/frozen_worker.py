@@ -1,0 +1,27 @@
+"""What tests/core/test_frozen_process.py starts twice: rank 1 freezes, or rank 0 works alone for longer than the patience."""
+
+import os
+import signal
+import sys
+import time
+from datetime import timedelta
+
+from core.errors import CheckFailed
+from core.training import distributed
+
+PATIENCE_S = 2
+
+if __name__ == "__main__":
+    distributed.PATIENCE = timedelta(seconds=PATIENCE_S)
+    try:
+        with distributed.join_processes("cpu") as processes:
+            if processes.leads:
+                time.sleep(1.5 * PATIENCE_S)  # evaluates
+            processes.wait()
+            print("met", flush=True)
+            if not processes.leads:
+                os.kill(os.getpid(), signal.SIGSTOP)
+            processes.sums(1.0)
+    except CheckFailed as error:
+        print(error)
+        sys.exit(1)

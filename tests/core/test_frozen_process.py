@@ -1,0 +1,44 @@
+"""A process of a training that freezes is found soon; one that works alone is waited for. By real processes."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def started(rank: int, port: int) -> "subprocess.Popen[str]":
+    """As torchrun starts them."""
+    environment = os.environ | {
+        "PYTHONPATH": str(ROOT), "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port), "TORCHELASTIC_RUN_ID": "frozen",
+    }  # fmt: skip
+    command = [sys.executable, str(ROOT / "tests/core/frozen_worker.py")]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="freezes a process by SIGSTOP")
+def test_a_frozen_process_is_found_and_one_that_evaluates_is_waited_for() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        port = one.getsockname()[1]
+    first, second = (started(rank, port) for rank in range(2))
+    try:
+        said, errors = first.communicate(timeout=60)
+        assert first.returncode == 1, errors
+        lines = [line for line in said.splitlines() if not line.startswith("[Gloo]")]
+        assert lines[0] == "met" and len(lines) == 2
+        assert (
+            lines[1].startswith("process 0: another one has ended, or has not answered for") and "--resume" in lines[1]
+        )
+        second.send_signal(signal.SIGCONT)  # it wakes up and finds that the other one is gone
+        said, errors = second.communicate(timeout=60)
+        assert second.returncode == 1 and "process 1: another one has ended" in said, errors
+    finally:
+        first.kill()
+        second.kill()

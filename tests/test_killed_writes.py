@@ -1,0 +1,126 @@
+"""Processes that are really killed (-9) inside a write: what was there is whole, and the next run works.
+
+Trainings (tests/seg/test_train_resume.py) and downloads (tests/seg/test_camvid_download.py,
+tests/classification/test_cifar_download.py) have tests of their own.
+"""
+
+import json
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+
+from app.report_file import write_json
+from app.sources.open_source import open_source
+from app.video.video_writer import VideoSink
+from benchmarks.study import Cache
+from core.checkpoint import load_checkpoint, read_meta, save_checkpoint
+from export.writer import write_model
+from seg.pretrained import find_checkpoint
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the killed processes are forks of this one")
+OLD, NEW = 1, 2
+
+
+def save(path: Path, number: int) -> None:
+    meta = read_meta(find_checkpoint("street-tiny"))
+    save_checkpoint(path, {"number": torch.full((10_000,), float(number))}, meta)
+
+
+def saved(path: Path) -> float:
+    return load_checkpoint(path)[0]["number"].unique().item()
+
+
+def export(path: Path, number: int) -> None:
+    write_model(onnx.numpy_helper.from_array(np.full(10_000, number)), path, overwrite=True)
+
+
+def exported(path: Path) -> int:
+    tensor = onnx.TensorProto.FromString(path.read_bytes())
+    return np.unique(onnx.numpy_helper.to_array(tensor)).item()
+
+
+def keep(path: Path, number: int) -> None:
+    Cache(path).put("job", "digest", {"number": number}, {})
+
+
+def kept(path: Path) -> int:
+    found = Cache(path).get("job", "digest")
+    assert found is not None
+    return found["number"]
+
+
+def report(path: Path, number: int) -> None:
+    write_json(path, {"number": number})
+
+
+def reported(path: Path) -> int:
+    return json.loads(path.read_text())["number"]
+
+
+def film(path: Path, number: int) -> None:
+    """As many frames as the number says, tenfold."""
+    with VideoSink(path, 64, 48, 25.0, overwrite=True) as sink:
+        for index in range(10 * number):
+            sink.write(np.full((48, 64, 3), index, np.uint8), index / 25)
+
+
+def filmed(path: Path) -> int:
+    with open_source(str(path)) as source:
+        return len(list(source)) // 10
+
+
+def kill_me(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+IN_FILES, IN_VIDEOS = [(os, "fsync"), (os, "replace")], [(VideoSink, "_check_room"), (os, "replace")]
+"""Where the kill falls: on what was written, and on the last step before it counts."""
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "read", "moments"),
+    [
+        ("model.safetensors", save, saved, IN_FILES), ("model.onnx", export, exported, IN_FILES),
+        ("results.json", keep, kept, IN_FILES), ("report.json", report, reported, IN_FILES),
+        ("out.mp4", film, filmed, IN_VIDEOS),
+    ],
+)  # fmt: skip
+def test_what_was_there_is_whole_and_the_next_run_works(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    write: Callable[[Path, int], None],
+    read: Callable[[Path], object],
+    moments: list[tuple[object, str]],
+) -> None:
+    path = tmp_path / name
+    for moment in moments:
+        write(path, OLD)
+        with monkeypatch.context() as patch:
+            patch.setattr(*moment, kill_me)
+            killed = multiprocessing.get_context("fork").Process(target=write, args=(path, NEW))
+            killed.start()
+            killed.join(60)
+        assert killed.exitcode == -signal.SIGKILL and len(list(tmp_path.glob(f".{name}.*"))) > 0
+        assert read(path) == OLD
+        write(path, NEW)
+        assert read(path) == NEW
+    if name == "out.mp4":  # a video's can have any size
+        assert os.listdir(tmp_path) == [name]
+
+
+def test_the_video_that_another_process_writes_is_left_alone(tmp_path: Path) -> None:
+    with VideoSink(tmp_path / "out.mp4", 64, 48, 25.0, overwrite=True) as sink:
+        sink.write(np.zeros((48, 64, 3), np.uint8), 0.0)
+        other = multiprocessing.get_context("fork").Process(target=film, args=(tmp_path / "out.mp4", NEW))
+        other.start()
+        other.join(60)
+        assert other.exitcode == 0 and filmed(tmp_path / "out.mp4") == NEW
+    assert len(os.listdir(tmp_path)) == 1 and filmed(tmp_path / "out.mp4") == 0
