@@ -457,6 +457,16 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path: Path, value: float, k
     assert "tensor 'one' holds NaN or infinite" in refused(written(tmp_path, model))
 
 
+@pytest.mark.parametrize(("operator", "opens"), [("Add", True), ("Mul", False)])
+def test_minus_infinity_is_a_mask_where_it_is_added(tmp_path: Path, operator: str, opens: bool) -> None:
+    """As in windows of attention that reach beyond the picture."""
+    model = stream_model()
+    model.graph.initializer.append(helper.make_tensor("mask", FLOAT, [2], [0.0, -np.inf]))
+    add_node(model, node(operator, "gap", "mask"))
+    path = written(tmp_path, model)
+    assert read_onnx(path).meta == META if opens else "'mask' holds NaN or infinite" in refused(path)
+
+
 def test_attributes_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
     for attributes in ({"epsilon": float("nan")}, {"pads": [1.0, float("inf")]}):
         model = stream_model()
