@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import InputError
 from core.frame import Maps
 from core.motion import Motion
 from core.segmenter import StagedSegmenter
@@ -12,6 +11,7 @@ from export.cpu_segmenter import resize_frame, resize_map
 from export.metadata import StreamMeta
 from export.networks import onnxruntime_name
 from export.onnxruntime_session import open_session
+from export.runtime_errors import refusing
 from export.signature import MAPS
 
 
@@ -61,11 +61,8 @@ class GraphSegmenter(StagedSegmenter):
                 binding.bind_ortvalue_input(state.name, value)
         for name in wanted:
             binding.bind_output(name, "cuda" if name.startswith("state_") and self.device != "cpu" else "cpu")
-        try:
+        with refusing(f"ONNX Runtime cannot run the graph on a frame of {picture.shape}"):
             self._session.run_with_iobinding(binding)
-        except Exception as error:  # its errors share no base class but Exception
-            first = str(error).strip().splitlines()[0]
-            raise InputError(f"ONNX Runtime cannot run the graph on a frame of {picture.shape} ({first})") from error
         outputs = dict(zip(wanted, binding.get_outputs(), strict=True))
         self._carried = {s.name: outputs[s.name.removesuffix("_in") + "_out"] for s in self._states}
         return outputs

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from core.device import available_cpus, onednn_may_use_bf16
 from core.errors import InputError
 from core.tracing import tracing
+from export.runtime_errors import refusing
 
 if TYPE_CHECKING:
     from export.kernels.dropout_masks import DropoutMasks
@@ -52,7 +53,8 @@ class OpenVinoNetwork:
         }
         self._masks = masks
         self.executor = openvino_name(precision)
-        self._request = _core().compile_model(model, "CPU", properties).create_infer_request()
+        with refusing("OpenVINO cannot compile the network"):
+            self._request = _core().compile_model(model, "CPU", properties).create_infer_request()
 
     def __call__(self, frame: np.ndarray) -> np.ndarray:
         masks = self._masks.draw() if self._masks else []
@@ -106,13 +108,16 @@ def openvino_model(module: nn.Module, example: Sequence[Tensor]) -> Any:
 
 def read_openvino(data: bytes) -> Any:
     """An ONNX file's bytes as an OpenVINO model."""
-    return _core().read_model(data)
+    with refusing("OpenVINO cannot read the graph"):
+        return _core().read_model(data)
 
 
 def compile_openvino(data: bytes) -> Any:
     """An ONNX file's bytes as a compiled OpenVINO model that computes in fp32."""
     properties = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": available_cpus()}
-    return _core().compile_model(read_openvino(data), "CPU", properties)
+    model = read_openvino(data)
+    with refusing("OpenVINO cannot compile the graph"):
+        return _core().compile_model(model, "CPU", properties)
 
 
 @functools.cache

@@ -31,12 +31,15 @@ OPERATORS = {
     "Abs", "Add", "And", "ArgMax", "AveragePool", "BatchNormalization", "BitwiseXor", "Cast", "Clip", "Col2Im", "Concat",
     "ConstantOfShape", "Conv", "ConvTranspose", "Cos", "CumSum", "DequantizeLinear", "Div", "Einsum", "Equal", "Exp",
     "Expand", "Floor", "Gather", "GatherND", "Gelu", "Gemm", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish",
-    "Identity", "InstanceNormalization", "LayerNormalization", "Less", "LessOrEqual", "Log", "MatMul", "Max", "MaxPool",
-    "Min", "Mod", "Mul", "Neg", "Not", "Pad", "QuantizeLinear", "RandomUniformLike", "Range", "Reciprocal", "ReduceL2",
-    "ReduceMax", "ReduceMean", "ReduceSum", "Relu", "Reshape", "Resize", "Round", "Shape", "Sigmoid", "Sign", "Sin",
-    "Slice", "Softmax", "Split", "Squeeze", "Sub", "Tanh", "Tile", "TopK", "Transpose", "Unsqueeze", "Where",
+    "Identity", "InstanceNormalization", "LSTM", "LayerNormalization", "LeakyRelu", "Less", "LessOrEqual", "Log", "MatMul",
+    "Max", "MaxPool", "Min", "Mod", "Mul", "Neg", "Not", "Pad", "Pow", "QuantizeLinear", "RandomUniformLike", "Range",
+    "Reciprocal", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceSum", "Relu", "Reshape", "Resize", "Round",
+    "ScatterElements", "Shape", "Sigmoid", "Sign", "Sin", "Slice", "Softmax", "Split", "Squeeze", "Sub", "Tanh", "Tile",
+    "TopK", "Transpose", "Unsqueeze", "Where",
 }  # fmt: skip
 """What the exporter writes: of standard operators those of networks, none that repeats or branches, and of no other domain."""
+MASKING = {"Add", "Pad", "Where"}
+"""What reads masks of attention and borders of pooling layers: there alone -infinity is a number like any other."""
 
 
 @dataclass(frozen=True)
@@ -116,9 +119,13 @@ def _parse(data: bytes, onnx: ModuleType, path: Path) -> "ModelProto":
 
 def _refuse_references(model: "ModelProto", onnx: ModuleType, path: Path) -> None:
     """External data anywhere, numbers that are none, functions, training graphs and operators of others."""
+    readers: dict[str, set[str]] = {}
+    for node in model.graph.node:
+        for name in node.input:
+            readers.setdefault(name, set()).add(node.op_type)
     for message in _messages(model, onnx):
         if isinstance(message, onnx.TensorProto):
-            _refuse_tensor(message, onnx, path)
+            _refuse_tensor(message, readers.get(message.name, set()), onnx, path)
         elif isinstance(message, onnx.AttributeProto) and not np.isfinite([message.f, *message.floats]).all():
             raise InputError(f"{path}: attribute {message.name[:80]!r} is NaN or infinite; export it again")
         elif isinstance(message, onnx.NodeProto):
@@ -136,7 +143,7 @@ def _refuse_references(model: "ModelProto", onnx: ModuleType, path: Path) -> Non
         )
 
 
-def _refuse_tensor(tensor: "TensorProto", onnx: ModuleType, path: Path) -> None:
+def _refuse_tensor(tensor: "TensorProto", readers: set[str], onnx: ModuleType, path: Path) -> None:
     shown = repr(tensor.name[:80])
     if tensor.external_data or tensor.data_location != onnx.TensorProto.DEFAULT:
         raise InputError(
@@ -144,10 +151,13 @@ def _refuse_tensor(tensor: "TensorProto", onnx: ModuleType, path: Path) -> None:
             "the model as one file"
         )
     try:
-        finite = bool(np.isfinite(onnx.numpy_helper.to_array(tensor)).all())
+        values = onnx.numpy_helper.to_array(tensor)
+        finite = np.isfinite(values)
+        if readers and readers <= MASKING:
+            finite |= values == -np.inf
     except (ValueError, TypeError, KeyError) as error:  # not as many values as its sizes say, or none that are numbers
         raise InputError(f"{path}: tensor {shown} is damaged ({_one_line(error)}); export it again") from error
-    if not finite:
+    if not finite.all():
         raise InputError(f"{path}: tensor {shown} holds NaN or infinite values; export it again")
 
 

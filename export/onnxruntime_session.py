@@ -6,6 +6,7 @@ from typing import Any
 
 from core.device import available_cpus
 from core.errors import InputError
+from export.runtime_errors import refusing
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
 """By device name; tensorrt is passed through and unverified."""
@@ -53,11 +54,8 @@ def open_session(data: bytes, device: str) -> tuple[Any, str]:
 
 
 def _make(runtime: Any, data: bytes, options: Any, providers: list[str]) -> Any:
-    try:
+    with refusing(f"ONNX Runtime {runtime.__version__} cannot load the graph"):
         return runtime.InferenceSession(data, options, providers=providers)
-    except Exception as error:  # its errors share no base class but Exception
-        first = str(error).strip().splitlines()[0]
-        raise InputError(f"ONNX Runtime {runtime.__version__} cannot load the graph ({first})") from error
 
 
 def _preload(runtime: Any) -> None:

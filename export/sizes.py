@@ -3,7 +3,8 @@
 A graph of 300 bytes can ask for a terabyte by a constant, a range, a repetition, a row times a column, or a tensor that is
 joined to itself thirty times. There is no end to such ways, so what is limited is the tensors themselves. ONNX says from a node
 and the sizes that go in which sizes come out; the few whole numbers that sizes depend on are computed here.
-Measured: 0.1 ms a node, 20 ms for a U-Net's file, and no tensor of 100 networks has an unknown size.
+Measured: 0.1 ms a node, 20 ms for a U-Net's file; no tensor in 215 files of 180 networks, ours and both libraries', has an
+unknown size.
 """
 
 import math

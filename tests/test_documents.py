@@ -11,6 +11,7 @@ from app.robustness.report import markdown
 from benchmarks.cards import cards, updated
 from benchmarks.classification.document import document as classification_document
 from benchmarks.document import fill
+from benchmarks.fuzzing.document import fuzzing_table
 from benchmarks.performance.document import MODELS
 from benchmarks.performance.document import document as performance_document
 from benchmarks.results.document import document as results_document
@@ -69,6 +70,13 @@ def test_the_front_pages_speed() -> None:
         rows = record[model]["rows"]
         published, along = (f"{rows[name]['frames_per_s']:.1f}" for name in ("vq_dnn", "vq_dnn_motion"))
         assert re.search(rf"`{model}` (makes )?{published} [^`]*and {along}[ ,]", text.replace("\n", " ")), model
+
+
+def test_fuzzing() -> None:
+    record = json.loads((DOCS / "fuzzing.json").read_text())
+    made = fuzzing_table(record)
+    assert made in (DOCS / "reliability.md").read_text(), f"the table is\n{made}"
+    assert not any(row["found"] for row in record.values() if isinstance(row, dict) and "found" in row)
 
 
 @pytest.mark.parametrize("card", cards(), ids=lambda card: card.stem)

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.fuzzing import trial
 from benchmarks.fuzzing.trial import try_file
-from core.errors import InputError
+from core.errors import CheckFailed, InputError
 
 
 def is_whole(path: Path) -> Iterator[str]:
@@ -24,7 +24,7 @@ def is_refused(path: Path) -> Iterator[str]:
 
 def is_refused_in_two_lines(path: Path) -> Iterator[str]:
     yield "opened"
-    raise InputError("no\nno")
+    raise CheckFailed("no\nno")
 
 
 def fails(path: Path) -> Iterator[str]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.fuzzing.document import fuzzing_table
 from benchmarks.fuzzing.kinds import KINDS, Kind
 from benchmarks.fuzzing.trial import SECONDS, Trial, try_file
 from benchmarks.study import origin
@@ -93,6 +94,7 @@ def main() -> int:
             numbers = range(given.first, given.first + given.count // len(given.kinds))
             record[name] = fuzz(name, KINDS[name], numbers, place, given.keep)
             write_whole(given.json, (json.dumps(record, indent=1) + "\n").encode())
+    print(fuzzing_table(record))
     kinds = [record[name] for name in given.kinds]
     return int(any(kind["found"] or 2 * kind["passed_first_check"] < kind["inputs"] for kind in kinds))
 

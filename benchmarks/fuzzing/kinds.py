@@ -150,8 +150,8 @@ def damage_graph(data: bytes, dice: Random) -> bytes:
     if way < 0.3:
         entry = dice.choice(model.metadata_props)
         try:
-            entry.value = json.dumps(damage_json([json.loads(entry.value)], dice)[0])
-        except (ValueError, IndexError, TypeError):
+            entry.value = json.dumps(damage_json(json.loads(entry.value), dice))
+        except ValueError:  # a plain text
             entry.value = damage_bytes(entry.value.encode(), dice).decode(errors="replace")
         return model.SerializeToString()
     model.graph.CopyFrom(damage_message(model.graph, dice))

@@ -24,7 +24,9 @@ from core.classes import ClassList
 from core.errors import InputError
 from export import onnx_file, wire
 from export.metadata import StreamMeta
+from export.networks import read_openvino
 from export.onnx_file import read_onnx
+from export.onnxruntime_session import cpu_session
 from export.writer import write_model
 
 META = StreamMeta(
@@ -455,6 +457,16 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path: Path, value: float, k
     assert "tensor 'one' holds NaN or infinite" in refused(written(tmp_path, model))
 
 
+@pytest.mark.parametrize(("operator", "opens"), [("Add", True), ("Mul", False)])
+def test_minus_infinity_is_a_mask_where_it_is_added(tmp_path: Path, operator: str, opens: bool) -> None:
+    """As in windows of attention that reach beyond the picture."""
+    model = stream_model()
+    model.graph.initializer.append(helper.make_tensor("mask", FLOAT, [2], [0.0, -np.inf]))
+    add_node(model, node(operator, "gap", "mask"))
+    path = written(tmp_path, model)
+    assert read_onnx(path).meta == META if opens else "'mask' holds NaN or infinite" in refused(path)
+
+
 def test_attributes_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
     for attributes in ({"epsilon": float("nan")}, {"pads": [1.0, float("inf")]}):
         model = stream_model()
@@ -684,6 +696,16 @@ def test_a_graph_that_is_no_valid_onnx_is_refused(tmp_path: Path) -> None:
         model = stream_model()
         add_node(model, *nodes)
         assert "not a valid ONNX graph" in refused(written(tmp_path, model))
+
+
+def test_what_a_runtime_cannot_read_is_one_line(tmp_path: Path) -> None:
+    """OpenVINO's own text has the word in it, and Python cannot decode that."""
+    pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
+    model = logits_model()
+    model.graph.node[0].attribute.append(helper.make_attribute("auto_pad", b"SAME\xd5"))
+    file = read_onnx(written(tmp_path, model))  # nothing says that the word must be a known one
+    assert "OpenVINO cannot read the graph" in refusal(read_openvino, file.data)
+    assert "cannot load the graph" in refusal(cpu_session, file.data)
 
 
 def test_no_file_beside_the_model_is_opened(tmp_path: Path) -> None:
