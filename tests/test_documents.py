@@ -17,6 +17,7 @@ from benchmarks.results.document import document as results_document
 from benchmarks.results.figures import figure
 from benchmarks.results.matrix import COMPARED, CONTROL, MEMBERS, rule_job
 from benchmarks.robustness.document import document as robustness_document
+from benchmarks.rtsp.document import with_section as with_rtsp
 from core.errors import InputError
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -61,6 +62,11 @@ def test_robustness_reports(report: Path) -> None:
 def test_performance() -> None:
     text = (DOCS / "performance.md").read_text()
     assert performance_document(DOCS) == text, "python -m benchmarks.performance --document makes it again"
+
+
+def test_rtsp() -> None:
+    text, record = (DOCS / "reliability.md").read_text(), json.loads((DOCS / "rtsp.json").read_text())
+    assert with_rtsp(text, record) == text, "python -m benchmarks.rtsp --document makes the section again"
 
 
 @pytest.mark.parametrize("card", cards(), ids=lambda card: card.stem)
