@@ -18,6 +18,7 @@ from benchmarks.results.document import document as results_document
 from benchmarks.results.figures import figure
 from benchmarks.results.matrix import COMPARED, CONTROL, MEMBERS, rule_job
 from benchmarks.robustness.document import document as robustness_document
+from benchmarks.rtsp.document import with_section as with_rtsp
 from core.errors import InputError
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -77,6 +78,11 @@ def test_fuzzing() -> None:
     made = fuzzing_table(record)
     assert made in (DOCS / "reliability.md").read_text(), f"the table is\n{made}"
     assert not any(row["found"] for row in record.values() if isinstance(row, dict) and "found" in row)
+
+
+def test_rtsp() -> None:
+    text, record = (DOCS / "reliability.md").read_text(), json.loads((DOCS / "rtsp.json").read_text())
+    assert with_rtsp(text, record) == text, "python -m benchmarks.rtsp --document makes the section again"
 
 
 @pytest.mark.parametrize("card", cards(), ids=lambda card: card.stem)

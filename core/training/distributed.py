@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -120,8 +120,7 @@ def join_processes(device: str) -> Iterator[Processes]:
         dist.init_process_group("cpu:gloo,cuda:nccl", timeout=PATIENCE)
     else:
         dist.init_process_group("gloo", timeout=PATIENCE)
-    patient = dist.new_group(timeout=WHILE_ONE_WORKS, backend="gloo")
-    assert not isinstance(patient, int), "every process belongs to it"
+    patient = cast(dist.ProcessGroup, dist.new_group(timeout=WHILE_ONE_WORKS, backend="gloo"))  # all are members
     try:
         yield Processes(dist.get_rank(), dist.get_world_size(), patient)
     except RuntimeError as error:

@@ -9,7 +9,7 @@ from datetime import timedelta
 from core.errors import CheckFailed
 from core.training import distributed
 
-PATIENCE_S = 2
+PATIENCE_S = 1.5
 
 if __name__ == "__main__":
     distributed.PATIENCE = timedelta(seconds=PATIENCE_S)
