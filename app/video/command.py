@@ -1,109 +1,49 @@
 """`steadyseg video`: one source through the segmenter into files, with a report of what was seen and what it took."""
 
-import contextlib
-import os
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
-import numpy as np
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from app.find_model import is_graph
-from app.open_model import open_segmenter
 from app.report_file import check_place, write_json
-from app.sources.image_folder import IMAGE_SUFFIXES
-from app.sources.open_source import describe_losses, open_source
+from app.sources.source import Source
 from app.video.flags import VideoJob
-from app.video.loop import Paint, process
-from app.video.render import conformal_threshold, draw_set_sizes, draw_uncertainty, rendered_size
-from app.video.report import StreamReport, print_report
-from app.video.sinks import MaskSink, NullSink, Sink, VideoSink
-from core.checkpoint import read_meta
-from core.errors import InputError
-from core.frame import Frame, Maps
-from core.segmenter import Method
-from seg.pretrained import find_checkpoint
+from app.video.report import print_report
+from app.video.work import check_job, open_for, segment_to_files
+from core.frame import Frame
 
 
 def run_video(job: VideoJob) -> int:
     """Everything is opened and checked before the first frame. Ctrl-C, a camera that is gone for good and a full disk leave
     playable files and a report; exit codes 130, 2 and 1."""
-    if job.max_frames is not None and job.max_frames < 1:
-        raise InputError(f"--max-frames must be 1 or more, got {job.max_frames}")
     check_place(job.report, overwrite=job.overwrite)
-    refuse_own_input(job)
-    torch.manual_seed(job.seed)  # of the masks that torch draws, and of what seeds the others
-    segmenter = open_segmenter(
-        job.model, job.method, size=job.size, executor=job.executor, precision=job.precision, device=job.device,
-        keep_probs=job.labels is not None or job.source.startswith("street") or job.view == "set-size",
-    )  # fmt: skip
-    view = make_set_size_view(job.model, segmenter.method) if job.view == "set-size" else job.view
+    check_job(job)
+    torch.manual_seed(job.options.seed)  # of the masks that torch draws, and of what seeds the others
+    segmenter = open_for(job)
     console = Console(stderr=True)
-    with open_source(job.source, labels=job.labels, classes=segmenter.classes) as source:
-        width, height = rendered_size("overlay" if callable(view) else view, source.info.width, source.info.height)
-        sink: Sink = VideoSink(job.output, width, height, source.info.fps, job.overwrite) if job.output else NullSink()
-        masks = MaskSink(job.masks, segmenter.classes, job.overwrite) if job.masks else None
+
+    def opened(source: Source) -> None:
         console.print(f"executor: {segmenter.executor} on {segmenter.device} ({segmenter.why})", soft_wrap=True)
         for note in source.info.notes:
             console.print(f"note: {note}")
-        report = StreamReport(segmenter.classes)
-        total = min(filter(None, (source.info.length, job.max_frames)), default=None)
-        interrupted = False
-        broken_off: InputError | OSError | None = None
-        try:
-            with contextlib.closing(
-                process(source, segmenter, sink, view, report=report, masks=masks, max_frames=job.max_frames)
-            ) as frames:
-                interrupted = show_progress(frames, console, total)
-        except (InputError, OSError) as error:  # hours may have gone well
-            broken_off = error
-    if not report.frames and not interrupted:
-        nothing = InputError(f"{source.info.name}: none of its frames could be read ({describe_losses(source.losses)})")
-        raise broken_off or nothing
-    record = {
-        "source": source.info.name,
-        "output": job.output and job.output.name,
-        **report.record(segmenter, source, sink.notes),
-    }
+
+    def follow(frames: Iterator[Frame], source: Source) -> bool:
+        total = min(filter(None, (source.info.length, job.options.max_frames)), default=None)
+        return show_progress(frames, console, total)
+
+    outcome = segment_to_files(job, segmenter, follow=follow, opened=opened)
     if job.report:
-        write_json(job.report, record)
-    print_report(record)
-    lost = describe_losses(source.losses)
-    if lost:
-        console.print(f"warning: {lost}")
-    if broken_off:
-        raise broken_off
-    if interrupted:
+        write_json(job.report, outcome.record)
+    print_report(outcome.record)
+    if outcome.lost:
+        console.print(f"warning: {outcome.lost}")
+    if outcome.broken_off:
+        raise outcome.broken_off
+    if outcome.interrupted:
         console.print("interrupted: what was done until then is whole")
-    return 130 if interrupted else 0
-
-
-def refuse_own_input(job: VideoJob) -> None:
-    """InputError where --overwrite would replace what is read: a label is called like its frame, and so like its image."""
-    is_image = Path(job.source).suffix.lower() in IMAGE_SUFFIXES
-    for written, read in (
-        (job.output, job.source),
-        (job.masks, os.path.dirname(job.source) or "." if is_image else job.source),
-        (job.masks, job.labels),
-    ):
-        if written and read and os.path.exists(written) and os.path.exists(read) and os.path.samefile(written, read):
-            raise InputError(f"{written}: would be written over while it is read; choose another place")
-
-
-def make_set_size_view(model: str, method: Method) -> Paint:
-    """Draws the size of every pixel's prediction set; the thresholds belong to the checkpoint's temperature for this mode."""
-    if is_graph(model):
-        raise InputError(f"{model}: a graph file carries no thresholds for --view set-size; give the checkpoint")
-    meta = read_meta(find_checkpoint(model))
-    threshold = conformal_threshold(meta, method)
-
-    def draw(frame: Frame, maps: Maps) -> np.ndarray:
-        return draw_uncertainty(draw_set_sizes(maps, threshold))
-
-    return draw
+    return 130 if outcome.interrupted else 0
 
 
 def show_progress(frames: Iterator[Frame], console: Console, total: int | None) -> bool:

@@ -1,7 +1,8 @@
 """What a stream was: counts, times per stage, mean uncertainty, class shares, and metrics where there are labels."""
 
 import time
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,39 @@ METRIC_KEYS = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True, eq=False)
+class FrameFigures:
+    """What one frame was, in a few numbers."""
+
+    index: int
+    """Source frame number from 0."""
+    time_s: float
+    """Presentation time in seconds from the start of the source."""
+    confidence: float
+    """Mean over the pixels, a share of 1."""
+    entropy: float
+    """Mean total uncertainty, a share of ln K."""
+    disagreement: float
+    """Mean, a share of ln K."""
+    class_shares: np.ndarray
+    """(K,) shares of the pixels."""
+    wall_ms: float
+    """Since the frame before it was done; of the first one since the work began."""
+
+
+EachFrame = Callable[[FrameFigures], None]
+
+
+def nothing(_: object) -> None:
+    """For callers who want to be told nothing."""
+
+
 class StreamReport:
     """Sums over frames; memory does not grow with their number."""
 
-    def __init__(self, classes: ClassList) -> None:
-        self.classes = classes
+    def __init__(self, classes: ClassList, each: EachFrame = nothing) -> None:
+        """`each` gets the figures of every frame."""
+        self.classes, self._each = classes, each
         self.frames = 0
         self.means = {"mean_confidence": 0.0, "mean_entropy": 0.0, "mean_disagreement": 0.0}
         self.class_pixels = np.zeros(len(classes))
@@ -33,11 +62,14 @@ class StreamReport:
     def update(self, frame: Frame, maps: Maps) -> None:
         """Adds one frame; its label counts where it has one."""
         self.frames += 1
-        for key, shade in zip(self.means, (maps.confidence, maps.entropy, maps.disagreement), strict=True):
-            self.means[key] += float(shade.mean()) / 255
-        self.class_pixels += np.bincount(maps.label.ravel(), minlength=len(self.class_pixels)) / maps.label.size
+        means = [float(shade.mean()) / 255 for shade in (maps.confidence, maps.entropy, maps.disagreement)]
+        for key, mean in zip(self.means, means, strict=True):
+            self.means[key] += mean
+        shares = np.bincount(maps.label.ravel(), minlength=len(self.class_pixels)) / maps.label.size
+        self.class_pixels += shares
         self.live.update(frame, maps)
-        self.ended = time.perf_counter()
+        before, self.ended = self.ended, time.perf_counter()
+        self._each(FrameFigures(frame.index, frame.time_s, *means, shares, 1e3 * (self.ended - before)))
 
     def record(self, segmenter: Segmenter, source: Source, sink_notes: tuple[str, ...]) -> dict[str, Any]:
         """The report as JSON values: fractions in 0..1, entropies as shares of ln K, times in ms."""
