@@ -34,6 +34,7 @@ ALLOWED = {
     "app/bench": {*PRODUCT, "export/kernels", "app/sources", "app/video"},
     "app/robustness": {*PRODUCT, "core/robustness", "classification", "classification/data", "app/sources"},
     "app/page": {*PRODUCT, "app/sources", "app/video"},
+    "app/scale": {*PRODUCT, "app/sources", "app/video"},
     "steadyseg": {
         *PRODUCT, "core/training", "core/robustness", "export/kernels", "classification", "classification/data",
         "classification/networks", "app/sources", "app/video", "app/export",

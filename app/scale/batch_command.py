@@ -1,0 +1,184 @@
+"""`steadyseg batch`: many videos, each into a folder of its own, by as many workers as there is room for."""
+
+import contextlib
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from app.report_file import write_json
+from app.scale.capacity import usable_cores
+from app.scale.clips import Clip, find_clips
+from app.scale.drive import drive
+from app.scale.engine import Engine, MakeWorker
+from app.scale.flags import BatchJob
+from app.scale.frame_table import import_pyarrow
+from app.scale.local_engine import LocalEngine
+from app.scale.results import read_results, remove_leftovers
+from app.scale.task import Row, Wanted
+from app.scale.worker import VideoWorker, about
+from core.errors import CheckFailed, InputError
+from core.file_lock import lock
+from core.options import require_ranges
+
+THREADS = 1
+"""Of a worker. One video on two threads is slower than two videos on one each: decoding and drawing do not divide."""
+SHOWN = 20
+"""Failed videos in the table on the terminal; summary.json has all."""
+
+
+def run_batch(job: BatchJob) -> int:
+    """Exit code 1 where a video failed, 130 after Ctrl-C; run it again to go on, what is whole is skipped."""
+    check_numbers(job)
+    import_pyarrow()
+    clips, suffix = take_part(find_clips(job.sources, job.options), job.part)
+    wanted = Wanted(job.output.absolute(), job.videos, job.masks)
+    console, rows, interrupted = Console(stderr=True), list[Row](), False
+    summary = wanted.folder / f"summary{suffix}.json"
+    with only_driver_of(wanted.folder, f".lock{suffix}"):
+        remove_leftovers(wanted.folder, clips)
+        rows = [row for clip in clips if (row := finished_row(clip, wanted))]
+        skipped = {row.name for row in rows}
+        left = [clip for clip in clips if clip.name not in skipped]
+        if skipped:
+            console.print(f"{len(skipped)} of {len(clips)} videos are done already")
+        began_s = time.monotonic()
+        try:
+            if left:
+                with open_engine(job.engine, job.ray_address, partial(VideoWorker, wanted, THREADS)) as engine:
+                    own = about(left[0].job.options.model)
+                    show_progress(drive(engine, left, own, job.retries, job.max_concurrency), len(left), console, rows)
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            remove_leftovers(wanted.folder, clips)
+            write_summary(summary, rows, time.monotonic() - began_s)
+    print_summary(rows, len(clips), time.monotonic() - began_s)
+    if interrupted:
+        console.print("interrupted: run it again to go on; what is done is whole")
+        return 130
+    failed = sum(bool(row.reason) for row in rows)
+    if failed:
+        raise CheckFailed(f"{failed} of {len(clips)} videos failed; {job.output / summary.name} says why")
+    return 0
+
+
+def check_numbers(job: BatchJob) -> None:
+    """InputError before anything is looked at."""
+    require_ranges(job, {"retries": (0, 100)})
+    if job.max_concurrency is not None and job.max_concurrency < 1:
+        raise InputError(f"--max-concurrency must be 1 or more, got {job.max_concurrency}")
+    if job.ray_address is not None and job.engine != "ray":
+        raise InputError("--ray-address is for --engine ray; add that or omit the address")
+    if job.engine == "local" and job.max_concurrency and job.max_concurrency * THREADS > usable_cores():
+        raise InputError(
+            f"--max-concurrency {job.max_concurrency}: this process may use {usable_cores()} cores, and each video takes "
+            f"{THREADS}; use fewer or --engine ray with a cluster"
+        )
+
+
+@contextlib.contextmanager
+def only_driver_of(folder: Path, name: str) -> Iterator[None]:
+    """Makes the folder. InputError where it cannot be, or where another batch writes into it now."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / name).open("ab")
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written to ({error.strerror}); choose another folder with -o") from error
+    with file:
+        if not lock(file):
+            raise InputError(
+                f"{folder}: another batch writes into it now; wait for it or choose another folder with -o"
+            )
+        yield
+
+
+def take_part(clips: tuple[Clip, ...], part: str | None) -> tuple[tuple[Clip, ...], str]:
+    """(the videos of that part, what its files are called by). InputError for what is no part."""
+    if part is None:
+        return clips, ""
+    match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", part)
+    if match is None or int(match[1]) >= int(match[2]):
+        raise InputError(f"--part must be I/N with I from 0 to N - 1, got {part!r}")
+    mine = clips[int(match[1]) :: int(match[2])]
+    return mine, f"-{match[1]}-of-{match[2]}"
+
+
+def finished_row(clip: Clip, wanted: Wanted) -> Row | None:
+    """Of results that are there already."""
+    report = read_results(clip, wanted)
+    return report and Row(clip.name, clip.job.source, frames=int(report["frames"]), skipped=True)
+
+
+@contextlib.contextmanager
+def open_engine(name: str, ray_address: str | None, make: MakeWorker) -> Iterator[Engine]:
+    """The engine `local` or `ray`; at the end none of its workers is left."""
+    engine: Engine
+    if name == "ray":
+        from app.scale.ray_engine import RayEngine
+
+        engine = RayEngine(make, THREADS, ray_address)
+    else:
+        engine = LocalEngine(make, THREADS)
+    with contextlib.closing(engine):
+        yield engine
+
+
+def show_progress(done: Iterator[Row], total: int, console: Console, rows: list[Row]) -> None:
+    """Adds to `rows` while a bar shows videos, frames per second over all workers, and the time left."""
+    columns = (
+        TextColumn("{task.completed}/{task.total} videos"), BarColumn(), TextColumn("{task.fields[rate]} frames/s"),
+        TextColumn("{task.fields[failed]} failed"), TimeElapsedColumn(), TextColumn("ETA"), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("videos", total=total, rate="-", failed=0)
+        began_s, frames, failed = time.monotonic(), 0, 0
+        for row in done:
+            rows.append(row)
+            frames, failed = frames + row.frames, failed + bool(row.reason)
+            progress.update(task, advance=1, rate=f"{frames / (time.monotonic() - began_s):.1f}", failed=failed)
+
+
+def write_summary(path: Path, rows: list[Row], seconds: float) -> None:
+    """Every video with its state; sorted by name, so that two engines write the same but for times."""
+    kept = [_record(row) for row in sorted(rows, key=lambda row: row.name)]
+    write_json(path, {**totals(rows), "seconds": round(seconds, 1), "videos": kept})
+
+
+def _record(row: Row) -> dict[str, object]:
+    state = "failed" if row.reason else "skipped" if row.skipped else "done"
+    left_out = ("own_fault", "full_disk", "skipped")
+    return {"state": state} | {name: value for name, value in asdict(row).items() if name not in left_out}
+
+
+def totals(rows: list[Row]) -> dict[str, int]:
+    return {
+        "done": sum(not row.reason and not row.skipped for row in rows), "skipped": sum(row.skipped for row in rows),
+        "failed": sum(bool(row.reason) for row in rows), "frames": sum(row.frames for row in rows if not row.skipped),
+        "tried_again": sum(row.tries - 1 for row in rows),
+    }  # fmt: skip
+
+
+def print_summary(rows: list[Row], videos: int, seconds: float) -> None:
+    """One table on stdout, and one of what failed."""
+    console, found = Console(), totals(rows)
+    table = Table(title=f"{videos} videos", title_justify="left", show_header=False)
+    for name in ("done", "skipped", "failed"):
+        table.add_row(name, str(found[name]))
+    table.add_row("left", str(videos - len(rows)))
+    table.add_row("frames", str(found["frames"]))
+    table.add_row("speed", f"{found['frames'] / max(seconds, 1e-9):.1f} frames/s over {seconds:.0f} s")
+    table.add_row("tried again", str(found["tried_again"]))
+    console.print(table)
+    failed = [row for row in rows if row.reason]
+    if failed:
+        reasons = Table("failed", "tries", "reason")
+        for row in failed[:SHOWN]:
+            reasons.add_row(row.name, str(row.tries), row.reason)
+        console.print(reasons)

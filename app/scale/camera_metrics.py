@@ -1,0 +1,114 @@
+"""The figures of all cameras as Prometheus reads them, served over HTTP; and alarms as JSON lines. No secret is in either."""
+
+import json
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TextIO
+
+from app.scale.camera_file import Camera
+from app.scale.camera_state import CameraFigures
+from core.errors import InputError
+
+METRICS: tuple[tuple[str, str, str, Callable[[CameraFigures], float | None]], ...] = (
+    ("up", "gauge", "1 while frames come and are segmented.", lambda one: float(not one.state.trouble)),
+    ("frames_total", "counter", "Frames segmented.", lambda one: one.state.frames),
+    (
+        "dropped_total",
+        "counter",
+        "Frames replaced by a newer one before they were segmented.",
+        lambda one: one.state.dropped,
+    ),
+    ("reconnections_total", "counter", "Times that the picture came back.", lambda one: one.state.reconnections),
+    ("resets_total", "counter", "Times that the temporal mean was started anew.", lambda one: one.state.resets),
+    ("restarts_total", "counter", "Workers of the camera that died.", lambda one: one.restarts),
+    ("gap_seconds_total", "counter", "Time lost to dead workers.", lambda one: one.gap_s),
+    ("frames_per_second", "gauge", "Segmented over the last ten seconds.", lambda one: one.state.fps),
+    ("age_seconds", "gauge", "From a frame's arrival to its maps.", lambda one: one.state.age_s),
+    ("silent_seconds", "gauge", "Since the latest frame was segmented.", lambda one: one.state.silent_s),
+    ("step_milliseconds", "gauge", "Of the processor, a frame.", lambda one: one.state.step_ms),
+    ("confidence", "gauge", "Mean over the pixels of the latest frame.", lambda one: one.state.confidence),
+    ("entropy", "gauge", "Mean uncertainty of the latest frame, a share of ln K.", lambda one: one.state.entropy),
+)
+"""Name behind `steadyseg_camera_`, type, help, and the value; None: not known yet, the line is left out."""
+
+
+def prometheus_text(cameras: Iterable[CameraFigures]) -> str:
+    """In the text format, version 0.0.4."""
+    known = list(cameras)
+    lines = []
+    for name, kind, words, value_of in METRICS:
+        lines += [f"# HELP steadyseg_camera_{name} {words}", f"# TYPE steadyseg_camera_{name} {kind}"]
+        for one in known:
+            value = value_of(one)
+            if value is not None:
+                lines.append(f'steadyseg_camera_{name}{{camera="{one.state.name}"}} {_digits(value)}')
+    return "\n".join(lines) + "\n"
+
+
+def _digits(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.9g}"
+
+
+class MetricsServer:
+    """Answers GET /metrics until closed; InputError for an address that cannot be listened at."""
+
+    def __init__(self, host: str, port: int, text: Callable[[], str]) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                if self.path != "/metrics":
+                    self.send_error(404)
+                    return
+                body = text().encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "text/plain; version=0.0.4")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                return
+
+        try:
+            self._server = ThreadingHTTPServer((host, port), Handler)
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise InputError(f"--host {host} --port {port}: cannot be listened at ({reason}); choose others") from error
+        self.address = f"http://{host}:{self._server.server_port}/metrics"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@dataclass
+class Alarms:
+    """Says what begins and what ends, each once."""
+
+    out: TextIO
+
+    def __post_init__(self) -> None:
+        self._on: set[tuple[str, str]] = set()
+
+    def look(self, camera: Camera, figures: CameraFigures, at_s: float) -> None:
+        """`at_s`: seconds since 1970, for the line."""
+        state = figures.state
+        self._say(camera, "silent", state.silent_s, camera.silent_s, state.silent_s > camera.silent_s, at_s)
+        age_s = state.age_s or 0.0
+        self._say(camera, "too_old", age_s, camera.max_age_s, age_s > camera.max_age_s, at_s)
+
+    def _say(self, camera: Camera, alarm: str, value: float, limit: float, on: bool, at_s: float) -> None:
+        key = (camera.name, alarm)
+        if on == (key in self._on):
+            return
+        (self._on.add if on else self._on.discard)(key)
+        record = {
+            "time": round(at_s, 3), "camera": camera.name, "source": camera.label, "alarm": alarm, "on": on,
+            "value_s": round(value, 3), "limit_s": limit,
+        }  # fmt: skip
+        self.out.write(json.dumps(record) + "\n")
+        self.out.flush()

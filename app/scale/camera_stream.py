@@ -1,0 +1,117 @@
+"""One camera as a thread: opened for ever, again and again, its newest frame kept for the worker that segments it."""
+
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from app.scale.camera_file import Camera, redacted
+from app.sources.open_source import open_source
+from app.sources.source import Source
+from core.classes import ClassList
+from core.errors import InputError
+from core.frame import Frame
+
+FIRST_DELAY_S, LONGEST_DELAY_S = 1.0, 60.0
+"""Between attempts; doubles from one that failed to the next."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arrived:
+    """A frame, and when it came."""
+
+    frame: Frame
+    at_s: float
+    """By time.monotonic."""
+
+
+class CameraStream:
+    """The thread begins with `start` and ends soon after `stop`."""
+
+    def __init__(self, camera: Camera, classes: ClassList, came: threading.Condition, delay_s: float = 0.0) -> None:
+        """`came` is notified of every frame. `delay_s`: before the first attempt, so that not all cameras begin at once."""
+        self.camera = camera
+        self.counts: Counter[str] = Counter()
+        """`opened`, `failed`, `dropped`: a frame was due and replaced by a newer one before it was segmented."""
+        self.trouble = ""
+        """Why there is no picture now, without secrets; empty while there is one."""
+        self._classes, self._came, self._delay_s = classes, came, delay_s
+        self._waiting: Arrived | None = None
+        self._source: Source | None = None
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"camera-{camera.name}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        source = self._source
+        if source is not None:
+            source.stop()
+
+    def reconnections(self) -> int:
+        """How often a picture came back after it had stopped coming."""
+        source = self._source
+        return max(0, self.counts["opened"] - 1) + (source.losses["reconnect"] if source is not None else 0)
+
+    def waiting_since(self) -> float | None:
+        """When the unsegmented frame came, or None; to be asked with `came` held."""
+        return None if self._waiting is None else self._waiting.at_s
+
+    def take(self) -> Arrived:
+        """The unsegmented frame; with `came` held and one there."""
+        arrived, self._waiting = self._waiting, None
+        assert arrived is not None
+        return arrived
+
+    def _run(self) -> None:
+        self._stopped.wait(self._delay_s)
+        failures = 0
+        while not self._stopped.is_set():
+            frames = self.counts["arrived"]
+            try:
+                self._watch()
+            except (InputError, OSError) as error:
+                self.trouble = redacted(str(error))
+                self.counts["failed"] += 1
+            failures = 0 if self.counts["arrived"] > frames else failures + 1
+            self._stopped.wait(min(FIRST_DELAY_S * 2 ** min(failures, 10), LONGEST_DELAY_S) if self.trouble else 0)
+
+    def _watch(self) -> None:
+        """Until the stream is gone for good, or a file is over."""
+        with open_source(self.camera.source, classes=self._classes) as source:
+            self._source = source
+            self.counts["opened"] += 1
+            self.trouble, due_s = "", 0.0
+            began_s = time.monotonic()
+            for frame in source:
+                if not source.info.live:
+                    self._stopped.wait(max(0.0, began_s + frame.time_s - time.monotonic()))
+                if self._stopped.is_set():
+                    return
+                now_s = time.monotonic()
+                if now_s < due_s:
+                    continue
+                due_s = self._next_due(due_s, now_s)
+                self._offer(Arrived(frame, now_s))
+
+    def _next_due(self, due_s: float, now_s: float) -> float:
+        """Evenly spaced, but never to make up for what did not come."""
+        step_s = 1 / self.camera.sample_fps if self.camera.sample_fps else 0.0
+        return due_s + step_s if now_s - due_s < step_s else now_s + step_s
+
+    def _offer(self, arrived: Arrived) -> None:
+        with self._came:
+            self.counts["arrived"] += 1
+            if self._waiting is not None:
+                self.counts["dropped"] += 1
+                broke = arrived.frame.discontinuity or self._waiting.frame.discontinuity
+                arrived = replace(arrived, frame=replace(arrived.frame, discontinuity=broke))
+            self._waiting = arrived
+            self._came.notify()
+
+    def join(self, timeout_s: float) -> None:
+        with suppress(RuntimeError):  # it never began
+            self._thread.join(timeout_s)

@@ -1,0 +1,143 @@
+"""A worker for cameras: a thread for each reads, one thread segments whatever frame has waited longest."""
+
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from app.scale.camera_state import CameraState
+from app.scale.cores import settle
+from core.errors import InputError
+
+if TYPE_CHECKING:
+    from app.scale.camera_file import Camera
+    from app.scale.camera_stream import Arrived, CameraStream
+    from app.video.flags import VideoOptions
+
+PROBE_FRAMES, PROBE_WARM = 12, 4
+RATE_OVER_S = 10.0
+SPREAD_S = 0.05
+"""Between the first attempts of two cameras."""
+
+
+class CameraWorker:
+    """Lives in a process of its own; its cameras are given once and stay."""
+
+    def __init__(self, options: "VideoOptions", threads: int) -> None:
+        settle(threads)  # before torch is imported
+        self._options, self._threads = options, threads
+        self._networks: dict[Any, Any] = {}
+        self._watched: list[_Watched] = []
+        self._came = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def measure(self) -> float:
+        """Milliseconds of this worker's cores that a frame takes, the reading of it not counted. InputError where the model
+        does not open."""
+        import numpy as np
+
+        from core.frame import Frame
+
+        segmenter = self._open()
+        height, width = segmenter.size
+        image = np.random.default_rng(0).integers(0, 255, (height, width, 3), np.uint8)
+        times = []
+        for index in range(PROBE_FRAMES):
+            began_s = time.perf_counter()
+            segmenter.step(Frame(image, index, index / 25))
+            times.append(1e3 * (time.perf_counter() - began_s))
+        return sorted(times[PROBE_WARM:])[len(times[PROBE_WARM:]) // 2]
+
+    def watch(self, cameras: "tuple[Camera, ...]") -> None:
+        """Returns when every camera has its thread; what does not open is tried again for ever."""
+        from app.scale.camera_stream import CameraStream
+
+        for place, camera in enumerate(cameras):
+            segmenter = self._open()
+            stream = CameraStream(camera, segmenter.classes, self._came, place * SPREAD_S)
+            self._watched.append(_Watched(stream, segmenter))
+        self._thread = threading.Thread(target=self._segment, name="segmenter", daemon=True)
+        self._thread.start()
+        for watched in self._watched:
+            watched.stream.start()
+
+    def states(self) -> list[CameraState]:
+        """Of all its cameras now. RuntimeError where segmenting has ended, which it never should."""
+        if self._thread is None or not self._thread.is_alive():
+            raise RuntimeError("the thread that segments has ended")
+        return [watched.state() for watched in self._watched]
+
+    def _segment(self) -> None:
+        while True:
+            with self._came:
+                watched = self._longest_waiting()
+                if watched is None:
+                    self._came.wait(0.5)
+                    continue
+                arrived = watched.stream.take()
+            watched.step(arrived)
+
+    def _longest_waiting(self) -> "_Watched | None":
+        waiting = [(since, one) for one in self._watched if (since := one.stream.waiting_since()) is not None]
+        return min(waiting, key=lambda pair: pair[0])[1] if waiting else None
+
+    def _open(self) -> Any:
+        """A segmenter with a state of its own. All share the compiled network: one thread steps them."""
+        import torch
+
+        from app.opencv import opencv
+        from app.video.flags import VideoJob
+        from app.video.work import open_for
+
+        torch.set_num_threads(self._threads)
+        opencv().setNumThreads(self._threads)
+
+        def take(key: Any, make: Any) -> Any:
+            if key not in self._networks:
+                self._networks[key] = make()
+            return self._networks[key]
+
+        return open_for(VideoJob("", options=self._options), take)
+
+
+class _Watched:
+    """A camera with its temporal state and its figures."""
+
+    def __init__(self, stream: "CameraStream", segmenter: Any) -> None:
+        self.stream, self._segmenter = stream, segmenter
+        self._began_s = self._latest_s = time.monotonic()
+        self._frames, self._busy_ms = 0, 0.0
+        self._age_s: float | None = None
+        self._confidence = self._entropy = None
+        self._times: deque[float] = deque()
+
+    def step(self, arrived: "Arrived") -> None:
+        """Segments a frame; one that cannot be is a camera's trouble, not the worker's."""
+        began_s = time.thread_time()
+        try:
+            maps = self._segmenter.step(arrived.frame)
+        except InputError as error:
+            self.stream.trouble = str(error)
+            return
+        self._confidence, self._entropy = maps.confidence.mean() / 255, maps.entropy.mean() / 255
+        self._busy_ms += 1e3 * (time.thread_time() - began_s)
+        now_s = time.monotonic()
+        self._frames, self._latest_s, self._age_s = self._frames + 1, now_s, now_s - arrived.at_s
+        self._times.append(now_s)
+
+    def state(self) -> CameraState:
+        """Read by another thread than the one that steps: single figures may be one frame apart."""
+        now_s = time.monotonic()
+        while self._times and self._times[0] < now_s - RATE_OVER_S:
+            self._times.popleft()
+        watched_s = min(RATE_OVER_S, max(now_s - self._began_s, 1e-3))
+        counts, frames = self.stream.counts, self._frames
+        return CameraState(
+            self.stream.camera.name, frames, counts["dropped"], self.stream.reconnections(),
+            sum(self._segmenter.resets.values()), len(self._times) / watched_s, self._age_s, now_s - self._latest_s,
+            self._busy_ms / max(frames, 1), _number(self._confidence), _number(self._entropy), self.stream.trouble,
+        )  # fmt: skip
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)

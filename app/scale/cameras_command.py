@@ -1,0 +1,152 @@
+"""`steadyseg cameras`: many streams at once, each with its own state, watched over and never given up."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TextIO
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from app.report_file import check_place, write_json
+from app.scale.batch_command import THREADS, open_engine
+from app.scale.camera_file import Camera, CameraSet, read_cameras
+from app.scale.camera_metrics import Alarms, MetricsServer, prometheus_text
+from app.scale.camera_state import CameraFigures
+from app.scale.camera_worker import CameraWorker
+from app.scale.capacity import usable_cores
+from app.scale.engine import Answer, Engine
+from app.scale.flags import CamerasJob
+from app.scale.place import place
+from app.scale.watch import Watch
+from core.errors import CheckFailed, InputError
+
+
+def run_cameras(job: CamerasJob) -> int:
+    """Until Ctrl-C (exit code 130) or for --seconds; the figures of every camera are in the report then."""
+    check_flags(job)
+    watched = read_cameras(job.cameras)
+    console = Console(stderr=True)
+    with (
+        alarm_lines(job.alarms) as lines,
+        open_engine(job.engine, job.ray_address, partial(CameraWorker, watched.options, THREADS)) as engine,
+    ):
+        step_ms = measure(engine)
+        placed = place(watched.cameras, job.workers or min(usable_cores(), engine.most(0)))
+        tell_load(console, watched, placed, step_ms)
+        watch = Watch(engine, placed)
+        with contextlib.closing(MetricsServer(job.host, job.port, lambda: prometheus_text(watch.figures()))) as server:
+            console.print(f"figures: {server.address}")
+            interrupted = follow(job, watched, watch, Alarms(lines), console)
+    figures = watch.figures()
+    if job.report:
+        record = {"step_ms": round(step_ms, 2), "workers": len(placed), "cameras": [asdict(one) for one in figures]}
+        write_json(job.report, record)
+    console.print(table_of(watched.cameras, figures))
+    return 130 if interrupted else 0
+
+
+def check_flags(job: CamerasJob) -> None:
+    """InputError before anything is opened."""
+    check_place(job.report)
+    if job.ray_address is not None and job.engine != "ray":
+        raise InputError("--ray-address is for --engine ray; add that or omit the address")
+    if job.workers is not None and not 1 <= job.workers <= 10_000:
+        raise InputError(f"--workers must lie in 1..10000, got {job.workers}")
+    if job.seconds is not None and not job.seconds > 0:
+        raise InputError(f"--seconds must be more than 0, got {job.seconds}")
+
+
+@contextlib.contextmanager
+def alarm_lines(path: Path | None) -> Iterator[TextIO]:
+    """Where alarms are written. InputError where that cannot be."""
+    if path is None:
+        yield sys.stdout
+        return
+    try:
+        file = path.open("a", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--alarms {path}: cannot be written ({error.strerror}); choose another file") from error
+    with file:
+        yield file
+
+
+def measure(engine: Engine) -> float:
+    """Milliseconds that a frame takes a worker. InputError where the network does not open."""
+    engine.grow(1)
+    engine.call(0, "measure")
+    answers: list[Answer] = []
+    while not answers:
+        answers = engine.wait(1.0)
+    (answer,) = answers
+    if answer.refusal:
+        raise InputError(answer.refusal)
+    if answer.lost:
+        raise CheckFailed(f"no worker starts: {answer.lost}")
+    return float(answer.value)
+
+
+def tell_load(console: Console, watched: CameraSet, placed: list[tuple[Camera, ...]], step_ms: float) -> None:
+    """What was measured, and whether it will do."""
+    shares = [sum(camera.load for camera in cameras) * step_ms / 1e3 for cameras in placed]
+    console.print(
+        f"{len(watched.cameras)} cameras on {len(placed)} workers; a frame takes {step_ms:.1f} ms: the busiest worker needs "
+        f"{max(shares):.0%} of its time, decoding not counted"
+    )
+    if max(shares) > 1:
+        console.print(
+            "warning: that is more than there is, frames will be dropped; sample fewer (sample_fps) or add workers"
+        )
+
+
+def follow(job: CamerasJob, watched: CameraSet, watch: Watch, alarms: Alarms, console: Console) -> bool:
+    """Looks every second; a table refreshes where stderr is a terminal. Returns whether an interruption ended it."""
+    cameras = {camera.name: camera for camera in watched.cameras}
+    until_s = time.monotonic() + (job.seconds or float("inf"))
+    try:
+        with Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else Quiet() as shown:
+            for _ in watch.rounds():
+                figures = watch.figures()
+                for one in figures:
+                    alarms.look(cameras[one.state.name], one, time.time())
+                shown.update(table_of(watched.cameras, figures), refresh=True)
+                if time.monotonic() > until_s:
+                    return False
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+class Quiet(contextlib.nullcontext["Quiet"]):
+    """Stands in for the refreshing table where nobody looks."""
+
+    def __enter__(self) -> "Quiet":
+        return self
+
+    def update(self, table: Table, *, refresh: bool) -> None:
+        """Shows nothing."""
+
+
+def table_of(cameras: tuple[Camera, ...], figures: list[CameraFigures]) -> Table:
+    """A line for each camera."""
+    table = Table(
+        "camera", "source", "frames", "frames/s", "age s", "silent s", "dropped", "restarts", "gap s", "entropy", ""
+    )
+    labels = {camera.name: camera.label for camera in cameras}
+    for one in figures:
+        state = one.state
+        table.add_row(
+            state.name, labels[state.name], str(state.frames), f"{state.fps:.1f}", _short(state.age_s, 2),
+            f"{state.silent_s:.0f}", str(state.dropped), str(one.restarts), f"{one.gap_s:.0f}", _short(state.entropy, 3),
+            state.trouble[:60],
+        )  # fmt: skip
+    return table
+
+
+def _short(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"

@@ -1,0 +1,175 @@
+"""What the user names -> the videos of a batch, each with its options and the name of its results."""
+
+import csv
+import glob
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from app.scale.file_flags import flag_reader
+from app.sources.image_folder import IMAGE_SUFFIXES, natural_order
+from app.video.flags import VideoJob, VideoOptions
+from core.errors import InputError
+
+VIDEO_SUFFIXES = (
+    ".mp4", ".mkv", ".mov", ".avi", ".webm", ".m4v", ".mpg", ".mpeg", ".ts", ".flv", ".wmv", ".mxf", ".gif", ".ogv",
+)  # fmt: skip
+"""What counts as a video in a folder; a file that is named itself may end in anything."""
+OWN_COLUMNS = ("source", "name")
+OF_THE_BATCH = ("output", "overwrite", "masks", "report")
+"""Flags of `steadyseg video` that no line may have: the batch decides them."""
+LONGEST_NAME = 100
+"""Characters: file systems end at 255 bytes, and the results are first made under a longer name."""
+
+
+@dataclass(frozen=True)
+class Clip:
+    """One video of a batch."""
+
+    name: str
+    """Of the folder of its results."""
+    job: VideoJob
+    """Its source and options; no places of results."""
+
+
+def find_clips(sources: tuple[str, ...], options: VideoOptions) -> tuple[Clip, ...]:
+    """All videos in the order named. InputError for what is not there and for two of the same name."""
+    if not sources:
+        raise InputError("no videos were named; give files, folders, patterns, a list (.txt) or a table (.csv)")
+    clips = tuple(_from_anywhere(clip) for spec in sources for clip in _expand(spec, options))
+    seen: dict[str, str] = {}
+    for clip in clips:
+        if clip.name in seen:
+            raise InputError(
+                f"{seen[clip.name]} and {clip.job.source} would both become {clip.name!r}; name each in a table (.csv) with "
+                "the columns source and name"
+            )
+        seen[clip.name] = clip.job.source
+    return clips
+
+
+def _from_anywhere(clip: Clip) -> Clip:
+    """With absolute paths: a worker may run in another folder."""
+    job, model = clip.job, clip.job.options.model
+    source = job.source if _is_street(job.source) else os.path.abspath(job.source)
+    options = replace(job.options, model=os.path.abspath(model)) if os.path.isfile(model) else job.options
+    return replace(clip, job=replace(job, source=source, labels=job.labels and job.labels.absolute(), options=options))
+
+
+def _is_street(source: str) -> bool:
+    return source == "street" or source.startswith("street:")
+
+
+def _expand(spec: str, options: VideoOptions) -> Iterator[Clip]:
+    path = Path(spec)
+    if path.suffix.lower() == ".csv":
+        yield from _read_table(path, options)
+    elif path.suffix.lower() == ".txt":
+        for number, line in _lines(path):
+            for source in _sources(line, path.parent, f"{path}, line {number}"):
+                yield Clip(name_of(source), VideoJob(source, options=options))
+    else:
+        for source in _sources(spec, Path(), spec):
+            yield Clip(name_of(source), VideoJob(source, options=options))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Line numbers from 1 and what is neither empty nor a # comment."""
+    lines = ((number, line.strip()) for number, line in enumerate(_text(path).splitlines(), start=1))
+    found = [(number, line) for number, line in lines if line and not line.startswith("#")]
+    if not found:
+        raise InputError(f"{path}: names no video; expected a source a line")
+    yield from found
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise InputError(f"{path}: cannot be read ({reason}); expected a list of videos") from error
+
+
+def _sources(spec: str, base: Path, where: str) -> list[str]:
+    """The sources that one name stands for; paths are relative to `base`."""
+    if _is_street(spec):
+        return [spec]
+    if "://" in spec:
+        raise InputError(f"{where}: a batch takes recordings; watch streams with `steadyseg cameras`")
+    path = base / spec
+    if path.is_dir():
+        return _of_folder(path)
+    if path.exists():
+        return [str(path)]
+    if glob.has_magic(spec):
+        found = sorted(glob.glob(str(path), recursive=True), key=natural_order)
+        if not found:
+            raise InputError(f"{where}: nothing matches {str(path)!r}")
+        return [source for one in found for source in (_of_folder(Path(one)) if os.path.isdir(one) else [one])]
+    raise InputError(f"{where}: no such file or folder: {str(path)!r}")
+
+
+def _of_folder(folder: Path) -> list[str]:
+    """Its videos, frame2 before frame10; a folder of images alone is one video."""
+    try:
+        names = sorted(os.listdir(folder), key=natural_order)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read ({error.strerror})") from error
+    videos = [str(folder / name) for name in names if Path(name).suffix.lower() in VIDEO_SUFFIXES]
+    if videos:
+        return videos
+    if any(Path(name).suffix.lower() in IMAGE_SUFFIXES for name in names):
+        return [str(folder)]
+    raise InputError(f"{folder}: holds neither videos ({', '.join(VIDEO_SUFFIXES[:4])}, ...) nor images")
+
+
+def _read_table(path: Path, options: VideoOptions) -> Iterator[Clip]:
+    """A source a line; further columns are flags of `steadyseg video`, an empty cell is a flag that was not given."""
+    lines = csv.DictReader(_text(path).splitlines(), strict=True)
+    columns = list(lines.fieldnames or ())
+    if "source" not in columns:
+        raise InputError(f"{path}: its first line has no column source (it has {', '.join(columns)[:80]!r})")
+    read = flag_reader(options)
+    for name in columns:
+        if name.replace("-", "_") in OF_THE_BATCH:
+            raise InputError(f"{path}: the column {name} is decided by the batch; omit it")
+    count = 0
+    for line in _rows(lines, path):
+        where = f"{path}, line {lines.line_num}"
+        if None in line or None in line.values():
+            raise InputError(f"{where}: has not the {len(columns)} columns of the first line")
+        flags = tuple((name, value) for name, value in line.items() if name not in OWN_COLUMNS and value)
+        for source in _sources(line["source"].strip(), path.parent, where):
+            try:
+                job = read(flags)
+            except InputError as error:
+                raise InputError(f"{where}: {error}") from error
+            name = _checked_name(line["name"].strip(), where) if line.get("name") else name_of(source)
+            yield Clip(name, replace(job, source=source))
+            count += 1
+    if not count:
+        raise InputError(f"{path}: names no video; expected a line for each under the first one")
+
+
+def _rows(lines: "csv.DictReader[str]", path: Path) -> Iterator[dict[str, str]]:
+    try:
+        yield from lines
+    except csv.Error as error:
+        raise InputError(f"{path}, line {lines.line_num}: no table with commas ({error})") from error
+
+
+def name_of(source: str) -> str:
+    """drives/a.mp4 -> a; street:7:50 -> street-7-50."""
+    stem = source.replace(":", "-") if _is_street(source) else Path(source).stem
+    return _checked_name(stem or Path(source).resolve().name, source)
+
+
+def _checked_name(name: str, where: str) -> str:
+    if not name or name[0] in ".-" or len(name) > LONGEST_NAME or re.search(r"[/\\\x00-\x1f]", name):
+        raise InputError(
+            f"{where}: {name[:40]!r} cannot be the name of a folder of results; name it in a table (.csv) with the columns "
+            "source and name"
+        )
+    return name

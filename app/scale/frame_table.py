@@ -1,0 +1,73 @@
+"""One row per frame as a Parquet file (pyarrow), whose schema carries a version."""
+
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from app.video.report import FrameFigures
+from core.classes import ClassList
+from core.errors import InputError
+
+VERSION = "1"
+"""Of the columns and what they mean; a reader finds it in the schema's metadata under `VERSION_KEY`."""
+VERSION_KEY = "steadyseg_frames"
+ROWS_A_GROUP = 4096
+"""Held in memory before they are written (1 MB with 11 classes)."""
+
+
+def import_pyarrow() -> Any:
+    """pyarrow with its Parquet part, or InputError with the command that brings it."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise InputError("frames.parquet needs pyarrow: pip install 'steadyseg[scale]'") from error
+    return pyarrow
+
+
+def schema_of(classes: ClassList) -> Any:
+    """The `pyarrow.Schema`: times in seconds, `wall_ms` the one column that differs from run to run, all else shares."""
+    arrow = import_pyarrow()
+    shares = arrow.struct([(name, arrow.float32()) for name in classes.names])
+    columns = [
+        ("video", arrow.string()), ("frame", arrow.int64()), ("time_s", arrow.float64()), ("confidence", arrow.float32()),
+        ("entropy", arrow.float32()), ("disagreement", arrow.float32()), ("class_shares", shares), ("wall_ms", arrow.float32()),
+    ]  # fmt: skip
+    return arrow.schema(columns, metadata={VERSION_KEY: VERSION})
+
+
+class FrameTable:
+    """Written inside `with`; call it with the figures of every frame."""
+
+    def __init__(self, path: Path, video: str, classes: ClassList) -> None:
+        arrow = import_pyarrow()
+        self._arrow, self._video, self._names = arrow, video, classes.names
+        self._schema = schema_of(classes)
+        self._rows: list[dict[str, Any]] = []
+        self._writer = arrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
+
+    def __call__(self, frame: FrameFigures) -> None:
+        """Adds a row."""
+        self._rows.append({
+            "video": self._video, "frame": frame.index, "time_s": frame.time_s, "confidence": frame.confidence,
+            "entropy": frame.entropy, "disagreement": frame.disagreement,
+            "class_shares": dict(zip(self._names, frame.class_shares.tolist(), strict=True)), "wall_ms": frame.wall_ms,
+        })  # fmt: skip
+        if len(self._rows) == ROWS_A_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._writer.write_table(self._arrow.Table.from_pylist(self._rows, self._schema))
+        self._rows.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is None:
+                self._flush()
+        finally:
+            self._writer.close()

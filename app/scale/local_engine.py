@@ -1,0 +1,109 @@
+"""Workers as processes of this machine, one pipe each. None of them outlives the driver, however that ends."""
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from typing import Any, NamedTuple
+
+from app.scale.capacity import free_memory_bytes, workers_that_fit
+from app.scale.engine import Answer, MakeWorker
+from core.errors import InputError
+
+
+class _Worker(NamedTuple):
+    process: SpawnProcess
+    pipe: "Connection[Any, Any]"
+
+
+class LocalEngine:
+    """Spawned, not forked: a fork would inherit torch's threads as locks that nobody opens any more."""
+
+    def __init__(self, make: MakeWorker, threads: int) -> None:
+        self._make, self._threads = make, threads
+        self._workers: list[_Worker] = []
+
+    def most(self, memory_bytes: int) -> int:
+        return workers_that_fit(self._threads, memory_bytes, free_memory_bytes())
+
+    def grow(self, slots: int) -> None:
+        while len(self._workers) < slots:
+            self._workers.append(self._start())
+
+    def call(self, slot: int, method: str, *arguments: Any) -> None:
+        with contextlib.suppress(OSError):  # it has died: `wait` says so
+            self._workers[slot].pipe.send((method, arguments))
+
+    def wait(self, timeout_s: float) -> list[Answer]:
+        """A dead worker's pipe ends, behind the answer that it may have sent."""
+        pipes = {worker.pipe: slot for slot, worker in enumerate(self._workers)}
+        return [self._receive(pipes[pipe]) for pipe in wait(list(pipes), timeout_s)]  # type: ignore[index]
+
+    def replace(self, slot: int) -> None:
+        worker = self._workers[slot]
+        worker.process.kill()
+        worker.process.join()
+        worker.pipe.close()
+        self._workers[slot] = self._start()
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.process.kill()
+        for worker in self._workers:
+            worker.process.join()
+            worker.pipe.close()
+        self._workers.clear()
+
+    def _receive(self, slot: int) -> Answer:
+        process, pipe = self._workers[slot]
+        try:
+            value, refusal = pipe.recv()
+        except (EOFError, OSError):
+            process.join()
+            pipe.close()
+            self._workers[slot] = self._start()
+            return Answer(slot, lost=_describe_end(process.exitcode))
+        return Answer(slot, value, refusal)
+
+    def _start(self) -> _Worker:
+        context = multiprocessing.get_context("spawn")
+        ours, its = context.Pipe()
+        process = context.Process(target=_serve, args=(its, self._make), daemon=True)
+        process.start()
+        its.close()
+        return _Worker(process, ours)
+
+
+def _serve(pipe: "Connection[Any, Any]", make: MakeWorker) -> None:
+    """The process: Ctrl-C is the driver's to hear, and whatever no worker expects ends it with a traceback."""
+    for name in ("SIGINT", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    threading.Thread(target=_end_with_driver, daemon=True).start()
+    worker = make()
+    while True:
+        try:
+            method, arguments = pipe.recv()
+        except EOFError:
+            return
+        try:
+            answer = getattr(worker, method)(*arguments), None
+        except InputError as error:
+            answer = None, str(error)
+        pipe.send(answer)
+
+
+def _end_with_driver() -> None:
+    driver = multiprocessing.parent_process()
+    if driver is not None:
+        driver.join()
+        os._exit(1)  # what is not whole has no name yet
+
+
+def _describe_end(code: int | None) -> str:
+    if code is not None and code < 0:
+        return f"its worker was ended by {signal.Signals(-code).name}"
+    return f"its worker ended with exit code {code}"

@@ -1,0 +1,149 @@
+"""The results of one video: a folder that is whole or not there, whatever is killed in the meantime."""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from app.report_file import write_json
+from app.scale.clips import Clip
+from app.scale.frame_table import VERSION, FrameTable
+from app.scale.task import Wanted
+from app.sources.source import Source
+from app.video.flags import VideoJob
+from app.video.work import segment_to_files
+from core.errors import InputError
+from core.frame import Frame
+from core.segmenter import Segmenter
+
+REPORT, FRAMES, VIDEO, MASKS = "report.json", "frames.parquet", "video.mp4", "masks"
+
+
+def make_results(clip: Clip, wanted: Wanted, take: Callable[[VideoJob], Segmenter]) -> int:
+    """Segments the video; its results appear under their name all at once. Returns the number of frames.
+
+    Where another process was faster, its results stay. Raises InputError for the video's own faults.
+    """
+    asked = describe(clip, wanted)
+    with _whole_folder(wanted.folder, clip.name) as folder:
+        job = replace(
+            clip.job, output=folder / VIDEO if wanted.videos else None, masks=folder / MASKS if wanted.masks else None
+        )
+        segmenter = take(job)
+        with FrameTable(folder / FRAMES, clip.name, segmenter.classes) as each:
+            outcome = segment_to_files(job, segmenter, follow=_exhaust, each=each)
+            if outcome.broken_off:
+                raise outcome.broken_off
+        write_json(folder / REPORT, {**outcome.record, "asked": asked})
+    return int(outcome.record["frames"])
+
+
+def describe(clip: Clip, wanted: Wanted) -> dict[str, Any]:
+    """Everything that decides the results, as JSON values: what makes results of an earlier run the same as new ones."""
+    path = Path(clip.job.source)
+    return {
+        "options": json.loads(json.dumps(asdict(clip.job.options))), "labels": clip.job.labels and str(clip.job.labels),
+        "weights": digest(clip.job.options.model), "source_bytes": path.stat().st_size if path.is_file() else None,
+        "videos": wanted.videos, "masks": wanted.masks, "frames_version": VERSION,
+    }  # fmt: skip
+
+
+def read_results(clip: Clip, wanted: Wanted) -> dict[str, Any] | None:
+    """The report of results that are there already; None: there are none. InputError for results of anything else."""
+    folder = wanted.folder / clip.name
+    if not folder.exists():
+        return None
+    try:
+        report = dict(json.loads((folder / REPORT).read_text()))
+        before = dict(report["asked"])
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise InputError(f"{folder}: holds no results of a batch; choose another folder with -o") from error
+    now = describe(clip, wanted)
+    differing = next((name for name in now if before.get(name) != now[name]), None)
+    if differing == "options":
+        old, new = (_flat(one["options"]) for one in (before, now))
+        differing = next(name for name in new if old.get(name) != new[name])
+        before, now = old, new
+    if differing:
+        raise InputError(
+            f"{folder}: was made with {differing} {before.get(differing)}, not {now[differing]}; choose another folder with -o"
+        )
+    return report
+
+
+def _flat(options: dict[str, Any]) -> dict[str, Any]:
+    return {**options, **options["method"], "method": None}
+
+
+@cache
+def digest(model: str) -> str:
+    """First 12 digits of the SHA-256 of the model's file. InputError where there is none."""
+    from app.find_model import find_model, is_graph
+
+    path = Path(model) if is_graph(model) else find_model(model)
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    except OSError as error:
+        raise InputError(f"{model}: cannot be read ({error.strerror})") from error
+
+
+def _exhaust(frames: Iterator[Frame], source: Source) -> bool:
+    for _ in frames:
+        pass
+    return False
+
+
+@contextlib.contextmanager
+def _whole_folder(root: Path, name: str) -> Iterator[Path]:
+    """A hidden folder that gets its name at the end of the `with`, on disk, and is gone after an error."""
+    partial = root / f".{name}.{secrets.token_hex(4)}.partial"
+    partial.mkdir()
+    try:
+        yield partial
+        _to_disk(partial)
+        _appear(partial, root / name)
+        _sync(root)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _appear(partial: Path, place: Path) -> None:
+    """Gives the folder its name, but for one that is there already: the same results of a driver that was killed."""
+    try:
+        os.rename(partial, place)
+    except OSError as error:
+        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+            raise
+
+
+def _to_disk(folder: Path) -> None:
+    """Masks, two files a frame, go there all together: 500 of them one by one would take seconds."""
+    if (folder / MASKS).exists():
+        os.sync()
+        return
+    for path in (*folder.iterdir(), folder):
+        _sync(path)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_leftovers(root: Path, clips: Iterable[Clip]) -> None:
+    """What killed workers began of these videos; to be called by their one driver."""
+    names = {clip.name for clip in clips}
+    for leftover in root.glob(".*.partial"):
+        if leftover.name[1:].rsplit(".", 2)[0] in names:
+            shutil.rmtree(leftover, ignore_errors=True)

@@ -1,0 +1,85 @@
+"""The driver of the cameras: keeps every worker alive and asks it once a second how its cameras are."""
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from app.scale.camera_file import Camera
+from app.scale.camera_state import CameraFigures, CameraHistory
+from app.scale.engine import Answer, Engine
+from core.errors import CheckFailed, InputError
+
+ASK_EVERY_S = 1.0
+ANSWER_WITHIN_S, OPEN_WITHIN_S = 30.0, 180.0
+"""A worker that takes longer is frozen, and is replaced; opening imports, compiles, and opens a network for each camera."""
+DEATHS_IN_A_ROW = 5
+"""Of one worker that never answered in between: then starting it again is of no use."""
+
+
+class Watch:
+    """Reads are for any thread, everything else for the one that iterates `rounds`."""
+
+    def __init__(self, engine: Engine, placed: Sequence[tuple[Camera, ...]]) -> None:
+        self._engine, self._placed = engine, placed
+        self._histories = {camera.name: CameraHistory(camera.name) for cameras in placed for camera in cameras}
+        self._asked: dict[int, tuple[str, float]] = {}
+        """Slot -> the call that it has not answered, and since when."""
+        self._deaths = [0] * len(placed)
+        self._lock = threading.Lock()
+
+    def figures(self) -> list[CameraFigures]:
+        """Of every camera as of now, in the order of their names."""
+        with self._lock:
+            return [self._histories[name].figures(time.monotonic()) for name in sorted(self._histories)]
+
+    def rounds(self) -> Iterator[None]:
+        """Yields once a second, for ever. InputError where the network does not open."""
+        self._engine.grow(len(self._placed))
+        for slot in range(len(self._placed)):
+            self._call(slot, "watch", self._placed[slot])
+        while True:
+            until_s = time.monotonic() + ASK_EVERY_S
+            while (left_s := until_s - time.monotonic()) > 0:
+                for answer in self._engine.wait(left_s) if self._asked else ():
+                    self._hear(answer)
+                if not self._asked:
+                    time.sleep(min(left_s, 0.05))
+            self._replace_frozen()
+            for slot in range(len(self._placed)):
+                if slot not in self._asked:
+                    self._call(slot, "states")
+            yield
+
+    def _call(self, slot: int, method: str, *arguments: Any) -> None:
+        self._asked[slot] = method, time.monotonic()
+        self._engine.call(slot, method, *arguments)
+
+    def _hear(self, answer: Answer) -> None:
+        method, _ = self._asked.pop(answer.slot, ("", 0.0))
+        if answer.refusal:
+            raise InputError(answer.refusal)
+        if answer.lost:
+            self._begin_again(answer.slot, answer.lost)
+        elif method == "states":
+            self._deaths[answer.slot] = 0
+            with self._lock:
+                for state in answer.value:
+                    self._histories[state.name].update(state, time.monotonic())
+
+    def _replace_frozen(self) -> None:
+        for slot, (method, since_s) in list(self._asked.items()):
+            patience_s = ANSWER_WITHIN_S if method == "states" else OPEN_WITHIN_S
+            if time.monotonic() - since_s > patience_s:
+                self._engine.replace(slot)
+                del self._asked[slot]
+                self._begin_again(slot, f"no answer within {patience_s:g} s")
+
+    def _begin_again(self, slot: int, why: str) -> None:
+        self._deaths[slot] += 1
+        if self._deaths[slot] == DEATHS_IN_A_ROW:
+            raise CheckFailed(f"a worker has died {DEATHS_IN_A_ROW} times without a sign of life in between: {why}")
+        with self._lock:
+            for camera in self._placed[slot]:
+                self._histories[camera.name].lost(time.monotonic())
+        self._call(slot, "watch", self._placed[slot])

@@ -1,0 +1,72 @@
+"""What a worker does, in whichever process an engine puts it: it keeps its segmenters and makes one video after the other."""
+
+import platform
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from app.scale.cores import peak_memory_bytes, settle
+from app.scale.task import About, Row, Wanted
+from core.atomic_file import DISK_ERRORS
+from core.errors import InputError
+
+if TYPE_CHECKING:
+    from app.scale.clips import Clip
+    from app.scale.segmenters import Segmenters
+
+
+class VideoWorker:
+    """Lives in a process of its own."""
+
+    def __init__(self, wanted: Wanted, threads: int) -> None:
+        settle(threads)  # before torch is imported
+        self._wanted, self._threads = wanted, threads
+        self._segmenters: Segmenters | None = None
+
+    def prepare(self, clip: "Clip") -> About:
+        """Opens the segmenter of a first video, and says what this worker is. InputError for options that do not fit."""
+        self._open().take(clip.job)
+        return about(clip.job.options.model)
+
+    def run(self, clip: "Clip") -> Row:
+        """Makes the video's results; whatever goes wrong is in the row."""
+        segmenters = self._open()
+        from app.scale.results import make_results
+
+        row, began_s = Row(clip.name, clip.job.source), time.perf_counter()
+        try:
+            row = replace(row, frames=make_results(clip, self._wanted, segmenters.take))
+        except InputError as error:
+            row = replace(row, reason=str(error))
+        except OSError as error:
+            full = error.errno if error.errno in DISK_ERRORS else None
+            row = replace(row, reason=_in_line(error), own_fault=False, full_disk=full)
+        except Exception as error:  # of a runtime's C++, for example; the worker is as good as before
+            row = replace(row, reason=_in_line(error), own_fault=False)
+        return replace(row, seconds=time.perf_counter() - began_s, memory_bytes=peak_memory_bytes())
+
+    def _open(self) -> "Segmenters":
+        if self._segmenters is None:
+            import torch
+
+            from app.opencv import opencv
+            from app.scale.segmenters import Segmenters
+
+            torch.set_num_threads(self._threads)
+            opencv().setNumThreads(self._threads)
+            self._segmenters = Segmenters()
+        return self._segmenters
+
+
+def about(model: str) -> About:
+    """Of this process."""
+    from importlib.metadata import version
+
+    from app.scale.results import digest
+
+    python = ".".join(platform.python_version_tuple()[:2])
+    return About(version("steadyseg"), python, version("torch"), digest(model))
+
+
+def _in_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]

@@ -1,0 +1,43 @@
+"""The processes of a command that a test started: its workers on either engine, and all that is below it."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+def descendants(pid: int) -> set[int]:
+    """All living processes below that one."""
+    parents = {}
+    for place in Path("/proc").iterdir():
+        if place.name.isdigit():
+            try:
+                state, parent = (place / "stat").read_text().rsplit(")", 1)[1].split()[:2]
+            except OSError:
+                continue
+            if state != "Z":
+                parents[int(place.name)] = int(parent)
+    found = {pid}
+    while new := {child for child, parent in parents.items() if parent in found} - found:
+        found |= new
+    return found - {pid}
+
+
+def workers_of(pid: int) -> list[int]:
+    """The processes that segment."""
+    return sorted(
+        one for one in descendants(pid) if b"spawn_main" in _words(one) or _words(one).startswith(b"ray::_Shell")
+    )
+
+
+def _words(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+    except OSError:
+        return b""
+
+
+def wait_for(what: Callable[[], object], patience_s: float = 90.0) -> None:
+    deadline_s = time.monotonic() + patience_s
+    while not what():
+        assert time.monotonic() < deadline_s, "it has not come about"
+        time.sleep(0.02)

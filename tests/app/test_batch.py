@@ -1,0 +1,140 @@
+"""`steadyseg batch` by real processes: what it makes is what `steadyseg video` makes, and a broken video is a row."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+from made_video import write_video
+from refusals import error_after_work, one_line_error, refusal
+
+from app.cli import main
+from app.scale.clips import find_clips
+from app.video.flags import VideoOptions
+from core.errors import InputError
+
+
+def drive(path: Path, seed: int, frames: int = 6) -> Path:
+    """A few frames of noise that wanders, so that no two videos have the same masks."""
+    noise = np.random.default_rng(seed).integers(0, 255, (96, 128 + frames, 3), np.uint8)
+    return write_video(path, [np.ascontiguousarray(noise[:, i : i + 128]) for i in range(frames)])
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three videos."""
+    folder = tmp_path_factory.mktemp("videos")
+    for seed in range(3):
+        drive(folder / f"drive{seed}.mp4", seed)
+    return folder
+
+
+def test_folders_patterns_lists_and_tables_name_videos(videos: Path, tmp_path: Path) -> None:
+    options = VideoOptions()
+
+    def named(*sources: object) -> list[str]:
+        return [clip.name for clip in find_clips(tuple(map(str, sources)), options)]
+
+    in_order = ["drive0", "drive1", "drive2"]
+    assert named(videos) == in_order and named(videos / "*.mp4") == in_order
+    assert named(videos / "drive2.mp4", "street:7:5") == ["drive2", "street-7-5"]
+    (tmp_path / "list.txt").write_text(
+        f"# two\n{videos}/drive1.mp4\n\n{os.path.relpath(videos, tmp_path)}/drive0.mp4\n"
+    )
+    assert named(tmp_path / "list.txt") == ["drive1", "drive0"]
+    table = f"source,name,mode,max-frames\n{videos}/drive0.mp4,morning,dnn,4\n{videos}/drive1.mp4,,,\n"
+    (tmp_path / "table.csv").write_text(table)
+    first, second = find_clips((str(tmp_path / "table.csv"),), VideoOptions(seed=3))
+    assert (first.name, second.name) == ("morning", "drive1")
+    assert (first.job.options.method.mode, first.job.options.max_frames, first.job.options.seed) == ("dnn", 4, 3)
+    assert second.job.options == VideoOptions(seed=3)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("a.txt", "gone.mp4\n", "line 1: no such file or folder"), ("a.txt", "\n# none\n", "names no video"),
+        ("a.txt", "no*.mp4\n", "line 1: nothing matches"), ("a.txt", "rtsp://me:secret@host/s\n", "steadyseg cameras"),
+        ("a.csv", "path\nx.mp4\n", "no column source"), ("a.csv", "source,mode\nstreet,fast\n", "line 2: "),
+        ("a.csv", "source,colour\nstreet,red\n", "line 2: "), ("a.csv", "source,output\nstreet,x\n", "decided by the batch"),
+        ("a.csv", "source,seed\nstreet,1,2\n", "has not the 2 columns"), ("a.csv", "source,name\nstreet,../up\n", "cannot be"),
+        ("a.csv", "source\n", "names no video"), ("a.txt", "street\nstreet\n", "would both become 'street'"),
+    ],
+)  # fmt: skip
+def test_lists_that_name_no_batch_are_refused_in_one_line(tmp_path: Path, file: str, content: str, said: str) -> None:
+    (tmp_path / file).write_text(content)
+    line = refusal(find_clips, (str(tmp_path / file),), VideoOptions())
+    assert said in line and "secret" not in line
+
+
+def test_numbers_and_places_are_refused_before_any_work(
+    videos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    for flags, said in (
+        (["-o", tmp_path / "file"], "cannot be written to"), (["--retries", "-1"], "--retries must lie in"),
+        (["--max-concurrency", "0"], "must be 1 or more"), (["--max-concurrency", "9999"], "cores"),
+        (["--ray-address", "127.0.0.1:1"], "is for --engine ray"),
+    ):  # fmt: skip
+        place = [] if "-o" in flags else ["-o", tmp_path / "out"]
+        assert said in one_line_error(capsys, "batch", videos, *place, *flags)
+
+
+def rows_of(path: Path) -> list[dict[str, object]]:
+    return [
+        {name: value for name, value in row.items() if not name.endswith("_ms")}
+        for row in pyarrow.parquet.read_table(path).to_pylist()
+    ]
+
+
+@pytest.mark.slow
+def test_a_batch_makes_what_video_makes_skips_it_and_names_what_broke(
+    videos: Path, model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, flags = tmp_path / "out", ["--model", model, "--executor", "torch"]
+    (tmp_path / "broken.mp4").write_bytes(b"no video at all")
+    rest = ["-o", out, "--masks", "--videos", *flags]
+    line = error_after_work(capsys, "batch", videos, tmp_path / "broken.mp4", *rest, code=1)
+    assert line.endswith(f"1 of 4 videos failed; {out / 'summary.json'} says why")
+    assert sorted(os.listdir(out)) == [".lock", "drive0", "drive1", "drive2", "summary.json"]
+    summary = json.loads((out / "summary.json").read_text())
+    states = {row["name"]: row["state"] for row in summary["videos"]}
+    assert states == {"broken": "failed"} | dict.fromkeys(("drive0", "drive1", "drive2"), "done")
+    broken = summary["videos"][0]
+    assert "not a readable video" in broken["reason"] and broken["tries"] == 1 and summary["frames"] == 18
+
+    alone = tmp_path / "masks"
+    assert main([str(word) for word in ("video", videos / "drive1.mp4", "--masks", alone, *flags)]) == 0
+    assert {path.name: path.read_bytes() for path in alone.iterdir()} == {
+        path.name: path.read_bytes() for path in (out / "drive1" / "masks").iterdir()
+    }
+    table = pyarrow.parquet.read_table(out / "drive1" / "frames.parquet")
+    assert table.schema.metadata[b"steadyseg_frames"] == b"1" and table["frame"].to_pylist() == list(range(6))
+    report = json.loads((out / "drive1" / "report.json").read_text())
+    assert np.mean(table["entropy"].to_pylist()) == pytest.approx(report["mean_entropy"], abs=1e-4)
+    shares = [sum(row["class_shares"].values()) for row in rows_of(out / "drive1" / "frames.parquet")]
+    assert shares == pytest.approx([1] * 6)
+
+    made = (out / "drive0" / "report.json").stat().st_mtime_ns
+    capsys.readouterr()
+    assert main([str(word) for word in ("batch", videos, *rest)]) == 0
+    capsys.readouterr()
+    assert (out / "drive0" / "report.json").stat().st_mtime_ns == made
+    assert json.loads((out / "summary.json").read_text())["skipped"] == 3
+    assert "was made with mode None, not dnn" in one_line_error(capsys, "batch", videos, *rest, "--mode", "dnn")
+    assert "was made with masks True, not False" in one_line_error(
+        capsys, "batch", videos, "-o", out, "--videos", *flags
+    )
+
+
+def test_what_is_no_batch_is_left_alone(videos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "drive0").mkdir()
+    assert "holds no results of a batch" in one_line_error(capsys, "batch", videos, "-o", tmp_path)
+
+
+def test_an_unknown_model_ends_it_at_once(videos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InputError):
+        find_clips((), VideoOptions())
+    assert "no-such-model" in one_line_error(capsys, "batch", videos, "-o", tmp_path, "--model", "no-such-model")

@@ -1,0 +1,115 @@
+"""Batches whose worker or driver is really killed (-9), on both engines: nothing is lost, nothing is made twice."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+from made_processes import descendants, wait_for, workers_of
+from made_video import write_video
+from refusals import one_line_error
+
+PROJECT = Path(__file__).parents[2]
+VIDEOS, FRAMES = 12, 30
+ENGINES = ("local", "ray")
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("videos")
+    for seed in range(VIDEOS):
+        noise = np.random.default_rng(seed).integers(0, 255, (FRAMES, 96, 128, 3), np.uint8)
+        write_video(folder / f"clip{seed:02}.mp4", list(noise))
+    return folder
+
+
+def started(videos: Path, out: Path, model: str, engine: str, *flags: object) -> "subprocess.Popen[str]":
+    command = [
+        sys.executable, "-m", "app.cli", "batch", videos, "-o", out, "--masks", "--model", model, "--executor", "torch",
+        "--engine", engine, *flags,
+    ]  # fmt: skip
+    return subprocess.Popen(
+        [str(word) for word in command], cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def finished(videos: Path, out: Path, model: str, engine: str, *flags: object) -> dict[str, object]:
+    """The summary of a run that nothing happens to any more."""
+    process = started(videos, out, model, engine, *flags)
+    said, errors = process.communicate(timeout=180)
+    assert process.returncode == 0, said + errors
+    return dict(json.loads((out / "summary.json").read_text()))
+
+
+def done(out: Path) -> list[str]:
+    return sorted(path.name for path in out.glob("clip*")) if out.exists() else []
+
+
+def contents(out: Path) -> dict[str, str]:
+    """Of every mask and every table without its column of time: a hash."""
+    found = {}
+    for path in sorted(out.glob("clip*/masks/*")):
+        found[str(path.relative_to(out))] = hashlib.sha256(path.read_bytes()).hexdigest()
+    for path in sorted(out.glob("clip*/frames.parquet")):
+        table = pyarrow.parquet.read_table(path).drop_columns(["wall_ms"])
+        assert table.num_rows == FRAMES
+        found[str(path.relative_to(out))] = hashlib.sha256(str(table.to_pylist()).encode()).hexdigest()
+    assert len(list(out.glob("clip*/report.json"))) == len(done(out))
+    return found
+
+
+@pytest.fixture(scope="module")
+def untouched(videos: Path, model: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What a run makes to which nothing happens."""
+    out = tmp_path_factory.mktemp("untouched")
+    summary = finished(videos, out, model, "local")
+    assert (summary["done"], summary["frames"], summary["tried_again"]) == (VIDEOS, VIDEOS * FRAMES, 0)
+    return contents(out)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ENGINES)
+def test_killed_workers_and_drivers_cost_nothing(
+    videos: Path, model: str, tmp_path: Path, untouched: dict[str, str], engine: str
+) -> None:
+    out, moments = tmp_path / "out", np.random.default_rng(0)
+    first = started(videos, out, model, engine)
+    wait_for(lambda: done(out))
+    killed = workers_of(first.pid)
+    assert killed, "no worker was found"
+    os.kill(killed[0], signal.SIGKILL)
+    wait_for(lambda: len(done(out)) >= 3)
+    time.sleep(moments.uniform(0, 0.3))
+    left = descendants(first.pid)
+    first.kill()
+    first.communicate()
+    before = {name: (out / name).stat().st_ino for name in done(out)}
+    assert len(before) < VIDEOS
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in left), 30)
+    summary = finished(videos, out, model, engine)
+    assert summary["skipped"] == len(before) and summary["done"] == VIDEOS - len(before)
+    assert {name: (out / name).stat().st_ino for name in before} == before
+    assert contents(out) == untouched
+    assert not list(out.glob(".*.partial"))
+
+
+@pytest.mark.long
+def test_ctrl_c_ends_it_with_what_is_whole_and_a_second_driver_is_refused(
+    videos: Path, model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    first = started(videos, out, model, "local")
+    wait_for(lambda: done(out))
+    assert "another batch writes into it now" in one_line_error(capsys, "batch", videos, "-o", out, "--model", model)
+    first.send_signal(signal.SIGINT)
+    _, errors = first.communicate(timeout=30)
+    assert first.returncode == 130 and "run it again to go on" in errors and "Traceback" not in errors
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["done"] == len(done(out)) < VIDEOS and not list(out.glob(".*.partial"))

@@ -1,0 +1,179 @@
+"""`steadyseg cameras` by real processes and streams: figures, alarms, a killed worker, and no secret anywhere."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_processes import workers_of
+from made_video import write_video
+from refusals import one_line_error, refusal
+
+from app.scale.camera_file import Camera, read_cameras
+from app.scale.camera_metrics import Alarms, prometheus_text
+from app.scale.camera_state import CameraFigures, CameraHistory, CameraState
+from app.scale.place import place
+
+PROJECT = Path(__file__).parents[2]
+
+
+def test_a_file_says_what_is_watched(tmp_path: Path) -> None:
+    path = tmp_path / "cameras.toml"
+    path.write_text(
+        '[options]\nmodel = "street-tiny"\nmotion = false\n[defaults]\nsample_fps = 2\n'
+        '[[camera]]\nname = "gate"\nsource = "rtsp://me:secret@10.0.0.5/live?token=abc"\n'
+        '[[camera]]\nname = "yard"\nsource = "yard.mp4"\nsample_fps = 0.5\nmax_age_s = 7\n'
+    )
+    watched = read_cameras(path)
+    gate, yard = watched.cameras
+    assert (watched.options.model, watched.options.method.motion) == ("street-tiny", False)
+    assert (gate.sample_fps, yard.sample_fps, gate.max_age_s, yard.max_age_s) == (2, 0.5, 2, 7)
+    assert gate.label == "rtsp://***@10.0.0.5/live?***" and gate.load == 2
+
+
+CAMERA = '[[camera]]\nname = "a"\nsource = "rtsp://me:secret@host/"\n'
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("camera = 3", "names no camera"), ("", "names no camera"), ("x = [", "no TOML"),
+        (CAMERA + 'colour = "red"', "unknown key"),
+        ("speed = 1\n" + CAMERA, "unknown key 'speed'"), ("[defaults]\nfps = 0\n" + CAMERA, "fps must be a number"),
+        ('[options]\nview = "overlay"\n' + CAMERA, "unknown key 'view'"), ('[options]\nmode = "fast"\n' + CAMERA, "fast"),
+        (CAMERA + CAMERA, "two cameras are called 'a'"), ('[[camera]]\nname = "a b"\nsource = "0"', "its name must be"),
+        ('[[camera]]\nname = "a"', "has no source"), (CAMERA + "sample_fps = true", "must be a number"),
+        ('[[camera]]\nname = "rtsp://me:secret@host"\nsource = "rtsp://me:secret@host', "no TOML"),
+    ],
+)  # fmt: skip
+def test_files_of_no_cameras_are_refused_in_one_line(tmp_path: Path, content: str, said: str) -> None:
+    (tmp_path / "c.toml").write_text(content)
+    line = refusal(read_cameras, tmp_path / "c.toml")
+    assert said in line and "secret" not in line
+
+
+def test_flags_are_refused_before_any_process_starts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "c.toml").write_text(CAMERA)
+    for flags, said in (
+        (["--workers", "0"], "--workers"), (["--seconds", "0"], "--seconds"), (["--alarms", tmp_path], "--alarms"),
+        (["--ray-address", "127.0.0.1:1"], "is for --engine ray"), (["--report", "r.txt"], "a report is a .json file"),
+    ):  # fmt: skip
+        assert said in one_line_error(capsys, "cameras", tmp_path / "c.toml", *flags)
+    assert "gone.toml" in one_line_error(capsys, "cameras", tmp_path / "gone.toml")
+
+
+def test_busy_cameras_are_divided_evenly_and_no_worker_is_idle() -> None:
+    cameras = [Camera(str(i), "0", fps=fps) for i, fps in enumerate((30, 1, 1, 15, 15, 1))]
+    placed = place(cameras, 2)
+    assert sorted(sum(camera.load for camera in one) for one in placed) == [31, 32]
+    assert [len(one) for one in place(cameras[:2], 8)] == [1, 1]
+
+
+def test_counts_go_on_over_a_dead_worker_and_the_gap_is_counted() -> None:
+    history = CameraHistory("a")
+    history.update(CameraState("a", frames=10, dropped=2, silent_s=0.5), now_s=100.0)
+    history.lost(now_s=101.0)  # the last frame was at 99.5
+    during = history.figures(now_s=105.0)
+    assert (during.state.frames, during.restarts, during.gap_s) == (10, 1, 5.5) and during.state.trouble
+    history.update(CameraState("a", frames=0, silent_s=1.0), now_s=108.0)  # the new one has none yet
+    assert history.figures(now_s=108.0).state.silent_s == 8.5
+    history.update(CameraState("a", frames=3, dropped=1, silent_s=0.0), now_s=110.0)
+    after = history.figures(now_s=110.0)
+    assert (after.state.frames, after.state.dropped, after.restarts, after.gap_s) == (13, 3, 1, 10.5)
+
+
+def test_alarms_begin_and_end_once_each_without_secrets(tmp_path: Path) -> None:
+    camera = Camera("a", "rtsp://me:secret@host/x", silent_s=5, max_age_s=1)
+    path = tmp_path / "alarms.jsonl"
+    with path.open("w") as out:
+        alarms = Alarms(out)
+        for silent_s, age_s in ((1, 0.1), (6, 0.1), (7, 0.1), (0, 3.0), (0, 0.1)):
+            alarms.look(camera, CameraFigures(CameraState("a", silent_s=silent_s, age_s=age_s)), at_s=1.0)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [(line["alarm"], line["on"]) for line in lines] == [
+        ("silent", True), ("silent", False), ("too_old", True), ("too_old", False),
+    ]  # fmt: skip
+    assert "secret" not in path.read_text() and lines[0]["source"] == "rtsp://***@host/x"
+
+
+def test_the_text_is_what_prometheus_reads() -> None:
+    text = prometheus_text(
+        [CameraFigures(CameraState("a", frames=12345678, age_s=None)), CameraFigures(CameraState("b"))]
+    )
+    assert 'steadyseg_camera_frames_total{camera="a"} 12345678\n' in text
+    assert "age_seconds{" not in text  # not known yet
+    line = r'# (HELP|TYPE) \w+ .+|\w+\{camera="[\w.-]+"\} -?[0-9.e+]+'
+    assert all(re.fullmatch(line, one) for one in text.splitlines())
+
+
+@contextmanager
+def watching(folder: Path, *flags: object) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """The command as a process, and the address of its figures."""
+    command = [sys.executable, "-m", "app.cli", "cameras", folder / "cameras.toml", "--port", 0, *flags]
+    process = subprocess.Popen(
+        [str(word) for word in command], cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        said = []
+        assert process.stderr is not None
+        while not said or "figures: " not in said[-1]:
+            said.append(process.stderr.readline())
+            assert said[-1], said
+        yield process, said[-1].split()[-1]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def figures(address: str) -> dict[str, float]:
+    with urllib.request.urlopen(address, timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))}
+
+
+def until(address: str, name: str, least: float, patience_s: float = 60.0) -> dict[str, float]:
+    deadline_s = time.monotonic() + patience_s
+    while (found := figures(address)).get(name, 0) < least:
+        assert time.monotonic() < deadline_s, found
+        time.sleep(0.2)
+    return found
+
+
+@pytest.mark.long
+def test_a_killed_workers_cameras_go_on_and_a_gone_one_is_an_alarm(model: str, tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).integers(0, 255, (20, 96, 128, 3), np.uint8)
+    write_video(tmp_path / "yard.mp4", list(noise), fps=10)
+    (tmp_path / "cameras.toml").write_text(
+        f'[options]\nmodel = "{model}"\nexecutor = "torch"\n[defaults]\nsilent_s = 2\n'
+        f'[[camera]]\nname = "yard"\nsource = "{tmp_path}/yard.mp4"\n'
+        '[[camera]]\nname = "gone"\nsource = "rtsp://me:secret@127.0.0.1:1/x"\n'
+    )
+    alarms, report = tmp_path / "alarms.jsonl", tmp_path / "report.json"
+    with watching(tmp_path, "--workers", 1, "--alarms", alarms, "--report", report) as (process, address):
+        assert address.startswith("http://127.0.0.1:")
+        before = until(address, 'steadyseg_camera_frames_total{camera="yard"}', 15)
+        assert before['steadyseg_camera_up{camera="yard"}'] == 1 and before['steadyseg_camera_up{camera="gone"}'] == 0
+        (worker,) = workers_of(process.pid)
+        os.kill(worker, signal.SIGKILL)
+        frames = before['steadyseg_camera_frames_total{camera="yard"}']
+        until(address, 'steadyseg_camera_restarts_total{camera="yard"}', 1)
+        after = until(address, 'steadyseg_camera_frames_total{camera="yard"}', frames + 20)
+        assert after['steadyseg_camera_gap_seconds_total{camera="yard"}'] > 0.5
+        process.send_signal(signal.SIGTERM)
+        said, errors = process.communicate(timeout=30)
+    assert process.returncode == 130 and "Traceback" not in errors, errors
+    lines = [json.loads(line) for line in alarms.read_text().splitlines()]
+    assert {"gone"} <= {line["camera"] for line in lines if line["alarm"] == "silent" and line["on"]}
+    shown = said + errors + alarms.read_text() + report.read_text()
+    assert "secret" not in shown and "rtsp://***@127.0.0.1:1/x" in shown
+    found = {one["state"]["name"]: one for one in json.loads(report.read_text())["cameras"]}
+    assert found["yard"]["restarts"] == 1 and found["gone"]["state"]["frames"] == 0
