@@ -33,8 +33,8 @@ def state_names(count: int, end: str) -> list[str]:
 
 def check_signature(graph: "onnx.GraphProto", meta: StreamMeta, name: str) -> None:
     """InputError where names, order, types or shapes of the graph's inputs and outputs do not fit the metadata."""
-    inputs = {value.name: _type_and_shape(value, name) for value in graph.input}
-    outputs = {value.name: _type_and_shape(value, name) for value in graph.output}
+    inputs = {value.name: type_and_shape(value, name) for value in graph.input}
+    outputs = {value.name: type_and_shape(value, name) for value in graph.output}
     if len(inputs) != len(graph.input) or len(outputs) != len(graph.output):
         raise InputError(f"{name}: two inputs or two outputs have the same name")
     if meta.kind == "logits":
@@ -126,7 +126,8 @@ def _expect(values: Values, key: str, types: tuple[str, ...], shape: Shape, name
         raise InputError(f"{name}: {key} is {_text(kind, found)}, expected {_text(' or '.join(types), shape)}")
 
 
-def _type_and_shape(value: "onnx.ValueInfoProto", name: str) -> tuple[str, Shape]:
+def type_and_shape(value: "onnx.ValueInfoProto", name: str) -> tuple[str, Shape]:
+    """Of an input or output of the file `name`; InputError for what is no tensor."""
     import onnx
 
     if not value.type.HasField("tensor_type") or not value.type.tensor_type.HasField("shape"):

@@ -35,5 +35,7 @@ class ExportJob:
     """Folder with train/, or of images: what int8 is fitted on; labelled test/ images measure the loss."""
     proof_frames: str = "street"
     """Video, image folder or `street` that the proof runs on."""
+    triton: Path | None = None
+    """Also write a model repository for Triton Inference Server into this folder; for --stateful files with a memory."""
     overwrite: bool = False
     """Replace a file that exists."""

@@ -18,7 +18,7 @@ from app.find_model import is_classifier
 from app.sources.open_source import open_source
 from core.dropout import draw_mask
 from core.errors import CheckFailed, InputError, refuse_existing
-from core.method import MethodOptions, draws_dropout
+from core.method import MethodOptions, draws_dropout, is_temporal
 from core.preprocess import SIZE_MULTIPLE, network_size
 from export.cpu_segmenter import resize_frame
 from export.metadata import StreamMeta, add_metadata
@@ -26,6 +26,7 @@ from export.parity import Bounds, Parity, hold, images_both, run_both
 from export.precision import to_fp16, to_int8
 from export.proof import TOLERANCE, Runner, prove_random, prove_stream, session_runner
 from export.rounding import rounding
+from export.triton import check_place, write_repository
 from export.writer import import_onnx, to_onnx, write_model
 from seg.exported import ExportedStep
 from seg.pretrained import find_checkpoint
@@ -45,6 +46,8 @@ def run_export(job: ExportJob) -> int:
     refuse_existing(job.output, job.overwrite)
     if not job.output.parent.is_dir():
         raise InputError(f"-o {job.output}: its folder does not exist; make it first")
+    if job.triton:
+        check_triton(job)
     if job.precision == "bf16":
         raise InputError(
             "--precision bf16 is no number format of a graph file: export fp32 and choose bf16 where it runs "
@@ -56,8 +59,20 @@ def run_export(job: ExportJob) -> int:
     model = export_model(job, console)
     write_model(model, job.output, job.overwrite)
     console.print(f"wrote {job.output} ({job.output.stat().st_size / 1e6:.1f} MB)")
+    if job.triton:
+        console.print(f"wrote {write_repository(job.triton, job.output.stem, model)} for Triton; no server was run")
     print(job.output)
     return 0
+
+
+def check_triton(job: ExportJob) -> None:
+    """InputError before any work."""
+    assert job.triton is not None
+    if not job.stateful or (job.method.mode is not None and not is_temporal(job.method.mode)):
+        raise InputError(
+            "--triton serves streams: the graph needs a memory; use --stateful with --mode vq-dnn or vq-bnn"
+        )
+    check_place(job.triton, job.output.stem, job.overwrite)
 
 
 def export_model(job: ExportJob, console: Console) -> Any:
