@@ -16,11 +16,12 @@ from app.report_file import write_json
 from app.scale.capacity import usable_cores
 from app.scale.clips import Clip, find_clips
 from app.scale.drive import drive
-from app.scale.engine import Engine, MakeWorker
+from app.scale.engine import Engine
 from app.scale.flags import BatchJob
 from app.scale.frame_table import import_pyarrow
 from app.scale.local_engine import LocalEngine
 from app.scale.results import read_results, remove_leftovers
+from app.scale.shell import MakeWorker
 from app.scale.task import Row, Wanted
 from app.scale.worker import VideoWorker, about
 from core.errors import CheckFailed, InputError

@@ -1,6 +1,5 @@
 """What a driver sees of an engine: slots with a worker each, which is called and answers, or dies and is replaced."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,10 +14,6 @@ class Answer:
     """The InputError that the call raised."""
     lost: str | None = None
     """Why the worker is gone, in words; the slot has a new one."""
-
-
-MakeWorker = Callable[[], Any]
-"""Makes the worker in its own process; can be pickled."""
 
 
 class Engine(Protocol):

@@ -10,8 +10,8 @@ from multiprocessing.context import SpawnProcess
 from typing import Any, NamedTuple
 
 from app.scale.capacity import free_memory_bytes, workers_that_fit
-from app.scale.engine import Answer, MakeWorker
-from core.errors import InputError
+from app.scale.engine import Answer
+from app.scale.shell import MakeWorker, Shell
 
 
 class _Worker(NamedTuple):
@@ -83,17 +83,13 @@ def _serve(pipe: "Connection[Any, Any]", make: MakeWorker) -> None:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     threading.Thread(target=_end_with_driver, daemon=True).start()
-    worker = make()
+    shell = Shell(make)
     while True:
         try:
             method, arguments = pipe.recv()
         except EOFError:
             return
-        try:
-            answer = getattr(worker, method)(*arguments), None
-        except InputError as error:
-            answer = None, str(error)
-        pipe.send(answer)
+        pipe.send(shell.call(method, arguments))
 
 
 def _end_with_driver() -> None:

@@ -7,7 +7,8 @@ import sys
 from typing import Any
 
 from app.scale.capacity import KEPT_FREE, usable_cores
-from app.scale.engine import Answer, MakeWorker
+from app.scale.engine import Answer
+from app.scale.shell import MakeWorker, Shell
 from core.errors import InputError
 
 PATIENCE_S = 20.0
@@ -16,25 +17,12 @@ STORE_BYTES = 80 * 2**20
 """Ray's smallest object store: only calls and rows go through it."""
 
 
-class _Shell:
-    """The actor: a worker whose InputErrors are answers, so that they are told from its death."""
-
-    def __init__(self, make: MakeWorker) -> None:
-        self._worker = make()
-
-    def call(self, method: str, arguments: tuple[Any, ...]) -> tuple[Any, str | None]:
-        try:
-            return getattr(self._worker, method)(*arguments), None
-        except InputError as error:
-            return None, str(error)
-
-
 class RayEngine:
     """One actor a slot, which Ray places; what it needs is said in cores and, once measured, in memory."""
 
     def __init__(self, make: MakeWorker, threads: int, address: str | None = None) -> None:
         """InputError for an address where no cluster answers, or one of another version of Ray."""
-        self._ray = import_ray()
+        self._ray = import_ray(embedded=address is None)
         self._make, self._threads, self._memory_bytes = make, threads, 0
         self._actors: list[Any] = []
         self._calls: dict[Any, int] = {}
@@ -81,12 +69,18 @@ class RayEngine:
         needs: dict[str, Any] = {"num_cpus": self._threads}
         if self._memory_bytes:
             needs["memory"] = self._memory_bytes
-        return self._ray.remote(_Shell).options(**needs).remote(self._make)
+        return self._ray.remote(Shell).options(**needs).remote(self._make)
 
 
-def import_ray() -> Any:
-    """ray, or InputError with the command that brings it; it reports nothing to its makers."""
+def import_ray(embedded: bool) -> Any:
+    """ray, or InputError with the command that brings it; it reports nothing to its makers.
+
+    Embedded it listens at the loopback address alone: Ray has one switch for that, which it names after the systems where it
+    is so by default, and reads when it is imported (`_node_ip_address="127.0.0.1"` it takes for this machine's own address).
+    """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    if embedded:
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     if importlib.util.find_spec("ray") is None:
         raise InputError("--engine ray needs Ray: pip install 'steadyseg[scale]'")
     import ray
@@ -96,12 +90,12 @@ def import_ray() -> Any:
 
 
 def connect(ray: Any, address: str | None) -> None:
-    """Embedded Ray listens on the loopback address alone, and has no dashboard."""
+    """To the cluster of the address, or to one of our own without a dashboard."""
     quiet: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
     if address is None:
         ray.init(
             address="local", num_cpus=usable_cores(), object_store_memory=STORE_BYTES, include_dashboard=False,
-            _node_ip_address="127.0.0.1", **quiet,
+            **quiet,
         )  # fmt: skip
         return
     check_address(address)
