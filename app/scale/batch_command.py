@@ -114,7 +114,9 @@ def take_part(clips: tuple[Clip, ...], part: str | None) -> tuple[tuple[Clip, ..
 def finished_row(clip: Clip, wanted: Wanted) -> Row | None:
     """Of results that are there already."""
     report = read_results(clip, wanted)
-    return report and Row(clip.name, clip.job.source, frames=int(report["frames"]), skipped=True)
+    if report is None:
+        return None
+    return Row(clip.name, clip.job.source, frames=int(report["frames"]), skipped=True)
 
 
 @contextlib.contextmanager

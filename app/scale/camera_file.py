@@ -3,7 +3,7 @@
 import math
 import re
 import tomllib
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +104,7 @@ def _read_camera(table: dict[str, Any], defaults: dict[str, float], where: str) 
     if not isinstance(source, str) or not source:
         raise InputError(f"{where} ({name}): has no source; expected an address, a camera's number or a file")
     own = {key: value for key, value in table.items() if key in SETTINGS}
-    return replace(Camera(name, source), **(defaults | _read_settings(own, f"{where} ({name})")))
+    return Camera(name, source, **(defaults | _read_settings(own, f"{where} ({name})")))
 
 
 def _read_settings(table: dict[str, Any], where: str) -> dict[str, float]:

@@ -115,8 +115,8 @@ def check_address(address: str) -> None:
     else:
         if asked.returncode == 0:
             return
-        reason = (asked.stderr or asked.stdout).strip().splitlines()[-1:] or ["no healthy cluster"]
-        reason = reason[0][:200]
+        lines = (asked.stderr or asked.stdout).strip().splitlines() or ["no healthy cluster"]
+        reason = lines[-1][:200]
     raise InputError(f"--ray-address {address}: {reason}; is `ray start --head` running there?")
 
 

@@ -62,14 +62,17 @@ class StreamReport:
     def update(self, frame: Frame, maps: Maps) -> None:
         """Adds one frame; its label counts where it has one."""
         self.frames += 1
-        means = [float(shade.mean()) / 255 for shade in (maps.confidence, maps.entropy, maps.disagreement)]
+        confidence, entropy, disagreement = means = tuple(
+            float(shade.mean()) / 255 for shade in (maps.confidence, maps.entropy, maps.disagreement)
+        )
         for key, mean in zip(self.means, means, strict=True):
             self.means[key] += mean
         shares = np.bincount(maps.label.ravel(), minlength=len(self.class_pixels)) / maps.label.size
         self.class_pixels += shares
         self.live.update(frame, maps)
         before, self.ended = self.ended, time.perf_counter()
-        self._each(FrameFigures(frame.index, frame.time_s, *means, shares, 1e3 * (self.ended - before)))
+        wall_ms = 1e3 * (self.ended - before)
+        self._each(FrameFigures(frame.index, frame.time_s, confidence, entropy, disagreement, shares, wall_ms))
 
     def record(self, segmenter: Segmenter, source: Source, sink_notes: tuple[str, ...]) -> dict[str, Any]:
         """The report as JSON values: fractions in 0..1, entropies as shares of ln K, times in ms."""

@@ -13,6 +13,7 @@ import torch
 from core.atomic_file import DISK_ERRORS, write_whole
 from core.errors import InputError
 from core.file_lock import lock
+from core.interrupts import TORCHRUN
 from core.json_text import parse_json
 
 CONFIG_NAME = "config.json"
@@ -39,8 +40,10 @@ def open_run(run: Path, config: TrainingConfig, resume: bool, processes: int = 1
 
     A setting that the run began without, because there was none yet, counts as its default. The number of processes belongs
     to it: it multiplies the batch. The folder is this process's until what is returned is closed, or the process ends.
+    Under torchrun --resume may also begin a run: what it starts again, after a machine was lost, it starts by the same words.
     """
     path = run / CONFIG_NAME
+    resume = resume and (path.exists() or TORCHRUN not in os.environ)
     if resume and not path.exists():
         raise InputError(f"{run}: holds no training to resume; start it without --resume")
     try:

@@ -1,0 +1,63 @@
+"""Past one process, measured: a batch against loops, kills, cameras; docs/scale.json and docs/scale.md.
+
+    python -m benchmarks.scale throughput|kills|cameras|capacity [--clips 1000] [--cameras 50] [--seconds 300] [--engine local]
+    python -m benchmarks.scale document
+
+Every study is measured alone and keeps its command, its size and the commit beside its figures. --data holds video/.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from app.bench.machine import cpu_name, load_average
+from benchmarks.scale import cameras, kills, throughput
+from benchmarks.scale.clips import make_clips
+from benchmarks.scale.document import write_document
+from benchmarks.study import exit_code, origin
+from core.atomic_file import write_whole
+from core.bundle import round_figures
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("study", choices=("throughput", "kills", "cameras", "capacity", "document"))
+    parser.add_argument("--clips", type=int, default=1000)
+    parser.add_argument("--cameras", type=int, default=50, help="of capacity: the most that are tried")
+    parser.add_argument("--seconds", type=float, default=300.0)
+    parser.add_argument("--engine", nargs="+", choices=("local", "ray"), default=["local", "ray"])
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    return exit_code("scale", lambda: run(parser.parse_args()))
+
+
+def run(given: argparse.Namespace) -> None:
+    if given.study != "document":
+        place = DOCS / "scale.json"
+        record = json.loads(place.read_text()) if place.exists() else {}
+        load = load_average()
+        measured = round_figures(measure(given))
+        command = " ".join(["python -m benchmarks.scale", *sys.argv[1:]])
+        record[given.study] = {"command": command, **origin(), "cpu": cpu_name(), "load_before": load, **measured}
+        write_whole(place, (json.dumps(record, indent=1) + "\n").encode())
+    write_document(DOCS)
+
+
+def measure(given: argparse.Namespace) -> dict[str, Any]:
+    """The figures of one study."""
+    if given.study == "cameras":
+        return cameras.watch(given.cameras, fps=5.0, sample_fps=1.0, seconds=given.seconds)
+    if given.study == "capacity":
+        return {"tried": cameras.most_that_hold(15.0, given.seconds, given.cameras)}
+    clips = make_clips(ROOT / "runs" / "clips" / str(given.clips), given.clips, given.data / "video")
+    if given.study == "throughput":
+        return throughput.measure(clips, tuple(given.engine))
+    return {engine: kills.measure(clips, engine) for engine in given.engine}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+"""Simulated cameras: motion JPEG over HTTP, as network cameras serve it, watched by `steadyseg cameras`.
+
+The server is one process with a thread a camera; its cost is on the same cores, and counted in no figure but as load.
+"""
+
+import json
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from app.sources.open_source import open_source
+from benchmarks.scale.run import cores, start
+from benchmarks.scale.throughput import MODEL
+from core.errors import CheckFailed
+
+WIDTH, HEIGHT, LOOP = 320, 240, 50
+"""Of a camera's picture, and how many of them it repeats."""
+
+
+def pictures() -> list[bytes]:
+    """JPEGs of the procedural street."""
+    with open_source(f"street:11:{LOOP}") as source:
+        small = (cv2.resize(frame.image, (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA) for frame in source)
+        return [cv2.imencode(".jpg", np.ascontiguousarray(image[:, :, ::-1]))[1].tobytes() for image in small]
+
+
+class Cameras(ThreadingHTTPServer):
+    """GET /NAME: a stream that never ends, at `fps`."""
+
+    daemon_threads = True
+    request_queue_size = 256
+
+    def __init__(self, fps: float) -> None:
+        images, stopped = pictures(), threading.Event()
+        self.stopped = stopped
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(200)
+                self.send_header("Content-Type", "multipart/x-mixed-replace; boundary=frame")
+                self.end_headers()
+                due_s, number = time.monotonic(), hash(self.path) % LOOP
+                while not stopped.is_set():
+                    image = images[number % LOOP]
+                    head = f"--frame\r\nContent-Type: image/jpeg\r\nContent-Length: {len(image)}\r\n\r\n".encode()
+                    try:
+                        self.wfile.write(head + image + b"\r\n")
+                    except OSError:
+                        return
+                    number, due_s = number + 1, due_s + 1 / fps
+                    stopped.wait(max(0.0, due_s - time.monotonic()))
+
+            def log_message(self, *_: object) -> None:
+                return
+
+        super().__init__(("127.0.0.1", 0), Handler)
+
+
+@contextmanager
+def served(fps: float) -> Iterator[str]:
+    """The address of a server of cameras."""
+    server = Cameras(fps)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.stopped.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def watch(count: int, fps: float, sample_fps: float, seconds: float) -> dict[str, Any]:
+    """What `steadyseg cameras` makes of so many cameras; figures are of the whole time, the opening included."""
+    with tempfile.TemporaryDirectory(prefix="steadyseg-") as folder, served(fps) as address:
+        path, report, alarms = Path(folder) / "cameras.toml", Path(folder) / "r.json", Path(folder) / "alarms.jsonl"
+        listed = "".join(f'[[camera]]\nname = "c{i:03}"\nsource = "{address}/c{i:03}"\n' for i in range(count))
+        path.write_text(f'[options]\nmodel = "{MODEL}"\n[defaults]\nfps = {fps}\nsample_fps = {sample_fps}\n{listed}')
+        words = ["--seconds", seconds, "--report", report, "--alarms", alarms, "--port", _free_port()]
+        process = start("cameras", path, *words)
+        said, _ = process.communicate()
+        if process.returncode:
+            raise CheckFailed(f"the cameras ended with code {process.returncode}: {said[-500:]}")
+        record = json.loads(report.read_text())
+        began = [json.loads(line) for line in alarms.read_text().splitlines()]
+    return summarise(record, began) | {
+        "cameras": count, "fps": fps, "sample_fps": sample_fps, "seconds": seconds, "cores": cores(), "model": MODEL,
+    }  # fmt: skip
+
+
+def summarise(record: dict[str, Any], alarms: list[dict[str, Any]]) -> dict[str, Any]:
+    """Over all cameras."""
+    states = [one["state"] for one in record["cameras"]]
+    frames, dropped = (sum(state[name] for state in states) for name in ("frames", "dropped"))
+    ages = [state["age_s"] for state in states if state["age_s"] is not None]
+    rates = [state["fps"] for state in states]
+    return {
+        "frames": frames, "dropped": dropped, "dropped_share": dropped / max(frames + dropped, 1),
+        "fps_lowest": min(rates), "fps_mean": sum(rates) / len(rates), "age_p50_s": float(np.median(ages)) if ages else None,
+        "age_max_s": max(ages, default=None), "without_a_frame": sum(not state["frames"] for state in states),
+        "restarts": sum(one["restarts"] for one in record["cameras"]), "step_ms": record["step_ms"],
+        "workers": record["workers"], "alarms": len([one for one in alarms if one["on"]]),
+    }  # fmt: skip
+
+
+def most_that_hold(fps: float, seconds: float, most: int, allowed: float = 0.01) -> list[dict[str, Any]]:
+    """One camera, then twice as many each time, until more than `allowed` of the frames are dropped."""
+    tried, count = [], 1
+    while count <= most:
+        tried.append(watch(count, fps, 0.0, seconds))
+        if tried[-1]["dropped_share"] > allowed:
+            break
+        count *= 2
+    return tried
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return int(one.getsockname()[1])

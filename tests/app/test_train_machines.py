@@ -1,0 +1,68 @@
+"""Training on two machines, a torchrun agent each: one is lost with its processes, comes back, and nothing differs."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from made_processes import descendants
+from made_trainings import boxes_folder, epochs_logged
+
+from core.checkpoint import load_checkpoint
+
+ROOT = Path(__file__).parents[2]
+EPOCHS = 30
+
+
+def agent(port: int, frames: Path, run: Path) -> "subprocess.Popen[str]":
+    """What one machine runs; the first one that comes also keeps the meeting place."""
+    meet = ["--nnodes", "2", "--nproc_per_node", "1", "--max_restarts", "3", "--local_addr", "127.0.0.1"]
+    meet += ["--rdzv_backend", "c10d", "--rdzv_endpoint", f"127.0.0.1:{port}", "--rdzv_id", "test"]
+    train = [
+        "train", "seg", "--data", str(frames), "--run", str(run), "--epochs", str(EPOCHS), "--size", "48", "--width", "2",
+        "--crop-height", "32", "--crop-width", "48", "--batch-size", "1", "--accumulate", "2", "--hold-back", "0",
+        "--precision", "fp32", "--threads", "1", "--workers", "0", "--device", "cpu", "--resume",
+    ]  # fmt: skip
+    return subprocess.Popen(
+        [sys.executable, "-m", "torch.distributed.run", *meet, "-m", "--", "app.cli", *train], cwd=ROOT, text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+
+
+def lost(machine: "subprocess.Popen[str]") -> None:
+    """The agent and its processes are killed at once, as by a power cut."""
+    for pid in [machine.pid, *descendants(machine.pid)]:
+        os.kill(pid, signal.SIGKILL)
+    machine.communicate()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return int(one.getsockname()[1])
+
+
+@pytest.mark.long
+def test_a_machine_that_is_lost_and_comes_back_changes_nothing(tmp_path: Path) -> None:
+    frames = boxes_folder(tmp_path / "frames", 4 * [range(2), range(8)], background=11)
+    weights = {}
+    for name, loses in (("whole", False), ("lost", True)):
+        run, port = tmp_path / name, free_port()
+        first = agent(port, frames, run)
+        second = agent(port, frames, run)
+        if loses:
+            deadline_s = time.monotonic() + 120
+            while epochs_logged(run) < 3 and first.poll() is None and time.monotonic() < deadline_s:
+                time.sleep(0.005)
+            assert first.poll() is None and not (run / "model.safetensors").exists()
+            lost(second)
+            second = agent(port, frames, run)
+        said = [machine.communicate(timeout=240)[0] for machine in (first, second)]
+        assert (first.returncode, second.returncode) == (0, 0), said
+        weights[name], meta = load_checkpoint(run / "model.safetensors")
+        assert meta.training["processes"] == 2 and epochs_logged(run) >= EPOCHS
+    assert all(torch.equal(weights["whole"][name], weights["lost"][name]) for name in weights["whole"])

@@ -1,0 +1,51 @@
+"""The files in deploy/ without a cluster: valid against Kubernetes' own schemas, and every flag in them is one of ours."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from app.parsing import parse
+from app.scale.flags import BatchJob, CamerasJob
+
+kubernetes_validate = pytest.importorskip("kubernetes_validate")
+DEPLOY = Path(__file__).parent.parent / "deploy"
+MANIFESTS = sorted(DEPLOY.glob("*.yaml"))
+FLAGS = {"batch": BatchJob, "cameras": CamerasJob}
+
+
+def documents(path: Path) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(path.read_text()))
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
+def test_manifests_are_valid_strictly(path: Path) -> None:
+    for document in documents(path):
+        kubernetes_validate.validate(document, kubernetes_validate.latest_version(), strict=True)
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
+def test_they_run_our_commands_as_nobody_in_particular(path: Path) -> None:
+    pods = [document["spec"]["template"]["spec"] for document in documents(path) if "template" in document["spec"]]
+    assert len(pods) == 1
+    (container,) = pods[0]["containers"]
+    command, *words = (
+        word.replace("$(JOB_COMPLETION_INDEX)", "0").replace("$(POD_IP)", "::1") for word in container["args"]
+    )
+    parse(FLAGS[command], words, "steadyseg", "")  # InputError for what is no flag
+    assert pods[0]["securityContext"]["runAsNonRoot"] and not pods[0]["automountServiceAccountToken"]
+    safe = container["securityContext"]
+    assert safe["readOnlyRootFilesystem"] and not safe["allowPrivilegeEscalation"]
+    assert safe["capabilities"] == {"drop": ["ALL"]}
+    mounts = {mount["name"] for mount in container["volumeMounts"]}
+    assert mounts == {volume["name"] for volume in pods[0]["volumes"]}
+
+
+def test_the_image_is_pinned_and_not_root() -> None:
+    lines = (DEPLOY / "Dockerfile").read_text().splitlines()
+    assert any(line.startswith("USER 10001") for line in lines)
+    assert lines.count('ENTRYPOINT ["steadyseg"]') == 1
+    installs = [line for line in lines if "pip install" in line]
+    assert installs and all("--constraint /src/constraints.txt" in line for line in installs)
+    assert [line for line in lines if line.startswith("ARG PYTHON=")] == ["ARG PYTHON=3.11.14-slim-bookworm"]
