@@ -19,6 +19,7 @@ from benchmarks.results.figures import figure
 from benchmarks.results.matrix import COMPARED, CONTROL, MEMBERS, rule_job
 from benchmarks.robustness.document import document as robustness_document
 from benchmarks.rtsp.document import with_section as with_rtsp
+from benchmarks.scale.document import document as scale_document
 from core.errors import InputError
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -143,3 +144,8 @@ def test_a_name_in_a_sentence_is_the_figure_of_its_rows(name: str, text: str) ->
 def test_a_name_that_meets_no_row_is_an_error() -> None:
     with pytest.raises(InputError, match="meets no measured row"):
         figure(SMALL, "nll c-0/stream/dnn")
+
+
+def test_scale() -> None:
+    text = (DOCS / "scale.md").read_text()
+    assert scale_document(DOCS) == text, "python -m benchmarks.scale document makes it again"

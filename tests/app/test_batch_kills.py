@@ -90,9 +90,9 @@ def test_killed_workers_and_drivers_cost_nothing(
     left = workers_of(first.pid)  # two agents of Ray outlive its daemon by minutes
     first.kill()
     first.communicate()
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in left), 30)
     before = {name: (out / name).stat().st_ino for name in done(out)}
     assert len(before) < VIDEOS
-    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in left), 30)
     summary = finished(videos, out, model, engine)
     assert summary["skipped"] == len(before) and summary["done"] == VIDEOS - len(before)
     assert {name: (out / name).stat().st_ino for name in before} == before
