@@ -7,6 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +17,14 @@ import pyarrow.parquet
 import pytest
 from made_processes import wait_for, workers_of
 from made_video import write_video
-from refusals import one_line_error
+from refusals import error_after_work, one_line_error, refusal
+
+from app.scale.clips import find_clips
+from app.scale.drive import drive
+from app.scale.local_engine import LocalEngine
+from app.scale.task import Wanted
+from app.scale.worker import VideoWorker, about
+from app.video.flags import VideoOptions
 
 PROJECT = Path(__file__).parents[2]
 VIDEOS, FRAMES = 12, 30
@@ -113,3 +123,30 @@ def test_ctrl_c_ends_it_with_what_is_whole_and_a_second_driver_is_refused(
     assert first.returncode == 130 and "run it again to go on" in errors and "Traceback" not in errors
     summary = json.loads((out / "summary.json").read_text())
     assert summary["done"] == len(done(out)) < VIDEOS and not list(out.glob(".*.partial"))
+
+
+@pytest.mark.long
+def test_workers_that_are_not_what_the_driver_is_are_refused(videos: Path, model: str, tmp_path: Path) -> None:
+    clips = find_clips((str(videos),), VideoOptions(model=model, executor="torch"))
+    engine = LocalEngine(partial(VideoWorker, Wanted(tmp_path, False, False), 1), 1)
+    with closing(engine):
+        line = refusal(lambda: list(drive(engine, clips, replace(about(model), torch="2.0.0"), retries=0)))
+    assert line.startswith("the workers have torch 2.") and "this machine 2.0.0" in line and not done(tmp_path)
+
+
+@pytest.mark.long
+def test_a_full_disk_ends_it_in_one_line_and_what_was_done_is_whole(
+    videos: Path, model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "disk"
+    place.mkdir()
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1500k", "tmpfs", place]).returncode:
+        pytest.skip("no small file system can be mounted here")
+    try:
+        command = ["batch", videos, "-o", place / "out", "--masks", "--model", model, "--executor", "torch"]
+        line = error_after_work(capsys, *command, code=1)
+        assert "No space left on device" in line
+        assert 0 < len(done(place / "out")) < VIDEOS and not list((place / "out").glob(".*.partial"))
+        assert len(contents(place / "out")) == len(done(place / "out")) * (2 * FRAMES + 1)
+    finally:
+        subprocess.run(["umount", place], check=True)

@@ -5,6 +5,8 @@ import importlib.util
 import json
 import os
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -15,6 +17,7 @@ from refusals import refusal, steadyseg
 
 from app.scale.engine import Answer
 from app.scale.ray_engine import RayEngine, check_address
+from core.errors import InputError
 
 pytestmark = [
     pytest.mark.long,
@@ -103,3 +106,34 @@ def test_a_batch_on_ray_is_a_batch(model: str, tmp_path: Path) -> None:
     done = steadyseg("batch", "street:1:20", "street:2:20", "-o", out, "--engine", "ray", *flags)
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads((out / "summary.json").read_text())["frames"] == 40
+
+
+@pytest.fixture
+def cluster() -> Iterator[str]:
+    """The address of a head of one core, started as an owner of a cluster does."""
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        address = f"127.0.0.1:{one.getsockname()[1]}"
+    command = [
+        sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--include-dashboard=false",
+        "--disable-usage-stats", "--num-cpus=1", "--node-ip-address=127.0.0.1", f"--port={address.split(':')[1]}",
+    ]  # fmt: skip
+    head = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield address
+    finally:
+        head.terminate()
+        head.wait(60)
+
+
+def test_a_batch_on_a_cluster_by_its_address(cluster: str, model: str, tmp_path: Path) -> None:
+    deadline_s = time.monotonic() + 90
+    while time.monotonic() < deadline_s:
+        try:
+            check_address(cluster)
+            break
+        except InputError:
+            continue
+    flags = ["--engine", "ray", "--ray-address", cluster, "--model", model, "--executor", "torch"]
+    done = steadyseg("batch", "street:1:10", "-o", tmp_path / "out", *flags)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["done"] == 1

@@ -19,10 +19,11 @@ ROOT = Path(__file__).parents[2]
 EPOCHS = 30
 
 
-def agent(port: int, frames: Path, run: Path) -> "subprocess.Popen[str]":
-    """What one machine runs; the first one that comes also keeps the meeting place."""
+def agent(port: int, frames: Path, run: Path, keeps_meeting_place: bool) -> "subprocess.Popen[str]":
+    """What one machine runs. The one that keeps the meeting place must live: with it torchrun's memory of the run is gone."""
     meet = ["--nnodes", "2", "--nproc_per_node", "1", "--max_restarts", "3", "--local_addr", "127.0.0.1"]
     meet += ["--rdzv_backend", "c10d", "--rdzv_endpoint", f"127.0.0.1:{port}", "--rdzv_id", "test"]
+    meet += ["--rdzv_conf", f"is_host={int(keeps_meeting_place)}"]
     train = [
         "train", "seg", "--data", str(frames), "--run", str(run), "--epochs", str(EPOCHS), "--size", "48", "--width", "2",
         "--crop-height", "32", "--crop-width", "48", "--batch-size", "1", "--accumulate", "2", "--hold-back", "0",
@@ -52,15 +53,15 @@ def test_a_machine_that_is_lost_and_comes_back_changes_nothing(tmp_path: Path) -
     weights = {}
     for name, loses in (("whole", False), ("lost", True)):
         run, port = tmp_path / name, free_port()
-        first = agent(port, frames, run)
-        second = agent(port, frames, run)
+        first = agent(port, frames, run, True)
+        second = agent(port, frames, run, False)
         if loses:
             deadline_s = time.monotonic() + 120
             while epochs_logged(run) < 3 and first.poll() is None and time.monotonic() < deadline_s:
                 time.sleep(0.005)
             assert first.poll() is None and not (run / "model.safetensors").exists()
             lost(second)
-            second = agent(port, frames, run)
+            second = agent(port, frames, run, False)
         said = [machine.communicate(timeout=240)[0] for machine in (first, second)]
         assert (first.returncode, second.returncode) == (0, 0), said
         weights[name], meta = load_checkpoint(run / "model.safetensors")
