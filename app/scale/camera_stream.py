@@ -3,7 +3,6 @@
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from app.scale.camera_file import Camera, redacted
@@ -27,34 +26,28 @@ class Arrived:
 
 
 class CameraStream:
-    """The thread begins with `start` and ends soon after `stop`."""
+    """The thread begins with `start` and ends with the process."""
 
     def __init__(self, camera: Camera, classes: ClassList, came: threading.Condition, delay_s: float = 0.0) -> None:
         """`came` is notified of every frame. `delay_s`: before the first attempt, so that not all cameras begin at once."""
         self.camera = camera
         self.counts: Counter[str] = Counter()
-        """`opened`, `failed`, `dropped`: a frame was due and replaced by a newer one before it was segmented."""
+        """`opened`, `arrived`, `dropped`: a frame was due and replaced by a newer one before it was segmented."""
         self.trouble = ""
         """Why there is no picture now, without secrets; empty while there is one."""
         self._classes, self._came, self._delay_s = classes, came, delay_s
         self._waiting: Arrived | None = None
         self._source: Source | None = None
-        self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"camera-{camera.name}", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self) -> None:
-        self._stopped.set()
-        source = self._source
-        if source is not None:
-            source.stop()
-
     def reconnections(self) -> int:
         """How often a picture came back after it had stopped coming."""
         source = self._source
-        return max(0, self.counts["opened"] - 1) + (source.losses["reconnect"] if source is not None else 0)
+        now = source.losses["reconnect"] if source is not None else 0
+        return max(0, self.counts["opened"] - 1) + self.counts["reconnected"] + now
 
     def waiting_since(self) -> float | None:
         """When the unsegmented frame came, or None; to be asked with `came` held."""
@@ -67,17 +60,22 @@ class CameraStream:
         return arrived
 
     def _run(self) -> None:
-        self._stopped.wait(self._delay_s)
+        time.sleep(self._delay_s)
         failures = 0
-        while not self._stopped.is_set():
+        while True:
             frames = self.counts["arrived"]
             try:
                 self._watch()
-            except (InputError, OSError) as error:
+            except InputError as error:
                 self.trouble = redacted(str(error))
-                self.counts["failed"] += 1
+            except Exception as error:  # whatever a decoder or a driver raises is one camera's trouble
+                self.trouble = redacted(f"{type(error).__name__}: {error}")
+            if self._source is not None:
+                self.counts["reconnected"] += self._source.losses["reconnect"]
+                self._source = None
             failures = 0 if self.counts["arrived"] > frames else failures + 1
-            self._stopped.wait(min(FIRST_DELAY_S * 2 ** min(failures, 10), LONGEST_DELAY_S) if self.trouble else 0)
+            if self.trouble:
+                time.sleep(min(FIRST_DELAY_S * 2 ** min(failures, 10), LONGEST_DELAY_S))
 
     def _watch(self) -> None:
         """Until the stream is gone for good, or a file is over."""
@@ -88,9 +86,7 @@ class CameraStream:
             began_s = time.monotonic()
             for frame in source:
                 if not source.info.live:
-                    self._stopped.wait(max(0.0, began_s + frame.time_s - time.monotonic()))
-                if self._stopped.is_set():
-                    return
+                    time.sleep(max(0.0, began_s + frame.time_s - time.monotonic()))
                 now_s = time.monotonic()
                 if now_s < due_s:
                     continue
@@ -111,7 +107,3 @@ class CameraStream:
                 arrived = replace(arrived, frame=replace(arrived.frame, discontinuity=broke))
             self._waiting = arrived
             self._came.notify()
-
-    def join(self, timeout_s: float) -> None:
-        with suppress(RuntimeError):  # it never began
-            self._thread.join(timeout_s)
