@@ -17,6 +17,8 @@ from core.checkpoint import load_checkpoint
 
 ROOT = Path(__file__).parents[2]
 EPOCHS = 30
+ALONE = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+"""Without the last one torch 2.15's surviving agent tells a new one no address, and both give up after a minute."""
 
 
 def agent(port: int, frames: Path, run: Path, keeps_meeting_place: bool) -> "subprocess.Popen[str]":
@@ -31,7 +33,7 @@ def agent(port: int, frames: Path, run: Path, keeps_meeting_place: bool) -> "sub
     ]  # fmt: skip
     return subprocess.Popen(
         [sys.executable, "-m", "torch.distributed.run", *meet, "-m", "--", "app.cli", *train], cwd=ROOT, text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        env=os.environ | ALONE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
 
 
