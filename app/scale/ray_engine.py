@@ -113,8 +113,8 @@ def check_address(address: str) -> None:
     except subprocess.TimeoutExpired:
         reason = f"no answer within {PATIENCE_S:g} s"
     else:
-        if asked.returncode == 0:
-            return
+        if asked.returncode == 0 or "AuthenticationError" in asked.stdout + asked.stderr:
+            return  # a cluster that asks for a token answers too; Ray finds the user's own when it connects
         lines = (asked.stderr or asked.stdout).strip().splitlines() or ["no healthy cluster"]
         reason = lines[-1][:200]
     raise InputError(f"--ray-address {address}: {reason}; is `ray start --head` running there?")
