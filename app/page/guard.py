@@ -94,15 +94,27 @@ class Guard:
         elif scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
         elif refusal := self._refusal(scope):
-            status, reason = refusal
-            await send({"type": "http.response.start", "status": status, "headers": [*HEADERS, JSON]})
-            await send({"type": "http.response.body", "body": json.dumps({"error": reason}).encode()})
+            await _refuse(send, *refusal)
         else:
+            started = False
+
+            async def sent(message: "Message") -> None:
+                nonlocal started
+                started = True
+                await send(message)
+
             try:
-                await self._app(scope, receive, _with_headers(send))
-            except Exception as error:  # the server's log would show a visitor's file names in the traceback
-                last = traceback.extract_tb(error.__traceback__)[-1]
+                await self._app(scope, receive, _with_headers(sent))
+            except Exception as error:
+                if (
+                    isinstance(error, ValueError) and not started
+                ):  # Gradio's refusal repeats what was sent: NaN, "\ud800"
+                    await _refuse(send, 422, "the page cannot read that")
+                    return
+                last = traceback.extract_tb(error.__traceback__)[-1]  # no more: a traceback would name a visitor's file
                 print(f"page: {type(error).__name__} in {last.name}", file=sys.stderr)
+                if not started:
+                    await _refuse(send, 500, "something failed")
 
     def _refusal(self, scope: "Scope") -> tuple[int, str] | None:
         """(status, reason), or None."""
@@ -127,6 +139,11 @@ class Guard:
             return 413, f"more than {most // 10**6} MB"
         reason = self._refuse_upload(int(length)) if upload else None
         return None if reason is None else (507, reason)
+
+
+async def _refuse(send: "Send", status: int, reason: str) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": [*HEADERS, JSON]})
+    await send({"type": "http.response.body", "body": json.dumps({"error": reason}).encode()})
 
 
 def _with_headers(send: "Send") -> "Send":

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -31,7 +32,7 @@ GOOD_ENDS = ("whole", "refused")
 def fuzz(name: str, kind: Kind, numbers: range, folder: Path, keep: Path | None) -> dict[str, Any]:
     """Figures of one kind. The undamaged files are opened first and must come through; a file's number says all its damage."""
     originals = kind.seeds(folder)
-    whole = [try_file(kind.stages, path) for path in originals]
+    whole = [try_kind(kind, path) for path in originals]
     for path, trial in zip(originals, whole, strict=True):
         if trial.end != "whole":
             raise RuntimeError(f"{path} is whole and ends in {trial.end}: {trial.why}")
@@ -42,7 +43,7 @@ def fuzz(name: str, kind: Kind, numbers: range, folder: Path, keep: Path | None)
         original = dice.choice(originals)
         damaged = folder / f"damaged{original.suffix}"
         damaged.write_bytes(kind.damage(original.read_bytes(), dice))
-        trial = try_file(kind.stages, damaged)
+        trial = try_kind(kind, damaged)
         trials.append(trial)
         above = trial.peak_bytes - usual
         if trial.end not in GOOD_ENDS or above > MOST_ABOVE_BYTES:
@@ -53,6 +54,15 @@ def fuzz(name: str, kind: Kind, numbers: range, folder: Path, keep: Path | None)
             if keep:
                 write_whole(keep / f"{name.replace(' ', '-')}-{number}{original.suffix}", damaged.read_bytes())
     return summary(trials, found, usual, [path.name for path in originals])
+
+
+def try_kind(kind: Kind, path: Path) -> Trial:
+    """The trial of one file, with the memory of the process that had the work."""
+    if kind.server is None:
+        return try_file(kind.stages, path)
+    running = kind.server()
+    running.reset_peak()
+    return replace(try_file(kind.stages, path), peak_bytes=running.peak_bytes())
 
 
 def summary(trials: Sequence[Trial], found: list[str], usual: int, originals: list[str]) -> dict[str, Any]:
