@@ -96,13 +96,14 @@ def main() -> int:
     torch.set_num_threads(1)  # and none of this process's own: its children are forks
     if given.keep:
         given.keep.mkdir(parents=True, exist_ok=True)
-    record: dict[str, Any] = {**origin(), "limits": {"seconds": SECONDS, "memory_above_mb": MOST_ABOVE_BYTES >> 20}}
+    record: dict[str, Any] = json.loads(given.json.read_text()) if given.json.exists() else {}
+    record["limits"] = {"seconds": SECONDS, "memory_above_mb": MOST_ABOVE_BYTES >> 20}
     with tempfile.TemporaryDirectory() as folder:
         for name in given.kinds:
             place = (given.seeds or Path(folder)) / name
             place.mkdir(parents=True, exist_ok=True)
             numbers = range(given.first, given.first + given.count // len(given.kinds))
-            record[name] = fuzz(name, KINDS[name], numbers, place, given.keep)
+            record[name] = origin() | fuzz(name, KINDS[name], numbers, place, given.keep)
             write_whole(given.json, (json.dumps(record, indent=1) + "\n").encode())
     print(fuzzing_table(record))
     kinds = [record[name] for name in given.kinds]

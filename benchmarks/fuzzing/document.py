@@ -31,8 +31,9 @@ def fuzzing_section(record: dict[str, Any]) -> str:
     kinds = [row for row in record.values() if isinstance(row, dict) and "inputs" in row]
     limits = record["limits"]
     count = sum(row["inputs"] for row in kinds)
+    commits = ", ".join(sorted({row["commit"] for row in kinds}))
     words = wrap(f"""
-`python -m benchmarks.fuzzing --count {count}` (commit {record["commit"]}): whole small files of every kind, and what a browser
+`python -m benchmarks.fuzzing --count {count}` (commits {commits}): whole small files of every kind, and what a browser
 sends to the page, get one to eight damages each: a byte, a number, a JSON value, a field of a message. Each is then opened as
 the product opens it, in a process of its own; requests go to a real server. None may end in a traceback, or take over
 {limits["seconds"]} s or {limits["memory_above_mb"]} MB more than a whole one. At least half of each kind must pass the first

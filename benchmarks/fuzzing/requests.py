@@ -24,7 +24,7 @@ from core.errors import InputError
 
 KEY = "0123456789abcdef" * 2
 BOUNDARY = "street"
-SILENCE_S = 6
+SILENCE_S = 15
 GUARDED = (400, 403, 404, 405, 411, 413, 421)
 """Statuses by which the page's guard, or the server before it, refuses."""
 
