@@ -11,14 +11,13 @@ from app.robustness.report import markdown
 from benchmarks.cards import cards, updated
 from benchmarks.classification.document import document as classification_document
 from benchmarks.document import fill
-from benchmarks.fuzzing.document import fuzzing_table
 from benchmarks.performance.document import MODELS
 from benchmarks.performance.document import document as performance_document
+from benchmarks.reliability import document as reliability_document
 from benchmarks.results.document import document as results_document
 from benchmarks.results.figures import figure
 from benchmarks.results.matrix import COMPARED, CONTROL, MEMBERS, rule_job
 from benchmarks.robustness.document import document as robustness_document
-from benchmarks.rtsp.document import with_section as with_rtsp
 from benchmarks.scale.document import document as scale_document
 from core.errors import InputError
 
@@ -74,16 +73,11 @@ def test_the_front_pages_speed() -> None:
         assert re.search(rf"`{model}` (makes )?{published} [^`]*and {along}[ ,]", text.replace("\n", " ")), model
 
 
-def test_fuzzing() -> None:
+def test_reliability() -> None:
+    made = reliability_document(DOCS)
+    assert made == (DOCS / "reliability.md").read_text(), "python -m benchmarks.reliability makes its sections again"
     record = json.loads((DOCS / "fuzzing.json").read_text())
-    made = fuzzing_table(record)
-    assert made in (DOCS / "reliability.md").read_text(), f"the table is\n{made}"
     assert not any(row["found"] for row in record.values() if isinstance(row, dict) and "found" in row)
-
-
-def test_rtsp() -> None:
-    text, record = (DOCS / "reliability.md").read_text(), json.loads((DOCS / "rtsp.json").read_text())
-    assert with_rtsp(text, record) == text, "python -m benchmarks.rtsp --document makes the section again"
 
 
 @pytest.mark.parametrize("card", cards(), ids=lambda card: card.stem)
