@@ -1,5 +1,6 @@
 """Batches for training, made ready by processes of their own."""
 
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -30,7 +31,7 @@ def load_batches(
         )
     loader = DataLoader(
         examples, batch_size=batch_size, sampler=order, num_workers=workers,
-        multiprocessing_context="fork" if workers else None, worker_init_fn=_keep_quiet,
+        multiprocessing_context="fork" if workers else None, worker_init_fn=_prepare,
     )  # fmt: skip
     with (
         uninterrupted()
@@ -39,6 +40,11 @@ def load_batches(
     yield from batches
 
 
-def _keep_quiet(_: int) -> None:
-    """A worker's own errors travel to the training; what its threads say when the training ends without them does not help."""
+def _prepare(_: int) -> None:
+    """A worker's own errors travel to the training; what its threads say when the training ends without them does not help.
+
+    A SIGTERM to the whole group, as `timeout` sends it, ends a worker as Ctrl-C does: torch's own handler would let it die,
+    with its folder left behind and an error in the training, which is about to end by itself.
+    """
     sys.excepthook = lambda *_: None
+    signal.signal(signal.SIGTERM, signal.default_int_handler)

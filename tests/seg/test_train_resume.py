@@ -108,13 +108,16 @@ def test_a_run_is_one_process_s_until_it_ends_in_whatever_way(
         done = epochs_logged(run)
         process = subprocess.Popen(
             [sys.executable, "-m", "app.cli", *command, *flags], cwd=ROOT, stderr=subprocess.PIPE, text=True,
-            env=os.environ | {"TMPDIR": str(temporary)},
+            env=os.environ | {"TMPDIR": str(temporary)}, start_new_session=True,
         )  # fmt: skip
         try:
             while epochs_logged(run) == done and process.poll() is None:
                 time.sleep(0.01)
             assert "another training is at work" in error_after_work(capsys, *command, "--resume")
-            process.send_signal(number)
+            if number == signal.SIGTERM:  # as `timeout` and service managers send it: to the data workers too
+                os.killpg(process.pid, number)
+            else:
+                process.send_signal(number)
             errors = process.communicate(timeout=60)[1]
         finally:
             process.kill()
