@@ -43,8 +43,8 @@ def load_batches(
 def _prepare(_: int) -> None:
     """A worker's own errors travel to the training; what its threads say when the training ends without them does not help.
 
-    A SIGTERM to the whole group, as `timeout` sends it, ends a worker as Ctrl-C does: torch's own handler would let it die, with
-    its folder left behind and an error in the training, which is about to end by itself.
+    A SIGTERM to the whole group, as `timeout` sends it, ends a worker as Ctrl-C does: torch's own handler would let it die,
+    with its folder left behind and an error in the training, which is about to end by itself.
     """
     sys.excepthook = lambda *_: None
     signal.signal(signal.SIGTERM, signal.default_int_handler)
