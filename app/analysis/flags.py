@@ -24,7 +24,7 @@ class StudyOptions:
     (hessian, landscape), else test."""
     images: int | None = None
     """Pictures, drawn with the seed; so many that the study ends within 20 minutes on two cores without it."""
-    seconds: float = 1100.0
+    seconds: float = 900.0
     """No new part is begun after so long; what was measured until then is the report."""
     seed: int = 0
     """Of the choice of pictures and of everything drawn."""
@@ -81,7 +81,7 @@ class HessianJob:
     top: int = 5
     """Eigenvalues of largest magnitude of each mini-batch (published: 1 and 5)."""
     batch_size: int | None = None
-    """Pictures of a mini-batch; 16 for classifiers (published: 128 and 16), 2 for segmentation networks without it."""
+    """Pictures of a mini-batch; 16 for classifiers (published: 128 and 16), 1 for segmentation networks without it."""
     steps: int = 40
     """Lanczos steps for the density of all eigenvalues, each a vector as large as the weights in memory; 0: no density."""
     iterations: int = 100

@@ -39,7 +39,7 @@ def measure(room: Room) -> Iterator[Results]:
     job: Any = room.job
     for studied in room.studied:
         prepare(studied, job)
-    size = job.batch_size or (2 if room.is_dense else 16)
+    size = job.batch_size or (1 if room.is_dense else 16)
     batches = [numbers for numbers in room.batches(size) if len(numbers) == size]
     if not batches:
         raise InputError(

@@ -34,16 +34,18 @@ def main() -> int:
     parser.add_argument("--data", type=Path, help="folder with camvid/ and cifar10/")
     parser.add_argument("--only", nargs="*", help="only these, as PAIR/STUDY")
     parser.add_argument("--fresh", action="store_true", help="run again what is there already")
-    parser.add_argument("--document", action="store_true", help="only write the document")
+    parser.add_argument("--document", action="store_true", help="only write reports, plots and document again")
     given = parser.parse_args()
     return exit_code("analysis", lambda: work(given.data, given.only, given.fresh, given.document))
 
 
 def work(data: Path | None, only: list[str] | None, fresh: bool, document: bool) -> None:
     """Runs what is missing, a folder of docs/analysis/ for each, then writes the document from what is there."""
-    if not document:
-        if data is None:
-            raise InputError("--data: give the folder with camvid/ and cifar10/, or --document")
+    if document:
+        draw_again()
+    elif data is None:
+        raise InputError("--data: give the folder with camvid/ and cifar10/, or --document")
+    else:
         run_all(data, only, fresh)
     write_document(DOCS)
 
@@ -74,6 +76,14 @@ def study(one: Run, files: list[Path], data: Path, digest: str) -> None:
     write_report(
         kind, record, out, command_line(one.job(one.pair.models, one.pair.data)), plots=True, without=("worst",)
     )
+
+
+def draw_again() -> None:
+    """Reports and plots of what was measured."""
+    for file in sorted((DOCS / "analysis").glob("*/*/report.json")):
+        record = json.loads(file.read_text())
+        kind: Study = load(f"app.analysis.{record['study']}:STUDY")
+        write_report(kind, record, file.parent, record.pop("command"), plots=True, without=("worst",))
 
 
 def known_digest(one: Run) -> str | None:

@@ -38,13 +38,13 @@ SEGMENTATION = Pair(
 PAIRS = (CLASSIFIERS, SEGMENTATION)
 
 FLAGS: dict[str, dict[str, str]] = {
-    "fourier": {"classifiers": "--images 500", "segmentation": "--images 20"},
-    "variance": {"classifiers": "--images 200", "segmentation": "--images 10"},
-    "hessian": {"classifiers": "--images 128", "segmentation": "--images 8 --steps 24"},
-    "landscape": {"classifiers": "--images 200 --points 15", "segmentation": "--images 2 --points 11"},
-    "lesion": {"classifiers": "--images 500", "segmentation": "--images 8"},
-    "similarity": {"classifiers": "--images 512", "segmentation": "--images 16"},
-    "reliability": {"classifiers": "", "segmentation": "--images 49"},
+    "fourier": {"classifiers": "--images 256", "segmentation": "--images 8"},
+    "variance": {"classifiers": "--images 128", "segmentation": "--images 8"},
+    "similarity": {"classifiers": "--images 256", "segmentation": "--images 8"},
+    "reliability": {"classifiers": "", "segmentation": "--images 20"},
+    "lesion": {"classifiers": "--images 300", "segmentation": "--images 4"},
+    "hessian": {"classifiers": "--images 96 --top 3 --steps 24", "segmentation": "--images 3 --top 2 --steps 12"},
+    "landscape": {"classifiers": "--images 128 --points 11", "segmentation": "--images 1 --points 9"},
 }
 """By study and pair; what is not said is the command's default."""
 
