@@ -47,7 +47,8 @@ class Plane:
             weights = {name: weight.detach().clone() for name, weight in self.network.named_parameters()}
             self.trajectory = trajectory_of(job.run, self.network, list(weights))
             reach = [max(abs(place[axis]) for place in self.trajectory.places) for axis in (0, 1)]
-            self.ways: tuple[Weights, Weights] = self.trajectory.directions
+            first, second = self.trajectory.directions
+            self.ways: tuple[Weights, Weights] = (like(first, weights), like(second, weights))
             self.places = [grid(job.points, 1.25 * max(one, 1e-6)) for one in reach]
         else:
             self.ways = (
@@ -86,6 +87,11 @@ class Plane:
         if self.trajectory is not None:
             found |= {"trajectory": self.trajectory.places, "explained": self.trajectory.explained}
         return found | flatness(found)
+
+
+def like(way: Weights, weights: Weights) -> Weights:
+    """On the weights' device."""
+    return {name: part.to(weights[name]) for name, part in way.items()}
 
 
 def flatness(plane: Results) -> Results:

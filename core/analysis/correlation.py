@@ -29,7 +29,7 @@ class SpatialCovariance:
         x = x - x.mean((0, 2, 3), keepdim=True)
         # Twice the size, so that offsets do not wrap around.
         spectrum = torch.fft.rfft2(x, s=(2 * height, 2 * width))
-        products = torch.fft.irfft2(spectrum.abs() ** 2, s=(2 * height, 2 * width)).sum((0, 1))
+        products = torch.fft.irfft2(spectrum.abs() ** 2, s=(2 * height, 2 * width)).sum((0, 1)).cpu()
         found = torch.full((self.reach + 1, 2 * self.reach + 1), torch.nan, dtype=torch.float64)
         for down in range(min(self.reach, height - 1) + 1):
             for across in range(-min(self.reach, width - 1), min(self.reach, width - 1) + 1):
