@@ -158,7 +158,7 @@ def tables(results: Results) -> list[Table]:
         [[row.get(key) for key in keys] for row in results["networks"]],
     )]  # fmt: skip
     if "mean_eigenvalue" in results["networks"][0]:
-        keys = ("model", "mean_eigenvalue", "mean_eigenvalue_sd", "negative_share", "most_negative")
+        measured = ("model", "mean_eigenvalue", "mean_eigenvalue_sd", "negative_share", "most_negative")
         names = (
             "network",
             "mean eigenvalue (trace / weights)",
@@ -166,7 +166,8 @@ def tables(results: Results) -> list[Table]:
             "negative share of the density",
             "most negative node",
         )
-        found.append(("Density of all eigenvalues", names, [[row[key] for key in keys] for row in results["networks"]]))
+        rows = [[row[key] for key in measured] for row in results["networks"]]
+        found.append(("Density of all eigenvalues", names, rows))
     return found
 
 
@@ -187,7 +188,7 @@ def draw_top(axis: Any, rows: Sequence[Results], models: Sequence[str], results:
     pooled = {m: torch.tensor([v for r in rows if r["model"] == m for v in r["eigenvalues"]]) for m in models}
     every = torch.cat(list(pooled.values()))
     low, high = float(every.min()), float(every.max())
-    margin = 0.1 * max(high - low, 1e-9)
+    margin = 0.5 * max(high - low, 1e-9)
     grid = torch.linspace(low - margin, high + margin, GRID, dtype=torch.float64)
     for number, (model, values) in enumerate(pooled.items()):
         # Silverman's rule of thumb, at least 1/200 of the axis
@@ -199,7 +200,7 @@ def draw_top(axis: Any, rows: Sequence[Results], models: Sequence[str], results:
         axis.plot(values, torch.full_like(values, 0.0) - 0.02 * (number + 1), "|", color=f"C{number}", ms=7,
                   transform=axis.get_xaxis_transform(), clip_on=False)  # fmt: skip
     axis.axvline(0.0, color="grey", lw=0.6)
-    axis.set_title(f"top {results['top']} eigenvalues of {results['networks'][0]['batches']} mini-batches", fontsize=9)
+    axis.set_title(f"top {results['top']} of each of {results['networks'][0]['batches']} mini-batches", fontsize=9)
     axis.set_xlabel("eigenvalue of the Hessian", labelpad=12)
     axis.set_ylabel("density")
     axis.tick_params(axis="x", pad=10)
@@ -215,7 +216,10 @@ def draw_density(axis: Any, rows: Sequence[Results], models: Sequence[str]) -> N
     for number, (model, part) in enumerate(whole.items()):
         axis.plot(grid, part.density(grid, width), STYLES[number % len(STYLES)], color=f"C{number}", label=model)
     axis.set_yscale("log")
-    axis.set_ylim(bottom=1e-7)
+    # Down to where a single eigenvalue of the lightest node stands out.
+    lightest = min(float(part.weights[part.weights > 1e-12].min()) for part in whole.values())
+    highest = max(float(part.density(grid, width).max()) for part in whole.values())
+    axis.set_ylim(max(lightest / width / 10, 1e-12), 5 * highest)
     axis.set_title(f"all eigenvalues (Lanczos, Gaussians of width {width:.2g})", fontsize=9)
     axis.set_xlabel("eigenvalue of the Hessian")
     axis.set_ylabel("density (log scale)")

@@ -160,7 +160,7 @@ def draw_weights(axis: Any, rows: Sequence[Results]) -> None:
         axis.plot(weights, changes, f"{MARKS[number % len(MARKS)]}-", ms=4, color=f"C{number % 10}", label=label)
     axis.axhline(0.0, color="grey", lw=0.5)
     axis.invert_xaxis()
-    axis.set_xlabel("weight of the smoothing layer (1 as trained, 0 removed)")
+    axis.set_xlabel("its weight (1 as trained, 0 removed)")
     axis.set_ylabel("change in NLL, nats")
     axis.set_title("one smoothing layer at part of its weight", fontsize=9)
 

@@ -22,14 +22,14 @@ def new_figure(panels: int, width: float = 4.4, height: float = 3.6, rows: int =
 
 def legend_below(figure: "Figure", axes: Sequence["Axes"]) -> None:
     """One legend for all panels; each label once."""
-    found = {}
+    found: dict[str, Any] = {}
     for axis in axes:
         handles, labels = axis.get_legend_handles_labels()
         found |= dict(zip(labels, handles, strict=True))
-    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=min(4, len(found)), fontsize=8)
+    figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=min(4, len(found)), fontsize=8)
 
 
-def depth_colours(count: int) -> list[tuple[float, float, float, float]]:
+def depth_colours(count: int) -> list[tuple[float, ...]]:
     """From dark (the first block) to light, as many as there are."""
     from matplotlib import colormaps
 

@@ -131,8 +131,9 @@ def tables(results: Results) -> list[Table]:
 
 
 def figures(results: Results) -> dict[str, "Figure"]:
-    pairs = results["pairs"]
-    figure, axes = new_figure(min(3, len(pairs)), 4.6, 4.2, -(-len(pairs) // 3))
+    pairs = [pair for pair in results["pairs"] if not pair["first"].endswith(WITHOUT)]
+    columns = 2 if len(pairs) == 4 else min(3, len(pairs))
+    figure, axes = new_figure(columns, 4.6, 4.2, -(-len(pairs) // columns))
     for axis, pair in zip(axes, pairs, strict=False):
         values = [[float("nan") if v is None else v for v in line] for line in pair["cka"]]
         shown = axis.imshow(values, vmin=0, vmax=1, cmap="magma", origin="lower", aspect="auto")
