@@ -27,9 +27,10 @@ class SpatialCovariance:
             raise InputError("a map of one point has no covariance in space")
         x = maps.detach().double()
         x = x - x.mean((0, 2, 3), keepdim=True)
-        # Twice the size, so that offsets do not wrap around.
-        spectrum = torch.fft.rfft2(x, s=(2 * height, 2 * width))
-        products = torch.fft.irfft2(spectrum.abs() ** 2, s=(2 * height, 2 * width)).sum((0, 1)).cpu()
+        power = torch.zeros(2 * height, width + 1, dtype=torch.float64)
+        for sample in x:  # twice the size, so that offsets do not wrap around
+            power += (torch.fft.rfft2(sample, s=(2 * height, 2 * width)).abs() ** 2).sum(0).cpu()
+        products = torch.fft.irfft2(power, s=(2 * height, 2 * width))
         found = torch.full((self.reach + 1, 2 * self.reach + 1), torch.nan, dtype=torch.float64)
         for down in range(min(self.reach, height - 1) + 1):
             for across in range(-min(self.reach, width - 1), min(self.reach, width - 1) + 1):

@@ -13,12 +13,16 @@ from torch import Tensor
 from core.errors import InputError
 
 LEAST_BATCH = 4
+PART = 2**19
+"""Numbers of each picture at once."""
 
 
 def gram(features: Tensor) -> Tensor:
-    """(n, ...) -> (n, n) in double, of the flattened features."""
-    flat = features.detach().flatten(1).double()
-    return flat @ flat.T
+    """(n, ...) -> (n, n) in double, of the flattened features; part by part, as a map may have millions of numbers."""
+    found = torch.zeros(len(features), len(features), dtype=torch.float64)
+    for part in features.detach().flatten(1).split(PART, dim=1):
+        found += (part.double() @ part.double().T).cpu()
+    return found
 
 
 def unbiased_hsic(first: Tensor, second: Tensor) -> float:
