@@ -39,12 +39,13 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Every number, table and figure of docs/results.md, docs/robustness.md and the model cards; what is there already is kept
+# Every number, table and figure of docs/results.md, docs/robustness.md, docs/analysis.md and the model cards; what is there already is kept
 # (FRESH=--fresh measures all again). DATA holds camvid/, cifar10/ and video/.
 DATA ?= ../shared/data
 results: setup
 	$(BIN)/python -m benchmarks.results --data $(DATA)/camvid $(FRESH)
 	$(BIN)/python -m benchmarks.robustness --data $(DATA) $(FRESH)
+	$(BIN)/python -m benchmarks.analysis --data $(DATA) $(FRESH)
 	$(BIN)/python -m benchmarks.cards
 
 # Its own environment (6 GB): a peer's pins must never move ours.

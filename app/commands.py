@@ -52,6 +52,18 @@ ANALYSES = {
         "Study how networks stand corruptions, small changes, attacks and pictures from elsewhere; several are compared.",
         "app.robustness.flags:RobustnessJob", "app.robustness.command:run_robustness",
     ),
+    **{
+        name: Command(summary, f"app.analysis.flags:{name.capitalize()}Job", "app.analysis.command:run_study")
+        for name, summary in {
+            "fourier": "How much of each spatial frequency is in the feature maps, block by block.",
+            "variance": "How feature maps vary over positions and over dropout draws, before and after smoothing.",
+            "hessian": "Eigenvalues of the loss's Hessian: the largest of every mini-batch, and the density of all.",
+            "landscape": "Loss and accuracy on a plane through the weights, or on the one that a training moved in.",
+            "lesion": "What is lost without one convolution, attention or MLP block, block or smoothing layer at a time.",
+            "similarity": "How alike layers are (CKA), of one network or several, and how far maps correlate in space.",
+            "reliability": "How honest confidence is by class, distance from a boundary, region size and novelty.",
+        }.items()
+    },
 }  # fmt: skip
 STEADYSEG = Command(
     "Real-time video segmentation that knows when it is unsure.",
@@ -90,7 +102,8 @@ STEADYSEG = Command(
             "app.bench.flags:BenchJob", "app.bench.command:run_bench",
         ),
         "analyze": Command(
-            "Study a network: `analyze robustness` against corruptions, attacks and pictures from elsewhere.", kinds=ANALYSES
+            "Study networks: how robust they are, what their feature maps hold, and the loss around their weights.",
+            kinds=ANALYSES,
         ),
         "models": Command(
             "List the pretrained checkpoints and the network presets with parameters and FLOPs.",

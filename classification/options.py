@@ -9,7 +9,7 @@ from core.errors import InputError
 from core.options import PaddingName, ProbName, require_ranges
 from core.training.config import TRAIN_RANGES, TrainConfig
 
-HeadName = Literal["gap", "mlp", "gmaxp", "gmedp", "bn-gap"]
+HeadName = Literal["gap", "mlp", "gmaxp", "gmedp", "gap-clip", "gap-mlp", "bn-gap"]
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class ClassifierOptions:
     stem: bool = False
     """True: 7x7 stride 2 and a pooling layer, for ImageNet's sizes; False: 3x3 stride 1, for CIFAR's."""
     head: HeadName | None = None
-    """gap, mlp, gmaxp, gmedp: global average, MLP, global max and median pooling; bn-gap: BatchNorm, ReLU, average.
-    The family's published one without it."""
+    """gap, mlp, gmaxp, gmedp: global average, MLP, global max and median pooling; gap-clip: the average, bounded by
+    a sigmoid; gap-mlp: the average, then the MLP; bn-gap: BatchNorm, ReLU, average. The family's published one without it."""
     dropout: float = 0.0
     """MC dropout rate (published: 0.3 on CIFAR, 0.1 for AlexNet, 0.05 on ImageNet); 0 makes no dropout layer at all."""
     smoothing: bool = False

@@ -59,10 +59,10 @@ def insert_smoothing(
     """
 
     for name in (prob, linear_prob):  # refused even where no place would use it, and before anything is changed
-        SpatialSmoothing(name, size, padding)
+        SpatialSmoothing(name, size, padding, channels=1)
 
     def layer(place: Place) -> nn.Module:
-        return SpatialSmoothing(prob if place.activated else linear_prob, size, padding)
+        return SpatialSmoothing(prob if place.activated else linear_prob, size, padding, channels=place.channels)
 
     return _insert(network, subsampling_places(network, example), layer)
 

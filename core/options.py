@@ -4,7 +4,7 @@ from typing import Literal
 
 from core.errors import InputError
 
-ProbName = Literal["tanh", "relu6", "constant", "sigmoid", "signed-tanh", "none"]
+ProbName = Literal["tanh", "relu6", "constant", "sigmoid", "softmax", "bn-tanh", "signed-tanh", "none"]
 """The Prob function of spatial smoothing."""
 PaddingName = Literal["published", "same"]
 """published: the k = 2 blur grows the map by one before the pooling; same: it does not."""

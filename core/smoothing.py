@@ -10,19 +10,23 @@ from core.options import PaddingName, ProbName
 KERNELS_1D: dict[int, tuple[float, ...]] = {1: (1,), 2: (1, 1), 3: (1, 2, 1), 5: (1, 4, 6, 4, 1)}
 """The paper's 1-D kernels by size; the 2-D kernel is their outer product divided by its sum."""
 
-DEFAULT_SCALE = {"tanh": 10.0, "relu6": 6.0, "constant": 5.0, "sigmoid": 10.0, "signed-tanh": 10.0, "none": 1.0}
-"""The published parameter t of each Prob (Tables A.1 and B.1); signed-tanh is ours and takes that of tanh."""
+DEFAULT_SCALE = {
+    "tanh": 10.0, "relu6": 6.0, "constant": 5.0, "sigmoid": 10.0, "softmax": 10.0, "bn-tanh": 10.0, "signed-tanh": 10.0,
+    "none": 1.0,
+}  # fmt: skip
+"""The published parameter t of each Prob (Tables A.1 and B.1, and its code); signed-tanh is ours and takes that of tanh."""
 
 
 class Prob(nn.Module):
     """Turns feature maps into bounded, probability-like ones; any shape in, the same shape out.
 
     tanh: ReLU(t tanh(z / t)), in [0, t]; relu6: clamp to [0, t]; constant: z / t without ReLU;
-    sigmoid: ReLU(4 t (sigmoid(z / t) - 1/2)), in [0, 2 t]; signed-tanh: t tanh(z / t) without ReLU, in [-t, t], for maps
-    that come without an activation; none: identity.
+    sigmoid: ReLU(4 t (sigmoid(z / t) - 1/2)), in [0, 2 t]; softmax: t softmax(z / t) over channels, in [0, t]; bn-tanh: tanh
+    of BatchNorm(z), whose scale and shift are trained and which needs the number of channels; signed-tanh: t tanh(z / t)
+    without ReLU, in [-t, t], for maps that come without an activation; none: identity.
     """
 
-    def __init__(self, name: ProbName = "tanh", scale: float | None = None) -> None:
+    def __init__(self, name: ProbName = "tanh", scale: float | None = None, channels: int | None = None) -> None:
         super().__init__()
         if name not in DEFAULT_SCALE:
             raise InputError(f"unknown Prob {name!r}; choose from {', '.join(DEFAULT_SCALE)}")
@@ -30,13 +34,19 @@ class Prob(nn.Module):
         self.scale = DEFAULT_SCALE[name] if scale is None else scale
         if self.scale <= 0:
             raise InputError(f"the scale of Prob must be positive, got {self.scale}")
+        if name == "bn-tanh":
+            if channels is None:
+                raise InputError("Prob bn-tanh has a BatchNorm, which needs the number of channels of its map")
+            self.norm = nn.BatchNorm2d(channels)
 
     def extra_repr(self) -> str:
         return f"{self.name}, scale={self.scale}"
 
     def forward(self, z: Tensor) -> Tensor:
         t = self.scale
-        if self.name == "tanh":
+        if self.name == "bn-tanh":
+            z = self.norm(z)
+        if self.name in ("tanh", "bn-tanh"):
             return F.relu(t * torch.tanh(z / t))
         if self.name == "signed-tanh":
             return t * torch.tanh(z / t)
@@ -46,6 +56,8 @@ class Prob(nn.Module):
             return z / t
         if self.name == "sigmoid":
             return F.relu(4.0 * t * (torch.sigmoid(z / t) - 0.5))
+        if self.name == "softmax":
+            return t * torch.softmax(z / t, 1)
         return z
 
 
@@ -85,13 +97,18 @@ class Blur(nn.Module):
 
 
 class SpatialSmoothing(nn.Module):
-    """Blur(Prob(z)); no trainable parameter."""
+    """Blur(Prob(z)); no trainable parameter but those of bn-tanh, which alone asks for the map's `channels`."""
 
     def __init__(
-        self, prob: ProbName = "tanh", size: int = 2, padding: PaddingName = "published", scale: float | None = None
+        self,
+        prob: ProbName = "tanh",
+        size: int = 2,
+        padding: PaddingName = "published",
+        scale: float | None = None,
+        channels: int | None = None,
     ) -> None:
         super().__init__()
-        self.prob = Prob(prob, scale)
+        self.prob = Prob(prob, scale, channels)
         self.blur = Blur(size, padding)
 
     def forward(self, z: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ ALLOWED = {
     "core/evaluation": {"core"},
     "core/training": {"core"},
     "core/robustness": {"core", "core/evaluation"},
+    "core/analysis": {"core", "core/evaluation"},
     "seg/street/paint": {"core"},
     "seg/street": {"core", "seg/street/paint"},
     "seg/data": {"core", "seg/options"},
@@ -33,11 +34,15 @@ ALLOWED = {
     "app/export": {*PRODUCT, "classification", "app/sources"},
     "app/bench": {*PRODUCT, "export/kernels", "app/sources", "app/video"},
     "app/robustness": {*PRODUCT, "core/robustness", "classification", "classification/data", "app/sources"},
+    "app/analysis": {
+        *PRODUCT, "core/analysis", "core/training", "classification", "classification/data", "classification/networks",
+        "app/robustness",
+    },
     "app/page": {*PRODUCT, "app/sources", "app/video"},
     "app/scale": {*PRODUCT, "app/sources", "app/video"},
     "steadyseg": {
-        *PRODUCT, "core/training", "core/robustness", "export/kernels", "classification", "classification/data",
-        "classification/networks", "app/sources", "app/video", "app/export",
+        *PRODUCT, "core/training", "core/robustness", "core/analysis", "export/kernels", "classification",
+        "classification/data", "classification/networks", "app/sources", "app/video", "app/export",
     },
 }  # fmt: skip
 """Folder -> what its files may import besides each other. `seg/options` and `classification/options` are files that lie below

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from app.analysis.command import markdown as analysis_markdown
+from app.commands import load
 from app.robustness.report import markdown
+from benchmarks.analysis.document import document as analysis_document
 from benchmarks.cards import cards, updated
 from benchmarks.classification.document import document as classification_document
 from benchmarks.document import fill
@@ -58,6 +61,22 @@ def test_robustness() -> None:
 def test_robustness_reports(report: Path) -> None:
     record, plots = json.loads(report.read_text()), sorted(path.name for path in report.parent.glob("*.png"))
     assert markdown(record, record["command"], plots) == (report.parent / "report.md").read_text()
+
+
+def test_analysis() -> None:
+    text = (DOCS / "analysis.md").read_text()
+    assert analysis_document(DOCS) == text, "python -m benchmarks.analysis --document makes it again"
+
+
+@pytest.mark.parametrize(
+    "report", sorted((DOCS / "analysis").glob("*/*/report.json")), ids=lambda path: "-".join(path.parts[-3:-1])
+)
+def test_analysis_reports(report: Path) -> None:
+    record, plots = json.loads(report.read_text()), sorted(path.name for path in report.parent.glob("*.png"))
+    study = load(f"app.analysis.{record['study']}:STUDY")
+    found = (report.parent / "report.md").read_text()
+    assert analysis_markdown(study, record, record["command"], plots) == found
+    assert "worst.png" not in plots, "it would show pictures of the data set"
 
 
 def test_performance() -> None:

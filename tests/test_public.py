@@ -15,11 +15,12 @@ import steadyseg
 
 PROJECT = Path(__file__).parent.parent
 PUBLIC = """
-    Blur ConformalScores Dropout Ensemble ExportJob Frame InputError Maps Method MethodOptions MonteCarlo Normalize
-    OnePass Place Preceded Prediction Prob Segmenter Source SpatialSmoothing StreamingMetrics Street TemperatureScan
-    TemporalSmoothing __version__ draw_overlay draw_uncertainty insert_dropout insert_smoothing open_classification
-    open_classifier open_network open_segmenter open_source passes prediction_sets read_ahead run_export
-    running_mean segment set_dropout_active subsampling_places
+    Blur ConformalScores Dropout Ensemble ExportJob Frame Hessian InputError Maps Method MethodOptions MonteCarlo
+    Normalize OnePass Place Preceded Prediction Prob Segmenter Source SpatialSmoothing StreamingMetrics Street
+    TemperatureScan TemporalSmoothing __version__ draw_overlay draw_uncertainty frequencies insert_dropout
+    insert_smoothing list_units log_amplitude open_classification open_classifier open_network open_segmenter
+    open_source passes prediction_sets read_ahead run_export running_mean segment set_dropout_active
+    subsampling_places top_eigenpairs watch_maps
 """
 """A name that leaves this list breaks its users: it needs a row in docs/renamed.md."""
 

@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 
 from classification.networks.chain import Block, Chain, MaxPool, dropout, require_side, stage
-from classification.networks.heads import mlp_head, pooled_head
+from classification.networks.heads import head
 from classification.options import ClassifierOptions
 
 
@@ -36,18 +36,14 @@ def alexnet(options: ClassifierOptions, num_classes: int) -> Chain:
     width, rate, kernel = options.width, options.dropout, 3 if options.stem else 2
     first = ConvBlock(3, width, 11, rate, 4, 2) if options.stem else ConvBlock(3, width, 3, rate, 2)
     chain = Chain()
-    chain.add_module("stage1", stage([first], 1, options))
-    chain.add_module("stage2", stage([MaxPool(kernel), ConvBlock(width, 3 * width, 5, rate)], 2, options))
+    chain.add_module("stage1", stage([first], 1, options, width))
+    chain.add_module("stage2", stage([MaxPool(kernel), ConvBlock(width, 3 * width, 5, rate)], 2, options, 3 * width))
     last = [
         ConvBlock(3 * width, 6 * width, 3, rate),
         ConvBlock(6 * width, 4 * width, 3, rate),
         ConvBlock(4 * width, 4 * width, 3, rate),
     ]
-    chain.add_module("stage3", stage([MaxPool(kernel), *last], 3, options))
-    head = options.head or "mlp"
-    if head == "mlp":
-        side = 6 if options.stem else 2
-        chain.add_module("head", mlp_head(4 * width, num_classes, 64 * width, side, pool=kernel))
-    else:
-        chain.add_module("head", pooled_head(head, 4 * width, num_classes))
+    chain.add_module("stage3", stage([MaxPool(kernel), *last], 3, options, 4 * width))
+    side = 6 if options.stem else 2
+    chain.add_module("head", head(options.head or "mlp", 4 * width, num_classes, 64 * width, side, pool=kernel))
     return chain

@@ -56,11 +56,12 @@ class Chain(nn.Sequential):
         return x
 
 
-def stage(modules: Iterable[nn.Module], number: int, options: ClassifierOptions) -> Chain:
-    """The modules of stage `number` (from 1) and, where it is smoothed, the smoothing after them."""
+def stage(modules: Iterable[nn.Module], number: int, options: ClassifierOptions, channels: int) -> Chain:
+    """The modules of stage `number` (from 1) and, where it is smoothed, the smoothing after them; `channels` leave it."""
     chain = Chain(*modules)
     if number in smoothed_stages(options):
-        chain.add_module("smooth", SpatialSmoothing(options.prob, options.blur, options.padding or "published"))
+        smoothing = SpatialSmoothing(options.prob, options.blur, options.padding or "published", channels=channels)
+        chain.add_module("smooth", smoothing)
     return chain
 
 

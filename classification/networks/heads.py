@@ -1,5 +1,6 @@
 """Classifier heads: the last map (B, C, H, W) -> logits (B, K)."""
 
+import torch
 from torch import Tensor, nn
 
 from classification.networks.chain import MaxPool
@@ -23,14 +24,36 @@ class GlobalMedian(nn.Module):
         return x.flatten(2).topk(height * width // 2, dim=-1).values[..., -1]
 
 
+class Clip(nn.Module):
+    """t (sigmoid(x / t) - 1/2), in [-t / 2, t / 2]: pooled features that are bounded (t = 2 as in the published code)."""
+
+    def __init__(self, scale: float = 2.0) -> None:
+        super().__init__()
+        self.scale = scale
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.scale * (torch.sigmoid(x / self.scale) - 0.5)
+
+
+def head(name: HeadName, channels: int, num_classes: int, hidden: int, side: int, pool: int = 0) -> nn.Module:
+    """Any head by its name; `hidden`, `side` and `pool` are the MLP's."""
+    if name == "mlp":
+        return mlp_head(channels, num_classes, hidden, side, pool)
+    if name == "gap-mlp":
+        return mlp_head(channels, num_classes, hidden, side=1)
+    return pooled_head(name, channels, num_classes)
+
+
 def pooled_head(name: HeadName, channels: int, num_classes: int) -> nn.Module:
-    """gap, gmaxp, gmedp or bn-gap: one number per channel, then a linear layer."""
+    """gap, gap-clip, gmaxp, gmedp or bn-gap: one number per channel, then a linear layer."""
     linear = nn.Linear(channels, num_classes)
     if name == "gmedp":
         return nn.Sequential(GlobalMedian(), linear)
     if name == "gmaxp":
         return nn.Sequential(nn.AdaptiveMaxPool2d(1), nn.Flatten(), linear)
     average = (nn.AdaptiveAvgPool2d(1), nn.Flatten(), linear)
+    if name == "gap-clip":
+        return nn.Sequential(*average[:2], Clip(), linear)
     if name == "bn-gap":
         return nn.Sequential(nn.BatchNorm2d(channels), nn.ReLU(inplace=True), *average)
     return nn.Sequential(*average)

@@ -22,7 +22,7 @@ VGG_CONVS: dict[int, tuple[int, ...]] = {
 }  # fmt: skip
 """Convolutions of each stage by depth (Simonyan and Zisserman 2015, arXiv 1409.1556, Table 1)."""
 
-HEADS: tuple[HeadName, ...] = ("gap", "mlp", "gmaxp", "gmedp")
+HEADS: tuple[HeadName, ...] = ("gap", "mlp", "gmaxp", "gmedp", "gap-clip", "gap-mlp")
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Family:
 
 
 FAMILIES: dict[str, Family] = {
-    "alexnet": Family((), 3, (1, 2, 3), ("mlp", "gap", "gmaxp", "gmedp"), frozenset({"stem"})),
-    "vgg": Family((11, 13, 16, 19), 5, (1, 2, 3, 4, 5), ("mlp", "gap", "gmaxp", "gmedp"), frozenset()),
-    "prevgg": Family((11, 13, 16, 19), 5, (1, 2, 3, 4, 5), ("mlp", "gap", "gmaxp", "gmedp", "bn-gap"), frozenset()),
+    "alexnet": Family((), 3, (1, 2, 3), ("mlp", "gap", *HEADS[2:]), frozenset({"stem"})),
+    "vgg": Family((11, 13, 16, 19), 5, (1, 2, 3, 4, 5), ("mlp", "gap", *HEADS[2:]), frozenset()),
+    "prevgg": Family((11, 13, 16, 19), 5, (1, 2, 3, 4, 5), ("mlp", "gap", *HEADS[2:], "bn-gap"), frozenset()),
     "resnet": Family((18, 34, 50, 101, 152), 4, (1, 2, 3, 4), HEADS, frozenset({"stem", "stochastic_depth"})),
     "preresnet": Family(
         (18, 34, 50, 101, 152), 4, (1, 2, 3), ("bn-gap",), frozenset({"stem", "stochastic_depth"})

@@ -63,7 +63,7 @@ def preresnet(options: ClassifierOptions, num_classes: int) -> Chain:
         for j in range(count):
             modules.append(preact_block(channels, i, j, depth, options, next(skipped)))
             channels = stage_channels(i, depth, options)
-        chain.add_module(f"stage{i + 1}", stage(modules, i + 1, options))
+        chain.add_module(f"stage{i + 1}", stage(modules, i + 1, options, channels))
     chain.add_module("head", pooled_head("bn-gap", channels, num_classes))
     return chain
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torchvision.ops import StochasticDepth
 
 from classification.networks.chain import Block, Chain, dropout, stage
-from classification.networks.heads import mlp_head, pooled_head
+from classification.networks.heads import head
 from classification.networks.layout import MODELS, RESIDUAL_BLOCKS
 from classification.options import ClassifierOptions
 
@@ -75,12 +75,8 @@ def resnet(options: ClassifierOptions, num_classes: int) -> Chain:
             out = 4 * width if inner else width
             modules.append(ResidualBlock(channels, out, stride, options.dropout, next(skipped), inner, groups))
             channels = out
-        chain.add_module(f"stage{i + 1}", stage(modules, i + 1, options))
-    head = options.head or "gap"
-    if head == "mlp":
-        chain.add_module("head", mlp_head(channels, num_classes, 64 * options.width, HEAD_SIDE))
-    else:
-        chain.add_module("head", pooled_head(head, channels, num_classes))
+        chain.add_module(f"stage{i + 1}", stage(modules, i + 1, options, channels))
+    chain.add_module("head", head(options.head or "gap", channels, num_classes, 64 * options.width, HEAD_SIDE))
     return chain
 
 

@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 
 from classification.networks.chain import Block, Chain, MaxPool, dropout, stage
-from classification.networks.heads import mlp_head, pooled_head
+from classification.networks.heads import head
 from classification.networks.layout import FAMILIES, MODELS, VGG_CONVS
 from classification.networks.resnet import conv, norm_relu
 from classification.options import ClassifierOptions
@@ -46,10 +46,7 @@ def vgg(options: ClassifierOptions, num_classes: int) -> Chain:
         for _ in range(count):
             modules.append(ConvBlock(channels, multiple * options.width, options.dropout, family == "prevgg"))
             channels = multiple * options.width
-        chain.add_module(f"stage{i + 1}", stage(modules, i + 1, options))
-    head = options.head or FAMILIES[family].heads[0]
-    if head == "mlp":
-        chain.add_module("head", mlp_head(channels, num_classes, 64 * options.width, HEAD_SIDE, pool=2))
-    else:
-        chain.add_module("head", pooled_head(head, channels, num_classes))
+        chain.add_module(f"stage{i + 1}", stage(modules, i + 1, options, channels))
+    name = options.head or FAMILIES[family].heads[0]
+    chain.add_module("head", head(name, channels, num_classes, 64 * options.width, HEAD_SIDE, pool=2))
     return chain

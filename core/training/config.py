@@ -49,6 +49,9 @@ class TrainConfig:
     """CPU threads; 0 leaves the choice to torch. 1 makes CPU runs repeatable bit by bit."""
     evaluate_every: int = 5
     """Epochs between evaluations on the held-back slice of train; 0 never evaluates."""
+    keep_checkpoints: int = 0
+    """So many averaged weights are kept on the way, in RUN/checkpoints: the initial ones and then at evenly spaced epochs
+    (`analyze landscape --run` draws them); 0 keeps none."""
 
 
 TRAIN_RANGES: dict[str, tuple[float, float]] = {
@@ -56,4 +59,5 @@ TRAIN_RANGES: dict[str, tuple[float, float]] = {
     "learning_rate": (0, math.inf), "weight_decay": (0, math.inf), "warmup": (0, 1), "step_epochs": (0, math.inf),
     "step_factor": (0, math.inf),
     "clip_norm": (0, math.inf), "average_decay": (0, 1), "threads": (0, math.inf), "evaluate_every": (0, math.inf),
+    "keep_checkpoints": (0, math.inf),
 }  # fmt: skip

@@ -64,13 +64,15 @@ def fit(
     steps_per_epoch: int,
     device: torch.device,
     evaluate: Callable[[nn.Module], dict[str, float]] | None = None,
+    keep: Callable[[nn.Module, int], None] = lambda network, epochs_done: None,
     resume: bool = False,
     processes: Processes = ALONE,
 ) -> Iterator[StepDone | EpochDone]:
     """Trains in place; after each EpochDone `run/state.safetensors` holds all that is needed to go on from there.
 
     `batches(epoch)` yields `steps_per_epoch * accumulate` batches that depend on (seed, epoch) alone. On return the network
-    holds the averaged weights. A non-finite loss raises CheckFailed with the step; the last state stays on disk.
+    holds the averaged weights; `keep` is shown them before the first epoch and after each one, with the epochs done. A
+    non-finite loss raises CheckFailed with the step; the last state stays on disk.
 
     Of several processes each yields its own batches (`Processes.share`), and all do the same steps: the gradient is that of
     all their samples. The first one evaluates and saves. BatchNorm's statistics are those of all processes on CUDA
@@ -83,6 +85,8 @@ def fit(
     average = AveragedModel(network, multi_avg_fn=_warm_up(config.average_decay), use_buffers=True)
     state = TrainingState(network, average, optimizer)
     first_epoch = _resume(state, run, config.epochs, processes) if resume else 0
+    if not first_epoch and processes.leads:
+        keep(average.module, 0)
     called: nn.Module = MeanOfPasses(network, config.train_samples) if config.train_samples > 1 else network
     trained: nn.Module | None = None
     total_steps = config.epochs * steps_per_epoch
@@ -117,6 +121,7 @@ def fit(
             average.module.eval()
             metrics = evaluate(average.module)
         if processes.leads:
+            keep(average.module, epoch + 1)
             save_state(state, run, epochs_done=epoch + 1)
         processes.wait()
         yield EpochDone(epoch + 1, sum(losses) / len(losses), time.perf_counter() - started, metrics)

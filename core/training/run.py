@@ -16,6 +16,7 @@ from core.device import choose_device, trains_faster_in_bf16
 from core.errors import InputError
 from core.training.config import TrainConfig
 from core.training.distributed import ALONE, Processes
+from core.training.kept import kept_epochs, kept_file
 from core.training.loop import Batch, EpochDone, StepDone, fit
 from core.training.run_folder import MODEL_NAME, open_run
 
@@ -78,6 +79,7 @@ class TrainingRun(ABC):
             steps_per_epoch=self.steps_per_epoch,
             device=self.device,
             evaluate=self.evaluate if len(self.held_back) else None,
+            keep=self._keep,
             resume=resume,
             processes=self.processes,
         )
@@ -85,6 +87,14 @@ class TrainingRun(ABC):
             tensors = self.network.cpu().state_dict()
             save_checkpoint(self.run / MODEL_NAME, tensors, self.meta(time.monotonic() - started))
         self.processes.wait()
+
+    def _keep(self, network: nn.Module, epochs_done: int) -> None:
+        """Saves the averaged weights where they are to be kept, as a checkpoint like any other."""
+        if epochs_done in kept_epochs(self.loop.epochs, self.loop.keep_checkpoints):
+            file = kept_file(self.run, epochs_done)
+            file.parent.mkdir(exist_ok=True)
+            tensors = {name: tensor.detach().cpu().clone() for name, tensor in network.state_dict().items()}
+            save_checkpoint(file, tensors, self.meta(0.0))
 
     @abstractmethod
     def batches(self, epoch: int) -> Iterator[Batch]:

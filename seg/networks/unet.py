@@ -37,7 +37,9 @@ class EncoderStage(nn.Module):
         self.pools = number > 1
         self.leaves_skip = number < options.depth
         smooths = options.smoothing and self.pools
-        self.smooth = SpatialSmoothing(options.prob, options.blur, options.padding) if smooths else nn.Identity()
+        self.smooth: nn.Module = nn.Identity()
+        if smooths:
+            self.smooth = SpatialSmoothing(options.prob, options.blur, options.padding, channels=channels_in)
         self.skip_after_smoothing = smooths and options.skip == "after"
         # The published blur grows the map by one, so floor pooling gives ceil(n / 2), the size of "same" pooling.
         grows = smooths and options.blur == 2 and options.padding == "published"

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from classification.networks.build import build_classifier
 from classification.networks.heads import GlobalMedian, mlp_head, pooled_head
+from classification.networks.layout import HEADS
 from classification.options import ClassifierOptions
 from core.errors import InputError
 
@@ -37,7 +38,10 @@ def test_the_median_of_one_point_is_refused() -> None:
 @torch.no_grad()
 def test_pooled_heads_are_linear_in_one_number_per_channel() -> None:
     x = maps(5, 3)
-    for name, features in {"gap": x.mean((2, 3)), "gmaxp": x.amax((2, 3)), "gmedp": GlobalMedian()(x)}.items():
+    for name, features in {
+        "gap": x.mean((2, 3)), "gmaxp": x.amax((2, 3)), "gmedp": GlobalMedian()(x),
+        "gap-clip": 2 / (1 + (-x.mean((2, 3)) / 2).exp()) - 1,
+    }.items():  # fmt: skip
         head = pooled_head(name, 4, 7)  # type: ignore[arg-type]
         assert sum(p.numel() for p in head.parameters()) == 4 * 7 + 7
         torch.testing.assert_close(head(x), linear(head, features))
@@ -77,6 +81,8 @@ def test_the_mlp_head_enlarges_a_map_that_is_smaller_than_its_pooling() -> None:
         ("vgg11", {"head": "gmaxp"}, [(10, 512)]),
         ("prevgg11", {"head": "bn-gap"}, [(10, 512)]),
         ("resnet18", {"head": "gmedp"}, [(10, 512)]),
+        ("resnet18", {"head": "gap-mlp"}, [(4096, 512), (4096, 4096), (10, 4096)]),
+        ("resnet18", {"head": "gap-clip"}, [(10, 512)]),
         ("resnet50", {}, [(10, 2048)]),
         ("preresnet50", {}, [(10, 2048)]),
         ("alternet18", {}, [(10, 512)]),
@@ -94,8 +100,7 @@ def test_networks_have_the_published_heads(
 
 @pytest.mark.parametrize(
     ("model", "head"),
-    [(m, h) for m in ("alexnet", "vgg11", "prevgg11", "resnet18") for h in ("gap", "mlp", "gmaxp", "gmedp")]
-    + [("prevgg11", "bn-gap")],
+    [(m, h) for m in ("alexnet", "vgg11", "prevgg11", "resnet18") for h in HEADS] + [("prevgg11", "bn-gap")],
 )
 def test_every_head_of_a_family_gives_logits(model: str, head: str) -> None:
     network = build_classifier({"model": model, "head": head, "width": 4, "smoothing": True, "dropout": 0.2}, 3)

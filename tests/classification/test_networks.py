@@ -205,7 +205,7 @@ def test_the_options_of_a_record_build_the_same_network() -> None:
         ({"stem": 1}, "must be true or false"),
         ({"dropout": "much"}, "must be a number"),
         ({"dropout": None}, "must be a number"),
-        ({"head": "max"}, "gap, mlp, gmaxp, gmedp, bn-gap or none"),
+        ({"head": "max"}, "gap, mlp, gmaxp, gmedp, gap-clip, gap-mlp, bn-gap or none"),
         ({"prob": "relu", "smoothing": True}, "tanh, relu6"),
         ({"padding": "valid", "smoothing": True}, "published, same or none"),
         ({"smoothing_places": 3, "smoothing": True}, "whole numbers or none, got 3"),

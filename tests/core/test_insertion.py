@@ -238,7 +238,9 @@ def test_networks_without_a_place_are_refused_in_one_line(insert: Any, network: 
     assert network.training and not any(module._forward_hooks for module in network.modules())
 
 
-@pytest.mark.parametrize("wrong", [{"prob": "softmax"}, {"linear_prob": "softmax"}, {"size": 4}, {"padding": "valid"}])
+@pytest.mark.parametrize(
+    "wrong", [{"prob": "softplus"}, {"linear_prob": "softplus"}, {"size": 4}, {"padding": "valid"}]
+)
 def test_a_refused_setting_leaves_the_network_as_it_was(wrong: dict[str, Any]) -> None:
     network = copy.deepcopy(bare("resnet18"))  # it has no linear place, so nothing would ever use linear_prob
     with pytest.raises(InputError):

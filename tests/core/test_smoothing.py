@@ -7,8 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from classification.networks.build import build_classifier
 from core.errors import InputError
 from core.smoothing import DEFAULT_SCALE, Blur, Prob, SpatialSmoothing
+from seg.networks.build import build_network
 
 LINES = {1: [1], 2: [1, 1], 3: [1, 2, 1], 5: [1, 4, 6, 4, 1]}
 """arXiv 2105.12639, Eq. 8: the 2-D kernel is the outer product over its sum."""
@@ -117,6 +119,42 @@ def test_prob_is_its_formula(name: str, scale: float | None) -> None:
     assert Prob(name, scale)(z).tolist() == pytest.approx(expected, abs=1e-12)  # type: ignore[arg-type]
 
 
+def test_softmax_shares_a_points_bound_between_its_channels() -> None:
+    z = 20 * torch.randn(2, 5, 3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    found = Prob("softmax")(z)
+    expected = 10 * (z / 10).exp() / (z / 10).exp().sum(1, keepdim=True)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(found.sum(1), torch.full((2, 3, 4), 10.0, dtype=torch.float64))
+
+
+def test_bn_tanh_normalises_first_and_learns_how() -> None:
+    z = 3 + 8 * torch.randn(4, 2, 6, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    layer = SpatialSmoothing("bn-tanh", channels=2).double()
+    assert [weight.shape for weight in layer.parameters()] == [(2,), (2,)]
+    normal = (z - z.mean((0, 2, 3), keepdim=True)) / (z.var((0, 2, 3), unbiased=False, keepdim=True) + 1e-5).sqrt()
+    torch.testing.assert_close(layer.prob(normal * 1.0), Prob("tanh")(normal), atol=1e-4, rtol=0)
+    torch.testing.assert_close(layer(z), SpatialSmoothing("tanh")(normal))
+    with pytest.raises(InputError, match="needs the number of channels"):
+        Prob("bn-tanh")
+
+
+@pytest.mark.parametrize("prob", ["softmax", "bn-tanh"])
+def test_every_kind_of_network_takes_the_new_probs(prob: str) -> None:
+    networks = [
+        build_classifier({"model": name, "width": 4, "smoothing": True, "prob": prob}, 3)
+        for name in ("resnet18", "preresnet18", "vgg11", "alexnet", "alternet18")
+    ]
+    networks.append(build_classifier({"model": "timm:resnet18", "smoothing": True, "prob": prob}, 3))
+    networks.append(build_network("unet", {"width": 4, "prob": prob, "dropout": 0.0}, 3))
+    smp = {"encoder": "resnet18", "encoder_weights": None, "encoder_smoothing": True, "encoder_prob": prob}
+    networks.append(build_network("smp", smp, 3))
+    for network in networks:
+        logits = network(torch.randn(2, 3, 32, 32))
+        assert logits.isfinite().all()
+        if prob == "bn-tanh":
+            assert any(".prob.norm." in name for name in network.state_dict())
+
+
 @pytest.mark.parametrize(("name", "bound"), [("tanh", 10.0), ("relu6", 6.0), ("sigmoid", 20.0)])
 def test_bounded_probs_reach_their_bound_and_zero(name: str, bound: float) -> None:
     result = Prob(name)(torch.tensor([-1e4, 1e4]))  # type: ignore[arg-type]
@@ -147,7 +185,7 @@ def test_smoothing_adds_nothing_to_train_or_save() -> None:
 @pytest.mark.parametrize(
     ("make", "names"),
     [
-        (lambda: Prob("softplus"), "tanh, relu6, constant, sigmoid, signed-tanh, none"),  # type: ignore[arg-type]
+        (lambda: Prob("softplus"), "tanh, relu6, constant, sigmoid, softmax, bn-tanh, signed-tanh, none"),  # type: ignore[arg-type]
         (lambda: Blur(4), "1, 2, 3, 5"),
         (lambda: Blur(2, "valid"), "published, same"),  # type: ignore[arg-type]
         (lambda: SpatialSmoothing("tanh", 2, scale=-1.0), "positive"),

@@ -1,0 +1,1 @@
+"""`steadyseg analyze` fourier, variance, hessian, landscape, lesion, similarity, reliability: the papers' studies."""

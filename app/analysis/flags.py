@@ -1,0 +1,166 @@
+"""What each study is asked for; no torch here, so that slips are said at once."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from tyro.conf import OmitArgPrefixes, Positional
+
+from core.errors import InputError
+
+
+@dataclass(frozen=True)
+class StudyOptions:
+    """What all studies are asked for."""
+
+    models: Positional[tuple[str, ...]]
+    """Pretrained names or .safetensors files, of classifiers or of segmentation networks, or timm:NAME; they stand side by
+    side in the plots."""
+    data: Path
+    """CIFAR or an ImageFolder for classifiers; a folder with SPLIT/ and SPLITannot/ for segmentation."""
+    split: Literal["train", "val", "test", "held-back"] | None = None
+    """Which split (held-back: of a classifier's training pictures); auto: train where the loss of training is looked at
+    (hessian, landscape), else test."""
+    images: int | None = None
+    """Pictures, drawn with the seed; so many that the study ends within 20 minutes on two cores without it."""
+    seconds: float = 900.0
+    """No new part is begun after so long; what was measured until then is the report."""
+    seed: int = 0
+    """Of the choice of pictures and of everything drawn."""
+    timm_weights: Literal["pretrained", "random"] = "pretrained"
+    """Of timm:NAME: the library's (fetched once, needs a network connection), or random ones from the seed."""
+    out: Path | None = None
+    """Folder for report.md, report.json and the plots; runs/STUDY/MODELS without it."""
+    plots: bool = True
+    """Whether to draw them, which needs matplotlib."""
+    device: str = "auto"
+    """auto, cpu or cuda."""
+
+    def __post_init__(self) -> None:
+        require_least("images", self.images, 1)
+        require_positive("seconds", self.seconds)
+
+
+def require_least(flag: str, value: int | None, least: int) -> None:
+    if value is not None and value < least:
+        raise InputError(f"--{flag} must be {least} or more, got {value}")
+
+
+@dataclass(frozen=True)
+class FourierJob:
+    """The flags of `steadyseg analyze fourier`."""
+
+    study: ClassVar[str] = "fourier"
+    options: OmitArgPrefixes[StudyOptions]
+    units: tuple[str, ...] = ()
+    """Only these parts of the network, by their dotted names; every block and smoothing layer without it."""
+
+
+@dataclass(frozen=True)
+class VarianceJob:
+    """The flags of `steadyseg analyze variance`."""
+
+    study: ClassVar[str] = "variance"
+    options: OmitArgPrefixes[StudyOptions]
+    units: tuple[str, ...] = ()
+    """Only these parts of the network, by their dotted names; every block and smoothing layer without it."""
+    samples: int = 10
+    """Dropout draws of every picture, where the network has dropout; 1 draws none."""
+
+    def __post_init__(self) -> None:
+        require_least("samples", self.samples, 1)
+
+
+@dataclass(frozen=True)
+class HessianJob:
+    """The flags of `steadyseg analyze hessian`."""
+
+    study: ClassVar[str] = "hessian"
+    options: OmitArgPrefixes[StudyOptions]
+    top: int = 5
+    """Eigenvalues of largest magnitude of each mini-batch (published: 1 and 5)."""
+    batch_size: int | None = None
+    """Pictures of a mini-batch; 16 for classifiers (published: 128 and 16), 1 for segmentation networks without it."""
+    steps: int = 40
+    """Lanczos steps for the density of all eigenvalues, each a vector as large as the weights in memory; 0: no density."""
+    iterations: int = 100
+    """Most steps of the power iteration for one eigenvalue."""
+    tolerance: float = 1e-3
+    """Change of an eigenvalue, as a share of it, at which the iteration ends."""
+    weight_decay: float | None = None
+    """For the figures with L2; that of the network's training without it."""
+    augmented: bool = True
+    """Pictures as a training sees them; --no-augmented: as they are."""
+
+    def __post_init__(self) -> None:
+        for flag, least in (("top", 1), ("batch_size", 1), ("steps", 0), ("iterations", 2)):
+            require_least(flag.replace("_", "-"), getattr(self, flag), least)
+        require_positive("tolerance", self.tolerance)
+        if self.weight_decay is not None and not 0.0 <= self.weight_decay < math.inf:
+            raise InputError(f"--weight-decay must be 0 or more, got {self.weight_decay:g}")
+
+
+@dataclass(frozen=True)
+class LandscapeJob:
+    """The flags of `steadyseg analyze landscape`."""
+
+    study: ClassVar[str] = "landscape"
+    options: OmitArgPrefixes[StudyOptions]
+    rule: Literal["filter", "axis0"] = "filter"
+    """How random directions are rescaled: filter by filter (the paper's rule) or along axis 0 (the published code's)."""
+    points: int = 21
+    """Points of the plane along each direction, an odd number."""
+    reach: float = 1.0
+    """How far the plane reaches; 1: the directions are as long as the filters (published: 0.1 and 1)."""
+    run: Path | None = None
+    """A training's folder with kept checkpoints (train --keep-checkpoints 10): the plane is the one it moved in."""
+    augmented: bool = True
+    """Pictures as a training sees them; --no-augmented: as they are."""
+
+    def __post_init__(self) -> None:
+        if self.points < 3 or self.points % 2 == 0:
+            raise InputError(f"--points must be odd, 3 or more, so that one is the trained weights, got {self.points}")
+        require_positive("reach", self.reach)
+
+
+@dataclass(frozen=True)
+class LesionJob:
+    """The flags of `steadyseg analyze lesion`."""
+
+    study: ClassVar[str] = "lesion"
+    options: OmitArgPrefixes[StudyOptions]
+    units: tuple[str, ...] = ()
+    """Only these parts of the network, by their dotted names; every convolution larger than 1x1, attention and MLP block,
+    smoothing layer and block that keeps its map's shape without it."""
+
+
+@dataclass(frozen=True)
+class SimilarityJob:
+    """The flags of `steadyseg analyze similarity`."""
+
+    study: ClassVar[str] = "similarity"
+    options: OmitArgPrefixes[StudyOptions]
+    units: tuple[str, ...] = ()
+    """Only these parts of the network, by their dotted names; every block and smoothing layer without it."""
+
+
+@dataclass(frozen=True)
+class ReliabilityJob:
+    """The flags of `steadyseg analyze reliability`."""
+
+    study: ClassVar[str] = "reliability"
+    options: OmitArgPrefixes[StudyOptions]
+    samples: int = 10
+    """Dropout passes, where the network has dropout, beside one pass without; 1: that pass alone."""
+
+    def __post_init__(self) -> None:
+        require_least("samples", self.samples, 1)
+
+
+def require_positive(flag: str, value: float) -> None:
+    if not (value > 0 and math.isfinite(value)):
+        raise InputError(f"--{flag} must be more than 0, got {value:g}")
+
+
+StudyJob = FourierJob | VarianceJob | HessianJob | LandscapeJob | LesionJob | SimilarityJob | ReliabilityJob

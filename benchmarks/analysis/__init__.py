@@ -1,0 +1,1 @@
+"""docs/analysis.md: every study of `steadyseg analyze` for a pair of classifiers and a pair of segmentation networks."""

@@ -1,0 +1,58 @@
+"""The notebooks run from top to bottom at a tiny size, come without outputs, and use public names alone."""
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DEMOS = Path(__file__).parent.parent / "demos"
+TINY = {
+    "temporal": "FRAMES, PASSES = 3, (2,)",
+    "spatial": "PICTURES, PASSES = 20, 2",
+    "why": "PICTURES, BATCHES, BATCH = 8, 2, 2",
+}
+"""What stands after the cell of parameters here."""
+NOTEBOOKS = sorted(DEMOS.glob("*.ipynb"))
+
+
+def code_cells(path: Path) -> list[dict[str, Any]]:
+    return [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+
+
+def test_there_is_one_for_each_paper() -> None:
+    assert [path.stem for path in NOTEBOOKS] == ["spatial", "temporal", "why"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_no_output_is_kept_and_public_names_alone_are_used(path: Path) -> None:
+    cells = code_cells(path)
+    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells), "strip its outputs"
+    known = {"steadyseg", "numpy", "torch", "matplotlib", "pathlib", "time"}
+    for cell in cells:
+        for node in ast.walk(ast.parse("".join(cell["source"]))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert {name.split(".")[0] for name in names} <= known
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs(path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    nbformat = pytest.importorskip("nbformat", reason="nbclient is not installed")
+    nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
+    pytest.importorskip("ipykernel", reason="ipykernel is not installed")
+    monkeypatch.setenv("PYTHONPATH", str(DEMOS.parent))
+    notebook = nbformat.read(path, as_version=4)
+    place = next(i for i, cell in enumerate(notebook.cells) if "parameters" in cell.metadata.get("tags", ()))
+    tiny = TINY[path.stem]
+    if path.stem != "temporal":
+        tiny += f"\nDATA = {str(request.getfixturevalue('data_dir') / 'cifar10')!r}"
+    notebook.cells.insert(place + 1, nbformat.v4.new_code_cell(tiny))
+    client = nbclient.NotebookClient(
+        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": DEMOS}}
+    )
+    client.execute()
+    drawn = [out for cell in notebook.cells if cell.cell_type == "code" for out in cell.outputs if "data" in out]
+    assert any("image/png" in out["data"] for out in drawn)
