@@ -82,9 +82,12 @@ class TrainingRun(ABC):
             processes=self.processes,
         )
         if self.processes.leads:
-            tensors = self.network.cpu().state_dict()
-            save_checkpoint(self.run / MODEL_NAME, tensors, self.meta(time.monotonic() - started))
+            save_checkpoint(self.run / MODEL_NAME, self.tensors(), self.meta(time.monotonic() - started))
         self.processes.wait()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What is kept of the network."""
+        return self.network.cpu().state_dict()
 
     @abstractmethod
     def batches(self, epoch: int) -> Iterator[Batch]:
