@@ -3,16 +3,20 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from core.dropout import Dropout
+from core.motion import Motion, no_motion
 from core.prediction import Prediction
 from core.predictors import OnePass
 from core.temporal import RecursionState, State, WindowState, forget
 from seg.streaming import StreamingSegmenter
 
+MOTION = ("motion", "trust")
+"""The inputs of a mean that follows motion."""
 STATE_FIELDS = 3
 """Probabilities, member entropies, and the weights: mass or ages."""
 
@@ -29,12 +33,14 @@ class Signature:
 
 
 class ExportedStep(nn.Module):
-    """(frame, gap, reset, *state, *masks) -> (label, confidence, entropy, disagreement[, probs], *state, image[, logits]).
+    """(frame, gap, reset[, motion, trust], *state, *masks) -> (label, confidence, entropy, disagreement[, probs], *state,
+    image[, logits]).
 
     frame uint8 (1, H, W, 3); gap float (1,), source frames since the last call; reset float (1,), 1 starts anew, as a state
-    of zeros does. probs is the mean (1, K, h / s, w / s), which in the recursion is the first state. image is the network's
-    normalised input, logits its output (one pass only). With `mask_inputs` every dropout mask is an input instead of being
-    drawn: what a proof needs.
+    of zeros does. motion float (h / s, w / s, 2) and trust float (h / s, w / s), where the mean follows motion: those of
+    `core.motion.Motion`; at a reset they count for nothing. probs is the mean (1, K, h / s, w / s), which in the recursion is
+    the first state. image is the network's normalised input, logits its output (one pass only). With `mask_inputs` every
+    dropout mask is an input instead of being drawn: what a proof needs.
     """
 
     def __init__(self, segmenter: StreamingSegmenter, height: int, width: int, *, mask_inputs: bool = False) -> None:
@@ -42,8 +48,11 @@ class ExportedStep(nn.Module):
         segmenter.fixed_size = (height, width)
         self.segmenter, self.mask_inputs = segmenter.eval(), mask_inputs
         self.dropouts = drawing_dropouts(segmenter)
+        self.follows = segmenter.smoothing is not None and segmenter.smoothing.motion
 
     def forward(self, frame: Tensor, gap: Tensor, reset: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
+        motion = Motion(cast(Any, rest[0]), cast(Any, rest[1])) if self.follows else None  # tensors: `warp` takes both
+        rest = rest[2:] if self.follows else rest
         fields = STATE_FIELDS if self.segmenter.smoothing else 0
         state = forget(self._state(rest[:fields]), reset) if fields else None
         inner: list[Tensor] = []
@@ -53,7 +62,7 @@ class ExportedStep(nn.Module):
             inner.extend((image, *logits))
             return now
 
-        outputs, after = self.segmenter(frame, state, gap, predict=predict)
+        outputs, after = self.segmenter(frame, state, gap, motion, predict)
         probs = () if isinstance(after, RecursionState) else (outputs.prediction.probs,)
         return (*outputs[:4], *probs, *(after or ()), *inner)
 
@@ -65,14 +74,17 @@ class ExportedStep(nn.Module):
         smoothing = self.segmenter.smoothing
         state = tuple(smoothing.start(now)) if smoothing else ()
         masks = [torch.ones(shape) for shape in shapes] if self.mask_inputs else []
+        mask_names = [f"mask_{i:03}" for i in range(len(masks))]
         states = [f"state_{i:02}" for i in range(len(state))]
+        still = no_motion((state[2].shape[-2], state[2].shape[-1])) if self.follows else None
+        moved = [torch.as_tensor(still.source), torch.as_tensor(still.trust)] if still else []
         holds_mean = smoothing is not None and smoothing.window is None
         carried = [*([] if holds_mean else ["probs"]), *(f"{name}_out" for name in states)]
         inner = ("image", "logits") if logits else ("image",)
         return Signature(
-            ("frame", "gap", "reset", *(f"{name}_in" for name in states), *(f"mask_{i:03}" for i in range(len(masks)))),
+            ("frame", "gap", "reset", *MOTION[: len(moved)], *(f"{name}_in" for name in states), *mask_names),
             ("label", "confidence", "entropy", "disagreement", *carried, *inner),
-            (frame, torch.ones(1), torch.zeros(1), *state, *masks),
+            (frame, torch.ones(1), torch.zeros(1), *moved, *state, *masks),
             inner,
         )
 

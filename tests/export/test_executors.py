@@ -57,21 +57,22 @@ def test_openvino_runs_a_checkpoint_as_torch_does(mode: str) -> None:
     assert other.resets == torch_one.resets == {"discontinuity": 1, "size_change": 1}
 
 
+@pytest.mark.parametrize("motion", [False, True])
 @pytest.mark.parametrize("executor", ["openvino", "onnxruntime"])
-def test_a_graph_file_runs_as_the_checkpoint_does(graphs: Graphs, executor: str) -> None:
+def test_a_graph_file_runs_as_the_checkpoint_does(graphs: Graphs, executor: str, motion: bool) -> None:
     if executor == "openvino":
         pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
-    torch_one = opened("street-tiny", executor="torch", size=HEIGHT, motion=False, keep_probs=True)
+    torch_one = opened("street-tiny", executor="torch", size=HEIGHT, motion=motion, keep_probs=True)
     other = opened(
-        str(graphs("vq-dnn")), executor=executor, precision="fp32" if executor == "openvino" else "auto",
-        keep_probs=True,
+        str(graphs("motion" if motion else "vq-dnn")), executor=executor, keep_probs=True,
+        precision="fp32" if executor == "openvino" else "auto",
     )  # fmt: skip
     stream = [frame for frame in frames() if frame.image.shape[1] == WIDTH]  # a graph file has one network size
     assert_same(run(torch_one, iter(stream)), run(other, iter(stream)))
 
 
 @pytest.mark.parametrize(
-    "name", ["vq-dnn", *(pytest.param(name, marks=pytest.mark.long) for name in ("dnn", "window"))]
+    "name", ["vq-dnn", "motion", *(pytest.param(name, marks=pytest.mark.long) for name in ("dnn", "window"))]
 )
 def test_the_whole_graph_runs_as_torch_does_and_keeps_its_state(graphs: Graphs, name: str) -> None:
     from export.graph_segmenter import GraphSegmenter
@@ -84,11 +85,12 @@ def test_the_whole_graph_runs_as_torch_does_and_keeps_its_state(graphs: Graphs, 
         mode=file.meta.mode,
         window=file.meta.window,
         size=HEIGHT,
-        motion=False,
+        motion=file.meta.motion,
         executor="torch",
         keep_probs=True,
     )
-    assert (file.meta.mode, file.meta.window) == {"window": ("vq-dnn", 2)}.get(name, (name, None))
+    expected = {"window": ("vq-dnn", 2, False), "motion": ("vq-dnn", None, True)}.get(name, (name, None, False))
+    assert (file.meta.mode, file.meta.window, file.meta.motion) == expected
     stream = [frame for frame in frames() if frame.image.shape[1] == WIDTH]
     assert_same(run(torch_one, iter(stream)), run(whole, iter(stream)))
 
