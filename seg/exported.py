@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from core.dropout import Dropout
 from core.motion import Motion, no_motion
@@ -117,15 +118,60 @@ class FrameToLogits(nn.Module):
         self.dropouts = drawing_dropouts(self.network)
 
     def forward(self, frame: Tensor, *masks: Tensor) -> Tensor:
+        self.use_masks(masks)
+        return self.network(self.normalize(frame.permute(0, 3, 1, 2)))
+
+    def use_masks(self, masks: tuple[Tensor, ...]) -> None:
+        """Those of the next pass."""
         for position, dropout in enumerate(self.dropouts):
             dropout.masks = [masks[position].float() * dropout.scale] if masks else None
-        return self.network(self.normalize(frame.permute(0, 3, 1, 2)))
 
     def mask_shapes(self, height: int, width: int) -> list[tuple[int, ...]]:
         """The shapes of the masks for a frame of h x w."""
         with torch.no_grad(), entering_shapes(self.dropouts) as shapes:
             self(torch.zeros(1, height, width, 3, dtype=torch.uint8))
         return shapes
+
+
+class SharedPart(nn.Module):
+    """frame -> what all dropout passes share, as tensors: the network up to its first dropout layer."""
+
+    def __init__(self, whole: FrameToLogits) -> None:
+        super().__init__()
+        self.whole = whole
+
+    def forward(self, frame: Tensor) -> tuple[Tensor, ...]:
+        # Copies: OpenVINO's converter (2026.4) takes no output that is one of several results of a layer.
+        return tuple(leaf.clone() for leaf in distinct(tree_leaves(self.shared(frame))))
+
+    def shared(self, frame: Tensor) -> Any:
+        """In the network's own form."""
+        return self.whole.network.prefix(self.whole.normalize(frame.permute(0, 3, 1, 2)))  # type: ignore[operator]
+
+
+class DrawnPart(nn.Module):
+    """(*shared, *masks) -> logits: the rest of one pass. `shared` is what `SharedPart` gives for frames of one size."""
+
+    def __init__(self, first: SharedPart, height: int, width: int) -> None:
+        super().__init__()
+        self.whole = first.whole
+        with torch.no_grad():
+            leaves, self.form = tree_flatten(first.shared(torch.zeros(1, height, width, 3, dtype=torch.uint8)))
+        self.example = distinct(leaves)
+        numbers = {id(tensor): number for number, tensor in enumerate(self.example)}
+        self.leaves = [
+            (numbers.get(id(leaf)), None if isinstance(leaf, Tensor) else leaf) for leaf in leaves
+        ]  # (which tensor, or None; else a size or a count)
+
+    def forward(self, *tensors: Tensor) -> Tensor:
+        self.whole.use_masks(tensors[len(self.example) :])
+        leaves = [leaf if number is None else tensors[number] for number, leaf in self.leaves]
+        return self.whole.network.suffix(tree_unflatten(leaves, self.form))  # type: ignore[operator]
+
+
+def distinct(leaves: list[Any]) -> list[Tensor]:
+    """The tensors among them, each once: a running map may be a skip as well."""
+    return list({id(leaf): leaf for leaf in leaves if isinstance(leaf, Tensor)}.values())
 
 
 def drawing_dropouts(network: nn.Module) -> list[Dropout]:
