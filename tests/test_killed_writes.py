@@ -38,7 +38,10 @@ def saved(path: Path) -> float:
 
 
 def export(path: Path, number: int) -> None:
-    write_model(onnx.numpy_helper.from_array(np.full(10_000, number)), path, overwrite=True)
+    """A tensor instead of a graph: the way to the disk is the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("export.writer.check_onnx", lambda *_: None)
+        write_model(onnx.numpy_helper.from_array(np.full(10_000, number)), path, overwrite=True)
 
 
 def exported(path: Path) -> int:

@@ -1,8 +1,6 @@
 """The tab "File": a video or image, or the built-in street; progress, the result to play, and what can be kept of it."""
 
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +8,6 @@ from app.page.controls import Controls
 from app.page.fetch import fetch
 from app.page.file_job import STREET, Progress, Result, segment_file
 from app.page.flags import PageOptions
-from app.page.legend import escape
 from app.page.network_pool import NetworkPool
 from app.page.report import metrics_html, report_html
 from app.page.session import Session, Sessions
@@ -84,7 +81,7 @@ def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, p
     def run(
         session: Session, spec: str | None, settings: Settings, wants_masks: bool, address: str
     ) -> Iterator[dict[Any, Any]]:
-        with show_input_errors(), session.job() as folder:
+        with session.job() as folder:
             if reason := sessions.refuse(0):
                 raise InputError(reason)
             if spec is None and options.allow_url and address.strip():
@@ -120,20 +117,3 @@ def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, p
     for job in (started, toured):
         job.failure(lambda: (gr.update(visible=False), "", ""), None, [stop, progress, preview], **common)
     stop.click(ask_to_stop, queue=False, **common)
-
-
-@contextmanager
-def show_input_errors() -> Iterator[None]:
-    """Turns an `InputError` into a message on the page; the page lives on.
-
-    Of anything else the log says the kind alone: a traceback could name the visitor's file.
-    """
-    import gradio as gr
-
-    try:
-        yield
-    except InputError as error:
-        raise gr.Error(escape(str(error)), title="That did not work", print_exception=False) from error
-    except Exception as error:
-        print(f"file: {type(error).__name__}; this job ended", file=sys.stderr)
-        raise gr.Error("something failed in this file", title="That did not work", print_exception=False) from error

@@ -7,6 +7,7 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -53,6 +54,8 @@ HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
+FRAMEWORKS = {"gradio", "fastapi", "starlette", "pydantic", "json"}
+"""Packages that read what a visitor sent before our own code does, and repeat it in their refusals: NaN, half a character."""
 JSON = (b"content-type", b"application/json")
 
 
@@ -94,15 +97,21 @@ class Guard:
         elif scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
         elif refusal := self._refusal(scope):
-            status, reason = refusal
-            await send({"type": "http.response.start", "status": status, "headers": [*HEADERS, JSON]})
-            await send({"type": "http.response.body", "body": json.dumps({"error": reason}).encode()})
+            await _refuse(send, *refusal)
         else:
+            started = False
+
+            async def sent(message: "Message") -> None:
+                nonlocal started
+                started = True
+                await send(message)
+
             try:
-                await self._app(scope, receive, _with_headers(send))
-            except Exception as error:  # the server's log would show a visitor's file names in the traceback
-                last = traceback.extract_tb(error.__traceback__)[-1]
-                print(f"page: {type(error).__name__} in {last.name}", file=sys.stderr)
+                await self._app(scope, receive, _with_headers(sent))
+            except Exception as error:
+                ours = log_failure(error)
+                if not started:
+                    await _refuse(send, *((500, "something failed") if ours else (422, "the page cannot read that")))
 
     def _refusal(self, scope: "Scope") -> tuple[int, str] | None:
         """(status, reason), or None."""
@@ -129,6 +138,11 @@ class Guard:
         return None if reason is None else (507, reason)
 
 
+async def _refuse(send: "Send", status: int, reason: str) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": [*HEADERS, JSON]})
+    await send({"type": "http.response.body", "body": json.dumps({"error": reason}).encode()})
+
+
 def _with_headers(send: "Send") -> "Send":
     async def sent(message: "Message") -> None:
         if message["type"] == "http.response.start":
@@ -136,6 +150,16 @@ def _with_headers(send: "Send") -> "Send":
         await send(message)
 
     return sent
+
+
+def log_failure(error: Exception) -> bool:
+    """Logs what nobody foresaw, by its kind alone: a traceback would show what a visitor sent, or the name of a file.
+
+    False where the frameworks failed, to which a request can say anything; True otherwise.
+    """
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    print(f"page: {type(error).__name__} in {last.name}", file=sys.stderr)
+    return not FRAMEWORKS & set(Path(last.filename).parts)
 
 
 def host_name(host: str) -> str:

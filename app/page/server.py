@@ -23,6 +23,7 @@ from app.page.live_tab import add_compare_tab, add_live_tab
 from app.page.live_worker import LiveWorkers
 from app.page.session import SWEEP_S, Sessions
 from app.page.settings import MethodSettings, list_limits, method_options, model_meta, notices, offered_models
+from app.page.shown_errors import show_errors
 from app.page.source_feed import SourceFeed, display_name
 from app.page.style import css, head, theme
 from core.allocator import share_arenas
@@ -160,6 +161,7 @@ def build_page(options: PageOptions) -> Page:
             sessions.close(str(request.session_hash))
 
         blocks.unload(end)
+    show_errors(blocks)
     names = Names(options.local, [options.host, *options.allow_host])
     return Page(blocks.queue(default_concurrency_limit=2, max_size=32), workers, sessions, names, options)
 

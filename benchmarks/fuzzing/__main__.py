@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -31,7 +32,7 @@ GOOD_ENDS = ("whole", "refused")
 def fuzz(name: str, kind: Kind, numbers: range, folder: Path, keep: Path | None) -> dict[str, Any]:
     """Figures of one kind. The undamaged files are opened first and must come through; a file's number says all its damage."""
     originals = kind.seeds(folder)
-    whole = [try_file(kind.stages, path) for path in originals]
+    whole = [try_kind(kind, path) for path in originals]
     for path, trial in zip(originals, whole, strict=True):
         if trial.end != "whole":
             raise RuntimeError(f"{path} is whole and ends in {trial.end}: {trial.why}")
@@ -42,7 +43,7 @@ def fuzz(name: str, kind: Kind, numbers: range, folder: Path, keep: Path | None)
         original = dice.choice(originals)
         damaged = folder / f"damaged{original.suffix}"
         damaged.write_bytes(kind.damage(original.read_bytes(), dice))
-        trial = try_file(kind.stages, damaged)
+        trial = try_kind(kind, damaged)
         trials.append(trial)
         above = trial.peak_bytes - usual
         if trial.end not in GOOD_ENDS or above > MOST_ABOVE_BYTES:
@@ -53,6 +54,15 @@ def fuzz(name: str, kind: Kind, numbers: range, folder: Path, keep: Path | None)
             if keep:
                 write_whole(keep / f"{name.replace(' ', '-')}-{number}{original.suffix}", damaged.read_bytes())
     return summary(trials, found, usual, [path.name for path in originals])
+
+
+def try_kind(kind: Kind, path: Path) -> Trial:
+    """The trial of one file, with the memory of the process that had the work."""
+    if kind.server is None:
+        return try_file(kind.stages, path)
+    running = kind.server()
+    running.reset_peak()
+    return replace(try_file(kind.stages, path), peak_bytes=running.peak_bytes())
 
 
 def summary(trials: Sequence[Trial], found: list[str], usual: int, originals: list[str]) -> dict[str, Any]:
@@ -86,13 +96,14 @@ def main() -> int:
     torch.set_num_threads(1)  # and none of this process's own: its children are forks
     if given.keep:
         given.keep.mkdir(parents=True, exist_ok=True)
-    record: dict[str, Any] = {**origin(), "limits": {"seconds": SECONDS, "memory_above_mb": MOST_ABOVE_BYTES >> 20}}
+    record: dict[str, Any] = json.loads(given.json.read_text()) if given.json.exists() else {}
+    record["limits"] = {"seconds": SECONDS, "memory_above_mb": MOST_ABOVE_BYTES >> 20}
     with tempfile.TemporaryDirectory() as folder:
         for name in given.kinds:
             place = (given.seeds or Path(folder)) / name
             place.mkdir(parents=True, exist_ok=True)
             numbers = range(given.first, given.first + given.count // len(given.kinds))
-            record[name] = fuzz(name, KINDS[name], numbers, place, given.keep)
+            record[name] = origin() | fuzz(name, KINDS[name], numbers, place, given.keep)
             write_whole(given.json, (json.dumps(record, indent=1) + "\n").encode())
     print(fuzzing_table(record))
     kinds = [record[name] for name in given.kinds]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from benchmarks.document import table
+from benchmarks.document import table, wrap
 
 HEADER = (
     "kind", "files", "passed the first check", "how far they came", "opened and ran", "refused in one line",
@@ -24,3 +24,19 @@ def _row(name: str, row: dict[str, Any]) -> list[str]:
     bad = sum(ends.values())
     memory = f"{row['most_memory_above_undamaged_mb']} MB"
     return [name, str(count), share, reached, str(whole), str(refused), str(bad), f"{row['slowest_s']} s", memory]
+
+
+def fuzzing_section(record: dict[str, Any]) -> str:
+    """What was done, the limits, and the table."""
+    kinds = [row for row in record.values() if isinstance(row, dict) and "inputs" in row]
+    limits = record["limits"]
+    count = sum(row["inputs"] for row in kinds)
+    commits = ", ".join(sorted({row["commit"] for row in kinds}))
+    words = wrap(f"""
+`python -m benchmarks.fuzzing --count {count}` (commits {commits}): whole small files of every kind, and what a browser
+sends to the page, get one to eight damages each: a byte, a number, a JSON value, a field of a message. Each is then opened as
+the product opens it, in a process of its own; requests go to a real server. None may end in a traceback, or take over
+{limits["seconds"]} s or {limits["memory_above_mb"]} MB more than a whole one. At least half of each kind must pass the first
+check, so that what comes after it is reached.
+""")
+    return f"{words}\n\n{fuzzing_table(record)}"

@@ -20,6 +20,7 @@ from app.open_model import open_segmenter
 from app.sources.open_source import open_source
 from benchmarks.fuzzing import seeds
 from benchmarks.fuzzing.mutate import damage_bytes, damage_json, damage_message
+from benchmarks.fuzzing.requests import Server, damage_request, request_seeds, send_request, server
 from benchmarks.fuzzing.trial import Stages
 from classification.opening import open_classifier
 from core.checkpoint import HEADER_KEY, read_meta, read_tensors
@@ -41,6 +42,8 @@ class Kind:
     seeds: Callable[[Path], list[Path]]
     damage: Callable[[bytes, Random], bytes]
     stages: Stages
+    server: Callable[[], Server] | None = None
+    """The process whose memory counts, where it is not the one that opens the file."""
 
 
 def open_checkpoint(path: Path) -> Iterator[str]:
@@ -190,4 +193,5 @@ KINDS = {
     "class list": Kind(seeds.class_files, damage_class_file, open_class_file),
     "image": Kind(seeds.images, damage_image, open_image),
     "video": Kind(seeds.videos, damage_video, open_video),
+    "page request": Kind(request_seeds, damage_request, send_request, server),
 }

@@ -25,7 +25,7 @@ class LiveVisitor:
         self._client = httpx.Client(base_url=address, timeout=TIMEOUT_S)
         self._key, self._pictures, self._pause_s = uuid.uuid4().hex, pictures, 1 / rate_hz
         self._sent = 0
-        self.counts = {"answered": 0, "replaced": 0, "refused": 0}
+        self.counts = {"answered": 0, "replaced": 0, "refused": 0, "connected_anew": 0}
 
     def stay(self, ended: threading.Event) -> None:
         """Until the end of the soak."""
@@ -44,7 +44,11 @@ class LiveVisitor:
         text = json.dumps(record).encode()
         body = struct.pack("<I", len(text)) + text + self._pictures[self._sent % len(self._pictures)]
         self._sent += 1
-        status = self._client.post(f"/live/{self._key}", content=body).status_code
+        try:
+            status = self._client.post(f"/live/{self._key}", content=body).status_code
+        except httpx.TransportError:  # the server closes a connection after 5 s without a request, as it may
+            self.counts["connected_anew"] += 1
+            return
         self.counts[{200: "answered", 204: "replaced"}.get(status, "refused")] += 1
 
     def _leave(self) -> None:

@@ -1,10 +1,10 @@
 """Ten minutes of RTSP over all that happens to a network camera, and what the command and the page make of it.
 
-    python -m benchmarks.rtsp [--only video|page] [--seconds 600] [--document]
+    python -m benchmarks.rtsp [--only video|page] [--seconds 600]
 
 A real server (benchmarks/rtsp/server.py says which packages it needs) behind a proxy of ours: killed and started again five
 times, held back for 30 s, cut off five times, and the picture's size changed. Writes docs/rtsp.json and the section *RTSP* of
-docs/reliability.md; --document only makes the section again. What is shorter than the usual ten minutes is only printed.
+docs/reliability.md. What is shorter than the usual ten minutes is only printed.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.rtsp.document import write_section
+from benchmarks.reliability import write_document
 from benchmarks.rtsp.page import watch_page
 from benchmarks.rtsp.watch import watch_video
 from benchmarks.study import exit_code
@@ -30,9 +30,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=WATCHED, help="not both, one after the other")
     parser.add_argument("--seconds", type=float, default=USUAL_S, help="shorter ones squeeze all but the stall's 30 s")
-    parser.add_argument("--document", action="store_true", help="measure nothing")
     given = parser.parse_args()
-    watched = () if given.document else (given.only,) if given.only else tuple(WATCHED)
+    watched = (given.only,) if given.only else tuple(WATCHED)
     return exit_code("rtsp", lambda: run(watched, given.seconds))
 
 
@@ -47,7 +46,7 @@ def run(watched: tuple[str, ...], seconds: float) -> None:
         print(text)
         return
     write_whole(place, text.encode())
-    write_section(DOCS)
+    write_document(DOCS)
 
 
 if __name__ == "__main__":

@@ -1,33 +1,15 @@
 """The section *RTSP* of docs/reliability.md, from docs/rtsp.json."""
 
-import json
-import re
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 from benchmarks.document import table, wrap
-from core.atomic_file import write_whole
 
-HEADING = "## RTSP"
 WARM_S = 60
 """Until then allocators and caches take what they want."""
 
 
-def write_section(docs: Path) -> None:
-    """Puts it in the place of the old one."""
-    path = docs / "reliability.md"
-    write_whole(path, with_section(path.read_text(), json.loads((docs / "rtsp.json").read_text())).encode())
-
-
-def with_section(text: str, record: dict[str, Any]) -> str:
-    """The document with the section of this record; at its end where there was none."""
-    before, heading, rest = text.partition(f"{HEADING}\n")
-    after = re.search(r"^## ", rest, re.MULTILINE) if heading else None
-    return before.rstrip() + "\n\n" + section(record) + ("\n" + rest[after.start() :] if after else "")
-
-
-def section(record: dict[str, Any]) -> str:
+def rtsp_section(record: dict[str, Any]) -> str:
     """What happened to the stream, and what became of it."""
     first = next(iter(record.values()))
     words = wrap(f"""
@@ -39,7 +21,7 @@ def section(record: dict[str, Any]) -> str:
         ("what was done to it", "times", "for so many seconds"),
         ((kind, str(count), seconds_of(first, kind)) for kind, count in happened.items()),
     )
-    return "\n\n".join((HEADING, words, faults, *(became(one) for one in record.values()))) + "\n"
+    return "\n\n".join((words, faults, *(became(one) for one in record.values())))
 
 
 def seconds_of(record: dict[str, Any], kind: str) -> str:

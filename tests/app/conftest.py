@@ -1,18 +1,15 @@
 """The page under test, once for all its tests: a small model, a server in this process, and a browser with a made camera."""
 
 import dataclasses
-import gc
 import signal
-import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from page_visit import free_port, stripes
+from page_visit import free_port, loops_left, stripes
 
 from app.page.flags import PageOptions
 from app.page.measure import launch_chromium, write_camera
@@ -72,15 +69,6 @@ def served(model: str, cache: Path) -> Iterator[tuple[Page, str]]:
         yield page, address
         with loops_left():
             page.close()
-
-
-@contextmanager
-def loops_left() -> Iterator[None]:
-    """Gradio leaves event loops unclosed, whose warnings would come at any later time."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        yield
-        gc.collect()
 
 
 @pytest.fixture(scope="session")

@@ -148,3 +148,16 @@ def test_numbers_and_names_of_any_kind_are_one_line(client: httpx.Client, model:
         text = json.dumps(record).encode()
         answer = client.post(f"/live/{KEY}", content=len(text).to_bytes(4, "little") + text + b"\xff\xd8")
         assert answer.status_code == 422 and "error" in answer.json(), record
+
+
+def test_what_gradio_cannot_read_is_refused_and_no_value_of_a_visitor_is_logged(
+    client: httpx.Client, served: tuple[Page, str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    for value in (b"NaN", b'"\\ud800"'):
+        body, kind = b'{"data": %b, "fn_index": 0}' % value, {"content-type": "application/json"}
+        answer = client.post("/gradio_api/queue/join", content=body, headers=kind)
+        assert (answer.status_code, answer.json()) == (422, {"error": "the page cannot read that"})
+    said = run_job(client, served[0], "/secret-film.mp4")
+    assert '"success":false' in said.replace(" ", "")
+    logged = capfd.readouterr().err
+    assert re.fullmatch(r"(page: \w+ in \w+\n){3}", logged)

@@ -1,5 +1,6 @@
 """The parts behind the page: settings, live streams and their workers, its two addresses, file jobs, and the command."""
 
+import asyncio
 import contextlib
 import dataclasses
 import json
@@ -22,12 +23,11 @@ import av
 import numpy as np
 import pytest
 from made_video import write_video
-from page_visit import free_port, stripes, wait_until
+from page_visit import free_port, loops_left, stripes, wait_until
 
 from app.page.about_tab import about
 from app.page.fetch import fetch
 from app.page.file_job import STREET, Progress, Result, segment_file
-from app.page.file_tab import show_input_errors
 from app.page.flags import PageOptions
 from app.page.live_routes import live_routes
 from app.page.live_stream import RATE_HZ, LiveStream, usual_entropy
@@ -38,6 +38,7 @@ from app.page.report import diagram, report_html
 from app.page.server import build_page, check_address
 from app.page.session import MOST_SESSIONS, Sessions
 from app.page.settings import MethodSettings, Settings, ViewSettings, method_options, settings_from
+from app.page.shown_errors import show_errors
 from core.classes import CAMVID
 from core.errors import InputError
 from core.frame import Frame, Maps
@@ -546,9 +547,17 @@ def test_leftovers_go_by_their_age_and_the_disk_has_a_quota(tmp_path: Path) -> N
 def test_a_failure_nobody_foresaw_logs_no_name(capfd: pytest.CaptureFixture[str]) -> None:
     import gradio as gr
 
-    with pytest.raises(gr.Error, match="something failed"), show_input_errors():
+    def fail() -> None:
         raise RuntimeError("private-film.mp4")
-    assert capfd.readouterr().err == "file: RuntimeError; this job ended\n"
+
+    with loops_left():
+        with gr.Blocks(analytics_enabled=False) as blocks:
+            blocks.load(fail)
+        show_errors(blocks)
+        with pytest.raises(gr.Error, match="something failed"):
+            asyncio.run(blocks.process_api(0, []))
+        del blocks
+    assert capfd.readouterr().err == "page: RuntimeError in fail\n"
 
 
 def test_one_visitor_has_one_job_at_a_time(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from core.checkpoint import load_checkpoint, read_tensors, write_tensors
 from core.errors import InputError
 from core.training.loop import learning_rate
 from core.training.run_folder import open_run
+from core.training.workers import LONGEST_TMPDIR, load_batches
 from seg.options import PRESETS, AugmentOptions, SegTrainConfig, SmpOptions, TrainConfig, UNetOptions
 from seg.train import Training, split_held_back
 
@@ -89,24 +91,33 @@ def test_a_training_killed_twice_ends_bit_for_bit_like_one_that_was_left_alone(d
     assert len(set(logged)) >= EPOCHS - 2
 
 
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """For sockets, whose names cannot be as long as a test's folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
 @pytest.mark.slow
 def test_a_run_is_one_process_s_until_it_ends_in_whatever_way(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], short_folder: Path
 ) -> None:
-    run, temporary = tmp_path / "run", tmp_path / "tmp"
-    temporary.mkdir()
+    run, temporary = tmp_path / "run", short_folder
     command = [*arguments(data, run, epochs=10**6), "--workers", "1"]
     for number, code, flags in ((signal.SIGTERM, 130, []), (signal.SIGKILL, -signal.SIGKILL, ["--resume"])):
         done = epochs_logged(run)
         process = subprocess.Popen(
             [sys.executable, "-m", "app.cli", *command, *flags], cwd=ROOT, stderr=subprocess.PIPE, text=True,
-            env=os.environ | {"TMPDIR": str(temporary)},
+            env=os.environ | {"TMPDIR": str(temporary)}, start_new_session=True,
         )  # fmt: skip
         try:
             while epochs_logged(run) == done and process.poll() is None:
                 time.sleep(0.01)
             assert "another training is at work" in error_after_work(capsys, *command, "--resume")
-            process.send_signal(number)
+            if number == signal.SIGTERM:  # as `timeout` and service managers send it: to the data workers too
+                os.killpg(process.pid, number)
+            else:
+                process.send_signal(number)
             errors = process.communicate(timeout=60)[1]
         finally:
             process.kill()
@@ -130,6 +141,16 @@ def test_a_run_goes_on_in_the_number_format_it_began_with_or_not_at_all(
     said = error_after_work(capsys, *command, "--resume")
     assert "other precision (bf16 then, fp32 now)" in said
     assert main([*command, "--precision", "bf16", "--resume"]) == 0
+
+
+def test_a_folder_too_long_for_sockets_is_refused(monkeypatch: pytest.MonkeyPatch, short_folder: Path) -> None:
+    long = short_folder / ((LONGEST_TMPDIR - len(str(short_folder)) - 1) * "x")
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    assert list(load_batches([torch.ones(1)], 1)) == [torch.ones(1, 1)]
+    monkeypatch.setattr(tempfile, "tempdir", f"{long}/")
+    with pytest.raises(InputError, match="--workers 0"):
+        next(load_batches([torch.ones(1)], 1))
 
 
 def test_the_trained_network_has_learnt_and_opens(data: Path, tmp_path: Path) -> None:
