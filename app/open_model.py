@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 
@@ -11,13 +11,24 @@ from core.checkpoint import CheckpointMeta
 from core.device import choose_device
 from core.errors import InputError
 from core.method import MethodOptions, draws_dropout
+from core.predictors import SplitNetwork
 from core.segmenter import Segmenter
 from export.cpu_segmenter import CpuSegmenter
-from export.networks import FrameNetwork, OpenVinoNetwork, openvino_available, openvino_model, openvino_name
+from export.networks import (
+    FrameNetwork,
+    OpenVinoNetwork,
+    OpenVinoPasses,
+    openvino_available,
+    openvino_model,
+    openvino_name,
+)  # fmt: skip
 from export.open_file import kernel_available, open_graph, resolve_precision
-from seg.exported import FrameToLogits
+from seg.exported import DrawnPart, FrameToLogits, SharedPart
 from seg.streaming import StreamingSegmenter
 from seg.torch_segmenter import open_network, open_torch_segmenter
+
+if TYPE_CHECKING:
+    from export.kernels.dropout_masks import DropoutMasks
 
 ExecutorName = Literal["auto", "torch", "openvino", "onnxruntime"]
 PrecisionName = Literal["auto", "fp32", "bf16"]
@@ -111,10 +122,11 @@ def on_openvino(
 
     def network(height: int, width: int) -> FrameNetwork:
         def make() -> FrameNetwork:
-            return openvino_network(module, height, width, precision)
+            return (openvino_passes if shared else openvino_network)(module, height, width, precision)
 
-        drawn = draws_dropout(module.method.mode)  # tau, temperature and the number of passes are the kernel's
-        return take((model, drawn, height, width, precision), make) if take else make()
+        drawn = draws_dropout(module.method.mode)  # tau and temperature are the kernel's
+        shared = module.method.samples > 1 and isinstance(module.predictor.get_submodule("network"), SplitNetwork)
+        return take((model, drawn, shared, height, width, precision), make) if take else make()
 
     return CpuSegmenter(
         openvino_name(precision), network, module.size, meta.classes, module.method, (meta.height, meta.width),
@@ -124,12 +136,35 @@ def on_openvino(
 
 def openvino_network(module: StreamingSegmenter, height: int, width: int, precision: str) -> OpenVinoNetwork:
     """The network of a streaming module for frames of h x w; its dropout masks are drawn on the host, from torch's seed."""
-    from export.kernels.dropout_masks import DropoutMasks  # needs numba
-
     network = FrameToLogits(module)
     shapes = network.mask_shapes(height, width)
-    example = [torch.zeros(shape, dtype=torch.uint8) for shape in ((1, height, width, 3), *shapes)]
-    masks = (
-        DropoutMasks(shapes, [dropout.rate for dropout in network.dropouts], torch.initial_seed()) if shapes else None
+    return OpenVinoNetwork(
+        openvino_model(network, zeros((1, height, width, 3), *shapes)), precision, masks_of(network, shapes)
     )
-    return OpenVinoNetwork(openvino_model(network, example), precision, masks)
+
+
+def openvino_passes(module: StreamingSegmenter, height: int, width: int, precision: str) -> OpenVinoPasses:
+    """The same, cut before the first dropout layer, for several passes a frame."""
+    network = FrameToLogits(module)
+    shapes = network.mask_shapes(height, width)
+    masks = masks_of(network, shapes)
+    assert masks is not None  # several passes draw
+    first = SharedPart(network)
+    rest = DrawnPart(first, height, width)
+    return OpenVinoPasses(
+        openvino_model(first, zeros((1, height, width, 3))), openvino_model(rest, [*rest.example, *zeros(*shapes)]),
+        precision, masks,
+    )  # fmt: skip
+
+
+def masks_of(network: FrameToLogits, shapes: Sequence[tuple[int, ...]]) -> "DropoutMasks | None":
+    """What draws its masks."""
+    from export.kernels.dropout_masks import DropoutMasks  # needs numba
+
+    rates = [dropout.rate for dropout in network.dropouts]
+    return DropoutMasks(shapes, rates, torch.initial_seed()) if shapes else None
+
+
+def zeros(*shapes: tuple[int, ...]) -> list[torch.Tensor]:
+    """Example inputs: a black frame, masks."""
+    return [torch.zeros(shape, dtype=torch.uint8) for shape in shapes]

@@ -1,5 +1,6 @@
 """`steadyseg train`: runs a training, shows its progress and writes its logs."""
 
+import time
 from collections.abc import Callable, Iterator, Sized
 from functools import partial
 from pathlib import Path
@@ -105,14 +106,40 @@ def follow(training: Trainer, events: Events, run: Path, processes: Processes) -
     )  # fmt: skip
     with run_log(run) as log, Progress(*columns, console=console, speed_estimate_period=600) as progress:
         task = progress.add_task("training", total=training.total_steps, status="")
+        pace = Pace(training.loop.epochs)
         for event in events:
             log.write(event)
             if isinstance(event, StepDone):
+                if estimate := pace.after(event, time.monotonic()):
+                    console.print(estimate)
                 status = f"epoch {event.epoch} loss {event.loss:.4f} {event.samples_per_s:.1f} images/s"
                 progress.update(task, completed=event.step, status=status)
             else:
                 console.print(describe(event))
     print(run / MODEL_NAME)
+
+
+class Pace:
+    """Tells after the first steps how long the training will take: the first ones are slow, and an epoch may take long."""
+
+    FROM, TO = 3, 13
+    """Steps of this start between which is timed."""
+
+    def __init__(self, epochs: int) -> None:
+        self._epochs, self._seen, self._began = epochs, 0, 0.0
+
+    def after(self, step: StepDone, now_s: float) -> str:
+        """One line after step TO, else empty."""
+        self._seen += 1
+        if self._seen == self.FROM:
+            self._began = now_s
+        if self._seen != self.TO:
+            return ""
+        hours = (now_s - self._began) / (self.TO - self.FROM) * (step.total_steps - step.step) / 3600
+        shown = f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
+        return (
+            f"about {shown} to the end of {self._epochs} epochs at this pace; an interrupted run goes on with --resume"
+        )
 
 
 def describe(event: EpochDone) -> str:

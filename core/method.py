@@ -112,7 +112,8 @@ class MethodOptions:
         for flag, asked in vars(self).items():
             has = getattr(made, flag)
             if asked is not None and asked != has:
-                again = "" if flag in ("calibrated", "motion") else f" with --{flag} {asked}"
+                words = {True: "on", False: "off"}.get(asked, asked) if isinstance(asked, bool) else asked
+                again = "" if flag == "calibrated" else f" with --{flag} {words}"
                 raise InputError(
                     f"{name}: was made for {flag} {has}, got {asked}; omit --{flag} or export it again{again}"
                 )

@@ -91,9 +91,15 @@ def warp_plane(plane: np.ndarray, source: np.ndarray) -> np.ndarray:
 def warp(maps: Tensor, motion: Motion) -> Tensor:
     """(B, C, h, w) maps of the previous frame -> where their pixels are now: bilinear, the edge repeated."""
     height, width = maps.shape[-2:]
-    scale = torch.tensor([2.0 / max(width - 1, 1), 2.0 / max(height - 1, 1)])
-    where = (torch.from_numpy(motion.source) * scale - 1.0).to(maps.device, maps.dtype)
+    source = torch.as_tensor(motion.source)
+    scale = torch.tensor([2.0 / max(width - 1, 1), 2.0 / max(height - 1, 1)], device=source.device)
+    where = (source * scale - 1.0).to(maps.device, maps.dtype)
     return F.grid_sample(maps, where[None].expand(len(maps), -1, -1, -1), padding_mode="border", align_corners=True)
+
+
+def no_motion(size: tuple[int, int]) -> Motion:
+    """Everything is where it was, at `size` (h, w), and believed."""
+    return Motion(_grid(*size), np.ones(size, np.float32))
 
 
 @functools.lru_cache(maxsize=4)

@@ -116,7 +116,7 @@ def warp_state(state: RecursionState, motion: Motion) -> RecursionState:
     """The mean carried along the motion; its weights also fall where the motion is not to be believed."""
     planes = torch.cat([state.probs, state.member_entropy[:, None], state.mass[:, None]], dim=1)
     warped = warp(planes, motion)
-    trust = torch.from_numpy(motion.trust).to(warped.device)
+    trust = torch.as_tensor(motion.trust).to(warped.device)
     return RecursionState(warped[:, :-2], warped[:, -2], warped[:, -1] * trust)
 
 

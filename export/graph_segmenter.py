@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 
 from core.frame import Maps
-from core.motion import Motion
+from core.motion import Motion, no_motion
 from core.segmenter import StagedSegmenter
 from export.cpu_segmenter import resize_frame, resize_map
 from export.metadata import StreamMeta
 from export.networks import onnxruntime_name
 from export.onnxruntime_session import open_session
 from export.runtime_errors import refusing
-from export.signature import MAPS
+from export.signature import MAPS, MOTION
 
 
 class GraphSegmenter(StagedSegmenter):
@@ -21,6 +21,7 @@ class GraphSegmenter(StagedSegmenter):
     def __init__(self, data: bytes, meta: StreamMeta, device: str, *, keep_probs: bool = False) -> None:
         super().__init__(meta.classes, meta.method, (meta.height, meta.width), keep_probs=keep_probs)
         self._session, self.device = open_session(data, device)
+        self._state_size = (-(-meta.height // meta.head_stride), -(-meta.width // meta.head_stride))
         self.executor = onnxruntime_name(meta.precision)
         self._states = [value for value in self._session.get_inputs() if value.name.startswith("state_")]
         self._outputs = [value.name for value in self._session.get_outputs()]
@@ -33,11 +34,11 @@ class GraphSegmenter(StagedSegmenter):
         return picture  # the graph is one piece: `finish` runs it
 
     def state_size(self, height: int, width: int) -> tuple[int, int]:
-        raise NotImplementedError("a graph's mean follows no motion")
+        return self._state_size
 
     def finish(self, passes: np.ndarray, size: tuple[int, int], gap: int, motion: Motion | None) -> Maps:
         with self.clock.measure("network"):  # smoothing and maps are part of the graph
-            outputs = self._run(passes, gap)
+            outputs = self._run(passes, gap, motion)
         label, confidence, entropy, disagreement = (
             resize_map(outputs[name].numpy()[0], size, is_label=name == "label") for name in MAPS
         )
@@ -47,12 +48,16 @@ class GraphSegmenter(StagedSegmenter):
             probs = outputs[name].numpy()[0].astype(np.float32)
         return Maps(label, confidence, entropy, disagreement, probs)
 
-    def _run(self, picture: np.ndarray, gap: int) -> dict[str, Any]:
+    def _run(self, picture: np.ndarray, gap: int, motion: Motion | None) -> dict[str, Any]:
         wanted = [name for name in self._outputs if name != "probs" or self.keep_probs]
         binding = self._session.io_binding()
         binding.bind_cpu_input("frame", picture)
         binding.bind_cpu_input("gap", np.array([max(gap, 1)], np.float32))
         binding.bind_cpu_input("reset", np.array([gap == 0], np.float32))
+        if self.method.motion:
+            moved = motion or no_motion(self._state_size)
+            for name, told in zip(MOTION, (moved.source, moved.trust), strict=True):
+                binding.bind_cpu_input(name, np.ascontiguousarray(told))
         for state in self._states:
             value = self._carried.get(state.name)
             if value is None:

@@ -28,7 +28,7 @@ NUMBER_KEYS = {"input_height": "height", "input_width": "width"}
 JSON_KEYS = (
     "input_height", "input_width", "mean", "std", "temperature", "samples", "tau", "window", "head_stride", "versions",
 )  # fmt: skip
-OPTIONAL_KEYS = ("calibrated", "note", "metrics")
+OPTIONAL_KEYS = ("motion", "calibrated", "note", "metrics")
 """JSON too; files of earlier releases lack some."""
 CLASS_KEYS = ("classes", "palette", "void_id")
 
@@ -69,6 +69,8 @@ class StreamMeta:
     """Of the software that wrote the file, by name."""
     licence: str
     """Licence note of weights and training data."""
+    motion: bool = False
+    """Whether the mean follows motion, which two inputs tell."""
     calibrated: bool | None = None
     """Whether the temperature was fitted for this very method; None: an older file does not say."""
     note: str = ""
@@ -95,6 +97,7 @@ class StreamMeta:
             self.samples,
             self.tau,
             self.window,
+            self.motion,
             temperature=self.temperature,
             calibrated=calibrated,
             note=note,
@@ -245,6 +248,8 @@ def _check(meta: StreamMeta) -> None:
             meta.window is None or (temporal and _within(meta.window, 0, 1000)),
             "none, or 0 to 1000 in a vq mode",
         ),
+        ("motion", isinstance(meta.motion, bool), "true or false"),
+        ("motion", not meta.motion or (temporal and meta.window is None), "false but in a vq mode without a window"),
         ("head_stride", _within(meta.head_stride, 1, 2), "1 or 2"),
         ("source", _is_text(meta.source, 1000) and meta.source, "the checkpoint's name"),
         ("source_sha256", digits, "64 lower-case hexadecimal digits"),

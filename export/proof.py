@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from core.errors import CheckFailed
+from core.motion import MotionEstimator, no_motion
 
 Arrays = dict[str, np.ndarray]
 Runner = Callable[[Arrays], Arrays]
@@ -71,16 +72,23 @@ def side_by_side(
 ) -> Iterator[tuple[Arrays, Arrays]]:
     """(torch's outputs, the graph's) of every frame, each side with its own state; a gap and a reset are in the run.
 
+    A mean that follows motion is told that of the frames, both sides the same.
+
     `draw` fills a mask of the proof graph: (example mask) -> mask, the same for both sides.
     """
     ours: dict[str, Tensor] = dict(zip(inputs, example, strict=True))
     theirs: Arrays = {name: value.numpy() for name, value in ours.items()}
+    estimate = MotionEstimator()
     for number, frame in enumerate(frames):
         now = {
             "frame": torch.from_numpy(frame)[None],
             "gap": torch.tensor([float(GAP if number == GAP_AT else 1)]),
             "reset": torch.tensor([float(number in (0, RESET_AT))]),
         }
+        if "motion" in ours:
+            size = (ours["trust"].shape[0], ours["trust"].shape[1])
+            motion = estimate(frame, size, 0 if number in (0, RESET_AT) else 1) or no_motion(size)
+            now |= {"motion": torch.as_tensor(motion.source), "trust": torch.as_tensor(motion.trust)}
         if draw:
             now |= {name: draw(value) for name, value in ours.items() if name.startswith("mask_")}
         ours |= now

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import onnx
 
 MAPS = ("label", "confidence", "entropy", "disagreement")
+MOTION = ("motion", "trust")
+"""Inputs of a file whose mean follows motion: (h / s, w / s, 2) and (h / s, w / s), as `core.motion.Motion` has them."""
 MAX_STATE_VALUES = 2**30
 """In all states: an executor allocates them at the start. A window of 5 with 150 classes at 512 x 1024 has 4e8."""
 MAX_DIMENSIONS = 5
@@ -66,13 +68,18 @@ def _check_stream(inputs: Values, outputs: Values, meta: StreamMeta, name: str) 
     temporal = is_temporal(meta.mode)
     if temporal != (states > 0):
         raise InputError(f"{name}: mode {meta.mode} with {states} state inputs; a vq mode has them, another has none")
-    _expect_names(list(inputs), ["frame", "gap", "reset", *state_names(states, "in")], "inputs", name)
+    moved = MOTION if meta.motion else ()
+    _expect_names(list(inputs), ["frame", "gap", "reset", *moved, *state_names(states, "in")], "inputs", name)
     holds_mean = temporal and meta.window is None  # the recursion's state is the mean; a window's are single frames
     carried = [*([] if holds_mean else ["probs"]), *state_names(states, "out")]
     _expect_names(list(outputs), [*MAPS, *carried], "outputs", name)
     _expect(inputs, "frame", ("UINT8",), (1, "H", "W", 3), name)
     for key, types in (("gap", ("INT64", "FLOAT")), ("reset", ("BOOL", "INT64", "FLOAT"))):
         _expect(inputs, key, types, (1,) if inputs[key][1] else (), name)
+    stride = meta.head_stride
+    size = (math.ceil(meta.height / stride), math.ceil(meta.width / stride))
+    for key, shape in zip(moved, ((*size, 2), size), strict=False):
+        _expect(inputs, key, ("FLOAT",), shape, name)
     for key in MAPS:
         _expect(outputs, key, ("UINT8",), (1, *inputs["frame"][1][1:3]), name)
     _check_states(inputs, outputs, states, name)

@@ -1,9 +1,10 @@
-"""Distillation: a small network learns from the softmax of a bigger one besides the labels (arXiv 1503.02531).
+"""Distillation: a small network learns from the mean softmax of others besides the labels (arXiv 1503.02531).
 
-The teacher looks once at every whole training picture and its mirror image; what it said travels through the same zoom,
-crop and flip as the label. Void pixels are taught as well: there the teacher is the only one who knows anything.
+The teachers look once at every whole training picture and its mirror image; what they said travels through the same zoom,
+crop and flip as the label. Void pixels are taught as well: there the teachers are the only ones who know anything.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,24 +24,31 @@ STRIDE = 2
 
 
 class Teacher:
-    """Callable (image (H, W, 3) uint8) -> (K, h / 2, w / 2) uint8: the teacher's probabilities times 255."""
+    """Callable (image (H, W, 3) uint8) -> (K, h / 2, w / 2) uint8: the teachers' mean probabilities times 255."""
 
-    def __init__(self, model: str | Path, classes: ClassList, height: int, device: torch.device) -> None:
-        segmenter = open_torch_segmenter(model, MethodOptions(mode="dnn"), device=device)
-        if segmenter.classes != classes:
-            raise InputError(
-                f"the teacher {model} knows other classes than the data; train both on the same class list"
-            )
-        self.module, self.height, self.device = segmenter.module, height, device
+    def __init__(self, models: Sequence[str | Path], classes: ClassList, height: int, device: torch.device) -> None:
+        """Each sees pictures normalised as in its own training, all at one height; their dropout is off."""
+        self.modules = []
+        for model in models:
+            segmenter = open_torch_segmenter(model, MethodOptions(mode="dnn"), device=device)
+            if segmenter.classes != classes:
+                raise InputError(
+                    f"the teacher {model} knows other classes than the data; train both on the same class list"
+                )
+            self.modules.append(segmenter.module)
+        self.height, self.device = height, device
 
     def __call__(self, image: np.ndarray) -> Tensor:
         height, width = image.shape[:2]
         no_label = np.zeros((height, width), np.uint8)
         picture, _ = to_tensors(image, no_label, *network_size(height, width, self.height))
-        batch = self.module.normalize(torch.stack([picture, picture.flip(-1)]).to(self.device).float())
+        both = torch.stack([picture, picture.flip(-1)]).to(self.device).float()
+        means = []
         with torch.inference_mode(), torch.autocast(self.device.type, torch.bfloat16):
-            probs = self.module.predictor(batch.to(memory_format=torch.channels_last)).probs
-        mean = (probs[:1] + probs[1:].flip(-1)) / 2
+            for module in self.modules:
+                probs = module.predictor(module.normalize(both).to(memory_format=torch.channels_last)).probs
+                means.append((probs[:1] + probs[1:].flip(-1)) / 2)
+        mean = torch.stack(means).mean(0)
         return F.avg_pool2d(mean, STRIDE, ceil_mode=True)[0].mul(255).round_().to(torch.uint8).cpu()
 
 

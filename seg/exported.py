@@ -3,16 +3,21 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from core.dropout import Dropout
+from core.motion import Motion, no_motion
 from core.prediction import Prediction
 from core.predictors import OnePass
 from core.temporal import RecursionState, State, WindowState, forget
 from seg.streaming import StreamingSegmenter
 
+MOTION = ("motion", "trust")
+"""The inputs of a mean that follows motion."""
 STATE_FIELDS = 3
 """Probabilities, member entropies, and the weights: mass or ages."""
 
@@ -29,12 +34,14 @@ class Signature:
 
 
 class ExportedStep(nn.Module):
-    """(frame, gap, reset, *state, *masks) -> (label, confidence, entropy, disagreement[, probs], *state, image[, logits]).
+    """(frame, gap, reset[, motion, trust], *state, *masks) -> (label, confidence, entropy, disagreement[, probs], *state,
+    image[, logits]).
 
     frame uint8 (1, H, W, 3); gap float (1,), source frames since the last call; reset float (1,), 1 starts anew, as a state
-    of zeros does. probs is the mean (1, K, h / s, w / s), which in the recursion is the first state. image is the network's
-    normalised input, logits its output (one pass only). With `mask_inputs` every dropout mask is an input instead of being
-    drawn: what a proof needs.
+    of zeros does. motion float (h / s, w / s, 2) and trust float (h / s, w / s), where the mean follows motion: those of
+    `core.motion.Motion`; at a reset they count for nothing. probs is the mean (1, K, h / s, w / s), which in the recursion is
+    the first state. image is the network's normalised input, logits its output (one pass only). With `mask_inputs` every
+    dropout mask is an input instead of being drawn: what a proof needs.
     """
 
     def __init__(self, segmenter: StreamingSegmenter, height: int, width: int, *, mask_inputs: bool = False) -> None:
@@ -42,8 +49,11 @@ class ExportedStep(nn.Module):
         segmenter.fixed_size = (height, width)
         self.segmenter, self.mask_inputs = segmenter.eval(), mask_inputs
         self.dropouts = drawing_dropouts(segmenter)
+        self.follows = segmenter.smoothing is not None and segmenter.smoothing.motion
 
     def forward(self, frame: Tensor, gap: Tensor, reset: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
+        motion = Motion(cast(Any, rest[0]), cast(Any, rest[1])) if self.follows else None  # tensors: `warp` takes both
+        rest = rest[2:] if self.follows else rest
         fields = STATE_FIELDS if self.segmenter.smoothing else 0
         state = forget(self._state(rest[:fields]), reset) if fields else None
         inner: list[Tensor] = []
@@ -53,7 +63,7 @@ class ExportedStep(nn.Module):
             inner.extend((image, *logits))
             return now
 
-        outputs, after = self.segmenter(frame, state, gap, predict=predict)
+        outputs, after = self.segmenter(frame, state, gap, motion, predict)
         probs = () if isinstance(after, RecursionState) else (outputs.prediction.probs,)
         return (*outputs[:4], *probs, *(after or ()), *inner)
 
@@ -65,14 +75,17 @@ class ExportedStep(nn.Module):
         smoothing = self.segmenter.smoothing
         state = tuple(smoothing.start(now)) if smoothing else ()
         masks = [torch.ones(shape) for shape in shapes] if self.mask_inputs else []
+        mask_names = [f"mask_{i:03}" for i in range(len(masks))]
         states = [f"state_{i:02}" for i in range(len(state))]
+        still = no_motion((state[2].shape[-2], state[2].shape[-1])) if self.follows else None
+        moved = [torch.as_tensor(still.source), torch.as_tensor(still.trust)] if still else []
         holds_mean = smoothing is not None and smoothing.window is None
         carried = [*([] if holds_mean else ["probs"]), *(f"{name}_out" for name in states)]
         inner = ("image", "logits") if logits else ("image",)
         return Signature(
-            ("frame", "gap", "reset", *(f"{name}_in" for name in states), *(f"mask_{i:03}" for i in range(len(masks)))),
+            ("frame", "gap", "reset", *MOTION[: len(moved)], *(f"{name}_in" for name in states), *mask_names),
             ("label", "confidence", "entropy", "disagreement", *carried, *inner),
-            (frame, torch.ones(1), torch.zeros(1), *state, *masks),
+            (frame, torch.ones(1), torch.zeros(1), *moved, *state, *masks),
             inner,
         )
 
@@ -105,15 +118,60 @@ class FrameToLogits(nn.Module):
         self.dropouts = drawing_dropouts(self.network)
 
     def forward(self, frame: Tensor, *masks: Tensor) -> Tensor:
+        self.use_masks(masks)
+        return self.network(self.normalize(frame.permute(0, 3, 1, 2)))
+
+    def use_masks(self, masks: tuple[Tensor, ...]) -> None:
+        """Those of the next pass."""
         for position, dropout in enumerate(self.dropouts):
             dropout.masks = [masks[position].float() * dropout.scale] if masks else None
-        return self.network(self.normalize(frame.permute(0, 3, 1, 2)))
 
     def mask_shapes(self, height: int, width: int) -> list[tuple[int, ...]]:
         """The shapes of the masks for a frame of h x w."""
         with torch.no_grad(), entering_shapes(self.dropouts) as shapes:
             self(torch.zeros(1, height, width, 3, dtype=torch.uint8))
         return shapes
+
+
+class SharedPart(nn.Module):
+    """frame -> what all dropout passes share, as tensors: the network up to its first dropout layer."""
+
+    def __init__(self, whole: FrameToLogits) -> None:
+        super().__init__()
+        self.whole = whole
+
+    def forward(self, frame: Tensor) -> tuple[Tensor, ...]:
+        # Copies: OpenVINO's converter (2026.4) takes no output that is one of several results of a layer.
+        return tuple(leaf.clone() for leaf in distinct(tree_leaves(self.shared(frame))))
+
+    def shared(self, frame: Tensor) -> Any:
+        """In the network's own form."""
+        return self.whole.network.prefix(self.whole.normalize(frame.permute(0, 3, 1, 2)))  # type: ignore[operator]
+
+
+class DrawnPart(nn.Module):
+    """(*shared, *masks) -> logits: the rest of one pass. `shared` is what `SharedPart` gives for frames of one size."""
+
+    def __init__(self, first: SharedPart, height: int, width: int) -> None:
+        super().__init__()
+        self.whole = first.whole
+        with torch.no_grad():
+            leaves, self.form = tree_flatten(first.shared(torch.zeros(1, height, width, 3, dtype=torch.uint8)))
+        self.example = distinct(leaves)
+        numbers = {id(tensor): number for number, tensor in enumerate(self.example)}
+        self.leaves = [
+            (numbers.get(id(leaf)), None if isinstance(leaf, Tensor) else leaf) for leaf in leaves
+        ]  # (which tensor, or None; else a size or a count)
+
+    def forward(self, *tensors: Tensor) -> Tensor:
+        self.whole.use_masks(tensors[len(self.example) :])
+        leaves = [leaf if number is None else tensors[number] for number, leaf in self.leaves]
+        return self.whole.network.suffix(tree_unflatten(leaves, self.form))  # type: ignore[operator]
+
+
+def distinct(leaves: list[Any]) -> list[Tensor]:
+    """The tensors among them, each once: a running map may be a skip as well."""
+    return list({id(leaf): leaf for leaf in leaves if isinstance(leaf, Tensor)}.values())
 
 
 def drawing_dropouts(network: nn.Module) -> list[Dropout]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from core.errors import InputError
 from core.options import PaddingName, ProbName, require_ranges
 from core.training.config import TRAIN_RANGES, TrainConfig
 
@@ -68,6 +69,9 @@ class SmpOptions:
     """The blur size of the smoothing: 1, 2, 3 or 5."""
 
 
+TuningCorruption = Literal["speckle_noise", "gaussian_blur", "spatter", "saturate"]
+
+
 @dataclass(frozen=True)
 class AugmentOptions:
     """How a training picture is varied; 0 switches a part off."""
@@ -90,6 +94,16 @@ class AugmentOptions:
     """Factor drawn from 1 -/+ this."""
     hue: float = 0.04
     """Shift drawn from -/+ this, in turns of the colour circle."""
+    rare_crop: float = 0.0
+    """Probability that the crop lies around a pixel of a rare class (half the median class's pixels, or fewer)."""
+    paste: float = 0.0
+    """Probability that the rare things of another picture are pasted into the picture (copy-paste)."""
+    textures: float = 0.0
+    """Probability that generated textures are mixed into the picture (PixMix, arXiv 2112.05135)."""
+    corrupt: float = 0.0
+    """Probability that the picture is corrupted, severity 1 to 5; needs imagecorruptions-imaug."""
+    corruptions: tuple[TuningCorruption, ...] = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
+    """The types to draw from: the four that are meant for tuning. Those that robustness is measured by are never trained on."""
 
 
 @dataclass(frozen=True)
@@ -117,10 +131,14 @@ class SegTrainConfig:
     """Text file of base names, one a line: training images that are not used."""
     workers: int = 1
     """Processes that prepare batches."""
-    teacher: str | None = None
-    """Pretrained name or .safetensors file of a network whose softmax is learned from as well (distillation)."""
+    auxiliary: float = 0.0
+    """Weight of the loss of each auxiliary head on the decoder's coarser stages; the checkpoint is without them."""
+    init: str | None = None
+    """Pretrained name or .safetensors file whose weights it begins with; the head's too where the classes are the same."""
+    teacher: tuple[str, ...] = ()
+    """Pretrained names or .safetensors files of networks whose mean softmax is learned from as well (distillation)."""
     distill: float = 0.5
-    """Share of the loss that is the teacher's; the labels have the rest."""
+    """Share of the loss that is the teachers'; the labels have the rest."""
     classes: Path | None = None
     """camvid-31: all classes of CamVid's original labels; or a JSON file {"names": [...], "colors": [[r, g, b], ...],
     "void": id}; CamVid's 11 classes without it."""
@@ -133,17 +151,27 @@ class SegTrainConfig:
 AUGMENT_RANGES: dict[str, tuple[float, float]] = {
     "crop_height": (1, math.inf), "crop_width": (1, math.inf), "flip": (0, 1), "scale_min": (0.05, math.inf),
     "brightness": (0, math.inf), "contrast": (0, math.inf), "saturation": (0, math.inf), "hue": (0, 0.5),
+    "rare_crop": (0, 1), "paste": (0, 1), "textures": (0, 1), "corrupt": (0, 1),
 }  # fmt: skip
 
 
 def check_training(config: SegTrainConfig) -> None:
     """InputError for the first setting that makes no sense."""
     require_ranges(
-        config, {"size": (32, math.inf), "soften": (0, math.inf), "distill": (0, 1), "workers": (0, math.inf)}
+        config,
+        {
+            "size": (32, math.inf),
+            "soften": (0, math.inf),
+            "distill": (0, 1),
+            "workers": (0, math.inf),
+            "auxiliary": (0, math.inf),
+        },
     )
     require_ranges(config.augment, AUGMENT_RANGES)
     require_ranges(config.augment, {"scale_max": (config.augment.scale_min, math.inf)})
     require_ranges(config.loop, TRAIN_RANGES)
+    if config.auxiliary and config.loop.train_samples > 1:
+        raise InputError("--auxiliary takes one pass a batch; use --train-samples 1, or --auxiliary 0")
 
 
 PRESETS: dict[str, SegTrainConfig] = {
@@ -154,7 +182,7 @@ PRESETS: dict[str, SegTrainConfig] = {
             encoder="tu-regnetx_002", decoder_channels=(128, 64, 32, 24, 16), head_stride=2, decoder_dropout=0.1,
             encoder_dropout=0.1,
         ),
-        teacher="camvid-unet-s",
+        teacher=("camvid-unet-s",),
         loop=TrainConfig(epochs=80),
     ),
     "paper": SegTrainConfig(

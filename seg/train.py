@@ -1,6 +1,7 @@
 """Segmentation training: data, loss and network from one configuration, run by core's loop."""
 
 import dataclasses
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,10 +26,13 @@ from core.training.loop import Batch, epoch_order
 from core.training.run import TrainingRun
 from core.training.run_folder import training_record
 from core.training.workers import load_batches
-from seg.data.augment import Augment, to_tensors
+from seg.data.augment import Augment, Example, to_tensors
 from seg.data.camvid import ImageFolderSplit, open_split, read_names
+from seg.data.rare import RarePictures, rare_classes
 from seg.data.statistics import class_weights, measure
 from seg.distill import Teacher, soft_loss
+from seg.initial_weights import load_initial_weights
+from seg.networks.auxiliary import DeepSupervision
 from seg.networks.build import build_network
 from seg.options import SegTrainConfig, check_training
 from seg.street.training_set import StreetSet
@@ -56,7 +60,8 @@ class EpochView(Dataset[Batch]):
 
     images: LabelledImages
     taught: list[Tensor]
-    """What the teacher says of each image, or empty."""
+    """What the teachers say of each image, or empty."""
+    rare: RarePictures
     augment: Augment
     seed: int
     epoch: int
@@ -65,8 +70,13 @@ class EpochView(Dataset[Batch]):
         return len(self.images)
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
-        taught = self.taught[index] if self.taught else None
-        return self.augment(*self.images[index], mix_seed(self.seed, self.epoch, index), taught)
+        seed = mix_seed(self.seed, self.epoch, index)
+        drawn = self.rare.draw(mix_seed(seed, 1)) if random.Random(seed).random() < self.augment.options.paste else None
+        other = (self._example(drawn[0]), drawn[1]) if drawn else None
+        return self.augment(self._example(index), seed, other)
+
+    def _example(self, index: int) -> Example:
+        return Example(*self.images[index], self.taught[index] if self.taught else None)
 
 
 class Training(TrainingRun):
@@ -87,7 +97,12 @@ class Training(TrainingRun):
         torch.manual_seed(mix_seed(config.loop.seed))  # initial weights
         options: Any = config.unet if config.network == "unet" else config.smp
         self.network = build_network(config.network, options, len(self.classes))
+        if config.init:
+            load_initial_weights(self.network, self.classes, config.init)
+        if config.auxiliary:
+            self.network = DeepSupervision(self.network, len(self.classes))
         self.weights = class_weights(self.statistics, config).to(self.device)
+        self.rare = RarePictures([label for _, label in self.images.pairs], rare_classes(self.statistics))
         teacher = Teacher(config.teacher, self.classes, config.size, self.device) if config.teacher else None
         self.taught = [teacher(image) for image, _ in self.images.pairs] if teacher else []
 
@@ -108,17 +123,24 @@ class Training(TrainingRun):
     def batches(self, epoch: int) -> Iterator[Batch]:
         """This process's normalised batches of an epoch; a last batch that is not full is left out."""
         config = self.config
-        augment = Augment(config.augment, config.size, self.classes.void_id)
-        view = EpochView(self.images, self.taught, augment, config.loop.seed, epoch)
+        augment = Augment(config.augment, config.size, self.classes.void_id, tuple(self.rare.by_class))
+        view = EpochView(self.images, self.taught, self.rare, augment, config.loop.seed, epoch)
         order = epoch_order(len(view), config.loop, epoch, self.processes)
         for images, labels in load_batches(view, config.workers, batch_size=config.loop.batch_size, order=order):
             yield self.normalize(images.to(self.device).float()), labels
 
     def loss(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Class-weighted cross-entropy summed over non-void pixels, and the sum of the weights; the teacher's share added."""
+        """The loss of the network's logits plus the weighted ones of auxiliary heads, and the sum of the pixels' weights."""
         weights = self.weights.to(logits.dtype)
         labels = targets[:, 0].long() if self.taught else targets
-        logits = enlarge(logits, labels.shape[-2:])
+        main, *others = enlarge(logits, labels.shape[-2:]).split(len(self.classes), 1)
+        total, weight = self._head_loss(main, labels, targets, weights)
+        for other in others:
+            total = total + self.config.auxiliary * self._head_loss(other, labels, targets, weights)[0]
+        return total, weight
+
+    def _head_loss(self, logits: Tensor, labels: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Class-weighted cross-entropy summed over non-void pixels, and the sum of the weights; the teachers' share added."""
         total = F.cross_entropy(logits, labels, weights, ignore_index=self.classes.void_id, reduction="sum")
         weight = (torch.bincount(labels.flatten(), minlength=256)[: len(self.classes)] * weights).sum()
         if not self.taught:
@@ -126,6 +148,10 @@ class Training(TrainingRun):
         share = self.config.distill
         soft, soft_weight = soft_loss(logits, targets[:, 1:], weights)
         return (1 - share) * total + share * soft, (1 - share) * weight + share * soft_weight
+
+    def deployed(self, network: nn.Module) -> nn.Module:
+        """Without the auxiliary heads."""
+        return network.network if isinstance(network, DeepSupervision) else network
 
     def meta(self, seconds: float) -> CheckpointMeta:
         """The record that travels with the weights."""

@@ -16,7 +16,7 @@ ALLOWED = {
     "core/analysis": {"core", "core/evaluation"},
     "seg/street/paint": {"core"},
     "seg/street": {"core", "seg/street/paint"},
-    "seg/data": {"core", "seg/options"},
+    "seg/data": {"core", "core/robustness", "seg/options"},
     "seg/networks": {"core", "seg/options"},
     "seg": {"core", "core/evaluation", "core/training", "seg/data", "seg/networks", "seg/street"},
     "classification/data": {"core", "classification/options"},

@@ -22,6 +22,7 @@ from benchmarks.results.figures import figure
 from benchmarks.results.matrix import COMPARED, CONTROL, MEMBERS, rule_job
 from benchmarks.robustness.document import document as robustness_document
 from benchmarks.scale.document import document as scale_document
+from benchmarks.training.document import document as training_document
 from core.errors import InputError
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -77,6 +78,14 @@ def test_analysis_reports(report: Path) -> None:
     found = (report.parent / "report.md").read_text()
     assert analysis_markdown(study, record, record["command"], plots) == found
     assert "worst.png" not in plots, "it would show pictures of the data set"
+
+
+def test_training() -> None:
+    if not (DOCS / "training.json").exists():
+        pytest.skip("no row of the ablation is committed yet")
+    record = json.loads((DOCS / "training.json").read_text())
+    made = training_document(record)
+    assert made == (DOCS / "training.md").read_text(), "python -m benchmarks.training --document makes it again"
 
 
 def test_performance() -> None:

@@ -23,7 +23,8 @@ class ExportJob:
     """The whole computation: raw frame and state in, label and uncertainty maps and state out. Without it the network alone:
     normalised images in, logits out."""
     method: OmitArgPrefixes[MethodOptions] = field(default_factory=MethodOptions)
-    """What the stateful file computes, without motion: tau is 1.25 by default; of a classifier dnn or bnn."""
+    """What the stateful file computes: by default without motion at tau 1.25; with --motion on tau is 8, and the file has two
+    more inputs, which tell the motion between frames. Of a classifier dnn or bnn."""
     size: int | None = None
     """Height in pixels that frames are resized to for the network; the checkpoint's without it."""
     width: int | None = None

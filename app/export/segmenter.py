@@ -92,11 +92,13 @@ def export_model(job: ExportJob, console: Console) -> Any:
 
 
 def exported_options(job: ExportJob) -> MethodOptions:
-    """A graph's mean follows no motion, and a network alone is single passes without dropout; InputError for others."""
-    if job.method.motion:
-        raise InputError("--motion on: the motion is estimated outside of a graph file; omit it")
+    """A graph's mean follows motion where that is asked for; a network alone is single passes without dropout."""
     if job.stateful:
-        return replace(job.method, motion=False)
+        return job.method.or_default(motion=False)
+    if job.method.motion:
+        raise InputError(
+            "the network alone has no temporal mean that could follow motion; add --stateful, or omit --motion"
+        )
     if job.method.mode is not None and draws_dropout(job.method.mode):
         raise InputError("the network alone is exported without dropout; add --stateful for MC dropout in the graph")
     return replace(job.method, mode="dnn", motion=None)
@@ -264,7 +266,7 @@ def stream_meta(job: ExportJob, segmenter: TorchSegmenter, height: int, width: i
         width=width,
         mean=meta.mean,
         std=meta.std,
-        **{name: value for name, value in asdict(segmenter.method).items() if name != "motion"},
+        **asdict(segmenter.method),
         head_stride=module.head_stride,
         precision=job.precision,  # type: ignore[arg-type]
         source=Path(job.model).stem,

@@ -84,7 +84,7 @@ class TrainingRun(ABC):
             processes=self.processes,
         )
         if self.processes.leads:
-            tensors = self.network.cpu().state_dict()
+            tensors = self.deployed(self.network).cpu().state_dict()
             save_checkpoint(self.run / MODEL_NAME, tensors, self.meta(time.monotonic() - started))
         self.processes.wait()
 
@@ -93,8 +93,14 @@ class TrainingRun(ABC):
         if epochs_done in kept_epochs(self.loop.epochs, self.loop.keep_checkpoints):
             file = kept_file(self.run, epochs_done)
             file.parent.mkdir(exist_ok=True)
-            tensors = {name: tensor.detach().cpu().clone() for name, tensor in network.state_dict().items()}
+            tensors = {
+                name: tensor.detach().cpu().clone() for name, tensor in self.deployed(network).state_dict().items()
+            }
             save_checkpoint(file, tensors, self.meta(0.0))
+
+    def deployed(self, network: nn.Module) -> nn.Module:
+        """What is kept of the trained network, or of its average."""
+        return network
 
     @abstractmethod
     def batches(self, epoch: int) -> Iterator[Batch]:

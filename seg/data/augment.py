@@ -1,4 +1,6 @@
-"""Training pictures: zoom, crop, flip and colour jitter, every draw derived from (seed, epoch, sample)."""
+"""Training pictures: zoom, crop, flip, colour jitter and harm, every draw derived from (seed, epoch, sample)."""
+
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -8,36 +10,72 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from core.preprocess import network_size, resize
+from core.robustness.corruptions import SEVERITIES, SMALLEST_SIDE, corrupt
+from seg.data.rare import paste, place_of
+from seg.data.textures import draws, mix_textures
 from seg.options import AugmentOptions
 
 
-class Augment:
-    """Callable (image (H, W, 3) uint8, label (H, W) uint8, seed) -> (3, h, w) uint8 and (h, w) int64 tensors."""
+class Example(NamedTuple):
+    """A labelled picture."""
 
-    def __init__(self, options: AugmentOptions, height: int, void: int) -> None:
-        self.options, self.height, self.void = options, height, void
-        self.crop = v2.RandomCrop(
-            (options.crop_height, options.crop_width),
-            pad_if_needed=True,
-            fill={tv_tensors.Image: 0, tv_tensors.Mask: void},
-        )
+    image: np.ndarray
+    """(H, W, 3) uint8."""
+    label: np.ndarray
+    """(H, W) uint8."""
+    taught: Tensor | None = None
+    """(K, h, w) uint8: what teachers say of it; it goes where the label goes."""
+
+
+class Augment:
+    """Callable (example, seed) -> (3, h, w) uint8 and (h, w) int64 tensors."""
+
+    def __init__(self, options: AugmentOptions, height: int, void: int, rare: tuple[int, ...] = ()) -> None:
+        self.options, self.height, self.void, self.rare = options, height, void, rare
+        self.size = (options.crop_height, options.crop_width)
+        self.crop = v2.RandomCrop(self.size, pad_if_needed=True, fill={tv_tensors.Image: 0, tv_tensors.Mask: void})
         self.flip = v2.RandomHorizontalFlip(options.flip)
         self.jitter = v2.ColorJitter(options.brightness, options.contrast, options.saturation, options.hue)
+        if options.corrupt:  # the package may not be there
+            corrupt(np.zeros((SMALLEST_SIDE, SMALLEST_SIDE, 3), np.uint8), options.corruptions[0], 1)
 
-    def __call__(
-        self, image: np.ndarray, label: np.ndarray, seed: int, taught: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """`taught` (K, h, w) uint8 goes where the label goes; the target is then (1 + K, h, w) uint8, label first."""
+    def __call__(self, example: Example, seed: int, other: tuple[Example, int] | None = None) -> tuple[Tensor, Tensor]:
+        """With what teachers say the target is (1 + K, h, w) uint8, label first.
+
+        `other` is a second example and a rare class in it: its rare things are pasted into the first.
+        """
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            size = self._zoomed(image.shape[0], image.shape[1])
-            picture, mask = to_tensors(image, label, *size)
-            parts = [tv_tensors.Image(picture), tv_tensors.Mask(mask)]
-            if taught is not None:
-                enlarged = F.interpolate(taught[None], size, mode="bilinear", align_corners=False)
-                parts.append(tv_tensors.Image(enlarged[0]))  # padded with zeros: no teaching there
-            picture, mask, *rest = (part.as_subclass(Tensor) for part in self.flip(*self.crop(*parts)))
-            return self.jitter(picture), torch.cat([mask[None], *rest]) if rest else mask.long()
+            around = self.rare if self.options.rare_crop and draws(self.options.rare_crop) else ()
+            picture, target = self._view(example, around)
+            if other:
+                picture, target = paste((picture, target), self._view(other[0], (other[1],)), self.rare)
+            return self._harm(picture), target if example.taught is not None else target.long()
+
+    def _view(self, example: Example, around: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+        """Zoomed, cropped, flipped and jittered; the crop lies around a pixel of these classes where there is one."""
+        size = self._zoomed(*example.label.shape)
+        picture, mask = to_tensors(example.image, example.label, *size)
+        parts = [tv_tensors.Image(picture), tv_tensors.Mask(mask)]
+        if example.taught is not None:
+            enlarged = F.interpolate(example.taught[None], size, mode="bilinear", align_corners=False)
+            parts.append(tv_tensors.Image(enlarged[0]))  # padded with zeros: no teaching there
+        place = place_of(mask, around, self.size) if around else None
+        cropped = [v2.functional.crop(part, *place, *self.size) for part in parts] if place else self.crop(*parts)
+        picture, mask, *rest = (part.as_subclass(Tensor) for part in self.flip(*cropped))
+        return self.jitter(picture), torch.cat([mask[None], *rest]) if rest else mask
+
+    def _harm(self, picture: Tensor) -> Tensor:
+        """(3, h, w) uint8 -> the same, perhaps with textures mixed in, perhaps corrupted."""
+        options = self.options
+        if options.textures and draws(options.textures):
+            picture = mix_textures(picture)
+        if options.corrupt and draws(options.corrupt):
+            name = options.corruptions[int(torch.randint(len(options.corruptions), ()))]
+            severity, seed = SEVERITIES[int(torch.randint(len(SEVERITIES), ()))], int(torch.randint(2**31, ()))
+            worse = corrupt(picture.permute(1, 2, 0).numpy(), name, severity, seed)
+            picture = torch.from_numpy(worse).permute(2, 0, 1).contiguous()
+        return picture
 
     def _zoomed(self, height: int, width: int) -> tuple[int, int]:
         low, high = self.options.scale_min, self.options.scale_max

@@ -1,6 +1,7 @@
 """Every executor computes what the torch module computes, on real graph files and over broken streams."""
 
 import dataclasses
+import itertools
 import os
 import subprocess
 import sys
@@ -9,13 +10,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from made_graphs import HEIGHT, WIDTH, Graphs
 from made_methods import opened
 from refusals import refusal
 
+from app.bench.executors import WholePasses
+from app.open_model import on_openvino
 from core.frame import Frame, Maps
+from core.method import MethodOptions
 from core.segmenter import Segmenter
+from export.networks import OpenVinoPasses
+from seg.streaming import StreamingSegmenter
 from seg.street.drive import Street
+from seg.torch_segmenter import open_network
 
 pytestmark = pytest.mark.slow
 
@@ -57,21 +65,22 @@ def test_openvino_runs_a_checkpoint_as_torch_does(mode: str) -> None:
     assert other.resets == torch_one.resets == {"discontinuity": 1, "size_change": 1}
 
 
+@pytest.mark.parametrize("motion", [False, True])
 @pytest.mark.parametrize("executor", ["openvino", "onnxruntime"])
-def test_a_graph_file_runs_as_the_checkpoint_does(graphs: Graphs, executor: str) -> None:
+def test_a_graph_file_runs_as_the_checkpoint_does(graphs: Graphs, executor: str, motion: bool) -> None:
     if executor == "openvino":
         pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
-    torch_one = opened("street-tiny", executor="torch", size=HEIGHT, motion=False, keep_probs=True)
+    torch_one = opened("street-tiny", executor="torch", size=HEIGHT, motion=motion, keep_probs=True)
     other = opened(
-        str(graphs("vq-dnn")), executor=executor, precision="fp32" if executor == "openvino" else "auto",
-        keep_probs=True,
+        str(graphs("motion" if motion else "vq-dnn")), executor=executor, keep_probs=True,
+        precision="fp32" if executor == "openvino" else "auto",
     )  # fmt: skip
     stream = [frame for frame in frames() if frame.image.shape[1] == WIDTH]  # a graph file has one network size
     assert_same(run(torch_one, iter(stream)), run(other, iter(stream)))
 
 
 @pytest.mark.parametrize(
-    "name", ["vq-dnn", *(pytest.param(name, marks=pytest.mark.long) for name in ("dnn", "window"))]
+    "name", ["vq-dnn", "motion", *(pytest.param(name, marks=pytest.mark.long) for name in ("dnn", "window"))]
 )
 def test_the_whole_graph_runs_as_torch_does_and_keeps_its_state(graphs: Graphs, name: str) -> None:
     from export.graph_segmenter import GraphSegmenter
@@ -84,11 +93,12 @@ def test_the_whole_graph_runs_as_torch_does_and_keeps_its_state(graphs: Graphs, 
         mode=file.meta.mode,
         window=file.meta.window,
         size=HEIGHT,
-        motion=False,
+        motion=file.meta.motion,
         executor="torch",
         keep_probs=True,
     )
-    assert (file.meta.mode, file.meta.window) == {"window": ("vq-dnn", 2)}.get(name, (name, None))
+    expected = {"window": ("vq-dnn", 2, False), "motion": ("vq-dnn", None, True)}.get(name, (name, None, False))
+    assert (file.meta.mode, file.meta.window, file.meta.motion) == expected
     stream = [frame for frame in frames() if frame.image.shape[1] == WIDTH]
     assert_same(run(torch_one, iter(stream)), run(whole, iter(stream)))
 
@@ -122,6 +132,23 @@ def test_dropout_on_openvino_draws_anew_for_every_call() -> None:
     assert np.abs(probs[0] - probs[1]).max() > 1e-3  # type: ignore[operator]
 
 
+@pytest.mark.parametrize("model", ["street-tiny", pytest.param("camvid-realtime", marks=pytest.mark.long)])
+def test_passes_that_share_their_prefix_say_what_whole_ones_say(model: str) -> None:
+    """The same masks in both: the realtime network draws in its encoder, so it shares no more than the padded picture."""
+    pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
+    found = []
+    for wrap in (lambda network: network, WholePasses):
+        torch.manual_seed(5)
+        network, meta = open_network(model)
+        module = StreamingSegmenter(
+            wrap(network), meta.mean, meta.std, HEIGHT, MethodOptions(mode="bnn", samples=3).resolve(meta)
+        )
+        segmenter = on_openvino(module, meta, "fp32", keep_probs=True)
+        found.append(run(segmenter, itertools.islice(frames(), 3)))
+        assert isinstance(segmenter._network, OpenVinoPasses) == (wrap is not WholePasses)
+    assert_same(*found)
+
+
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
@@ -134,11 +161,8 @@ def test_dropout_on_openvino_draws_anew_for_every_call() -> None:
     ids=str,
 )  # fmt: skip
 def test_what_a_file_was_not_made_for_is_one_line(graphs: Graphs, asked: dict[str, object], words: str) -> None:
-    if asked.get("device") == "cuda":
-        import torch
-
-        if torch.cuda.is_available():
-            pytest.skip("a GPU is there")
+    if asked.get("device") == "cuda" and torch.cuda.is_available():
+        pytest.skip("a GPU is there")
     assert words in refusal(opened, str(graphs("vq-dnn")), **asked)
 
 

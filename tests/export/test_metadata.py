@@ -62,7 +62,7 @@ def test_a_reader_in_another_language_finds_plain_entries() -> None:
     assert set(props) == {
         "steadyseg_format", "kind", "classes", "palette", "void_id", "input_height", "input_width", "mean", "std",
         "temperature", "mode", "samples", "tau", "window", "head_stride", "precision", "source", "source_sha256", "versions",
-        "licence", "calibrated", "note", "metrics",
+        "licence", "motion", "calibrated", "note", "metrics",
     }  # fmt: skip
     assert (props["steadyseg_format"], props["kind"], props["mode"], props["input_height"]) == (
         "1",
@@ -82,13 +82,15 @@ def test_names_outside_ascii_stay_readable() -> None:
 
 def test_metrics_may_be_absent() -> None:
     props = META.to_props()
-    for key in ("metrics", "calibrated", "note"):
+    for key in ("motion", "metrics", "calibrated", "note"):
         del props[key]
     meta = from_props(props, "m.onnx")
-    assert meta.metrics == {} and meta.method.calibrated and "does not say" in meta.method.note
+    assert (
+        meta.metrics == {} and not meta.method.motion and meta.method.calibrated and "does not say" in meta.method.note
+    )
 
 
-@pytest.mark.parametrize("key", sorted(META.to_props().keys() - {"metrics", "calibrated", "note"}))
+@pytest.mark.parametrize("key", sorted(META.to_props().keys() - {"motion", "metrics", "calibrated", "note"}))
 def test_every_other_entry_is_needed(key: str) -> None:
     props = META.to_props()
     del props[key]
@@ -137,6 +139,8 @@ HOSTILE = [
     ("void_id", "256"),
     ("void_id", "1000000000"),
     ("void_id", "null"),
+    ("motion", "1"),
+    ("motion", "true"),
     ("input_height", "-352"),
     ("input_height", "0"),
     ("input_height", "352.0"),

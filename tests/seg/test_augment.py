@@ -8,7 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from seg.data.augment import Augment, to_tensors
+from core.robustness.corruptions import COMMON, EXTRA
+from seg.data.augment import Augment, Example, to_tensors
+from seg.data.textures import texture
 from seg.options import AugmentOptions
 
 VOID = 255
@@ -32,7 +34,7 @@ def coordinates(height: int = 64, width: int = 96, axis: str = "x") -> tuple[np.
 
 def test_without_variation_nothing_changes() -> None:
     image, label = coordinates()
-    picture, mask = augment()(image, label, seed=3)
+    picture, mask = augment()(Example(image, label), 3)
     np.testing.assert_array_equal(picture.permute(1, 2, 0).numpy(), image)
     np.testing.assert_array_equal(mask.numpy(), label)
     assert picture.dtype == torch.uint8 and mask.dtype == torch.int64
@@ -43,7 +45,7 @@ def test_without_variation_nothing_changes() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_crop_and_flip_move_the_label_with_the_picture(axis: str, seed: int) -> None:
     image, label = coordinates(axis=axis)
-    picture, mask = augment(crop_height=40, crop_width=48, flip=0.5)(image, label, seed)
+    picture, mask = augment(crop_height=40, crop_width=48, flip=0.5)(Example(image, label), seed)
     assert picture.shape == (3, 40, 48) and mask.shape == (40, 48)
     assert torch.equal(picture[0 if axis == "x" else 1].long(), mask)
 
@@ -53,7 +55,9 @@ def test_crop_and_flip_move_the_label_with_the_picture(axis: str, seed: int) -> 
 def test_zooming_moves_the_label_with_the_picture(zoom: float, axis: str) -> None:
     """A ramp stays a ramp under bilinear zoom, so the picture says where each pixel came from."""
     image, label = coordinates(axis=axis)
-    picture, mask = augment(crop_height=30, crop_width=40, flip=0.5, scale_min=zoom, scale_max=zoom)(image, label, 1)
+    picture, mask = augment(crop_height=30, crop_width=40, flip=0.5, scale_min=zoom, scale_max=zoom)(
+        Example(image, label), 1
+    )
     inside = (mask > 3) & (mask < (93 if axis == "x" else 61))  # the filter is one-sided at the border
     off = (picture[0 if axis == "x" else 1].long() - mask)[inside].float()
     assert inside.sum() > 300 and off.abs().max() <= 1.0  # half a pixel of the label, half a step of the byte
@@ -62,7 +66,7 @@ def test_zooming_moves_the_label_with_the_picture(zoom: float, axis: str) -> Non
 
 def test_padding_is_void_in_the_label_and_black_in_the_picture() -> None:
     image, label = coordinates()
-    picture, mask = augment(crop_height=100, crop_width=120)(image, label, seed=0)
+    picture, mask = augment(crop_height=100, crop_width=120)(Example(image, label), 0)
     padded = picture[0] == 0
     assert mask.shape == (100, 120) and padded.sum() == 100 * 120 - 64 * 96
     assert torch.equal(padded, mask == VOID) and not picture[:, padded].any()
@@ -70,7 +74,7 @@ def test_padding_is_void_in_the_label_and_black_in_the_picture() -> None:
 
 def test_the_void_of_the_class_list_fills_the_padding() -> None:
     image, label = coordinates()
-    _, mask = augment(crop_height=100, crop_width=96, void=11)(image, np.minimum(label, 10), seed=0)
+    _, mask = augment(crop_height=100, crop_width=96, void=11)(Example(image, np.minimum(label, 10)), 0)
     assert (mask == 11).sum() == 36 * 96
 
 
@@ -79,7 +83,7 @@ def test_a_label_keeps_its_ids_under_zoom() -> None:
     image = np.zeros((64, 96, 3), np.uint8)
     label = (np.indices((64, 96)).sum(0) % 2 * 10).astype(np.uint8)
     for seed in range(4):
-        _, mask = augment(crop_height=30, crop_width=40, scale_min=0.6, scale_max=1.5)(image, label, seed)
+        _, mask = augment(crop_height=30, crop_width=40, scale_min=0.6, scale_max=1.5)(Example(image, label), seed)
         assert set(mask.unique().tolist()) == {0, 10}
 
 
@@ -91,7 +95,7 @@ def test_zooms_lie_between_their_limits_and_fill_the_range() -> None:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             widths.append(make._zoomed(64, 96)[1] / 96)
-        make(image, label, seed)
+        make(Example(image, label), seed)
     assert 0.5 <= min(widths) < 0.65 and 1.8 < max(widths) <= 2.0
 
 
@@ -102,7 +106,7 @@ JITTER: dict[str, Any] = {"brightness": 0.35, "contrast": 0.35, "saturation": 0.
 def test_a_seed_decides_everything_and_another_seed_something_else() -> None:
     image, label = coordinates()
     make = augment(**FULL, **JITTER)
-    first, again, other = (make(image, label, seed) for seed in (5, 5, 6))
+    first, again, other = (make(Example(image, label), seed) for seed in (5, 5, 6))
     assert torch.equal(first[0], again[0]) and torch.equal(first[1], again[1])
     assert not torch.equal(first[0], other[0]) and not torch.equal(first[1], other[1])
 
@@ -111,11 +115,11 @@ def test_other_random_draws_neither_steer_it_nor_notice_it() -> None:
     image, label = coordinates()
     make = augment(**FULL, **JITTER)
     torch.manual_seed(0)
-    first = make(image, label, 5)
+    first = make(Example(image, label), 5)
     state = torch.get_rng_state()
     torch.manual_seed(123)
     torch.rand(10)
-    second = make(image, label, 5)
+    second = make(Example(image, label), 5)
     torch.manual_seed(0)
     assert torch.equal(state, torch.get_rng_state())
     assert torch.equal(first[0], second[0]) and torch.equal(first[1], second[1])
@@ -125,8 +129,8 @@ def test_other_random_draws_neither_steer_it_nor_notice_it() -> None:
 def test_colour_jitter_changes_colours_and_nothing_else(part: str) -> None:
     image, label = coordinates()
     image[..., 2] = 30
-    plain = augment(**FULL)(image, label, 5)
-    jittered = augment(**FULL, **{part: JITTER[part]})(image, label, 5)
+    plain = augment(**FULL)(Example(image, label), 5)
+    jittered = augment(**FULL, **{part: JITTER[part]})(Example(image, label), 5)
     assert torch.equal(plain[1], jittered[1])
     assert plain[0].shape == jittered[0].shape and not torch.equal(plain[0], jittered[0])
 
@@ -135,13 +139,13 @@ def test_colour_jitter_changes_colours_and_nothing_else(part: str) -> None:
 def test_flips_come_with_their_probability(share: float, low: int, high: int) -> None:
     image, label = coordinates()
     make = augment(flip=share)
-    flipped = sum(bool(make(image, label, seed)[1][0, 0] == 96) for seed in range(60))
+    flipped = sum(bool(make(Example(image, label), seed)[1][0, 0] == 96) for seed in range(60))
     assert low <= flipped <= high
 
 
 def test_pictures_are_brought_to_the_network_s_size_first() -> None:
     image, label = coordinates(32, 48)
-    picture, mask = augment()(image, label, 0)  # 32x48 at height 64: 64x96
+    picture, mask = augment()(Example(image, label), 0)  # 32x48 at height 64: 64x96
     assert picture.shape == (3, 64, 96) and (mask != VOID).all()
 
 
@@ -157,7 +161,35 @@ def test_tensors_have_the_asked_size_and_type(size: tuple[int, int]) -> None:
 def test_the_source_pictures_are_not_written_to() -> None:
     image, label = coordinates()
     copies = image.copy(), label.copy()
-    augment(**FULL, **JITTER)(image, label, 5)
+    augment(**FULL, **JITTER)(Example(image, label), 5)
     to_tensors(image, label, 64, 96)[0].zero_()
     np.testing.assert_array_equal(image, copies[0])
     np.testing.assert_array_equal(label, copies[1])
+
+
+@pytest.mark.parametrize("part", ["textures", "corrupt"])
+def test_harm_changes_the_picture_by_its_seed_and_never_the_label(part: str) -> None:
+    image, label = coordinates()
+    plain = augment(**FULL)(Example(image, label), 5)
+    make = augment(**FULL, **{part: 1.0})
+    harmed, again = make(Example(image, label), 5), make(Example(image, label), 5)
+    assert harmed[0].dtype == torch.uint8 and harmed[0].shape == plain[0].shape
+    assert torch.equal(plain[1], harmed[1]) and torch.equal(harmed[0], again[0])
+    changed = [
+        not torch.equal(augment(**FULL)(Example(image, label), s)[0], make(Example(image, label), s)[0])
+        for s in range(20)
+    ]
+    assert sum(changed) >= 14  # PixMix leaves 1 in 10 as it was, and solarize and posterize may
+
+
+def test_textures_differ_and_fill_their_range() -> None:
+    torch.manual_seed(0)
+    made = [texture(40, 48) for _ in range(8)]
+    assert all(one.shape == (3, 40, 48) and one.amin() == 0 and one.amax() == 1 for one in made)
+    near = [(one[:, :, 1:] - one[:, :, :-1]).abs().mean() / one.std() for one in made]
+    assert max(near) < 1.0  # white noise has 1.13: neighbours hang together
+    assert max(near) > 2 * min(near)  # and not always as closely
+
+
+def test_what_robustness_is_measured_by_is_never_trained_on() -> None:
+    assert set(AugmentOptions().corruptions) == set(EXTRA) and not set(EXTRA) & set(COMMON)

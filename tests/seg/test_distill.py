@@ -11,7 +11,7 @@ from refusals import refusal
 from torch import Tensor
 
 from core.classes import CAMVID
-from seg.data.augment import Augment
+from seg.data.augment import Augment, Example
 from seg.distill import STRIDE, Teacher, soft_loss
 from seg.options import AugmentOptions
 from seg.street.drive import Street
@@ -28,7 +28,7 @@ COUNT = 4
 
 @pytest.fixture(scope="module")
 def teacher() -> Teacher:
-    return Teacher("street-tiny", CAMVID, 180, CPU)
+    return Teacher(("street-tiny",), CAMVID, 180, CPU)
 
 
 @pytest.fixture(scope="module")
@@ -81,15 +81,25 @@ def test_the_teacher_sees_the_mirror_image_as_well(teacher: Teacher, street: tup
     image, mirrored = street[0], np.ascontiguousarray(street[0][:, ::-1])
     apart = (teacher(image).int() - teacher(mirrored).flip(-1).int()).abs()
     assert apart.max() <= 12 and apart.float().mean() < 0.1  # bfloat16 has 8 bits
-    batch = teacher.module.normalize(torch.from_numpy(np.stack([image, mirrored])).permute(0, 3, 1, 2).float())
+    module = teacher.modules[0]
+    batch = module.normalize(torch.from_numpy(np.stack([image, mirrored])).permute(0, 3, 1, 2).float())
     with torch.inference_mode():
-        one, other = teacher.module.predictor(batch).probs
+        one, other = module.predictor(batch).probs
     assert (one - other.flip(-1)).abs().max() > 0.2
+
+
+def test_several_teachers_say_their_mean(teacher: Teacher, street: tuple[np.ndarray, np.ndarray]) -> None:
+    """One that is shifted to class 3 everywhere, beside the plain one: half of each."""
+    both = Teacher(("street-tiny", "street-tiny"), CAMVID, 180, CPU)
+    both.modules[1].predictor.get_submodule("network").head.bias.data[3] += 100.0
+    sure = F.one_hot(torch.full((90, 128), 3), len(CAMVID)).permute(2, 0, 1) * 255.0
+    half = (teacher(street[0]).float() + sure) / 2
+    assert (both(street[0]).float() - half).abs().max() <= 1.5  # each rounds to whole 255ths
 
 
 def test_a_teacher_of_other_classes_is_refused_in_one_line() -> None:
     other = dataclasses.replace(CAMVID, void=254)
-    assert "street-tiny knows other classes" in refusal(Teacher, "street-tiny", other, 180, CPU)
+    assert "street-tiny knows other classes" in refusal(Teacher, ("street-tiny",), other, 180, CPU)
 
 
 def painted(block: int) -> tuple[np.ndarray, np.ndarray]:
@@ -113,8 +123,8 @@ def test_what_is_taught_moves_exactly_as_the_label(seed: int, crop: tuple[int, i
     image, label = painted(block=2)
     options = dataclasses.replace(STILL, crop_height=crop[0], crop_width=crop[1], flip=0.5)
     augment = Augment(options, 64, void=255)
-    picture, target = augment(image, label, seed, one_hot(label, stride))
-    plain_picture, plain_label = augment(image, label, seed)
+    picture, target = augment(Example(image, label, one_hot(label, stride)), seed)
+    plain_picture, plain_label = augment(Example(image, label), seed)
     assert target.shape == (1 + COUNT, *crop) and target.dtype == torch.uint8
     assert torch.equal(picture, plain_picture) and torch.equal(target[0].long(), plain_label)
     known = target[0] != 255
@@ -128,7 +138,7 @@ def test_a_zoom_keeps_what_is_taught_on_its_label(zoom: float) -> None:
     image, label = painted(block=16)
     height, width = round(64 * zoom), round(96 * zoom)
     options = dataclasses.replace(STILL, crop_height=height, crop_width=width, scale_min=zoom, scale_max=zoom)
-    _, target = Augment(options, 64, void=255)(image, label, 0, one_hot(label, STRIDE))
+    _, target = Augment(options, 64, void=255)(Example(image, label, one_hot(label, STRIDE)), 0)
     agree = target[1:].argmax(0) == target[0]
     assert agree.float().mean() > 1 - 0.5 / (16 * zoom)
 
@@ -137,6 +147,7 @@ def test_both_flips_are_drawn_for_the_test_above() -> None:
     image, label = painted(block=2)
     augment = Augment(dataclasses.replace(STILL, flip=0.5), 64, void=255)
     flipped = {
-        torch.equal(augment(image, label, seed)[1].flip(-1), torch.from_numpy(label).long()) for seed in range(4)
+        torch.equal(augment(Example(image, label), seed)[1].flip(-1), torch.from_numpy(label).long())
+        for seed in range(4)
     }
     assert flipped == {True, False}

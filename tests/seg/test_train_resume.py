@@ -128,6 +128,21 @@ def test_a_run_is_one_process_s_until_it_ends_in_whatever_way(
             assert not list(temporary.glob("pymp-*")) and not list(run.glob(".*.*"))
 
 
+def test_a_run_goes_on_in_the_number_format_it_began_with_or_not_at_all(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Begun where bf16 is fast, resumed where it is emulated: auto would go on in fp32."""
+    flags = list(FLAGS)
+    place = flags.index("--precision")
+    del flags[place : place + 2]
+    command = ["train", "seg", "--data", str(data), "--run", str(tmp_path / "run"), "--epochs", "1", *flags]
+    assert main([*command, "--precision", "bf16"]) == 0
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    said = error_after_work(capsys, *command, "--resume")
+    assert "other precision (bf16 then, fp32 now)" in said
+    assert main([*command, "--precision", "bf16", "--resume"]) == 0
+
+
 def test_a_folder_too_long_for_sockets_is_refused(monkeypatch: pytest.MonkeyPatch, short_folder: Path) -> None:
     long = short_folder / ((LONGEST_TMPDIR - len(str(short_folder)) - 1) * "x")
     long.mkdir()

@@ -1,0 +1,118 @@
+"""Blocks (b) and (c): trainings that go on block after block, several at a time, each measured when it is done."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.training.run_folder import CONFIG_NAME, MODEL_NAME
+
+GRACE_S = 60
+"""A stopped training ends its step and its workers; the epoch under way is lost."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training and what is measured of it."""
+
+    name: str
+    flags: tuple[str, ...]
+    """Of `train seg`, but --data, --run and --device."""
+    evaluations: tuple[tuple[str, ...], ...]
+    """Flags of `evaluate`, a file of figures for each."""
+    kept: bool = True
+    """Whether its checkpoint goes home too (those of width 64 have 124 MB)."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """One command's share of the work."""
+
+    camvid: Path
+    runs: Path
+    """Where states and models stay between blocks."""
+    out: Path
+    """What goes home: figures, logs of the epochs, small checkpoints."""
+    device: str
+    minutes: float
+    parallel: int
+
+
+def run_block(jobs: Sequence[Job], block: Block) -> list[str]:
+    """Trains and measures for so many minutes; the names of the jobs that are not done yet."""
+    end = time.monotonic() + 60 * block.minutes
+    block.out.mkdir(parents=True, exist_ok=True)
+    waiting, running = [job for job in jobs if not is_done(job, block)], {}
+    while (waiting or running) and time.monotonic() < end:
+        while waiting and len(running) < block.parallel:
+            job = waiting.pop(0)
+            running[job.name] = (job, start(job, block))
+        for job, process in list(running.values()):
+            if process.poll() is not None:
+                del running[job.name]
+                if process.returncode == 0 and not is_done(job, block):  # trained; now measure
+                    waiting.insert(0, job)
+                elif process.returncode:
+                    print(f"{job.name}: exit code {process.returncode}; see {log_of(job, block)}", file=sys.stderr)
+        time.sleep(0.2)
+    for _, process in running.values():
+        process.send_signal(signal.SIGINT)
+    for _, process in running.values():
+        try:
+            process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()  # the last whole epoch is on disk
+    bring_home(jobs, block)
+    return [job.name for job in jobs if not is_done(job, block)]
+
+
+def start(job: Job, block: Block) -> "subprocess.Popen[bytes]":
+    """The training, from where it stopped, or the first measurement that lacks."""
+    run = block.runs / job.name
+    if not (run / MODEL_NAME).exists():
+        resume = ["--resume"] if (run / CONFIG_NAME).exists() else []
+        words = ["train", "seg", "--data", block.camvid, "--run", run, "--device", block.device, *job.flags, *resume]
+    else:
+        number = next(i for i in range(len(job.evaluations)) if not figures_of(job, i, block).exists())
+        words = [
+            "evaluate", run / MODEL_NAME, "--data", block.camvid, "--device", block.device, *job.evaluations[number],
+            "--json", figures_of(job, number, block),
+        ]  # fmt: skip
+    block.runs.mkdir(parents=True, exist_ok=True)
+    with log_of(job, block).open("ab") as log:
+        return subprocess.Popen([sys.executable, "-m", "app.cli", *map(str, words)], stdout=log, stderr=log)
+
+
+def is_done(job: Job, block: Block) -> bool:
+    figures = [figures_of(job, i, block) for i in range(len(job.evaluations))]
+    return (block.runs / job.name / MODEL_NAME).exists() and all(file.exists() for file in figures)
+
+
+def figures_of(job: Job, number: int, block: Block) -> Path:
+    return block.runs / f"{job.name}-{number}.json"
+
+
+def log_of(job: Job, block: Block) -> Path:
+    return block.runs / f"{job.name}.log"
+
+
+def bring_home(jobs: Sequence[Job], block: Block) -> None:
+    """One JSON of all figures and epochs, and the checkpoints that are small enough."""
+    record = {}
+    for job in jobs:
+        run = block.runs / job.name
+        files = [figures_of(job, i, block) for i in range(len(job.evaluations))]
+        log = run / "log.jsonl"
+        events = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+        record[job.name] = {
+            "flags": job.flags,
+            "epochs": [event for event in events if event["event"] == "epoch"],
+            "evaluations": [json.loads(file.read_text()) for file in files if file.exists()],
+        }
+        if job.kept and (run / MODEL_NAME).exists():
+            (block.out / f"{job.name}.safetensors").write_bytes((run / MODEL_NAME).read_bytes())
+    (block.out / "trainings.json").write_text(json.dumps(record, indent=1) + "\n")

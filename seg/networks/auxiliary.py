@@ -1,0 +1,62 @@
+"""Auxiliary heads: the decoder's coarser stages are asked for the labels too, in training only (deep supervision)."""
+
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from core.errors import InputError
+
+
+class DeepSupervision(nn.Module):
+    """The network with a 1x1 head on each decoder stage but the last.
+
+    In training (B, 3, h, w) -> (B, K * (1 + heads), h', w'): the network's logits first, then those of the heads at its size.
+    In evaluation the network's alone. `network` is what is kept.
+    """
+
+    def __init__(self, network: nn.Module, num_classes: int) -> None:
+        super().__init__()
+        self.network = network
+        self.heads = nn.ModuleList(nn.Conv2d(width, num_classes, 1) for width in self._widths())
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training:
+            logits: Tensor = self.network(x)
+            return logits
+        logits, stages = self._watched(x)
+        size = logits.shape[-2:]
+        coarse = [head(stage) for head, stage in zip(self.heads, stages, strict=True)]
+        grown = [F.interpolate(one, size, mode="bilinear", align_corners=False) for one in coarse]
+        return torch.cat([logits, *grown], 1)
+
+    def _watched(self, x: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """The logits, and what left each stage on the way."""
+        seen: list[Tensor] = []
+
+        def keep(_: nn.Module, __: Any, output: Any) -> None:
+            seen.append(output if isinstance(output, Tensor) else output.x)
+
+        with ExitStack() as hooks:  # for this pass alone, so that a copy of the network has none
+            for stage in decoder_stages(self.network):
+                hooks.enter_context(stage.register_forward_hook(keep))
+            return self.network(x), seen
+
+    def _widths(self) -> list[int]:
+        was = self.network.training
+        with torch.no_grad():
+            _, stages = self.eval()._watched(torch.zeros(1, 3, 64, 64))
+        self.network.train(was)
+        return [stage.shape[1] for stage in stages]
+
+
+def decoder_stages(network: nn.Module) -> list[nn.Module]:
+    """All but the last; InputError where a network's decoder has no list of stages."""
+    if hasattr(network, "stages"):  # our U-Net: encoder stages first
+        return list(network.stages)[network.options.depth : -1]  # type: ignore[arg-type, index, union-attr]
+    blocks = getattr(network.get_submodule("model.decoder"), "blocks", None)
+    if not isinstance(blocks, nn.ModuleList | nn.ModuleDict) or len(blocks) < 2:
+        raise InputError("auxiliary heads need a decoder with several stages, such as Unet's; use --auxiliary 0")
+    return list(blocks.values() if isinstance(blocks, nn.ModuleDict) else blocks)[:-1]

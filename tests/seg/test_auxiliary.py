@@ -1,0 +1,64 @@
+"""Auxiliary heads: only in training, only in the loss, never in what is kept."""
+
+import copy
+from pathlib import Path
+
+import pytest
+import torch
+from made_trainings import boxes_folder
+from refusals import refusal
+
+from core.checkpoint import load_checkpoint
+from core.training.config import TrainConfig
+from seg.networks.auxiliary import DeepSupervision
+from seg.networks.build import build_network
+from seg.options import AugmentOptions, SegTrainConfig, SmpOptions, UNetOptions, check_training
+from seg.torch_segmenter import open_network
+from seg.train import Training
+
+UNET = UNetOptions(width=2, depth=3, dropout=0.0, dropout_places=())
+SMP = SmpOptions(encoder="resnet18", decoder_channels=(8, 8, 8, 8, 4), decoder_dropout=0.0, head_stride=2)
+
+
+@pytest.mark.parametrize(("name", "options", "heads"), [("unet", UNET, 1), ("smp", SMP, 3)])
+def test_the_network_itself_is_the_same_with_and_without(
+    name: str, options: UNetOptions | SmpOptions, heads: int
+) -> None:
+    torch.manual_seed(0)
+    network = build_network(name, options, 5)
+    deep = copy.deepcopy(DeepSupervision(network, 5))  # as the averaged weights are made
+    pictures = torch.rand(2, 3, 64, 96)
+    both, alone = deep.train()(pictures), network.train()(pictures)
+    assert both.shape == (2, 5 * (1 + heads), *alone.shape[-2:])
+    torch.testing.assert_close(both[:, :5], alone)
+    torch.testing.assert_close(deep.eval()(pictures), network.eval()(pictures))
+    both[:, 5:].sum().backward()
+    assert all(head.weight.grad is not None and head.weight.grad.any() for head in deep.heads)
+
+
+def test_a_training_keeps_the_network_alone_and_its_heads_learn(tmp_path: Path) -> None:
+    config = SegTrainConfig(
+        data=boxes_folder(tmp_path / "data", 8 * [range(1, 5)], background=0), unet=UNET, size=48, hold_back=0.0, workers=0,
+        augment=AugmentOptions(crop_height=32, crop_width=48, rare_crop=0.5, paste=0.5, textures=0.5),
+        loop=TrainConfig(epochs=2, batch_size=2, precision="fp32", threads=1, evaluate_every=0), auxiliary=0.4,
+    )  # fmt: skip
+    training = Training(config, tmp_path / "run", "cpu")
+    before = [head.weight.clone() for head in training.network.get_submodule("heads")]
+    logits, targets = torch.randn(1, 22, 32, 48), torch.randint(11, (1, 32, 48))
+    main, weight = training.loss(logits[:, :11], targets)
+    both, same_weight = training.loss(logits, targets)
+    torch.testing.assert_close(both, main + 0.4 * training.loss(logits[:, 11:], targets)[0])
+    assert weight == same_weight
+    list(training.events())
+    tensors, _ = load_checkpoint(tmp_path / "run" / "model.safetensors")
+    assert not any(name.startswith(("heads", "network")) for name in tensors)
+    network, _ = open_network(tmp_path / "run" / "model.safetensors")
+    assert all(torch.equal(tensor, tensors[name]) for name, tensor in network.state_dict().items())
+    after = [head.weight for head in training.network.get_submodule("heads")]
+    assert not any(torch.equal(one, other) for one, other in zip(before, after, strict=True))
+
+
+def test_several_passes_a_batch_are_refused() -> None:
+    assert "--train-samples 1" in refusal(
+        check_training, SegTrainConfig(auxiliary=0.4, loop=TrainConfig(train_samples=2))
+    )
