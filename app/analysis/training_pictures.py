@@ -14,7 +14,7 @@ from torch import Tensor
 from app.analysis.subjects import Studied
 from classification.data.augment import PADDING, shift
 from core.seeds import mix_seed
-from seg.data.augment import Augment
+from seg.data.augment import Augment, Example
 from seg.options import AugmentOptions
 
 
@@ -55,7 +55,8 @@ class TrainingPictures:
             options, crop_height=min(options.crop_height, height), crop_width=min(options.crop_width, width)
         )
         augment = Augment(options, height, subject.meta.classes.void_id)
+        examples = [Example(pictures.images[number], pictures.labels[number]) for number in numbers]
         made = [
-            augment(pictures.images[number], pictures.labels[number], mix_seed(self.seed, number)) for number in numbers
+            augment(example, mix_seed(self.seed, number)) for example, number in zip(examples, numbers, strict=True)
         ]
         return torch.stack([picture for picture, _ in made]), torch.stack([label for _, label in made])
