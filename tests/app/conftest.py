@@ -23,9 +23,10 @@ from seg.options import UNetOptions
 
 @pytest.fixture(scope="session", autouse=True)
 def heard_interrupts() -> None:
-    """A shell's background job ignores SIGINT, and so would every command that a test starts and interrupts."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """A shell's background job ignores SIGINT, one of `nohup` SIGHUP, and so would every command that a test starts."""
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual)
 
 
 @pytest.fixture(scope="session")
