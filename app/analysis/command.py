@@ -61,7 +61,7 @@ def write_report(
         if name not in without:
             write_figure(out / f"{name}.png", drawn, dpi=130)
             names.append(f"{name}.png")
-    write_whole(out / "report.md", markdown(study, record, command, names).encode())
+    write_whole(out / "report.md", markdown(study, record, command, sorted(names)).encode())
 
 
 def write_record(record: dict[str, Any], out: Path, command: str) -> None:
