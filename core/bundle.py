@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from core.checkpoint import load_checkpoint, save_checkpoint
+from core.checkpoint import NOVELTY_PREFIX, load_checkpoint, save_checkpoint
 from core.errors import InputError
 
 CARD_KEYS = (
@@ -36,7 +36,10 @@ def bundle(
     fp16 is what is measured afterwards too: bundle without results, evaluate the pretrained file, bundle again with them.
     """
     tensors, meta = load_checkpoint(source)
-    half = {key: value.half() if value.is_floating_point() else value for key, value in tensors.items()}
+    half = {
+        key: value.half() if value.is_floating_point() and not key.startswith(NOVELTY_PREFIX) else value
+        for key, value in tensors.items()
+    }
     if any(not torch.isfinite(value.float()).all() for value in half.values()):
         raise InputError(f"{source}: a weight does not fit into half precision; it cannot be bundled")
     metrics = dict(meta.metrics)

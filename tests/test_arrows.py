@@ -11,13 +11,17 @@ PRODUCT = {"core", "core/evaluation", "seg", "seg/data", "seg/networks", "seg/st
 ALLOWED = {
     "core": set(),
     "core/evaluation": {"core"},
+    "core/novelty": {"core"},
     "core/training": {"core"},
     "core/robustness": {"core", "core/evaluation"},
     "seg/street/paint": {"core"},
     "seg/street": {"core", "seg/street/paint"},
     "seg/data": {"core", "seg/options"},
     "seg/networks": {"core", "seg/options"},
-    "seg": {"core", "core/evaluation", "core/training", "seg/data", "seg/networks", "seg/street"},
+    "seg": {
+        "core", "core/evaluation", "core/novelty", "core/robustness", "core/training", "seg/data", "seg/networks",
+        "seg/street",
+    },
     "classification/data": {"core", "classification/options"},
     "classification/networks": {"core", "classification/options"},
     "classification": {"core", "core/evaluation", "core/training", "classification/data", "classification/networks"},
