@@ -11,11 +11,13 @@ from core.checkpoint import CheckpointMeta
 from core.device import choose_device
 from core.errors import InputError
 from core.method import MethodOptions, draws_dropout
+from core.own_world import OwnWorld
 from core.segmenter import Segmenter
 from export.cpu_segmenter import CpuSegmenter
 from export.networks import FrameNetwork, OpenVinoNetwork, openvino_available, openvino_model, openvino_name
 from export.open_file import kernel_available, open_graph, resolve_precision
 from seg.exported import FrameToLogits
+from seg.novelty import open_head
 from seg.streaming import StreamingSegmenter
 from seg.torch_segmenter import open_network, open_torch_segmenter
 
@@ -66,7 +68,9 @@ def open_segmenter(
         )  # fmt: skip
     else:
         network, meta = open_network(model)
-        module = StreamingSegmenter(network, meta.mean, meta.std, size or meta.height, options.resolve(meta))
+        method = options.resolve(meta)
+        head = open_head(model, meta, method)
+        module = StreamingSegmenter(network, meta.mean, meta.std, size or meta.height, method, head)
         segmenter = on_openvino(module, meta, resolve_precision(precision), keep_probs, model, take)
     segmenter.why = why
     return segmenter
@@ -114,11 +118,15 @@ def on_openvino(
             return openvino_network(module, height, width, precision)
 
         drawn = draws_dropout(module.method.mode)  # tau, temperature and the number of passes are the kernel's
-        return take((model, drawn, height, width, precision), make) if take else make()
+        watched = (
+            str(module.method) if module.method.adaptive else bool(module.head)
+        )  # each has a temperature of its own
+        return take((model, drawn, watched, height, width, precision), make) if take else make()
 
     return CpuSegmenter(
         openvino_name(precision), network, module.size, meta.classes, module.method, (meta.height, meta.width),
         head_stride=module.head_stride, keep_probs=keep_probs,
+        own_world=OwnWorld(tuple(meta.novelty["scores"])) if module.head else None,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ the maps (core/temporal.py), and start anew where they do.
 import math
 from bisect import bisect_left
 from dataclasses import dataclass
+from typing import Any
 
 STRANGE = 0.05
 """A frame of this share or less is called strange: one frame in twenty of the own world is."""
@@ -30,8 +31,8 @@ class OwnWorld:
         return self.share(score) <= STRANGE
 
 
-def smooth_score(score: float, before: tuple[float, float], decay: float) -> tuple[float, float]:
-    """(mean, mass) with one more frame: mass = 1 + d mass; mean += (now - mean) / mass. d = 0 starts anew."""
+def smooth_score(score: Any, before: tuple[Any, Any], decay: Any) -> tuple[Any, Any]:
+    """(mean, mass) with one more frame: mass = 1 + d mass; mean += (now - mean) / mass. d = 0: anew. Floats or tensors."""
     mean, mass = before
     mass = 1.0 + decay * mass
     return mean + (score - mean) / mass, mass

@@ -33,6 +33,8 @@ class Segmenter(Protocol):
     clock: StageClock
     resets: Counter[str]
     """How often the temporal state was started anew, by cause."""
+    own_world: OwnWorld | None
+    """What frames are compared with; None: no novelty is told."""
     keep_probs: bool
     """Whether maps come with the mean probabilities, which costs a copy of a few MB."""
 

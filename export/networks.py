@@ -4,7 +4,7 @@ import functools
 import importlib.util
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from torch import Tensor, nn
@@ -18,11 +18,22 @@ if TYPE_CHECKING:
     from export.kernels.dropout_masks import DropoutMasks
 
 
+class FrameSight(NamedTuple):
+    """What a network says of a whole frame (core/prediction.Sight)."""
+
+    score: float
+    temperature: float
+    regions: np.ndarray
+    """(h', w') float32."""
+
+
 class FrameNetwork(Protocol):
     """(1, h, w, 3) uint8 -> (K, h / s, w / s) float32 logits, valid until the next call."""
 
     executor: str
     """For the report: name, version and number format."""
+    sight: FrameSight | None
+    """Of the last call; None where the network has no statistics of its own world."""
 
     def __call__(self, frame: np.ndarray) -> np.ndarray: ...
 
@@ -52,6 +63,7 @@ class OpenVinoNetwork:
             "INFERENCE_NUM_THREADS": available_cpus(),
         }
         self._masks = masks
+        self.sight: FrameSight | None = None
         self.executor = openvino_name(precision)
         with refusing("OpenVINO cannot compile the network"):
             self._request = _core().compile_model(model, "CPU", properties).create_infer_request()
@@ -59,7 +71,9 @@ class OpenVinoNetwork:
     def __call__(self, frame: np.ndarray) -> np.ndarray:
         masks = self._masks.draw() if self._masks else []
         self._request.infer([frame, *masks], share_inputs=True)
-        return self._request.get_output_tensor(0).data[0]
+        outputs = [tensor.data[0] for tensor in self._request.output_tensors]
+        self.sight = read_sight(outputs[1:])
+        return outputs[0]
 
 
 class OnnxRuntimeNetwork:
@@ -69,10 +83,18 @@ class OnnxRuntimeNetwork:
         from export.onnxruntime_session import cpu_session
 
         self._session = cpu_session(data)
+        self.sight: FrameSight | None = None
         self.executor = onnxruntime_name(precision)
 
     def __call__(self, frame: np.ndarray) -> np.ndarray:
-        return self._session.run(["logits"], {"frame": frame})[0][0]
+        outputs = [found[0] for found in self._session.run(None, {"frame": frame})]
+        self.sight = read_sight(outputs[1:])
+        return outputs[0]
+
+
+def read_sight(outputs: Sequence[Any]) -> FrameSight | None:
+    """A network's outputs after its logits."""
+    return FrameSight(float(outputs[0]), float(outputs[1]), outputs[2]) if outputs else None
 
 
 def openvino_name(precision: str) -> str:

@@ -5,14 +5,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from core.dropout import Dropout
+from core.novelty.head import WatchedPass
+from core.own_world import OwnWorld, smooth_score
 from core.prediction import Prediction
 from core.predictors import OnePass
+from core.segmenter import RARE_LEVEL
 from core.temporal import RecursionState, State, WindowState, forget
-from seg.streaming import StreamingSegmenter
+from seg.streaming import Outputs, StreamingSegmenter
 
+TOLD = ("novelty", "expected_accuracy", "strange")
+"""Outputs about the whole frame, as in `core.frame.Maps`: (1,), (1,) and uint8 (1, H, W)."""
+NETWORK_OUTPUTS = ("logits", "score", "temperature", "regions")
+"""What the network gives; all but the first only where the segmenter tells of whole frames."""
 STATE_FIELDS = 3
 """Probabilities, member entropies, and the weights: mass or ages."""
 
@@ -29,49 +37,88 @@ class Signature:
 
 
 class ExportedStep(nn.Module):
-    """(frame, gap, reset, *state, *masks) -> (label, confidence, entropy, disagreement[, probs], *state, image[, logits]).
+    """(frame, gap, reset, *state, *masks) -> (label, confidence, entropy, disagreement[, probs], *state, *told, image, *inner).
 
     frame uint8 (1, H, W, 3); gap float (1,), source frames since the last call; reset float (1,), 1 starts anew, as a state
     of zeros does. probs is the mean (1, K, h / s, w / s), which in the recursion is the first state. image is the network's
-    normalised input, logits its output (one pass only). With `mask_inputs` every dropout mask is an input instead of being
-    drawn: what a proof needs.
+    normalised input, logits its output (one pass only). Where the temperature follows the frame, told is `TOLD`, inner holds
+    all of `NETWORK_OUTPUTS`, and the last state is the score's mean and mass. With `mask_inputs` every dropout mask is an
+    input instead of being drawn: what a proof needs.
     """
 
-    def __init__(self, segmenter: StreamingSegmenter, height: int, width: int, *, mask_inputs: bool = False) -> None:
+    own_world: Tensor
+
+    def __init__(
+        self,
+        segmenter: StreamingSegmenter,
+        height: int,
+        width: int,
+        *,
+        mask_inputs: bool = False,
+        own_world: OwnWorld | None = None,
+    ) -> None:
         super().__init__()
         segmenter.fixed_size = (height, width)
+        watches = own_world is not None and segmenter.method.adaptive
+        self.watched = segmenter.predictor if watches and isinstance(segmenter.predictor, WatchedPass) else None
+        self.register_buffer("own_world", torch.tensor(own_world.scores if own_world else ()), persistent=False)
         self.segmenter, self.mask_inputs = segmenter.eval(), mask_inputs
         self.dropouts = drawing_dropouts(segmenter)
 
     def forward(self, frame: Tensor, gap: Tensor, reset: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
         fields = STATE_FIELDS if self.segmenter.smoothing else 0
+        told_fields = 1 if fields and self.watched else 0
         state = forget(self._state(rest[:fields]), reset) if fields else None
         inner: list[Tensor] = []
 
         def predict(image: Tensor) -> Prediction:
-            logits, now = self._predict(image, rest[fields:])
-            inner.extend((image, *logits))
+            network, now = self._predict(image, rest[fields + told_fields :])
+            inner.extend((image, *network))
             return now
 
         outputs, after = self.segmenter(frame, state, gap, predict=predict)
         probs = () if isinstance(after, RecursionState) else (outputs.prediction.probs,)
-        return (*outputs[:4], *probs, *(after or ()), *inner)
+        states, told = tuple(after or ()), ()
+        if self.watched:
+            before = rest[fields] * (1.0 - reset) if told_fields else torch.zeros(2)
+            score_state, told = self._tell(outputs, inner[2], inner[4], before, gap)
+            states = (*states, score_state) if told_fields else states
+        return (*outputs[:4], *probs, *states, *told, *inner)
+
+    def _tell(
+        self, outputs: Outputs, score: Tensor, regions: Tensor, before: Tensor, gap: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """(mean and mass of the score, `TOLD`), as core/segmenter.py computes them beside the other executors."""
+        tau = self.segmenter.method.tau
+        mean, mass = smooth_score(score, (before[:1], before[1:]), torch.exp(-gap / tau) if tau else 0.0)
+        at_least = (self.own_world >= mean).float().sum(0, keepdim=True)
+        novelty = (1.0 + at_least) / (1.0 + self.own_world.shape[0])
+        confidence = outputs.confidence.float().mean((1, 2)) / 255.0
+        shades = F.interpolate(
+            (regions * RARE_LEVEL).clamp(0.0, 255.0)[:, None],
+            outputs.label.shape[1:],
+            mode="bilinear",
+            align_corners=False,
+        )
+        return torch.cat([mean, mass.expand(1)]), (novelty, confidence, shades[:, 0].to(torch.uint8))
 
     def signature(self, frame_height: int, frame_width: int) -> Signature:
         """Names, and example inputs for a frame of H x W: a black picture and the state before the first frame."""
         frame = torch.zeros(1, frame_height, frame_width, 3, dtype=torch.uint8)
         with torch.no_grad(), entering_shapes(self.dropouts) as shapes:
-            logits, now = self._predict(self.segmenter.preprocess(frame), ())
+            network, now = self._predict(self.segmenter.preprocess(frame), ())
         smoothing = self.segmenter.smoothing
         state = tuple(smoothing.start(now)) if smoothing else ()
+        state = (*state, torch.zeros(2)) if state and self.watched else state
         masks = [torch.ones(shape) for shape in shapes] if self.mask_inputs else []
         states = [f"state_{i:02}" for i in range(len(state))]
         holds_mean = smoothing is not None and smoothing.window is None
         carried = [*([] if holds_mean else ["probs"]), *(f"{name}_out" for name in states)]
-        inner = ("image", "logits") if logits else ("image",)
+        inner = ("image", *NETWORK_OUTPUTS[: len(network)])
+        told = TOLD if self.watched else ()
         return Signature(
             ("frame", "gap", "reset", *(f"{name}_in" for name in states), *(f"mask_{i:03}" for i in range(len(masks)))),
-            ("label", "confidence", "entropy", "disagreement", *carried, *inner),
+            ("label", "confidence", "entropy", "disagreement", *carried, *told, *inner),
             (frame, torch.ones(1), torch.zeros(1), *state, *masks),
             inner,
         )
@@ -81,11 +128,14 @@ class ExportedStep(nn.Module):
         return RecursionState(*tensors) if smoothing and smoothing.window is None else WindowState(*tensors)
 
     def _predict(self, image: Tensor, masks: tuple[Tensor, ...]) -> tuple[tuple[Tensor, ...], Prediction]:
-        """The logits of a single pass, or () for several, and the prediction; masks come pass by pass in order of use."""
+        """`NETWORK_OUTPUTS` of one pass, or () for several, and the prediction; masks come pass by pass in order of use."""
         for position, dropout in enumerate(self.dropouts):
             dropout.masks = list(masks[position :: len(self.dropouts)]) if masks else None
         predictor = self.segmenter.predictor
-        if not isinstance(predictor, OnePass):
+        if self.watched:
+            logits, sight = self.watched.look(image)
+            return (logits, *sight), self.watched.predict(logits, sight)
+        if not isinstance(predictor, OnePass | WatchedPass):
             return (), predictor(image)
         logits = predictor.network(image)
         return (logits,), Prediction.from_logits(logits, predictor.temperature)
@@ -94,6 +144,7 @@ class ExportedStep(nn.Module):
 class FrameToLogits(nn.Module):
     """(frame, *masks) -> logits: a uint8 (1, h, w, 3) frame of the network's size, and (1, K, h / s, w / s).
 
+    Where the segmenter tells of whole frames, score (1,), temperature (1,) and regions (1, h', w') come after the logits.
     What a host executor runs. masks, uint8 0 or 1, one for each dropout layer in order of use; without any they are drawn
     inside.
     """
@@ -102,12 +153,18 @@ class FrameToLogits(nn.Module):
         super().__init__()
         predictor = segmenter.eval().predictor
         self.normalize, self.network = segmenter.normalize, predictor.get_submodule("network")
+        self.watched = predictor if isinstance(predictor, WatchedPass) else None
         self.dropouts = drawing_dropouts(self.network)
 
-    def forward(self, frame: Tensor, *masks: Tensor) -> Tensor:
+    def forward(self, frame: Tensor, *masks: Tensor) -> Tensor | tuple[Tensor, ...]:
         for position, dropout in enumerate(self.dropouts):
             dropout.masks = [masks[position].float() * dropout.scale] if masks else None
-        return self.network(self.normalize(frame.permute(0, 3, 1, 2)))
+        image = self.normalize(frame.permute(0, 3, 1, 2))
+        if self.watched is None:
+            logits: Tensor = self.network(image)
+            return logits
+        logits, sight = self.watched.look(image)
+        return logits, *sight
 
     def mask_shapes(self, height: int, width: int) -> list[tuple[int, ...]]:
         """The shapes of the masks for a frame of h x w."""

@@ -81,7 +81,10 @@ def exported_options(job: ExportJob) -> MethodOptions:
     if job.method.motion:
         raise InputError("--motion on: the motion is estimated outside of a graph file; omit it")
     if job.stateful:
-        return replace(job.method, motion=False)
+        options = replace(job.method, motion=False)
+        return (
+            options if job.precision == "fp32" else replace(options, adaptive=False)
+        )  # only fp32 holds its statistics
     if job.method.mode is not None and draws_dropout(job.method.mode):
         raise InputError("the network alone is exported without dropout; add --stateful for MC dropout in the graph")
     return replace(job.method, mode="dnn", motion=None)
@@ -91,7 +94,7 @@ def export_stream(job: ExportJob, segmenter: TorchSegmenter, console: Console) -
     """The whole per-frame computation with its state."""
     module = segmenter.module
     height, width = network_shape(job, segmenter)
-    step = ExportedStep(module, height, width)
+    step = ExportedStep(module, height, width, own_world=segmenter.own_world)
     raw = proof_frames(job.proof_frames)
     frames = [resize_frame(frame, (height, width))[0] for frame in raw]
     graph, signature = trace(step, height, width)
@@ -250,6 +253,7 @@ def stream_meta(job: ExportJob, segmenter: TorchSegmenter, height: int, width: i
         mean=meta.mean,
         std=meta.std,
         **{name: value for name, value in asdict(segmenter.method).items() if name != "motion"},
+        own_world=list(segmenter.own_world.scores) if segmenter.own_world and segmenter.method.adaptive else [],
         head_stride=module.head_stride,
         precision=job.precision,  # type: ignore[arg-type]
         source=Path(job.model).stem,

@@ -18,14 +18,25 @@ from app.sources.image_folder import IMAGE_SUFFIXES
 from app.sources.open_source import describe_losses, open_source
 from app.video.flags import VideoJob
 from app.video.loop import Paint, process
-from app.video.render import conformal_threshold, draw_set_sizes, draw_uncertainty, rendered_size
+from app.video.render import (
+    View,
+    conformal_threshold,
+    draw_banner,
+    draw_set_sizes,
+    draw_strange,
+    draw_uncertainty,
+    rendered_size,
+)  # fmt: skip
 from app.video.report import StreamReport, print_report
 from app.video.sinks import MaskSink, NullSink, Sink, VideoSink
 from core.checkpoint import read_meta
 from core.errors import InputError
 from core.frame import Frame, Maps
-from core.segmenter import Method
+from core.method import Method
+from core.segmenter import Segmenter
 from seg.pretrained import find_checkpoint
+
+REMEDY = "fit it with `steadyseg calibrate --own-world`"
 
 
 def run_video(job: VideoJob) -> int:
@@ -40,7 +51,7 @@ def run_video(job: VideoJob) -> int:
         job.model, job.method, size=job.size, executor=job.executor, precision=job.precision, device=job.device,
         keep_probs=job.labels is not None or job.source.startswith("street") or job.view == "set-size",
     )  # fmt: skip
-    view = make_set_size_view(job.model, segmenter.method) if job.view == "set-size" else job.view
+    view = choose_view(job, segmenter)
     console = Console(stderr=True)
     with open_source(job.source, labels=job.labels, classes=segmenter.classes) as source:
         width, height = rendered_size("overlay" if callable(view) else view, source.info.width, source.info.height)
@@ -91,6 +102,19 @@ def refuse_own_input(job: VideoJob) -> None:
     ):
         if written and read and os.path.exists(written) and os.path.exists(read) and os.path.samefile(written, read):
             raise InputError(f"{written}: would be written over while it is read; choose another place")
+
+
+def choose_view(job: VideoJob, segmenter: Segmenter) -> View | Paint:
+    """What the output shows; InputError where the model cannot show it."""
+    if job.view == "set-size":
+        return make_set_size_view(job.model, segmenter.method)
+    if job.view == "strange":
+        if segmenter.own_world is None:
+            raise InputError(
+                f"--view strange: {job.model} knows nothing of its own world with {segmenter.method}; {REMEDY}"
+            )
+        return lambda _, maps: draw_banner(draw_strange(maps), maps)
+    return job.view
 
 
 def make_set_size_view(model: str, method: Method) -> Paint:

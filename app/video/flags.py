@@ -24,8 +24,9 @@ class VideoJob:
     method: OmitArgPrefixes[MethodOptions] = field(default_factory=MethodOptions)
     size: int | None = None
     """Height in pixels that frames are resized to for the network; the checkpoint's without it."""
-    view: Literal["overlay", "uncertainty", "side-by-side", "set-size"] = "overlay"
-    """What the output shows; set-size: how many classes a pixel may be, for a calibrated checkpoint."""
+    view: Literal["overlay", "uncertainty", "side-by-side", "strange", "set-size"] = "overlay"
+    """What the output shows; strange: regions unlike the network's own world, where the checkpoint knows it; set-size: how many
+    classes a pixel may be, for a calibrated checkpoint."""
     masks: Path | None = None
     """Folder for label PNGs (palette) and 8-bit uncertainty PNGs."""
     labels: Path | None = None

@@ -195,7 +195,8 @@ def objects(data: Data) -> Shots:
 
     photographs = sorted((data.folder / "imagenet-sample/imagenet-1k-24").glob("*.JPEG"))
     for path in photographs:
-        yield Shot("photographs", path.stem, read_upright(path))
+        image = cv2.resize(read_upright(path), (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA)
+        yield Shot("photographs", path.stem, image)
     tiny = sorted((data.folder / "imagenet-sample/tiny-imagenet-10/val").rglob("*.JPEG"))
     for path in tiny[:: max(1, len(tiny) // 40)][:40]:
         image = cv2.resize(read_upright(path), (WIDTH, HEIGHT), interpolation=cv2.INTER_CUBIC)

@@ -1,4 +1,4 @@
-"""What a network says of a whole frame beside its labels: how strange it is, which temperature fits it, and where it is strange."""
+"""What a network says of a whole frame: how strange it is, which temperature fits it, and where it is strange."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,8 +12,9 @@ from core.taps import FeatureTaps
 
 LEAST_LOG_TEMPERATURE, MOST_LOG_TEMPERATURE = -1.0, 2.5
 """0.37 to 12: beyond, a softmax is as good as certain or as good as uniform."""
-MOST_DEVIATION = 1e4
-"""Standardised statistics end here, so that a picture of one colour gives numbers."""
+MOST_DEVIATION, MOST_FITTED_DEVIATION = 1e4, 10.0
+"""Standardised statistics end here: in the score, so that a picture of one colour gives numbers; in the temperature, because a
+line is not to be drawn through what nothing was fitted on."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ class NoveltyHead(nn.Module):
         found, logs = self.statistics(features, logits)
         deviations = ((found - self.mean) / self.deviation).clamp(-MOST_DEVIATION, MOST_DEVIATION)
         score = (deviations.clamp_min(0.0) ** 2 @ self.weights).sqrt()
-        log_temperature = (deviations @ self.slopes + self.level).clamp(LEAST_LOG_TEMPERATURE, MOST_LOG_TEMPERATURE)
+        near = deviations.clamp(-MOST_FITTED_DEVIATION, MOST_FITTED_DEVIATION)
+        log_temperature = (near @ self.slopes + self.level).clamp(LEAST_LOG_TEMPERATURE, MOST_LOG_TEMPERATURE)
         stage, median, rare = self.region
         return Sight(score, log_temperature.exp(), (logs[stage] - median) / (rare - median))
 

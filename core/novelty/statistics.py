@@ -63,9 +63,9 @@ class StageStatistics(nn.Module):
 def logit_statistics(logits: Tensor) -> Tensor:
     """(B, K, h, w) or (B, K) -> (B, 3): mean entropy at temperature 1 over ln K, mean and spread of the largest logit's lead.
 
-    The lead is over the mean of all logits: a constant added to all of them changes no probability.
+    Of every `STRIDE`-th pixel. The lead is over the mean of all logits: a constant added to all of them changes no probability.
     """
-    logits = logits.float().flatten(2) if logits.ndim > 2 else logits.float()[:, :, None]
+    logits = logits[..., ::STRIDE, ::STRIDE].float().flatten(2) if logits.ndim > 2 else logits.float()[:, :, None]
     logs = F.log_softmax(logits, 1)
     entropy = -(logs.exp() * logs).sum(1).mean(1) / torch.tensor(float(logits.shape[1])).log()
     lead = logits.amax(1) - logits.mean(1)
