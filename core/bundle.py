@@ -27,11 +27,8 @@ def bundle(
     command: str,
     results: list[Path],
     folder: Path,
-    uncertainty: dict[str, Any] | None = None,
 ) -> Path:
     """Writes `folder/name.safetensors` and its .json; results are files of `steadyseg evaluate --json`.
-
-    `uncertainty` is what `seg.novelty.usual_uncertainty` measured; the page tells unfamiliar pictures by it.
 
     fp16 is what is measured afterwards too: bundle without results, evaluate the pretrained file, bundle again with them.
     """
@@ -48,8 +45,6 @@ def bundle(
         metrics[f"{record['protocol']}-{record['mode']}"] = {
             key: round_figures(record[key]) for key in CARD_KEYS if key in record
         }
-    if uncertainty is not None:
-        metrics["uncertainty"] = uncertainty
     training = meta.training | ({"command": command} if command else {})
     target = folder / f"{name}.safetensors"
     save_checkpoint(
