@@ -23,7 +23,7 @@ from core.novelty.frame_temperature import fit_frame_temperature
 from core.novelty.gaussians import GaussianSums
 from core.novelty.head import NoveltyHead, Readings, WatchedPass
 from core.novelty.record import NoveltyRecord, novelty_tensors
-from core.novelty.statistics import STRIDE, StageStatistics, statistic_names
+from core.novelty.statistics import LOGIT_STATISTICS, STRIDE, FrameDistance, RegionDistance, statistic_names
 from core.own_world import OwnWorld, binomial_interval
 from core.preprocess import Normalize, enlarge, nearest, network_size, resize
 from core.robustness.camera_changes import random_camera
@@ -104,11 +104,11 @@ class Looker:
 
 
 def default_stages(network: nn.Module) -> tuple[str, ...]:
-    """The deepest map and two of the decoder, measured in docs/novelty.md."""
-    names = [name for name in tap_points(network) if name != "decoder"] or ["decoder"]
+    """The deepest stage of the encoder, the decoder's first and its last: chosen on held-back frames (docs/novelty.md)."""
+    names = list(tap_points(network))
     deepest = [name for name in names if name.startswith("enc")][-1:]
-    decoder = [name for name in names if name.startswith("dec")] or ["decoder"]
-    return (*deepest, *decoder[1:2], *decoder[-1:]) if len(decoder) > 2 else (*deepest, *decoder[-1:])
+    decoder = [name for name in names if name.startswith("dec") and name != "decoder"] or ["decoder"]
+    return (*deepest, decoder[0], decoder[-1])
 
 
 def fit_own_world(
@@ -125,29 +125,27 @@ def fit_own_world(
     InputError for an unknown stage, recordings too short for a block, and features that are no numbers.
     """
     frames, looker = Frames.of(split, meta), Looker(network, meta, stages, device)
-    statistics, shrinkage = fit_stages(
-        looker, with_cameras(frames, frames.fitted, watch, "class means"), len(meta.classes)
-    )
-    blank = torch.zeros(len(statistic_names(stages)))
-    plain = Readings(blank, blank + 1, blank, blank, 0.0, (len(stages) - 1, 0.0, 1.0))
-    head = NoveltyHead(stages, statistics, plain).to(device)
+    *scored, region_stage = stages
+    pairs = with_cameras(frames, frames.fitted, watch, "class means")
+    distances, regions, shrinkage = fit_distances(looker, pairs, len(meta.classes))
+    blank = torch.zeros(len(statistic_names(tuple(scored))))
+    plain = Readings(blank, blank + 1, blank, blank, 0.0, 0.0, 1.0)
+    head = NoveltyHead(stages, distances, regions, plain).to(device)
     rows, logs = [], []
     for image, _ in with_cameras(frames, frames.held_back, watch, "own world", CAMERAS):
         logits, features, _ = looker(image)
-        row, distances = head.statistics(features, logits)
-        rows.append(row[0].cpu().double())
-        logs.append(distances[-1].flatten().cpu())
+        rows.append(head.statistics(features, logits)[0].cpu().double())
+        logs.append(regions(features[-1]).flatten().cpu())
     table = torch.stack(rows)
     mean, deviation = table.mean(0), table.std(0).clamp_min(1e-6)
-    weights = score_weights(stages)
-    scores = (((table - mean) / deviation).clamp_min(0) ** 2 @ weights).sqrt().sort().values
+    weights = torch.cat([torch.full((len(scored),), 1.0 / len(scored)), torch.zeros(len(LOGIT_STATISTICS))]).double()
+    own_world = OwnWorld(tuple(sorted(round(one, 6) for one in (((table - mean) / deviation) @ weights).tolist())))
     temperature = fit_temperature_of_frames(looker, head, frames, mean, deviation, meta, watch)
-    regions = torch.cat(logs).double()
-    own_world = OwnWorld(tuple(round(one, 6) for one in scores.tolist()))
+    places = torch.cat(logs).double()
     alarms = sum(own_world.is_strange(one) for one in own_world.scores)
     record = NoveltyRecord(
-        stages, tuple(stage.whiten.stride[0] for stage in statistics), _rounded(mean), _rounded(deviation), _rounded(weights),
-        stages[-1], round(float(regions.median()), 6), round(float(regions.quantile(0.99)), 6), own_world.scores,
+        tuple(scored), region_stage, regions.whiten.stride[0], _rounded(mean), _rounded(deviation), _rounded(weights),
+        *(round(float(np.quantile(places.numpy(), share)), 6) for share in (0.5, 0.99)), own_world.scores,
         {"dnn": temperature},
         {
             "data": split.root.absolute().name, "frames": len(frames.fitted), "held_back": len(frames.held_back),
@@ -156,7 +154,7 @@ def fit_own_world(
             "alarms": alarms, "alarm_rate_interval": [round(end, 4) for end in binomial_interval(alarms, len(rows))],
         },
     )  # fmt: skip
-    tensors = novelty_tensors(stages, statistics)
+    tensors = novelty_tensors(tuple(scored), distances, regions)
     if is_temporal(method.mode):
         level = fit_level(network, meta, record, tensors, frames, method, watch)
         record.temperatures[str(method)] = settings(method) | {
@@ -224,36 +222,33 @@ def with_cameras(
             yield random_camera(image, np.random.default_rng([place, number])), label
 
 
-def fit_stages(
+def fit_distances(
     looker: Looker, frames: Iterable[Labelled], num_classes: int
-) -> tuple[list[StageStatistics], dict[str, float]]:
-    """Class means and covariances of every stage in one pass over (image, label) pairs, and their shrinkage by stage.
+) -> tuple[list[FrameDistance], RegionDistance, dict[str, float]]:
+    """Mean features of every stage but the last, and the last one's class means, in one pass; and their shrinkage.
 
-    Memory is O(C^2) and one mean feature a frame, whatever the number of frames. InputError for none.
+    Memory is O(C^2), whatever the number of frames. InputError for none.
     """
-    sums: list[GaussianSums] = []
-    wholes: list[list[Tensor]] = [[] for _ in looker.stages]
-    steps: list[int] = []
+    wholes: list[GaussianSums] = []
+    within: GaussianSums | None = None
+    step = 1
     for image, label in frames:
-        _, features, size = looker(image)
-        steps = [max(1, STRIDE // max(1, round(size[0] / one.shape[-2]))) for one in features]
-        thin = [one[0, :, ::step, ::step].cpu() for one, step in zip(features, steps, strict=True)]
+        _, (*features, last), size = looker(image)
+        wholes = wholes or [GaussianSums(one.shape[1], 1) for one in features]
+        for total, found in zip(wholes, features, strict=True):
+            mean = found.mean((2, 3)) if found.ndim == 4 else found
+            total.update(mean.cpu(), torch.zeros(1, dtype=torch.long))
+        step = max(1, STRIDE // max(1, round(size[0] / last.shape[-2])))
+        thin = last[0, :, ::step, ::step].cpu()
         small = nearest(torch.from_numpy(label)[None], size)[0]
-        sums = sums or [GaussianSums(len(one), num_classes) for one in thin]
-        for total, whole, found in zip(sums, wholes, thin, strict=True):
-            total.update(found.flatten(1).T, label_places(small, found.shape[-2:]).flatten())
-            whole.append(found.flatten(1).mean(1))
-    if not sums:
+        within = within or GaussianSums(len(thin), num_classes)
+        within.update(thin.flatten(1).T, label_places(small, thin.shape[-2:]).flatten())
+    if within is None:
         raise InputError("no frame was given to fit statistics on")
-    stages, shrinkage = [], {}
-    for name, total, whole, step in zip(looker.stages, sums, wholes, steps, strict=True):
-        within, pooled = total.fit(), GaussianSums(total.sums.shape[1], 1)
-        for one in whole:
-            pooled.update(one[None], torch.zeros(1, dtype=torch.long))
-        of_frames = pooled.fit()
-        stages.append(StageStatistics.of(within, of_frames, step))
-        shrinkage |= {f"{name}.distance": within.shrinkage, f"{name}.pooled": of_frames.shrinkage}
-    return stages, shrinkage
+    fits = [total.fit() for total in wholes]
+    classes = within.fit()
+    shrinkage = {name: fit.shrinkage for name, fit in zip(looker.stages, [*fits, classes], strict=True)}
+    return [FrameDistance.of(fit) for fit in fits], RegionDistance.of(classes, step), shrinkage
 
 
 def label_places(label: Tensor, size: torch.Size) -> Tensor:
@@ -264,12 +259,6 @@ def label_places(label: Tensor, size: torch.Size) -> Tensor:
         for step in [max(1, round(length / count))]
     )
     return label[rows[:, None], columns[None]]
-
-
-def score_weights(stages: tuple[str, ...]) -> Tensor:
-    """The score is the root mean square of the upward deviations of distance and pooled distance at every stage."""
-    scored = [name.endswith((".distance", ".pooled")) for name in statistic_names(stages)]
-    return torch.tensor(scored, dtype=torch.float64) / sum(scored)
 
 
 def fit_temperature_of_frames(
@@ -285,7 +274,7 @@ def fit_temperature_of_frames(
     rows, logits, labels, clean = [], [], [], []
     for is_clean, image, label in tuning_pictures(frames, watch):
         found, features, size = looker(image)
-        row, _ = head.statistics(features, found)
+        row = head.statistics(features, found)
         small = nearest(torch.from_numpy(label)[None], size)[0][GRID // 2 :: GRID, GRID // 2 :: GRID].flatten().long()
         kept = small != meta.classes.void_id
         if not kept.any():

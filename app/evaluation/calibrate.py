@@ -87,6 +87,8 @@ def check_flags(job: CalibrateJob) -> None:
         )
     if job.own_world and (draws_dropout(job.method.mode or "dnn") or (job.method.samples or 1) > 1):
         raise InputError("--own-world is of one pass without dropout; use --mode dnn or vq-dnn")
+    if len(job.stages) == 1:
+        raise InputError(f"--stages {job.stages[0]}: name two or more, the last one for regions")
     if job.own_world and str(job.data) == "street":
         raise InputError("--own-world needs the recordings that the network was trained on: a folder with train/")
     if job.output.suffix != ".safetensors":

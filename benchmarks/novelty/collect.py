@@ -18,7 +18,7 @@ from benchmarks.novelty.shots import GROUPS, Data, Shot
 from core.classes import CAMVID
 from core.dropout import set_dropout_active
 from core.novelty.gaussians import GaussianSums
-from core.novelty.statistics import STRIDE, StageStatistics, logit_statistics
+from core.novelty.statistics import STRIDE, FrameDistance, RegionDistance, logit_statistics
 from core.preprocess import Normalize, enlarge, network_size, resize
 from core.taps import FeatureTaps, tap_points
 from export.networks import OpenVinoNetwork, cpu_has_bf16, openvino_model
@@ -104,25 +104,35 @@ def fit(watched: list[Watched], data: Data, out: Path, every: int = 1) -> None:
         save(out / one.label / "fit.pickle", {"gaussians": fits, "pooled": means})
 
 
-def stage_statistics(fit: dict[str, Any], one: Watched) -> dict[str, dict[str, StageStatistics]]:
+Distances = dict[str, tuple[RegionDistance, FrameDistance]]
+"""By stage."""
+
+
+def stage_distances(fit: dict[str, Any], one: Watched) -> dict[str, Distances]:
     """By variant and stage; the features come thinned already."""
-    found: dict[str, dict[str, StageStatistics]] = {}
+    found: dict[str, Distances] = {}
     for (variant, stage), within in fit["gaussians"].items():
         wholes = fit["pooled"][stage]
-        rows = wholes["clean"] if variant == "clean" else wholes["clean"] + wholes["camera"]
         pooled = GaussianSums(len(within.mean), 1)
-        for row in rows:
+        for row in wholes["clean"] if variant == "clean" else wholes["clean"] + wholes["camera"]:
             pooled.update(torch.from_numpy(row)[None], torch.zeros(1, dtype=torch.long))
         if variant == "camera" or stage in one.stages[-3:]:
-            found.setdefault(variant, {})[stage] = StageStatistics.of(within, pooled.fit(), 1)
+            found.setdefault(variant, {})[stage] = RegionDistance.of(within, 1), FrameDistance.of(pooled.fit())
     return found
 
 
-def look(one: Watched, shot: Shot, fits: dict[str, dict[str, StageStatistics]]) -> dict[str, Any]:
+def describe(distances: tuple[RegionDistance, FrameDistance], features: Tensor) -> list[float]:
+    """Mean and deviation of the log distances to the nearest class, and the log distance of the frame's mean."""
+    regions, frame = distances
+    logs = regions(features)
+    return [float(logs.mean()), float(logs.std(unbiased=False)), float(frame(features))]
+
+
+def look(one: Watched, shot: Shot, fits: dict[str, Distances]) -> dict[str, Any]:
     logits, features, size = one(shot.image)
     with torch.inference_mode():
         statistics = {
-            variant: {stage: module(features[stage])[0][0].numpy() for stage, module in stages.items()}
+            variant: {stage: describe(found, features[stage]) for stage, found in stages.items()}
             for variant, stages in fits.items()
         }
     own = logit_statistics(logits)[0].numpy()
@@ -174,7 +184,7 @@ def main() -> None:
             fit(missing, data, given.out, given.every)
         else:
             fits = {
-                one.label: stage_statistics(pickle.loads((given.out / one.label / "fit.pickle").read_bytes()), one)
+                one.label: stage_distances(pickle.loads((given.out / one.label / "fit.pickle").read_bytes()), one)
                 for one in missing
             }
             rows: dict[str, list[dict[str, Any]]] = {one.label: [] for one in missing}

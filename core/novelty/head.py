@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from core.novelty.statistics import StageStatistics, logit_statistics
+from core.novelty.statistics import FrameDistance, RegionDistance, logit_statistics
 from core.prediction import Prediction, Sight
 from core.taps import FeatureTaps
 
@@ -19,48 +19,51 @@ line is not to be drawn through what nothing was fitted on."""
 
 @dataclass(frozen=True)
 class Readings:
-    """How score, temperature and regions are read from the statistics of a frame; all (S,)."""
+    """How score and temperature are read from the statistics of a frame; tensors are (S,)."""
 
     mean: Tensor
     """Of each statistic on frames of the own world."""
     deviation: Tensor
     weights: Tensor
-    """Of the squared deviations upward in the squared score."""
+    """Of the standardised statistics in the score."""
     slopes: Tensor
-    """Of the deviations in the log temperature."""
+    """Of the same in the log temperature."""
     level: float
-    """The log temperature of a frame without deviations."""
-    region: tuple[int, float, float]
-    """The stage that regions are of; median and 99th percentile of its log distances over pixels of the own world."""
+    """The log temperature of a frame whose statistics are the mean ones."""
+    region_median: float
+    """Of the log distances of pixels of the own world."""
+    region_rare: float
+    """Their 99th percentile."""
 
 
 class NoveltyHead(nn.Module):
-    """(features of the stages, logits) -> `Sight`; runs beside the network and exports with it."""
+    """(features of `names`, logits) -> `Sight`; runs beside the network and exports with it.
 
-    def __init__(self, names: Sequence[str], stages: Sequence[StageStatistics], readings: Readings) -> None:
+    The last name is the stage that regions are of.
+    """
+
+    def __init__(
+        self, names: Sequence[str], stages: Sequence[FrameDistance], regions: RegionDistance, readings: Readings
+    ) -> None:
         super().__init__()
-        self.names, self.stages = tuple(names), nn.ModuleList(stages)
+        self.names, self.stages, self.regions = tuple(names), nn.ModuleList(stages), regions
         for name in ("mean", "deviation", "weights", "slopes"):
             self.register_buffer(name, getattr(readings, name).float().clone(), persistent=False)
-        self.level, self.region = readings.level, readings.region
+        self.readings = readings
 
     def forward(self, features: Sequence[Tensor], logits: Tensor) -> Sight:
-        found, logs = self.statistics(features, logits)
+        found, readings = self.statistics(features, logits), self.readings
         deviations = ((found - self.mean) / self.deviation).clamp(-MOST_DEVIATION, MOST_DEVIATION)
-        score = (deviations.clamp_min(0.0) ** 2 @ self.weights).sqrt()
         near = deviations.clamp(-MOST_FITTED_DEVIATION, MOST_FITTED_DEVIATION)
-        log_temperature = (near @ self.slopes + self.level).clamp(LEAST_LOG_TEMPERATURE, MOST_LOG_TEMPERATURE)
-        stage, median, rare = self.region
-        return Sight(score, log_temperature.exp(), (logs[stage] - median) / (rare - median))
+        logs = (near @ self.slopes + readings.level).clamp(LEAST_LOG_TEMPERATURE, MOST_LOG_TEMPERATURE)
+        scale = 1.0 / (readings.region_rare - readings.region_median)
+        regions = (self.regions(features[-1]) - readings.region_median) * scale
+        return Sight(deviations @ self.weights, logs.exp(), regions)
 
-    def statistics(self, features: Sequence[Tensor], logits: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """(B, S), and the log distances of each stage."""
-        columns, logs = [], []
-        for stage, found in zip(self.stages, features, strict=True):
-            statistics, distances = stage(found)
-            columns.append(statistics)
-            logs.append(distances)
-        return torch.cat([*columns, logit_statistics(logits)], 1), logs
+    def statistics(self, features: Sequence[Tensor], logits: Tensor) -> Tensor:
+        """(B, S), as `core.novelty.statistics.statistic_names` names them."""
+        distances = [stage(found) for stage, found in zip(self.stages, features, strict=False)]  # the last is regions'
+        return torch.cat([torch.stack(distances, 1), logit_statistics(logits)], 1)
 
 
 class WatchedPass(nn.Module):

@@ -87,7 +87,7 @@ def test_novelty_is_averaged_over_time_and_starts_anew_with_the_stream(knowing: 
     after_noise = segmenter.step(Frame(picture, 1, 0.1)).novelty
     much_later = segmenter.step(Frame(picture, 100, 7.0)).novelty
     anew = segmenter.step(Frame(picture, 101, 7.1, discontinuity=True)).novelty
-    assert after_noise == pytest.approx(1 / 61) and anew == much_later and anew is not None and anew > 0.05
+    assert after_noise <= 0.05 < anew == much_later, (after_noise, anew, much_later)
 
 
 def test_the_cpu_executor_tells_the_same(knowing: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_record_that_cannot_be_used_is_one_line(knowing: Path, tmp_path: Path)
     ):
         save_checkpoint(path, tensors, dataclasses.replace(meta, novelty=meta.novelty | change))
         assert words in refusal(opened_by_torch, path, **METHOD)
-    save_checkpoint(path, {k: v for k, v in tensors.items() if k != f"novelty.{stage}.pool.bias"}, meta)
+    save_checkpoint(path, {k: v for k, v in tensors.items() if k != f"novelty.{stage}.whiten.bias"}, meta)
     assert "do not fit its record" in refusal(opened_by_torch, path, **METHOD)
 
 
@@ -151,5 +151,5 @@ def test_bad_flags_are_one_line(recordings: Path, tmp_path: Path, capsys: pytest
     flags = ["calibrate", "street-tiny", "-o", tmp_path / "o.safetensors", "--own-world"]
     assert "without dropout" in one_line_error(capsys, *flags, "--data", recordings, "--mode", "vq-bnn")
     assert "needs the recordings" in one_line_error(capsys, *flags, "--data", "street")
-    line = error_after_work(capsys, *flags, "--data", recordings, "--mode", "vq-dnn", "--stages", "dec99")
+    line = error_after_work(capsys, *flags, "--data", recordings, "--mode", "vq-dnn", "--stages", "enc1", "dec99")
     assert "unknown stage 'dec99'; this network has enc1" in line

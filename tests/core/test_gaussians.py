@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from core.novelty.gaussians import GaussianSums, shrink
-from core.novelty.statistics import StageStatistics, logit_statistics
+from core.novelty.statistics import FrameDistance, RegionDistance, logit_statistics
 from tests.refusals import refusal
 
 CHANNELS, CLASSES = 5, 3
@@ -47,26 +47,23 @@ def test_distances_are_those_of_the_definition() -> None:
 def test_the_convolutions_compute_the_same_on_every_fourth_pixel() -> None:
     x, labels = samples(12 * 16)
     found = fitted(x, labels, 24)
-    stage = StageStatistics.of(found, found, step=4)
     features = torch.from_numpy(x.T.reshape(1, CHANNELS, 12, 16)).float()
-    with torch.no_grad():
-        statistics, logs = stage(features)
+    logs = RegionDistance.of(found, step=4)(features)
     white = (torch.from_numpy(x) - found.mean) @ found.matrix.T
     places = white.reshape(12, 16, CHANNELS)[::4, ::4].reshape(-1, CHANNELS)
     wanted = (torch.cdist(places, found.centres).amin(1) ** 2 / CHANNELS + 1e-6).log()
+    assert logs.shape == (1, 3, 4)
     torch.testing.assert_close(logs.flatten().double(), wanted, atol=1e-4, rtol=0)
-    expected = torch.tensor([wanted.mean(), wanted.std(unbiased=False)])
-    torch.testing.assert_close(statistics[0, :2].double(), expected, atol=1e-4, rtol=0)
 
 
-def test_a_map_of_one_pixel_and_a_classifiers_vector_have_no_spread() -> None:
+def test_a_frames_distance_is_that_of_its_mean_and_a_map_of_one_pixel_is_a_vector() -> None:
     x, labels = samples(200)
-    stage = StageStatistics.of(*[fitted(x, labels, 20)] * 2, step=1)
-    vector = torch.from_numpy(x[:2]).float()
-    with torch.no_grad():
-        of_map, logs = stage(vector[:, :, None, None])
-        of_vector, _ = stage(vector)
-    assert torch.equal(of_map, of_vector) and logs.shape == (2, 1, 1) and torch.equal(of_map[:, 1], torch.zeros(2))
+    found = fitted(x, labels, 20)
+    stage, vectors = FrameDistance.of(found), torch.from_numpy(x[:6]).float()
+    whole = stage(vectors.T.reshape(1, CHANNELS, 2, 3))
+    white = found.matrix @ (torch.from_numpy(x[:6]).mean(0) - found.mean)
+    torch.testing.assert_close(whole.double(), ((white**2).mean() + 1e-6).log()[None], atol=1e-4, rtol=0)
+    assert torch.equal(stage(vectors[:, :, None, None]), stage(vectors))
 
 
 def test_fewer_frames_than_channels_are_shrunk_and_a_single_one_wholly() -> None:
