@@ -12,6 +12,7 @@ from benchmarks.cards import cards, updated
 from benchmarks.classification.document import document as classification_document
 from benchmarks.document import fill
 from benchmarks.fuzzing.document import fuzzing_table
+from benchmarks.novelty.document import document as novelty_document
 from benchmarks.performance.document import MODELS
 from benchmarks.performance.document import document as performance_document
 from benchmarks.results.document import document as results_document
@@ -58,6 +59,11 @@ def test_robustness() -> None:
 def test_robustness_reports(report: Path) -> None:
     record, plots = json.loads(report.read_text()), sorted(path.name for path in report.parent.glob("*.png"))
     assert markdown(record, record["command"], plots) == (report.parent / "report.md").read_text()
+
+
+def test_novelty() -> None:
+    record = json.loads((DOCS / "novelty.json").read_text())
+    assert novelty_document(record) == (DOCS / "novelty.md").read_text(), "python -m benchmarks.novelty makes it again"
 
 
 def test_performance() -> None:
