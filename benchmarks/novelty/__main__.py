@@ -22,7 +22,7 @@ def main() -> None:
     for folder in sorted(given.folder.iterdir()):
         if (folder / "street.pickle").exists():
             record[folder.name] = {"every": given.every} | round_figures(json.loads(json.dumps(measure(folder))))
-    write_whole(path, (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
+    write_whole(path, (json.dumps(record, indent=1) + "\n").encode())
     write_whole(DOCS / "novelty.md", document(record).encode())
 
 
