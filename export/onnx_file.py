@@ -31,10 +31,10 @@ OPERATORS = {
     "Abs", "Add", "And", "ArgMax", "AveragePool", "BatchNormalization", "BitwiseXor", "Cast", "Clip", "Col2Im", "Concat",
     "ConstantOfShape", "Conv", "ConvTranspose", "Cos", "CumSum", "DequantizeLinear", "Div", "Einsum", "Equal", "Exp",
     "Expand", "Floor", "Gather", "GatherND", "Gelu", "Gemm", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish",
-    "Identity", "InstanceNormalization", "LSTM", "LayerNormalization", "LeakyRelu", "Less", "LessOrEqual", "Log", "MatMul",
-    "Max", "MaxPool", "Min", "Mod", "Mul", "Neg", "Not", "Pad", "Pow", "QuantizeLinear", "RandomUniformLike", "Range",
+    "Identity", "InstanceNormalization", "LSTM", "LayerNormalization", "LeakyRelu", "Less", "LessOrEqual", "Log", "LogSoftmax",
+    "MatMul", "Max", "MaxPool", "Min", "Mod", "Mul", "Neg", "Not", "Pad", "Pow", "QuantizeLinear", "RandomUniformLike", "Range",
     "Reciprocal", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceSum", "Relu", "Reshape", "Resize", "Round",
-    "ScatterElements", "Shape", "Sigmoid", "Sign", "Sin", "Slice", "Softmax", "Split", "Squeeze", "Sub", "Tanh", "Tile",
+    "ScatterElements", "Shape", "Sigmoid", "Sign", "Sin", "Slice", "Softmax", "Split", "Sqrt", "Squeeze", "Sub", "Tanh", "Tile",
     "TopK", "Transpose", "Unsqueeze", "Where",
 }  # fmt: skip
 """What the exporter writes: of standard operators those of networks, none that repeats or branches, and of no other domain."""

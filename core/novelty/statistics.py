@@ -56,8 +56,8 @@ class RegionDistance(nn.Module):
         values = {
             "whiten.weight": within.matrix[:, :, None, None],
             "whiten.bias": -within.matrix @ within.mean,
-            "classes.weight": -2 * within.centres[:, :, None, None],
-            "classes.bias": (within.centres**2).sum(1),
+            "classes.weight": 2 * within.centres[:, :, None, None],
+            "classes.bias": -(within.centres**2).sum(1),
         }
         stage.load_state_dict({name: value.float() for name, value in values.items()})
         return stage
@@ -66,7 +66,7 @@ class RegionDistance(nn.Module):
         if features.ndim == 2:
             features = features[:, :, None, None]
         white = self.whiten(features.float())
-        nearest = (white**2).sum(1) + self.classes(white).amin(1)  # |y|^2 - 2 m.y + |m|^2 of the nearest m
+        nearest = (white * white).sum(1) - self.classes(white).amax(1)  # |y|^2 - (2 m.y - |m|^2) of the nearest m
         return (nearest.clamp_min(0.0) / white.shape[1] + SMALLEST).log()
 
 
