@@ -161,7 +161,9 @@ def _is_frame_fit(entry: tuple[str, Any]) -> bool:
     """The same of how the temperature follows the frame."""
     key, fit = entry
     level = fit.get("level") if isinstance(fit, dict) else None
-    return type(level) in (int, float) and abs(level) < 100 and _is_method(key, fit)
+    if not isinstance(level, int | float) or isinstance(level, bool):
+        return False
+    return abs(level) < 100 and _is_method(key, fit)
 
 
 def _is_method(key: str, fit: Mapping[str, Any]) -> bool:

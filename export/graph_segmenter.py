@@ -38,7 +38,7 @@ class GraphSegmenter(StagedSegmenter):
     def finish(self, passes: np.ndarray, size: tuple[int, int], gap: int, motion: Motion | None) -> Maps:
         with self.clock.measure("network"):  # smoothing and maps are part of the graph
             outputs = self._run(passes, gap)
-        told = {}
+        told: dict[str, Any] = {}
         if "novelty" in outputs:
             strange = resize_map(outputs["strange"].numpy()[0], size, is_label=False)
             novelty, accuracy = (float(outputs[name].numpy()[0]) for name in ("novelty", "expected_accuracy"))

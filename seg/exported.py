@@ -78,7 +78,8 @@ class ExportedStep(nn.Module):
 
         outputs, after = self.segmenter(frame, state, gap, predict=predict)
         probs = () if isinstance(after, RecursionState) else (outputs.prediction.probs,)
-        states, told = tuple(after or ()), ()
+        states: tuple[Tensor, ...] = tuple(after or ())
+        told: tuple[Tensor, ...] = ()
         if self.watched:
             before = rest[fields] * (1.0 - reset) if told_fields else torch.zeros(2)
             score_state, told = self._tell(outputs, inner[2], inner[4], before, gap)
@@ -138,7 +139,8 @@ class ExportedStep(nn.Module):
         if not isinstance(predictor, OnePass | WatchedPass):
             return (), predictor(image)
         logits = predictor.network(image)
-        return (logits,), Prediction.from_logits(logits, predictor.temperature)
+        temperature = 1.0 if predictor.temperature is None else predictor.temperature
+        return (logits,), Prediction.from_logits(logits, temperature)
 
 
 class FrameToLogits(nn.Module):

@@ -98,7 +98,7 @@ class Looker:
     def __call__(self, image: np.ndarray) -> tuple[Tensor, list[Tensor], tuple[int, int]]:
         """(H, W, 3) uint8 -> logits (1, K, h / s, w / s), the features of every stage, and (h, w) of what the network saw."""
         pixels = torch.from_numpy(np.ascontiguousarray(image)).to(self.device)[None].permute(0, 3, 1, 2)
-        size = network_size(*image.shape[:2], self.height)
+        size = network_size(image.shape[0], image.shape[1], self.height)
         logits = self.network(self.normalize(resize(pixels, size)))
         return logits, self.taps.take(), size
 
@@ -142,10 +142,11 @@ def fit_own_world(
     own_world = OwnWorld(tuple(sorted(round(one, 6) for one in (((table - mean) / deviation) @ weights).tolist())))
     temperature = fit_temperature_of_frames(looker, head, frames, mean, deviation, meta, watch)
     places = torch.cat(logs).double()
+    median, rare = (round(float(np.quantile(places.numpy(), share)), 6) for share in (0.5, 0.99))
     alarms = sum(own_world.is_strange(one) for one in own_world.scores)
     record = NoveltyRecord(
         tuple(scored), region_stage, regions.whiten.stride[0], _rounded(mean), _rounded(deviation), _rounded(weights),
-        *(round(float(np.quantile(places.numpy(), share)), 6) for share in (0.5, 0.99)), own_world.scores,
+        median, rare, own_world.scores,
         {"dnn": temperature},
         {
             "data": split.root.absolute().name, "frames": len(frames.fitted), "held_back": len(frames.held_back),

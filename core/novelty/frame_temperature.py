@@ -83,8 +83,8 @@ def _minimise(x: Tensor, pixels: _Pixels) -> Tensor:
     def closure() -> Tensor:
         search.zero_grad()
         loss = _loss(x, parameters, pixels) + RIDGE * (parameters[:-1] ** 2).sum()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         return loss
 
-    search.step(closure)  # type: ignore[arg-type]
+    search.step(closure)
     return parameters.detach()

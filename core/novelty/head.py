@@ -42,6 +42,11 @@ class NoveltyHead(nn.Module):
     The last name is the stage that regions are of.
     """
 
+    mean: Tensor
+    deviation: Tensor
+    weights: Tensor
+    slopes: Tensor
+
     def __init__(
         self, names: Sequence[str], stages: Sequence[FrameDistance], regions: RegionDistance, readings: Readings
     ) -> None:

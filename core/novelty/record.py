@@ -71,9 +71,9 @@ class NoveltyRecord:
             ) from error
         slopes = fit["slopes"] if fit else [0.0] * len(self.mean)
         columns = (self.mean, self.deviation, self.weights, slopes)
-        values = (torch.tensor(column, dtype=torch.float32) for column in columns)
+        mean, deviation, weights, own_slopes = (torch.tensor(column, dtype=torch.float32) for column in columns)
         level = float(fit["level"]) if fit else 0.0
-        readings = Readings(*values, level, self.region_median, self.region_rare)
+        readings = Readings(mean, deviation, weights, own_slopes, level, self.region_median, self.region_rare)
         return NoveltyHead((*self.stages, self.region_stage), stages, regions, readings)
 
     def _check(self) -> None:

@@ -36,7 +36,8 @@ def jpeg(image: np.ndarray, quality: int) -> np.ndarray:
     import cv2
 
     _, data = cv2.imencode(".jpg", np.ascontiguousarray(image[..., ::-1]), [cv2.IMWRITE_JPEG_QUALITY, quality])
-    return np.ascontiguousarray(cv2.imdecode(data, cv2.IMREAD_COLOR)[..., ::-1])
+    decoded = np.asarray(cv2.imdecode(data, cv2.IMREAD_COLOR))
+    return np.ascontiguousarray(decoded[..., ::-1])
 
 
 def h264(
@@ -61,7 +62,7 @@ def h264(
         scaled = cv2.resize(
             picture, (width, height), interpolation=cv2.INTER_AREA if height < picture.shape[0] else cv2.INTER_LINEAR
         )
-        frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(scaled), format="rgb24")
+        frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(scaled, np.uint8), format="rgb24")
         frame.pts = number
         packets += context.encode(frame)
     packets += context.encode(None)

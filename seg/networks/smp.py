@@ -1,5 +1,6 @@
 """segmentation-models-pytorch networks as MC-dropout networks, with spatial smoothing in the encoder."""
 
+from operator import itemgetter
 from typing import Any
 
 import torch.nn.functional as F
@@ -54,10 +55,7 @@ class SmpNetwork(nn.Module):
     def tap_points(self) -> dict[str, TapPoint]:
         """enc1..encD: the encoder's maps, each coarser; dec1.. its decoder's blocks where it has any; decoder: all of it."""
         encoder, decoder = self.model.encoder, self.model.decoder
-        points = {
-            f"enc{depth}": TapPoint(encoder, lambda maps, depth=depth: maps[depth])
-            for depth in range(1, len(encoder.out_channels))
-        }
+        points = {f"enc{n}": TapPoint(encoder, itemgetter(n)) for n in range(1, len(encoder.out_channels))}
         blocks = getattr(decoder, "blocks", None)
         for number, block in enumerate(blocks if isinstance(blocks, nn.ModuleList) else (), start=1):
             points[f"dec{number}"] = TapPoint(block, itself)
