@@ -46,6 +46,8 @@ results: setup
 	$(BIN)/python -m benchmarks.results --data $(DATA)/camvid $(FRESH)
 	$(BIN)/python -m benchmarks.robustness --data $(DATA) $(FRESH)
 	$(BIN)/python -m benchmarks.analysis --data $(DATA) $(FRESH)
+	$(BIN)/python -m benchmarks.novelty.collect --data $(DATA) --every 2 camvid-unet-s camvid-realtime
+	$(BIN)/python -m benchmarks.novelty --every 2
 	$(BIN)/python -m benchmarks.cards
 
 # Its own environment (6 GB): a peer's pins must never move ours.

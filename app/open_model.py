@@ -11,6 +11,7 @@ from core.checkpoint import CheckpointMeta
 from core.device import choose_device
 from core.errors import InputError
 from core.method import MethodOptions, draws_dropout
+from core.own_world import OwnWorld
 from core.predictors import SplitNetwork
 from core.segmenter import Segmenter
 from export.cpu_segmenter import CpuSegmenter
@@ -24,6 +25,7 @@ from export.networks import (
 )  # fmt: skip
 from export.open_file import kernel_available, open_graph, resolve_precision
 from seg.exported import DrawnPart, FrameToLogits, SharedPart
+from seg.novelty import open_head
 from seg.streaming import StreamingSegmenter
 from seg.torch_segmenter import open_network, open_torch_segmenter
 
@@ -77,7 +79,9 @@ def open_segmenter(
         )  # fmt: skip
     else:
         network, meta = open_network(model)
-        module = StreamingSegmenter(network, meta.mean, meta.std, size or meta.height, options.resolve(meta))
+        method = options.resolve(meta)
+        head = open_head(model, meta, method)
+        module = StreamingSegmenter(network, meta.mean, meta.std, size or meta.height, method, head)
         segmenter = on_openvino(module, meta, resolve_precision(precision), keep_probs, model, take)
     segmenter.why = why
     return segmenter
@@ -126,11 +130,14 @@ def on_openvino(
 
         drawn = draws_dropout(module.method.mode)  # tau and temperature are the kernel's
         shared = module.method.samples > 1 and isinstance(module.predictor.get_submodule("network"), SplitNetwork)
-        return take((model, drawn, shared, height, width, precision), make) if take else make()
+        # Each adaptive method has a temperature of its own.
+        watched = str(module.method) if module.method.adaptive else bool(module.head)
+        return take((model, drawn, shared, watched, height, width, precision), make) if take else make()
 
     return CpuSegmenter(
         openvino_name(precision), network, module.size, meta.classes, module.method, (meta.height, meta.width),
         head_stride=module.head_stride, keep_probs=keep_probs,
+        own_world=OwnWorld(tuple(meta.novelty["scores"])) if module.head else None,
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import torch
 
 from core.atomic_file import write_whole
 from core.bundle import round_figures
+from core.checkpoint import NOVELTY_PREFIX
 from core.errors import InputError
 from seg.data.camvid import open_split
 
@@ -72,6 +73,10 @@ def data_digest(camvid: Path) -> str:
 
 
 def digest_of_weights(file: Path) -> str:
-    """First 12 digits of the SHA-256 of a safetensors file's tensors."""
+    """First 12 digits of the SHA-256 of a safetensors file's tensors; what it knows of its own world is no weight."""
     data = file.read_bytes()
-    return hashlib.sha256(data[8 + int.from_bytes(data[:8], "little") :]).hexdigest()[:12]
+    start = 8 + int.from_bytes(data[:8], "little")
+    entries = {name: entry for name, entry in json.loads(data[8:start]).items() if name != "__metadata__"}
+    places = sorted(entry["data_offsets"] for name, entry in entries.items() if not name.startswith(NOVELTY_PREFIX))
+    weights = b"".join(data[start + begin : start + end] for begin, end in places)
+    return hashlib.sha256(weights).hexdigest()[:12]

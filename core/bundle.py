@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from core.checkpoint import load_checkpoint, save_checkpoint
+from core.checkpoint import NOVELTY_PREFIX, load_checkpoint, save_checkpoint
 from core.errors import InputError
 
 CARD_KEYS = (
@@ -27,16 +27,16 @@ def bundle(
     command: str,
     results: list[Path],
     folder: Path,
-    uncertainty: dict[str, Any] | None = None,
 ) -> Path:
     """Writes `folder/name.safetensors` and its .json; results are files of `steadyseg evaluate --json`.
-
-    `uncertainty` is what `seg.novelty.usual_uncertainty` measured; the page tells unfamiliar pictures by it.
 
     fp16 is what is measured afterwards too: bundle without results, evaluate the pretrained file, bundle again with them.
     """
     tensors, meta = load_checkpoint(source)
-    half = {key: value.half() if value.is_floating_point() else value for key, value in tensors.items()}
+    half = {
+        key: value.half() if value.is_floating_point() and not key.startswith(NOVELTY_PREFIX) else value
+        for key, value in tensors.items()
+    }
     if any(not torch.isfinite(value.float()).all() for value in half.values()):
         raise InputError(f"{source}: a weight does not fit into half precision; it cannot be bundled")
     metrics = dict(meta.metrics)
@@ -45,8 +45,6 @@ def bundle(
         metrics[f"{record['protocol']}-{record['mode']}"] = {
             key: round_figures(record[key]) for key in CARD_KEYS if key in record
         }
-    if uncertainty is not None:
-        metrics["uncertainty"] = uncertainty
     training = meta.training | ({"command": command} if command else {})
     target = folder / f"{name}.safetensors"
     save_checkpoint(

@@ -16,10 +16,12 @@ from core.atomic_file import write_whole
 from core.classes import ClassList
 from core.errors import InputError
 from core.json_text import parse_json
-from core.method import Method, method_of_fit
+from core.method import Method, fit_of
 
 FORMAT_VERSION = 1
 HEADER_KEY = "steadyseg"
+NOVELTY_PREFIX = "novelty."
+"""Of tensors that are no weights of the network."""
 MAX_HEADER_BYTES = 16 * 2**20
 """A header of ours is a few hundred kB; a file that claims more is refused before anything is allocated."""
 
@@ -52,14 +54,21 @@ class CheckpointMeta:
     """Measured figures by protocol and mode, each with its data, frame list hash and seed."""
     training: dict[str, Any] = field(default_factory=dict)
     """The training configuration, command, hours and machine."""
+    novelty: dict[str, Any] = field(default_factory=dict)
+    """Statistics of the network's own world (core/novelty/record.py); their matrices are tensors named `NOVELTY_PREFIX`..."""
     licence: str = ""
     """Licence note of weights and training data."""
     format_version: int = FORMAT_VERSION
 
     def fit(self, method: Method) -> dict[str, Any] | None:
         """The calibration that was fitted with this very method (its temperature aside); None: there is none."""
-        asked = replace(method, temperature=1.0, calibrated=False)
-        return next((fit for key, fit in self.calibration.items() if method_of_fit(key, fit) == asked), None)
+        return fit_of(self.calibration, method)  # type: ignore[return-value]
+
+    @property
+    def frame_temperatures(self) -> dict[str, dict[str, Any]]:
+        """By method: how the temperature follows a frame's statistics; empty without them."""
+        fits = self.novelty.get("temperatures", {})
+        return fits if isinstance(fits, dict) and all(map(_is_frame_fit, fits.items())) else {}
 
     def with_fit(self, method: Method, fit: dict[str, Any]) -> "CheckpointMeta":
         """The same with one more calibration, in place of an earlier one of this very method."""
@@ -128,6 +137,7 @@ def _check(meta: CheckpointMeta) -> None:
         "options": isinstance(meta.options, dict),
         "metrics": isinstance(meta.metrics, dict),
         "training": isinstance(meta.training, dict),
+        "novelty": isinstance(meta.novelty, dict),
         "height": isinstance(meta.height, int) and meta.height > 0,
         "width": isinstance(meta.width, int) and meta.width > 0,
         "mean": len(meta.mean) == 3 and all(abs(value) <= MOST_MEAN for value in meta.mean),  # of NaN it is false
@@ -144,15 +154,28 @@ def _is_fit(entry: tuple[str, Any]) -> bool:
     temperature = fit.get("temperature") if isinstance(fit, dict) else None
     if not isinstance(temperature, float | int) or isinstance(temperature, bool):
         return False
+    return _is_method(key, fit) and LEAST_TEMPERATURE <= temperature <= MOST_TEMPERATURE
+
+
+def _is_frame_fit(entry: tuple[str, Any]) -> bool:
+    """The same of how the temperature follows the frame."""
+    key, fit = entry
+    level = fit.get("level") if isinstance(fit, dict) else None
+    if not isinstance(level, int | float) or isinstance(level, bool):
+        return False
+    return abs(level) < 100 and _is_method(key, fit)
+
+
+def _is_method(key: str, fit: Mapping[str, Any]) -> bool:
     numbers = [fit.get(name) for name in ("samples", "tau", "window") if fit.get(name) is not None]
     mode = fit.get("mode", key)
-    plain = all(isinstance(one, int | float) for one in numbers) and isinstance(mode, str) and mode.isprintable()
-    return plain and LEAST_TEMPERATURE <= temperature <= MOST_TEMPERATURE
+    return all(isinstance(one, int | float) for one in numbers) and isinstance(mode, str) and mode.isprintable()
 
 
 def load_weights(network: torch.nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
     """Strict load: missing, surplus or misshapen tensors raise InputError with the first of them."""
     expected = network.state_dict()
+    tensors = {name: value for name, value in tensors.items() if not name.startswith(NOVELTY_PREFIX)}
     for problem, names in (
         ("lacks", expected.keys() - tensors.keys()),
         ("has an unknown", tensors.keys() - expected.keys()),

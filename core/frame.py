@@ -46,3 +46,10 @@ class Maps:
     """(H, W) uint8: H[mean p] - mean H[p], 255 = ln K. Over time it also contains motion."""
     probs: np.ndarray | None = None
     """(K, h, w) float32, the smoothed mean, on request."""
+    novelty: float | None = None
+    """Share of the frames of the network's own world that are at least as strange, averaged over time; at most 0.05 is called
+    strange. None where the checkpoint has no statistics of its world, or none for this method."""
+    expected_accuracy: float | None = None
+    """Share of the pixels that should be right: the mean confidence, where the temperature follows the frame."""
+    strange: np.ndarray | None = None
+    """(H, W) uint8: 0 where a region is as usual, 128 where one pixel in a hundred of the own world is as strange."""

@@ -48,8 +48,10 @@ class Method:
     """What the logits are divided by."""
     calibrated: bool = False
     """Whether the temperature was fitted for this very method."""
+    adaptive: bool = False
+    """Whether every frame has a temperature of its own, of which `temperature` is the usual one."""
     note: str = field(default="", compare=False)
-    """Why no fitted temperature is in use, where none is."""
+    """Why no fitted temperature is in use, where none is, or why it does not follow the frame."""
 
     def __str__(self) -> str:
         """Everything but the temperature: `vq-bnn x5, tau 1.25, window 5`."""
@@ -82,6 +84,11 @@ class Calibrated(Protocol):
         """The calibration of this very method."""
         ...
 
+    @property
+    def frame_temperatures(self) -> Mapping[str, Mapping[str, Any]]:
+        """By method: how the temperature follows a frame's statistics."""
+        ...
+
 
 @dataclass(frozen=True)
 class MethodOptions:
@@ -102,6 +109,9 @@ class MethodOptions:
     """Divide the logits by this instead of the checkpoint's own temperature."""
     calibrated: bool | None = None
     """Whether to use the temperature that the checkpoint has for this very method; auto: where it has one."""
+    adaptive: bool | None = None
+    """Whether the temperature follows each frame's statistics, so that confidence falls with accuracy; auto: where the
+    checkpoint has that for this very method."""
 
     def or_default(self, **defaults: Any) -> Self:
         """The same with these values where nothing is given."""
@@ -123,7 +133,8 @@ class MethodOptions:
         mode = self.mode or "vq-dnn"
         if mode not in MODE_NAMES:
             raise InputError(f"unknown mode {mode!r}; choose from {', '.join(MODE_NAMES)}")
-        return self._with_temperature(self._without_temperature(mode), meta)
+        method = self._with_temperature(self._without_temperature(mode), meta)
+        return self._following_frames(method, meta)
 
     def _without_temperature(self, mode: ModeName) -> Method:
         samples = self.samples if self.samples is not None else BNN_SAMPLES if mode == "bnn" else 1
@@ -158,6 +169,28 @@ class MethodOptions:
         if self.calibrated:
             raise InputError(f"{note}; fit one with `steadyseg calibrate` or omit --calibrated on")
         return replace(method, note=note)
+
+    def _following_frames(self, method: Method, meta: Calibrated | None) -> Method:
+        fits = meta.frame_temperatures if meta is not None else {}
+        fit = fit_of(fits, method)
+        by_hand = self.temperature is not None or self.calibrated is False
+        if self.adaptive is not False and fit is not None and not by_hand:
+            usual = math.exp(float(fit["level"]))
+            return replace(method, temperature=usual, calibrated=True, adaptive=True, note="")
+        fitted = "; ".join(str(method_of_fit(key, one)) for key, one in fits.items())
+        if self.adaptive:
+            why = "the temperature is set otherwise" if by_hand else f"nothing was fitted for {method}"
+            raise InputError(f"--adaptive on: {why}" + (f" (there is: {fitted})" if fitted else "") + "; omit it")
+        if fits and self.adaptive is None and not by_hand:
+            note = f"the temperature does not follow the frame: that was fitted for {fitted}, not for {method}"
+            return replace(method, note="; ".join(filter(None, (method.note, note))))
+        return method
+
+
+def fit_of(fits: Mapping[str, Mapping[str, Any]], method: Method) -> Mapping[str, Any] | None:
+    """What was fitted with this very method, its temperature aside; None: nothing was."""
+    asked = settings(method)
+    return next((fit for key, fit in fits.items() if settings(method_of_fit(key, fit)) == asked), None)
 
 
 def default_tau(motion: bool) -> float:

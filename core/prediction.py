@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,6 +17,17 @@ def entropy(probs: Tensor) -> Tensor:
     return torch.special.entr(probs).sum(dim=1)
 
 
+class Sight(NamedTuple):
+    """What a network says of each whole picture of a batch beside its labels (core/novelty)."""
+
+    score: Tensor
+    """(B,) how strange it is, in standard deviations of the network's own world."""
+    temperature: Tensor
+    """(B,) what its logits are to be divided by."""
+    regions: Tensor
+    """(B, h', w') how strange each region is: 0 usual, 1 as only one pixel in a hundred, then further on."""
+
+
 @dataclass(frozen=True, eq=False)
 class Prediction:
     """A mixture of categorical predictions (dropout masks, frames, ensemble members, or all at once).
@@ -27,6 +39,8 @@ class Prediction:
     """(B, K, ...) mean probabilities; they sum to 1 over dimension 1."""
     member_entropy: Tensor
     """(B, ...) mean entropy of the members in nats."""
+    sight: Sight | None = None
+    """Of this frame alone; a mean over frames has none."""
 
     def __post_init__(self) -> None:
         expected = self.probs.shape[:1] + self.probs.shape[2:]

@@ -1,5 +1,7 @@
 """The seam between the stream and whatever computes: one frame in, its maps out, state inside."""
 
+import dataclasses
+import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from typing import Any, Protocol
@@ -11,6 +13,7 @@ from core.continuity import Continuity
 from core.frame import Frame, Maps
 from core.method import Method
 from core.motion import Motion, MotionEstimator
+from core.own_world import OwnWorld, smooth_score
 from core.timing import StageClock
 
 
@@ -30,6 +33,8 @@ class Segmenter(Protocol):
     clock: StageClock
     resets: Counter[str]
     """How often the temporal state was started anew, by cause."""
+    own_world: OwnWorld | None
+    """What frames are compared with; None: no novelty is told."""
     keep_probs: bool
     """Whether maps come with the mean probabilities, which costs a copy of a few MB."""
 
@@ -42,13 +47,29 @@ class Segmenter(Protocol):
         ...
 
 
+STRANGEST = 1e4
+"""The score of a frame whose features are no numbers."""
+RARE_LEVEL = 128
+"""Of 255, where a region is as strange as one pixel in a hundred of the own world."""
+
+
 class StagedSegmenter(ABC):
     """The order of a frame's stages, for every executor: preprocess, network, temporal mean, maps."""
 
     why = ""
 
-    def __init__(self, classes: ClassList, method: Method, size: tuple[int, int], *, keep_probs: bool) -> None:
+    def __init__(
+        self,
+        classes: ClassList,
+        method: Method,
+        size: tuple[int, int],
+        *,
+        keep_probs: bool,
+        own_world: OwnWorld | None = None,
+    ) -> None:
+        """`own_world`: what frames are compared with; None: no novelty is told."""
         self.classes, self.method, self.size, self.keep_probs = classes, method, size, keep_probs
+        self.own_world, self._score = own_world, (0.0, 0.0)
         self.clock = StageClock()
         self._continuity, self._estimate_motion = Continuity(), MotionEstimator()
         self.resets = self._continuity.resets
@@ -70,6 +91,21 @@ class StagedSegmenter(ABC):
             )
             return self.finish(passes, (height, width), gap, motion)
 
+    def add_novelty(self, maps: Maps, score: float, regions: np.ndarray, gap: int) -> Maps:
+        """The maps with what is said of the whole frame. score: of this frame alone; regions: (h', w') as in `Sight`."""
+        if self.own_world is None:
+            return maps
+        tau = self.method.tau
+        decay = math.exp(-gap / tau) if gap and tau else 0.0
+        self._score = smooth_score(score if math.isfinite(score) else STRANGEST, self._score, decay)
+        confidence = float(maps.confidence.mean()) / 255
+        return dataclasses.replace(
+            maps,
+            novelty=self.own_world.share(self._score[0]),
+            expected_accuracy=confidence if self.method.adaptive else None,
+            strange=draw_regions(regions, maps.label.shape),
+        )
+
     @abstractmethod
     def preprocess(self, image: np.ndarray) -> Any:
         """(H, W, 3) uint8 RGB -> what the network takes."""
@@ -85,3 +121,11 @@ class StagedSegmenter(ABC):
     @abstractmethod
     def finish(self, passes: Any, size: tuple[int, int], gap: int, motion: Motion | None) -> Maps:
         """The temporal mean and the maps at the frame's size (H, W). `gap`: source frames since the last one, 0: none."""
+
+
+def draw_regions(regions: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
+    """(h', w') as in `Sight` -> (H, W) uint8 as in `Maps.strange`."""
+    import cv2
+
+    shades = np.clip(np.nan_to_num(regions, nan=STRANGEST) * RARE_LEVEL, 0, 255).astype(np.uint8)
+    return np.asarray(cv2.resize(shades, size[::-1], interpolation=cv2.INTER_LINEAR))

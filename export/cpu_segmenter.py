@@ -10,6 +10,7 @@ from core.classes import ClassList
 from core.frame import Maps
 from core.method import Method
 from core.motion import Motion
+from core.own_world import OwnWorld
 from core.preprocess import nearest, resize
 from core.segmenter import StagedSegmenter
 from export.kernels.postprocess import FusedPostprocess
@@ -37,8 +38,9 @@ class CpuSegmenter(StagedSegmenter):
         *,
         head_stride: int,
         keep_probs: bool = False,
+        own_world: OwnWorld | None = None,
     ) -> None:
-        super().__init__(classes, method, size, keep_probs=keep_probs)
+        super().__init__(classes, method, size, keep_probs=keep_probs, own_world=own_world)
         self._postprocess = FusedPostprocess(
             len(classes), temperature=method.temperature, tau=method.tau, samples=method.samples, stride=head_stride,
             motion=method.motion,
@@ -65,7 +67,9 @@ class CpuSegmenter(StagedSegmenter):
             self._postprocess.reset()
         maps = self._postprocess(passes, self._size_rule(*size), max(gap, 1), motion)
         label, confidence, entropy, disagreement = (resize_map(one, size, is_label=one is maps.label) for one in maps)
-        return Maps(label, confidence, entropy, disagreement, self._postprocess.probs if self.keep_probs else None)
+        probs = self._postprocess.probs if self.keep_probs else None
+        plain, sight = Maps(label, confidence, entropy, disagreement, probs), self._network.sight
+        return plain if sight is None else self.add_novelty(plain, sight.score, sight.regions, gap)
 
     def _passes(self, picture: np.ndarray) -> Iterator[np.ndarray]:
         seconds, passes = 0.0, self._network.passes(picture, self.method.samples)
@@ -73,6 +77,8 @@ class CpuSegmenter(StagedSegmenter):
             started = time.perf_counter()
             logits = next(passes)
             seconds += time.perf_counter() - started
+            if self.method.adaptive and self._network.sight:
+                self._postprocess.temperature = self._network.sight.temperature
             yield logits
         self.clock.add("network", seconds * 1e3)
 

@@ -39,6 +39,11 @@ class GraphSegmenter(StagedSegmenter):
     def finish(self, passes: np.ndarray, size: tuple[int, int], gap: int, motion: Motion | None) -> Maps:
         with self.clock.measure("network"):  # smoothing and maps are part of the graph
             outputs = self._run(passes, gap, motion)
+        told: dict[str, Any] = {}
+        if "novelty" in outputs:
+            strange = resize_map(outputs["strange"].numpy()[0], size, is_label=False)
+            novelty, accuracy = (float(outputs[name].numpy()[0]) for name in ("novelty", "expected_accuracy"))
+            told = {"novelty": novelty, "expected_accuracy": accuracy, "strange": strange}
         label, confidence, entropy, disagreement = (
             resize_map(outputs[name].numpy()[0], size, is_label=name == "label") for name in MAPS
         )
@@ -46,7 +51,7 @@ class GraphSegmenter(StagedSegmenter):
         if self.keep_probs:
             name = "probs" if "probs" in self._outputs else "state_00_out"
             probs = outputs[name].numpy()[0].astype(np.float32)
-        return Maps(label, confidence, entropy, disagreement, probs)
+        return Maps(label, confidence, entropy, disagreement, probs, **told)
 
     def _run(self, picture: np.ndarray, gap: int, motion: Motion | None) -> dict[str, Any]:
         wanted = [name for name in self._outputs if name != "probs" or self.keep_probs]

@@ -28,8 +28,9 @@ NUMBER_KEYS = {"input_height": "height", "input_width": "width"}
 JSON_KEYS = (
     "input_height", "input_width", "mean", "std", "temperature", "samples", "tau", "window", "head_stride", "versions",
 )  # fmt: skip
-OPTIONAL_KEYS = ("motion", "calibrated", "note", "metrics")
+OPTIONAL_KEYS = ("motion", "calibrated", "note", "metrics", "adaptive", "own_world")
 """JSON too; files of earlier releases lack some."""
+MOST_SCORES = 10_000
 CLASS_KEYS = ("classes", "palette", "void_id")
 
 
@@ -75,6 +76,10 @@ class StreamMeta:
     """Whether the temperature was fitted for this very method; None: an older file does not say."""
     note: str = ""
     """Why no fitted temperature is inside, where none is."""
+    adaptive: bool = False
+    """Whether every frame has a temperature of its own."""
+    own_world: list[float] = field(default_factory=list)
+    """Scores of held-back frames, ascending; with them the graph tells of whole frames (novelty, expected accuracy)."""
     metrics: dict[str, Any] = field(default_factory=dict)
     """Measured figures, as the checkpoint has them."""
 
@@ -100,6 +105,7 @@ class StreamMeta:
             self.motion,
             temperature=self.temperature,
             calibrated=calibrated,
+            adaptive=self.adaptive,
             note=note,
         )
 
@@ -256,6 +262,8 @@ def _check(meta: StreamMeta) -> None:
         ("versions", _are_versions(meta.versions), "version texts by name"),
         ("licence", _is_text(meta.licence, 10_000, newlines=True), "printable text of at most 10000 characters"),
         ("calibrated", meta.calibrated is None or isinstance(meta.calibrated, bool), "true, false or null"),
+        ("adaptive", isinstance(meta.adaptive, bool), "true or false"),
+        ("own_world", _are_scores(meta.own_world), f"at most {MOST_SCORES} ascending numbers"),
         ("note", _is_text(meta.note, 1000), "printable text of at most 1000 characters"),
         ("metrics", isinstance(meta.metrics, dict) and _fits_json(meta.metrics), "a JSON object of finite numbers"),
     ):
@@ -273,6 +281,13 @@ def _is_positive(value: Any) -> bool:
 
 def _are_finite(values: Any) -> bool:
     return isinstance(values, tuple) and len(values) == 3 and all(abs(value) <= 1e6 for value in values)
+
+
+def _are_scores(values: Any) -> bool:
+    if not isinstance(values, list) or len(values) > MOST_SCORES:
+        return False
+    numbers = all(type(one) in (int, float) and abs(one) <= 1e9 for one in values)  # NaN compares false
+    return numbers and values == sorted(values)
 
 
 def _is_text(value: Any, longest: int, *, newlines: bool = False) -> bool:

@@ -4,7 +4,7 @@ import functools
 import importlib.util
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from torch import Tensor, nn
@@ -18,11 +18,22 @@ if TYPE_CHECKING:
     from export.kernels.dropout_masks import DropoutMasks
 
 
+class FrameSight(NamedTuple):
+    """What a network says of a whole frame (core/prediction.Sight)."""
+
+    score: float
+    temperature: float
+    regions: np.ndarray
+    """(h', w') float32."""
+
+
 class FrameNetwork(Protocol):
     """(1, h, w, 3) uint8 -> (K, h / s, w / s) float32 logits, valid until the next call."""
 
     executor: str
     """For the report: name, version and number format."""
+    sight: FrameSight | None
+    """Of the last call; None where the network has no statistics of its own world."""
 
     def __call__(self, frame: np.ndarray) -> np.ndarray: ...
 
@@ -49,13 +60,16 @@ class OpenVinoNetwork:
         """`masks`: what the model takes after the frame, drawn for every call; a model without draws them itself."""
 
         self._masks = masks
+        self.sight: FrameSight | None = None
         self.executor = openvino_name(precision)
         self._request = _request(model, precision)
 
     def __call__(self, frame: np.ndarray) -> np.ndarray:
         masks = self._masks.draw() if self._masks else []
         self._request.infer([frame, *masks], share_inputs=True)
-        return self._request.get_output_tensor(0).data[0]
+        outputs = [tensor.data[0] for tensor in self._request.output_tensors]
+        self.sight = read_sight(outputs[1:])
+        return outputs[0]
 
     def passes(self, frame: np.ndarray, count: int) -> Iterator[np.ndarray]:
         for _ in range(count):
@@ -68,6 +82,7 @@ class OpenVinoPasses:
     def __init__(self, shared: Any, drawn: Any, precision: str, masks: "DropoutMasks") -> None:
         """Two models: frame -> tensors, and (those tensors, then the masks) -> logits."""
         self._masks, self.executor = masks, openvino_name(precision)
+        self.sight: FrameSight | None = None  # what is known of whole frames is of one pass without dropout
         self._shared, self._drawn = _request(shared, precision), _request(drawn, precision)
         self._count = len(self._shared.model_outputs)
         for place in range(self._count):  # the same memory on both sides
@@ -91,14 +106,22 @@ class OnnxRuntimeNetwork:
         from export.onnxruntime_session import cpu_session
 
         self._session = cpu_session(data)
+        self.sight: FrameSight | None = None
         self.executor = onnxruntime_name(precision)
 
     def __call__(self, frame: np.ndarray) -> np.ndarray:
-        return self._session.run(["logits"], {"frame": frame})[0][0]
+        outputs = [found[0] for found in self._session.run(None, {"frame": frame})]
+        self.sight = read_sight(outputs[1:])
+        return outputs[0]
 
     def passes(self, frame: np.ndarray, count: int) -> Iterator[np.ndarray]:
         for _ in range(count):
             yield self(frame)
+
+
+def read_sight(outputs: Sequence[Any]) -> FrameSight | None:
+    """A network's outputs after its logits."""
+    return FrameSight(float(outputs[0]), float(outputs[1]), outputs[2]) if outputs else None
 
 
 def _request(model: Any, precision: str) -> Any:

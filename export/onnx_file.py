@@ -32,10 +32,10 @@ OPERATORS = {
     "ConstantOfShape", "Conv", "ConvTranspose", "Cos", "CumSum", "DequantizeLinear", "Div", "Einsum", "Equal", "Exp",
     "Expand", "Floor", "Gather", "GatherND", "Gelu", "Gemm", "Greater", "GreaterOrEqual", "GridSample",
     "HardSigmoid", "HardSwish", "Identity", "InstanceNormalization", "LSTM", "LayerNormalization", "LeakyRelu", "Less",
-    "LessOrEqual", "Log", "MatMul",
+    "LessOrEqual", "Log", "LogSoftmax", "MatMul",
     "Max", "MaxPool", "Min", "Mod", "Mul", "Neg", "Not", "Pad", "Pow", "QuantizeLinear", "RandomUniformLike", "Range",
     "Reciprocal", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceSum", "Relu", "Reshape", "Resize", "Round",
-    "ScatterElements", "Shape", "Sigmoid", "Sign", "Sin", "Slice", "Softmax", "Split", "Squeeze", "Sub", "Tanh", "Tile",
+    "ScatterElements", "Shape", "Sigmoid", "Sign", "Sin", "Slice", "Softmax", "Split", "Sqrt", "Squeeze", "Sub", "Tanh", "Tile",
     "TopK", "Transpose", "Unsqueeze", "Where",
 }  # fmt: skip
 """What the exporter writes: of standard operators those of networks, none that repeats or branches, and of no other domain."""

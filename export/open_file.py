@@ -4,6 +4,7 @@ import importlib.util
 from pathlib import Path
 
 from core.errors import InputError
+from core.own_world import OwnWorld
 from core.segmenter import Segmenter
 from export.cpu_segmenter import CpuSegmenter
 from export.graph_segmenter import GraphSegmenter
@@ -87,6 +88,7 @@ def _host(file: OnnxFile, chosen: str, precision: str, keep_probs: bool) -> CpuS
         openvino_name(number) if on_openvino else onnxruntime_name(number), open_network,
         lambda height, width: (meta.height, meta.width), meta.classes, meta.method, (meta.height, meta.width),
         head_stride=meta.head_stride, keep_probs=keep_probs,
+        own_world=OwnWorld(tuple(meta.own_world)) if meta.own_world else None,
     )  # fmt: skip
 
 

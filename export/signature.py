@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 MAPS = ("label", "confidence", "entropy", "disagreement")
 MOTION = ("motion", "trust")
 """Inputs of a file whose mean follows motion: (h / s, w / s, 2) and (h / s, w / s), as `core.motion.Motion` has them."""
+TOLD = ("novelty", "expected_accuracy", "strange")
+"""Of a graph that tells of whole frames: two numbers and a map (core/frame.Maps)."""
 MAX_STATE_VALUES = 2**30
 """In all states: an executor allocates them at the start. A window of 5 with 150 classes at 512 x 1024 has 4e8."""
 MAX_DIMENSIONS = 5
@@ -72,7 +74,7 @@ def _check_stream(inputs: Values, outputs: Values, meta: StreamMeta, name: str) 
     _expect_names(list(inputs), ["frame", "gap", "reset", *moved, *state_names(states, "in")], "inputs", name)
     holds_mean = temporal and meta.window is None  # the recursion's state is the mean; a window's are single frames
     carried = [*([] if holds_mean else ["probs"]), *state_names(states, "out")]
-    _expect_names(list(outputs), [*MAPS, *carried], "outputs", name)
+    _expect_names(list(outputs), [*MAPS, *carried, *(TOLD if meta.own_world else ())], "outputs", name)
     _expect(inputs, "frame", ("UINT8",), (1, "H", "W", 3), name)
     for key, types in (("gap", ("INT64", "FLOAT")), ("reset", ("BOOL", "INT64", "FLOAT"))):
         _expect(inputs, key, types, (1,) if inputs[key][1] else (), name)
@@ -80,7 +82,9 @@ def _check_stream(inputs: Values, outputs: Values, meta: StreamMeta, name: str) 
     size = (math.ceil(meta.height / stride), math.ceil(meta.width / stride))
     for key, shape in zip(moved, ((*size, 2), size), strict=False):
         _expect(inputs, key, ("FLOAT",), shape, name)
-    for key in MAPS:
+    for key in TOLD[:2] if meta.own_world else ():
+        _expect(outputs, key, ("FLOAT",), (1,), name)
+    for key in (*MAPS, *(TOLD[2:] if meta.own_world else ())):
         _expect(outputs, key, ("UINT8",), (1, *inputs["frame"][1][1:3]), name)
     _check_states(inputs, outputs, states, name)
     _check_probabilities(carried[0], outputs, meta, name)

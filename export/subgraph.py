@@ -4,10 +4,13 @@ So an executor can run the network alone, and a conversion to fewer bits sees th
 network alone: resize, normalisation, softmax, smoothing, maps and state keep float32.
 """
 
+from collections.abc import Sequence
 from graphlib import TopologicalSorter
 from typing import Any
 
 FRAME, IMAGE, LOGITS = "frame", "image", "logits"
+SIGHT = ("score", "temperature", "regions")
+"""What a network that tells of whole frames gives after its logits."""
 
 
 def network_of(model: Any, height: int, width: int) -> Any:
@@ -17,12 +20,14 @@ def network_of(model: Any, height: int, width: int) -> Any:
     """
     import onnx
 
-    nodes = _inside(model, FRAME)
+    values = _values(model)
+    ends = [LOGITS, *(name for name in SIGHT if name in values)]
+    nodes = _inside(model, FRAME, ends)
     needed = {name for node in nodes for name in (*node.input, *node.output)}
     frame = onnx.helper.make_tensor_value_info(FRAME, onnx.TensorProto.UINT8, [1, height, width, 3])
     constants = [tensor for tensor in model.graph.initializer if tensor.name in needed]
-    graph = onnx.helper.make_graph(nodes, "network", [frame], [_values(model)[LOGITS]], constants)
-    graph.value_info.extend(v for v in model.graph.value_info if v.name in needed and v.name != LOGITS)
+    graph = onnx.helper.make_graph(nodes, "network", [frame], [values[end] for end in ends], constants)
+    graph.value_info.extend(v for v in model.graph.value_info if v.name in needed and v.name not in ends)
     network = onnx.helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
     return onnx.shape_inference.infer_shapes(network)
 
@@ -72,11 +77,11 @@ def _values(model: Any) -> dict[str, Any]:
     return {value.name: value for values in (graph.value_info, graph.input, graph.output) for value in values}
 
 
-def _inside(model: Any, start: str = IMAGE) -> list[Any]:
-    """The nodes that `logits` needs and `start` does not, in their order."""
+def _inside(model: Any, start: str = IMAGE, ends: Sequence[str] = (LOGITS,)) -> list[Any]:
+    """The nodes that `ends` need and `start` does not, in their order."""
     makers = {name: position for position, node in enumerate(model.graph.node) for name in node.output}
     found: set[int] = set()
-    pending = [LOGITS]
+    pending = list(ends)
     while pending:
         name = pending.pop()
         position = makers.get(name)

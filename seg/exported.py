@@ -6,18 +6,26 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from core.dropout import Dropout
 from core.motion import Motion, no_motion
+from core.novelty.head import WatchedPass
+from core.own_world import OwnWorld, smooth_score
 from core.prediction import Prediction
 from core.predictors import OnePass
+from core.segmenter import RARE_LEVEL
 from core.temporal import RecursionState, State, WindowState, forget
-from seg.streaming import StreamingSegmenter
+from seg.streaming import Outputs, StreamingSegmenter
 
 MOTION = ("motion", "trust")
 """The inputs of a mean that follows motion."""
+TOLD = ("novelty", "expected_accuracy", "strange")
+"""Outputs about the whole frame, as in `core.frame.Maps`: (1,), (1,) and uint8 (1, H, W)."""
+NETWORK_OUTPUTS = ("logits", "score", "temperature", "regions")
+"""What the network gives; all but the first only where the segmenter tells of whole frames."""
 STATE_FIELDS = 3
 """Probabilities, member entropies, and the weights: mass or ages."""
 
@@ -35,18 +43,32 @@ class Signature:
 
 class ExportedStep(nn.Module):
     """(frame, gap, reset[, motion, trust], *state, *masks) -> (label, confidence, entropy, disagreement[, probs], *state,
-    image[, logits]).
+    *told, image, *inner).
 
     frame uint8 (1, H, W, 3); gap float (1,), source frames since the last call; reset float (1,), 1 starts anew, as a state
     of zeros does. motion float (h / s, w / s, 2) and trust float (h / s, w / s), where the mean follows motion: those of
     `core.motion.Motion`; at a reset they count for nothing. probs is the mean (1, K, h / s, w / s), which in the recursion is
-    the first state. image is the network's normalised input, logits its output (one pass only). With `mask_inputs` every
-    dropout mask is an input instead of being drawn: what a proof needs.
+    the first state. image is the network's normalised input, logits its output (one pass only). Where the temperature follows
+    the frame, told is `TOLD`, inner holds all of `NETWORK_OUTPUTS`, and the last state is the score's mean and mass. With
+    `mask_inputs` every dropout mask is an input instead of being drawn: what a proof needs.
     """
 
-    def __init__(self, segmenter: StreamingSegmenter, height: int, width: int, *, mask_inputs: bool = False) -> None:
+    own_world: Tensor
+
+    def __init__(
+        self,
+        segmenter: StreamingSegmenter,
+        height: int,
+        width: int,
+        *,
+        mask_inputs: bool = False,
+        own_world: OwnWorld | None = None,
+    ) -> None:
         super().__init__()
         segmenter.fixed_size = (height, width)
+        watches = own_world is not None and segmenter.method.adaptive
+        self.watched = segmenter.predictor if watches and isinstance(segmenter.predictor, WatchedPass) else None
+        self.register_buffer("own_world", torch.tensor(own_world.scores if own_world else ()), persistent=False)
         self.segmenter, self.mask_inputs = segmenter.eval(), mask_inputs
         self.dropouts = drawing_dropouts(segmenter)
         self.follows = segmenter.smoothing is not None and segmenter.smoothing.motion
@@ -55,25 +77,50 @@ class ExportedStep(nn.Module):
         motion = Motion(cast(Any, rest[0]), cast(Any, rest[1])) if self.follows else None  # tensors: `warp` takes both
         rest = rest[2:] if self.follows else rest
         fields = STATE_FIELDS if self.segmenter.smoothing else 0
+        told_fields = 1 if fields and self.watched else 0
         state = forget(self._state(rest[:fields]), reset) if fields else None
         inner: list[Tensor] = []
 
         def predict(image: Tensor) -> Prediction:
-            logits, now = self._predict(image, rest[fields:])
-            inner.extend((image, *logits))
+            network, now = self._predict(image, rest[fields + told_fields :])
+            inner.extend((image, *network))
             return now
 
         outputs, after = self.segmenter(frame, state, gap, motion, predict)
         probs = () if isinstance(after, RecursionState) else (outputs.prediction.probs,)
-        return (*outputs[:4], *probs, *(after or ()), *inner)
+        states: tuple[Tensor, ...] = tuple(after or ())
+        told: tuple[Tensor, ...] = ()
+        if self.watched:
+            before = rest[fields] * (1.0 - reset) if told_fields else torch.zeros(2)
+            score_state, told = self._tell(outputs, inner[2], inner[4], before, gap)
+            states = (*states, score_state) if told_fields else states
+        return (*outputs[:4], *probs, *states, *told, *inner)
+
+    def _tell(
+        self, outputs: Outputs, score: Tensor, regions: Tensor, before: Tensor, gap: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """(mean and mass of the score, `TOLD`), as core/segmenter.py computes them beside the other executors."""
+        tau = self.segmenter.method.tau
+        mean, mass = smooth_score(score, (before[:1], before[1:]), torch.exp(-gap / tau) if tau else 0.0)
+        at_least = (self.own_world >= mean).float().sum(0, keepdim=True)
+        novelty = (1.0 + at_least) / (1.0 + self.own_world.shape[0])
+        confidence = outputs.confidence.float().mean((1, 2)) / 255.0
+        shades = F.interpolate(
+            (regions * RARE_LEVEL).clamp(0.0, 255.0)[:, None],
+            outputs.label.shape[1:],
+            mode="bilinear",
+            align_corners=False,
+        )
+        return torch.cat([mean, mass.expand(1)]), (novelty, confidence, shades[:, 0].to(torch.uint8))
 
     def signature(self, frame_height: int, frame_width: int) -> Signature:
         """Names, and example inputs for a frame of H x W: a black picture and the state before the first frame."""
         frame = torch.zeros(1, frame_height, frame_width, 3, dtype=torch.uint8)
         with torch.no_grad(), entering_shapes(self.dropouts) as shapes:
-            logits, now = self._predict(self.segmenter.preprocess(frame), ())
+            network, now = self._predict(self.segmenter.preprocess(frame), ())
         smoothing = self.segmenter.smoothing
         state = tuple(smoothing.start(now)) if smoothing else ()
+        state = (*state, torch.zeros(2)) if state and self.watched else state
         masks = [torch.ones(shape) for shape in shapes] if self.mask_inputs else []
         mask_names = [f"mask_{i:03}" for i in range(len(masks))]
         states = [f"state_{i:02}" for i in range(len(state))]
@@ -81,10 +128,11 @@ class ExportedStep(nn.Module):
         moved = [torch.as_tensor(still.source), torch.as_tensor(still.trust)] if still else []
         holds_mean = smoothing is not None and smoothing.window is None
         carried = [*([] if holds_mean else ["probs"]), *(f"{name}_out" for name in states)]
-        inner = ("image", "logits") if logits else ("image",)
+        inner = ("image", *NETWORK_OUTPUTS[: len(network)])
+        told = TOLD if self.watched else ()
         return Signature(
             ("frame", "gap", "reset", *MOTION[: len(moved)], *(f"{name}_in" for name in states), *mask_names),
-            ("label", "confidence", "entropy", "disagreement", *carried, *inner),
+            ("label", "confidence", "entropy", "disagreement", *carried, *told, *inner),
             (frame, torch.ones(1), torch.zeros(1), *moved, *state, *masks),
             inner,
         )
@@ -94,19 +142,24 @@ class ExportedStep(nn.Module):
         return RecursionState(*tensors) if smoothing and smoothing.window is None else WindowState(*tensors)
 
     def _predict(self, image: Tensor, masks: tuple[Tensor, ...]) -> tuple[tuple[Tensor, ...], Prediction]:
-        """The logits of a single pass, or () for several, and the prediction; masks come pass by pass in order of use."""
+        """`NETWORK_OUTPUTS` of one pass, or () for several, and the prediction; masks come pass by pass in order of use."""
         for position, dropout in enumerate(self.dropouts):
             dropout.masks = list(masks[position :: len(self.dropouts)]) if masks else None
         predictor = self.segmenter.predictor
-        if not isinstance(predictor, OnePass):
+        if self.watched:
+            logits, sight = self.watched.look(image)
+            return (logits, *sight), self.watched.predict(logits, sight)
+        if not isinstance(predictor, OnePass | WatchedPass):
             return (), predictor(image)
         logits = predictor.network(image)
-        return (logits,), Prediction.from_logits(logits, predictor.temperature)
+        temperature = 1.0 if predictor.temperature is None else predictor.temperature
+        return (logits,), Prediction.from_logits(logits, temperature)
 
 
 class FrameToLogits(nn.Module):
     """(frame, *masks) -> logits: a uint8 (1, h, w, 3) frame of the network's size, and (1, K, h / s, w / s).
 
+    Where the segmenter tells of whole frames, score (1,), temperature (1,) and regions (1, h', w') come after the logits.
     What a host executor runs. masks, uint8 0 or 1, one for each dropout layer in order of use; without any they are drawn
     inside.
     """
@@ -115,11 +168,17 @@ class FrameToLogits(nn.Module):
         super().__init__()
         predictor = segmenter.eval().predictor
         self.normalize, self.network = segmenter.normalize, predictor.get_submodule("network")
+        self.watched = predictor if isinstance(predictor, WatchedPass) else None
         self.dropouts = drawing_dropouts(self.network)
 
-    def forward(self, frame: Tensor, *masks: Tensor) -> Tensor:
+    def forward(self, frame: Tensor, *masks: Tensor) -> Tensor | tuple[Tensor, ...]:
         self.use_masks(masks)
-        return self.network(self.normalize(frame.permute(0, 3, 1, 2)))
+        image = self.normalize(frame.permute(0, 3, 1, 2))
+        if self.watched is None:
+            logits: Tensor = self.network(image)
+            return logits
+        logits, sight = self.watched.look(image)
+        return logits, *sight
 
     def use_masks(self, masks: tuple[Tensor, ...]) -> None:
         """Those of the next pass."""

@@ -11,6 +11,7 @@ from core.dropout import is_stochastic, set_dropout_active
 from core.errors import InputError
 from core.method import Method, draws_dropout
 from core.motion import Motion
+from core.novelty.head import NoveltyHead, WatchedPass
 from core.prediction import Prediction
 from core.predictors import AllMembers, Ensemble, MonteCarlo, OneMember, OnePass
 from core.preprocess import Normalize, enlarge, nearest, network_size, resize
@@ -42,7 +43,10 @@ class StreamingSegmenter(nn.Module):
         std: tuple[float, float, float],
         height: int,
         method: Method,
+        head: NoveltyHead | None = None,
     ) -> None:
+        """`head`: what tells of whole frames, for a method of one pass without dropout; its temperature is used if the
+        method is adaptive."""
         super().__init__()
         network_size(height, height, height)  # refuses a height out of range before any frame comes
         self.method, self.height = method, height
@@ -57,7 +61,12 @@ class StreamingSegmenter(nn.Module):
                 f"mode {method.mode} draws dropout masks and this network has no dropout; use mode "
                 f"{method.mode.replace('bnn', 'dnn')}"
             )
-        self.predictor = self.predictor_of(network, method.temperature)
+        self.head = head
+        self.predictor = (
+            WatchedPass(network, head, None if method.adaptive else method.temperature)
+            if head
+            else self.predictor_of(network, method.temperature)
+        )
 
     def predictor_of(self, network: nn.Module, temperature: float | Tensor) -> nn.Module:
         """How this mode predicts one frame: one pass, N passes, all members of an ensemble, or in a vq mode one of them."""

@@ -14,12 +14,14 @@ from core.errors import InputError
 from core.frame import Maps
 from core.method import MethodOptions
 from core.motion import Motion
+from core.own_world import OwnWorld
 from core.prediction import Prediction
 from core.predictors import Ensemble
 from core.segmenter import StagedSegmenter
 from core.temporal import State
 from core.weight_limit import limited_weights
 from seg.networks.build import build_network
+from seg.novelty import open_head
 from seg.pretrained import find_checkpoint
 from seg.streaming import StreamingSegmenter
 
@@ -36,7 +38,10 @@ class TorchSegmenter(StagedSegmenter):
         keep_probs: bool = False,
         precision: str = "fp32",
     ) -> None:
-        super().__init__(meta.classes, module.method, (meta.height, meta.width), keep_probs=keep_probs)
+        own_world = OwnWorld(tuple(meta.novelty["scores"])) if module.head else None
+        super().__init__(
+            meta.classes, module.method, (meta.height, meta.width), keep_probs=keep_probs, own_world=own_world
+        )
         self.module = module.to(device).to(memory_format=torch.channels_last).eval()
         self.meta, self.device, self.precision = meta, device.type, precision
         self.executor = f"torch {torch.__version__.split('+')[0]} {precision}"
@@ -65,10 +70,13 @@ class TorchSegmenter(StagedSegmenter):
         outputs = self.module.maps(mean, *size)
         label, confidence, entropy, disagreement = (tensor[0].cpu().numpy() for tensor in outputs[:4])
         probs = outputs.prediction.probs[0].float().cpu().numpy() if self.keep_probs else None
-        return Maps(label, confidence, entropy, disagreement, probs)
+        maps = Maps(label, confidence, entropy, disagreement, probs)
+        if passes.sight is None:
+            return maps
+        return self.add_novelty(maps, float(passes.sight.score), passes.sight.regions[0].float().cpu().numpy(), gap)
 
     def at_temperature(self, temperature: float) -> "TorchSegmenter":
-        """The same network in a stream of its own at another temperature."""
+        """The same network in a stream of its own at another temperature, and without statistics of its frames."""
         module = self.module
         network, method = module.predictor.get_submodule("network"), replace(module.method, temperature=temperature)
         again = StreamingSegmenter(network, self.meta.mean, self.meta.std, module.height, method)
@@ -99,10 +107,11 @@ def open_torch_segmenter(
     height in pixels that the network works at, the checkpoint's without it.
     """
     network, meta = open_network(model)
-    method = options.resolve(replace(meta, calibration={}) if members else meta)
+    method = options.resolve(replace(meta, calibration={}, novelty={}) if members else meta)
+    head = None if members else open_head(model, meta, method)
     if members:
         network = open_ensemble(network, meta, members)
-    module = StreamingSegmenter(network, meta.mean, meta.std, size or meta.height, method)
+    module = StreamingSegmenter(network, meta.mean, meta.std, size or meta.height, method, head)
     return TorchSegmenter(module, meta, device or torch.device("cpu"), keep_probs=keep_probs, precision=precision)
 
 

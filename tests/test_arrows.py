@@ -11,6 +11,7 @@ PRODUCT = {"core", "core/evaluation", "seg", "seg/data", "seg/networks", "seg/st
 ALLOWED = {
     "core": set(),
     "core/evaluation": {"core"},
+    "core/novelty": {"core"},
     "core/training": {"core"},
     "core/robustness": {"core", "core/evaluation"},
     "core/analysis": {"core", "core/evaluation"},
@@ -18,7 +19,10 @@ ALLOWED = {
     "seg/street": {"core", "seg/street/paint"},
     "seg/data": {"core", "core/robustness", "seg/options"},
     "seg/networks": {"core", "seg/options"},
-    "seg": {"core", "core/evaluation", "core/training", "seg/data", "seg/networks", "seg/street"},
+    "seg": {
+        "core", "core/evaluation", "core/novelty", "core/robustness", "core/training", "seg/data", "seg/networks",
+        "seg/street",
+    },
     "classification/data": {"core", "classification/options"},
     "classification/networks": {"core", "classification/options"},
     "classification": {"core", "core/evaluation", "core/training", "classification/data", "classification/networks"},

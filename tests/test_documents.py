@@ -14,6 +14,7 @@ from benchmarks.analysis.document import document as analysis_document
 from benchmarks.cards import cards, updated
 from benchmarks.classification.document import document as classification_document
 from benchmarks.document import fill
+from benchmarks.novelty.document import document as novelty_document
 from benchmarks.performance.document import MODELS
 from benchmarks.performance.document import document as performance_document
 from benchmarks.reliability import document as reliability_document
@@ -86,6 +87,11 @@ def test_training() -> None:
     record = json.loads((DOCS / "training.json").read_text())
     made = training_document(record)
     assert made == (DOCS / "training.md").read_text(), "python -m benchmarks.training --document makes it again"
+
+
+def test_novelty() -> None:
+    record = json.loads((DOCS / "novelty.json").read_text())
+    assert novelty_document(record) == (DOCS / "novelty.md").read_text(), "python -m benchmarks.novelty makes it again"
 
 
 def test_performance() -> None:

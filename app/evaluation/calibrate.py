@@ -1,24 +1,29 @@
 """`steadyseg calibrate`: fits temperature and conformal thresholds on labelled frames and stores them in the checkpoint."""
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from torch import Tensor
 
 from app.evaluation.data import Chosen, LabelledData, refuse_memory
 from app.evaluation.flags import CalibrateJob
 from app.find_model import is_classifier, is_graph
-from core.checkpoint import load_checkpoint, load_weights, save_checkpoint
+from core.checkpoint import NOVELTY_PREFIX, load_checkpoint, load_weights, save_checkpoint
 from core.device import choose_device
 from core.errors import InputError, refuse_existing
 from core.evaluation.temperature import temperature_record
-from core.method import Method, settings
+from core.method import Method, draws_dropout, settings
 from seg.calibrate import ConformalFit, fit_temperature
 from seg.class_weights import adjust_head
+from seg.data.camvid import open_split
 from seg.evaluate import LiveMetrics, seed_frames
+from seg.own_world import OwnWorldFit, default_stages, fit_own_world
 from seg.pipeline import segment
 from seg.pretrained import find_checkpoint
 from seg.torch_segmenter import TorchSegmenter, open_torch_segmenter
@@ -35,7 +40,7 @@ def run_calibrate(job: CalibrateJob) -> int:
         raise InputError("--split held-back is for image classifiers; give train, val or test")
     if job.protocol == "auto":
         job = dataclasses.replace(job, protocol="stream")
-    options = dataclasses.replace(job.method, calibrated=False).or_default(
+    options = dataclasses.replace(job.method, calibrated=False, adaptive=False).or_default(
         mode="dnn" if job.protocol == "stills" else "vq-dnn"
     )
     if job.protocol == "stills":
@@ -61,7 +66,8 @@ def run_calibrate(job: CalibrateJob) -> int:
     }
     if conformal.risk and job.risk_class:
         record["class_risk"] = conformal.risk.control(job.risk, job.risk_class)
-    store(job, segmenter.method, record)
+    known = fit_world(job, segmenter) if job.own_world else None
+    store(job, segmenter.method, record, known)
     print_fit(segmenter.method, record)
     print(job.output)
     return 0
@@ -79,6 +85,12 @@ def check_flags(job: CalibrateJob) -> None:
         raise InputError(
             f"{job.model}: a graph file has its temperature inside; calibrate the checkpoint and export again"
         )
+    if job.own_world and (draws_dropout(job.method.mode or "dnn") or (job.method.samples or 1) > 1):
+        raise InputError("--own-world is of one pass without dropout; use --mode dnn or vq-dnn")
+    if len(job.stages) == 1:
+        raise InputError(f"--stages {job.stages[0]}: name two or more, the last one for regions")
+    if job.own_world and str(job.data) == "street":
+        raise InputError("--own-world needs the recordings that the network was trained on: a folder with train/")
     if job.output.suffix != ".safetensors":
         raise InputError(f"-o {job.output}: the name of a checkpoint ends in .safetensors")
     if not job.output.parent.is_dir():
@@ -126,15 +138,36 @@ def adjust_logits(job: CalibrateJob, segmenter: TorchSegmenter) -> None:
     load_weights(network, adjust_head(tensors, meta.training), Path(job.model))
 
 
-def store(job: CalibrateJob, method: Method, record: dict[str, Any]) -> None:
+def fit_world(job: CalibrateJob, segmenter: TorchSegmenter) -> OwnWorldFit:
+    """What the network knows of its own world, from the train images, with a frame's temperature for dnn and this method."""
+    split = open_split(job.data, "train", segmenter.classes)
+    network = segmenter.module.predictor.get_submodule("network")
+    stages = job.stages or default_stages(network)
+
+    def watch(items: Any, title: str) -> Any:
+        return track(items, title, console=Console(stderr=True))
+
+    return fit_own_world(
+        network, segmenter.meta, split, stages, torch.device(segmenter.device), segmenter.method, watch
+    )
+
+
+def store(job: CalibrateJob, method: Method, record: dict[str, Any], known: OwnWorldFit | None = None) -> None:
     """What was fitted for other methods stays, unless the weights change."""
     tensors, meta = load_checkpoint(find_checkpoint(job.model))
     if job.logit_adjustment:
         tensors = adjust_head(tensors, meta.training)
         meta = dataclasses.replace(
-            meta, calibration={}, metrics={}, training=meta.training | {"class_weights_undone": True}
+            meta, calibration={}, metrics={}, novelty={}, training=meta.training | {"class_weights_undone": True}
         )
+        tensors = without_novelty(tensors)
+    if known:
+        meta, tensors = dataclasses.replace(meta, novelty=known.record), without_novelty(tensors) | known.tensors
     save_checkpoint(job.output, tensors, meta.with_fit(method, record))
+
+
+def without_novelty(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value for name, value in tensors.items() if not name.startswith(NOVELTY_PREFIX)}
 
 
 def print_fit(method: Method, record: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 import time
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -16,6 +17,8 @@ from app.open_model import open_segmenter
 from app.report_file import check_place, write_json
 from core.checkpoint import read_meta
 from core.errors import InputError
+from core.frame import Frame, Maps
+from core.own_world import STRANGE
 from core.segmenter import Segmenter
 from seg.calibrate import ConformalCheck
 from seg.evaluate import LiveMetrics, seed_frames
@@ -27,6 +30,8 @@ TABLE_KEYS = (
     "aurc", "error_recall_10", "error_recall_10_ceiling", "consistency", "label_consistency",
     "change_agreement", "change_agreement_frozen", "cec",
 )  # fmt: skip
+FRAME_KEYS = ("strange_share", "novelty_p50", "expected_accuracy_gap", "expected_accuracy_error")
+"""Of a checkpoint that knows its own world."""
 
 
 def run_evaluate(job: EvaluateJob) -> int:
@@ -77,13 +82,14 @@ def run_evaluate(job: EvaluateJob) -> int:
 def measure(job: EvaluateJob, segmenter: Segmenter, chosen: Chosen, fitted: dict[str, Any]) -> dict[str, Any]:
     """One pass over the frames; the masks of a frame depend on the seed and its number alone."""
     check = ConformalCheck(fitted, segmenter.classes) if "conformal" in fitted else None
-    live = LiveMetrics.of(segmenter.classes)
+    live, promised = LiveMetrics.of(segmenter.classes), Promises(segmenter.classes.void_id)
     started = time.perf_counter()
     stream = segment(seed_frames(chosen.frames, job.seed), segmenter)
     title = f"{job.protocol} {segmenter.method.mode}"
     watched = track(stream, title, total=chosen.count, console=Console(stderr=True))
     for place, (frame, maps) in enumerate(watched):
         live.update(frame, maps)
+        promised.update(frame, maps)
         if check:
             check.update(frame, maps, chosen.sequence(place))
     seconds = time.perf_counter() - started
@@ -93,9 +99,42 @@ def measure(job: EvaluateJob, segmenter: Segmenter, chosen: Chosen, fitted: dict
         "frames": live.frames,
         **live.result(),
         **conformal,
+        **promised.record(),
         "class_names": list(segmenter.classes.names),
         "fps": fps,
     }
+
+
+class Promises:
+    """What was said of whole frames beside what was true of them."""
+
+    def __init__(self, void: int) -> None:
+        self.void = void
+        self.novelty: list[float] = []
+        self.gaps: list[float] = []
+
+    def update(self, frame: Frame, maps: Maps) -> None:
+        """Frames without a labelled pixel are passed over."""
+        if frame.label is None or maps.novelty is None:
+            return
+        kept = frame.label != self.void
+        if kept.any():
+            self.novelty.append(maps.novelty)
+            if maps.expected_accuracy is not None:
+                self.gaps.append(maps.expected_accuracy - float((maps.label == frame.label)[kept].mean()))
+
+    def record(self) -> dict[str, Any]:
+        """JSON values; nothing where nothing was said. Differences are expected accuracy - accuracy of single frames."""
+        if not self.novelty:
+            return {}
+        strange = sum(share <= STRANGE for share in self.novelty) / len(self.novelty)
+        told = {"strange_share": strange, "novelty_p50": float(np.median(self.novelty))}
+        if self.gaps:
+            told |= {
+                "expected_accuracy_gap": float(np.mean(self.gaps)),
+                "expected_accuracy_error": float(np.mean(np.abs(self.gaps))),
+            }
+        return told
 
 
 def calibration_in_use(job: EvaluateJob, segmenter: Segmenter) -> dict[str, Any]:
@@ -112,7 +151,7 @@ def print_result(record: dict[str, Any]) -> None:
     figures = Table(title=title + f"{record['mode']} x{record['samples']}", title_justify="left")
     figures.add_column("metric")
     figures.add_column("value", justify="right")
-    for key in TABLE_KEYS:
+    for key in (*TABLE_KEYS, *(key for key in FRAME_KEYS if key in record)):
         value = record.get(key)
         figures.add_row(key, "-" if value is None else f"{value:.4f}")
     console.print(figures)

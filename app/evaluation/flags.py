@@ -76,6 +76,12 @@ class CalibrateJob:
     """Replace the output."""
     device: str = "auto"
     """auto, cpu or cuda."""
+    own_world: bool = False
+    """Also fit what the network knows of its own world on the train images: novelty, regions and a temperature that follows
+    the frame. For segmentation networks, mode dnn or vq-dnn."""
+    stages: tuple[str, ...] = ()
+    """Stages of the network for --own-world, two or more: the last is the one that regions are of. Those of docs/novelty.md
+    without it."""
     logit_adjustment: bool = False
     """Subtract the logarithms of the training loss's class weights from the logits before anything is fitted: likelier
     probabilities and more pixels right, but rare classes are found less often."""

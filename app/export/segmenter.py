@@ -94,7 +94,10 @@ def export_model(job: ExportJob, console: Console) -> Any:
 def exported_options(job: ExportJob) -> MethodOptions:
     """A graph's mean follows motion where that is asked for; a network alone is single passes without dropout."""
     if job.stateful:
-        return job.method.or_default(motion=False)
+        options = job.method.or_default(motion=False)
+        return (
+            options if job.precision == "fp32" else replace(options, adaptive=False)
+        )  # only fp32 holds its statistics
     if job.method.motion:
         raise InputError(
             "the network alone has no temporal mean that could follow motion; add --stateful, or omit --motion"
@@ -108,7 +111,7 @@ def export_stream(job: ExportJob, segmenter: TorchSegmenter, console: Console) -
     """The whole per-frame computation with its state."""
     module = segmenter.module
     height, width = network_shape(job, segmenter)
-    step = ExportedStep(module, height, width)
+    step = ExportedStep(module, height, width, own_world=segmenter.own_world)
     raw = proof_frames(job.proof_frames)
     frames = [resize_frame(frame, (height, width))[0] for frame in raw]
     graph, signature = trace(step, height, width)
@@ -267,6 +270,7 @@ def stream_meta(job: ExportJob, segmenter: TorchSegmenter, height: int, width: i
         mean=meta.mean,
         std=meta.std,
         **asdict(segmenter.method),
+        own_world=list(segmenter.own_world.scores) if segmenter.own_world and segmenter.method.adaptive else [],
         head_stride=module.head_stride,
         precision=job.precision,  # type: ignore[arg-type]
         source=Path(job.model).stem,

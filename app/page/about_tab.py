@@ -52,17 +52,21 @@ def facts(meta: CheckpointMeta) -> list[str]:
     fits = [
         f"{method_of_fit(key, fit)} (temperature {fit['temperature']:.2f})" for key, fit in meta.calibration.items()
     ]
-    usual = meta.metrics.get("uncertainty", {})
     lines = [
         f"- {len(meta.classes)} classes: {', '.join(meta.classes.names)}",
         f"- input size: {meta.width}x{meta.height} pixels; larger pictures are reduced first",
         f"- calibrated for: {', '.join(fits)}" if fits else "- not calibrated: its confidences are the network's own",
     ]
-    if isinstance(usual, dict) and "mean_entropy_p95" in usual:
-        lines.append(
-            f"- mean entropy on 95 % of its test pictures: below {usual['mean_entropy_p95']:.3f} of the largest possible"
-        )
+    lines.append(f"- knows its own world: {describe_own_world(meta)}")
     return lines
+
+
+def describe_own_world(meta: CheckpointMeta) -> str:
+    """What its statistics were fitted on."""
+    about = meta.novelty.get("about")
+    if not isinstance(about, dict):
+        return "no, so the page cannot tell you whether your pictures are like those it was trained on"
+    return f"yes, from {about.get('frames')} frames, and {about.get('held_back')} more that tell how strange is usual"
 
 
 def figures(meta: CheckpointMeta) -> list[str]:

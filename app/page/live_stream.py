@@ -1,7 +1,6 @@
 """One visitor's live stream, frame by frame: a camera picture in, two pictures and the facts about them out."""
 
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +10,10 @@ import numpy as np
 from app.page.network_pool import Lease, NetworkPool, OpenMethod
 from app.page.pictures import jpeg, overlay_picture, second_picture
 from app.page.settings import MethodSettings, Settings
+from app.video.render import UNUSUAL, describe_world
 from core.errors import InputError
 from core.frame import Frame, Maps
-from core.method import is_temporal
+from core.own_world import STRANGE
 
 RATE_HZ = 15.0
 """tau was chosen at this frame rate, so gaps between camera pictures count fifteenths of a second."""
@@ -21,8 +21,6 @@ PAUSE_S = 1.0
 """A camera that is silent for longer was switched off: the stream starts anew."""
 UNSURE = 0.5
 """Below this confidence all other classes together are likelier than the shown one."""
-NOVEL_FRAMES = 15
-"""Frames whose mean uncertainty is compared with the training world's: one dark frame is no news."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,6 @@ class LiveStream:
         self._lease, self._clock = Lease(pool), clock
         self._open: dict[MethodSettings, OpenMethod] = {}
         self._labels: dict[MethodSettings, np.ndarray] = {}
-        self._entropies: deque[float] = deque(maxlen=NOVEL_FRAMES)
         self._index, self._time_s = -1, -np.inf
         self.frames = 0
 
@@ -75,7 +72,7 @@ class LiveStream:
             **describe_maps(maps, len(classes)),
             "flicker": [share for _, share in flicker],
             "probs": [at_pixel(maps, settings.watch) for _, maps in results] if settings.watch else None,
-            "novel": self._is_novel(maps, opened.meta.metrics, opened.segmenter.method.mode),
+            "world": describe_frame(maps),
             "note": note,
             "executor": opened.segmenter.executor,
             "step_ms": round((stepped_s - began_s) * 1e3, 1),
@@ -96,7 +93,6 @@ class LiveStream:
         for method in self._open.keys() - set(methods):
             self._open.pop(method).close()
             self._labels.pop(method, None)
-            self._entropies.clear()
 
     def _numbered(self, image: np.ndarray, time_s: float) -> Frame:
         """The time since the frame before decides the gap of the index; a long silence starts anew."""
@@ -107,7 +103,6 @@ class LiveStream:
         self.frames += 1
         if fresh:
             self._labels.clear()
-            self._entropies.clear()
         return Frame(image, self._index, time_s, discontinuity=fresh)
 
     def _flicker(self, method: MethodSettings, maps: Maps) -> tuple[np.ndarray | None, float | None]:
@@ -118,24 +113,14 @@ class LiveStream:
         changed = before != maps.label
         return changed, round(float(np.count_nonzero(changed)) / changed.size, 5)
 
-    def _is_novel(self, maps: Maps, metrics: dict[str, Any], mode: str) -> bool:
-        """Whether the recent frames are less sure than 95 % of the test pictures of the training world were."""
-        typical = usual_entropy(metrics, mode)
-        self._entropies.append(float(maps.entropy.mean()) / 255)
-        return typical is not None and sum(self._entropies) / len(self._entropies) > typical
 
-
-def usual_entropy(metrics: dict[str, Any], mode: str) -> float | None:
-    """The 95th percentile of a test picture's mean entropy, as a share of ln K; None where it was not measured.
-
-    A mean over frames is less sure than a single frame, so the smoothed modes have a number of their own.
-    """
-    known = metrics.get("uncertainty")
-    if not isinstance(known, dict):
+def describe_frame(maps: Maps) -> dict[str, Any] | None:
+    """Whether the network knows such frames, and how much of this one should be right; None where it does not tell."""
+    if maps.novelty is None:
         return None
-    single = known.get("mean_entropy_p95")
-    value = known.get("steady_mean_entropy_p95", single) if is_temporal(mode) else single
-    return float(value) if isinstance(value, (int, float)) else None
+    level = "strange" if maps.novelty <= STRANGE else "unusual" if maps.novelty <= UNUSUAL else "known"
+    expected = None if maps.expected_accuracy is None else round(maps.expected_accuracy, 3)
+    return {"level": level, "novelty": round(maps.novelty, 4), "expected": expected, "words": describe_world(maps)}
 
 
 def describe_maps(maps: Maps, num_classes: int) -> dict[str, Any]:

@@ -16,9 +16,9 @@ TILES = (
     ("unsure", "uncertain pixels", "share of pixels with confidence below 0.5"),
 )
 """What the strip shows: key, name, what it is."""
-NOVEL = "Unlike the training data: less certain than on 95 % of the test pictures."
-NOVEL_MEANS = (
-    "Mean entropy of the last 15 frames against its 95th percentile on the test pictures; do not trust the labels."
+WORLD_MEANS = (
+    "Compared with frames of the training recordings that nothing was fitted on: of 20 of them one is as strange as what is "
+    "called not my world. There, do not trust the labels: leave the decision to somebody else, or train on such pictures."
 )
 
 
@@ -31,7 +31,7 @@ def stage(name: str, source: str | None) -> str:
         f"<button data-do='camera'{first}>Camera</button><button data-do='stop' disabled>Stop</button>"
         "<a href='#controls'>Settings</a><span class='message' role='status' aria-live='polite'></span></div>"
         f"<div class='pictures'>{_picture('left', name)}{_picture('right', name)}</div>"
-        f"<div class='novel' role='status' title='{NOVEL_MEANS}'>{NOVEL}</div>"
+        f"<div class='world' role='status' title='{WORLD_MEANS}'></div>"
         f"<div class='strip'>{''.join(_tile(*tile) for tile in TILES)}</div></div>"
     )
 

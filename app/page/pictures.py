@@ -4,7 +4,14 @@ import numpy as np
 
 from app.opencv import opencv
 from app.page.settings import Second, ViewSettings
-from app.video.render import LARGEST_SET, conformal_threshold, draw_overlay, draw_set_sizes, draw_uncertainty
+from app.video.render import (
+    LARGEST_SET,
+    conformal_threshold,
+    draw_overlay,
+    draw_set_sizes,
+    draw_strange,
+    draw_uncertainty,
+)
 from core.checkpoint import CheckpointMeta
 from core.classes import ClassList
 from core.frame import Frame, Maps
@@ -18,6 +25,7 @@ SCALES: dict[Second, tuple[str, str]] = {
     "confidence": ("confidence 1", "0"),
     "disagreement": ("samples agree", f"disagree (x {DISAGREEMENT_GAIN})"),
     "set size": ("1 class", f"{LARGEST_SET} or more"),
+    "strange regions": ("as usual", "as 1 pixel in 100 is"),
 }
 """What the darkest and the brightest colour of the second picture mean."""
 
@@ -45,11 +53,13 @@ def overlay_picture(
 
 
 def second_picture(maps: Maps, second: Second, meta: CheckpointMeta, method: Method) -> np.ndarray:
-    """(H, W, 3) uint8 RGB, black is sure. Raises InputError where sets are asked for and none were fitted."""
+    """(H, W, 3) uint8 RGB, black is sure. Raises InputError where what is asked for was not fitted."""
     if second == "entropy":
         return draw_uncertainty(maps.entropy)
     if second == "confidence":
         return draw_uncertainty(255 - maps.confidence)
+    if second == "strange regions":
+        return draw_strange(maps)
     if second == "disagreement":
         return draw_uncertainty(opencv().convertScaleAbs(maps.disagreement, alpha=DISAGREEMENT_GAIN))
     return draw_uncertainty(draw_set_sizes(maps, conformal_threshold(meta, method)))

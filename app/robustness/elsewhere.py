@@ -25,7 +25,6 @@ SURE = 0.9
 """A sample of lower confidence is one that the network abstains from: the cutoff of Acc-90 and Freq-90."""
 SET_KINDS = ("lac", "aps")
 SCORE_NOTES = {
-    "beyond_usual": "beyond_usual: share of pictures more unsure than 95 % of those that the checkpoint's record is of",
     "reported_": "reported_CLASS: share of a picture in which the class whose misses are bounded is reported",
 }
 """What scores mean that only some checkpoints have."""
@@ -86,14 +85,11 @@ def scores_of(
 ) -> Iterator[tuple[Method, dict[str, float]]]:
     """Of one picture (H, W, 3)."""
     methods = elsewhere_methods(subject, options)
-    usual = subject.meta.metrics.get("uncertainty", {}).get("mean_entropy_p95")
     for method, seen in subject.predict([image], methods, mix_seed(options.seed, number)):
         whole = {name: float(value) / seen.max_entropy for name, value in uncertainty_scores(seen).items()}
         scores = {"entropy": whole["entropy"], "abstains": float((seen.confidence < SURE).double().mean())}
         if method.samples > 1:
             scores["disagreement"] = whole["disagreement"]
-        if method.mode == "dnn" and isinstance(usual, float):
-            scores["beyond_usual"] = float(whole["entropy"] > usual)
         yield method, scores | conformal_scores(subject, method, seen)
 
 

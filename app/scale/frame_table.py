@@ -31,7 +31,8 @@ def schema_of(classes: ClassList) -> Any:
     shares = arrow.struct([(name, arrow.float32()) for name in classes.names])
     columns = [
         ("video", arrow.string()), ("frame", arrow.int64()), ("time_s", arrow.float64()), ("confidence", arrow.float32()),
-        ("entropy", arrow.float32()), ("disagreement", arrow.float32()), ("class_shares", shares), ("wall_ms", arrow.float32()),
+        ("entropy", arrow.float32()), ("disagreement", arrow.float32()), ("class_shares", shares), ("novelty", arrow.float32()),
+        ("expected_accuracy", arrow.float32()), ("wall_ms", arrow.float32()),
     ]  # fmt: skip
     return arrow.schema(columns, metadata={VERSION_KEY: VERSION})
 
@@ -51,7 +52,8 @@ class FrameTable:
         self._rows.append({
             "video": self._video, "frame": frame.index, "time_s": frame.time_s, "confidence": frame.confidence,
             "entropy": frame.entropy, "disagreement": frame.disagreement,
-            "class_shares": dict(zip(self._names, frame.class_shares.tolist(), strict=True)), "wall_ms": frame.wall_ms,
+            "class_shares": dict(zip(self._names, frame.class_shares.tolist(), strict=True)), "novelty": frame.novelty,
+            "expected_accuracy": frame.expected_accuracy, "wall_ms": frame.wall_ms,
         })  # fmt: skip
         if len(self._rows) == ROWS_A_GROUP:
             self._flush()

@@ -13,21 +13,23 @@ from core.errors import InputError
 from core.evaluation.conformal import prediction_sets
 from core.frame import Frame, Maps
 from core.method import Method
+from core.own_world import STRANGE
 
 View = Literal["overlay", "uncertainty", "side-by-side"]
+UNUSUAL = 0.2
+"""A frame of this share of the own world or less is called unusual."""
 VIEWS: tuple[View, ...] = get_args(View)
 
 
 def render(frame: Frame, maps: Maps, view: View, classes: ClassList, opacity: float = 0.5) -> np.ndarray:
     """The picture of one frame, (H, W, 3) uint8 RGB; side by side it is the overlay and the uncertainty, 2 W wide."""
     if view == "overlay":
-        return draw_overlay(frame.image, maps.label, classes.palette(), opacity)
+        return draw_banner(draw_overlay(frame.image, maps.label, classes.palette(), opacity), maps)
     if view == "uncertainty":
         return draw_uncertainty(maps.entropy)
     if view == "side-by-side":
-        return side_by_side(
-            draw_overlay(frame.image, maps.label, classes.palette(), opacity), draw_uncertainty(maps.entropy)
-        )
+        left = draw_banner(draw_overlay(frame.image, maps.label, classes.palette(), opacity), maps)
+        return side_by_side(left, draw_uncertainty(maps.entropy))
     raise InputError(f"unknown view {view!r}; choose from {', '.join(VIEWS)}")
 
 
@@ -44,6 +46,36 @@ def draw_overlay(image: np.ndarray, label: np.ndarray, palette: np.ndarray, opac
     """
     cv2 = opencv()
     return cv2.addWeighted(image, 1 - opacity, colour_labels(label, palette), opacity, 0)
+
+
+def describe_world(maps: Maps) -> str | None:
+    """In plain words whether the network knows such frames; None where it does not say."""
+    if maps.novelty is None:
+        return None
+    state = "not my world" if maps.novelty <= STRANGE else "unusual" if maps.novelty <= UNUSUAL else "in its world"
+    return state if maps.expected_accuracy is None else f"{state}, about {maps.expected_accuracy:.0%} right"
+
+
+def draw_banner(picture: np.ndarray, maps: Maps) -> np.ndarray:
+    """The picture with a line at its top where a frame is unusual; as it is elsewhere, and where it is under 64 pixels."""
+    words = describe_world(maps)
+    if words is None or maps.novelty is None or maps.novelty > UNUSUAL or min(picture.shape[:2]) < 64:
+        return picture
+    cv2, height = opencv(), max(16, picture.shape[0] // 20)
+    banner = np.array(picture)
+    banner[:height] = (150, 30, 30) if maps.novelty <= STRANGE else (130, 90, 0)
+    cv2.putText(banner, words, (6, height - 5), cv2.FONT_HERSHEY_SIMPLEX, height / 32, (255, 255, 255), 1, cv2.LINE_AA)
+    return banner
+
+
+def draw_strange(maps: Maps) -> np.ndarray:
+    """(H, W, 3) uint8 RGB: black is as usual; as yellow as pale only one pixel in a hundred of the own world is.
+
+    Raises InputError where the checkpoint has no statistics of its own world.
+    """
+    if maps.strange is None:
+        raise InputError("strange regions need statistics of the network's own world: steadyseg calibrate --own-world")
+    return draw_uncertainty(np.minimum(maps.strange, 127) * 2)
 
 
 def colour_labels(label: np.ndarray, palette: np.ndarray) -> np.ndarray:

@@ -12,12 +12,17 @@ from rich.table import Table
 from app.sources.open_source import Source
 from core.classes import ClassList
 from core.frame import Frame, Maps
+from core.own_world import STRANGE
 from core.segmenter import Segmenter
 from seg.evaluate import LiveMetrics
 
 METRIC_KEYS = (
     "nll", "accuracy", "miou", "iou", "ece", "ece_15", "brier", "consistency", "label_consistency", "change_agreement",
 )  # fmt: skip
+
+
+NOVELTY_STEPS = 1000
+"""Novelty is counted in thousandths."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +41,10 @@ class FrameFigures:
     """Mean, a share of ln K."""
     class_shares: np.ndarray
     """(K,) shares of the pixels."""
+    novelty: float | None
+    """Share of the network's own world that is at least as strange; None where the checkpoint does not know it."""
+    expected_accuracy: float | None
+    """Share of the pixels that should be right; None where no temperature follows the frame."""
     wall_ms: float
     """Since the frame before it was done; of the first one since the work began."""
 
@@ -57,6 +66,7 @@ class StreamReport:
         self.means = {"mean_confidence": 0.0, "mean_entropy": 0.0, "mean_disagreement": 0.0}
         self.class_pixels = np.zeros(len(classes))
         self.live = LiveMetrics.of(classes)
+        self.whole_frames = WholeFrames()
         self.started = self.ended = time.perf_counter()
 
     def update(self, frame: Frame, maps: Maps) -> None:
@@ -70,9 +80,11 @@ class StreamReport:
         shares = np.bincount(maps.label.ravel(), minlength=len(self.class_pixels)) / maps.label.size
         self.class_pixels += shares
         self.live.update(frame, maps)
+        self.whole_frames.update(maps)
         before, self.ended = self.ended, time.perf_counter()
         wall_ms = 1e3 * (self.ended - before)
-        self._each(FrameFigures(frame.index, frame.time_s, confidence, entropy, disagreement, shares, wall_ms))
+        told = (maps.novelty, maps.expected_accuracy)
+        self._each(FrameFigures(frame.index, frame.time_s, confidence, entropy, disagreement, shares, *told, wall_ms))
 
     def record(self, segmenter: Segmenter, source: Source, sink_notes: tuple[str, ...]) -> dict[str, Any]:
         """The report as JSON values: fractions in 0..1, entropies as shares of ln K, times in ms."""
@@ -91,6 +103,7 @@ class StreamReport:
             "fps": round(self.frames / seconds, 3) if seconds else 0.0,
             "stages": segmenter.clock.summary(),
             **{key: round(value / count, 4) for key, value in self.means.items()},
+            **self.whole_frames.record(),
             "class_shares": self.class_shares(),
             "device": segmenter.device,
             "executor": segmenter.executor,
@@ -108,6 +121,43 @@ class StreamReport:
         return {name: round(float(share), 4) for name, share in zip(self.classes.names, shares, strict=True)}
 
 
+class WholeFrames:
+    """What was said of whole frames: how strange they were, and how much of them should be right."""
+
+    def __init__(self) -> None:
+        self.shares = np.zeros(NOVELTY_STEPS + 1, np.int64)
+        self.frames = self.expected_frames = self.strange = 0
+        self.expected = 0.0
+
+    def update(self, maps: Maps) -> None:
+        """Frames without novelty, or without an expected accuracy, do not count."""
+        if maps.novelty is not None:
+            self.frames += 1
+            self.strange += maps.novelty <= STRANGE
+            self.shares[round(maps.novelty * NOVELTY_STEPS)] += 1
+        if maps.expected_accuracy is not None:
+            self.expected_frames += 1
+            self.expected += maps.expected_accuracy
+
+    def record(self) -> dict[str, Any]:
+        """JSON values; nothing where nothing was said."""
+        if not self.frames:
+            return {}
+        told: dict[str, Any] = {
+            "novelty_p50": self._quantile(0.5),
+            "novelty_p05": self._quantile(0.05),
+            "strange_frames": self.strange,
+            "strange_share": round(self.strange / self.frames, 4),
+        }
+        if self.expected_frames:
+            told["expected_accuracy"] = round(self.expected / self.expected_frames, 4)
+        return told
+
+    def _quantile(self, share: float) -> float:
+        """Of the shares of the own world that are at least as strange: a low one is a strange frame."""
+        return int(np.searchsorted(np.cumsum(self.shares), share * self.frames)) / NOVELTY_STEPS
+
+
 def print_report(record: dict[str, Any]) -> None:
     """The report as tables on stdout."""
     console = Console()
@@ -118,6 +168,15 @@ def print_report(record: dict[str, Any]) -> None:
     table.add_row("dropped", str(record["dropped"]))
     for key in ("mean_confidence", "mean_entropy", "mean_disagreement"):
         table.add_row(key, f"{record[key]:.4f}")
+    if "strange_share" in record:
+        words = (
+            f"{record['strange_frames']} of {record['frames']} frames ({record['strange_share']:.1%}) are strange to it"
+        )
+        table.add_row(
+            "its own world", f"{words}; half of them are as strange as {record['novelty_p50']:.0%} of it or less"
+        )
+    if "expected_accuracy" in record:
+        table.add_row("expected accuracy", f"{record['expected_accuracy']:.4f}")
     for key in METRIC_KEYS:
         if isinstance(record.get(key), float):
             table.add_row(key, f"{record[key]:.4f}")

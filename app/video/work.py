@@ -14,15 +14,24 @@ from app.open_model import TakeNetwork, open_segmenter
 from app.sources.image_folder import IMAGE_SUFFIXES
 from app.sources.open_source import describe_losses, open_source
 from app.sources.source import Source
-from app.video.flags import VideoJob
+from app.video.flags import VideoJob, VideoOptions
 from app.video.loop import Paint, process
-from app.video.render import conformal_threshold, draw_set_sizes, draw_uncertainty, rendered_size
+from app.video.render import (
+    View,
+    conformal_threshold,
+    draw_banner,
+    draw_set_sizes,
+    draw_strange,
+    draw_uncertainty,
+    rendered_size,
+)  # fmt: skip
 from app.video.report import EachFrame, StreamReport, nothing
 from app.video.sinks import MaskSink, NullSink, Sink, VideoSink
 from core.checkpoint import read_meta
 from core.errors import InputError
 from core.frame import Frame, Maps
-from core.segmenter import Method, Segmenter
+from core.method import Method
+from core.segmenter import Segmenter
 from seg.pretrained import find_checkpoint
 
 Follow = Callable[[Iterator[Frame], Source], bool]
@@ -89,7 +98,7 @@ def segment_to_files(
     `each` gets the figures of every frame. Raises InputError where not one frame could be read.
     """
     options = job.options
-    view = make_set_size_view(options.model, segmenter.method) if options.view == "set-size" else options.view
+    view = choose_view(options, segmenter)
     with open_source(job.source, labels=job.labels, classes=segmenter.classes) as source:
         width, height = rendered_size("overlay" if callable(view) else view, source.info.width, source.info.height)
         sink: Sink = VideoSink(job.output, width, height, source.info.fps, job.overwrite) if job.output else NullSink()
@@ -114,6 +123,20 @@ def segment_to_files(
         **report.record(segmenter, source, sink.notes),
     }
     return Outcome(record, describe_losses(source.losses), interrupted, broken_off)
+
+
+def choose_view(options: VideoOptions, segmenter: Segmenter) -> View | Paint:
+    """What the output shows; InputError where the model cannot show it."""
+    if options.view == "set-size":
+        return make_set_size_view(options.model, segmenter.method)
+    if options.view == "strange":
+        if segmenter.own_world is None:
+            raise InputError(
+                f"--view strange: {options.model} knows nothing of its own world with {segmenter.method}; fit it with "
+                "`steadyseg calibrate --own-world`"
+            )
+        return lambda _, maps: draw_banner(draw_strange(maps), maps)
+    return options.view
 
 
 def make_set_size_view(model: str, method: Method) -> Paint:

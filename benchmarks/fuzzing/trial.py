@@ -63,7 +63,9 @@ def _open_in_child(stages: Stages, path: Path, writing: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     room = _address_space() + ROOM_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (room, room))
-    Path("/proc/self/clear_refs").write_text("5")  # else the parent's largest size ever counts as this child's (proc(5))
+    Path("/proc/self/clear_refs").write_text(
+        "5"
+    )  # else the parent's largest size ever counts as this child's (proc(5))
     signal.alarm(SECONDS)
     try:
         for stage in stages(path):

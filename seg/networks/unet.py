@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from core.dropout import Dropout
 from core.errors import InputError
 from core.smoothing import SpatialSmoothing
+from core.taps import TapPoint
 from seg.options import UNetOptions
 
 
@@ -115,6 +116,11 @@ class UNet(nn.Module):
             flow = stage(flow)
             flow = flow._replace(x=dropout(flow.x))
         return self.head(flow.x)
+
+    def tap_points(self) -> dict[str, TapPoint]:
+        """What each stage gives, before its dropout."""
+        points = [TapPoint(stage, lambda flow: flow.x) for stage in self.stages]
+        return dict(zip(stage_names(self.options), points, strict=True))
 
 
 def stage_names(options: UNetOptions) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from made_worlds import world_record, world_tensors
 from page_visit import free_port, loops_left, stripes
 
 from app.page.flags import PageOptions
@@ -33,7 +34,7 @@ def heard_interrupts() -> None:
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     """An untrained width-4 network as a checkpoint, its logits stretched so that it is surer here than there.
 
-    Calibrated for vq-dnn as it runs by default only; anything that it sees is beyond its usual uncertainty.
+    Calibrated for vq-dnn as it runs by default only; anything that it sees is strange to it.
     """
     torch.manual_seed(0)
     path = tmp_path_factory.mktemp("model") / "tiny.safetensors"
@@ -47,9 +48,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     }
     meta = CheckpointMeta(
         "unet", options, CAMVID, height=96, width=128, calibration=calibration, licence="free to test",
-        metrics={"uncertainty": {"mean_entropy_p95": 0.001}}, **mean_std,
+        novelty=world_record("dec9", fitted_with), **mean_std,
     )  # fmt: skip
-    save_checkpoint(path, tensors, meta)
+    save_checkpoint(path, tensors | world_tensors("dec9", 4, len(CAMVID)), meta)
     return str(path)
 
 

@@ -30,7 +30,7 @@ from app.page.fetch import fetch
 from app.page.file_job import STREET, Progress, Result, segment_file
 from app.page.flags import PageOptions
 from app.page.live_routes import live_routes
-from app.page.live_stream import RATE_HZ, LiveStream, usual_entropy
+from app.page.live_stream import RATE_HZ, LiveStream
 from app.page.live_worker import LiveWorkers, Request
 from app.page.network_pool import NetworkPool
 from app.page.pictures import jpeg, overlay_picture
@@ -162,10 +162,17 @@ def test_sets_that_were_not_fitted_are_said_and_the_stream_goes_on(model: str) -
 
 
 def test_unfamiliar_pictures_are_told_by_the_record_and_only_by_it(model: str) -> None:
-    assert LiveStream(POOL).step(stripes(1)[0], of(model), 0.0).facts["novel"]
-    assert not LiveStream(POOL).step(stripes(1)[0], of("street-tiny"), 0.0).facts["novel"]
-    known = {"uncertainty": {"mean_entropy_p95": 0.2, "steady_mean_entropy_p95": 0.3}}
-    assert (usual_entropy(known, "bnn"), usual_entropy(known, "vq-dnn"), usual_entropy({}, "dnn")) == (0.2, 0.3, None)
+    shown = LiveStream(POOL).step(stripes(1)[0], of(model, mode="vq-dnn"), 0.0)
+    assert shown.facts["world"]["words"].startswith("not my world, about ") and shown.facts["world"]["novelty"] <= 0.05
+    assert LiveStream(POOL).step(stripes(1)[0], of("street-tiny"), 0.0).facts["world"] is None
+
+
+def test_strange_regions_are_a_picture_where_the_model_knows_its_world(model: str) -> None:
+    view = ViewSettings(second="strange regions")
+    shown = LiveStream(POOL).step(stripes(1)[0], replace(of(model, mode="vq-dnn"), view=view), 0.0)
+    assert shown.facts["note"] is None
+    other = LiveStream(POOL).step(stripes(1)[0], replace(of("street-tiny"), view=view), 0.0)
+    assert "--own-world" in other.facts["note"]
 
 
 def test_hidden_classes_keep_the_camera_and_doubt_is_grey() -> None:

@@ -62,7 +62,7 @@ def test_a_reader_in_another_language_finds_plain_entries() -> None:
     assert set(props) == {
         "steadyseg_format", "kind", "classes", "palette", "void_id", "input_height", "input_width", "mean", "std",
         "temperature", "mode", "samples", "tau", "window", "head_stride", "precision", "source", "source_sha256", "versions",
-        "licence", "motion", "calibrated", "note", "metrics",
+        "licence", "motion", "calibrated", "note", "metrics", "adaptive", "own_world",
     }  # fmt: skip
     assert (props["steadyseg_format"], props["kind"], props["mode"], props["input_height"]) == (
         "1",
@@ -90,7 +90,9 @@ def test_metrics_may_be_absent() -> None:
     )
 
 
-@pytest.mark.parametrize("key", sorted(META.to_props().keys() - {"motion", "metrics", "calibrated", "note"}))
+@pytest.mark.parametrize(
+    "key", sorted(META.to_props().keys() - {"motion", "metrics", "calibrated", "note", "adaptive", "own_world"})
+)
 def test_every_other_entry_is_needed(key: str) -> None:
     props = META.to_props()
     del props[key]

@@ -65,7 +65,10 @@
       put(`flicker-${side}`, mean === null ? "-" : percent(mean, 1));
       for (const bar of all(`[data-bar=flicker-${side}]`)) bar.style.width = `${Math.min(100, 400 * (mean ?? 0))}%`;
     });
-    for (const notice of all(".novel")) notice.classList.toggle("shown", facts.novel);
+    for (const state of all(".world")) {
+      state.textContent = facts.world ? facts.world.words : "";
+      state.dataset.level = facts.world ? facts.world.level : "";
+    }
     put("executor", `${facts.executor}, ${facts.step_ms.toFixed(0)} ms a frame`);
   }
 

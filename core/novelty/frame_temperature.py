@@ -1,0 +1,90 @@
+"""Fits the temperature of a frame to its statistics: log T = level + slopes @ deviations, by the NLL of labelled pixels."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from core.errors import InputError
+from core.novelty.head import LEAST_LOG_TEMPERATURE, MOST_FITTED_DEVIATION, MOST_LOG_TEMPERATURE
+
+RIDGE = 1e-2
+"""Times the sum of the squared slopes, in nats: keeps columns that say the same from growing against each other."""
+
+
+@dataclass(frozen=True)
+class FrameTemperatureFit:
+    """What was found."""
+
+    slopes: tuple[float, ...]
+    level: float
+    nll_one: float
+    """Mean NLL over the frames with the best single temperature."""
+    nll: float
+    """With one for each frame."""
+
+
+def fit_frame_temperature(
+    deviations: Tensor, logits: list[Tensor], labels: list[Tensor], weights: Tensor
+) -> FrameTemperatureFit:
+    """deviations (N, S); of each frame logits (P, K) and labels (P,), void left out; weights (N,) of the frames.
+
+    InputError for fewer than two frames, or one without a labelled pixel.
+    """
+    if len(logits) < 2 or not all(len(one) for one in labels):
+        raise InputError("a temperature of the frame needs two or more frames with labelled pixels each")
+    x = deviations.double().clamp(-MOST_FITTED_DEVIATION, MOST_FITTED_DEVIATION)
+    pixels = _Pixels.of(logits, labels, weights / weights.sum())
+    one, found = _minimise(x[:, :0], pixels), _minimise(x, pixels)
+    with torch.no_grad():
+        nll_one, nll = float(_loss(x[:, :0], one, pixels)), float(_loss(x, found, pixels))
+    return FrameTemperatureFit(tuple(found[:-1].tolist()), float(found[-1]), nll_one, nll)
+
+
+class _Pixels(NamedTuple):
+    """Of all frames together."""
+
+    logits: Tensor
+    """(M, K)"""
+    labels: Tensor
+    """(M,)"""
+    frames: Tensor
+    """(M,) which frame each is of."""
+    weights: Tensor
+    """(M,), 1 in all."""
+
+    @classmethod
+    def of(cls, logits: list[Tensor], labels: list[Tensor], weights: Tensor) -> "_Pixels":
+        counts = torch.tensor([len(one) for one in labels])
+        frames = torch.repeat_interleave(torch.arange(len(labels)), counts)
+        return cls(
+            torch.cat(logits).float(), torch.cat(labels).long(), frames, (weights.double() / counts)[frames].float()
+        )
+
+
+def log_temperatures(deviations: Tensor, parameters: Tensor) -> Tensor:
+    """(N, S), (S + 1,) slopes and level -> (N,)."""
+    return (deviations @ parameters[:-1] + parameters[-1]).clamp(LEAST_LOG_TEMPERATURE, MOST_LOG_TEMPERATURE)
+
+
+def _loss(x: Tensor, parameters: Tensor, pixels: _Pixels) -> Tensor:
+    inverse = (-log_temperatures(x, parameters)).exp().float()[pixels.frames]
+    losses = F.cross_entropy(pixels.logits * inverse[:, None], pixels.labels, reduction="none")
+    return losses @ pixels.weights
+
+
+def _minimise(x: Tensor, pixels: _Pixels) -> Tensor:
+    """(S + 1,) slopes and level."""
+    parameters = torch.zeros(x.shape[1] + 1, dtype=torch.float64, requires_grad=True)
+    search = torch.optim.LBFGS([parameters], max_iter=60, line_search_fn="strong_wolfe", tolerance_change=1e-8)
+
+    def closure() -> Tensor:
+        search.zero_grad()
+        loss = _loss(x, parameters, pixels) + RIDGE * (parameters[:-1] ** 2).sum()
+        loss.backward()
+        return loss
+
+    search.step(closure)
+    return parameters.detach()

@@ -1,0 +1,96 @@
+"""What a network says of a whole frame: how strange it is, which temperature fits it, and where it is strange."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from core.novelty.statistics import FrameDistance, RegionDistance, logit_statistics
+from core.prediction import Prediction, Sight
+from core.taps import FeatureTaps
+
+LEAST_LOG_TEMPERATURE, MOST_LOG_TEMPERATURE = -1.0, 2.5
+"""0.37 to 12: beyond, a softmax is as good as certain or as good as uniform."""
+MOST_DEVIATION, MOST_FITTED_DEVIATION = 1e4, 10.0
+"""Standardised statistics end here: in the score, so that a picture of one colour gives numbers; in the temperature, because a
+line is not to be drawn through what nothing was fitted on."""
+
+
+@dataclass(frozen=True)
+class Readings:
+    """How score and temperature are read from the statistics of a frame; tensors are (S,)."""
+
+    mean: Tensor
+    """Of each statistic on frames of the own world."""
+    deviation: Tensor
+    weights: Tensor
+    """Of the standardised statistics in the score."""
+    slopes: Tensor
+    """Of the same in the log temperature."""
+    level: float
+    """The log temperature of a frame whose statistics are the mean ones."""
+    region_median: float
+    """Of the log distances of pixels of the own world."""
+    region_rare: float
+    """Their 99th percentile."""
+
+
+class NoveltyHead(nn.Module):
+    """(features of `names`, logits) -> `Sight`; runs beside the network and exports with it.
+
+    The last name is the stage that regions are of.
+    """
+
+    mean: Tensor
+    deviation: Tensor
+    weights: Tensor
+    slopes: Tensor
+
+    def __init__(
+        self, names: Sequence[str], stages: Sequence[FrameDistance], regions: RegionDistance, readings: Readings
+    ) -> None:
+        super().__init__()
+        self.names, self.stages, self.regions = tuple(names), nn.ModuleList(stages), regions
+        for name in ("mean", "deviation", "weights", "slopes"):
+            self.register_buffer(name, getattr(readings, name).float().clone(), persistent=False)
+        self.readings = readings
+
+    def forward(self, features: Sequence[Tensor], logits: Tensor) -> Sight:
+        found, readings = self.statistics(features, logits), self.readings
+        deviations = ((found - self.mean) / self.deviation).clamp(-MOST_DEVIATION, MOST_DEVIATION)
+        near = deviations.clamp(-MOST_FITTED_DEVIATION, MOST_FITTED_DEVIATION)
+        logs = (near @ self.slopes + readings.level).clamp(LEAST_LOG_TEMPERATURE, MOST_LOG_TEMPERATURE)
+        scale = 1.0 / (readings.region_rare - readings.region_median)
+        regions = (self.regions(features[-1]) - readings.region_median) * scale
+        return Sight(deviations @ self.weights, logs.exp(), regions)
+
+    def statistics(self, features: Sequence[Tensor], logits: Tensor) -> Tensor:
+        """(B, S), as `core.novelty.statistics.statistic_names` names them."""
+        distances = [stage(found) for stage, found in zip(self.stages, features, strict=False)]  # the last is regions'
+        return torch.cat([torch.stack(distances, 1), logit_statistics(logits)], 1)
+
+
+class WatchedPass(nn.Module):
+    """One pass with its `Sight`, whose temperature it uses, or else the given one."""
+
+    def __init__(self, network: nn.Module, head: NoveltyHead, temperature: float | None = None) -> None:
+        super().__init__()
+        self.network, self.head, self.temperature = network, head, temperature
+        self.taps = FeatureTaps(network, head.names)
+
+    def forward(self, batch: Tensor) -> Prediction:
+        return self.predict(*self.look(batch))
+
+    def look(self, batch: Tensor) -> tuple[Tensor, Sight]:
+        """(B, K, h, w) logits as the network gives them, and what it says of the frame."""
+        logits = self.network(batch)
+        if not torch.is_autocast_enabled(batch.device.type):
+            return logits, self.head(self.taps.take(), logits)
+        with torch.autocast(batch.device.type, enabled=False):  # squared distances need more than 8 bits
+            return logits, self.head(self.taps.take(), logits)
+
+    def predict(self, logits: Tensor, sight: Sight) -> Prediction:
+        fitting = sight.temperature[:, None, None, None]
+        plain = Prediction.from_logits(logits, fitting if self.temperature is None else self.temperature)
+        return Prediction(plain.probs, plain.member_entropy, sight)

@@ -1,0 +1,120 @@
+"""The statistics of a network's own world in its checkpoint: numbers in the record, matrices among the tensors."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from core.checkpoint import NOVELTY_PREFIX as PREFIX
+from core.errors import InputError
+from core.novelty.head import NoveltyHead, Readings
+from core.novelty.statistics import FrameDistance, RegionDistance, statistic_names
+from core.own_world import FEWEST_FRAMES, OwnWorld
+
+MOST_STAGES, MOST_STEP = 8, 64
+REGIONS = "regions"
+
+
+@dataclass(frozen=True)
+class NoveltyRecord:
+    """What `calibrate` found; see the fields of `core.novelty.head.Readings`."""
+
+    stages: tuple[str, ...]
+    """Whose mean features are compared with those of training frames."""
+    region_stage: str
+    region_step: int
+    mean: tuple[float, ...]
+    deviation: tuple[float, ...]
+    weights: tuple[float, ...]
+    region_median: float
+    region_rare: float
+    scores: tuple[float, ...]
+    """Of the held-back frames, ascending."""
+    temperatures: dict[str, dict[str, Any]]
+    """By method: its settings, `slopes`, `level` and what it was fitted on."""
+    about: dict[str, Any]
+    """What the statistics were fitted on, their shrinkage, and the interval of the alarm rate."""
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> "NoveltyRecord":
+        """InputError for what cannot be used: a record may come from anywhere."""
+        try:
+            record = cls(**{name: _tuple(values[name]) for name in cls.__dataclass_fields__})
+            record._check()
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"the record of its own world is malformed ({error}); calibrate the checkpoint again"
+            ) from error
+        return record
+
+    @property
+    def own_world(self) -> OwnWorld:
+        return OwnWorld(self.scores)
+
+    def head(self, tensors: Mapping[str, Tensor], fit: Mapping[str, Any] | None) -> NoveltyHead:
+        """`tensors`: a checkpoint's; those without `PREFIX` are passed over. `fit`: of the method; None: level 0."""
+        own = {name.removeprefix(PREFIX): value.float() for name, value in tensors.items() if name.startswith(PREFIX)}
+        try:
+            stages = [FrameDistance(own[f"{stage}.whiten.bias"].numel()) for stage in self.stages]
+            for name, stage in zip(self.stages, stages, strict=True):
+                stage.load_state_dict(_below(own, f"{name}."))
+            mine = _below(own, f"{REGIONS}.")
+            regions = RegionDistance(mine["whiten.bias"].numel(), mine["classes.bias"].numel(), self.region_step)
+            regions.load_state_dict(mine)
+        except (KeyError, RuntimeError) as error:
+            first = str(error).splitlines()[0]
+            raise InputError(
+                f"the matrices of its own world do not fit its record ({first}); calibrate it again"
+            ) from error
+        slopes = fit["slopes"] if fit else [0.0] * len(self.mean)
+        columns = (self.mean, self.deviation, self.weights, slopes)
+        mean, deviation, weights, own_slopes = (torch.tensor(column, dtype=torch.float32) for column in columns)
+        level = float(fit["level"]) if fit else 0.0
+        readings = Readings(mean, deviation, weights, own_slopes, level, self.region_median, self.region_rare)
+        return NoveltyHead((*self.stages, self.region_stage), stages, regions, readings)
+
+    def _check(self) -> None:
+        columns = len(statistic_names(self.stages))
+        slopes = [fit["slopes"] for fit in self.temperatures.values()]
+        levels = [fit["level"] for fit in self.temperatures.values()]
+        for name, holds in {
+            "stages": 0 < len(self.stages) <= MOST_STAGES and all(isinstance(stage, str) for stage in self.stages),
+            "region_step": isinstance(self.region_step, int) and 1 <= self.region_step <= MOST_STEP,
+            "mean": _are_numbers(self.mean, columns),
+            "deviation": _are_numbers(self.deviation, columns) and min(self.deviation) > 0,
+            "weights": _are_numbers(self.weights, columns),
+            "slopes": all(_are_numbers(one, columns) for one in slopes) and _are_numbers(levels, len(levels)),
+            "region": isinstance(self.region_stage, str)
+            and _are_numbers((self.region_median, self.region_rare), 2)
+            and self.region_median < self.region_rare,
+            "scores": len(self.scores) >= FEWEST_FRAMES
+            and _are_numbers(self.scores, len(self.scores))
+            and list(self.scores) == sorted(self.scores),
+        }.items():
+            if not holds:
+                raise ValueError(f"{name} cannot be used")
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _are_numbers(values: Any, count: int) -> bool:
+    return len(values) == count and all(type(one) in (int, float) and math.isfinite(one) for one in values)
+
+
+def _below(values: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
+
+
+def novelty_tensors(
+    names: tuple[str, ...], stages: Sequence[FrameDistance], regions: RegionDistance
+) -> dict[str, Tensor]:
+    """As they are kept in a checkpoint."""
+    modules = {**dict(zip(names, stages, strict=True)), REGIONS: regions}
+    return {
+        f"{PREFIX}{name}.{key}": value for name, module in modules.items() for key, value in module.state_dict().items()
+    }

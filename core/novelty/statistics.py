@@ -1,0 +1,93 @@
+"""Statistics of one frame: how far its mean features lie from those of training frames, how sure its logits are, and where
+its pixels are far from all classes.
+
+Everything is convolutions, sums and logarithms, so that it runs and exports with the network. Distances are squared Mahalanobis
+distances over the number of channels.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from core.novelty.gaussians import Gaussians
+
+STRIDE = 4
+"""Pixels of the picture between two places that are looked at, where a stage is not coarser already."""
+SMALLEST = 1e-6
+"""Added to a squared distance before its logarithm."""
+LOGIT_STATISTICS = ("entropy", "lead", "lead_spread")
+
+
+class FrameDistance(nn.Module):
+    """(B, C, h, w) or (B, C) features of a stage -> (B,) log distance of their mean from those of training frames."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.whiten = nn.Linear(channels, channels)
+        self.requires_grad_(False)
+
+    @classmethod
+    def of(cls, frames: Gaussians) -> "FrameDistance":
+        """`frames`: of the mean features of whole frames."""
+        stage = cls(len(frames.mean))
+        stage.load_state_dict(
+            {"whiten.weight": frames.matrix.float(), "whiten.bias": (-frames.matrix @ frames.mean).float()}
+        )
+        return stage
+
+    def forward(self, features: Tensor) -> Tensor:
+        mean = features.float().mean((2, 3)) if features.ndim == 4 else features.float()
+        return ((self.whiten(mean) ** 2).mean(1) + SMALLEST).log()
+
+
+class RegionDistance(nn.Module):
+    """(B, C, h, w) features of a stage -> (B, h', w') log distances of every `step`-th pixel to the nearest class."""
+
+    def __init__(self, channels: int, classes: int, step: int) -> None:
+        super().__init__()
+        self.whiten = nn.Conv2d(channels, channels, 1, stride=step)
+        self.classes = nn.Conv2d(channels, classes, 1)
+        self.requires_grad_(False)
+
+    @classmethod
+    def of(cls, within: Gaussians, step: int) -> "RegionDistance":
+        """`within`: of pixels' features around their classes' means."""
+        stage = cls(len(within.mean), len(within.centres), step)
+        values = {
+            "whiten.weight": within.matrix[:, :, None, None],
+            "whiten.bias": -within.matrix @ within.mean,
+            "classes.weight": 2 * within.centres[:, :, None, None],
+            "classes.bias": -(within.centres**2).sum(1),
+        }
+        stage.load_state_dict({name: value.float() for name, value in values.items()})
+        return stage
+
+    def forward(self, features: Tensor) -> Tensor:
+        if features.ndim == 2:
+            features = features[:, :, None, None]
+        white = self.whiten(features.float())
+        nearest = (white * white).sum(1) - self.classes(white).amax(1)  # |y|^2 - (2 m.y - |m|^2) of the nearest m
+        return (nearest.clamp_min(0.0) / white.shape[1] + SMALLEST).log()
+
+
+def logit_statistics(logits: Tensor) -> Tensor:
+    """(B, K, h, w) or (B, K) -> (B, 3): mean entropy at temperature 1 over ln K, mean and spread of the largest logit's lead.
+
+    Of every `STRIDE`-th pixel. The lead is over the mean of all logits: a constant added to all of them changes no probability.
+    """
+    logits = logits[..., ::STRIDE, ::STRIDE].float().flatten(2) if logits.ndim > 2 else logits.float()[:, :, None]
+    logs = F.log_softmax(logits, 1)
+    entropy = -(logs.exp() * logs).sum(1).mean(1) / torch.tensor(float(logits.shape[1])).log()
+    lead = logits.amax(1) - logits.mean(1)
+    return torch.stack([entropy, lead.mean(1), spread(lead)], 1)
+
+
+def spread(values: Tensor) -> Tensor:
+    """(B, ...) -> (B,) standard deviation over all places; 0 for a single place."""
+    flat = values.flatten(1)
+    return ((flat - flat.mean(1, keepdim=True)) ** 2).mean(1).sqrt()
+
+
+def statistic_names(stages: tuple[str, ...]) -> list[str]:
+    """The columns of a frame's statistics."""
+    return [*stages, *LOGIT_STATISTICS]

@@ -1,0 +1,59 @@
+"""From a frame's score to a number with a meaning: the share of the network's own world that is at least as strange.
+
+The own world is frames of the training recordings that nothing was fitted on. Scores are averaged over time by the recursion of
+the maps (core/temporal.py), and start anew where they do.
+"""
+
+import math
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import Any
+
+STRANGE = 0.05
+"""A frame of this share or less is called strange: one frame in twenty of the own world is."""
+FEWEST_FRAMES = 20
+"""Held-back frames below which a share of 5 % cannot be told."""
+
+
+@dataclass(frozen=True)
+class OwnWorld:
+    """Scores of held-back frames, ascending."""
+
+    scores: tuple[float, ...]
+
+    def share(self, score: float) -> float:
+        """(1 + how many are at least as strange) / (1 + all): never 0, and exact for one more frame of the own world."""
+        at_least = len(self.scores) - bisect_left(self.scores, score)
+        return (1 + (at_least if score == score else 0)) / (1 + len(self.scores))  # NaN is the strangest
+
+    def is_strange(self, score: float) -> bool:
+        """Whether at most one frame in twenty of the own world is as strange."""
+        return self.share(score) <= STRANGE
+
+
+def smooth_score(score: Any, before: tuple[Any, Any], decay: Any) -> tuple[Any, Any]:
+    """(mean, mass) with one more frame: mass = 1 + d mass; mean += (now - mean) / mass. d = 0: anew. Floats or tensors."""
+    mean, mass = before
+    mass = 1.0 + decay * mass
+    return mean + (score - mean) / mass, mass
+
+
+def binomial_interval(hits: int, count: int, level: float = 0.95) -> tuple[float, float]:
+    """Exact interval of a share of which `hits` of `count` were seen (Clopper and Pearson 1934), by bisection."""
+    tail = (1 - level) / 2
+
+    def solve(is_low: bool) -> float:
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            above = at_least(hits if is_low else hits + 1, count, middle)
+            too_small = above < tail if is_low else above < 1 - tail
+            low, high = (middle, high) if too_small else (low, middle)
+        return (low + high) / 2
+
+    return (0.0 if hits == 0 else solve(True)), (1.0 if hits == count else solve(False))
+
+
+def at_least(hits: int, count: int, share: float) -> float:
+    """P(X >= hits) of a binomial."""
+    return sum(math.comb(count, k) * share**k * (1 - share) ** (count - k) for k in range(hits, count + 1))

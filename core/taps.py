@@ -1,0 +1,67 @@
+"""Named places inside a network whose features are read while it runs."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from torch import Tensor, nn
+
+from core.errors import InputError
+
+
+class TapPoint(NamedTuple):
+    """A module, and how its features are picked out of what it returns."""
+
+    module: nn.Module
+    pick: Callable[[Any], Tensor]
+
+
+@runtime_checkable
+class Tapped(Protocol):
+    """A network that names its stages."""
+
+    def tap_points(self) -> dict[str, TapPoint]:
+        """{name: place} in the order of computation; features are (B, C, h, w) or (B, C)."""
+        ...
+
+
+def itself(output: Any) -> Tensor:
+    """Of a module that returns its features alone."""
+    features: Tensor = output
+    return features
+
+
+def tap_points(network: nn.Module) -> dict[str, TapPoint]:
+    """The stages of a network; InputError where it names none."""
+    if not isinstance(network, Tapped):
+        raise InputError(f"{type(network).__name__} names no stages, so its features cannot be read")
+    return network.tap_points()
+
+
+class FeatureTaps:
+    """Keeps what the named stages of a network gave in its last forward pass. Raises InputError for an unknown name."""
+
+    def __init__(self, network: nn.Module, stages: Sequence[str]) -> None:
+        points = tap_points(network)
+        for name in stages:
+            if name not in points:
+                raise InputError(f"unknown stage {name!r}; this network has {', '.join(points)}")
+        self.stages = tuple(stages)
+        self._seen: dict[str, Tensor] = {}
+        self._handles = [self._listen(name, points[name]) for name in stages]
+
+    def take(self) -> list[Tensor]:
+        """The features of the last pass by stage; they are let go of here."""
+        features = [self._seen[name] for name in self.stages]
+        self._seen.clear()
+        return features
+
+    def remove(self) -> None:
+        """The network is as it was before."""
+        for handle in self._handles:
+            handle.remove()
+
+    def _listen(self, name: str, point: TapPoint) -> Any:
+        def keep(module: nn.Module, inputs: Any, output: Any) -> None:
+            self._seen[name] = point.pick(output)
+
+        return point.module.register_forward_hook(keep)

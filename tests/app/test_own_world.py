@@ -1,0 +1,155 @@
+"""What a network knows of its own world: fitted by the command, kept in the checkpoint, told by every executor."""
+
+import dataclasses
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from made_methods import opened, opened_by_torch
+from PIL import Image
+from refusals import error_after_work, one_line_error, refusal
+
+from app.cli import main
+from core.checkpoint import load_checkpoint, save_checkpoint
+from core.frame import Frame
+from core.segmenter import Segmenter
+from export.graph_segmenter import GraphSegmenter
+from export.onnx_file import read_onnx
+from seg.street.drive import Street
+from seg.street.training_set import StreetSet
+
+SIZE = 64, 96
+METHOD = {"mode": "vq-dnn", "motion": False}
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A drive of 60 pictures of the street, in CamVid's layout; val has two of them."""
+    root, street = tmp_path_factory.mktemp("data"), StreetSet(60, *SIZE)
+    for split, count in (("train", 60), ("val", 2)):
+        for folder in (split, f"{split}annot"):
+            (root / folder).mkdir()
+        for number in range(count):
+            image, label = street[number]
+            Image.fromarray(image).save(root / split / f"a_{number:03}.png")
+            Image.fromarray(label).save(root / f"{split}annot" / f"a_{number:03}.png")
+    return root
+
+
+@pytest.fixture(scope="module")
+def knowing(tmp_path_factory: pytest.TempPathFactory, recordings: Path) -> Path:
+    path = tmp_path_factory.mktemp("knowing") / "k.safetensors"
+    flags = ["--data", str(recordings), "--mode", "vq-dnn", "--motion", "off", "--own-world", "-o", str(path)]
+    assert main(["calibrate", "street-tiny", *flags]) == 0
+    return path
+
+
+def told(segmenter: Segmenter, images: list[np.ndarray]) -> list[tuple[float | None, float | None]]:
+    maps = [segmenter.step(Frame(image, number, number / 15)) for number, image in enumerate(images)]
+    return [(one.novelty, one.expected_accuracy) for one in maps]
+
+
+def drive(count: int) -> list[np.ndarray]:
+    return [Street(seed=1001, height=SIZE[0], width=SIZE[1]).frame(20 * number).image for number in range(count)]
+
+
+def noise(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, (*SIZE, 3), dtype=np.uint8)
+
+
+def test_the_record_says_what_it_was_fitted_on(knowing: Path) -> None:
+    _, meta = load_checkpoint(knowing)
+    about, fits = meta.novelty["about"], meta.novelty["temperatures"]
+    assert (about["held_back"], about["held_back_pictures"], len(meta.novelty["scores"])) == (20, 60, 60)
+    assert set(fits) == {"dnn", "vq-dnn, tau 1.25"}
+    assert fits["dnn"]["nll"] < fits["dnn"]["nll_one_temperature"]
+    low, high = about["alarm_rate_interval"]
+    assert 0 < low < 0.05 < high < 0.2
+
+
+def test_noise_is_strange_and_expected_to_be_wrong_and_a_drive_is_not(knowing: Path) -> None:
+    segmenter = opened_by_torch(knowing, **METHOD)
+    usual = told(segmenter, drive(3))
+    segmenter.reset()
+    strange = told(segmenter, [noise(0)])
+    assert all(novelty is not None and novelty > 0.05 for novelty, _ in usual), usual
+    assert strange[0][0] == pytest.approx(1 / 61)
+    assert strange[0][1] is not None and usual[0][1] is not None and strange[0][1] < usual[0][1]
+
+
+def test_novelty_is_averaged_over_time_and_starts_anew_with_the_stream(knowing: Path) -> None:
+    segmenter = opened_by_torch(knowing, **METHOD)
+    segmenter.step(Frame(noise(0), 0, 0.0))
+    picture = drive(1)[0]
+    after_noise = segmenter.step(Frame(picture, 1, 0.1)).novelty
+    much_later = segmenter.step(Frame(picture, 100, 7.0)).novelty
+    anew = segmenter.step(Frame(picture, 101, 7.1, discontinuity=True)).novelty
+    assert after_noise <= 0.05 < anew == much_later, (after_noise, anew, much_later)
+
+
+def test_the_cpu_executor_tells_the_same(knowing: Path) -> None:
+    images = [*drive(4), noise(1)]
+    by_torch = opened_by_torch(knowing, **METHOD)
+    on_cpu = opened(knowing, **METHOD, executor="openvino", precision="fp32")
+    for number, image in enumerate(images):
+        one, other = (each.step(Frame(image, number, number / 15)) for each in (by_torch, on_cpu))
+        assert one.novelty == pytest.approx(other.novelty, abs=2 / 61)
+        assert one.expected_accuracy == pytest.approx(other.expected_accuracy, abs=2e-3)
+        assert one.strange is not None and other.strange is not None and one.strange.shape == SIZE
+        assert np.abs(one.strange.astype(int) - other.strange).max() <= 2
+
+
+def test_the_graph_tells_the_same(knowing: Path, tmp_path: Path) -> None:
+    path = tmp_path / "k.onnx"
+    flags = ["--stateful", "--mode", "vq-dnn", "--size", str(SIZE[0]), "--proof-frames", "street", "-o", str(path)]
+    assert main(["export", str(knowing), *flags]) == 0
+    images = [cv2.resize(image, (SIZE[1], SIZE[0])) for image in [*drive(3), noise(1)]]
+    by_torch = opened_by_torch(knowing, **METHOD, size=SIZE[0])
+    by_torch.module.fixed_size = opened(path).size
+    expected = told(by_torch, images)
+    for graph in (GraphSegmenter(path.read_bytes(), read_onnx(path).meta, "cpu"), opened(path, executor="onnxruntime")):
+        for (novelty, accuracy), (wanted, expected_accuracy) in zip(told(graph, images), expected, strict=True):
+            assert novelty == pytest.approx(wanted, abs=2 / 61) and accuracy == pytest.approx(
+                expected_accuracy, abs=2e-3
+            )
+
+
+def test_another_method_does_not_use_it_and_says_so(knowing: Path) -> None:
+    for flags in ({"mode": "vq-dnn", "motion": True}, {"mode": "vq-bnn", "motion": False}):
+        segmenter = opened_by_torch(knowing, **flags)
+        assert not segmenter.method.adaptive and "does not follow the frame" in segmenter.method.note
+        assert told(segmenter, drive(1))[0][1] is None
+    without = opened_by_torch(knowing, **METHOD, adaptive=False)
+    assert not without.method.adaptive and not without.method.note
+    assert "nothing was fitted for vq-bnn" in refusal(opened_by_torch, knowing, mode="vq-bnn", adaptive=True)
+
+
+def test_a_checkpoint_without_it_works_as_before() -> None:
+    assert told(opened_by_torch("street-tiny", mode="dnn"), drive(1)) == [(None, None)]
+    assert "nothing was fitted for dnn" in refusal(opened_by_torch, "street-tiny", mode="dnn", adaptive=True)
+
+
+def test_a_record_that_cannot_be_used_is_one_line(knowing: Path, tmp_path: Path) -> None:
+    tensors, meta = load_checkpoint(knowing)
+    path = tmp_path / "bad.safetensors"
+    stage = meta.novelty["stages"][0]
+    for change, words in (
+        ({"stages": ["enc99", *meta.novelty["stages"][1:]]}, "enc99"),
+        ({"mean": [float("inf")] * len(meta.novelty["mean"])}, "mean cannot be used"),
+        ({"scores": meta.novelty["scores"][:5]}, "scores cannot be used"),
+    ):
+        save_checkpoint(path, tensors, dataclasses.replace(meta, novelty=meta.novelty | change))
+        assert words in refusal(opened_by_torch, path, **METHOD)
+    save_checkpoint(path, {k: v for k, v in tensors.items() if k != f"novelty.{stage}.whiten.bias"}, meta)
+    assert "do not fit its record" in refusal(opened_by_torch, path, **METHOD)
+
+
+def test_bad_flags_are_one_line(recordings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["calibrate", "street-tiny", "-o", tmp_path / "o.safetensors", "--own-world"]
+    assert "without dropout" in one_line_error(capsys, *flags, "--data", recordings, "--mode", "vq-bnn")
+    assert "needs the recordings" in one_line_error(capsys, *flags, "--data", "street")
+    line = error_after_work(capsys, *flags, "--data", recordings, "--mode", "vq-dnn", "--stages", "enc1", "dec99")
+    assert "unknown stage 'dec99'; this network has enc1" in line

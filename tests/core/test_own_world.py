@@ -1,0 +1,36 @@
+"""Shares of the own world, their mean over time, and the interval of a share."""
+
+import math
+
+import pytest
+
+from core.own_world import OwnWorld, binomial_interval, smooth_score
+
+WORLD = OwnWorld(tuple(float(score) for score in range(1, 61)))
+
+
+def test_a_share_counts_the_frames_that_are_at_least_as_strange() -> None:
+    assert WORLD.share(0.0) == 1.0 and WORLD.share(1000.0) == pytest.approx(1 / 61)
+    assert WORLD.share(60.0) == pytest.approx(2 / 61) and WORLD.share(59.5) == pytest.approx(2 / 61)
+    assert WORLD.share(math.nan) == pytest.approx(1 / 61), "what is no number is the strangest"
+
+
+def test_one_frame_in_twenty_of_the_own_world_is_strange() -> None:
+    alarms = sum(WORLD.is_strange(score) for score in WORLD.scores)
+    assert alarms == 2 and alarms / 60 <= 0.05
+
+
+def test_scores_are_averaged_by_the_recursion_of_the_maps() -> None:
+    state, decay, scores = (0.0, 0.0), math.exp(-1 / 8), [3.0, 1.0, 2.0]
+    for score in scores:
+        state = smooth_score(score, state, decay)
+    weights = [decay**2, decay, 1.0]
+    assert state[0] == pytest.approx(sum(w * s for w, s in zip(weights, scores, strict=True)) / sum(weights))
+    assert smooth_score(5.0, state, 0.0) == (5.0, 1.0), "a cut starts anew"
+
+
+@pytest.mark.parametrize(
+    ("hits", "count", "low", "high"), [(3, 60, 0.0104, 0.1392), (0, 20, 0.0, 0.1684), (20, 20, 0.8316, 1.0)]
+)
+def test_binomial_intervals_are_the_published_ones(hits: int, count: int, low: float, high: float) -> None:
+    assert binomial_interval(hits, count) == pytest.approx((low, high), abs=2e-4)

@@ -1,0 +1,29 @@
+"""What a checkpoint may know of its own world, made by hand: everything is strange to it."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from core.novelty.gaussians import Gaussians
+from core.novelty.record import novelty_tensors
+from core.novelty.statistics import FrameDistance, RegionDistance
+
+COLUMNS = 4
+"""A stage and three statistics of the logits."""
+
+
+def world_record(stage: str, method: dict[str, Any]) -> dict[str, Any]:
+    """Of one stage, with a temperature of 2 for this method."""
+    fit = method | {"slopes": [0.0] * COLUMNS, "level": 0.6931}
+    return {
+        "stages": [stage], "region_stage": stage, "region_step": 1, "mean": [-20.0] * COLUMNS,
+        "deviation": [1.0] * COLUMNS, "weights": [1.0, 0, 0, 0], "region_median": 0.0, "region_rare": 1.0,
+        "scores": [0.0] * 20, "temperatures": {"fitted": fit}, "about": {"frames": 100, "held_back": 20},
+    }  # fmt: skip
+
+
+def world_tensors(stage: str, channels: int, classes: int) -> dict[str, Tensor]:
+    """Features count as they are, around means of 0."""
+    unit = Gaussians(torch.eye(channels), torch.zeros(channels), torch.zeros(classes, channels), 0.0, 1)
+    return novelty_tensors((stage,), [FrameDistance.of(unit)], RegionDistance.of(unit, 1))
