@@ -29,7 +29,7 @@ def document(record: Record) -> str:
 
 
 def sample_note(record: Record) -> str:
-    parts = [f"`{name}`: every {found['every']}th picture" for name, found in record.items()]
+    parts = [f"`{name}`: one picture in {found['every']}" for name, found in record.items()]
     return "**Samples.** " + "; ".join(parts) + ". Few pictures a kind: read a difference of 0.05 in AUROC as none."
 
 
