@@ -88,7 +88,8 @@ def soak(record: dict[str, Any]) -> str:
             wrap(f"""
 `{model}` at a camera for {one["seconds"] / 60:.0f} minutes ({one["shown"]} results): the JavaScript heap had at most
 {heap} MB in the three thirds, all of Chromium's processes {held} MB; after 20 stops and starts
-{after["heap_mb"]:.0f} and {after["chromium_mb"]:.0f} MB, with {after["workers"]} worker. Requests to other hosts: {one["requests_to_other_hosts"]}.
+{after["heap_mb"]:.0f} and {after["chromium_mb"]:.0f} MB, with {after["workers"]} worker{"s" * (after["workers"] > 1)}.
+Requests to other hosts: {one["requests_to_other_hosts"]}.
 """)
         )
     return "\n\n".join(said)

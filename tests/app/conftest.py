@@ -13,6 +13,7 @@ from page_visit import free_port, loops_left, stripes
 from PIL import Image
 
 from app.cli import main
+from app.in_browser import sample
 from app.in_browser.runtime import cache_path
 from app.page.flags import PageOptions
 from app.page.measure import launch_chromium, write_camera
@@ -132,5 +133,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Image.fromarray(image).save(home / f"{number:02}.png")
     checkpoint = home / "plain.safetensors"
     small_checkpoint(checkpoint, dropout=0.0)  # a third method would take a third of the time more
-    assert main(["export", str(checkpoint), "--web", str(home / "site"), "--proof-frames", str(home)]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sample, "SECONDS", 2)  # the street draws 17 frames a second
+        assert main(["export", str(checkpoint), "--web", str(home / "site"), "--proof-frames", str(home)]) == 0
     return home / "site"

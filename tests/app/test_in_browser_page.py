@@ -1,6 +1,5 @@
 """The page that computes in the browser, in a real Chromium: what it shows, computes, falls back to and refuses."""
 
-import json
 import shutil
 import time
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from page_visit import free_port, stripes
 
 from app.page.measure import launch_bare_chromium, write_camera
 from benchmarks.in_browser.parity import compare_in_browser
-from benchmarks.in_browser.visit import fact, message, play, static_server, tab, until
+from benchmarks.in_browser.visit import PATIENCE_S, fact, message, play, static_server, tab, until
 from core.errors import InputError
 
 pytestmark = pytest.mark.slow
@@ -38,13 +37,12 @@ def test_a_camera_is_segmented_live_and_stop_frees_everything(browser: Any, serv
         until(page, "Number(document.querySelector('[data-fact=rate]').textContent) > 0")
         assert fact(page, "age").endswith("ms")
         assert page.inner_text("#licence") == "free to test"
-        assert page.evaluate("document.querySelector('#overlay').width") == 128
         before = [page.evaluate(f"document.querySelector('{one}').toDataURL()") for one in ("#overlay", "#shade")]
         assert before[0] != before[1]
-        for _ in range(4):  # and again: whoever stops has no worker left, whoever starts has one
+        for _ in range(3):  # and again: whoever stops has no worker left, whoever starts has one
             page.click("[data-do=stop]")
             until(page, "!steadyseg.source")
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + PATIENCE_S
             while page.workers and time.monotonic() < deadline:
                 page.wait_for_timeout(50)
             assert not page.workers and page.is_disabled("[data-do=stop]")
@@ -81,7 +79,7 @@ def test_without_isolation_it_runs_on_one_thread_and_says_so(browser: Any, serve
         assert "WebAssembly, one thread" in fact(page, "runs") and "not isolated" in fact(page, "runs")
 
 
-@pytest.mark.parametrize("threads", [2, 1])
+@pytest.mark.parametrize("threads", [2, pytest.param(1, marks=pytest.mark.long)])
 def test_wasm_computes_what_onnxruntime_computes(browser: Any, site: Path, served_site: str, threads: int) -> None:
     """The same frames with a gap and a reset through both: labels equal on 99.9 % of the pixels, maps within one level."""
     graph = next((site / "models").glob("vq-dnn-*"))
@@ -91,29 +89,28 @@ def test_wasm_computes_what_onnxruntime_computes(browser: Any, site: Path, serve
     assert found["labels_equal"] >= 0.999 and found["largest_map_difference"] <= 1
 
 
-def test_another_tau_is_that_tau(browser: Any, site: Path, served_site: str) -> None:
+def test_another_tau_is_that_tau(browser: Any, served_site: str) -> None:
     """Gap 2 at tau 2.5 is gap 1 at the file's own 1.25: the graph divides the one by the other and knows no more."""
-    pixels = json.dumps(np.random.default_rng(0).integers(0, 256, (2, 96 * 128 * 4), dtype=np.uint8).tolist())
-    script = """async (pictures) => {
+    script = """async () => {
       const { Segmenter } = await import("./steadyseg.js");
-      const found = [];
+      const segmenter = await Segmenter.open("./", { provider: "wasm", threads: 1 });
+      const noise = () => new ImageData(Uint8ClampedArray.from({ length: 96 * 128 * 4 }, () => 256 * Math.random()), 128);
+      const [first, second, found] = [noise(), noise(), []];
       for (const settings of [{ gap: 1 }, { gap: 2, tau: 2.5 }, { gap: 2 }]) {
-        const segmenter = await Segmenter.open("./", { provider: "wasm", threads: 1 });
-        const images = pictures.map((one) => new ImageData(new Uint8ClampedArray(one), 128));
-        await segmenter.maps(images[0], { reset: true });
-        const { maps } = await segmenter.maps(images[1], settings);
+        await segmenter.maps(first, { reset: true });
+        const { maps } = await segmenter.maps(second, settings);
         found.push(Array.from(maps.entropy).join());
-        segmenter.close();
       }
+      segmenter.close();
       return [found[0] === found[1], found[0] === found[2]];
     }"""
     with tab(browser, served_site) as page:
-        assert page.evaluate(script, json.loads(pixels)) == [True, False]
+        assert page.evaluate(script) == [True, False]
 
 
 def test_a_file_a_seek_and_a_second_tab(browser: Any, served_site: str, tmp_path: Path) -> None:
     """A file plays to its end; winding back starts the mean anew; another tab computes beside it."""
-    video = write_video(tmp_path / "drive.mp4", stripes(40, 96, 128), fps=10)
+    video = write_video(tmp_path / "drive.mp4", stripes(300, 96, 128), fps=10)
     with tab(browser, served_site) as page, tab(browser, served_site) as other:
         page.set_input_files("#file", str(video))
         until(page, "steadyseg.instruments.shown > 2")
@@ -126,9 +123,10 @@ def test_a_file_a_seek_and_a_second_tab(browser: Any, served_site: str, tmp_path
             return frame;
           };
         }""")
-        page.evaluate("steadyseg.source.video.currentTime = 0.5")
+        page.evaluate("steadyseg.source.video.currentTime = 0.1")
         until(page, "resets === 1")
         play(other)
+        page.evaluate("steadyseg.source.video.currentTime = 29.5")
         message(page, "The video has ended.")
         assert fact(page, "runs") == "not running"
 

@@ -11,11 +11,11 @@ const asked = new URLSearchParams(location.search);
 const one = (selector) => document.querySelector(selector);
 
 let manifest, instruments;
-let opening = null; // the segmenter that is being opened, or is open: a promise
+let wanted = null; // what the settings ask for
+let running = null; // what computes
 let source = null;
 let turn = 0; // every start and stop ends what ran before
 let watch = null;
-let anew = false; // the next frame starts a new mean
 
 function say(text, trouble = false) {
   const line = one("#message");
@@ -27,16 +27,41 @@ const method = () => manifest.methods.find((entry) => entry.mode === one("#mode 
 const number = (selector) => Number(one(selector).value);
 const hidden = () => [...document.querySelectorAll("#legend input:not(:checked)")].map((box) => Number(box.value));
 
+// {found: the segmenter of the settings as they are, a promise; abort: ends it, opening or open}.
 function open() {
-  opening ??= Segmenter.open(base, {
-    mode: method().mode, provider: one("#provider").value, threads: Number(asked.get("threads")) || undefined,
+  if (wanted) return wanted;
+  const abort = new AbortController();
+  const found = Segmenter.open(base, {
+    mode: method().mode, provider: one("#provider").value, threads: Number(asked.get("threads")) || undefined, signal: abort.signal,
   });
-  return opening;
+  found.catch(() => {}); // whoever waits for it is told
+  return (wanted = { found, abort });
+}
+
+// The segmenter of the settings once it is open; the one that computed before is ended. Nothing once the turn is over.
+async function latest(mine) {
+  while (mine === turn) {
+    const opened = open();
+    const found = await opened.found.catch((error) => opened === wanted && Promise.reject(error));
+    if (opened !== wanted) continue; // changed again meanwhile
+    if (running !== opened) running?.abort.abort();
+    running = opened;
+    return found;
+  }
+}
+
+// Another method or provider was chosen. What computes a frame now finishes it: `latest` ends it.
+function change() {
+  if (wanted !== running || !source) wanted?.abort.abort();
+  if (!source) running = null;
+  else say("opening ...");
+  wanted = null;
 }
 
 function free() {
-  opening?.then((segmenter) => segmenter.close(), () => {});
-  opening = null;
+  wanted?.abort.abort();
+  running?.abort.abort();
+  wanted = running = null;
 }
 
 async function sourceOf(kind) {
@@ -49,53 +74,40 @@ async function sourceOf(kind) {
 async function start(kind) {
   halt();
   const mine = turn;
+  instruments.begin();
   one("[data-do=stop]").disabled = false;
   say(kind === "camera" ? "asking for the camera ..." : "opening ...");
   try {
-    const [found, segmenter] = await Promise.allSettled([sourceOf(kind), open()]).then((both) => {
-      const failed = both.find((result) => result.status === "rejected");
-      if (!failed && mine === turn) return both.map((result) => result.value);
-      if (both[0].value) both[0].value.close();
-      throw failed?.reason ?? new Error("stopped");
-    });
+    const found = await sourceOf(kind);
+    if (mine !== turn) return found.close();
     source = found;
-    await show(segmenter, mine);
+    await show(mine);
   } catch (error) {
     if (mine === turn) stop(sentence(error), true);
   }
 }
 
 // One frame after the other: asked for, computed in the worker, drawn. Settings are read anew for every frame.
-async function show(segmenter, mine) {
-  instruments.begin();
+async function show(mine) {
+  await latest(mine);
   one("#stage").classList.add("playing");
   const cards = ["overlay", "shade"].map((name) => one(`#${name}`).getContext("bitmaprenderer"));
-  say("");
   while (mine === turn) {
+    const segmenter = await latest(mine);
+    if (mine !== turn) return;
     const frame = await source.next();
     if (mine !== turn) return frame?.bitmap.close();
     if (!frame) return stop(source.why, source.why.includes("damaged"));
-    segmenter = await swapped(segmenter);
-    if (mine !== turn) return frame.bitmap.close();
     const view = { opacity: number("#opacity") / 100, hidden: hidden() };
-    const reset = frame.reset || anew;
-    anew = false;
-    const { facts, overlay, shade } = await segmenter.step(frame.bitmap, { ...frame, reset, tau: number("#tau"), watch, view });
+    const { facts, overlay, shade } = await segmenter.step(frame.bitmap, { ...frame, tau: number("#tau"), watch, view });
     if (mine !== turn) return [overlay, shade].forEach((picture) => picture.close());
     cards[0].transferFromImageBitmap(overlay);
     cards[1].transferFromImageBitmap(shade);
     if (!watch) facts.probs = null;
     instruments.tell(facts, performance.now() - frame.at, source.presented);
     put("runs", [`${segmenter.runsOn}, ${facts.stepMs.toFixed(0)} ms a frame`, ...segmenter.notes].join("; "));
+    say("");
   }
-}
-
-// Another method or provider was chosen: its segmenter, once it is open.
-async function swapped(segmenter) {
-  if (opening === null) say("opening ...");
-  const now = await open();
-  if (now !== segmenter) say("");
-  return now;
 }
 
 function halt() {
@@ -106,7 +118,7 @@ function halt() {
 
 function stop(why = "", trouble = false) {
   halt();
-  if (opening) free();
+  free();
   one("[data-do=stop]").disabled = true;
   put("runs", "not running");
   say(why, trouble);
@@ -199,9 +211,9 @@ function connect() {
   one("#file").addEventListener("click", () => (one("#file").value = "")); // the same file may be chosen again
   one("#mode").addEventListener("change", () => {
     describeMethod();
-    free();
+    change();
   });
-  one("#provider").addEventListener("change", free);
+  one("#provider").addEventListener("change", change);
   for (const name of ["#tau", "#opacity"]) one(name).addEventListener("input", describeNumbers);
   addEventListener("pagehide", () => stop());
 }
@@ -214,9 +226,9 @@ try {
     instruments = new Instruments(manifest.classes);
     fill();
     connect();
-    globalThis.steadyseg = { instruments, get source() { return source; }, open: () => open() }; // for tests and measurements
+    globalThis.steadyseg = { instruments, get source() { return source; }, open: () => open().found }; // for tests and measurements
     say("");
-    open().then((segmenter) => put("runs", `ready: ${[segmenter.runsOn, ...segmenter.notes].join("; ")}`), (error) => turn === 0 && stop(sentence(error), true));
+    open().found.then((segmenter) => put("runs", `ready: ${[segmenter.runsOn, ...segmenter.notes].join("; ")}`), (error) => turn === 0 && stop(sentence(error), true));
   }
 } catch (error) {
   say(sentence(error), true);

@@ -17,8 +17,9 @@ export class Segmenter {
   #waiting = new Map(); // number -> {resolve, reject} of a question to the worker
   #asked = 0;
 
-  // mode: of the manifest's methods, the first without it; provider: auto, webgpu or wasm. Throws Trouble with a plain sentence.
-  static async open(base, { mode, provider = "auto", threads = MOST_THREADS } = {}) {
+  // mode: of the manifest's methods, the first without it; provider: auto, webgpu or wasm; signal: of an AbortController, closes
+  // it whenever it comes. Throws Trouble with a plain sentence.
+  static async open(base, { mode, provider = "auto", threads = MOST_THREADS, signal } = {}) {
     requireBrowser();
     const home = new URL(base, document.baseURI);
     const manifest = await readManifest(home);
@@ -29,7 +30,7 @@ export class Segmenter {
       const why = await whyNoGpu(manifest, provider === "webgpu");
       if (!why) {
         try {
-          return await new Segmenter()._open(home, manifest, method, "webgpu", 1, notes);
+          return await new Segmenter()._open(home, manifest, method, "webgpu", 1, notes, signal);
         } catch (error) {
           notes.push(`WebGPU failed (${error.message})`);
         }
@@ -38,11 +39,13 @@ export class Segmenter {
     const most = Math.min(threads, MOST_THREADS, navigator.hardwareConcurrency || 1);
     const several = globalThis.crossOriginIsolated;
     if (!several) notes.push("one thread, because this page is not isolated from others (its server sends no COOP and COEP headers and there is no service worker)");
-    return new Segmenter()._open(home, manifest, method, "wasm", several ? most : 1, notes);
+    return new Segmenter()._open(home, manifest, method, "wasm", several ? most : 1, notes, signal);
   }
 
-  async _open(base, manifest, method, provider, threads, notes) {
+  async _open(base, manifest, method, provider, threads, notes, signal) {
     Object.assign(this, { manifest, method, provider, threads, notes });
+    signal?.throwIfAborted();
+    signal?.addEventListener("abort", () => this.close("stopped"), { once: true });
     const file = method.files[provider] ?? method.files.any;
     const home = JSON.stringify(new URL("worker.js", import.meta.url).href);
     // By way of a blob: such a worker has this page's policy (connect-src 'self'), a file from a plain server has none.
