@@ -11,6 +11,7 @@ setup: .venv/installed
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "SteadySeg needs Python 3.11 or newer, this is " + sys.version.split()[0])'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,export,analyze]'
+	-$(BIN)/python -m app.in_browser.runtime  # 33 MB for the page in a browser; without it its tests skip
 	touch $@
 
 demo: setup

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import shutil
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from threading import Event
@@ -114,6 +113,7 @@ def test_the_runtime_is_fetched_once_and_held_to_its_hash(
         assert "its hash differs" in refusal(runtime.kept_package, kept, f"{address}/{runtime.NAME}")
 
 
+@pytest.mark.long
 def test_a_fixed_graph_computes_what_the_free_one_does(site: Path, tmp_path: Path) -> None:
     path = next((site / "models").glob("vq-dnn-*"))
     free = tmp_path / "free.onnx"
@@ -142,10 +142,3 @@ def test_a_folder_cut_off_half_way_leaves_nothing(site: Path, tmp_path: Path, mo
     with pytest.raises(OSError, match="No space"):
         writer.write_site(tmp_path / "site", [writer.GraphFile(file.meta, file.data)], {})
     assert not list(tmp_path.iterdir())
-
-
-def test_the_runtime_can_be_given_as_a_file(site: Path, tmp_path: Path) -> None:
-    package = tmp_path / "given.tgz"
-    shutil.copyfile(runtime.cache_path(), package)
-    files = runtime.runtime_files(package)
-    assert files["ort-wasm-simd-threaded.wasm"] == (site / "runtime-1.30.0/ort-wasm-simd-threaded.wasm").read_bytes()
