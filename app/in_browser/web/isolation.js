@@ -9,12 +9,12 @@ export async function isolate() {
   try {
     await workers.register("service-worker.js");
     await Promise.race([controlled(workers), new Promise((resolve) => setTimeout(resolve, PATIENCE_MS))]);
+    if (crossOriginIsolated || !workers.controller) return false;
+    if (sessionStorage.getItem(TRIED)) return false; // once: a browser or frame that cannot be isolated would never stop
+    sessionStorage.setItem(TRIED, "yes");
   } catch {
     return false; // private windows have none; the page says what that costs
   }
-  if (crossOriginIsolated || !workers.controller) return false;
-  if (sessionStorage.getItem(TRIED)) return false; // once: a browser or frame that cannot be isolated would never stop
-  sessionStorage.setItem(TRIED, "yes");
   location.reload();
   return true;
 }

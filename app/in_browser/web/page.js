@@ -16,6 +16,7 @@ let running = null; // what computes
 let source = null;
 let turn = 0; // every start and stop ends what ran before
 let watch = null;
+let lost = ""; // why WebGPU was given up in the middle
 
 function say(text, trouble = false) {
   const line = one("#message");
@@ -89,7 +90,7 @@ async function start(kind) {
 
 // One frame after the other: asked for, computed in the worker, drawn. Settings are read anew for every frame.
 async function show(mine) {
-  await latest(mine);
+  if (!(await latest(mine))) return;
   one("#stage").classList.add("playing");
   const cards = ["overlay", "shade"].map((name) => one(`#${name}`).getContext("bitmaprenderer"));
   while (mine === turn) {
@@ -99,15 +100,26 @@ async function show(mine) {
     if (mine !== turn) return frame?.bitmap.close();
     if (!frame) return stop(source.why, source.why.includes("damaged"));
     const view = { opacity: number("#opacity") / 100, hidden: hidden() };
-    const { facts, overlay, shade } = await segmenter.step(frame.bitmap, { ...frame, tau: number("#tau"), watch, view });
+    const settings = { ...frame, tau: number("#tau"), watch, view };
+    const found = await segmenter.step(frame.bitmap, settings).catch((error) => mine === turn && goOnWithout(segmenter, error));
+    if (!found) continue;
+    const { facts, overlay, shade } = found;
     if (mine !== turn) return [overlay, shade].forEach((picture) => picture.close());
     cards[0].transferFromImageBitmap(overlay);
     cards[1].transferFromImageBitmap(shade);
     if (!watch) facts.probs = null;
     instruments.tell(facts, performance.now() - frame.at, source.presented);
-    put("runs", [`${segmenter.runsOn}, ${facts.stepMs.toFixed(0)} ms a frame`, ...segmenter.notes].join("; "));
+    put("runs", [`${segmenter.runsOn}, ${facts.stepMs.toFixed(0)} ms a frame`, ...segmenter.notes, lost].filter(Boolean).join("; "));
     say("");
   }
+}
+
+// A graphics card can be lost at any time: WebAssembly goes on, and the page says why.
+function goOnWithout(segmenter, error) {
+  if (segmenter.provider !== "webgpu") throw error;
+  lost = `WebGPU failed (${error.message})`;
+  one("#provider").value = "wasm";
+  change();
 }
 
 function halt() {
@@ -213,7 +225,10 @@ function connect() {
     describeMethod();
     change();
   });
-  one("#provider").addEventListener("change", change);
+  one("#provider").addEventListener("change", () => {
+    lost = "";
+    change();
+  });
   for (const name of ["#tau", "#opacity"]) one(name).addEventListener("input", describeNumbers);
   addEventListener("pagehide", () => stop());
 }
