@@ -12,6 +12,7 @@ setup: .venv/installed
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,export,analyze,scale]'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps tritonclient==2.73.0  # asks for protobuf 6; a test reads its schema
+	-$(BIN)/python -m app.in_browser.runtime  # 33 MB for the page in a browser; without it its tests skip
 	touch $@
 
 demo: setup

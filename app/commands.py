@@ -95,7 +95,7 @@ STEADYSEG = Command(
         ),
         "export": Command(
             "Write one .onnx file to deploy, with the proof that it computes what torch computes.",
-            "app.export.flags:ExportJob", "app.export.segmenter:run_export",
+            "app.export.flags:ExportJob", "app.export.command:run_export",
         ),
         "bench": Command(
             "Time a model: the whole step against the network alone, MC dropout and what one would write by hand.",

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from core.errors import InputError
-from core.tracing import is_exporting
+from core.tracing import is_exporting, is_fixed
 
 SIZE_MULTIPLE = 32
 """Widths are rounded to this: five halvings without a remainder, which every encoder here accepts."""
@@ -36,11 +36,11 @@ def resize(images: Tensor, size: tuple[int, int]) -> Tensor:
 
     An exported graph computes the same in float and rounds (tests: at most one level apart).
     """
-    if is_exporting():  # a graph takes frames of any size
+    if is_fixed(*images.shape[-2:]) and tuple(images.shape[-2:]) == size:
+        return images
+    if is_exporting():
         grown = F.interpolate(images.float(), size, mode="bilinear", align_corners=False, antialias=True)
         return grown.round().clamp(0.0, 255.0)
-    if tuple(images.shape[-2:]) == size:
-        return images
     return F.interpolate(images, size, mode="bilinear", align_corners=False, antialias=True)
 
 

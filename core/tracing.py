@@ -33,3 +33,8 @@ def is_exporting() -> bool:
     had wrong labels.
     """
     return torch.compiler.is_exporting() and (not _tracers or threading.get_ident() in _tracers)
+
+
+def is_fixed(*lengths: int) -> bool:
+    """Whether these sizes are plain numbers: while a graph is traced, those that it leaves free are symbols."""
+    return all(isinstance(length, int) for length in lengths)

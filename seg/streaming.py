@@ -16,7 +16,7 @@ from core.prediction import Prediction
 from core.predictors import AllMembers, Ensemble, MonteCarlo, OneMember, OnePass
 from core.preprocess import Normalize, enlarge, nearest, network_size, resize
 from core.temporal import State, TemporalSmoothing
-from core.tracing import is_exporting
+from core.tracing import is_fixed
 
 
 class Outputs(NamedTuple):
@@ -132,7 +132,7 @@ class StreamingSegmenter(nn.Module):
         shades = torch.stack([entropy, disagreement], dim=1) * (1.0 / prediction.max_entropy)
         shades = torch.cat([confidence[:, None], enlarge(shades, size)], dim=1)
         label = label.to(torch.uint8)
-        if is_exporting() or size != (height, width):
+        if not is_fixed(height, width) or size != (height, width):
             label = nearest(label, (height, width))
             shades = F.interpolate(shades, (height, width), mode="bilinear", align_corners=False)
         confidence, entropy, disagreement = _to_bytes(shades).unbind(dim=1)

@@ -9,8 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py holds it equal to `_MODULES`
+    from app.export.command import run_export as run_export
     from app.export.flags import ExportJob as ExportJob
-    from app.export.segmenter import run_export as run_export
     from app.open_model import open_segmenter as open_segmenter
     from app.sources.open_source import open_source as open_source
     from app.sources.read_ahead import read_ahead as read_ahead
@@ -96,7 +96,7 @@ _NAMES = {
     "core.analysis.eigenvalues": "top_eigenpairs",
     # export
     "app.export.flags": "ExportJob",
-    "app.export.segmenter": "run_export",
+    "app.export.command": "run_export",
     # what bad input raises
     "core.errors": "InputError",
 }

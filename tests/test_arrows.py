@@ -35,14 +35,15 @@ ALLOWED = {
     "app/sources": {"core", "seg/data", "seg/street", "app"},
     "app/video": {*PRODUCT, "app/sources"},
     "app/evaluation": {*PRODUCT, "classification", "classification/data"},
-    "app/export": {*PRODUCT, "classification", "app/sources"},
+    "app/in_browser": {*PRODUCT, "app/video"},
+    "app/export": {*PRODUCT, "classification", "app/sources", "app/in_browser"},
     "app/bench": {*PRODUCT, "export/kernels", "app/sources", "app/video"},
     "app/robustness": {*PRODUCT, "core/robustness", "classification", "classification/data", "app/sources"},
     "app/analysis": {
         *PRODUCT, "core/analysis", "core/training", "classification", "classification/data", "classification/networks",
         "app/robustness",
     },
-    "app/page": {*PRODUCT, "app/sources", "app/video"},
+    "app/page": {*PRODUCT, "app/sources", "app/video", "app/in_browser"},
     "app/scale": {*PRODUCT, "app/sources", "app/video"},
     "steadyseg": {
         *PRODUCT, "core/training", "core/robustness", "core/analysis", "export/kernels", "classification",

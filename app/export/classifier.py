@@ -43,6 +43,7 @@ def export_classifier(job: ExportJob, console: Console) -> Any:
     refuse_flags(job.model, {
         "--stateful": job.stateful, **frame_flags(job.method), "--size": job.size is not None, "--width": job.width is not None,
         "--calibration-data": job.calibration_data is not None, "--proof-frames": job.proof_frames != "street",
+        "--fixed-frames": job.fixed_frames,
     })  # fmt: skip
     if job.precision != "fp32":
         raise InputError(f"a classifier is exported in fp32, got --precision {job.precision}; omit it")

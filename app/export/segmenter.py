@@ -1,4 +1,4 @@
-"""`steadyseg export`: a checkpoint becomes one graph file, with the proof that both compute the same."""
+"""A segmentation checkpoint becomes one graph, with the proof that both compute the same."""
 
 import hashlib
 import platform
@@ -17,8 +17,8 @@ from app.export.int8_loss import check_data, describe, fitting_images, input_mak
 from app.find_model import is_classifier
 from app.sources.open_source import open_source
 from core.dropout import draw_mask
-from core.errors import CheckFailed, InputError, refuse_existing
-from core.method import MethodOptions, draws_dropout, is_temporal
+from core.errors import CheckFailed, InputError
+from core.method import MethodOptions, draws_dropout
 from core.preprocess import SIZE_MULTIPLE, network_size
 from export.cpu_segmenter import resize_frame
 from export.metadata import StreamMeta, add_metadata
@@ -26,8 +26,7 @@ from export.parity import Bounds, Parity, hold, images_both, run_both
 from export.precision import to_fp16, to_int8
 from export.proof import TOLERANCE, Runner, prove_random, prove_stream, session_runner
 from export.rounding import rounding
-from export.triton import check_place, write_repository
-from export.writer import import_onnx, to_onnx, write_model
+from export.writer import to_onnx
 from seg.exported import ExportedStep
 from seg.pretrained import find_checkpoint
 from seg.torch_segmenter import TorchSegmenter, open_torch_segmenter
@@ -37,42 +36,6 @@ RESIZED_LABELS = 0.99
 """Least share of equal labels where the graph resizes: its levels differ from torch's by at most one of 255."""
 BOUNDS = {"fp16": Bounds(0.995, 1e-3), "int8": Bounds(0.95, 1e-2)}
 """Over the proof run. That of int8 finds a broken graph; what int8 loses is measured on labelled stills."""
-
-
-def run_export(job: ExportJob) -> int:
-    """Traces, proves, writes; a proof that fails leaves no file and exits with 1."""
-    if job.output.suffix != ".onnx":
-        raise InputError(f"-o {job.output}: the name of a graph file ends in .onnx")
-    refuse_existing(job.output, job.overwrite)
-    if not job.output.parent.is_dir():
-        raise InputError(f"-o {job.output}: its folder does not exist; make it first")
-    if job.triton:
-        check_triton(job)
-    if job.precision == "bf16":
-        raise InputError(
-            "--precision bf16 is no number format of a graph file: export fp32 and choose bf16 where it runs "
-            "(steadyseg video --executor openvino --precision bf16)"
-        )
-    import_onnx()
-    console = Console(stderr=True)
-    torch.manual_seed(0)
-    model = export_model(job, console)
-    write_model(model, job.output, job.overwrite)
-    console.print(f"wrote {job.output} ({job.output.stat().st_size / 1e6:.1f} MB)")
-    if job.triton:
-        console.print(f"wrote {write_repository(job.triton, job.output.stem, model)} for Triton; no server was run")
-    print(job.output)
-    return 0
-
-
-def check_triton(job: ExportJob) -> None:
-    """InputError before any work."""
-    assert job.triton is not None
-    if not job.stateful or (job.method.mode is not None and not is_temporal(job.method.mode)):
-        raise InputError(
-            "--triton serves streams: the graph needs a memory; use --stateful with --mode vq-dnn or vq-bnn"
-        )
-    check_place(job.triton, job.output.stem, job.overwrite)
 
 
 def export_model(job: ExportJob, console: Console) -> Any:
@@ -114,19 +77,20 @@ def export_stream(job: ExportJob, segmenter: TorchSegmenter, console: Console) -
     step = ExportedStep(module, height, width, own_world=segmenter.own_world)
     raw = proof_frames(job.proof_frames)
     frames = [resize_frame(frame, (height, width))[0] for frame in raw]
-    graph, signature = trace(step, height, width)
+    graph, signature = trace(step, height, width, job.fixed_frames)
     given = signature.inputs, signature.outputs, signature.example
     if not step.dropouts:
         proof = prove_stream(step, session_runner(graph), *given, frames, TOLERANCE["fp32"])
         console.print(f"proof: {proof}")
-        equal = resize_agreement(step, graph, given, raw[0])
-        console.print(f"its own resize of a {raw[0].shape[1]}x{raw[0].shape[0]} frame: labels equal in {equal:.4%}")
+        if not job.fixed_frames:
+            equal = resize_agreement(step, graph, given, raw[0])
+            console.print(f"its own resize of a {raw[0].shape[1]}x{raw[0].shape[0]} frame: labels equal in {equal:.4%}")
         if job.precision != "fp32":
             graph = in_fewer_bits(job, graph, segmenter, console)
             require_parity(run_both(step, proof_runner(job, graph), *given, frames), job, console)
     else:
         masked, draw = ExportedStep(module, height, width, mask_inputs=True), mask_drawer(step)
-        masked_graph, with_masks = trace(masked, height, width)
+        masked_graph, with_masks = trace(masked, height, width, job.fixed_frames)
         masks_given = with_masks.inputs, with_masks.outputs, with_masks.example
         proof = prove_stream(masked, session_runner(masked_graph), *masks_given, frames, TOLERANCE["masks"], draw)
         console.print(f"proof with the masks as inputs: {proof}")
@@ -167,9 +131,9 @@ def network_shape(job: ExportJob, segmenter: TorchSegmenter) -> tuple[int, int]:
     return network_size(height, job.width, height)
 
 
-def trace(step: ExportedStep, frame_height: int, frame_width: int) -> tuple[Any, Any]:
+def trace(step: ExportedStep, frame_height: int, frame_width: int, fixed: bool) -> tuple[Any, Any]:
     signature = step.signature(frame_height, frame_width)
-    sizes = {"frame": {1: "height", 2: "width"}}
+    sizes: dict[str, dict[int, str]] = {} if fixed else {"frame": {1: "height", 2: "width"}}
     graph = to_onnx(step, signature.example, signature.inputs, signature.outputs, sizes, signature.inner)
     return graph, signature
 

@@ -35,6 +35,8 @@ class PageOptions:
     """Certificate for HTTPS (PEM), which browsers ask for before they give the camera to another machine."""
     ssl_keyfile: Path | None = None
     """Its private key (PEM)."""
+    in_browser: Path | None = None
+    """Folder of `steadyseg export MODEL --web DIR`: served too, at /in-browser/, with the headers that its threads need."""
     open_browser: bool = True
     """Open the address in the browser."""
     measure: int | None = None

@@ -24,6 +24,7 @@ ADDRESSES: tuple[tuple[tuple[str, ...], str], ...] = (
     (READ, r"/gradio_api/file=/.+"),
     (WRITE, r"/gradio_api/(queue/join|run/predict|cancel|reset|upload)/?"),
     (WRITE, r"/live/\w+(/end)?"),
+    (READ, r"/in-browser(/.*)?"),
 )
 """(methods, path): what the page uses. What else Gradio serves is not there (404): it fetches addresses, runs FFmpeg on what a
 visitor names, or changes the page."""

@@ -18,10 +18,8 @@ from core.errors import InputError
 from seg.street.drive import Street
 
 CAMERA_FRAMES, CAMERA_HZ = 250, 25
-BROWSER_FLAGS = (
-    "--no-sandbox", "--disable-gpu", "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
+BROWSER_FLAGS = ("--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync")
+CAMERA_FLAGS = ("--disable-gpu", "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream")
 FIRST_PICTURE_MS = 120_000
 TARGET_RATE_HZ, TARGET_AGE_MS, MOST_CYCLES = 12.0, 300.0, 50
 """What two cores, shared with the browser, should reach with camvid-realtime and 480x360."""
@@ -107,15 +105,19 @@ def browser_page(camera: Path) -> Iterator[Any]:
             browser.close()
 
 
-def launch_chromium(playwright: Any, camera: Path) -> Any:
+def launch_chromium(playwright: Any, camera: Path, *flags: str) -> Any:
     """A headless Chromium whose camera plays that file. Raises InputError where there is none."""
+    return launch_bare_chromium(playwright, *CAMERA_FLAGS, f"--use-file-for-fake-video-capture={camera}", *flags)
+
+
+def launch_bare_chromium(playwright: Any, *flags: str) -> Any:
+    """The same without a camera."""
     own = playwright.chromium.executable_path
     names = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
     found = next(filter(None, names), own if Path(own).is_file() else None)
     if found is None:
         raise InputError("no Chromium is found: `.venv/bin/playwright install --with-deps chromium` brings one")
-    flags = [*BROWSER_FLAGS, f"--use-file-for-fake-video-capture={camera}"]
-    return playwright.chromium.launch(executable_path=found, args=flags)
+    return playwright.chromium.launch(executable_path=found, args=[*BROWSER_FLAGS, *flags])
 
 
 def street_camera(path: Path, frames: int = CAMERA_FRAMES) -> Path:

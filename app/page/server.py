@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from app.in_browser.routes import LINK, check_site, tab_routes
 from app.page.about_tab import about, add_about_tab
 from app.page.controls import SET_JS, Controls, add_controls, describe_controls
 from app.page.file_tab import add_file_tab
@@ -55,7 +56,7 @@ class Page:
         middleware = Middleware(
             Guard, names=self.names, most_upload=options.max_upload, refuse_upload=self.sessions.refuse
         )
-        routes = live_routes(self.workers, offered_models(options.model))
+        routes = [*live_routes(self.workers, offered_models(options.model)), *tab_routes(options.in_browser)]
         _, address, shared = self.blocks.launch(
             server_name=options.host, server_port=options.port, inbrowser=options.open_browser, share=options.share,
             ssl_certfile=text_of(options.ssl_certfile), ssl_keyfile=text_of(options.ssl_keyfile), ssl_verify=False,
@@ -89,6 +90,7 @@ def serving(options: PageOptions) -> Iterator[tuple[Page, str, Path]]:
     """(page, its address, the folder of everything that it writes), announced on stdout; all of it is gone afterwards."""
     options.check()
     model_meta(options.model)
+    check_site(options.in_browser)
     check_address(options.host, options.port)
     with tempfile.TemporaryDirectory(prefix="steadyseg-", ignore_cleanup_errors=True) as folder:
         # Gradio's default is one folder for every user of the machine, /tmp/gradio, and it is never emptied.
@@ -120,6 +122,8 @@ def announce(page: Page, address: str) -> None:
     print(f"model {Path(options.model).name}, executor {segmenter.executor} on {segmenter.device}")
     for note in list_limits(model_meta(options.model)):
         print(f"note: {note}")
+    if options.in_browser is not None:
+        print(f"in the visitor's own browser: {address.rstrip('/')}/in-browser/")
     if options.source is not None:
         print(f"the tab Live plays {display_name(options.source)} too")
     if not options.local:
@@ -139,7 +143,8 @@ def build_page(options: PageOptions) -> Page:
     workers = LiveWorkers(options.max_sessions, None if source is None else SourceFeed(source).watch)
     playing = None if source is None else display_name(source)
     with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as blocks:
-        gr.HTML(f"<h1>{TITLE}</h1><p>{SENTENCE}</p>", js_on_load=None, elem_id="title")
+        link = LINK if options.in_browser else ""
+        gr.HTML(f"<h1>{TITLE}</h1><p>{SENTENCE}</p>{link}", js_on_load=None, elem_id="title")
         with gr.Row(elem_id="columns"):
             with gr.Column(scale=4, min_width=300), gr.Tabs():
                 with gr.Tab("Live", render_children=True):

@@ -11,7 +11,11 @@ import pytest
 import torch
 from made_worlds import world_record, world_tensors
 from page_visit import free_port, loops_left, stripes
+from PIL import Image
 
+from app.cli import main
+from app.in_browser import sample
+from app.in_browser.runtime import cache_path
 from app.page.flags import PageOptions
 from app.page.measure import launch_chromium, write_camera
 from app.page.server import Page, build_page
@@ -36,9 +40,15 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
     Calibrated for vq-dnn as it runs by default only; anything that it sees is strange to it.
     """
-    torch.manual_seed(0)
     path = tmp_path_factory.mktemp("model") / "tiny.safetensors"
-    options = dataclasses.asdict(UNetOptions(width=4))
+    small_checkpoint(path, knows=True)
+    return str(path)
+
+
+def small_checkpoint(path: Path, dropout: float = 0.5, knows: bool = False) -> None:
+    """`knows`: its own world."""
+    torch.manual_seed(0)
+    options = dataclasses.asdict(UNetOptions(width=4, dropout=dropout))
     tensors = build_network("unet", options, len(CAMVID)).state_dict()
     tensors["head.weight"] *= 40
     mean_std = {"mean": (0.41, 0.42, 0.43), "std": (0.3, 0.3, 0.3)}
@@ -46,12 +56,12 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     calibration = {
         "vq-dnn": {**fitted_with, "temperature": 3.0, "conformal": {"coverage": 0.9, "lac": 0.9, "aps": 0.9}}
     }
+    known = (world_tensors("dec9", 4, len(CAMVID)), world_record("dec9", fitted_with)) if knows else ({}, None)
     meta = CheckpointMeta(
         "unet", options, CAMVID, height=96, width=128, calibration=calibration, licence="free to test",
-        novelty=world_record("dec9", fitted_with), **mean_std,
+        novelty=known[1], **mean_std,
     )  # fmt: skip
-    save_checkpoint(path, tensors | world_tensors("dec9", 4, len(CAMVID)), meta)
-    return str(path)
+    save_checkpoint(path, tensors | known[0], meta)
 
 
 @pytest.fixture(scope="session")
@@ -115,3 +125,19 @@ def drive_images(paths: list[Path]) -> list[np.ndarray]:
     from PIL import Image
 
     return [np.asarray(Image.open(path).convert("RGB").resize((160, 120))) for path in paths]
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of `steadyseg export --web` of a network as small; skips where onnxruntime-web was never fetched."""
+    if not cache_path().is_file():
+        pytest.skip(f"onnxruntime-web is not kept here ({cache_path()}): python -m app.in_browser.runtime fetches it")
+    home = tmp_path_factory.mktemp("web")
+    for number, image in enumerate(stripes(12, 96, 128)):
+        Image.fromarray(image).save(home / f"{number:02}.png")
+    checkpoint = home / "plain.safetensors"
+    small_checkpoint(checkpoint, dropout=0.0)  # a third method would take a third of the time more
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sample, "SECONDS", 2)  # the street draws 17 frames a second
+        assert main(["export", str(checkpoint), "--web", str(home / "site"), "--proof-frames", str(home)]) == 0
+    return home / "site"

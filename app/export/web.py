@@ -1,0 +1,76 @@
+"""`steadyseg export MODEL --web DIR`: a proven stateful file for each method, and the page that runs them in the browser."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from rich.console import Console
+
+from app.export.flags import ExportJob
+from app.export.segmenter import export_model
+from app.find_model import is_classifier
+from app.in_browser.runtime import runtime_files
+from app.in_browser.site import GraphFile, check_place, write_site
+from core.dropout import is_stochastic, set_dropout_active
+from core.errors import InputError
+from core.method import ModeName, is_temporal
+from export.onnx_file import check_onnx
+from export.writer import import_onnx
+from seg.torch_segmenter import open_network
+
+MODES: tuple[ModeName, ...] = ("vq-dnn", "dnn", "vq-bnn")
+"""What the page offers, the first by default: smoothed, single frame, and one random draw a frame, smoothed."""
+
+
+def export_web(job: ExportJob, folder: Path) -> int:
+    """Traces and proves each method, then writes the folder; a proof that fails leaves none and exits with 1."""
+    refuse_web(job)
+    check_place(folder, job.overwrite)
+    import_onnx()
+    runtime = runtime_files(job.runtime)
+    console = Console(stderr=True)
+    graphs = []
+    for mode in web_modes(job):
+        console.print(f"method {mode}")
+        torch.manual_seed(0)
+        tau = job.method.tau if is_temporal(mode) else None
+        method = replace(
+            job.method, mode=mode, tau=tau, adaptive=False
+        )  # the page does not show what is known of whole frames
+        of_method = replace(job, stateful=True, fixed_frames=True, method=method)
+        model = export_model(of_method, console)
+        data = model.SerializeToString()
+        file = check_onnx(data, Path(f"{mode}.onnx"))
+        graphs.append(GraphFile(file.meta, data))
+    write_site(folder, graphs, runtime, job.overwrite)
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    console.print(
+        f"wrote {folder} ({size / 1e6:.1f} MB); see it: python -m http.server --directory {folder}", soft_wrap=True
+    )
+    print(folder)
+    return 0
+
+
+def refuse_web(job: ExportJob) -> None:
+    """InputError for flags that a page has no use for."""
+    if is_classifier(job.model):
+        raise InputError(f"{job.model}: an image classifier; --web is for segmentation networks, use -o FILE.onnx")
+    if job.method.samples not in (None, 1):
+        raise InputError(f"--samples {job.method.samples}: a page draws one pass a frame; omit it")
+    if job.method.window is not None:
+        raise InputError("--window: a page keeps the running mean of all frames; omit it")
+    if job.method.motion:
+        raise InputError("--motion on: a page follows no motion; omit it")
+    if job.triton:
+        raise InputError("--triton is for graph files (-o FILE.onnx); omit it")
+    if job.precision not in ("fp32", "int8"):
+        raise InputError(f"--precision {job.precision}: a page runs fp32 or int8; omit it")
+
+
+def web_modes(job: ExportJob) -> tuple[ModeName, ...]:
+    """The method asked for, or all that the network and the number format have."""
+    if job.method.mode is not None:
+        return (job.method.mode,)
+    network, _ = open_network(job.model)
+    set_dropout_active(network, True)
+    return MODES if is_stochastic(network) and job.precision == "fp32" else MODES[:2]

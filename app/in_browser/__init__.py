@@ -1,0 +1,1 @@
+"""A page that runs a stateful graph file in the visitor's browser: a folder for any web host."""

@@ -1,0 +1,131 @@
+"""onnxruntime-web, which computes in the browser: one pinned package, fetched once, held to its hash, never committed.
+
+python -m app.in_browser.runtime        # fetches it now
+"""
+
+import hashlib
+import io
+import os
+import sys
+import tarfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+from core.atomic_file import write_whole
+from core.errors import InputError
+from core.fetching import HEADERS, FetchError, fetch_errors, with_retries
+
+VERSION = "1.30.0"
+NAME = f"onnxruntime-web-{VERSION}.tgz"
+URL = f"https://registry.npmjs.org/onnxruntime-web/-/{NAME}"
+SHA256 = "d2228df7e4616bc3348bf504ee888f3bec43789a273f0a63f3e68d203ce3bf71"
+BYTES = 33_106_585
+PAUSES_S = (1.0, 4.0)
+SILENCE_S = 30.0
+"""Without a byte from the registry."""
+WASM, JSPI = "ort-wasm-simd-threaded", "ort-wasm-simd-threaded.jspi"
+PROVIDERS: Mapping[str, tuple[str, ...]] = {
+    "wasm": ("ort.wasm.min.mjs", f"{WASM}.mjs", f"{WASM}.wasm"),
+    "webgpu": ("ort.jspi.min.mjs", f"{JSPI}.mjs", f"{JSPI}.wasm"),
+}
+"""Provider -> entry, glue and machine code. WebGPU's is the build for browsers whose WebAssembly can wait for a promise (JSPI):
+16.8 MB against the 26.8 of the build that unwinds its stack instead."""
+LICENCE = f"""onnxruntime-web {VERSION}, https://github.com/microsoft/onnxruntime
+
+MIT License
+
+Copyright (c) Microsoft Corporation
+
+Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation
+files (the "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy,
+modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the
+Software is furnished to do so, subject to the following conditions:
+
+The above copyright notice and this permission notice shall be included in all copies or substantial portions of the
+Software.
+
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
+WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR
+COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE,
+ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+"""
+
+
+def runtime_files(package: Path | None = None) -> dict[str, bytes]:
+    """The content of every file of PROVIDERS by name, from a package file, or from the one that is kept and fetched if need be.
+
+    InputError for a file that is not this very package, and where it cannot be fetched.
+    """
+    if package is not None:
+        data, where = read_package(package), str(package)
+    else:
+        data, where = kept_package(cache_path()), str(cache_path())
+    wanted = [name for names in PROVIDERS.values() for name in names]
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
+            members = {name: archive.extractfile(f"package/dist/{name}") for name in wanted}
+            return {name: member.read() for name, member in members.items() if member is not None}
+    except (tarfile.TarError, KeyError, OSError) as error:  # its hash was right
+        raise InputError(f"{where}: cannot be unpacked ({error}); delete it and try again") from error
+
+
+def read_package(path: Path) -> bytes:
+    """The bytes of the pinned package; InputError for anything else."""
+    try:
+        if path.stat().st_size != BYTES:  # also keeps a file of any size out of memory
+            raise InputError(
+                f"--runtime {path}: not {NAME} (its size differs); `npm pack onnxruntime-web@{VERSION}` makes it"
+            )
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"--runtime {path}: cannot be read ({error.strerror}); `npm pack onnxruntime-web@{VERSION}` makes {NAME}"
+        ) from error
+    if hashlib.sha256(data).hexdigest() != SHA256:
+        raise InputError(
+            f"--runtime {path}: not {NAME} (its hash differs); `npm pack onnxruntime-web@{VERSION}` makes it"
+        )
+    return data
+
+
+def kept_package(path: Path, url: str = URL) -> bytes:
+    """The package that was kept at `path`; where it is not there whole, fetched from `url` and kept."""
+    if path.is_file() and path.stat().st_size == BYTES:
+        data = path.read_bytes()
+        if hashlib.sha256(data).hexdigest() == SHA256:
+            return data
+    print(f"fetching {url} ({BYTES / 1e6:.0f} MB, once)", file=sys.stderr, flush=True)
+    try:
+        data = with_retries(lambda: fetch_once(url), PAUSES_S, time.sleep)
+    except FetchError as failure:
+        raise InputError(
+            f"{url} {failure}; without a network give the file: --runtime {NAME} (`npm pack onnxruntime-web@{VERSION}`)"
+        ) from failure
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, data)
+    return data
+
+
+def fetch_once(url: str) -> bytes:
+    """One try; FetchError for content that is not the package."""
+    with fetch_errors(), urlopen(Request(url, headers=HEADERS), timeout=SILENCE_S) as response:
+        data: bytes = response.read(BYTES + 1)
+    if hashlib.sha256(data).hexdigest() != SHA256:
+        raise FetchError("sent something that is not the package (its hash differs)")
+    return data
+
+
+def cache_path() -> Path:
+    """Where the package is kept for this user."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "steadyseg" / NAME
+
+
+if __name__ == "__main__":
+    try:
+        kept_package(cache_path())
+        print(cache_path())
+    except InputError as error:
+        sys.exit(f"steadyseg: {error}")

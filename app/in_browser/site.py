@@ -1,0 +1,157 @@
+"""The folder of the page: its scripts, the runtime, the graph files, the street's clip, and a manifest of all of them."""
+
+import hashlib
+import json
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.in_browser.runtime import LICENCE, PROVIDERS, VERSION
+from app.in_browser.sample import FPS, SECONDS, write_sample
+from app.video.render import draw_uncertainty
+from core.errors import InputError
+from export.metadata import StreamMeta
+
+WEB = Path(__file__).parent / "web"
+FORMAT = "steadyseg-web-1"
+MANIFEST = "manifest.json"
+VERSION_MARK = "VERSION_OF_THIS_FOLDER"
+FILES_MARK = '["FILES_OF_THIS_FOLDER"]'
+"""In the service worker: what its cache is called after, and the files of the page itself."""
+HASH_DIGITS = 12
+"""Of a file's hash in its name: a file that changes gets another name, so that no cache can mix old and new."""
+
+
+@dataclass(frozen=True)
+class GraphFile:
+    """One method's graph as it is written."""
+
+    meta: StreamMeta
+    data: bytes
+    provider: str = "any"
+    """Which provider runs it: `wasm`, `webgpu`, or `any`."""
+
+
+def check_place(folder: Path, overwrite: bool) -> None:
+    """InputError where the folder cannot be written; what is replaced must be such a folder itself."""
+    if not folder.parent.is_dir():
+        raise InputError(f"--web {folder}: the folder it lies in does not exist; make it first")
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not overwrite:
+        raise InputError(f"--web {folder}: exists already; choose another name or add --overwrite")
+    if not is_site(folder):
+        raise InputError(
+            f"--web {folder}: not a folder of `steadyseg export --web`, so it is not replaced; choose another"
+        )
+
+
+def is_site(folder: Path) -> bool:
+    """Whether it was written by `write_site`."""
+    try:
+        return bool(json.loads((folder / MANIFEST).read_bytes())["format"] == FORMAT)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def write_site(
+    folder: Path, graphs: Sequence[GraphFile], runtime: Mapping[str, bytes], overwrite: bool = False
+) -> None:
+    """Writes it beside and renames it, so that a server never shows half of it. The first graph's method is the default."""
+    check_place(folder, overwrite)
+    partial = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.partial")
+    partial.mkdir()
+    try:
+        fill(partial, graphs, runtime)
+        if folder.exists():
+            old = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.old")
+            folder.rename(old)
+            partial.rename(folder)
+            shutil.rmtree(old)
+        else:
+            partial.rename(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def fill(folder: Path, graphs: Sequence[GraphFile], runtime: Mapping[str, bytes]) -> None:
+    for name in sorted(path.name for path in WEB.iterdir() if path.is_file()):
+        shutil.copyfile(WEB / name, folder / name)
+    first = graphs[0].meta
+    write_sample(folder / "street.mp4", first.height, first.width)
+    record = describe(first)
+    record["sample"] = {**keep(folder, "sample", "street.mp4", (folder / "street.mp4").read_bytes()), "fps": FPS,
+                        "seconds": SECONDS}  # fmt: skip
+    (folder / "street.mp4").unlink()
+    # Entry, glue and machine code name each other, so these keep their names and the folder has the version in its own.
+    home = f"runtime-{VERSION}"
+    record["runtime"] = {
+        "version": VERSION,
+        **{provider: {"entry": f"{home}/{names[0]}", "glue": f"{home}/{names[1]}",
+                      "wasm": keep(folder, home, names[2], runtime[names[2]], named=False)}
+           for provider, names in PROVIDERS.items()},
+    }  # fmt: skip
+    for name, data in runtime.items():
+        (folder / home / name).write_bytes(data)
+    (folder / home / "LICENSE").write_text(LICENCE)
+    record["methods"] = describe_methods(folder, graphs)
+    text = json.dumps(record, indent=1, ensure_ascii=False)
+    (folder / MANIFEST).write_text(text, encoding="utf-8")
+    finish_service_worker(folder)
+
+
+def finish_service_worker(folder: Path) -> None:
+    """Tells it which files are the page, and a name for its cache that changes with any of them."""
+    path = folder / "service-worker.js"
+    pages = sorted(file.name for file in folder.iterdir() if file.is_file() and file != path)
+    digest = hashlib.sha256(b"".join((folder / name).read_bytes() for name in pages)).hexdigest()
+    script = path.read_text().replace(VERSION_MARK, digest[:HASH_DIGITS])
+    path.write_text(script.replace(FILES_MARK, json.dumps(["./", *pages])))
+
+
+def describe(meta: StreamMeta) -> dict[str, Any]:
+    """What the page has to know of the network, whatever the method."""
+    return {
+        "format": FORMAT,
+        "model": meta.source,
+        "model_sha256": meta.source_sha256,
+        "licence": meta.licence,
+        "height": meta.height,
+        "width": meta.width,
+        "head_stride": meta.head_stride,
+        "classes": [
+            {"name": name, "color": list(color)}
+            for name, color in zip(meta.classes.names, meta.classes.colors, strict=True)
+        ],
+        "shades": draw_uncertainty(np.arange(256, dtype=np.uint8)[None])[0].tolist(),
+        "made_with": meta.versions,
+    }
+
+
+def describe_methods(folder: Path, graphs: Sequence[GraphFile]) -> list[dict[str, Any]]:
+    """One entry a method, in the order of their first graphs; its files by provider."""
+    methods: dict[str, dict[str, Any]] = {}
+    for graph in graphs:
+        meta = graph.meta
+        entry = methods.setdefault(meta.mode, {
+            "mode": meta.mode, "samples": meta.samples, "tau": meta.tau, "window": meta.window,
+            "temperature": meta.temperature, "calibrated": meta.method.calibrated, "note": meta.note, "files": {},
+        })  # fmt: skip
+        kept = keep(folder, "models", f"{meta.mode}-{meta.precision}.onnx", graph.data)
+        entry["files"][graph.provider] = {**kept, "precision": meta.precision}
+    return list(methods.values())
+
+
+def keep(folder: Path, home: str, name: str, data: bytes, named: bool = True) -> dict[str, Any]:
+    """Writes a file below `home`, by default with its hash in its name; {path, bytes, sha256} for the manifest."""
+    digest = hashlib.sha256(data).hexdigest()
+    stem, dot, ending = name.rpartition(".")
+    path = f"{home}/{stem}-{digest[:HASH_DIGITS]}{dot}{ending}" if named else f"{home}/{name}"
+    (folder / home).mkdir(exist_ok=True)
+    (folder / path).write_bytes(data)
+    return {"path": path, "bytes": len(data), "sha256": digest}

@@ -1,0 +1,44 @@
+// Maps as pictures: what Python's draw_overlay and draw_uncertainty make, and the shares that the page shows.
+
+const UNSURE = 128; // below this confidence all other classes together are likelier than the shown one
+
+// RGBA of the frame with the classes' colours over it; hidden classes keep the frame's own.
+export function overlay(pixels, label, classes, { opacity, hidden }) {
+  const drawn = new Uint8ClampedArray(pixels.length);
+  const [own, parts] = [1 - opacity, new Float32Array(3 * 256)];
+  classes.forEach(({ color }, index) => color.forEach((value, channel) => (parts[3 * index + channel] = opacity * value)));
+  const shown = new Uint8Array(256).fill(1);
+  for (const index of hidden) shown[index] = 0;
+  for (let place = 0, at = 0; place < label.length; place += 1, at += 4) {
+    const kind = label[place];
+    const share = shown[kind] ? own : 1;
+    const part = shown[kind] ? 3 * kind : 765; // 255 is no class: nothing is added
+    drawn[at] = share * pixels[at] + parts[part];
+    drawn[at + 1] = share * pixels[at + 1] + parts[part + 1];
+    drawn[at + 2] = share * pixels[at + 2] + parts[part + 2];
+    drawn[at + 3] = 255;
+  }
+  return drawn;
+}
+
+// RGBA of a map by the table of 256 colours.
+export function shaded(map, shades) {
+  const table = new Uint32Array(256);
+  new Uint8Array(table.buffer).set(shades.flatMap((color) => [...color, 255]));
+  const drawn = new Uint32Array(map.length);
+  for (let place = 0; place < map.length; place += 1) drawn[place] = table[map[place]];
+  return new Uint8ClampedArray(drawn.buffer);
+}
+
+// Mean confidence, the share of unsure pixels and of each class, all in 0..1.
+export function summary(label, confidence, count) {
+  const counts = new Uint32Array(256);
+  let [sum, unsure] = [0, 0];
+  for (let place = 0; place < label.length; place += 1) {
+    counts[label[place]] += 1;
+    sum += confidence[place];
+    if (confidence[place] < UNSURE) unsure += 1;
+  }
+  const all = label.length;
+  return { confidence: sum / 255 / all, unsure: unsure / all, shares: Array.from(counts.subarray(0, count), (one) => one / all) };
+}

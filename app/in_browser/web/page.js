@@ -1,0 +1,250 @@
+// The page: its buttons and settings, and the loop from the newest frame to the two pictures.
+import { Instruments, put } from "./instruments.js";
+import { isolate } from "./isolation.js";
+import { Segmenter, Source } from "./steadyseg.js";
+import { requireBrowser, sentence } from "./trouble.js";
+import { readManifest, wholeFile } from "./whole_file.js";
+
+const NAMES = { dnn: "single frame", "vq-dnn": "smoothed", bnn: "random draws", "vq-bnn": "random draws, smoothed" };
+const base = new URL(".", location.href);
+const asked = new URLSearchParams(location.search);
+const one = (selector) => document.querySelector(selector);
+
+let manifest, instruments;
+let wanted = null; // what the settings ask for
+let running = null; // what computes
+let source = null;
+let turn = 0; // every start and stop ends what ran before
+let watch = null;
+let lost = ""; // why WebGPU was given up in the middle
+
+function say(text, trouble = false) {
+  const line = one("#message");
+  if (line.textContent !== text) line.textContent = text;
+  line.classList.toggle("trouble", trouble);
+}
+
+const method = () => manifest.methods.find((entry) => entry.mode === one("#mode input:checked").value);
+const number = (selector) => Number(one(selector).value);
+const hidden = () => [...document.querySelectorAll("#legend input:not(:checked)")].map((box) => Number(box.value));
+
+// {found: the segmenter of the settings as they are, a promise; abort: ends it, opening or open}.
+function open() {
+  if (wanted) return wanted;
+  const abort = new AbortController();
+  const found = Segmenter.open(base, {
+    mode: method().mode, provider: one("#provider").value, threads: Number(asked.get("threads")) || undefined, signal: abort.signal,
+  });
+  found.catch(() => {}); // whoever waits for it is told
+  return (wanted = { found, abort });
+}
+
+// The segmenter of the settings once it is open; the one that computed before is ended. Nothing once the turn is over.
+async function latest(mine) {
+  while (mine === turn) {
+    const opened = open();
+    const found = await opened.found.catch((error) => opened === wanted && Promise.reject(error));
+    if (opened !== wanted) continue; // changed again meanwhile
+    if (running !== opened) running?.abort.abort();
+    running = opened;
+    return found;
+  }
+}
+
+// Another method or provider was chosen. What computes a frame now finishes it: `latest` ends it.
+function change() {
+  if (wanted !== running || !source) wanted?.abort.abort();
+  if (!source) running = null;
+  else say("opening ...");
+  wanted = null;
+}
+
+function free() {
+  wanted?.abort.abort();
+  running?.abort.abort();
+  wanted = running = null;
+}
+
+async function sourceOf(kind) {
+  if (kind === "camera") return Source.camera();
+  if (kind === "sample") return Source.video(new Blob([await wholeFile(base, manifest.sample)]), "The street sample", true);
+  const [file] = one("#file").files;
+  return Source.video(file, file.name);
+}
+
+async function start(kind) {
+  halt();
+  const mine = turn;
+  instruments.begin();
+  one("[data-do=stop]").disabled = false;
+  say(kind === "camera" ? "asking for the camera ..." : "opening ...");
+  try {
+    const found = await sourceOf(kind);
+    if (mine !== turn) return found.close();
+    source = found;
+    await show(mine);
+  } catch (error) {
+    if (mine === turn) stop(sentence(error), true);
+  }
+}
+
+// One frame after the other: asked for, computed in the worker, drawn. Settings are read anew for every frame.
+async function show(mine) {
+  if (!(await latest(mine))) return;
+  one("#stage").classList.add("playing");
+  const cards = ["overlay", "shade"].map((name) => one(`#${name}`).getContext("bitmaprenderer"));
+  while (mine === turn) {
+    const segmenter = await latest(mine);
+    if (mine !== turn) return;
+    const frame = await source.next();
+    if (mine !== turn) return frame?.bitmap.close();
+    if (!frame) return stop(source.why, source.why.includes("damaged"));
+    const view = { opacity: number("#opacity") / 100, hidden: hidden() };
+    const settings = { ...frame, tau: number("#tau"), watch, view };
+    const found = await segmenter.step(frame.bitmap, settings).catch((error) => mine === turn && goOnWithout(segmenter, error));
+    if (!found) continue;
+    const { facts, overlay, shade } = found;
+    if (mine !== turn) return [overlay, shade].forEach((picture) => picture.close());
+    cards[0].transferFromImageBitmap(overlay);
+    cards[1].transferFromImageBitmap(shade);
+    if (!watch) facts.probs = null;
+    instruments.tell(facts, performance.now() - frame.at, source.presented);
+    put("runs", [`${segmenter.runsOn}, ${facts.stepMs.toFixed(0)} ms a frame`, ...segmenter.notes, lost].filter(Boolean).join("; "));
+    say("");
+  }
+}
+
+// A graphics card can be lost at any time: WebAssembly goes on, and the page says why.
+function goOnWithout(segmenter, error) {
+  if (segmenter.provider !== "webgpu") throw error;
+  lost = `WebGPU failed (${error.message})`;
+  one("#provider").value = "wasm";
+  change();
+}
+
+function halt() {
+  turn += 1;
+  source?.close();
+  source = null;
+}
+
+function stop(why = "", trouble = false) {
+  halt();
+  free();
+  one("[data-do=stop]").disabled = true;
+  put("runs", "not running");
+  say(why, trouble);
+}
+
+function describeMethod() {
+  const chosen = method();
+  one("#tau-row").hidden = chosen.tau === null;
+  if (chosen.tau !== null) one("#tau").value = chosen.tau;
+  const temperature = `Calibrated: its temperature ${chosen.temperature.toFixed(2)} was fitted for this method`;
+  one("#calibration").textContent = chosen.calibrated
+    ? `${temperature}${chosen.tau === null ? "" : ` at tau ${chosen.tau}`}.`
+    : `Not calibrated: ${chosen.note || "no temperature was fitted"}.`;
+  describeNumbers();
+}
+
+function describeNumbers() {
+  one("#tau-shown").textContent = `${number("#tau")} frames`;
+  one("#opacity-shown").textContent = `${number("#opacity")} %`;
+}
+
+function fill() {
+  const stage = one("#stage");
+  stage.style.setProperty("--aspect", manifest.width / manifest.height);
+  one("#model").textContent = manifest.model;
+  one("#licence").textContent = manifest.licence;
+  one("#runtime").textContent = manifest.runtime.version;
+  for (const [index, { name, color }] of manifest.classes.entries()) {
+    const entry = document.createElement("label");
+    const box = Object.assign(document.createElement("input"), { type: "checkbox", value: index, checked: true });
+    const patch = document.createElement("i");
+    patch.style.background = `rgb(${color})`;
+    const share = Object.assign(document.createElement("span"), { className: "share" });
+    entry.append(box, patch, name, share);
+    one("#legend").append(entry);
+  }
+  for (const { mode } of manifest.methods) {
+    const entry = document.createElement("label");
+    const checked = mode === (asked.get("mode") ?? manifest.methods[0].mode);
+    entry.append(Object.assign(document.createElement("input"), { type: "radio", name: "mode", value: mode, checked }), `${NAMES[mode]} (${mode})`);
+    one("#mode").append(entry);
+  }
+  if (!one("#mode input:checked")) one("#mode input").checked = true;
+  one("#provider").value = asked.get("provider") ?? "auto";
+  const paper = one("#scale").getContext("2d");
+  paper.putImageData(new ImageData(new Uint8ClampedArray(manifest.shades.flatMap((color) => [...color, 255])), 256), 0, 0);
+  describeMethod();
+}
+
+function watchAt(x, y) {
+  watch = [Math.min(0.999, Math.max(0, x)), Math.min(0.999, Math.max(0, y))];
+  instruments.forgetPixel();
+  for (const mark of document.querySelectorAll(".mark")) {
+    mark.style.left = `${100 * watch[0]}%`;
+    mark.style.top = `${100 * watch[1]}%`;
+    mark.classList.add("shown");
+  }
+  one("#inspect").classList.add("shown");
+}
+
+function unwatch() {
+  watch = null;
+  for (const shown of document.querySelectorAll(".inspect.shown, .mark.shown")) shown.classList.remove("shown");
+}
+
+function connect() {
+  document.addEventListener("click", (event) => {
+    const action = event.target.closest("[data-do]")?.dataset.do;
+    const frame = event.target.closest(".frame");
+    if (action === "stop") stop();
+    else if (action === "unwatch") unwatch();
+    else if (action === "file") one("#file").click();
+    else if (action) start(action);
+    else if (frame && one("#stage").classList.contains("playing")) {
+      const place = frame.getBoundingClientRect();
+      watchAt((event.clientX - place.left) / place.width, (event.clientY - place.top) / place.height);
+    }
+  });
+  // The same by keyboard: Enter puts the mark in the middle, arrows move it, Escape takes it away.
+  document.addEventListener("keydown", (event) => {
+    if (!event.target.closest(".frame") || !one("#stage").classList.contains("playing")) return;
+    const steps = { ArrowLeft: [-0.02, 0], ArrowRight: [0.02, 0], ArrowUp: [0, -0.02], ArrowDown: [0, 0.02], Enter: [0, 0] };
+    if (event.key === "Escape") unwatch();
+    if (!steps[event.key]) return;
+    event.preventDefault();
+    const [x, y] = watch ?? [0.5, 0.5];
+    watchAt(x + steps[event.key][0], y + steps[event.key][1]);
+  });
+  one("#file").addEventListener("change", () => one("#file").files.length && start("file"));
+  one("#file").addEventListener("click", () => (one("#file").value = "")); // the same file may be chosen again
+  one("#mode").addEventListener("change", () => {
+    describeMethod();
+    change();
+  });
+  one("#provider").addEventListener("change", () => {
+    lost = "";
+    change();
+  });
+  for (const name of ["#tau", "#opacity"]) one(name).addEventListener("input", describeNumbers);
+  addEventListener("pagehide", () => stop());
+}
+
+try {
+  say("opening ...");
+  requireBrowser();
+  if (!(await isolate())) {
+    manifest = await readManifest(base);
+    instruments = new Instruments(manifest.classes);
+    fill();
+    connect();
+    globalThis.steadyseg = { instruments, get source() { return source; }, open: () => open().found }; // for tests and measurements
+    say("");
+    open().found.then((segmenter) => put("runs", `ready: ${[segmenter.runsOn, ...segmenter.notes].join("; ")}`), (error) => turn === 0 && stop(sentence(error), true));
+  }
+} catch (error) {
+  say(sentence(error), true);
+}

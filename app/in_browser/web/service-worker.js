@@ -1,0 +1,54 @@
+// Answers for this folder: what was fetched once is there without a network, and every answer has the headers that let the
+// page use threads (COOP, COEP) and keep it from asking any other host (CSP).
+const CACHE = "steadyseg-VERSION_OF_THIS_FOLDER";
+const FILES = ["FILES_OF_THIS_FOLDER"]; // the page itself; what it fetches later is kept then
+const NAMED_BY_HASH = /\/(models|sample|runtime-[\d.]+)\//; // another content has another name: the kept file is the right one
+const HEADERS = {
+  "Cross-Origin-Opener-Policy": "same-origin",
+  "Cross-Origin-Embedder-Policy": "require-corp",
+  "Cross-Origin-Resource-Policy": "same-origin",
+  "Content-Security-Policy":
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:; connect-src 'self'; style-src 'self'; " +
+    "img-src 'self' data: blob:; media-src 'self' blob:; base-uri 'none'; form-action 'none'",
+};
+
+addEventListener("install", (event) => event.waitUntil(keepPage()));
+addEventListener("activate", (event) => event.waitUntil(begin()));
+
+async function keepPage() {
+  const cache = await caches.open(CACHE);
+  await cache.addAll(FILES.map((file) => new Request(file, { cache: "no-cache" })));
+  await skipWaiting();
+}
+
+async function begin() {
+  const own = (name) => name.startsWith("steadyseg-") && name !== CACHE;
+  await Promise.all((await caches.keys()).filter(own).map((name) => caches.delete(name)));
+  await clients.claim();
+}
+
+addEventListener("fetch", (event) => {
+  const { method, url } = event.request;
+  if (method === "GET" && url.startsWith(registration.scope)) event.respondWith(answer(event.request));
+});
+
+async function answer(request) {
+  const cache = await caches.open(CACHE);
+  const kept = NAMED_BY_HASH.test(new URL(request.url).pathname) ? await cache.match(request.url) : null;
+  if (kept) return headed(kept);
+  try {
+    const fresh = await fetch(request.url, { cache: "no-cache" });
+    if (fresh.status === 200) await cache.put(request.url, fresh.clone());
+    return headed(fresh);
+  } catch (error) {
+    const known = (await cache.match(request.url)) ?? (await cache.match(request.url, { ignoreSearch: true }));
+    if (known) return headed(known);
+    throw error;
+  }
+}
+
+function headed(response) {
+  const headers = new Headers(response.headers);
+  for (const [name, value] of Object.entries(HEADERS)) headers.set(name, value);
+  return new Response(response.body, { status: response.status, statusText: response.statusText, headers });
+}

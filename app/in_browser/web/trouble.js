@@ -1,0 +1,22 @@
+// What goes wrong, as a plain sentence for the reader.
+
+export class Trouble extends Error {}
+
+const SIMD = new Uint8Array([
+  0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11,
+]); // a module of one function that uses 128-bit vectors
+
+// Throws where this browser cannot run the page at all.
+export function requireBrowser() {
+  if (!globalThis.isSecureContext) {
+    throw new Trouble("This address is not secure, so the browser gives neither the camera nor hash checks: open it over https:// or at localhost.");
+  }
+  if (typeof WebAssembly !== "object" || !WebAssembly.validate(SIMD)) {
+    throw new Trouble("This browser has no WebAssembly SIMD, which the network needs: use Chrome 91, Firefox 89, Safari 16.4 or newer.");
+  }
+  if (typeof OffscreenCanvas !== "function" || !("requestVideoFrameCallback" in HTMLVideoElement.prototype)) {
+    throw new Trouble("This browser cannot hand over single video frames: use Chrome 91, Firefox 132, Safari 16.4 or newer.");
+  }
+}
+
+export const sentence = (error) => (error instanceof Trouble ? error.message : `Something failed: ${error?.message ?? error}`);

@@ -1,0 +1,110 @@
+// The network of one method in a worker: a frame in, its maps and pictures out, the temporal state kept here.
+import { overlay, shaded, summary } from "./drawing.js";
+import { sentence, Trouble } from "./trouble.js";
+import { wholeFile } from "./whole_file.js";
+
+const MAPS = ["label", "confidence", "entropy", "disagreement"];
+const CARRIED = ["state_00_out", "state_01_out", "state_02_out"]; // a graph without state has none of them
+let ort, session, manifest, canvas, paper;
+let state = {}; // input name -> tensor: the graph's own outputs of the frame before
+
+async function open({ base, manifest: whole, file, provider, threads }) {
+  manifest = whole;
+  const onGpu = provider === "webgpu";
+  const runtime = manifest.runtime[provider];
+  const [entry, machine, model] = await Promise.all([
+    import(new URL(runtime.entry, base).href), wholeFile(base, runtime.wasm), wholeFile(base, file),
+  ]);
+  ort = entry;
+  ort.env.logLevel = "error";
+  ort.env.wasm.wasmPaths = { mjs: new URL(runtime.glue, base).href };
+  ort.env.wasm.wasmBinary = machine;
+  ort.env.wasm.numThreads = threads;
+  const options = { executionProviders: [provider], graphOptimizationLevel: "all" };
+  if (onGpu) options.preferredOutputLocation = Object.fromEntries(CARRIED.map((name) => [name, "gpu-buffer"]));
+  session = await ort.InferenceSession.create(model, options);
+  canvas = new OffscreenCanvas(manifest.width, manifest.height);
+  paper = canvas.getContext("2d", { alpha: false, willReadFrequently: true });
+  paper.imageSmoothingQuality = "high";
+  forget();
+  const pixels = new Uint8ClampedArray(4 * manifest.width * manifest.height);
+  await run(pixels, 1, true, false); // the first run allocates, and shows whether this provider can compute the graph at all
+  forget();
+}
+
+function forget() {
+  for (const tensor of Object.values(state)) tensor.dispose();
+  state = {};
+  for (const { name, shape } of session.inputMetadata) {
+    if (!name.startsWith("state_")) continue;
+    state[name] = new ort.Tensor("float32", new Float32Array(shape.reduce((all, one) => all * one, 1)), shape);
+  }
+}
+
+// RGBA pixels of the network's size -> the graph's outputs by name.
+async function run(pixels, gap, reset, probabilities) {
+  const { height, width } = manifest;
+  const rgb = new Uint8Array(3 * height * width);
+  for (let from = 0, to = 0; to < rgb.length; from += 4, to += 3) {
+    rgb[to] = pixels[from];
+    rgb[to + 1] = pixels[from + 1];
+    rgb[to + 2] = pixels[from + 2];
+  }
+  const feeds = {
+    frame: new ort.Tensor("uint8", rgb, [1, height, width, 3]),
+    gap: new ort.Tensor("float32", [gap], [1]),
+    reset: new ort.Tensor("float32", [reset ? 1 : 0], [1]),
+    ...state,
+  };
+  const wanted = session.outputNames.filter((name) => name !== "probs" || probabilities);
+  const found = await session.run(feeds, wanted);
+  for (const name of Object.keys(state)) {
+    state[name].dispose();
+    state[name] = found[name.replace("_in", "_out")];
+  }
+  return found;
+}
+
+async function step({ bitmap, crop, pixels, gap, reset, watch, view, wantsMaps }) {
+  const { height, width, classes } = manifest;
+  if (bitmap) {
+    paper.drawImage(bitmap, ...crop, 0, 0, width, height);
+    bitmap.close();
+    pixels = paper.getImageData(0, 0, width, height).data;
+  }
+  const began = performance.now();
+  const found = await run(pixels, gap, reset, Boolean(watch));
+  const maps = Object.fromEntries(MAPS.map((name) => [name, found[name].data]));
+  const probs = watch ? await probabilitiesAt(found.probs ?? found.state_00_out, watch) : null;
+  const facts = { ...summary(maps.label, maps.confidence, classes.length), probs, stepMs: performance.now() - began };
+  if (wantsMaps) return [{ facts, maps }, Object.values(maps).map((map) => map.buffer)];
+  const pictures = [
+    picture(overlay(pixels, maps.label, classes, view)),
+    picture(shaded(maps.entropy, manifest.shades)),
+  ];
+  return [{ facts, overlay: pictures[0], shade: pictures[1] }, pictures];
+}
+
+async function probabilitiesAt(tensor, [x, y]) {
+  const [, count, height, width] = tensor.dims;
+  const values = await tensor.getData();
+  const place = Math.min(height - 1, Math.floor(y * height)) * width + Math.min(width - 1, Math.floor(x * width));
+  return Array.from({ length: count }, (_, index) => values[index * height * width + place]);
+}
+
+function picture(pixels) {
+  const sheet = new OffscreenCanvas(manifest.width, manifest.height);
+  sheet.getContext("2d", { alpha: false }).putImageData(new ImageData(pixels, manifest.width), 0, 0);
+  return sheet.transferToImageBitmap();
+}
+
+async function answer({ data }) {
+  try {
+    const [result, transferred] = data.open ? [await open(data.open), []] : await step(data.step);
+    postMessage({ number: data.number, result }, transferred);
+  } catch (error) {
+    postMessage({ number: data.number, trouble: sentence(error), expected: error instanceof Trouble });
+  }
+}
+
+onmessage = answer;

@@ -1,0 +1,148 @@
+"""The parts of the study: parity by provider, speed by provider and threads, and ten minutes of camera."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.in_browser.parity import compare_in_browser
+from benchmarks.in_browser.visit import play, static_server, tab, until
+from seg.street.drive import Street
+
+FRAMES = 50
+SECONDS, SETTLE_S = 30, 5
+ROWS: dict[str, tuple[str, int, tuple[str, ...]]] = {
+    "WebAssembly, 2 threads": ("wasm", 2, ()),
+    "WebAssembly, one thread": ("wasm", 1, ()),
+    "WebGPU by SwiftShader": ("webgpu", 1, ("--enable-unsafe-webgpu",)),
+}
+"""Name -> provider, threads, and what Chromium needs for it. SwiftShader is a graphics card that the processor plays: its
+results are WebGPU's, its speed is not."""
+GPU_PIXELS = 100_000
+"""Of a network that SwiftShader computes in bearable time."""
+Start = Callable[..., Any]
+
+
+def sizes(site: Path) -> dict[str, int]:
+    """Bytes that a visitor fetches, by what they are."""
+    manifest = read(site)
+    wasm = manifest["runtime"]["wasm"]
+    pages = sum(path.stat().st_size for path in site.iterdir() if path.is_file())
+    runtime = sum((site / path).stat().st_size for path in (wasm["entry"], wasm["glue"], wasm["wasm"]["path"]))
+    gpu = manifest["runtime"]["webgpu"]
+    return {
+        "page": pages, "runtime_wasm": runtime, "runtime_webgpu": sum((site / path).stat().st_size for path in (
+            gpu["entry"], gpu["glue"], gpu["wasm"]["path"])),
+        "model": next(iter(manifest["methods"][0]["files"].values()))["bytes"], "sample": manifest["sample"]["bytes"],
+    }  # fmt: skip
+
+
+def measure_parity(site: Path, start: Start) -> dict[str, Any]:
+    """The same street frames through Python's ONNX Runtime and through each provider."""
+    manifest, found = read(site), {}
+    height, width = manifest["height"], manifest["width"]
+    frames = [frame.image for frame in Street(seed=7, height=height, width=width).frames(FRAMES)]
+    graph = site / manifest["methods"][0]["files"]["any"]["path"]
+    for name, (provider, threads, flags) in ROWS.items():
+        if provider == "webgpu" and height * width > GPU_PIXELS:
+            continue
+        with static_server(site) as address, tab(start(*flags, gpu=bool(flags)), address) as page:
+            found[name] = compare_in_browser(page, graph, frames, provider, threads)
+        print(name, found[name], flush=True)
+    return found
+
+
+def measure_speed(site: Path, start: Start) -> dict[str, Any]:
+    """A camera for half a minute with each number of threads; the first result from the page's opening on."""
+    found = {}
+    for name, (provider, threads, flags) in ROWS.items():
+        if provider != "wasm":
+            continue
+        with static_server(site) as address:
+            asked = f"{address}?provider={provider}&threads={threads}"
+            began_s = time.monotonic()
+            with tab(start(*flags), asked, permissions=["camera"]) as page:
+                play(page, "camera")
+                first_s = time.monotonic() - began_s
+                page.wait_for_timeout(SETTLE_S * 1000)
+                found[name] = {
+                    "first_result_s": first_s,
+                    **watch(page, SECONDS),
+                    "runs_on": page.inner_text("[data-fact=runs]"),
+                }
+        print(name, found[name], flush=True)
+    return found
+
+
+def watch(page: Any, seconds: int) -> dict[str, Any]:
+    """Rate and ages of what is shown from now on, as a visitor sees it."""
+    page.evaluate("steadyseg.instruments.begin(); globalThis.began = [performance.now(), steadyseg.source.presented]")
+    page.wait_for_timeout(seconds * 1000)
+    ages, presented, lasted_ms = page.evaluate(
+        "[steadyseg.instruments.ages, steadyseg.source.presented - began[1], performance.now() - began[0]]"
+    )
+    ages.sort()
+    return {
+        "frames_per_s": 1e3 * len(ages) / lasted_ms, "camera_per_s": 1e3 * presented / lasted_ms,
+        "age_ms_p50": ages[len(ages) // 2], "age_ms_p95": ages[int(len(ages) * 0.95)],
+    }  # fmt: skip
+
+
+def measure_soak(site: Path, start: Start, seconds: int) -> dict[str, Any]:
+    """The page at work: what Chromium's processes hold, and the JavaScript heap, every ten seconds; hosts that were asked."""
+    samples: list[dict[str, float]] = []
+    with static_server(site) as address:
+        browser = start("--js-flags=--expose-gc", "--enable-precise-memory-info")
+        with tab(browser, address, permissions=["camera"]) as page:
+            play(page, "camera")
+            for _ in range(max(3, seconds // 10)):
+                page.wait_for_timeout(10_000)
+                heap = page.evaluate("gc(); performance.memory.usedJSHeapSize")
+                samples.append({"heap_mb": heap / 1e6, "chromium_mb": sum(resident_mb())})
+            shown = page.evaluate("steadyseg.instruments.shown")
+            for _ in range(20):
+                page.click("[data-do=stop]")
+                until(page, "!steadyseg.source")
+                play(page, "camera")
+            workers = len(page.workers)
+            after = {
+                "heap_mb": page.evaluate("gc(); performance.memory.usedJSHeapSize") / 1e6,
+                "chromium_mb": sum(resident_mb()),
+            }
+    third = max(1, len(samples) // 3)
+    parts = [samples[:third], samples[third : 2 * third], samples[2 * third :]]
+    return {
+        "seconds": seconds, "shown": shown, "requests_to_other_hosts": 0,  # `tab` would have failed
+        "thirds": {key: [max(one[key] for one in part) for part in parts] for key in ("heap_mb", "chromium_mb")},
+        "after_20_starts": {**after, "workers": workers},
+    }  # fmt: skip
+
+
+def resident_mb() -> Iterator[float]:
+    """Of every process below this one that is a browser's: memory that it shares counts with its part."""
+    for pid in descendants(os.getpid()):
+        try:
+            if b"chrom" not in Path(f"/proc/{pid}/cmdline").read_bytes():
+                continue
+            rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        except OSError:  # it has ended
+            continue
+        yield next(int(line.split()[1]) / 1e3 for line in rollup.splitlines() if line.startswith("Pss:"))
+
+
+def descendants(pid: int) -> Iterator[int]:
+    try:
+        children = [
+            int(one) for task in Path(f"/proc/{pid}/task").iterdir() for one in (task / "children").read_text().split()
+        ]
+    except OSError:
+        return
+    for child in children:
+        yield child
+        yield from descendants(child)
+
+
+def read(site: Path) -> dict[str, Any]:
+    return dict(json.loads((site / "manifest.json").read_text()))

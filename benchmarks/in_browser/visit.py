@@ -1,0 +1,91 @@
+"""How tests and measurements visit the page that computes in the browser: a plain server, a visitor, and what is waited for.
+
+Its policy forbids eval, so that Playwright's own wait_for_function fails there; `until` asks again and again instead.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+PATIENCE_S = 60.0
+"""Only a page that hangs takes that long, also where other work leaves this one a tenth of a core."""
+
+
+class QuietFiles(SimpleHTTPRequestHandler):
+    """What `python -m http.server` answers, without its log."""
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+@contextmanager
+def static_server(folder: Path, port: int = 0) -> Iterator[str]:
+    """The address of a folder, served as any web host does: no header beyond type and length."""
+    server = ThreadingHTTPServer(("127.0.0.1", port), partial(QuietFiles, directory=str(folder)))
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@contextmanager
+def tab(browser: Any, address: str, ready: bool = True, **options: Any) -> Iterator[Any]:
+    """The page in a context of its own; AssertionError where it asks another host or its scripts fail."""
+    foreign: list[str] = []
+    errors: list[str] = []
+    context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+    host = address.partition("?")[0]
+    context.on("request", lambda one: None if one.url.startswith((host, "data:", "blob:")) else foreign.append(one.url))
+    try:
+        page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(address)
+        if ready:
+            until(page, "!!globalThis.steadyseg")
+        yield page
+    finally:
+        context.close()
+    assert not foreign and not errors
+
+
+def until(page: Any, expression: str, seconds: float = PATIENCE_S) -> None:
+    """Waits until it is true; a reload in between is no failure."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            if page.evaluate(expression):
+                return
+        except Exception as error:
+            if "context was destroyed" not in str(error):
+                raise
+        assert time.monotonic() < deadline, f"{expression}: {page.inner_text('#message')}"
+        time.sleep(0.05)
+
+
+def play(page: Any, what: str = "sample", shown: int = 1) -> None:
+    """Presses a button and waits for so many results."""
+    page.click(f"[data-do={what}]")
+    until(page, f"steadyseg.instruments.shown >= {shown}")
+
+
+def message(page: Any, part: str) -> str:
+    """What the page says, once it says that."""
+    deadline = time.monotonic() + PATIENCE_S
+    while part not in (said := str(page.inner_text("#message"))):
+        assert time.monotonic() < deadline, said
+        time.sleep(0.05)
+    return said
+
+
+def fact(page: Any, name: str) -> str:
+    """A figure of the page, as a reader sees it."""
+    return str(page.inner_text(f"[data-fact={name}]"))

@@ -1,0 +1,144 @@
+"""The folder of `steadyseg export --web`: what is in it, what it computes, and what is refused."""
+
+import hashlib
+import json
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from threading import Event
+
+import numpy as np
+import onnx
+import pytest
+from local_server import send, serving, without_proxy
+from refusals import one_line_error, refusal
+
+from app.cli import main
+from app.in_browser import runtime
+from app.in_browser import site as writer
+from app.in_browser.site import WEB
+from export.onnx_file import read_onnx
+from export.proof import session_runner
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_folder_is_whole(site: Path) -> None:
+    """Every file of the manifest is there with its hash, every script is kept by the service worker, licences are beside."""
+    manifest = json.loads((site / "manifest.json").read_text())
+    files = [manifest["sample"], *(manifest["runtime"][name]["wasm"] for name in ("wasm", "webgpu"))]
+    files += [file for method in manifest["methods"] for file in method["files"].values()]
+    for file in files:
+        data = (site / file["path"]).read_bytes()
+        assert (len(data), hashlib.sha256(data).hexdigest()) == (file["bytes"], file["sha256"])
+    assert [method["mode"] for method in manifest["methods"]] == ["vq-dnn", "dnn"]  # the network has no dropout
+    assert manifest["licence"] == "free to test" and "MIT" in (site / "runtime-1.30.0/LICENSE").read_text()
+    worker = (site / "service-worker.js").read_text()
+    assert all(f'"{path.name}"' in worker for path in WEB.iterdir() if path.name != "service-worker.js")
+    assert "OF_THIS_FOLDER" not in worker
+
+
+def test_its_graphs_take_frames_of_one_size_and_resize_nothing(site: Path) -> None:
+    """WebGPU has no antialiased Resize: the graph that needs none holds none."""
+    for path in (site / "models").iterdir():
+        graph = read_onnx(path).model.graph
+        sizes = [size.dim_value for size in graph.input[0].type.tensor_type.shape.dim]
+        assert sizes == [1, 96, 128, 3]
+        assert "Resize" not in {node.op_type for node in graph.node}
+
+
+def test_an_existing_folder_is_replaced_only_where_it_is_one_of_ours(
+    site: Path, model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "exists already" in one_line_error(capsys, "export", model, "--web", site)
+    (tmp_path / "diary.txt").write_text("kept")
+    assert "is not replaced" in one_line_error(capsys, "export", model, "--web", tmp_path, "--overwrite")
+    assert (tmp_path / "diary.txt").read_text() == "kept"
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ([], "-o FILE.onnx"),
+        (["-o", "m.onnx", "--web", "x"], "-o FILE.onnx"),
+        (["-o", "m.onnx", "--runtime", "x.tgz"], "--runtime is for --web"),
+        (["--web", "no/such/place"], "does not exist"),
+        (["--web", "x", "--samples", "5"], "--samples 5"),
+        (["--web", "x", "--window", "5"], "--window"),
+        (["--web", "x", "--precision", "bf16"], "--precision bf16"),
+        (["--web", "x", "--runtime", "no.tgz"], "npm pack"),
+        (["-o", "m.onnx", "--fixed-frames"], "--stateful"),
+    ],
+)
+def test_flags_that_do_not_fit_are_one_line(
+    flags: list[str],
+    said: str,
+    model: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert said in one_line_error(capsys, "export", model, *flags)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_runtime_that_is_not_the_pinned_package_is_refused(tmp_path: Path) -> None:
+    other = tmp_path / "other.tgz"
+    other.write_bytes(b"x")
+    assert "its size differs" in refusal(runtime.runtime_files, other)
+    with other.open("wb") as file:
+        file.truncate(runtime.BYTES)
+    assert "its hash differs" in refusal(runtime.runtime_files, other)
+
+
+def test_the_runtime_is_fetched_once_and_held_to_its_hash(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that first breaks, then sends something else, then the package."""
+    without_proxy(monkeypatch)
+    monkeypatch.setattr(runtime, "PAUSES_S", (0.0, 0.0))
+    package, asked = runtime.cache_path().read_bytes(), []
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        asked.append(handler.path)
+        send(handler, package if len(asked) == 3 else b"a login page", length=99 if len(asked) == 1 else None)
+        handler.close_connection = True
+
+    kept = tmp_path / "cache" / runtime.NAME
+    with serving(answer, Event()) as address:
+        assert runtime.kept_package(kept, f"{address}/{runtime.NAME}") == package
+        assert runtime.kept_package(kept, f"{address}/{runtime.NAME}") == package  # from the disk
+        assert len(asked) == 3
+        kept.write_bytes(b"damaged")
+        assert "its hash differs" in refusal(runtime.kept_package, kept, f"{address}/{runtime.NAME}")
+
+
+@pytest.mark.long
+def test_a_fixed_graph_computes_what_the_free_one_does(site: Path, tmp_path: Path) -> None:
+    path = next((site / "models").glob("vq-dnn-*"))
+    free = tmp_path / "free.onnx"
+    flags = ["--stateful", "--mode", "vq-dnn", "--proof-frames", str(site.parent)]
+    assert main(["export", str(site.parent / "plain.safetensors"), "-o", str(free), *flags]) == 0
+    run, run_free = session_runner(onnx.load(path)), session_runner(onnx.load(free))
+    generator = np.random.default_rng(0)
+    state = {f"state_{i:02}_in": np.zeros(s, np.float32) for i, s in enumerate([(1, 11, 96, 128), (1, 96, 128), (1,)])}
+    states = [dict(state), dict(state)]
+    for number in range(3):
+        frame = generator.integers(0, 256, (1, 96, 128, 3), dtype=np.uint8)
+        inputs = {"frame": frame, "gap": np.full(1, 1.0 + number, np.float32), "reset": np.zeros(1, np.float32)}
+        found = [one({**inputs, **states[index]}) for index, one in enumerate((run, run_free))]
+        states = [{name: one[name.replace("_in", "_out")] for name in state} for one in found]
+        assert all(np.array_equal(found[0][name], found[1][name]) for name in ("label", "confidence", "entropy"))
+
+
+def test_a_folder_cut_off_half_way_leaves_nothing(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = next((site / "models").glob("vq-dnn-*"))
+    file = read_onnx(graph)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device", "x")
+
+    monkeypatch.setattr(writer, "write_sample", full)
+    with pytest.raises(OSError, match="No space"):
+        writer.write_site(tmp_path / "site", [writer.GraphFile(file.meta, file.data)], {})
+    assert not list(tmp_path.iterdir())

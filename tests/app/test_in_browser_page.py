@@ -1,0 +1,325 @@
+"""The page that computes in the browser, in a real Chromium: what it shows, computes, falls back to and refuses."""
+
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import av
+import httpx
+import numpy as np
+import pytest
+from conftest import launched
+from made_video import write_video
+from page_visit import free_port, loops_left, stripes
+from refusals import refusal
+
+from app.in_browser.routes import check_site
+from app.in_browser.site import WEB
+from app.page.flags import PageOptions
+from app.page.measure import launch_bare_chromium, write_camera
+from app.page.server import build_page
+from benchmarks.in_browser.parity import compare_in_browser
+from benchmarks.in_browser.visit import PATIENCE_S, fact, message, play, static_server, tab, until
+from core.errors import InputError
+
+pytestmark = pytest.mark.slow
+PARITY_FRAMES = 25
+"""A gap comes at 10 and a reset at 20; docs/browser.md has 50 frames of the included networks."""
+
+
+@pytest.fixture(scope="module")
+def served_site(site: Path) -> Iterator[str]:
+    """Served without any header of ours, as by python -m http.server."""
+    with static_server(site) as address:
+        yield address
+
+
+def test_a_camera_is_segmented_live_and_stop_frees_everything(browser: Any, served_site: str) -> None:
+    """Isolation comes from the service worker; results from the first page view on; no other host is asked (tab_visit)."""
+    with tab(browser, served_site, permissions=["camera"]) as page:
+        play(page, "camera", shown=3)
+        assert page.evaluate("crossOriginIsolated") and "thread" in fact(page, "runs")
+        until(page, "Number(document.querySelector('[data-fact=rate]').textContent) > 0")
+        assert fact(page, "age").endswith("ms")
+        assert page.inner_text("#licence") == "free to test"
+        before = [page.evaluate(f"document.querySelector('{one}').toDataURL()") for one in ("#overlay", "#shade")]
+        assert before[0] != before[1]
+        for _ in range(3):  # and again: whoever stops has no worker left, whoever starts has one
+            page.click("[data-do=stop]")
+            until(page, "!steadyseg.source")
+            deadline = time.monotonic() + PATIENCE_S
+            while page.workers and time.monotonic() < deadline:
+                page.wait_for_timeout(50)
+            assert not page.workers and page.is_disabled("[data-do=stop]")
+            play(page, "camera")
+
+
+def test_settings_and_the_inspected_pixel_by_keyboard_alone(browser: Any, served_site: str) -> None:
+    """At 390 px in dark colours: nothing is wider than the screen; methods, tau and pixel are reached by keys."""
+    with tab(browser, served_site, viewport={"width": 390, "height": 800}, color_scheme="dark") as page:
+        page.focus("[data-do=sample]")
+        page.keyboard.press("Enter")
+        until(page, "steadyseg.instruments.shown > 0")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        page.focus(".frame")
+        for key in ("Enter", "ArrowRight", "ArrowDown"):
+            page.keyboard.press(key)
+        until(page, "document.querySelectorAll('#inspect .bars rect').length === 11")
+        until(page, "!!document.querySelector('#inspect .history')")
+        shown = page.evaluate("steadyseg.instruments.shown")
+        page.focus("#mode input:checked")
+        page.keyboard.press("ArrowDown")  # single frame
+        until(page, f"steadyseg.instruments.shown > {shown} + 2")
+        assert page.evaluate("steadyseg.open().then((one) => one.method.mode)") == "dnn"
+        assert page.is_hidden("#tau-row")
+        page.focus(".frame")
+        page.keyboard.press("Escape")
+        until(page, "!document.querySelector('.mark.shown')")
+
+
+def test_without_isolation_it_runs_on_one_thread_and_says_so(browser: Any, served_site: str) -> None:
+    with tab(browser, served_site, service_workers="block") as page:
+        play(page)
+        assert not page.evaluate("crossOriginIsolated")
+        assert "WebAssembly, one thread" in fact(page, "runs") and "not isolated" in fact(page, "runs")
+
+
+@pytest.mark.parametrize("threads", [2, pytest.param(1, marks=pytest.mark.long)])
+def test_wasm_computes_what_onnxruntime_computes(browser: Any, site: Path, served_site: str, threads: int) -> None:
+    """The same frames with a gap and a reset through both: labels equal on 99.9 % of the pixels, maps within one level."""
+    graph = next((site / "models").glob("vq-dnn-*"))
+    with tab(browser, served_site) as page:
+        found = compare_in_browser(page, graph, stripes(PARITY_FRAMES, 96, 128), "wasm", threads)
+    assert found["provider"] == "wasm" and found["frames"] == PARITY_FRAMES
+    assert found["labels_equal"] >= 0.999 and found["largest_map_difference"] <= 1
+
+
+def test_another_tau_is_that_tau(browser: Any, served_site: str) -> None:
+    """Gap 2 at tau 2.5 is gap 1 at the file's own 1.25: the graph divides the one by the other and knows no more."""
+    script = """async () => {
+      const { Segmenter } = await import("./steadyseg.js");
+      const segmenter = await Segmenter.open("./", { provider: "wasm", threads: 1 });
+      const noise = () => new ImageData(Uint8ClampedArray.from({ length: 96 * 128 * 4 }, () => 256 * Math.random()), 128);
+      const [first, second, found] = [noise(), noise(), []];
+      for (const settings of [{ gap: 1 }, { gap: 2, tau: 2.5 }, { gap: 2 }]) {
+        await segmenter.maps(first, { reset: true });
+        const { maps } = await segmenter.maps(second, settings);
+        found.push(Array.from(maps.entropy).join());
+      }
+      segmenter.close();
+      return [found[0] === found[1], found[0] === found[2]];
+    }"""
+    with tab(browser, served_site) as page:
+        assert page.evaluate(script) == [True, False]
+
+
+def test_a_file_a_seek_and_a_second_tab(browser: Any, served_site: str, tmp_path: Path) -> None:
+    """A file plays to its end; winding back starts the mean anew; another tab computes beside it."""
+    video = write_video(tmp_path / "drive.mp4", stripes(300, 96, 128), fps=10)
+    with tab(browser, served_site) as page, tab(browser, served_site) as other:
+        page.set_input_files("#file", str(video))
+        until(page, "steadyseg.instruments.shown > 2")
+        page.evaluate("""() => {
+          globalThis.resets = 0;
+          const own = steadyseg.source.next;
+          steadyseg.source.next = async function () {
+            const frame = await own.call(this);
+            resets += Number(Boolean(frame?.reset));
+            return frame;
+          };
+        }""")
+        page.evaluate("steadyseg.source.video.currentTime = 0.1")
+        until(page, "resets === 1")
+        play(other)
+        page.evaluate("steadyseg.source.video.currentTime = 29.5")
+        message(page, "The video has ended.")
+        assert fact(page, "runs") == "not running"
+
+
+def test_it_opens_again_without_a_server(browser: Any, site: Path) -> None:
+    """After one visit everything that it needs is kept, also where the server itself sends the headers for isolation."""
+    port = free_port()
+    with static_server(site, port) as address:
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(address)
+        until(page, "!!globalThis.steadyseg")
+        play(page)
+    page.reload()
+    until(page, "!!globalThis.steadyseg")
+    play(page, shown=2)
+    context.close()
+
+
+def test_an_embedding_page_of_ten_lines(browser: Any, site: Path, tmp_path: Path) -> None:
+    """The example of the README beside a copy of the folder, on a page with nothing else."""
+    readme = (Path(__file__).parents[2] / "app/in_browser/README.md").read_text()
+    (tmp_path / "index.html").write_text(readme.split("```html\n")[1].split("```")[0])
+    shutil.copytree(site, tmp_path / "site")
+    with static_server(tmp_path) as address, tab(browser, address, ready=False, permissions=["camera"]) as page:
+        until(page, "document.title.startsWith('sure 0.') || document.title.startsWith('sure 1.')")
+
+
+BROKEN = {
+    "cut off": (lambda data: data[:-1000], "is cut off"),
+    "of another": (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "its hash differs"),
+}
+
+
+@pytest.mark.parametrize("what", ["cut off", pytest.param("of another", marks=pytest.mark.long)])
+def test_a_model_file_that_is_not_the_one_is_refused(browser: Any, site: Path, tmp_path: Path, what: str) -> None:
+    """And healed: once the right file is back, a reload is enough."""
+    copy = tmp_path / "site"
+    shutil.copytree(site, copy)
+    graph = next((copy / "models").glob("vq-dnn-*"))
+    data = graph.read_bytes()
+    change, said = BROKEN[what]
+    graph.write_bytes(change(data))
+    with static_server(copy) as address, tab(browser, address) as page:
+        assert said in message(page, "models/vq-dnn")
+        graph.write_bytes(data)
+        page.reload()
+        until(page, "!!globalThis.steadyseg")
+        play(page)
+
+
+def test_a_folder_copied_in_part_says_what_is_missing(browser: Any, site: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "site"
+    shutil.copytree(site, copy, ignore=shutil.ignore_patterns("*.wasm"))
+    with static_server(copy) as address, tab(browser, address) as page:
+        assert "copy the whole folder" in message(page, "ort-wasm-simd-threaded.wasm is not there")
+        (copy / "manifest.json").write_text("{}")
+        page.reload()
+        message(page, "manifest.json is damaged")
+
+
+def test_videos_that_cannot_be_shown(browser: Any, served_site: str, tmp_path: Path) -> None:
+    """A codec that no browser has, sound without a picture, no video at all; the page goes on to the next one."""
+    unknown = write_video(tmp_path / "old.avi", stripes(5, 96, 128), codec="mpeg4")
+    empty = tmp_path / "empty.mp4"
+    empty.write_bytes(b"")
+    sound = tmp_path / "sound.mp4"
+    with av.open(str(sound), "w") as container:
+        stream = container.add_stream("aac", rate=16_000, layout="mono")
+        for _ in range(30):
+            silence = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), format="fltp", layout="mono")
+            silence.sample_rate = 16_000
+            container.mux(stream.encode(silence))
+        container.mux(stream.encode())
+    with tab(browser, served_site) as page:
+        for path, said in (
+            (unknown, "old.avi cannot be played"),
+            (empty, "empty.mp4 cannot"),
+            (sound, "sound.mp4 holds no picture"),
+        ):
+            page.set_input_files("#file", str(path))
+            message(page, said)
+            assert page.is_disabled("[data-do=stop]")
+        play(page)
+
+
+@pytest.fixture(scope="module")
+def bare(playwright: Any) -> Iterator[Any]:
+    """Starts Chromium with flags of one's own; all of them end with the module."""
+    started: list[Any] = []
+
+    def start(*flags: str) -> Any:
+        try:
+            started.append(launch_bare_chromium(playwright, *flags))
+        except InputError as error:
+            pytest.skip(str(error))
+        return started[-1]
+
+    yield start
+    for chromium in started:
+        chromium.close()
+
+
+def test_no_camera_and_a_camera_refused(bare: Any, served_site: str) -> None:
+    with tab(bare(), served_site) as page:
+        page.click("[data-do=camera]")
+        message(page, "No camera was found")
+    with tab(bare("--use-fake-device-for-media-stream", "--deny-permission-prompts"), served_site) as page:
+        page.click("[data-do=camera]")
+        message(page, "The camera was not allowed")
+
+
+def test_the_policy_of_the_page_and_of_its_service_worker_is_one() -> None:
+    page, worker = ((WEB / name).read_text() for name in ("index.html", "service-worker.js"))
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)
+    written = re.search(r'"Content-Security-Policy":\n((?:\s+".*\n)+)', worker)
+    assert policy and written and policy[1] == "".join(re.findall(r'"([^"]*)"', written[1]))
+    assert "connect-src 'self';" in policy[1] and "http" not in policy[1]
+
+
+def test_a_browser_without_simd(bare: Any, served_site: str) -> None:
+    """V8 has none where it may not use SSE 4.1."""
+    with tab(bare("--js-flags=--no-enable-sse4-1"), served_site, ready=False) as page:
+        message(page, "no WebAssembly SIMD")
+
+
+def test_its_worker_can_ask_no_other_host(browser: Any, served_site: str) -> None:
+    """The policy holds in the worker too, where pictures are, also without a service worker."""
+    with tab(browser, served_site, service_workers="block") as page, static_server(Path(__file__).parent) as other:
+        play(page)
+        asked = f"fetch('{other}', {{mode: 'no-cors'}}).then(() => 'asked', (error) => error.name)"
+        assert page.workers[0].evaluate(asked) == "TypeError"
+        assert page.evaluate(asked) == "TypeError"
+
+
+@pytest.mark.filterwarnings("ignore:'future.no_silent_downcasting' is deprecated")
+@pytest.mark.filterwarnings("ignore:The copy keyword is deprecated")
+def test_the_gradio_page_serves_it_isolated_at_once(browser: Any, site: Path, model: str, cache: Path) -> None:
+    """And links to it; another folder is refused, and nothing outside of this one is served."""
+    assert "--web" in refusal(check_site, site.parent)
+    with pytest.MonkeyPatch.context() as patch, loops_left():
+        patch.setenv("GRADIO_TEMP_DIR", str(cache))
+        served = build_page(PageOptions(model=model, port=free_port(), open_browser=False, in_browser=site))
+        address = served.launch()
+        try:
+            with tab(browser, f"{address}in-browser/", service_workers="block") as page:
+                play(page)
+                assert page.evaluate("crossOriginIsolated")
+                page.goto(address)
+                page.get_by_role("link", name="run it in this browser").wait_for()
+                for path in ("..%2fplain.safetensors", "%2e%2e/plain.safetensors", "models/"):
+                    assert httpx.get(f"{address}in-browser/{path}").status_code == 404
+        finally:
+            served.close()
+
+
+@pytest.mark.long
+def test_webgpu_computes_what_onnxruntime_computes(bare: Any, site: Path, served_site: str) -> None:
+    """By SwiftShader, a graphics card played by the processor."""
+    graph = next((site / "models").glob("vq-dnn-*"))
+    with tab(bare("--enable-unsafe-webgpu"), served_site) as page:
+        if not page.evaluate("(async () => Boolean(await navigator.gpu?.requestAdapter()))()"):
+            pytest.skip("this Chromium has no WebGPU adapter, not even SwiftShader")
+        found = compare_in_browser(page, graph, stripes(PARITY_FRAMES, 96, 128), "webgpu", 1)
+    assert found["provider"] == "webgpu"
+    assert found["labels_equal"] >= 0.999 and found["largest_map_difference"] <= 1
+
+
+@pytest.mark.long
+def test_a_minute_of_camera_and_twenty_starts_leave_memory_flat(
+    playwright: Any, served_site: str, tmp_path: Path
+) -> None:
+    """The JavaScript heap after a collection, at second 15 and 60, and after twenty stops and starts."""
+    chromium = launched(playwright, write_camera(tmp_path / "camera.mjpeg", stripes(50)))
+    heap = "globalThis.gc?.(); performance.memory.usedJSHeapSize"
+    try:
+        with tab(chromium, served_site, permissions=["camera"]) as page:
+            play(page, "camera")
+            page.wait_for_timeout(15_000)
+            early = page.evaluate(heap)
+            page.wait_for_timeout(45_000)
+            assert page.evaluate(heap) < early + 5e6
+            for _ in range(20):
+                page.click("[data-do=stop]")
+                play(page, "camera")
+            assert len(page.workers) == 1 and page.evaluate(heap) < early + 5e6
+    finally:
+        chromium.close()
