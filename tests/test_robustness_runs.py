@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from benchmarks.robustness.__main__ import checkpoints_of, data_digests, known_digest, videos_elsewhere
 from benchmarks.robustness.document import compare, corruption_mean, spreads, success
@@ -48,7 +50,7 @@ def test_the_change_is_counted_seed_by_seed() -> None:
 
 def test_a_run_is_made_again_when_anything_it_depends_on_changes(tmp_path: Path) -> None:
     weights = tmp_path / "w"
-    weights.write_bytes((2).to_bytes(8, "little") + b"{}1")  # a safetensors file: length of its header, header, tensors
+    save_file({"weight": torch.ones(2)}, weights)
     run = next(run for run in all_runs(("elsewhere/a.mp4",)) if run.options.elsewhere)
     known = digest_of(run, [weights], "data")
     moved = replace(run, options=replace(run.options, elsewhere=("here/a.mp4",)))
@@ -56,9 +58,11 @@ def test_a_run_is_made_again_when_anything_it_depends_on_changes(tmp_path: Path)
     assert digest_of(replace(run, options=replace(run.options, seed=7)), [weights], "data") != known
     assert digest_of(replace(run, studies=("bands",)), [weights], "data") != known
     assert digest_of(run, [weights], "other") != known
-    weights.write_bytes((3).to_bytes(8, "little") + b"{} 1")
-    assert digest_of(run, [weights], "data") == known  # only the header
-    weights.write_bytes((2).to_bytes(8, "little") + b"{}2")
+    save_file(
+        {"weight": torch.ones(2), "novelty.means": torch.ones(3)}, weights, {"note": "the header alone, and no weight"}
+    )
+    assert digest_of(run, [weights], "data") == known
+    save_file({"weight": torch.zeros(2)}, weights)
     assert digest_of(run, [weights], "data") != known
 
 

@@ -56,7 +56,7 @@ def small_checkpoint(path: Path, dropout: float = 0.5, knows: bool = False) -> N
     calibration = {
         "vq-dnn": {**fitted_with, "temperature": 3.0, "conformal": {"coverage": 0.9, "lac": 0.9, "aps": 0.9}}
     }
-    known = (world_tensors("dec9", 4, len(CAMVID)), world_record("dec9", fitted_with)) if knows else ({}, None)
+    known = (world_tensors("dec9", 4, len(CAMVID)), world_record("dec9", fitted_with)) if knows else ({}, {})
     meta = CheckpointMeta(
         "unet", options, CAMVID, height=96, width=128, calibration=calibration, licence="free to test",
         novelty=known[1], **mean_std,
