@@ -148,7 +148,7 @@ def tables(results: Results) -> list[Table]:
         "accuracy",
         "rise near half the reach",
         "rise at the end",
-        "|w|^2",
+        "squared norm",
         "sum of norms",
     )
     rows = []
