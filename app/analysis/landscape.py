@@ -95,7 +95,8 @@ def like(way: Weights, weights: Weights) -> Weights:
 
 
 def flatness(plane: Results) -> Results:
-    """The loss at half of the reach and at its end, mean over the four points on the axes; None before they are known."""
+    """The loss near half of the reach (the grid point next below) and at its end, mean over the four points on the axes;
+    None before they are known."""
     size = len(plane["x"])
     middle = size // 2
     if plane["rows_done"] < size:
@@ -145,9 +146,9 @@ def tables(results: Results) -> list[Table]:
         "network",
         "loss at the centre",
         "accuracy",
-        "rise at half the reach",
+        "rise near half the reach",
         "rise at the end",
-        "|w|^2",
+        "squared norm",
         "sum of norms",
     )
     rows = []

@@ -56,7 +56,7 @@ def landscape_is_flatter(report: Report) -> Finding:
     """The rise of the loss half way to the end of the plane and at its end."""
     plain, smooth = report["results"]["planes"]
     pairs = [(plain[key], smooth[key]) for key in ("half_rise", "end_rise")]
-    words = ("half way", "at the end")
+    words = ("near half way", "at the end")
     told = ", ".join(
         f"{word} {before:.3g} against {after:.3g} nats" for word, (before, after) in zip(words, pairs, strict=True)
     )
