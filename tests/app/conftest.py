@@ -10,18 +10,17 @@ import numpy as np
 import pytest
 import torch
 from made_worlds import world_record, world_tensors
-from page_visit import free_port, loops_left, stripes
+from page_visit import free_port, launched, loops_left, stripes
 from PIL import Image
 
 from app.cli import main
 from app.in_browser import sample
 from app.in_browser.runtime import cache_path
 from app.page.flags import PageOptions
-from app.page.measure import launch_chromium, write_camera
+from app.page.measure import write_camera
 from app.page.server import Page, build_page
 from core.checkpoint import CheckpointMeta, save_checkpoint
 from core.classes import CAMVID
-from core.errors import InputError
 from seg.networks.build import build_network
 from seg.options import UNetOptions
 
@@ -94,13 +93,6 @@ def playwright() -> Iterator[Any]:
 
     with sync_playwright() as started:
         yield started
-
-
-def launched(playwright: Any, camera: Path) -> Any:
-    try:
-        return launch_chromium(playwright, camera)
-    except InputError as error:
-        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

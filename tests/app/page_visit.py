@@ -7,10 +7,15 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
+import pytest
+
+from app.page.measure import launch_chromium
+from core.errors import InputError
 
 PATIENCE_MS = 60_000
 """Only a page that hangs takes that long, also where other work leaves this one a tenth of a core."""
@@ -138,3 +143,10 @@ def loops_left() -> Iterator[None]:
         warnings.simplefilter("ignore", ResourceWarning)
         yield
         gc.collect()
+
+
+def launched(playwright: Any, camera: Path) -> Any:
+    try:
+        return launch_chromium(playwright, camera)
+    except InputError as error:
+        pytest.skip(str(error))

@@ -11,9 +11,8 @@ import av
 import httpx
 import numpy as np
 import pytest
-from conftest import launched
 from made_video import write_video
-from page_visit import free_port, loops_left, stripes
+from page_visit import free_port, launched, loops_left, stripes
 from refusals import refusal
 
 from app.in_browser.routes import check_site
