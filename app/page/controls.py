@@ -131,7 +131,10 @@ def describe_temperature(meta: CheckpointMeta, options: MethodOptions) -> str:
     method = replace(options, calibrated=None).resolve(meta)
     if not method.calibrated:
         return f"None was fitted for {method}: see steadyseg calibrate."
-    return f"Logits are divided by {method.temperature:.2f}, fitted for this method."
+    number = f"{method.temperature:.2f}"
+    if method.adaptive:
+        return f"Logits are divided by a number that follows each frame, {number} on usual ones, fitted for this method."
+    return f"Logits are divided by {number}, fitted for this method."
 
 
 def describe_controls(meta: CheckpointMeta, options: MethodOptions) -> tuple[Any, Any]:
