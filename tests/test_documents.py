@@ -14,6 +14,7 @@ from benchmarks.analysis.document import document as analysis_document
 from benchmarks.cards import cards, updated
 from benchmarks.classification.document import document as classification_document
 from benchmarks.document import fill
+from benchmarks.in_browser.document import document as browser_document
 from benchmarks.novelty.document import document as novelty_document
 from benchmarks.performance.document import MODELS
 from benchmarks.performance.document import document as performance_document
@@ -112,6 +113,11 @@ def test_reliability() -> None:
     assert made == (DOCS / "reliability.md").read_text(), "python -m benchmarks.reliability makes its sections again"
     record = json.loads((DOCS / "fuzzing.json").read_text())
     assert not any(row["found"] for row in record.values() if isinstance(row, dict) and "found" in row)
+
+
+def test_browser() -> None:
+    text = (DOCS / "browser.md").read_text()
+    assert browser_document(DOCS) == text, "python -m benchmarks.in_browser makes its measured part again"
 
 
 @pytest.mark.parametrize("card", cards(), ids=lambda card: card.stem)

@@ -43,7 +43,7 @@ def tab(browser: Any, address: str, ready: bool = True, **options: Any) -> Itera
     foreign: list[str] = []
     errors: list[str] = []
     context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
-    host = address.partition("?")[0]
+    host = "/".join(address.split("/")[:3]) + "/"
     context.on("request", lambda one: None if one.url.startswith((host, "data:", "blob:")) else foreign.append(one.url))
     try:
         page = context.new_page()

@@ -48,7 +48,14 @@ def test_the_page_says_what_it_shows_and_what_is_degraded(browser: Any, address:
         open_more(page)
         text = page.locator("body").inner_text()
         assert page.locator("#model input").input_value() == "tiny.safetensors"
-    for expected in ("SteadySeg", "MC dropout smoothed (vq-bnn)", "Pedestrian", "uncertain", "follows each frame, 2.00", "CPU"):
+    for expected in (
+        "SteadySeg",
+        "MC dropout smoothed (vq-bnn)",
+        "Pedestrian",
+        "uncertain",
+        "follows each frame, 2.00",
+        "CPU",
+    ):
         assert expected in text
 
 
