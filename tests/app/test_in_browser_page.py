@@ -12,13 +12,13 @@ import httpx
 import numpy as np
 import pytest
 from made_video import write_video
-from page_visit import free_port, launched, loops_left, stripes
+from page_visit import free_port, loops_left, stripes
 from refusals import refusal
 
 from app.in_browser.routes import check_site
 from app.in_browser.site import WEB
 from app.page.flags import PageOptions
-from app.page.measure import launch_bare_chromium, write_camera
+from app.page.measure import launch_bare_chromium
 from app.page.server import build_page
 from benchmarks.in_browser.parity import compare_in_browser
 from benchmarks.in_browser.visit import PATIENCE_S, fact, message, play, static_server, tab, until
@@ -300,25 +300,3 @@ def test_webgpu_computes_what_onnxruntime_computes(bare: Any, site: Path, served
         found = compare_in_browser(page, graph, stripes(PARITY_FRAMES, 96, 128), "webgpu", 1)
     assert found["provider"] == "webgpu"
     assert found["labels_equal"] >= 0.999 and found["largest_map_difference"] <= 1
-
-
-@pytest.mark.long
-def test_a_minute_of_camera_and_twenty_starts_leave_memory_flat(
-    playwright: Any, served_site: str, tmp_path: Path
-) -> None:
-    """The JavaScript heap after a collection, at second 15 and 60, and after twenty stops and starts."""
-    chromium = launched(playwright, write_camera(tmp_path / "camera.mjpeg", stripes(50)))
-    heap = "globalThis.gc?.(); performance.memory.usedJSHeapSize"
-    try:
-        with tab(chromium, served_site, permissions=["camera"]) as page:
-            play(page, "camera")
-            page.wait_for_timeout(15_000)
-            early = page.evaluate(heap)
-            page.wait_for_timeout(45_000)
-            assert page.evaluate(heap) < early + 5e6
-            for _ in range(20):
-                page.click("[data-do=stop]")
-                play(page, "camera")
-            assert len(page.workers) == 1 and page.evaluate(heap) < early + 5e6
-    finally:
-        chromium.close()
