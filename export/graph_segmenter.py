@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from core.frame import Maps
+from core.frame import MOTION, Maps
 from core.motion import Motion, no_motion
 from core.segmenter import StagedSegmenter
 from export.cpu_segmenter import resize_frame, resize_map
@@ -12,7 +12,7 @@ from export.metadata import StreamMeta
 from export.networks import onnxruntime_name
 from export.onnxruntime_session import open_session
 from export.runtime_errors import refusing
-from export.signature import MAPS, MOTION
+from export.signature import MAPS
 
 
 class GraphSegmenter(StagedSegmenter):

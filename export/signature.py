@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 from core.errors import InputError
+from core.frame import MOTION, TOLD
 from core.method import is_temporal
 from export.metadata import StreamMeta
 
@@ -14,10 +15,6 @@ if TYPE_CHECKING:
     import onnx
 
 MAPS = ("label", "confidence", "entropy", "disagreement")
-MOTION = ("motion", "trust")
-"""Inputs of a file whose mean follows motion: (h / s, w / s, 2) and (h / s, w / s), as `core.motion.Motion` has them."""
-TOLD = ("novelty", "expected_accuracy", "strange")
-"""Of a graph that tells of whole frames: two numbers and a map (core/frame.Maps)."""
 MAX_STATE_VALUES = 2**30
 """In all states: an executor allocates them at the start. A window of 5 with 150 classes at 512 x 1024 has 4e8."""
 MAX_DIMENSIONS = 5

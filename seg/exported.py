@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from core.dropout import Dropout
+from core.frame import MOTION, TOLD
 from core.motion import Motion, no_motion
 from core.novelty.head import WatchedPass
 from core.own_world import OwnWorld, smooth_score
@@ -20,10 +21,6 @@ from core.segmenter import RARE_LEVEL
 from core.temporal import RecursionState, State, WindowState, forget
 from seg.streaming import Outputs, StreamingSegmenter
 
-MOTION = ("motion", "trust")
-"""The inputs of a mean that follows motion."""
-TOLD = ("novelty", "expected_accuracy", "strange")
-"""Outputs about the whole frame, as in `core.frame.Maps`: (1,), (1,) and uint8 (1, H, W)."""
 NETWORK_OUTPUTS = ("logits", "score", "temperature", "regions")
 """What the network gives; all but the first only where the segmenter tells of whole frames."""
 STATE_FIELDS = 3

@@ -12,7 +12,6 @@ from app.analysis.subjects import Studied
 from core.analysis.features import watch_maps
 from core.analysis.fourier import frequencies, log_amplitude
 from core.analysis.units import Unit
-from core.seeds import mix_seed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -74,10 +73,7 @@ def measure(room: Room) -> Iterator[Results]:
         room.note(left_out)
         for mode in ("dnn", "bnn") if studied.subject.has_dropout else ("dnn",):
             tallies.append(Spectra(studied, mode, units))
-    for number, numbers in enumerate(room.track(room.batches(), "batches of pictures")):
-        for tally in tallies:
-            tally.add(tally.studied.batch(numbers), mix_seed(room.options.seed, number))
-        yield {"rows": [row for tally in tallies for row in tally.rows()], "seen": tallies[0].seen}
+    yield from room.tally(tallies, room.batches())
 
 
 def tables(results: Results) -> list[Table]:

@@ -5,15 +5,17 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from torch import Tensor
 
 from app.analysis.flags import StudyJob, StudyOptions
 from app.analysis.subjects import Studied, open_studied
 from app.robustness.pictures import batches_of
+from core.seeds import mix_seed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,6 +24,17 @@ T = TypeVar("T")
 Results = dict[str, Any]
 Table = tuple[str, Sequence[str], Sequence[Sequence[Any]]]
 """What it shows, its columns, its rows."""
+
+
+class Tally(Protocol):
+    """Sums of a network over batches of pictures."""
+
+    studied: Studied
+    seen: int
+
+    def add(self, batch: Tensor, seed: int) -> None: ...
+
+    def rows(self) -> list[Results]: ...
 
 
 class Room:
@@ -47,6 +60,13 @@ class Room:
         """Numbers of the pictures that all networks look at together: as many as the largest pictures allow, or `most`."""
         size = min(studied.pictures.batch for studied in self.studied)
         return batches_of(len(self.studied[0].pictures), size if most is None else most)
+
+    def tally(self, tallies: Sequence[Tally], batches: Sequence[range]) -> Iterator[Results]:
+        """Shows each batch to all of them; what they have seen until then, after each."""
+        for number, numbers in enumerate(self.track(batches, "batches of pictures")):
+            for one in tallies:
+                one.add(one.studied.batch(numbers), mix_seed(self.options.seed, number))
+            yield {"rows": [row for one in tallies for row in one.rows()], "seen": tallies[0].seen}
 
     def track(self, items: Sequence[T], title: str) -> Iterator[T]:
         """The items one by one, with a bar and the time that is left on stderr; ends early when --seconds are over."""

@@ -80,10 +80,7 @@ def measure(room: Room) -> Iterator[Results]:
         if tallies[-1].samples == 1:
             room.note(f"{studied.name}: nothing is drawn, so there is the variance over positions alone")
     # Every unit's sums over the draws are kept for a batch, in double: smaller batches than for a single pass.
-    for number, numbers in enumerate(room.track(room.batches(None if room.is_dense else 32), "batches of pictures")):
-        for tally in tallies:
-            tally.add(tally.studied.batch(numbers), mix_seed(room.options.seed, number))
-        yield {"rows": [row for tally in tallies for row in tally.rows()], "seen": tallies[0].seen}
+    yield from room.tally(tallies, room.batches(None if room.is_dense else 32))
 
 
 def tables(results: Results) -> list[Table]:
