@@ -31,7 +31,7 @@ class Trial:
     """The refusal's line, or the traceback's last ones."""
     seconds: float
     peak_bytes: int
-    """Resident memory, the parent's part included."""
+    """Resident memory, the parent's included: on some kernels the most that the parent ever had."""
 
 
 def try_file(stages: Stages, path: Path) -> Trial:
@@ -63,9 +63,6 @@ def _open_in_child(stages: Stages, path: Path, writing: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     room = _address_space() + ROOM_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (room, room))
-    Path("/proc/self/clear_refs").write_text(
-        "5"
-    )  # else the parent's largest size ever counts as this child's (proc(5))
     signal.alarm(SECONDS)
     try:
         for stage in stages(path):
