@@ -1,4 +1,4 @@
-"""A network's own world: opened from its checkpoint for a method, and fitted on the frames that it was trained on."""
+"""What a checkpoint knows of its own world, opened for a method."""
 
 from pathlib import Path
 

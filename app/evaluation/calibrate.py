@@ -23,7 +23,8 @@ from seg.calibrate import ConformalFit, fit_temperature
 from seg.class_weights import adjust_head
 from seg.data.camvid import open_split
 from seg.evaluate import LiveMetrics, seed_frames
-from seg.own_world import OwnWorldFit, default_stages, fit_own_world
+from seg.own_world.distances import default_stages
+from seg.own_world.fit import OwnWorldFit, fit_own_world
 from seg.pipeline import segment
 from seg.pretrained import find_checkpoint
 from seg.torch_segmenter import TorchSegmenter, open_torch_segmenter
@@ -87,8 +88,6 @@ def check_flags(job: CalibrateJob) -> None:
         )
     if job.own_world and (draws_dropout(job.method.mode or "dnn") or (job.method.samples or 1) > 1):
         raise InputError("--own-world is of one pass without dropout; use --mode dnn or vq-dnn")
-    if len(job.stages) == 1:
-        raise InputError(f"--stages {job.stages[0]}: name two or more, the last one for regions")
     if job.own_world and str(job.data) == "street":
         raise InputError("--own-world needs the recordings that the network was trained on: a folder with train/")
     if job.output.suffix != ".safetensors":

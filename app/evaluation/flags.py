@@ -80,8 +80,7 @@ class CalibrateJob:
     """Also fit what the network knows of its own world on the train images: novelty, regions and a temperature that follows
     the frame. For segmentation networks, mode dnn or vq-dnn."""
     stages: tuple[str, ...] = ()
-    """Stages of the network for --own-world, two or more: the last is the one that regions are of. Those of docs/novelty.md
-    without it."""
+    """Stages of the network for --own-world; regions are of the last one. Those of docs/novelty.md without it."""
     logit_adjustment: bool = False
     """Subtract the logarithms of the training loss's class weights from the logits before anything is fitted: likelier
     probabilities and more pixels right, but rare classes are found less often."""

@@ -39,7 +39,7 @@ class Readings:
 class NoveltyHead(nn.Module):
     """(features of `names`, logits) -> `Sight`; runs beside the network and exports with it.
 
-    The last name is the stage that regions are of.
+    Regions are of the last stage.
     """
 
     mean: Tensor
@@ -67,7 +67,7 @@ class NoveltyHead(nn.Module):
 
     def statistics(self, features: Sequence[Tensor], logits: Tensor) -> Tensor:
         """(B, S), as `core.novelty.statistics.statistic_names` names them."""
-        distances = [stage(found) for stage, found in zip(self.stages, features, strict=False)]  # the last is regions'
+        distances = [stage(found) for stage, found in zip(self.stages, features, strict=True)]
         return torch.cat([torch.stack(distances, 1), logit_statistics(logits)], 1)
 
 

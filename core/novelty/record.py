@@ -23,8 +23,7 @@ class NoveltyRecord:
     """What `calibrate` found; see the fields of `core.novelty.head.Readings`."""
 
     stages: tuple[str, ...]
-    """Whose mean features are compared with those of training frames."""
-    region_stage: str
+    """Whose mean features are compared with those of training frames; regions are of the last one."""
     region_step: int
     mean: tuple[float, ...]
     deviation: tuple[float, ...]
@@ -74,7 +73,7 @@ class NoveltyRecord:
         mean, deviation, weights, own_slopes = (torch.tensor(column, dtype=torch.float32) for column in columns)
         level = float(fit["level"]) if fit else 0.0
         readings = Readings(mean, deviation, weights, own_slopes, level, self.region_median, self.region_rare)
-        return NoveltyHead((*self.stages, self.region_stage), stages, regions, readings)
+        return NoveltyHead(self.stages, stages, regions, readings)
 
     def _check(self) -> None:
         columns = len(statistic_names(self.stages))
@@ -87,9 +86,7 @@ class NoveltyRecord:
             "deviation": _are_numbers(self.deviation, columns) and min(self.deviation) > 0,
             "weights": _are_numbers(self.weights, columns),
             "slopes": all(_are_numbers(one, columns) for one in slopes) and _are_numbers(levels, len(levels)),
-            "region": isinstance(self.region_stage, str)
-            and _are_numbers((self.region_median, self.region_rare), 2)
-            and self.region_median < self.region_rare,
+            "region": _are_numbers((self.region_median, self.region_rare), 2) and self.region_median < self.region_rare,
             "scores": len(self.scores) >= FEWEST_FRAMES
             and _are_numbers(self.scores, len(self.scores))
             and list(self.scores) == sorted(self.scores),

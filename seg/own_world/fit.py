@@ -1,0 +1,92 @@
+"""Fits what a network knows of its own world, on frames of its training recordings (`steadyseg calibrate --own-world`).
+
+Means and covariances: all frames but one block per recording, each as it is and as another camera would give it, so that
+cameras are not novel. The scale of novelty: the blocks, in the same two ways. The temperature of a frame: frames that were
+never trained on, under EXTRA and textures.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from core.checkpoint import CheckpointMeta
+from core.method import Method, is_temporal, settings
+from core.novelty.head import NoveltyHead, Readings
+from core.novelty.record import NoveltyRecord, novelty_tensors
+from core.novelty.statistics import LOGIT_STATISTICS, statistic_names
+from core.own_world import OwnWorld, binomial_interval
+from seg.data.camvid import ImageFolderSplit
+from seg.own_world.distances import Looker, fit_distances
+from seg.own_world.frames import Frames, Watch, with_cameras
+from seg.own_world.temperature import fit_level, fit_temperature_of_frames
+
+CAMERAS = 2
+"""Other cameras of each held-back frame."""
+
+
+@dataclass(frozen=True)
+class OwnWorldFit:
+    """What goes into a checkpoint."""
+
+    record: dict[str, Any]
+    tensors: dict[str, Tensor]
+
+
+def fit_own_world(
+    network: nn.Module,
+    meta: CheckpointMeta,
+    split: ImageFolderSplit,
+    stages: tuple[str, ...],
+    device: torch.device,
+    method: Method,
+    watch: Watch,
+) -> OwnWorldFit:
+    """With a frame's temperature for mode dnn and for `method`, which has one pass without dropout; dropout is off.
+
+    InputError for an unknown stage, recordings too short for a block, and features that are no numbers.
+    """
+    frames, looker = Frames.of(split, meta), Looker(network, meta, stages, device)
+    pairs = with_cameras(frames, frames.fitted, watch, "class means")
+    distances, regions, shrinkage = fit_distances(looker, pairs, len(meta.classes))
+    blank = torch.zeros(len(statistic_names(stages)))
+    plain = Readings(blank, blank + 1, blank, blank, 0.0, 0.0, 1.0)
+    head = NoveltyHead(stages, distances, regions, plain).to(device)
+    rows, logs = [], []
+    for image, _ in with_cameras(frames, frames.held_back, watch, "own world", CAMERAS):
+        logits, features, _ = looker(image)
+        rows.append(head.statistics(features, logits)[0].cpu().double())
+        logs.append(regions(features[-1]).flatten().cpu())
+    table = torch.stack(rows)
+    mean, deviation = table.mean(0), table.std(0).clamp_min(1e-6)
+    weights = torch.cat([torch.full((len(stages),), 1.0 / len(stages)), torch.zeros(len(LOGIT_STATISTICS))]).double()
+    own_world = OwnWorld(tuple(sorted(round(one, 6) for one in (((table - mean) / deviation) @ weights).tolist())))
+    temperature = fit_temperature_of_frames(looker, head, frames, mean, deviation, meta, watch)
+    places = torch.cat(logs).double()
+    median, rare = (round(float(np.quantile(places.numpy(), share)), 6) for share in (0.5, 0.99))
+    alarms = sum(own_world.is_strange(one) for one in own_world.scores)
+    record = NoveltyRecord(
+        stages, regions.whiten.stride[0], _rounded(mean), _rounded(deviation), _rounded(weights),
+        median, rare, own_world.scores,
+        {"dnn": temperature},
+        {
+            "data": split.root.absolute().name, "frames": len(frames.fitted), "held_back": len(frames.held_back),
+            "held_back_pictures": len(rows), "untrained": len(frames.untrained), "frame_list_hash": split.frame_hash,
+            "shrinkage": {name: round(share, 6) for name, share in shrinkage.items()}, "note": frames.note,
+            "alarms": alarms, "alarm_rate_interval": [round(end, 4) for end in binomial_interval(alarms, len(rows))],
+        },
+    )  # fmt: skip
+    tensors = novelty_tensors(stages, distances, regions)
+    if is_temporal(method.mode):
+        level = fit_level(network, meta, record, tensors, frames, method, watch)
+        record.temperatures[str(method)] = settings(method) | {
+            "slopes": temperature["slopes"],
+            "level": round(level, 6),
+        }
+    return OwnWorldFit(asdict(record), tensors)
+
+
+def _rounded(values: Tensor) -> tuple[float, ...]:
+    return tuple(round(one, 8) for one in values.tolist())
