@@ -64,6 +64,12 @@ class CheckpointMeta:
         """The calibration that was fitted with this very method (its temperature aside); None: there is none."""
         return fit_of(self.calibration, method)  # type: ignore[return-value]
 
+    def thresholds(self, method: Method) -> dict[str, Any]:
+        """`conformal` and `class_risk` of this very method; those of a temperature that follows the frame are its own."""
+        fitted = self.fit(method) or {} if method.calibrated else {}
+        own = fitted.get("adaptive", {}) if method.adaptive else fitted
+        return {key: own[key] for key in ("conformal", "class_risk") if key in own} if isinstance(own, dict) else {}
+
     @property
     def frame_temperatures(self) -> dict[str, dict[str, Any]]:
         """By method: how the temperature follows a frame's statistics; empty without them."""

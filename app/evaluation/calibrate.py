@@ -14,11 +14,11 @@ from torch import Tensor
 from app.evaluation.data import Chosen, LabelledData, refuse_memory
 from app.evaluation.flags import CalibrateJob
 from app.find_model import is_classifier, is_graph
-from core.checkpoint import NOVELTY_PREFIX, load_checkpoint, load_weights, save_checkpoint
+from core.checkpoint import NOVELTY_PREFIX, CheckpointMeta, load_checkpoint, load_weights, save_checkpoint
 from core.device import choose_device
 from core.errors import InputError, refuse_existing
 from core.evaluation.temperature import temperature_record
-from core.method import Method, draws_dropout, settings
+from core.method import Method, MethodOptions, draws_dropout, fit_of, settings
 from seg.calibrate import ConformalFit, fit_temperature
 from seg.class_weights import adjust_head
 from seg.data.camvid import open_split
@@ -55,23 +55,30 @@ def run_calibrate(job: CalibrateJob) -> int:
         raise InputError(f"{len(chosen.names)} image is too little to fit on; give two or more")
     temperature = fit_temperature(segmenter.module, track_frames(job, chosen, "temperature"), segmenter.classes)
     segmenter = segmenter.at_temperature(temperature.temperature)
+    live, thresholds = fit_thresholds(job, segmenter, class_id)
+    record = describe_data(job, segmenter, chosen) | temperature_record(temperature, live) | thresholds
+    meta = store(job, segmenter.method, record, fit_world(job, segmenter) if job.own_world else None)
+    if fit_of(meta.frame_temperatures, segmenter.method):
+        following = dataclasses.replace(options, calibrated=None, adaptive=True)
+        segmenter = open_torch_segmenter(job.output, following, device=choose_device(job.device), keep_probs=True)
+        _, record["adaptive"] = fit_thresholds(job, segmenter, class_id)
+        add(job.output, segmenter.method, record)
+    print_fit(segmenter.method, record)
+    print(job.output)
+    return 0
+
+
+def fit_thresholds(job: CalibrateJob, segmenter: TorchSegmenter, class_id: int | None) -> tuple[Any, dict[str, Any]]:
+    """The metrics of the frames, and `conformal` and `class_risk` at this segmenter's temperature."""
     after = open_data(job, segmenter)
     live, conformal = LiveMetrics.of(segmenter.classes), ConformalFit(segmenter.classes.void_id, class_id)
     for frame, maps in segment(track_frames(job, after, "thresholds"), segmenter):
         live.update(frame, maps)
         conformal.update(frame, maps)
-    record = {
-        **describe_data(job, segmenter, chosen),
-        **temperature_record(temperature, live.result()),
-        "conformal": {"coverage": job.coverage, **conformal.scores.thresholds(job.coverage)},
-    }
+    record = {"conformal": {"coverage": job.coverage, **conformal.scores.thresholds(job.coverage)}}
     if conformal.risk and job.risk_class:
         record["class_risk"] = conformal.risk.control(job.risk, job.risk_class)
-    known = fit_world(job, segmenter) if job.own_world else None
-    store(job, segmenter.method, record, known)
-    print_fit(segmenter.method, record)
-    print(job.output)
-    return 0
+    return live.result(), record
 
 
 def check_flags(job: CalibrateJob) -> None:
@@ -138,7 +145,8 @@ def adjust_logits(job: CalibrateJob, segmenter: TorchSegmenter) -> None:
 
 
 def fit_world(job: CalibrateJob, segmenter: TorchSegmenter) -> OwnWorldFit:
-    """What the network knows of its own world, from the train images, with a frame's temperature for dnn and this method."""
+    """What the network knows of its own world, from the train images, with a frame's temperature for dnn, for both rules
+    of vq-dnn, and for this method."""
     split = open_split(job.data, "train", segmenter.classes)
     network = segmenter.module.predictor.get_submodule("network")
     stages = job.stages or default_stages(network)
@@ -146,12 +154,16 @@ def fit_world(job: CalibrateJob, segmenter: TorchSegmenter) -> OwnWorldFit:
     def watch(items: Any, title: str) -> Any:
         return track(items, title, console=Console(stderr=True))
 
+    usual = [MethodOptions(mode="vq-dnn", motion=motion).resolve() for motion in (True, False)]
+    methods = {str(method): method for method in (*usual, segmenter.method)}
     return fit_own_world(
-        network, segmenter.meta, split, stages, torch.device(segmenter.device), segmenter.method, watch
+        network, segmenter.meta, split, stages, torch.device(segmenter.device), list(methods.values()), watch
     )
 
 
-def store(job: CalibrateJob, method: Method, record: dict[str, Any], known: OwnWorldFit | None = None) -> None:
+def store(
+    job: CalibrateJob, method: Method, record: dict[str, Any], known: OwnWorldFit | None = None
+) -> CheckpointMeta:
     """What was fitted for other methods stays, unless the weights change."""
     tensors, meta = load_checkpoint(find_checkpoint(job.model))
     if job.logit_adjustment:
@@ -162,7 +174,15 @@ def store(job: CalibrateJob, method: Method, record: dict[str, Any], known: OwnW
         tensors = without_novelty(tensors)
     if known:
         meta, tensors = dataclasses.replace(meta, novelty=known.record), without_novelty(tensors) | known.tensors
-    save_checkpoint(job.output, tensors, meta.with_fit(method, record))
+    meta = meta.with_fit(method, record)
+    save_checkpoint(job.output, tensors, meta)
+    return meta
+
+
+def add(path: Path, method: Method, record: dict[str, Any]) -> None:
+    """One more calibration into a checkpoint."""
+    tensors, meta = load_checkpoint(path)
+    save_checkpoint(path, tensors, meta.with_fit(method, record))
 
 
 def without_novelty(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -1,28 +1,69 @@
-"""docs/novelty.json and docs/novelty.md from what `collect` kept: python -m benchmarks.novelty --from runs/novelty"""
+"""docs/novelty.json, docs/novelty.md and its plots from what was collected.
+
+python -m benchmarks.novelty                the record from runs/novelty, then document and plots
+python -m benchmarks.novelty --document     document and plots again, from the record
+"""
 
 import argparse
 import json
+import pickle
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from benchmarks.novelty.document import document
-from benchmarks.novelty.figures import measure
+from benchmarks.novelty.ensemble import measure_ensemble
+from benchmarks.novelty.figures import auroc_of, measure
+from benchmarks.novelty.plots import draw
+from benchmarks.study import origin
 from core.atomic_file import write_whole
 from core.bundle import round_figures
 
 DOCS = Path(__file__).parents[2] / "docs"
+SEEDS = ("paper-plain-0", "paper-plain-1", "paper-plain-2")
+
+
+def gather(folder: Path) -> dict[str, Any]:
+    """What was measured; the cost of a frame is measured by itself and kept."""
+    networks = {one.name: measure(one) for one in sorted(folder.iterdir()) if (one / "swap.pickle").exists()}
+    record: dict[str, Any] = {**origin(), "networks": networks}
+    for study in ("regions", "streams", "motorway_labels"):
+        record[study] = {name: read(folder / name / f"{study}.pickle") for name in networks}
+    record["passes"] = {name: passes(folder / name / "passes.pickle") for name in networks}
+    if set(SEEDS) <= set(networks):
+        record["ensemble"] = measure_ensemble([folder / seed for seed in SEEDS])
+    return dict(round_figures(json.loads(json.dumps(record))))
+
+
+def read(path: Path) -> Any:
+    return pickle.loads(path.read_bytes()) if path.exists() else None
+
+
+def passes(path: Path) -> dict[str, Any] | None:
+    """AUROC by kind of pictures."""
+    found = read(path)
+    if found is None:
+        return None
+    inside = found["rows"].pop("test")
+    table = {
+        kind: {name: auroc_of(np.array(inside[name]), np.array(values)) for name, values in told.items()}
+        for kind, told in found["rows"].items()
+    }
+    return {"passes": found["passes"], "every": found["every"], "auroc": table}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--from", dest="folder", type=Path, default=Path("runs/novelty"))
-    parser.add_argument("--every", type=int, required=True, help="as `collect` was told")
+    parser.add_argument("--document", action="store_true", help="from the record alone")
     given = parser.parse_args()
     path = DOCS / "novelty.json"
     record = json.loads(path.read_text()) if path.exists() else {}
-    for folder in sorted(given.folder.iterdir()):
-        if (folder / "street.pickle").exists():
-            record[folder.name] = {"every": given.every} | round_figures(json.loads(json.dumps(measure(folder))))
-    write_whole(path, (json.dumps(record, indent=1) + "\n").encode())
+    if not given.document:
+        record = gather(given.folder) | {key: record[key] for key in ("cost",) if key in record}
+        write_whole(path, (json.dumps(record, indent=1) + "\n").encode())
+    draw(record, DOCS)
     write_whole(DOCS / "novelty.md", document(record).encode())
 
 

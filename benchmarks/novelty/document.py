@@ -1,20 +1,24 @@
 """docs/novelty.md: every figure in it is from docs/novelty.json."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.document import section, table, wrap
-from benchmarks.novelty.figures import UNLIKE_FITTED
+from benchmarks.novelty.calibration import HALVES
+from benchmarks.novelty.figures import KEPT, UNLIKE_FITTED
 
-Record = dict[str, dict[str, Any]]
-CONTROL_SCORES = ("novelty", "pooled distance, last stage", "the same, cameras not shown", "entropy")
+Record = dict[str, Any]
+CONTROL_SCORES = ("novelty", "distance, last stage", "the same, cameras not shown", "entropy")
 MOTORWAYS = ("motorway 1", "motorway 2")
-OBJECTS = ("photographs", "small photographs", "CIFAR-10 enlarged", "moving photographs")
-NO_PICTURES = ("noise", "one colour", "text", "test pattern", "green test pattern")
-
-HEAD = (Path(__file__).parent / "head.md").read_text().strip()
+NO_ROADS = (
+    "photographs", "small photographs", "CIFAR-10 enlarged", "moving photographs", "noise", "one colour", "text",
+    "test pattern", "green test pattern",
+)  # fmt: skip
+SEEDS = "paper-plain"
+HERE = Path(__file__).parent
 
 
 def percent(value: float) -> str:
@@ -23,139 +27,258 @@ def percent(value: float) -> str:
 
 def document(record: Record) -> str:
     """Markdown."""
-    tables = (targets, foreign_table, control_table, alarm_table, corruption_table)
-    parts = [HEAD, sample_note(record), *(made(record) for made in tables)]
+    head = (HERE / "head.md").read_text().strip()
+    tables = (
+        targets, foreign_table, stage_table, motorway_table, control_table, alarm_table, corruption_table, swap_table,
+        stream_table, risk_table, region_table, passes_table, cost_table,
+    )  # fmt: skip
+    parts = [head, samples(record), *(made(record) for made in tables)]
     return "\n\n".join(part for part in parts if part).rstrip() + "\n"
 
 
-def sample_note(record: Record) -> str:
-    parts = [f"`{name}`: one picture in {found['every']}" for name, found in record.items()]
-    return "**Samples.** " + "; ".join(parts) + ". Few pictures a kind: read a difference of 0.05 in AUROC as none."
+def part(title: str, content: str) -> str:
+    """A section whose words stand in words.md."""
+    sections = (HERE / "words.md").read_text().split("## ")
+    words = next(one.split("\n", 1)[1] for one in sections if one.startswith(f"{title}\n"))
+    return section(title, wrap(words.strip() + "\n"), content)
 
 
-def worst(found: dict[str, Any], kinds: tuple[str, ...], score: str = "novelty") -> float:
-    return float(min(found["foreign"][kind]["auroc"][score] for kind in kinds if kind in found["foreign"]))
+def samples(record: Record) -> str:
+    every = " or ".join(sorted({str(found["every"]) for found in record["networks"].values()}))
+    return f"**Samples.** One picture in {every} of a group. Few pictures a kind: read a difference of 0.05 in AUROC as none."
 
 
-def mean_over(found: dict[str, Any], way: str, key: str, only: tuple[str, ...] = ()) -> float:
-    kinds = only or tuple(found["corrupted"])
-    return float(np.mean([found["corrupted"][kind][way][key] for kind in kinds]))
+def own(record: Record) -> dict[str, Any]:
+    """The networks that come with the package."""
+    return {name: found for name, found in record["networks"].items() if not name.startswith(SEEDS)}
+
+
+def seeds(record: Record) -> list[Any]:
+    return [found for name, found in record["networks"].items() if name.startswith(SEEDS)]
+
+
+def worst(found: Any, kinds: tuple[str, ...], score: str = "novelty") -> float:
+    return float(min(found["foreign"][kind]["auroc"][score] for kind in kinds))
+
+
+def mean_over(found: Any, way: str, key: str, only: tuple[str, ...] = ()) -> float:
+    return float(np.mean([found["corrupted"][kind][way][key] for kind in only or found["corrupted"]]))
+
+
+Figure = Callable[[Any], float]
+TARGETS: tuple[tuple[str, str, Figure, str], ...] = (
+    ("AUROC, no road and no picture, worst kind", ">= 0.99", lambda f: worst(f, NO_ROADS), ".3f"),
+    ("the same by mean entropy", "", lambda f: worst(f, NO_ROADS, "entropy"), ".3f"),
+    *(
+        (f"AUROC, {clip}", ">= 0.95", lambda f, clip=clip: f["foreign"][clip]["auroc"]["novelty"], ".2f")
+        for clip in MOTORWAYS
+    ),
+    *(
+        (
+            f"test stills through the codec of {clip}", "<= 0.65",
+            lambda f, clip=clip: f["controls"][f"codec of {clip}"]["auroc"]["novelty"], ".2f",
+        )
+        for clip in MOTORWAYS
+    ),
+    ("alarms, val stream, %", "<= 10", lambda f: 100 * f["alarms"]["val"]["alarms"], ".1f"),
+    ("alarms, Seq05VD, %", "<= 15", lambda f: 100 * f["alarms"]["Seq05VD"]["alarms"], ".1f"),
+    ("alarms, mild and camera-only changes, %", "<= 15", lambda f: 100 * f["mild_alarms"]["alarms"], ".1f"),
+    ("ECE under corruption, severity 3, mean of 15 types, %", "<= 5", lambda f: 100 * mean_over(f, "frame", "ece"), ".1f"),
+    ("the same at temperature 1", "", lambda f: 100 * mean_over(f, "none", "ece"), ".1f"),
+    ("types unlike all fitted ones", "", lambda f: 100 * mean_over(f, "frame", "ece", UNLIKE_FITTED), ".1f"),
+    ("ECE, clean stills, %", "<= 1.5", lambda f: 100 * f["clean"]["frame"]["ece"], ".1f"),
+    ("the same at temperature 1", "", lambda f: 100 * f["clean"]["none"]["ece"], ".1f"),
+    (
+        "NLL, same corruptions, change, %", "<= -25",
+        lambda f: 100 * (mean_over(f, "frame", "nll") / mean_over(f, "none", "nll") - 1), "+.0f",
+    ),
+    ("expected against true accuracy of a frame, points", "<= 6", lambda f: 100 * f["expected"]["frame"], ".1f"),
+    ("the same at temperature 1", "", lambda f: 100 * f["expected"]["none"], ".1f"),
+)  # fmt: skip
 
 
 def targets(record: Record) -> str:
-    rows = (
-        ("AUROC, no road and no picture, worst kind", ">= 0.99", lambda f: f"{worst(f, OBJECTS + NO_PICTURES):.3f}"),
-        ("the same by mean entropy", "", lambda f: f"{worst(f, OBJECTS + NO_PICTURES, 'entropy'):.3f}"),
-        (
-            "AUROC, motorways",
-            ">= 0.95",
-            lambda f: " / ".join(f"{f['foreign'][k]['auroc']['novelty']:.3f}" for k in MOTORWAYS),
-        ),
-        (
-            "camera-only control of the same clips",
-            "<= 0.65",
-            lambda f: " / ".join(f"{f['controls'][f'codec of {k}']['auroc']['novelty']:.2f}" for k in MOTORWAYS),
-        ),
-        ("alarms, val stream, %", "<= 10", lambda f: percent(f["alarms"]["val"]["alarms"])),
-        ("alarms, Seq05VD, %", "<= 15", lambda f: percent(f["alarms"]["Seq05VD"]["alarms"])),
-        ("alarms, mild and camera-only changes, %", "<= 15", lambda f: percent(f["mild_alarms"]["alarms"])),
-        (
-            "ECE under corruption, severity 3, mean of 15 types, %",
-            "<= 5",
-            lambda f: (
-                f"{percent(mean_over(f, 'frame', 'ece'))} (temperature 1: {percent(mean_over(f, 'none', 'ece'))})"
-            ),
-        ),
-        ("of these, types unlike all fitted ones", "", lambda f: percent(mean_over(f, "frame", "ece", UNLIKE_FITTED))),
-        (
-            "ECE, clean stills, %",
-            "<= 1.5",
-            lambda f: f"{percent(f['clean']['frame']['ece'])} (temperature 1: {percent(f['clean']['none']['ece'])})",
-        ),
-        (
-            "NLL, same corruptions, change, %",
-            "<= -25",
-            lambda f: f"{100 * (mean_over(f, 'frame', 'nll') / mean_over(f, 'none', 'nll') - 1):+.0f}",
-        ),
-        (
-            "expected against true accuracy of a frame, points",
-            "<= 6",
-            lambda f: f"{percent(f['expected']['frame'])} (temperature 1: {percent(f['expected']['none'])})",
-        ),
-    )
-    lines = [[name, wanted, *(figure(found) for found in record.values())] for name, wanted, figure in rows]
-    words = wrap(
-        "Expected accuracy is the mean confidence; its error is over frames of test, val, the corruptions and the controls.\n"
-        "ECE is of the pixels of a kind together."
-    )
-    return section("Targets", words, table(["figure", "wanted", *record], lines))
+    lines = []
+    for name, wanted, figure, form in TARGETS:
+        trained = [figure(found) for found in seeds(record)]
+        last = f"{np.mean(trained):{form}} ({min(trained):{form}} to {max(trained):{form}})" if trained else ""
+        lines.append([name, wanted, *(f"{figure(found):{form}}" for found in own(record).values()), last])
+    head = ["figure", "wanted", *own(record), f"{SEEDS}, {len(seeds(record))} trainings"]
+    picture = "![Share of right pixels over confidence under the 15 corruptions](novelty-reliability.png)"
+    return part("Targets", f"{table(head, lines)}\n\n{picture}")
+
+
+def by_network(record: Record, head: list[str], lines: Callable[[Any], list[list[str]]]) -> str:
+    """A table for every network of the package."""
+    return "\n\n".join(f"`{name}`\n\n{table(head, lines(found))}" for name, found in own(record).items())
 
 
 def foreign_table(record: Record) -> str:
-    parts = []
-    for name, found in record.items():
-        scores = list(next(iter(found["foreign"].values()))["auroc"])
-        lines = [
+    scores = list(next(iter(own(record).values()))["foreign"]["noise"]["auroc"])
+
+    def lines(found: Any) -> list[list[str]]:
+        return [
             [kind, str(row["pictures"]), percent(row["alarms"]), *(f"{row['auroc'][score]:.2f}" for score in scores)]
             for kind, row in found["foreign"].items()
         ]
-        parts.append(f"`{name}`\n\n" + table(["pictures of", "pictures", "alarms, %", *scores], lines))
-    words = (
-        "AUROC against clean test stills. Two clips give no interval. *Cameras not shown*: the last stage's pooled\n"
-        "distance fitted on the frames as they are. Nearest neighbours: of the deepest stage's mean features."
-    )
-    return section("Foreign pictures, and other scores", wrap(words), "\n\n".join(parts))
+
+    made = by_network(record, ["pictures of", "pictures", "alarms, %", *scores], lines)
+    return part("Foreign pictures, and other scores", made)
+
+
+def stage_table(record: Record) -> str:
+    parts = []
+    for name, found in own(record).items():
+        stages = list(next(iter(found["by_stage"].values())))
+        lines = [[kind, *(f"{row[stage]:.2f}" for stage in stages)] for kind, row in found["by_stage"].items()]
+        head = ["pictures", *(f"**{stage}**" if stage in found["stages"] else stage for stage in stages)]
+        parts.append(f"`{name}`\n\n{table(head, lines)}")
+    return part("Which stage carries which shift", "\n\n".join(parts))
+
+
+def motorway_table(record: Record) -> str:
+    lines = [
+        [
+            name, clip, *(percent(row[key]) for key in ("Sky", "Road", "Car", "all")),
+            *(percent(row["confidence"][way]) for way in ("none", "frame")),
+        ]
+        for name, clips in record["motorway_labels"].items()
+        for clip, row in (clips or {}).items()
+    ]  # fmt: skip
+    head = ["network", "clip", "sky", "road", "vehicles", "all", "confidence at temperature 1", "of the frame"]
+    return part("How right it is on the motorways", table(head, lines))
 
 
 def control_table(record: Record) -> str:
-    parts = []
-    for name, found in record.items():
-        lines = [
+    def lines(found: Any) -> list[list[str]]:
+        return [
             [
                 kind, percent(row["alarms"]), f"{100 * (row['accuracy'] - row['clean_accuracy']):+.1f}",
                 *(f"{row['auroc'][score]:.2f}" for score in CONTROL_SCORES),
             ]
             for kind, row in found["controls"].items()
         ]  # fmt: skip
-        head = ["change", "alarms, %", "accuracy, points", "AUROC: novelty", *CONTROL_SCORES[1:]]
-        parts.append(f"`{name}`\n\n" + table(head, lines))
-    words = (
-        "Mild and camera-only changes of test stills, against all clean ones: AUROC 0.5 and few alarms are wanted. Exposure,\n"
-        "white balance, size and H.264 were among the made cameras, drawn at random; JPEG was not."
-    )
-    return section("Another camera is not another world", wrap(words), "\n\n".join(parts))
+
+    made = by_network(record, ["change", "alarms, %", "accuracy, points", "AUROC: novelty", *CONTROL_SCORES[1:]], lines)
+    return part("Another camera is not another world", made)
 
 
 def alarm_table(record: Record) -> str:
-    lines = []
-    for name, found in record.items():
-        for where, row in {**found["alarms"], "own world (held back)": found["own_alarms"]}.items():
-            low, high = row["interval"]
-            lines.append(
-                [name, where, str(row["frames"]), percent(row["alarms"]), f"{percent(low)} to {percent(high)}"]
-            )
-    words = "Binomial intervals of 95 %; frames of one drive repeat each other, so the truth is less sure than that."
-    return section("Alarms at 5 %", words, table(["network", "frames of", "frames", "alarms, %", "interval"], lines))
+    lines = [
+        [name, where, str(row["frames"]), percent(row["alarms"]), " to ".join(map(percent, row["interval"]))]
+        for name, found in record["networks"].items()
+        for where, row in {**found["alarms"], "own world (held back)": found["own_alarms"]}.items()
+    ]
+    return part("Alarms at 5 %", table(["network", "frames of", "frames", "alarms, %", "interval"], lines))
 
 
 def corruption_table(record: Record) -> str:
-    parts = []
-    for name, found in record.items():
-        lines = []
-        for kind, row in found["corrupted"].items():
-            frame = row["frame"]
-            marked = f"{kind} *" if kind in UNLIKE_FITTED else kind
-            ends = f"{percent(frame['ece'])} ({percent(frame['ece_low'])} to {percent(frame['ece_high'])})"
-            errors = [percent(row[way]["ece"]) for way in ("none", "one")]
-            nlls = [f"{row[way]['nll']:.2f}" for way in ("none", "one", "frame")]
-            lines.append([marked, percent(row["accuracy"]), *errors, ends, *nlls, percent(row["alarms"])])
-        head = [
-            "type", "accuracy, %", "ECE at temperature 1", "one fitted", "of the frame (95 %)", "NLL at 1", "one fitted",
-            "of the frame", "alarms, %",
+    def lines(found: Any) -> list[list[str]]:
+        return [
+            [
+                f"{kind} *" if kind in UNLIKE_FITTED else kind, percent(row["accuracy"]),
+                *(percent(row[way]["ece"]) for way in ("none", "one")),
+                f"{percent(row['frame']['ece'])} ({percent(row['frame']['ece_low'])} to {percent(row['frame']['ece_high'])})",
+                *(f"{row[way]['nll']:.2f}" for way in ("none", "one", "frame")), percent(row["alarms"]),
+            ]
+            for kind, row in found["corrupted"].items()
         ]  # fmt: skip
-        parts.append(f"`{name}`\n\n" + table(head, lines))
-    words = (
-        "Severity 3 on test stills. *One fitted*: a single temperature, fitted on the same pictures. Types with a star are\n"
-        "unlike all that was fitted on. Intervals: 1,000 draws of the stills."
+
+    head = [
+        "type", "accuracy, %", "ECE at temperature 1", "one fitted", "of the frame (95 %)", "NLL at 1", "one fitted",
+        "of the frame", "alarms, %",
+    ]  # fmt: skip
+    return part("Calibration under corruption", by_network(record, head, lines))
+
+
+def swap_table(record: Record) -> str:
+    lines = [
+        [name, half, other, percent(row["ece"]), f"{row['nll']:.2f}"]
+        for name, found in record["networks"].items()
+        for half, other in zip(HALVES, list(HALVES)[::-1], strict=True)
+        for row in [found["swapped"][f"fitted on {half}"]]
+    ]
+    return part(
+        "One half fitted, the other judged",
+        table(["network", "fitted on", "judged on", "ECE, %", "NLL"], lines),
     )
-    return section("Calibration under corruption", wrap(words), "\n\n".join(parts))
+
+
+def stream_table(record: Record) -> str:
+    lines = [
+        [
+            name, kind, percent(row["frame"]["accuracy"]), *(percent(row[way]["ece"]) for way in ("one", "frame")),
+            *(f"{row[way]['nll']:.2f}" for way in ("one", "frame")),
+            *(percent(row[way]["expected_error"]) for way in ("one", "frame")),
+            *(percent(row[way]["coverage"]) if "coverage" in row[way] else "" for way in ("one", "frame")),
+        ]
+        for name, found in record["streams"].items()
+        for kind, row in (found["types"] if found else {}).items()
+    ]  # fmt: skip
+    head = [
+        "network", "type", "accuracy, %", "ECE, one", "frame", "NLL, one", "frame", "expected, one", "frame",
+        "sets, one, %", "frame",
+    ]  # fmt: skip
+    picture = (
+        "![Novelty and expected accuracy over a stream cut from town to motorway to photographs](novelty-cuts.png)"
+    )
+    made = table(head, lines)
+    return part("Over a stream", f"{made}\n\n{picture}" if made else "")
+
+
+def risk_table(record: Record) -> str:
+    lines = [
+        [name, score, *map(percent, risks)]
+        for name, found in own(record).items()
+        for score, risks in found["risk"].items()
+    ]
+    head = ["network", "score", *(f"{100 * share:.0f} % kept" for share in KEPT)]
+    return part("Risk against coverage", table(head, lines))
+
+
+def region_table(record: Record) -> str:
+    lines = [
+        [name, score, f"{row['ap']:.3f}", f"{row['auroc']:.2f}", percent(row["fpr95"])]
+        for name, found in record["regions"].items()
+        for score, row in (found["scores"] if found else {}).items()
+    ]
+    shares = {
+        f"{found['pictures']} test stills, {percent(found['share'])} %" for found in record["regions"].values() if found
+    }
+    lines = [["", f"pixels of objects: {', '.join(sorted(shares))}", "", "", ""], *lines] if lines else []
+    return part("Foreign objects in a known scene", table(["network", "score", "AP", "AUROC", "FPR95, %"], lines))
+
+
+def passes_table(record: Record) -> str:
+    parts: dict[str, dict[str, float]] = {
+        f"{name}, {found['passes']} passes: {score}": {kind: row[score] for kind, row in found["auroc"].items()}
+        for name, found in record["passes"].items()
+        if found
+        for score in ("disagreement", "entropy")
+    }
+    if ensemble := record.get("ensemble"):
+        parts[f"{SEEDS}, {ensemble['members']} members: disagreement"] = ensemble["auroc"]
+    for name, found in record["networks"].items():
+        parts[f"{name}: novelty"] = {kind: row["auroc"]["novelty"] for kind, row in found["foreign"].items()}
+    kinds = (*MOTORWAYS, *NO_ROADS)
+    lines = [[name, *(f"{row[kind]:.2f}" if kind in row else "" for kind in kinds)] for name, row in parts.items()]
+    words = "AUROC of what several passes or networks disagree on, beside the novelty of one pass."
+    if ensemble:
+        words += (
+            f" The ensemble's mean ECE under the 15 corruptions: {percent(ensemble['corrupted_ece']['none'])} %, and\n"
+            f"{percent(ensemble['corrupted_ece']['frame'])} % with each member's temperature of the frame."
+        )
+    return section("Several passes, several networks", wrap(words + "\n"), table(["score", *kinds], lines))
+
+
+def cost_table(record: Record) -> str:
+    lines = [
+        [
+            processor, name, f"{row['without_ms']:.1f}", f"{row['with_ms']:.1f}", f"{100 * row['share']:+.1f}",
+            " to ".join(f"{100 * one:+.1f}" for one in row["share_quartiles"]),
+        ]
+        for processor, found in record.get("cost", {}).items()
+        for name, row in found["models"].items()
+    ]  # fmt: skip
+    head = ["processor", "network", "without, ms", "with, ms", "change, %", "quartiles of pairs"]
+    return part("What it costs", table(head, lines))

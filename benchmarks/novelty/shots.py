@@ -68,12 +68,12 @@ def spread_over(count: int, wanted: int) -> list[int]:
     return sorted({int(place) for place in np.linspace(0, count - 1, min(wanted, count))})
 
 
-def fit(data: Data) -> Shots:
-    """What class means and covariances are fitted on: each frame as it is, and as another camera would give it."""
+def bank(data: Data) -> Shots:
+    """What means and covariances are fitted on: each frame as it is, and as another camera would give it."""
     untrained = split_held_back(len(data.split("train")), 0.05)[1]
-    for name, image, label in of_split(data, "train", sorted(set(data.blocks[0]) - set(untrained))):
-        yield Shot("clean", name, image, label)
-        yield Shot("camera", name, random_camera(image, drawing("fit", name)), label)
+    for name, image, _ in of_split(data, "train", sorted(set(data.blocks[0]) - set(untrained))):
+        yield Shot("clean", name, image)
+        yield Shot("camera", name, random_camera(image, drawing("fit", name)))
 
 
 def held_back(data: Data) -> Shots:
@@ -141,6 +141,14 @@ def common(data: Data) -> Shots:
     for place, (name, image, label) in zip(places, of_split(data, "test", places), strict=True):
         for kind in COMMON:
             yield Shot(kind, name, corrupt(image, kind, 3, 0, place), label)
+
+
+def swap(data: Data) -> Shots:
+    """The untrained frames under the types that count: only to fit on one half of them and judge on the other."""
+    _, places = split_held_back(len(data.split("train")), 0.05)
+    for number, (name, image, label) in enumerate(of_split(data, "train", places)):
+        for kind in COMMON:
+            yield Shot(kind, name, corrupt(image, kind, 3, 5, number), label)
 
 
 CONTROLS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -248,6 +256,7 @@ def street(data: Data) -> Shots:
 
 
 GROUPS: dict[str, Callable[[Data], Shots]] = {
-    "fit": fit, "held_back": held_back, "proxies": proxies, "untrained": untrained, "test": test, "motorways": motorways,
+    "bank": bank, "held_back": held_back, "proxies": proxies, "untrained": untrained, "test": test, "motorways": motorways,
     "objects": objects, "no_pictures": no_pictures, "controls": controls, "common": common, "val": val, "street": street,
+    "swap": swap,
 }  # fmt: skip

@@ -5,6 +5,7 @@ cameras are not novel. The scale of novelty: the blocks, in the same two ways. T
 never trained on, under EXTRA and textures.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -41,10 +42,10 @@ def fit_own_world(
     split: ImageFolderSplit,
     stages: tuple[str, ...],
     device: torch.device,
-    method: Method,
+    methods: Sequence[Method],
     watch: Watch,
 ) -> OwnWorldFit:
-    """With a frame's temperature for mode dnn and for `method`, which has one pass without dropout; dropout is off.
+    """With a frame's temperature for mode dnn and for `methods`, each of one pass without dropout; dropout is off.
 
     InputError for an unknown stage, recordings too short for a block, and features that are no numbers.
     """
@@ -79,12 +80,10 @@ def fit_own_world(
         },
     )  # fmt: skip
     tensors = novelty_tensors(stages, distances, regions)
-    if is_temporal(method.mode):
-        level = fit_level(network, meta, record, tensors, frames, method, watch)
-        record.temperatures[str(method)] = settings(method) | {
-            "slopes": temperature["slopes"],
-            "level": round(level, 6),
-        }
+    for method in methods:
+        if is_temporal(method.mode):
+            level = round(fit_level(network, meta, record, tensors, frames, method, watch), 6)
+            record.temperatures[str(method)] = settings(method) | {"slopes": temperature["slopes"], "level": level}
     return OwnWorldFit(asdict(record), tensors)
 
 

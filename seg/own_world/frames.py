@@ -82,7 +82,7 @@ def tuning_pictures(frames: Frames, watch: Watch) -> Iterator[tuple[bool, np.nda
 def tuning_clips(frames: Frames, meta: CheckpointMeta, watch: Watch) -> Iterator[Frame]:
     """Every second clip under one of EXTRA at severity 3, the others as they are; two labelled frames a clip."""
     examples = tuple(frames.split.examples[place] for place in frames.untrained)
-    for frame in watch(moving_stills(dataclasses.replace(frames.split, examples=examples)), "smoothed"):
+    for frame in watch(moving_stills(dataclasses.replace(frames.split, examples=examples)), "level under smoothing"):
         clip = frame.index // CLIP_FRAMES
         if clip % 2 == 0:
             yield frame

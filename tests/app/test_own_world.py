@@ -1,18 +1,23 @@
 """What a network knows of its own world: fitted by the command, kept in the checkpoint, told by every executor."""
 
 import dataclasses
+import json
 from pathlib import Path
 
+import av
 import cv2
 import numpy as np
 import pytest
 from made_methods import opened, opened_by_torch
+from made_video import write_video
 from PIL import Image
 from refusals import error_after_work, one_line_error, refusal
 
 from app.cli import main
+from app.video.render import conformal_threshold
 from core.checkpoint import load_checkpoint, save_checkpoint
 from core.frame import Frame
+from core.method import MethodOptions
 from core.segmenter import Segmenter
 from export.graph_segmenter import GraphSegmenter
 from export.onnx_file import read_onnx
@@ -64,7 +69,7 @@ def test_the_record_says_what_it_was_fitted_on(knowing: Path) -> None:
     _, meta = load_checkpoint(knowing)
     about, fits = meta.novelty["about"], meta.novelty["temperatures"]
     assert (about["held_back"], about["held_back_pictures"], len(meta.novelty["scores"])) == (20, 60, 60)
-    assert set(fits) == {"dnn", "vq-dnn, tau 1.25"}
+    assert set(fits) == {"dnn", "vq-dnn, tau 1.25", "vq-dnn, tau 8, motion"}
     assert fits["dnn"]["nll"] < fits["dnn"]["nll_one_temperature"]
     low, high = about["alarm_rate_interval"]
     assert 0 < low < 0.05 < high < 0.2
@@ -78,6 +83,31 @@ def test_noise_is_strange_and_expected_to_be_wrong_and_a_drive_is_not(knowing: P
     assert all(novelty is not None and novelty > 0.05 for novelty, _ in usual), usual
     assert strange[0][0] == pytest.approx(1 / 61)
     assert strange[0][1] is not None and usual[0][1] is not None and strange[0][1] < usual[0][1]
+
+
+def test_prediction_sets_have_a_threshold_for_each_temperature(knowing: Path, recordings: Path, tmp_path: Path) -> None:
+    _, meta = load_checkpoint(knowing)
+    fixed, following = (MethodOptions(**METHOD, adaptive=adaptive).resolve(meta) for adaptive in (False, True))
+    assert conformal_threshold(meta, fixed) != conformal_threshold(meta, following)
+    flags = ["--data", str(recordings), "--split", "val", "--protocol", "stream", "--mode", "vq-dnn", "--motion", "off"]
+    for adaptive in ("on", "off"):
+        path = tmp_path / f"{adaptive}.json"
+        assert main(["evaluate", str(knowing), *flags, "--adaptive", adaptive, "--json", str(path)]) == 0
+        record = json.loads(path.read_text())
+        assert record["conformal"]["lac"]["coverage"] == pytest.approx(0.9, abs=0.02)  # the frames it was fitted on
+        assert ("expected_accuracy_error" in record) == (adaptive == "on")
+
+
+def test_a_video_says_where_it_is_strange(knowing: Path, tmp_path: Path) -> None:
+    source, out, report = (tmp_path / name for name in ("in.mkv", "out.mkv", "report.json"))
+    write_video(source, [*drive(4), *(noise(seed) for seed in range(4))], codec="ffv1")
+    flags = ["--mode", "dnn", "--view", "strange"]
+    assert main(["video", str(source), "-o", str(out), "--model", str(knowing), *flags, "--report", str(report)]) == 0
+    record = json.loads(report.read_text())
+    assert (record["frames"], record["strange_frames"]) == (8, 4)
+    pictures = [frame.to_ndarray(format="rgb24") for frame in av.open(str(out)).decode(video=0)]
+    reds = [picture[:8].mean((0, 1)) for picture in pictures]
+    assert all(red[0] > red[2] + 60 for red in reds[4:]) and not any(red[0] > red[2] + 60 for red in reds[:4]), reds
 
 
 def test_novelty_is_averaged_over_time_and_starts_anew_with_the_stream(knowing: Path) -> None:
@@ -118,7 +148,7 @@ def test_the_graph_tells_the_same(knowing: Path, tmp_path: Path) -> None:
 
 
 def test_another_method_does_not_use_it_and_says_so(knowing: Path) -> None:
-    for flags in ({"mode": "vq-dnn", "motion": True}, {"mode": "vq-bnn", "motion": False}):
+    for flags in ({"mode": "vq-dnn", "motion": False, "tau": 3.0}, {"mode": "vq-bnn", "motion": False}):
         segmenter = opened_by_torch(knowing, **flags)
         assert not segmenter.method.adaptive and "does not follow the frame" in segmenter.method.note
         assert told(segmenter, drive(1))[0][1] is None

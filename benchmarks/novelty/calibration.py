@@ -1,0 +1,114 @@
+"""How true the confidence of pictures is at temperature 1, at one fitted temperature, and at the frame's own."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from core.classes import CAMVID
+from core.novelty.frame_temperature import FrameTemperatureFit, fit_frame_temperature
+from core.novelty.head import LEAST_LOG_TEMPERATURE, MOST_FITTED_DEVIATION, MOST_LOG_TEMPERATURE
+from seg.own_world.temperature import CLEAN_SHARE
+
+Row = dict[str, Any]
+WAYS = ("none", "one", "frame")
+"""Temperature 1; one number fitted on the same frames as the frame's; the frame's own, as the network gave it."""
+BOOTSTRAPS = 1000
+HALVES = {
+    "noise and digital": (
+        "gaussian_noise", "shot_noise", "impulse_noise", "contrast", "elastic_transform", "pixelate", "jpeg_compression",
+    ),
+    "blur and weather": (
+        "defocus_blur", "glass_blur", "motion_blur", "zoom_blur", "snow", "frost", "fog", "brightness",
+    ),
+}  # fmt: skip
+
+
+class Temperatures:
+    """Of pictures, by `WAYS`."""
+
+    def __init__(self, untrained: Sequence[Row]) -> None:
+        self.one = float(np.exp(fit(untrained, statistics=False).level))
+
+    def of(self, rows: Sequence[Row], way: str) -> list[float]:
+        return [row["temperature"] if way == "frame" else self.one if way == "one" else 1.0 for row in rows]
+
+
+def fit(rows: Sequence[Row], statistics: bool = True) -> FrameTemperatureFit:
+    """As the product fits it: half of the weight on pictures as they are."""
+    pairs = [pixels(row) for row in rows]
+    clean = torch.tensor([float(row["kind"] == "clean") for row in rows], dtype=torch.float64)
+    weights = CLEAN_SHARE * clean / clean.sum() + (1 - CLEAN_SHARE) * (1 - clean) / (1 - clean).sum()
+    deviations = torch.from_numpy(np.stack([row["deviations"] for row in rows])).double()
+    columns = deviations if statistics else deviations[:, :0]
+    return fit_frame_temperature(columns, [one for one, _ in pairs], [one for _, one in pairs], weights)
+
+
+def swapped(
+    untrained: Sequence[Row], fitting: Mapping[str, Sequence[Row]], judged: Mapping[str, Sequence[Row]]
+) -> dict[str, dict[str, float]]:
+    """Fitted under one half of the types that count and judged on the other: mean ECE and NLL over its types."""
+    clean, found = [row for row in untrained if row["kind"] == "clean"], {}
+    for name, kinds in HALVES.items():
+        here = fit([*clean, *(row for kind in kinds for row in fitting[kind])])
+        results = []
+        for kind in judged:
+            if kind not in kinds:
+                near = np.stack([row["deviations"] for row in judged[kind]])
+                near = near.clip(-MOST_FITTED_DEVIATION, MOST_FITTED_DEVIATION)
+                logs = (near @ np.array(here.slopes) + here.level).clip(LEAST_LOG_TEMPERATURE, MOST_LOG_TEMPERATURE)
+                results.append(judge(judged[kind], np.exp(logs).tolist()))
+        found[f"fitted on {name}"] = {key: float(np.mean([one[key] for one in results])) for key in ("ece", "nll")}
+    return found
+
+
+def judge(rows: Sequence[Row], temperatures: Sequence[float]) -> dict[str, float]:
+    """NLL and ECE (10 bins) over the pixels on the grid, and the interval of the ECE over stills drawn anew."""
+    tables = [bins(row, one) for row, one in zip(rows, temperatures, strict=True)]
+    nll = float(sum(one for one, _ in tables) / sum(found[0].sum() for _, found in tables))
+    stacked = np.stack([found for _, found in tables])
+    draw = np.random.default_rng(0)
+    counts = draw.multinomial(len(rows), np.full(len(rows), 1 / len(rows)), BOOTSTRAPS)
+    drawn = np.einsum("dn,nck->dck", counts, stacked)
+    low, high = np.quantile(np.abs(drawn[:, 1] - drawn[:, 2]).sum(1) / drawn[:, 0].sum(1), (0.025, 0.975))
+    return {"nll": nll, "ece": ece(stacked.sum(0)), "ece_low": float(low), "ece_high": float(high)}
+
+
+def reliability(rows: Sequence[Row], temperatures: Sequence[float]) -> list[list[float]]:
+    """Count, right ones and confidence by confidence, over all pixels."""
+    total = np.sum([bins(row, one)[1] for row, one in zip(rows, temperatures, strict=True)], 0)
+    return [list(row) for row in total]
+
+
+def expected_error(rows: Sequence[Row], temperatures: Sequence[float]) -> float:
+    """Mean over frames of |mean confidence - accuracy|."""
+    gaps = []
+    for row, one in zip(rows, temperatures, strict=True):
+        _, found = bins(row, one)
+        gaps.append(abs(found[2].sum() - found[1].sum()) / found[0].sum())
+    return float(np.mean(gaps))
+
+
+def pixels(row: Row) -> tuple[Tensor, Tensor]:
+    """(P, K) logits and (P,) labels on the grid, void left out."""
+    kept = row["label"] != CAMVID.void_id
+    logits, labels = row["grid"].astype(np.float32).T[kept], row["label"][kept].astype(np.int64)
+    return torch.from_numpy(logits), torch.from_numpy(labels)
+
+
+def bins(row: Row, temperature: float) -> tuple[float, np.ndarray]:
+    """(summed NLL, (3, 10) of count, right ones and confidence by confidence)."""
+    logits, labels = pixels(row)
+    logs = F.log_softmax(logits / temperature, 1)
+    confidence, best = logs.exp().max(1)
+    place = np.clip(np.ceil(confidence.numpy() * 10).astype(int) - 1, 0, 9)
+    right = (best == labels).double().numpy()
+    columns = [np.bincount(place, weights, 10) for weights in (np.ones(len(place)), right, confidence.double().numpy())]
+    return float(F.nll_loss(logs, labels, reduction="sum")), np.stack(columns)
+
+
+def ece(table: np.ndarray) -> float:
+    return float(np.abs(table[1] - table[2]).sum() / table[0].sum())
