@@ -39,7 +39,7 @@ ALLOWED = {
     "app/in_browser": {*PRODUCT, "app/video"},
     "app/export": {*PRODUCT, "classification", "app/sources", "app/in_browser"},
     "app/bench": {*PRODUCT, "export/kernels", "app/sources", "app/video"},
-    "app/robustness": {*PRODUCT, "core/robustness", "classification", "classification/data", "app/sources"},
+    "app/robustness": {*PRODUCT, "core/novelty", "core/robustness", "classification", "classification/data", "app/sources"},
     "app/analysis": {
         *PRODUCT, "core/analysis", "core/training", "classification", "classification/data", "classification/networks",
         "app/robustness",

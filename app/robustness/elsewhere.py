@@ -26,6 +26,7 @@ SURE = 0.9
 SET_KINDS = ("lac", "aps")
 SCORE_NOTES = {
     "reported_": "reported_CLASS: share of a picture in which the class whose misses are bounded is reported",
+    "novelty": "novelty: deviations of a picture's features from the mean of the network's own world",
 }
 """What scores mean that only some checkpoints have."""
 
@@ -90,6 +91,8 @@ def scores_of(
         scores = {"entropy": whole["entropy"], "abstains": float((seen.confidence < SURE).double().mean())}
         if method.samples > 1:
             scores["disagreement"] = whole["disagreement"]
+        if seen.sight is not None:
+            scores["novelty"] = float(seen.sight.score)
         yield method, scores | conformal_scores(subject, method, seen)
 
 

@@ -14,12 +14,14 @@ from classification.opening import open_classifier, require_classes
 from core.checkpoint import CheckpointMeta
 from core.dropout import is_stochastic, set_dropout_active
 from core.errors import InputError
-from core.method import Method, draws_dropout, method_of_fit
+from core.method import Method, MethodOptions, draws_dropout, fit_of, method_of_fit
+from core.novelty.head import NoveltyHead, WatchedPass
 from core.prediction import Prediction
 from core.predictors import passes
 from core.preprocess import Normalize, nearest, network_size, resize
 from core.robustness.attacks import OnPixels
 from seg.evaluate import enlarge
+from seg.novelty import open_head
 from seg.torch_segmenter import open_network
 
 DNN = Method("dnn")
@@ -29,10 +31,19 @@ class Subject:
     """A network with its record, on its device; what it was calibrated for is in use in those modes, if it shall be."""
 
     def __init__(
-        self, name: str, network: nn.Module, meta: CheckpointMeta, device: torch.device, calibrated: bool = True
+        self,
+        name: str,
+        network: nn.Module,
+        meta: CheckpointMeta,
+        device: torch.device,
+        calibrated: bool = True,
+        head: NoveltyHead | None = None,
     ) -> None:
+        """`head`: what tells how strange a picture is in one pass, and its temperature where calibration is in use."""
         self.name, self.meta, self.device = name, meta, device
         self.calibrated = calibrated
+        self.head = head.to(device) if head else None
+        self.follows = calibrated and head is not None and fit_of(meta.frame_temperatures, DNN) is not None
         self.network = network.to(device).to(memory_format=torch.channels_last).eval().requires_grad_(False)
         self.normalize = Normalize(meta.mean, meta.std).to(device)
         self.is_dense = meta.classes.void is not None
@@ -50,7 +61,8 @@ class Subject:
 
     def fit(self, method: Method) -> dict[str, Any]:
         """The calibration of this very method; empty where there is none or none shall be in use."""
-        return (self.meta.fit(method) or {}) if self.calibrated else {}
+        fitted = (self.meta.fit(method) or {}) if self.calibrated else {}
+        return fitted | fitted.get("adaptive", {}) if self.follows and method == DNN else fitted
 
     def temperature(self, method: Method) -> float:
         """What the logits are divided by; 1 where the method is not calibrated."""
@@ -116,7 +128,7 @@ class Subject:
     @torch.inference_mode()
     def _predict(self, batch: Tensor, methods: Sequence[Method], seed: int) -> Iterator[tuple[Method, Prediction]]:
         if DNN in methods:
-            yield DNN, Prediction.from_logits(self.logits(batch, "dnn"), self.temperature(DNN))
+            yield DNN, self._single_pass(batch)
         wanted = [method for method in methods if method.mode == "bnn"]
         if not wanted:
             return
@@ -128,6 +140,17 @@ class Subject:
                 means[method] = now if count == 1 else means[method].blend(now, 1.0 / count)
                 if method.samples == count:
                     yield method, means.pop(method)
+
+    def _single_pass(self, batch: Tensor) -> Prediction:
+        """Without dropout, and with what is told of the whole picture."""
+        self.switch("dnn", None)
+        if self.head is None:
+            return Prediction.from_logits(self.network(batch), self.temperature(DNN))
+        watched = WatchedPass(self.network, self.head, None if self.follows else self.temperature(DNN))
+        try:
+            return watched.predict(*watched.look(batch))
+        finally:
+            watched.taps.remove()
 
 
 class Tempered(nn.Module):
@@ -153,8 +176,13 @@ def open_subjects(models: Sequence[str], device: torch.device, calibrated: bool 
         raise InputError("say which network: a pretrained name or a .safetensors file, or several to compare")
     subjects = []
     for model, name in zip(models, short_names(models), strict=True):
-        network, meta = open_classifier(find_model(model)) if is_classifier(model) else open_network(model)
-        subjects.append(Subject(name, network, meta, device, calibrated))
+        head = None
+        if is_classifier(model):
+            network, meta = open_classifier(find_model(model))
+        else:
+            network, meta = open_network(model)
+            head = open_head(model, meta, MethodOptions(mode="dnn").resolve(meta))
+        subjects.append(Subject(name, network, meta, device, calibrated, head))
     first = subjects[0]
     for other in subjects[1:]:
         if other.is_dense != first.is_dense:

@@ -3,7 +3,12 @@
 import math
 
 import pytest
+import torch
+from pytorch_ood.detector import EnergyBased, Entropy, Mahalanobis, MaxLogit
 
+from benchmarks.novelty.regions import Standard, scores_of
+from core.novelty.gaussians import GaussianSums
+from core.novelty.statistics import RegionDistance
 from core.own_world import OwnWorld, binomial_interval, smooth_score
 
 WORLD = OwnWorld(tuple(float(score) for score in range(1, 61)))
@@ -34,3 +39,21 @@ def test_scores_are_averaged_by_the_recursion_of_the_maps() -> None:
 )
 def test_binomial_intervals_are_the_published_ones(hits: int, count: int, low: float, high: float) -> None:
     assert binomial_interval(hits, count) == pytest.approx((low, high), abs=2e-4)
+
+
+def test_scores_agree_with_pytorch_ood() -> None:
+    draw = torch.Generator().manual_seed(0)
+    logits = torch.randn(1, 5, 6, 7, generator=draw)
+    ours = scores_of(logits, torch.zeros(1, 6, 7), Standard(5))
+    theirs = {"max-logit": MaxLogit, "energy": EnergyBased, "entropy": Entropy}
+    for name, detector in theirs.items():
+        torch.testing.assert_close(ours[name], detector.score(logits)[0], rtol=1e-5, atol=1e-5)
+
+    labels = torch.arange(400) % 3
+    features = torch.randn(400, 4, generator=draw) + 3 * torch.nn.functional.one_hot(labels, 4)
+    sums = GaussianSums(4, 3)
+    sums.update(features, labels)
+    sums.frames = 10**9  # no shrinkage
+    distance = RegionDistance.of(sums.fit(), 1)(features)[:, 0, 0].exp()  # squared, over the channels
+    detector = Mahalanobis(None).fit_features(features, labels)  # half of the squared, over the samples
+    torch.testing.assert_close(distance * 4 / 2 / 400, detector.predict_features(features), rtol=1e-3, atol=1e-5)
