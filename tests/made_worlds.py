@@ -17,7 +17,7 @@ def world_record(stage: str, method: dict[str, Any]) -> dict[str, Any]:
     """Of one stage, with a temperature of 2 for this method."""
     fit = method | {"slopes": [0.0] * COLUMNS, "level": 0.6931}
     return {
-        "stages": [stage], "region_step": 1, "mean": [-20.0] * COLUMNS,
+        "stages": [stage], "steps": [1], "mean": [-20.0] * COLUMNS,
         "deviation": [1.0] * COLUMNS, "weights": [1.0, 0, 0, 0], "region_median": 0.0, "region_rare": 1.0,
         "scores": [0.0] * 20, "temperatures": {"fitted": fit}, "about": {"frames": 100, "held_back": 20},
     }  # fmt: skip
@@ -26,4 +26,4 @@ def world_record(stage: str, method: dict[str, Any]) -> dict[str, Any]:
 def world_tensors(stage: str, channels: int, classes: int) -> dict[str, Tensor]:
     """Features count as they are, around means of 0."""
     unit = Gaussians(torch.eye(channels), torch.zeros(channels), torch.zeros(classes, channels), 0.0, 1)
-    return novelty_tensors((stage,), [FrameDistance.of(unit)], RegionDistance.of(unit, 1))
+    return novelty_tensors((stage,), [FrameDistance.of(unit)], RegionDistance.of(unit))

@@ -57,7 +57,7 @@ def time_in_turn(ways: dict[str, Segmenter], frames: list[Frame]) -> dict[str, l
     times: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(ROUNDS + WARM_UP):
         for name in list(ways) if number % 2 else list(ways)[::-1]:
-            frame = dataclasses.replace(frames[number % len(frames)], index=number, time=number / 15)
+            frame = dataclasses.replace(frames[number % len(frames)], index=number, time_s=number / 15)
             started = time.perf_counter()
             ways[name].step(frame)
             times[name].append(time.perf_counter() - started)
@@ -70,7 +70,7 @@ def main() -> None:
     given = parser.parse_args()
     street = Street(seed=5)
     frames = [Frame(street.frame(number).image, number, number / 15) for number in range(12)]
-    found = {model: measure(model, frames) for model in given.models}
+    found = {Path(model).stem: measure(model, frames) for model in given.models}
     record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     processor = "AVX-512 with bf16" if cpu_has_bf16() else "AVX2"
     record.setdefault("cost", {})[processor] = {**origin(), "models": found}

@@ -13,7 +13,7 @@ from core.dropout import set_dropout_active
 from core.errors import InputError
 from core.method import MethodOptions
 from core.novelty.head import NoveltyHead
-from core.novelty.statistics import STRIDE
+from core.novelty.statistics import STRIDE, thin, thinning_step
 from core.preprocess import Normalize, enlarge, nearest, network_size, resize
 from core.taps import FeatureTaps, tap_points
 from export.networks import OpenVinoNetwork, cpu_has_bf16, openvino_model
@@ -37,8 +37,9 @@ class Telling(nn.Module):
         features = dict(zip(self.stages, self.taps.take(), strict=True))
         own = [features[name] for name in self.head.names]
         sight = self.head(own, logits)
-        statistics = (self.head.statistics(own, logits) - self.head.mean) / self.head.deviation
-        means = (one.float().mean((2, 3)) for one in features.values())
+        statistics = (self.head.statistics(self.head.thin(own), logits) - self.head.mean) / self.head.deviation
+        height = images.shape[-2]
+        means = (thin(one, thinning_step(height, one)).float().mean((2, 3)) for one in features.values())
         return logits, statistics, sight.score, sight.temperature, sight.regions, *means
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from core.novelty.statistics import FrameDistance, RegionDistance, logit_statistics
+from core.novelty.statistics import FrameDistance, RegionDistance, logit_statistics, thin
 from core.prediction import Prediction, Sight
 from core.taps import FeatureTaps
 
@@ -48,15 +48,22 @@ class NoveltyHead(nn.Module):
     slopes: Tensor
 
     def __init__(
-        self, names: Sequence[str], stages: Sequence[FrameDistance], regions: RegionDistance, readings: Readings
+        self,
+        names: Sequence[str],
+        steps: Sequence[int],
+        stages: Sequence[FrameDistance],
+        regions: RegionDistance,
+        readings: Readings,
     ) -> None:
+        """steps: by stage, every so many-th row and column is looked at."""
         super().__init__()
-        self.names, self.stages, self.regions = tuple(names), nn.ModuleList(stages), regions
+        self.names, self.steps, self.stages, self.regions = tuple(names), tuple(steps), nn.ModuleList(stages), regions
         for name in ("mean", "deviation", "weights", "slopes"):
             self.register_buffer(name, getattr(readings, name).float().clone(), persistent=False)
         self.readings = readings
 
     def forward(self, features: Sequence[Tensor], logits: Tensor) -> Sight:
+        features = self.thin(features)
         found, readings = self.statistics(features, logits), self.readings
         deviations = ((found - self.mean) / self.deviation).clamp(-MOST_DEVIATION, MOST_DEVIATION)
         near = deviations.clamp(-MOST_FITTED_DEVIATION, MOST_FITTED_DEVIATION)
@@ -65,8 +72,12 @@ class NoveltyHead(nn.Module):
         regions = (self.regions(features[-1]) - readings.region_median) * scale
         return Sight(deviations @ self.weights, logs.exp(), regions)
 
+    def thin(self, features: Sequence[Tensor]) -> list[Tensor]:
+        """Before anything else: a decoder's last stage is as large as the picture, and its mean alone took 5 % of a frame."""
+        return [thin(found, step) for found, step in zip(features, self.steps, strict=True)]
+
     def statistics(self, features: Sequence[Tensor], logits: Tensor) -> Tensor:
-        """(B, S), as `core.novelty.statistics.statistic_names` names them."""
+        """(B, S) of thinned features, as `core.novelty.statistics.statistic_names` names them."""
         distances = [stage(found) for stage, found in zip(self.stages, features, strict=True)]
         return torch.cat([torch.stack(distances, 1), logit_statistics(logits)], 1)
 

@@ -24,7 +24,8 @@ class NoveltyRecord:
 
     stages: tuple[str, ...]
     """Whose mean features are compared with those of training frames; regions are of the last one."""
-    region_step: int
+    steps: tuple[int, ...]
+    """Every so many-th row and column of each stage is looked at."""
     mean: tuple[float, ...]
     deviation: tuple[float, ...]
     weights: tuple[float, ...]
@@ -61,7 +62,7 @@ class NoveltyRecord:
             for name, stage in zip(self.stages, stages, strict=True):
                 stage.load_state_dict(_below(own, f"{name}."))
             mine = _below(own, f"{REGIONS}.")
-            regions = RegionDistance(mine["whiten.bias"].numel(), mine["classes.bias"].numel(), self.region_step)
+            regions = RegionDistance(mine["whiten.bias"].numel(), mine["classes.bias"].numel())
             regions.load_state_dict(mine)
         except (KeyError, RuntimeError) as error:
             first = str(error).splitlines()[0]
@@ -73,7 +74,7 @@ class NoveltyRecord:
         mean, deviation, weights, own_slopes = (torch.tensor(column, dtype=torch.float32) for column in columns)
         level = float(fit["level"]) if fit else 0.0
         readings = Readings(mean, deviation, weights, own_slopes, level, self.region_median, self.region_rare)
-        return NoveltyHead(self.stages, stages, regions, readings)
+        return NoveltyHead(self.stages, self.steps, stages, regions, readings)
 
     def _check(self) -> None:
         columns = len(statistic_names(self.stages))
@@ -81,7 +82,8 @@ class NoveltyRecord:
         levels = [fit["level"] for fit in self.temperatures.values()]
         for name, holds in {
             "stages": 0 < len(self.stages) <= MOST_STAGES and all(isinstance(stage, str) for stage in self.stages),
-            "region_step": isinstance(self.region_step, int) and 1 <= self.region_step <= MOST_STEP,
+            "steps": len(self.steps) == len(self.stages)
+            and all(isinstance(step, int) and 1 <= step <= MOST_STEP for step in self.steps),
             "mean": _are_numbers(self.mean, columns),
             "deviation": _are_numbers(self.deviation, columns) and min(self.deviation) > 0,
             "weights": _are_numbers(self.weights, columns),

@@ -41,18 +41,18 @@ class FrameDistance(nn.Module):
 
 
 class RegionDistance(nn.Module):
-    """(B, C, h, w) features of a stage -> (B, h', w') log distances of every `step`-th pixel to the nearest class."""
+    """(B, C, h, w) features of a stage -> (B, h, w) log distances to the nearest class."""
 
-    def __init__(self, channels: int, classes: int, step: int) -> None:
+    def __init__(self, channels: int, classes: int) -> None:
         super().__init__()
-        self.whiten = nn.Conv2d(channels, channels, 1, stride=step)
+        self.whiten = nn.Conv2d(channels, channels, 1)
         self.classes = nn.Conv2d(channels, classes, 1)
         self.requires_grad_(False)
 
     @classmethod
-    def of(cls, within: Gaussians, step: int) -> "RegionDistance":
+    def of(cls, within: Gaussians) -> "RegionDistance":
         """`within`: of pixels' features around their classes' means."""
-        stage = cls(len(within.mean), len(within.centres), step)
+        stage = cls(len(within.mean), len(within.centres))
         values = {
             "whiten.weight": within.matrix[:, :, None, None],
             "whiten.bias": -within.matrix @ within.mean,
@@ -68,6 +68,16 @@ class RegionDistance(nn.Module):
         white = self.whiten(features.float())
         nearest = (white * white).sum(1) - self.classes(white).amax(1)  # |y|^2 - (2 m.y - |m|^2) of the nearest m
         return (nearest.clamp_min(0.0) / white.shape[1] + SMALLEST).log()
+
+
+def thin(features: Tensor, step: int) -> Tensor:
+    """Every `step`-th row and column, from the first; pooled features as they are."""
+    return features if step == 1 else features[..., ::step, ::step]
+
+
+def thinning_step(height: int, features: Tensor) -> int:
+    """What leaves of a stage one place in `STRIDE` pixels of a picture of this height; 1 where it is that coarse already."""
+    return 1 if features.ndim < 4 else max(1, STRIDE // max(1, round(height / features.shape[-2])))
 
 
 def logit_statistics(logits: Tensor) -> Tensor:

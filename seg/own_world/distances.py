@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from core.checkpoint import CheckpointMeta
 from core.errors import InputError
 from core.novelty.gaussians import GaussianSums
-from core.novelty.statistics import STRIDE, FrameDistance, RegionDistance
+from core.novelty.statistics import FrameDistance, RegionDistance, thin, thinning_step
 from core.preprocess import Normalize, nearest, network_size, resize
 from core.taps import FeatureTaps, tap_points
 from seg.own_world.frames import Labelled
@@ -43,31 +43,29 @@ def default_stages(network: nn.Module) -> tuple[str, ...]:
 
 def fit_distances(
     looker: Looker, frames: Iterable[Labelled], num_classes: int
-) -> tuple[list[FrameDistance], RegionDistance, dict[str, float]]:
-    """Mean features of every stage, and the last one's class means, in one pass; and the means' shrinkage.
-
-    Memory is O(C^2), whatever the number of frames. InputError for none.
+) -> tuple[list[FrameDistance], RegionDistance, tuple[int, ...], dict[str, float]]:
+    """Of every stage: mean features, every how many-th row and column they are of, and the shrinkage; of the last one the
+    class means too. In one pass, in O(C^2) memory whatever the number of frames. InputError for none.
     """
     wholes: list[GaussianSums] = []
+    steps: list[int] = []
     within: GaussianSums | None = None
-    step = 1
     for image, label in frames:
         _, features, size = looker(image)
-        last = features[-1]
+        steps = steps or [thinning_step(size[0], one) for one in features]
+        features = [thin(one, step).cpu() for one, step in zip(features, steps, strict=True)]
         wholes = wholes or [GaussianSums(one.shape[1], 1) for one in features]
         for total, found in zip(wholes, features, strict=True):
-            mean = found.mean((2, 3)) if found.ndim == 4 else found
-            total.update(mean.cpu(), torch.zeros(1, dtype=torch.long))
-        step = max(1, STRIDE // max(1, round(size[0] / last.shape[-2])))
-        thin = last[0, :, ::step, ::step].cpu()
+            total.update(found.mean((2, 3)) if found.ndim == 4 else found, torch.zeros(1, dtype=torch.long))
+        last = features[-1][0]
         small = nearest(torch.from_numpy(label)[None], size)[0]
-        within = within or GaussianSums(len(thin), num_classes)
-        within.update(thin.flatten(1).T, label_places(small, thin.shape[-2:]).flatten())
+        within = within or GaussianSums(len(last), num_classes)
+        within.update(last.flatten(1).T, label_places(small, last.shape[-2:]).flatten())
     if within is None:
         raise InputError("no frame was given to fit statistics on")
     fits = [total.fit() for total in wholes]
     shrinkage = {name: fit.shrinkage for name, fit in zip(looker.stages, fits, strict=True)}
-    return [FrameDistance.of(fit) for fit in fits], RegionDistance.of(within.fit(), step), shrinkage
+    return [FrameDistance.of(fit) for fit in fits], RegionDistance.of(within.fit()), tuple(steps), shrinkage
 
 
 def label_places(label: Tensor, size: torch.Size) -> Tensor:

@@ -51,13 +51,14 @@ def fit_own_world(
     """
     frames, looker = Frames.of(split, meta), Looker(network, meta, stages, device)
     pairs = with_cameras(frames, frames.fitted, watch, "class means")
-    distances, regions, shrinkage = fit_distances(looker, pairs, len(meta.classes))
+    distances, regions, steps, shrinkage = fit_distances(looker, pairs, len(meta.classes))
     blank = torch.zeros(len(statistic_names(stages)))
     plain = Readings(blank, blank + 1, blank, blank, 0.0, 0.0, 1.0)
-    head = NoveltyHead(stages, distances, regions, plain).to(device)
+    head = NoveltyHead(stages, steps, distances, regions, plain).to(device)
     rows, logs = [], []
     for image, _ in with_cameras(frames, frames.held_back, watch, "own world", CAMERAS):
         logits, features, _ = looker(image)
+        features = head.thin(features)
         rows.append(head.statistics(features, logits)[0].cpu().double())
         logs.append(regions(features[-1]).flatten().cpu())
     table = torch.stack(rows)
@@ -69,7 +70,7 @@ def fit_own_world(
     median, rare = (round(float(np.quantile(places.numpy(), share)), 6) for share in (0.5, 0.99))
     alarms = sum(own_world.is_strange(one) for one in own_world.scores)
     record = NoveltyRecord(
-        stages, regions.whiten.stride[0], _rounded(mean), _rounded(deviation), _rounded(weights),
+        stages, steps, _rounded(mean), _rounded(deviation), _rounded(weights),
         median, rare, own_world.scores,
         {"dnn": temperature},
         {

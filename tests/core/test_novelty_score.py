@@ -54,6 +54,6 @@ def test_scores_agree_with_pytorch_ood() -> None:
     sums = GaussianSums(4, 3)
     sums.update(features, labels)
     sums.frames = 10**9  # no shrinkage
-    distance = RegionDistance.of(sums.fit(), 1)(features)[:, 0, 0].exp()  # squared, over the channels
+    distance = RegionDistance.of(sums.fit())(features)[:, 0, 0].exp()  # squared, over the channels
     detector = Mahalanobis(None).fit_features(features, labels)  # half of the squared, over the samples
     torch.testing.assert_close(distance * 4 / 2 / 400, detector.predict_features(features), rtol=1e-3, atol=1e-5)
