@@ -19,11 +19,11 @@ from made_processes import wait_for, workers_of
 from made_video import write_video
 from refusals import error_after_work, one_line_error, refusal
 
-from app.scale.clips import find_clips
-from app.scale.drive import drive
-from app.scale.local_engine import LocalEngine
-from app.scale.task import Wanted
-from app.scale.worker import VideoWorker, about
+from app.scale.batch.clips import find_clips
+from app.scale.batch.drive import drive
+from app.scale.batch.task import Wanted
+from app.scale.batch.worker import VideoWorker, about
+from app.scale.engines.local_engine import LocalEngine
 from app.video.flags import VideoOptions
 
 PROJECT = Path(__file__).parents[2]

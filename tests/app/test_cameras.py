@@ -18,10 +18,10 @@ from made_processes import workers_of
 from made_video import write_video
 from refusals import one_line_error, refusal
 
-from app.scale.camera_file import Camera, read_cameras
-from app.scale.camera_metrics import Alarms, prometheus_text
-from app.scale.camera_state import CameraFigures, CameraHistory, CameraState
-from app.scale.place import place
+from app.scale.cameras.camera_file import Camera, read_cameras
+from app.scale.cameras.metrics import Alarms, prometheus_text
+from app.scale.cameras.place import place
+from app.scale.cameras.state import CameraFigures, CameraHistory, CameraState
 
 PROJECT = Path(__file__).parents[2]
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from refusals import refusal, steadyseg
 
-from app.scale.engine import Answer
-from app.scale.ray_engine import RayEngine, check_address
+from app.scale.engines.engine import Answer
+from app.scale.engines.ray_engine import RayEngine, check_address
 from core.errors import InputError
 
 pytestmark = [

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TextIO
 
-from app.scale.camera_file import Camera
-from app.scale.camera_state import CameraFigures
+from app.scale.cameras.camera_file import Camera
+from app.scale.cameras.state import CameraFigures
 from core.errors import InputError
 
 METRICS: tuple[tuple[str, str, str, Callable[[CameraFigures], float | None]], ...] = (

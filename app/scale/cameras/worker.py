@@ -5,13 +5,13 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from app.scale.camera_state import CameraState
-from app.scale.cores import settle
+from app.scale.cameras.state import CameraState
+from app.scale.engines.cores import settle
 from core.errors import InputError
 
 if TYPE_CHECKING:
-    from app.scale.camera_file import Camera
-    from app.scale.camera_stream import Arrived, CameraStream
+    from app.scale.cameras.camera_file import Camera
+    from app.scale.cameras.stream import Arrived, CameraStream
     from app.video.flags import VideoOptions
 
 PROBE_FRAMES, PROBE_WARM = 12, 4
@@ -50,7 +50,7 @@ class CameraWorker:
 
     def watch(self, cameras: "tuple[Camera, ...]") -> None:
         """Returns when every camera has its thread; what does not open is tried again for ever."""
-        from app.scale.camera_stream import CameraStream
+        from app.scale.cameras.stream import CameraStream
 
         for place, camera in enumerate(cameras):
             segmenter = self._open()

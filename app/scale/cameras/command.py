@@ -14,16 +14,16 @@ from rich.live import Live
 from rich.table import Table
 
 from app.report_file import check_place, write_json
-from app.scale.batch_command import THREADS, open_engine
-from app.scale.camera_file import Camera, CameraSet, read_cameras
-from app.scale.camera_metrics import Alarms, MetricsServer, prometheus_text
-from app.scale.camera_state import CameraFigures
-from app.scale.camera_worker import CameraWorker
-from app.scale.capacity import usable_cores
-from app.scale.engine import Answer, Engine
+from app.scale.cameras.camera_file import Camera, CameraSet, read_cameras
+from app.scale.cameras.metrics import Alarms, MetricsServer, prometheus_text
+from app.scale.cameras.place import place
+from app.scale.cameras.state import CameraFigures
+from app.scale.cameras.watch import Watch
+from app.scale.cameras.worker import CameraWorker
+from app.scale.engines.capacity import usable_cores
+from app.scale.engines.engine import Answer, Engine
+from app.scale.engines.open_engine import THREADS, check_placing, open_engine
 from app.scale.flags import CamerasJob
-from app.scale.place import place
-from app.scale.watch import Watch
 from core.errors import CheckFailed, InputError
 
 
@@ -34,7 +34,7 @@ def run_cameras(job: CamerasJob) -> int:
     console = Console(stderr=True)
     with (
         alarm_lines(job.alarms) as lines,
-        open_engine(job.engine, job.ray_address, partial(CameraWorker, watched.options, THREADS)) as engine,
+        open_engine(job.placing, partial(CameraWorker, watched.options, THREADS), watched.options.device) as engine,
     ):
         step_ms = measure(engine)
         placed = place(watched.cameras, job.workers or min(usable_cores(), engine.most(0)))
@@ -54,8 +54,7 @@ def run_cameras(job: CamerasJob) -> int:
 def check_flags(job: CamerasJob) -> None:
     """InputError before anything is opened."""
     check_place(job.report)
-    if job.ray_address is not None and job.engine != "ray":
-        raise InputError("--ray-address is for --engine ray; add that or omit the address")
+    check_placing(job.placing)
     if job.workers is not None and not 1 <= job.workers <= 10_000:
         raise InputError(f"--workers must lie in 1..10000, got {job.workers}")
     if job.seconds is not None and not job.seconds > 0:
