@@ -27,6 +27,12 @@ class CameraState:
     """Mean over the pixels of the latest frame."""
     entropy: float | None = None
     """The same of the total uncertainty, a share of ln K."""
+    novelty: float | None = None
+    """Of the latest frame: the share of the network's own world that is at least as strange; None where it is not known."""
+    novel_s: float = 0.0
+    """For how long every frame has been strange (`core.own_world.STRANGE`), up to the latest one."""
+    expected_accuracy: float | None = None
+    """Of the latest frame: the share of its pixels that should be right; None where no temperature follows the frame."""
     trouble: str = ""
     """Why there is no picture, without secrets."""
 
