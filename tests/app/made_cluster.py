@@ -12,6 +12,8 @@ from pathlib import Path
 PROJECT = Path(__file__).parents[2]
 TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "a-token-of-the-tests-0123456789abcdef"}
 """What its clients need in their environment."""
+LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""Ray's switch for a cluster of one machine."""
 START = "import sys, ray; {before}; from ray.scripts.scripts import main; sys.argv[0] = 'ray'; main()"
 
 
@@ -25,9 +27,9 @@ def head(*flags: str, before: str = "pass") -> Iterator[str]:
         "--disable-usage-stats", "--node-ip-address=127.0.0.1", f"--port={address.split(':')[1]}",
         f"--object-store-memory={80 * 2**20}", *flags,
     ]  # fmt: skip
-    its_own = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "PYTHONPATH": str(PROJECT), "PYTHONUNBUFFERED": "1"}
+    its_own = LOOPBACK | TOKEN | {"PYTHONPATH": str(PROJECT), "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(
-        command, env=os.environ | its_own | TOKEN, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command, env=os.environ | its_own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     try:
         said = ""

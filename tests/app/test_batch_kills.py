@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_processes import wait_for, workers_of
-from made_results import contents, rows
 from made_video import write_video
 from refusals import error_after_work, one_line_error, refusal
 
@@ -24,6 +23,7 @@ from app.scale.batch.task import Wanted
 from app.scale.batch.worker import VideoWorker, about
 from app.scale.engines.local_engine import LocalEngine
 from app.video.flags import VideoOptions
+from benchmarks.scale.kills import contents, rows
 
 PROJECT = Path(__file__).parents[2]
 VIDEOS, FRAMES = 12, 30
