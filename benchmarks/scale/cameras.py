@@ -5,6 +5,7 @@ The server is one process with a thread a camera; its cost is on the same cores,
 
 import json
 import socket
+import subprocess
 import tempfile
 import threading
 import time
@@ -18,7 +19,7 @@ import cv2
 import numpy as np
 
 from app.sources.open_source import open_source
-from benchmarks.scale.run import cores, start
+from benchmarks.scale.run import busy_s, cores, resident_kb, start, workers_of
 from benchmarks.scale.throughput import MODEL
 from core.errors import CheckFailed
 
@@ -88,14 +89,26 @@ def watch(count: int, fps: float, sample_fps: float, seconds: float) -> dict[str
         path.write_text(f'[options]\nmodel = "{MODEL}"\n[defaults]\nfps = {fps}\nsample_fps = {sample_fps}\n{listed}')
         words = ["--seconds", seconds, "--report", report, "--alarms", alarms, "--port", _free_port()]
         process = start("cameras", path, *words)
+        busy: dict[int, tuple[float, int]] = {}
+        threading.Thread(target=_follow, args=(process, busy), daemon=True).start()
         said, _ = process.communicate()
         if process.returncode:
             raise CheckFailed(f"the cameras ended with code {process.returncode}: {said[-500:]}")
         record = json.loads(report.read_text())
         began = [json.loads(line) for line in alarms.read_text().splitlines()]
+    used_s, used_kb = (sum(one) for one in zip(*busy.values(), strict=True))
     return summarise(record, began) | {
+        "worker_cores": used_s / seconds, "worker_mb": used_kb / 1024,
         "cameras": count, "fps": fps, "sample_fps": sample_fps, "seconds": seconds, "cores": cores(), "model": MODEL,
     }  # fmt: skip
+
+
+def _follow(process: "subprocess.Popen[str]", busy: dict[int, tuple[float, int]]) -> None:
+    """{worker: (seconds of a core, kB resident)}, as of its last second."""
+    while process.poll() is None:
+        for pid in workers_of(process.pid):
+            busy[pid] = busy_s(pid), resident_kb(pid) or busy.get(pid, (0.0, 0))[1]
+        time.sleep(1)
 
 
 def summarise(record: dict[str, Any], alarms: list[dict[str, Any]]) -> dict[str, Any]:
@@ -114,14 +127,16 @@ def summarise(record: dict[str, Any], alarms: list[dict[str, Any]]) -> dict[str,
 
 
 def most_that_hold(fps: float, seconds: float, most: int, allowed: float = 0.01) -> list[dict[str, Any]]:
-    """One camera, then twice as many each time, until more than `allowed` of the frames are dropped."""
+    """One camera, then twice as many each time, until more than `allowed` of the frames are dropped; then one between."""
     tried, count = [], 1
     while count <= most:
         tried.append(watch(count, fps, 0.0, seconds))
         if tried[-1]["dropped_share"] > allowed:
+            if count > 2:
+                tried.insert(-1, watch(3 * count // 4, fps, 0.0, seconds))
             break
         count *= 2
-    return tried
+    return [{**one, "holds": one["dropped_share"] <= allowed} for one in tried]
 
 
 def _free_port() -> int:
