@@ -197,10 +197,24 @@ def test_a_worker_on_a_gpu_has_one_of_its_own(cluster: str) -> None:
     assert (first, second, seen) == ("2", "1", "['0', '1']")
 
 
+LAME = """
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from app.scale.batch.task import Wanted
+from app.scale.batch.worker import VideoWorker
+from app.scale.engines.ray_engine import RayEngine
+for make in (partial(VideoWorker, Wanted(Path("/nowhere"), False, False), 1), partial(import_module, "of_a_later_steadyseg")):
+    engine = RayEngine(make, 1, sys.argv[1])
+    engine.grow(1)
+    engine.call(0, "prepare", None)
+    print(engine.wait(60)[0].refusal)
+    engine.close()
+"""
+
+
 @pytest.mark.usefixtures("token")
-def test_a_worker_that_does_not_see_the_results_folder_says_so(cluster: str, model: str, tmp_path: Path) -> None:
-    engine = "RayEngine(partial(VideoWorker, Wanted(Path('/nowhere'), False, False), 1), 1, sys.argv[1])"
-    imports = "from pathlib import Path; from functools import partial; from app.scale.batch.task import Wanted; "
-    imports += "from app.scale.batch.worker import VideoWorker; from app.scale.engines.ray_engine import RayEngine"
-    asked = f"{imports}; e = {engine}; e.grow(1); e.call(0, 'prepare', None); print(e.wait(60)[0].refusal); e.close()"
-    assert "has no folder /nowhere" in on_cluster(cluster, asked)
+def test_a_machine_that_lacks_the_folder_or_the_package_says_so(cluster: str) -> None:
+    folder, package = on_cluster(cluster, LAME).splitlines()
+    assert "has no folder /nowhere" in folder
+    assert "No module named 'of_a_later_steadyseg'); install this version of SteadySeg on every machine" in package

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import signal
 import threading
 from typing import Any
@@ -71,7 +72,7 @@ class RayEngine:
             value, refusal = self._ray.get(call)
         except self._ray.exceptions.RayError as error:
             self._actors[slot] = self._start()
-            return Answer(slot, lost=f"its worker was lost ({_in_line(error)})")
+            return _end_of(slot, error)
         return Answer(slot, value, refusal)
 
     def _start(self) -> Any:
@@ -112,5 +113,10 @@ def connect(ray: Any, address: str | None) -> None:
         signal.signal(signal.SIGTERM, handler)
 
 
-def _in_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200]
+def _end_of(slot: int, error: BaseException) -> Answer:
+    """Of an actor that is gone; one that cannot even be made is no accident, and would not be made elsewhere."""
+    lines = re.sub(r"\x1b\[\d+m", "", str(error)).strip().splitlines()
+    if "error raised in its creation task" in lines[0]:
+        reason = f"a worker cannot be made ({lines[-1].strip()[:200]})"
+        return Answer(slot, refusal=f"--engine ray: {reason}; install this version of SteadySeg on every machine")
+    return Answer(slot, lost=f"its worker was lost ({' '.join(lines)[:200]})")
