@@ -46,6 +46,8 @@ def embedded() -> Iterator[RayEngine]:
 def test_a_dead_actor_is_an_answer_and_has_a_successor(embedded: RayEngine) -> None:
     embedded.call(0, "getenv", "RAY_USAGE_STATS_ENABLED")
     assert answer(embedded).value == "0"
+    embedded.call(0, "getenv", "RAY_AUTH_TOKEN")
+    assert answer(embedded).value == os.environ["RAY_AUTH_TOKEN"] and len(os.environ["RAY_AUTH_TOKEN"]) == 64
     embedded.call(0, "getpid")
     first = answer(embedded).value
     assert first != os.getpid()
@@ -128,6 +130,8 @@ def token(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_cluster_of_another_ray_or_that_asks_for_a_token_is_refused(
     cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name in TOKEN:
+        monkeypatch.delenv(name, raising=False)
     assert "asks for a token; set RAY_AUTH_MODE=token" in refused(tmp_path, "--ray-address", cluster)
     for name, value in TOKEN.items():
         monkeypatch.setenv(name, value)

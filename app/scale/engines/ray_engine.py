@@ -1,8 +1,10 @@
 """Workers as Ray actors: embedded on this machine, or on the cluster of an address. Frames never become Ray's objects."""
 
 import importlib.util
+import logging
 import os
 import re
+import secrets
 import signal
 import threading
 from typing import Any
@@ -90,8 +92,14 @@ def import_ray(address: str | None) -> Any:
     machine's own address).
     """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.setdefault(
+        "RAY_worker_niceness", "0"
+    )  # Ray's 15: beside anything else its workers would get 3 % of a core
     if is_loopback(address):
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    if address is None and "RAY_AUTH_MODE" not in os.environ:  # else Ray writes a token into the home folder, for ever
+        os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    logging.getLogger("ray").setLevel(logging.ERROR)
     if importlib.util.find_spec("ray") is None:
         raise InputError("--engine ray needs Ray: pip install 'steadyseg[scale]'")
     import ray
