@@ -109,10 +109,7 @@ def cameras(record: dict[str, Any]) -> str:
 def cameras_on_paper(record: dict[str, Any]) -> str:
     """More of the same."""
     each = record["worker_cores"] / record["cameras"]
-    return (
-        f"A camera took {each:.3f} of a core, so on paper {PAPER} of them take {PAPER * each:.1f} cores, with "
-        f"{PAPER * record['worker_mb'] / record['cameras'] / 1024:.1f} GB. "
-    )
+    return f"A camera took {each:.3f} of a core, so on paper {PAPER} of them take {PAPER * each:.1f} cores."
 
 
 def capacity_on_paper(record: dict[str, Any]) -> str:
@@ -157,7 +154,9 @@ def _number(value: float | None, digits: int) -> str:
 
 
 def _plain(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return "-" if value is None else str(value)
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 TABLES = {"throughput": throughput, "kills": kills, "cameras": cameras, "capacity": capacity, "start": start}
