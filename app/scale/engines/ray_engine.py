@@ -13,7 +13,7 @@ from app.scale.engines.capacity import KEPT_FREE, usable_cores
 from app.scale.engines.engine import Answer
 from app.scale.engines.ray_address import check_address, is_loopback
 from app.scale.engines.shell import MakeWorker, Shell
-from core.errors import InputError
+from core.errors import CheckFailed, InputError
 
 STORE_BYTES = 80 * 2**20
 """Ray's smallest object store: only calls and rows go through it."""
@@ -109,14 +109,20 @@ def import_ray(address: str | None) -> Any:
 
 
 def connect(ray: Any, address: str | None) -> None:
-    """To the cluster of the address, or to one of our own without a dashboard. SIGTERM stays what it was: Ray would take it."""
+    """To the cluster of the address, or to one of our own without a dashboard. SIGTERM stays what it was: Ray would take it.
+
+    CheckFailed where Ray does not start: it gives its own processes 30 s, which a machine with eight times its load took.
+    """
     if address is not None:
         check_address(address)
     where: dict[str, Any] = {"address": address} if address else {
         "address": "local", "num_cpus": usable_cores(), "object_store_memory": STORE_BYTES, "include_dashboard": False,
     }  # fmt: skip
     handler = signal.getsignal(signal.SIGTERM)
-    ray.init(**where, log_to_driver=False, configure_logging=False)
+    try:
+        ray.init(**where, log_to_driver=False, configure_logging=False)
+    except Exception as error:  # Ray raises bare ones
+        raise CheckFailed(f"Ray does not start: {' '.join(str(error).split())[:300]}") from error
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, handler)
 
