@@ -92,11 +92,13 @@ def kills(record: dict[str, Any]) -> str:
 
 CAMERA_ROWS = {
     "cameras": "cameras", "fps": "frames a second of each", "sample_fps": "of which are segmented a second (0: all)",
-    "seconds": "seconds", "workers": "workers", "step_ms": "a frame alone, ms", "frames": "frames segmented",
-    "dropped": "dropped", "dropped_share": "share dropped", "fps_mean": "frames a second at the end, mean",
-    "fps_lowest": "lowest", "age_p50_s": "age of the latest frame, median s", "age_max_s": "at most",
-    "worker_cores": "cores that the workers had", "worker_mb": "memory of the workers, MB",
-    "without_a_frame": "cameras without a frame", "alarms": "alarms", "restarts": "restarts",
+    "seconds": "seconds watched", "workers": "workers", "step_ms": "a frame alone, ms",
+    "opening_s": "seconds until every camera had a frame", "settled_s": "seconds counted, from ten after that",
+    "settled_frames": "frames segmented in them", "settled_dropped": "dropped", "settled_dropped_share": "share dropped",
+    "fps_mean": "frames a second at the end, mean", "fps_lowest": "lowest", "age_p50_s": "age of the latest frame, median s",
+    "age_max_s": "at most", "worker_cores": "cores that the workers had", "worker_mb": "memory of the workers, MB",
+    "dropped": "dropped in all, the opening included", "without_a_frame": "cameras without a frame", "alarms": "alarms",
+    "restarts": "restarts",
 }  # fmt: skip
 
 
@@ -125,16 +127,9 @@ def capacity(record: dict[str, Any]) -> str:
     """A column a number of cameras."""
     tried = record["tried"]
     keys = (
-        "fps",
-        "seconds",
-        "frames",
-        "dropped",
-        "dropped_share",
-        "fps_lowest",
-        "age_p50_s",
-        "age_max_s",
-        "worker_cores",
-    )
+        "fps", "settled_s", "settled_frames", "settled_dropped", "settled_dropped_share", "fps_lowest", "age_p50_s",
+        "age_max_s", "worker_cores",
+    )  # fmt: skip
     header = ("cameras", *(str(one["cameras"]) for one in tried))
     rows = ([CAMERA_ROWS[key], *(_plain(one[key]) for one in tried)] for key in keys)
     return table(header, rows) + "\n\n" + capacity_on_paper(record)
@@ -153,7 +148,9 @@ def _number(value: float | None, digits: int) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-def _plain(value: float | None) -> str:
+def _plain(value: float | dict[str, int] | None) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{count} {name}" for name, count in value.items()) or "none"
     if not isinstance(value, float):
         return "-" if value is None else str(value)
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"

@@ -81,6 +81,7 @@ def test_busy_cameras_are_divided_evenly_and_no_worker_is_idle() -> None:
 
 def test_counts_go_on_over_a_dead_worker_and_the_gap_is_counted() -> None:
     history = CameraHistory("a")
+    assert history.figures(now_s=99.0).state.silent_s == 0  # its worker has not been opened yet
     history.update(CameraState("a", frames=10, dropped=2, silent_s=0.5), now_s=100.0)
     history.lost(now_s=101.0)  # the last frame was at 99.5
     during = history.figures(now_s=105.0)
