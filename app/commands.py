@@ -78,11 +78,11 @@ STEADYSEG = Command(
         ),
         "batch": Command(
             "Segment many videos: a folder of results for each, on all cores of this machine or on a Ray cluster.",
-            "app.scale.flags:BatchJob", "app.scale.batch_command:run_batch",
+            "app.scale.flags:BatchJob", "app.scale.batch.command:run_batch",
         ),
         "cameras": Command(
             "Watch many cameras: each with its own state, figures for Prometheus, alarms as JSON lines.",
-            "app.scale.flags:CamerasJob", "app.scale.cameras_command:run_cameras",
+            "app.scale.flags:CamerasJob", "app.scale.cameras.command:run_cameras",
         ),
         "train": Command("Train a network: `train seg` or `train classification`, each with its own flags.", kinds=TRAININGS),
         "evaluate": Command(

@@ -45,7 +45,10 @@ ALLOWED = {
         "app/robustness",
     },
     "app/page": {*PRODUCT, "app/sources", "app/video", "app/in_browser"},
-    "app/scale": {*PRODUCT, "app/sources", "app/video"},
+    "app/scale": {*PRODUCT, "app/video"},
+    "app/scale/engines": {"core", "app/scale"},
+    "app/scale/batch": {*PRODUCT, "app/sources", "app/video", "app/scale", "app/scale/engines"},
+    "app/scale/cameras": {*PRODUCT, "app/sources", "app/video", "app/scale", "app/scale/engines"},
     "steadyseg": {
         *PRODUCT, "core/training", "core/robustness", "core/analysis", "export/kernels", "classification",
         "classification/data", "classification/networks", "app/sources", "app/video", "app/export",

@@ -1,4 +1,4 @@
-"""The flags of `steadyseg batch`."""
+"""The flags of `steadyseg batch` and `steadyseg cameras`."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,6 +7,16 @@ from typing import Annotated, Literal
 from tyro.conf import OmitArgPrefixes, Positional, arg
 
 from app.video.flags import VideoOptions
+
+
+@dataclass(frozen=True)
+class Placing:
+    """Where workers run."""
+
+    engine: Literal["local", "ray"] = "local"
+    """local: processes of this machine; ray: actors, on this machine or on the cluster of --ray-address."""
+    ray_address: str | None = None
+    """HOST:PORT of a running Ray cluster, whose machines see sources, cameras and output folder under the same names."""
 
 
 @dataclass(frozen=True)
@@ -23,10 +33,7 @@ class BatchJob:
     masks: bool = False
     """Write label and uncertainty PNGs for each."""
     options: OmitArgPrefixes[VideoOptions] = field(default_factory=VideoOptions)
-    engine: Literal["local", "ray"] = "local"
-    """local: processes of this machine; ray: actors, on this machine or on the cluster of --ray-address."""
-    ray_address: str | None = None
-    """HOST:PORT of a running Ray cluster, which sees the sources and the output folder under the same paths."""
+    placing: OmitArgPrefixes[Placing] = field(default_factory=Placing)
     max_concurrency: int | None = None
     """Videos at once; without it as many as there are cores and, by what the first video took, memory."""
     part: str | None = None
@@ -42,10 +49,7 @@ class CamerasJob:
     cameras: Positional[Path]
     """TOML file: [options] as flags of `steadyseg video`, [defaults] of all cameras, and a [[camera]] with name and source for
     each; docs/scale.md has every key."""
-    engine: Literal["local", "ray"] = "local"
-    """local: processes of this machine; ray: actors, on this machine or on the cluster of --ray-address."""
-    ray_address: str | None = None
-    """HOST:PORT of a running Ray cluster whose machines reach the cameras."""
+    placing: OmitArgPrefixes[Placing] = field(default_factory=Placing)
     workers: int | None = None
     """Processes that share the cameras; as many as there are cores without it."""
     host: str = "127.0.0.1"

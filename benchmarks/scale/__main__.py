@@ -1,6 +1,8 @@
 """Past one process, measured: a batch against loops, kills, cameras; docs/scale.json and docs/scale.md.
 
-    python -m benchmarks.scale throughput|kills|cameras|capacity [--clips 1000] [--cameras 50] [--seconds 300] [--engine local]
+    python -m benchmarks.scale throughput|kills [--clips 1000] [--engine local ray]
+    python -m benchmarks.scale cameras|capacity [--cameras 50] [--seconds 300]
+    python -m benchmarks.scale start
     python -m benchmarks.scale document
 
 Every study is measured alone and keeps its command, its size and the commit beside its figures. --data holds video/.
@@ -12,10 +14,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from app.bench.machine import cpu_name, load_average
-from benchmarks.scale import cameras, kills, throughput
+from benchmarks.scale import cameras, kills, start, throughput
 from benchmarks.scale.clips import make_clips
-from benchmarks.scale.document import write_document
+from benchmarks.scale.document import TABLES, write_document
 from benchmarks.study import exit_code, origin
 from core.atomic_file import write_whole
 from core.bundle import round_figures
@@ -26,7 +30,7 @@ DOCS = ROOT / "docs"
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("study", choices=("throughput", "kills", "cameras", "capacity", "document"))
+    parser.add_argument("study", choices=(*TABLES, "document"))
     parser.add_argument("--clips", type=int, default=1000)
     parser.add_argument("--cameras", type=int, default=50, help="of capacity: the most that are tried")
     parser.add_argument("--seconds", type=float, default=300.0)
@@ -42,13 +46,20 @@ def run(given: argparse.Namespace) -> None:
         load = load_average()
         measured = round_figures(measure(given))
         command = " ".join(["python -m benchmarks.scale", *sys.argv[1:]])
-        record[given.study] = {"command": command, **origin(), "cpu": cpu_name(), "load_before": load, **measured}
+        record[given.study] = {"command": command, **origin(), "cpu": processor(), "load_before": load, **measured}
         write_whole(place, (json.dumps(record, indent=1) + "\n").encode())
     write_document(DOCS)
 
 
+def processor() -> str:
+    """Its name and the instructions that torch takes, which decide the speed."""
+    return f"{cpu_name()} ({torch.backends.cpu.get_cpu_capability()})"
+
+
 def measure(given: argparse.Namespace) -> dict[str, Any]:
     """The figures of one study."""
+    if given.study == "start":
+        return start.measure()
     if given.study == "cameras":
         return cameras.watch(given.cameras, fps=5.0, sample_fps=1.0, seconds=given.seconds)
     if given.study == "capacity":

@@ -11,7 +11,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from app.scale.cores import settle
+from app.scale.engines.cores import settle
 
 
 def main(core: str, clips: str, out: str, model: str) -> None:

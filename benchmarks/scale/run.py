@@ -54,6 +54,15 @@ def resident_kb(pid: int) -> int | None:
     return next((int(line.split()[1]) for line in lines if line.startswith("VmRSS:")), None)
 
 
+def busy_s(pid: int) -> float:
+    """Seconds of a core that the process has had so far; 0 where it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def descendants(pid: int) -> set[int]:
     """All processes below that one."""
     parents: dict[int, int] = {}

@@ -11,7 +11,7 @@ from made_video import write_video
 from refusals import error_after_work, one_line_error, refusal
 
 from app.cli import main
-from app.scale.clips import find_clips
+from app.scale.batch.clips import find_clips
 from app.video.flags import VideoOptions
 from core.errors import InputError
 

@@ -1,6 +1,5 @@
 """Batches whose worker or driver is really killed (-9), on both engines: nothing is lost, nothing is made twice."""
 
-import hashlib
 import json
 import os
 import signal
@@ -13,18 +12,18 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet
 import pytest
 from made_processes import wait_for, workers_of
 from made_video import write_video
 from refusals import error_after_work, one_line_error, refusal
 
-from app.scale.clips import find_clips
-from app.scale.drive import drive
-from app.scale.local_engine import LocalEngine
-from app.scale.task import Wanted
-from app.scale.worker import VideoWorker, about
+from app.scale.batch.clips import find_clips
+from app.scale.batch.drive import drive
+from app.scale.batch.task import Wanted
+from app.scale.batch.worker import VideoWorker, about
+from app.scale.engines.local_engine import LocalEngine
 from app.video.flags import VideoOptions
+from benchmarks.scale.kills import contents, rows
 
 PROJECT = Path(__file__).parents[2]
 VIDEOS, FRAMES = 12, 30
@@ -62,25 +61,13 @@ def done(out: Path) -> list[str]:
     return sorted(path.name for path in out.glob("clip*")) if out.exists() else []
 
 
-def contents(out: Path) -> dict[str, str]:
-    """Of every mask and every table without its column of time: a hash."""
-    found = {}
-    for path in sorted(out.glob("clip*/masks/*")):
-        found[str(path.relative_to(out))] = hashlib.sha256(path.read_bytes()).hexdigest()
-    for path in sorted(out.glob("clip*/frames.parquet")):
-        table = pyarrow.parquet.read_table(path).drop_columns(["wall_ms"])
-        assert table.num_rows == FRAMES
-        found[str(path.relative_to(out))] = hashlib.sha256(str(table.to_pylist()).encode()).hexdigest()
-    assert len(list(out.glob("clip*/report.json"))) == len(done(out))
-    return found
-
-
 @pytest.fixture(scope="module")
 def untouched(videos: Path, model: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What a run makes to which nothing happens."""
     out = tmp_path_factory.mktemp("untouched")
     summary = finished(videos, out, model, "local")
     assert (summary["done"], summary["frames"], summary["tried_again"]) == (VIDEOS, VIDEOS * FRAMES, 0)
+    assert rows(out) == VIDEOS * FRAMES
     return contents(out)
 
 
@@ -106,7 +93,7 @@ def test_killed_workers_and_drivers_cost_nothing(
     summary = finished(videos, out, model, engine)
     assert summary["skipped"] == len(before) and summary["done"] == VIDEOS - len(before)
     assert {name: (out / name).stat().st_ino for name in before} == before
-    assert contents(out) == untouched
+    assert contents(out) == untouched and rows(out) == VIDEOS * FRAMES
     assert not list(out.glob(".*.partial"))
 
 

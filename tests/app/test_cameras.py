@@ -18,10 +18,11 @@ from made_processes import workers_of
 from made_video import write_video
 from refusals import one_line_error, refusal
 
-from app.scale.camera_file import Camera, read_cameras
-from app.scale.camera_metrics import Alarms, prometheus_text
-from app.scale.camera_state import CameraFigures, CameraHistory, CameraState
-from app.scale.place import place
+from app.scale.cameras.alarms import Alarms
+from app.scale.cameras.camera_file import Camera, read_cameras
+from app.scale.cameras.metrics import prometheus_text
+from app.scale.cameras.place import place
+from app.scale.cameras.state import CameraFigures, CameraHistory, CameraState
 
 PROJECT = Path(__file__).parents[2]
 
@@ -80,6 +81,7 @@ def test_busy_cameras_are_divided_evenly_and_no_worker_is_idle() -> None:
 
 def test_counts_go_on_over_a_dead_worker_and_the_gap_is_counted() -> None:
     history = CameraHistory("a")
+    assert history.figures(now_s=99.0).state.silent_s == 0  # its worker has not been opened yet
     history.update(CameraState("a", frames=10, dropped=2, silent_s=0.5), now_s=100.0)
     history.lost(now_s=101.0)  # the last frame was at 99.5
     during = history.figures(now_s=105.0)
@@ -92,15 +94,23 @@ def test_counts_go_on_over_a_dead_worker_and_the_gap_is_counted() -> None:
 
 
 def test_alarms_begin_and_end_once_each_without_secrets(tmp_path: Path) -> None:
-    camera = Camera("a", "rtsp://me:secret@host/x", silent_s=5, max_age_s=1)
+    camera = Camera("a", "rtsp://me:secret@host/x", silent_s=5, max_age_s=1, novel_s=2)
     path = tmp_path / "alarms.jsonl"
     with path.open("w") as out:
         alarms = Alarms(out)
-        for silent_s, age_s in ((1, 0.1), (6, 0.1), (7, 0.1), (0, 3.0), (0, 0.1)):
-            alarms.look(camera, CameraFigures(CameraState("a", silent_s=silent_s, age_s=age_s)), at_s=1.0)
+        for silent_s, age_s, novel_s in (
+            (1, 0.1, 0),
+            (6, 0.1, 0),
+            (7, 0.1, 2),
+            (0, 3.0, 0),
+            (0, 0.1, 2.1),
+            (0, 0.1, 0),
+        ):
+            state = CameraState("a", silent_s=silent_s, age_s=age_s, novel_s=novel_s)
+            alarms.look(camera, CameraFigures(state), at_s=1.0)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [(line["alarm"], line["on"]) for line in lines] == [
-        ("silent", True), ("silent", False), ("too_old", True), ("too_old", False),
+        ("silent", True), ("silent", False), ("too_old", True), ("too_old", False), ("novel", True), ("novel", False),
     ]  # fmt: skip
     assert "secret" not in path.read_text() and lines[0]["source"] == "rtsp://***@host/x"
 
@@ -149,18 +159,24 @@ def until(address: str, name: str, least: float, patience_s: float = 60.0) -> di
 
 
 @pytest.mark.long
-def test_a_killed_workers_cameras_go_on_and_a_gone_one_is_an_alarm(model: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["local", "ray"])
+def test_a_killed_workers_cameras_go_on_and_what_is_gone_or_strange_is_an_alarm(
+    model: str, tmp_path: Path, engine: str
+) -> None:
+    """Whatever the network of these tests sees is strange to it."""
     noise = np.random.default_rng(0).integers(0, 255, (20, 96, 128, 3), np.uint8)
     write_video(tmp_path / "yard.mp4", list(noise), fps=10)
     (tmp_path / "cameras.toml").write_text(
-        f'[options]\nmodel = "{model}"\nexecutor = "torch"\n[defaults]\nsilent_s = 2\n'
+        f'[options]\nmodel = "{model}"\nexecutor = "torch"\n[defaults]\nsilent_s = 2\nnovel_s = 1\n'
         f'[[camera]]\nname = "yard"\nsource = "{tmp_path}/yard.mp4"\n'
         '[[camera]]\nname = "gone"\nsource = "rtsp://me:secret@127.0.0.1:1/x"\n'
     )
     alarms, report = tmp_path / "alarms.jsonl", tmp_path / "report.json"
-    with watching(tmp_path, "--workers", 1, "--alarms", alarms, "--report", report) as (process, address):
+    flags = ["--engine", engine, "--workers", 1, "--alarms", alarms, "--report", report]
+    with watching(tmp_path, *flags) as (process, address):
         assert address.startswith("http://127.0.0.1:")
         before = until(address, 'steadyseg_camera_frames_total{camera="yard"}', 15)
+        assert 0 < before['steadyseg_camera_novelty{camera="yard"}'] <= 0.05
         assert before['steadyseg_camera_up{camera="yard"}'] == 1 and before['steadyseg_camera_up{camera="gone"}'] == 0
         (worker,) = workers_of(process.pid)
         os.kill(worker, signal.SIGKILL)
@@ -172,7 +188,8 @@ def test_a_killed_workers_cameras_go_on_and_a_gone_one_is_an_alarm(model: str, t
         said, errors = process.communicate(timeout=30)
     assert process.returncode == 130 and "Traceback" not in errors, errors
     lines = [json.loads(line) for line in alarms.read_text().splitlines()]
-    assert {"gone"} <= {line["camera"] for line in lines if line["alarm"] == "silent" and line["on"]}
+    began = {(line["camera"], line["alarm"]) for line in lines if line["on"]}
+    assert {("gone", "silent"), ("yard", "novel")} <= began and ("gone", "novel") not in began
     shown = said + errors + alarms.read_text() + report.read_text()
     assert "secret" not in shown and "rtsp://***@127.0.0.1:1/x" in shown
     found = {one["state"]["name"]: one for one in json.loads(report.read_text())["cameras"]}

@@ -13,23 +13,19 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 from app.report_file import write_json
-from app.scale.capacity import usable_cores
-from app.scale.clips import Clip, find_clips
-from app.scale.drive import drive
-from app.scale.engine import Engine
+from app.scale.batch.clips import Clip, find_clips
+from app.scale.batch.drive import drive
+from app.scale.batch.frame_table import import_pyarrow
+from app.scale.batch.results import read_results, remove_leftovers
+from app.scale.batch.task import Row, Wanted
+from app.scale.batch.worker import VideoWorker, about
+from app.scale.engines.capacity import usable_cores
+from app.scale.engines.open_engine import THREADS, check_placing, open_engine
 from app.scale.flags import BatchJob
-from app.scale.frame_table import import_pyarrow
-from app.scale.local_engine import LocalEngine
-from app.scale.results import read_results, remove_leftovers
-from app.scale.shell import MakeWorker
-from app.scale.task import Row, Wanted
-from app.scale.worker import VideoWorker, about
 from core.errors import CheckFailed, InputError
 from core.file_lock import lock
 from core.options import require_ranges
 
-THREADS = 1
-"""Of a worker. One video on two threads is slower than two videos on one each: decoding and drawing do not divide."""
 SHOWN = 20
 """Failed videos in the table on the terminal; summary.json has all."""
 
@@ -52,7 +48,7 @@ def run_batch(job: BatchJob) -> int:
         began_s = time.monotonic()
         try:
             if left:
-                with open_engine(job.engine, job.ray_address, partial(VideoWorker, wanted, THREADS)) as engine:
+                with open_engine(job.placing, partial(VideoWorker, wanted, THREADS), device_of(left)) as engine:
                     own = about(left[0].job.options.model)
                     show_progress(drive(engine, left, own, job.retries, job.max_concurrency), len(left), console, rows)
         except KeyboardInterrupt:
@@ -75,9 +71,8 @@ def check_numbers(job: BatchJob) -> None:
     require_ranges(job, {"retries": (0, 100)})
     if job.max_concurrency is not None and job.max_concurrency < 1:
         raise InputError(f"--max-concurrency must be 1 or more, got {job.max_concurrency}")
-    if job.ray_address is not None and job.engine != "ray":
-        raise InputError("--ray-address is for --engine ray; add that or omit the address")
-    if job.engine == "local" and job.max_concurrency and job.max_concurrency * THREADS > usable_cores():
+    check_placing(job.placing)
+    if job.placing.engine == "local" and job.max_concurrency and job.max_concurrency * THREADS > usable_cores():
         raise InputError(
             f"--max-concurrency {job.max_concurrency}: this process may use {usable_cores()} cores, and each video takes "
             f"{THREADS}; use fewer or --engine ray with a cluster"
@@ -111,26 +106,17 @@ def take_part(clips: tuple[Clip, ...], part: str | None) -> tuple[tuple[Clip, ..
     return mine, f"-{match[1]}-of-{match[2]}"
 
 
+def device_of(clips: list[Clip]) -> str:
+    """The one that needs most: all workers are alike."""
+    return max((clip.job.options.device for clip in clips), key=lambda device: device not in ("auto", "cpu"))
+
+
 def finished_row(clip: Clip, wanted: Wanted) -> Row | None:
     """Of results that are there already."""
     report = read_results(clip, wanted)
     if report is None:
         return None
     return Row(clip.name, clip.job.source, frames=int(report["frames"]), skipped=True)
-
-
-@contextlib.contextmanager
-def open_engine(name: str, ray_address: str | None, make: MakeWorker) -> Iterator[Engine]:
-    """The engine `local` or `ray`; at the end none of its workers is left."""
-    engine: Engine
-    if name == "ray":
-        from app.scale.ray_engine import RayEngine
-
-        engine = RayEngine(make, THREADS, ray_address)
-    else:
-        engine = LocalEngine(make, THREADS)
-    with contextlib.closing(engine):
-        yield engine
 
 
 def show_progress(done: Iterator[Row], total: int, console: Console, rows: list[Row]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from app.scale.camera_file import Camera
+from app.scale.cameras.camera_file import Camera
 
 
 def place(cameras: Sequence[Camera], workers: int) -> list[tuple[Camera, ...]]:

@@ -27,6 +27,12 @@ class CameraState:
     """Mean over the pixels of the latest frame."""
     entropy: float | None = None
     """The same of the total uncertainty, a share of ln K."""
+    novelty: float | None = None
+    """Of the latest frame: the share of the network's own world that is at least as strange; None where it is not known."""
+    novel_s: float = 0.0
+    """For how long every frame has been strange (`core.own_world.STRANGE`), up to the latest one."""
+    expected_accuracy: float | None = None
+    """Of the latest frame: the share of its pixels that should be right; None where no temperature follows the frame."""
     trouble: str = ""
     """Why there is no picture, without secrets."""
 
@@ -48,7 +54,8 @@ class CameraHistory:
     def __init__(self, name: str) -> None:
         self._before = self._now = CameraState(name)
         self._restarts, self._gap_s, self._lost_at_s = 0, 0.0, 0.0
-        self._seen_at_s = 0.0
+        self._seen_at_s: float | None = None
+        """When its worker last said something; nothing is silent that has not been opened yet."""
 
     def update(self, state: CameraState, now_s: float) -> None:
         """What the worker says now; `now_s` by the driver's clock."""
@@ -61,7 +68,7 @@ class CameraHistory:
         """The worker is gone: the gap began with its last frame."""
         self._restarts += 1
         if not self._lost_at_s:
-            self._lost_at_s = self._seen_at_s - self._now.silent_s if self._now.frames else now_s
+            self._lost_at_s = (self._seen_at_s or now_s) - self._now.silent_s if self._now.frames else now_s
         self._before = self._sum()
         self._now = replace(CameraState(self._now.name), trouble="its worker has died and is started again")
         self._seen_at_s = now_s
@@ -69,9 +76,8 @@ class CameraHistory:
     def figures(self, now_s: float) -> CameraFigures:
         """As of now: what a worker that does not answer said last grows old."""
         total = self._sum()
-        silent_s = (
-            now_s - self._lost_at_s if self._lost_at_s else self._now.silent_s + max(0.0, now_s - self._seen_at_s)
-        )
+        seen_at_s = now_s if self._seen_at_s is None else self._seen_at_s
+        silent_s = now_s - self._lost_at_s if self._lost_at_s else self._now.silent_s + max(0.0, now_s - seen_at_s)
         gap_s = self._gap_s + (now_s - self._lost_at_s if self._lost_at_s else 0.0)
         return CameraFigures(replace(total, silent_s=silent_s), self._restarts, gap_s)
 

@@ -3,21 +3,35 @@
 import threading
 import time
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from app.scale.camera_state import CameraState
-from app.scale.cores import settle
+from app.scale.cameras.state import CameraState
+from app.scale.engines.cores import peak_memory_bytes, settle
 from core.errors import InputError
+from core.own_world import STRANGE
 
 if TYPE_CHECKING:
-    from app.scale.camera_file import Camera
-    from app.scale.camera_stream import Arrived, CameraStream
+    from app.scale.cameras.camera_file import Camera
+    from app.scale.cameras.stream import Arrived, CameraStream
     from app.video.flags import VideoOptions
 
 PROBE_FRAMES, PROBE_WARM = 12, 4
 RATE_OVER_S = 10.0
 SPREAD_S = 0.05
 """Between the first attempts of two cameras."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a worker takes."""
+
+    step_ms: float
+    """Of its cores, a frame, the reading of it not counted."""
+    memory_bytes: int
+    """The most that it has had resident, without any camera."""
+    knows_its_world: bool
+    """Whether its network tells novelty."""
 
 
 class CameraWorker:
@@ -31,9 +45,8 @@ class CameraWorker:
         self._came = threading.Condition()
         self._thread: threading.Thread | None = None
 
-    def measure(self) -> float:
-        """Milliseconds of this worker's cores that a frame takes, the reading of it not counted. InputError where the model
-        does not open."""
+    def measure(self) -> Measured:
+        """InputError where the model does not open."""
         import numpy as np
 
         from core.frame import Frame
@@ -46,11 +59,12 @@ class CameraWorker:
             began_s = time.perf_counter()
             segmenter.step(Frame(image, index, index / 25))
             times.append(1e3 * (time.perf_counter() - began_s))
-        return sorted(times[PROBE_WARM:])[len(times[PROBE_WARM:]) // 2]
+        step_ms = sorted(times[PROBE_WARM:])[len(times[PROBE_WARM:]) // 2]
+        return Measured(step_ms, peak_memory_bytes(), segmenter.own_world is not None)
 
     def watch(self, cameras: "tuple[Camera, ...]") -> None:
         """Returns when every camera has its thread; what does not open is tried again for ever."""
-        from app.scale.camera_stream import CameraStream
+        from app.scale.cameras.stream import CameraStream
 
         for place, camera in enumerate(cameras):
             segmenter = self._open()
@@ -109,6 +123,9 @@ class _Watched:
         self._frames, self._busy_ms = 0, 0.0
         self._age_s: float | None = None
         self._confidence = self._entropy = None
+        self._novelty: float | None = None
+        self._expected: float | None = None
+        self._strange_since_s: float | None = None
         self._times: deque[float] = deque()
 
     def step(self, arrived: "Arrived") -> None:
@@ -122,6 +139,11 @@ class _Watched:
         self._confidence, self._entropy = maps.confidence.mean() / 255, maps.entropy.mean() / 255
         self._busy_ms += 1e3 * (time.thread_time() - began_s)
         now_s = time.monotonic()
+        self._novelty, self._expected = maps.novelty, maps.expected_accuracy
+        if maps.novelty is None or maps.novelty > STRANGE:
+            self._strange_since_s = None
+        elif self._strange_since_s is None:
+            self._strange_since_s = now_s
         self._frames, self._latest_s, self._age_s = self._frames + 1, now_s, now_s - arrived.at_s
         self._times.append(now_s)
 
@@ -131,11 +153,12 @@ class _Watched:
         while self._times and self._times[0] < now_s - RATE_OVER_S:
             self._times.popleft()
         watched_s = min(RATE_OVER_S, max(now_s - self._began_s, 1e-3))
-        counts, frames = self.stream.counts, self._frames
+        counts, frames, since_s = self.stream.counts, self._frames, self._strange_since_s
         return CameraState(
             self.stream.camera.name, frames, counts["dropped"], self.stream.reconnections(),
             sum(self._segmenter.resets.values()), len(self._times) / watched_s, self._age_s, now_s - self._latest_s,
-            self._busy_ms / max(frames, 1), _number(self._confidence), _number(self._entropy), self.stream.trouble,
+            self._busy_ms / max(frames, 1), _number(self._confidence), _number(self._entropy), self._novelty,
+            0.0 if since_s is None else max(0.0, self._latest_s - since_s), self._expected, self.stream.trouble,
         )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from app.scale.camera_file import Camera, redacted
+from app.scale.cameras.camera_file import Camera, redacted
 from app.sources.open_source import open_source
 from app.sources.source import Source
 from core.classes import ClassList

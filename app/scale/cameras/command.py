@@ -1,29 +1,25 @@
 """`steadyseg cameras`: many streams at once, each with its own state, watched over and never given up."""
 
 import contextlib
-import sys
 import time
-from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
-from typing import TextIO
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
 from app.report_file import check_place, write_json
-from app.scale.batch_command import THREADS, open_engine
-from app.scale.camera_file import Camera, CameraSet, read_cameras
-from app.scale.camera_metrics import Alarms, MetricsServer, prometheus_text
-from app.scale.camera_state import CameraFigures
-from app.scale.camera_worker import CameraWorker
-from app.scale.capacity import usable_cores
-from app.scale.engine import Answer, Engine
+from app.scale.cameras.alarms import Alarms, alarm_lines
+from app.scale.cameras.camera_file import Camera, CameraSet, read_cameras
+from app.scale.cameras.metrics import MetricsServer, prometheus_text
+from app.scale.cameras.place import place
+from app.scale.cameras.state import CameraFigures
+from app.scale.cameras.watch import Watch
+from app.scale.cameras.worker import CameraWorker, Measured
+from app.scale.engines.engine import Answer, Engine
+from app.scale.engines.open_engine import THREADS, check_placing, open_engine
 from app.scale.flags import CamerasJob
-from app.scale.place import place
-from app.scale.watch import Watch
 from core.errors import CheckFailed, InputError
 
 
@@ -34,18 +30,18 @@ def run_cameras(job: CamerasJob) -> int:
     console = Console(stderr=True)
     with (
         alarm_lines(job.alarms) as lines,
-        open_engine(job.engine, job.ray_address, partial(CameraWorker, watched.options, THREADS)) as engine,
+        open_engine(job.placing, partial(CameraWorker, watched.options, THREADS), watched.options.device) as engine,
     ):
-        step_ms = measure(engine)
-        placed = place(watched.cameras, job.workers or min(usable_cores(), engine.most(0)))
-        tell_load(console, watched, placed, step_ms)
+        one = measure(engine)
+        placed = place(watched.cameras, job.workers or engine.most(one.memory_bytes))
+        tell_load(console, watched, placed, one)
         watch = Watch(engine, placed)
         with contextlib.closing(MetricsServer(job.host, job.port, lambda: prometheus_text(watch.figures()))) as server:
             console.print(f"figures: {server.address}")
             interrupted = follow(job, watched, watch, Alarms(lines), console)
     figures = watch.figures()
     if job.report:
-        record = {"step_ms": round(step_ms, 2), "workers": len(placed), "cameras": [asdict(one) for one in figures]}
+        record = {"step_ms": round(one.step_ms, 2), "workers": len(placed), "cameras": [asdict(one) for one in figures]}
         write_json(job.report, record)
     console.print(table_of(watched.cameras, figures))
     return 130 if interrupted else 0
@@ -54,30 +50,15 @@ def run_cameras(job: CamerasJob) -> int:
 def check_flags(job: CamerasJob) -> None:
     """InputError before anything is opened."""
     check_place(job.report)
-    if job.ray_address is not None and job.engine != "ray":
-        raise InputError("--ray-address is for --engine ray; add that or omit the address")
+    check_placing(job.placing)
     if job.workers is not None and not 1 <= job.workers <= 10_000:
         raise InputError(f"--workers must lie in 1..10000, got {job.workers}")
     if job.seconds is not None and not job.seconds > 0:
         raise InputError(f"--seconds must be more than 0, got {job.seconds}")
 
 
-@contextlib.contextmanager
-def alarm_lines(path: Path | None) -> Iterator[TextIO]:
-    """Where alarms are written. InputError where that cannot be."""
-    if path is None:
-        yield sys.stdout
-        return
-    try:
-        file = path.open("a", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"--alarms {path}: cannot be written ({error.strerror}); choose another file") from error
-    with file:
-        yield file
-
-
-def measure(engine: Engine) -> float:
-    """Milliseconds that a frame takes a worker. InputError where the network does not open."""
+def measure(engine: Engine) -> Measured:
+    """What a worker needs. InputError where the network does not open."""
     engine.grow(1)
     engine.call(0, "measure")
     answers: list[Answer] = []
@@ -88,16 +69,19 @@ def measure(engine: Engine) -> float:
         raise InputError(answer.refusal)
     if answer.lost:
         raise CheckFailed(f"no worker starts: {answer.lost}")
-    return float(answer.value)
+    found: Measured = answer.value
+    return found
 
 
-def tell_load(console: Console, watched: CameraSet, placed: list[tuple[Camera, ...]], step_ms: float) -> None:
+def tell_load(console: Console, watched: CameraSet, placed: list[tuple[Camera, ...]], one: Measured) -> None:
     """What was measured, and whether it will do."""
-    shares = [sum(camera.load for camera in cameras) * step_ms / 1e3 for cameras in placed]
+    shares = [sum(camera.load for camera in cameras) * one.step_ms / 1e3 for cameras in placed]
     console.print(
-        f"{len(watched.cameras)} cameras on {len(placed)} workers; a frame takes {step_ms:.1f} ms: the busiest worker needs "
-        f"{max(shares):.0%} of its time, decoding not counted"
+        f"{len(watched.cameras)} cameras on {len(placed)} workers; a frame takes {one.step_ms:.1f} ms: the busiest worker "
+        f"needs {max(shares):.0%} of its time, decoding not counted"
     )
+    if not one.knows_its_world:
+        console.print("the model does not know its own world: no alarm says `novel` (steadyseg calibrate --own-world)")
     if max(shares) > 1:
         console.print(
             "warning: that is more than there is, frames will be dropped; sample fewer (sample_fps) or add workers"
@@ -135,7 +119,18 @@ class Quiet(contextlib.nullcontext["Quiet"]):
 def table_of(cameras: tuple[Camera, ...], figures: list[CameraFigures]) -> Table:
     """A line for each camera."""
     table = Table(
-        "camera", "source", "frames", "frames/s", "age s", "silent s", "dropped", "restarts", "gap s", "entropy", ""
+        "camera",
+        "source",
+        "frames",
+        "frames/s",
+        "age s",
+        "silent s",
+        "dropped",
+        "restarts",
+        "gap s",
+        "entropy",
+        "novelty",
+        "",
     )
     labels = {camera.name: camera.label for camera in cameras}
     for one in figures:
@@ -143,6 +138,7 @@ def table_of(cameras: tuple[Camera, ...], figures: list[CameraFigures]) -> Table
         table.add_row(
             state.name, labels[state.name], str(state.frames), f"{state.fps:.1f}", _short(state.age_s, 2),
             f"{state.silent_s:.0f}", str(state.dropped), str(one.restarts), f"{one.gap_s:.0f}", _short(state.entropy, 3),
+            _short(state.novelty, 3),
             state.trouble[:60],
         )  # fmt: skip
     return table

@@ -5,9 +5,9 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from app.scale.camera_file import Camera
-from app.scale.camera_state import CameraFigures, CameraHistory
-from app.scale.engine import Answer, Engine
+from app.scale.cameras.camera_file import Camera
+from app.scale.cameras.state import CameraFigures, CameraHistory
+from app.scale.engines.engine import Answer, Engine
 from core.errors import CheckFailed, InputError
 
 ASK_EVERY_S = 1.0

@@ -5,14 +5,14 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from app.scale.cores import peak_memory_bytes, settle
-from app.scale.task import About, Row, Wanted
+from app.scale.batch.task import About, Row, Wanted
+from app.scale.engines.cores import peak_memory_bytes, settle
 from core.atomic_file import DISK_ERRORS
 from core.errors import InputError
 
 if TYPE_CHECKING:
-    from app.scale.clips import Clip
-    from app.scale.segmenters import Segmenters
+    from app.scale.batch.clips import Clip
+    from app.scale.batch.segmenters import Segmenters
 
 
 class VideoWorker:
@@ -25,13 +25,17 @@ class VideoWorker:
 
     def prepare(self, clip: "Clip") -> About:
         """Opens the segmenter of a first video, and says what this worker is. InputError for options that do not fit."""
+        if not self._wanted.folder.is_dir():
+            raise InputError(
+                f"{platform.node()} has no folder {self._wanted.folder}; results go where all machines see them"
+            )
         self._open().take(clip.job)
         return about(clip.job.options.model)
 
     def run(self, clip: "Clip") -> Row:
         """Makes the video's results; whatever goes wrong is in the row."""
         segmenters = self._open()
-        from app.scale.results import make_results
+        from app.scale.batch.results import make_results
 
         row, began_s = Row(clip.name, clip.job.source), time.perf_counter()
         try:
@@ -50,7 +54,7 @@ class VideoWorker:
             import torch
 
             from app.opencv import opencv
-            from app.scale.segmenters import Segmenters
+            from app.scale.batch.segmenters import Segmenters
 
             torch.set_num_threads(self._threads)
             opencv().setNumThreads(self._threads)
@@ -62,7 +66,7 @@ def about(model: str) -> About:
     """Of this process."""
     from importlib.metadata import version
 
-    from app.scale.results import digest
+    from app.scale.batch.results import digest
 
     python = ".".join(platform.python_version_tuple()[:2])
     return About(version("steadyseg"), python, version("torch"), digest(model))

@@ -1,14 +1,10 @@
-"""The figures of all cameras as Prometheus reads them, served over HTTP; and alarms as JSON lines. No secret is in either."""
+"""The figures of all cameras as Prometheus reads them, served over HTTP. No secret is in them."""
 
-import json
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TextIO
 
-from app.scale.camera_file import Camera
-from app.scale.camera_state import CameraFigures
+from app.scale.cameras.state import CameraFigures
 from core.errors import InputError
 
 METRICS: tuple[tuple[str, str, str, Callable[[CameraFigures], float | None]], ...] = (
@@ -30,6 +26,19 @@ METRICS: tuple[tuple[str, str, str, Callable[[CameraFigures], float | None]], ..
     ("step_milliseconds", "gauge", "Of the processor, a frame.", lambda one: one.state.step_ms),
     ("confidence", "gauge", "Mean over the pixels of the latest frame.", lambda one: one.state.confidence),
     ("entropy", "gauge", "Mean uncertainty of the latest frame, a share of ln K.", lambda one: one.state.entropy),
+    (
+        "novelty",
+        "gauge",
+        "Share of the network's own world that is at least as strange.",
+        lambda one: one.state.novelty,
+    ),
+    ("novel_seconds", "gauge", "For how long every frame has been strange.", lambda one: one.state.novel_s),
+    (
+        "expected_accuracy",
+        "gauge",
+        "Share of the pixels that should be right.",
+        lambda one: one.state.expected_accuracy,
+    ),
 )
 """Name behind `steadyseg_camera_`, type, help, and the value; None: not known yet, the line is left out."""
 
@@ -83,32 +92,3 @@ class MetricsServer:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
-
-
-@dataclass
-class Alarms:
-    """Says what begins and what ends, each once."""
-
-    out: TextIO
-
-    def __post_init__(self) -> None:
-        self._on: set[tuple[str, str]] = set()
-
-    def look(self, camera: Camera, figures: CameraFigures, at_s: float) -> None:
-        """`at_s`: seconds since 1970, for the line."""
-        state = figures.state
-        self._say(camera, "silent", state.silent_s, camera.silent_s, state.silent_s > camera.silent_s, at_s)
-        age_s = state.age_s or 0.0
-        self._say(camera, "too_old", age_s, camera.max_age_s, age_s > camera.max_age_s, at_s)
-
-    def _say(self, camera: Camera, alarm: str, value: float, limit: float, on: bool, at_s: float) -> None:
-        key = (camera.name, alarm)
-        if on == (key in self._on):
-            return
-        (self._on.add if on else self._on.discard)(key)
-        record = {
-            "time": round(at_s, 3), "camera": camera.name, "source": camera.label, "alarm": alarm, "on": on,
-            "value_s": round(value, 3), "limit_s": limit,
-        }  # fmt: skip
-        self.out.write(json.dumps(record) + "\n")
-        self.out.flush()

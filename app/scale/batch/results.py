@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from app.report_file import write_json
-from app.scale.clips import Clip
-from app.scale.frame_table import VERSION, FrameTable
-from app.scale.task import Wanted
+from app.scale.batch.clips import Clip
+from app.scale.batch.frame_table import VERSION, FrameTable
+from app.scale.batch.task import Wanted
 from app.sources.source import Source
 from app.video.flags import VideoJob
 from app.video.work import segment_to_files

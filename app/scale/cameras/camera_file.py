@@ -36,6 +36,8 @@ class Camera:
     """Alarm after so many seconds without a segmented frame."""
     max_age_s: float = 2.0
     """Alarm where a frame was this old when it was segmented, counted from its arrival."""
+    novel_s: float = 5.0
+    """Alarm where every frame of so long was strange to a network that knows its own world: one frame in twenty of that is."""
 
     @property
     def label(self) -> str:
@@ -49,7 +51,13 @@ class Camera:
 
 
 SETTINGS = {field.name: field.default for field in fields(Camera) if field.name not in ("name", "source")}
-LIMITS = {"sample_fps": (0, 1000), "fps": (0.001, 1000), "silent_s": (0.1, 1e6), "max_age_s": (0.01, 1e6)}
+LIMITS = {
+    "sample_fps": (0, 1000),
+    "fps": (0.001, 1000),
+    "silent_s": (0.1, 1e6),
+    "max_age_s": (0.01, 1e6),
+    "novel_s": (0, 1e6),
+}
 
 
 @dataclass(frozen=True)

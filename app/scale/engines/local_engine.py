@@ -9,9 +9,9 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, NamedTuple
 
-from app.scale.capacity import free_memory_bytes, workers_that_fit
-from app.scale.engine import Answer
-from app.scale.shell import MakeWorker, Shell
+from app.scale.engines.capacity import free_memory_bytes, workers_that_fit
+from app.scale.engines.engine import Answer
+from app.scale.engines.shell import MakeWorker, Shell
 
 
 class _Worker(NamedTuple):

@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from app.scale.clips import Clip
-from app.scale.engine import Answer, Engine
-from app.scale.task import About, Row
+from app.scale.batch.clips import Clip
+from app.scale.batch.task import About, Row
+from app.scale.engines.engine import Answer, Engine
 from core.errors import CheckFailed, InputError
 
 WAIT_S = 0.5
@@ -24,14 +24,14 @@ class _Task:
 def drive(engine: Engine, clips: Sequence[Clip], own: About, retries: int, most: int | None = None) -> Iterator[Row]:
     """Yields what became of each video, in the order of their ends.
 
-    Without `most` one worker begins, and the engine decides by its memory how many follow. InputError for options that no
-    video can have, and for workers that are not what the driver (`own`) is; CheckFailed where workers keep dying.
+    Without `most` one worker begins, and the engine decides by its memory how many follow. Every worker says what it is and
+    opens the network before it is given a video: no video waits for one that the engine has no room for yet. InputError for
+    options that no video can have, and for workers that are not what the driver (`own`) is; CheckFailed where they keep dying.
     """
     waiting, busy = deque(map(_Task, clips)), dict[int, _Task]()
-    engine.grow(1)
-    _meet(engine, clips[0], own)
-    idle = deque(range(_grow(engine, most, len(clips)) if most else 1))
-    measured, lost_in_a_row = most is not None, 0
+    idle, lost_in_a_row = deque[int](), 0
+    slots = _grow(engine, 0, most or 1, clips)
+    measured = most is not None
     while waiting or busy:
         while waiting and idle:
             slot = idle.popleft()
@@ -39,52 +39,50 @@ def drive(engine: Engine, clips: Sequence[Clip], own: About, retries: int, most:
             engine.call(slot, "run", busy[slot].clip)
         for answer in engine.wait(WAIT_S):
             task = busy.pop(answer.slot, None)
-            if task is None:  # it died while it had nothing to do
-                continue
-            idle.append(answer.slot)
-            row = replace(_row_of(answer, task.clip), tries=task.tries)
-            lost_in_a_row = lost_in_a_row + 1 if answer.lost else 0
+            lost_in_a_row = lost_in_a_row + 1 if answer.lost else 0 if task else lost_in_a_row
             if lost_in_a_row == LOST_IN_A_ROW:
-                raise CheckFailed(f"{LOST_IN_A_ROW} workers in a row have died without one video done; {row.reason}")
+                raise CheckFailed(f"{LOST_IN_A_ROW} workers in a row have died without one video done; {answer.lost}")
+            if answer.lost:
+                if answer.slot in idle:
+                    idle.remove(answer.slot)
+                engine.call(answer.slot, "prepare", clips[0])
+            else:
+                idle.append(answer.slot)
+            if task is None:
+                _check_like(answer, own)
+                continue
+            row = replace(_row_of(answer, task.clip), tries=task.tries)
             if row.full_disk is not None:
                 raise OSError(row.full_disk, row.reason)
             if row.reason and not row.own_fault and task.tries <= retries:
                 waiting.append(_Task(task.clip, task.tries + 1))
                 continue
             if not measured and not row.reason:
-                slots = _grow(engine, engine.most(row.memory_bytes), len(waiting) + 1)
-                idle.extend(range(1, slots))
+                slots = _grow(engine, slots, min(engine.most(row.memory_bytes), len(waiting) + 1), clips)
                 measured = True
             yield row
 
 
-def _meet(engine: Engine, clip: Clip, own: About) -> None:
-    """The first worker opens the network before any video is given out."""
-    for _ in range(LOST_IN_A_ROW):
-        engine.call(0, "prepare", clip)
-        answers: list[Answer] = []
-        while not answers:
-            answers = engine.wait(WAIT_S)
-        (answer,) = answers
-        if answer.refusal:
-            raise InputError(answer.refusal)
-        if answer.lost is None:
-            break
-    else:
-        raise CheckFailed(f"no worker starts: {answer.lost}")
-    for name, ours in vars(own).items():
+def _grow(engine: Engine, before: int, slots: int, clips: Sequence[Clip]) -> int:
+    """New workers open the network at once."""
+    slots = max(1, min(slots, len(clips)))
+    engine.grow(slots)
+    for slot in range(before, slots):
+        engine.call(slot, "prepare", clips[0])
+    return slots
+
+
+def _check_like(answer: Answer, own: About) -> None:
+    """InputError where the worker cannot open the network, or is of other versions."""
+    if answer.refusal:
+        raise InputError(answer.refusal)
+    for name, ours in vars(own).items() if answer.value else ():
         theirs = getattr(answer.value, name)
         if theirs != ours:
             raise InputError(
                 f"the workers have {name} {theirs} and this machine {ours}: results would depend on where a video goes; "
                 "install the same everywhere"
             )
-
-
-def _grow(engine: Engine, slots: int, videos: int) -> int:
-    slots = max(1, min(slots, videos))
-    engine.grow(slots)
-    return slots
 
 
 def _row_of(answer: Answer, clip: Clip) -> Row:

@@ -1,0 +1,1 @@
+"""`steadyseg batch`: many videos, each into a folder of its own."""

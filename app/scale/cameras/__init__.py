@@ -1,0 +1,1 @@
+"""`steadyseg cameras`: many streams, watched for ever."""

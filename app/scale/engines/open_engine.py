@@ -1,0 +1,33 @@
+"""The engine that a command asks for, by its name."""
+
+import contextlib
+from collections.abc import Iterator
+
+from app.scale.engines.engine import Engine
+from app.scale.engines.local_engine import LocalEngine
+from app.scale.engines.shell import MakeWorker
+from app.scale.flags import Placing
+from core.errors import InputError
+
+THREADS = 1
+"""Of a worker. One video on two threads is slower than two videos on one each: decoding and drawing do not divide."""
+
+
+@contextlib.contextmanager
+def open_engine(placing: Placing, make: MakeWorker, device: str) -> Iterator[Engine]:
+    """At the end none of its workers is left. `device`: of the segmenters; a GPU is a worker's own on Ray, if asked for."""
+    engine: Engine
+    if placing.engine == "ray":
+        from app.scale.engines.ray_engine import RayEngine
+
+        engine = RayEngine(make, THREADS, placing.ray_address, gpus=int(device not in ("auto", "cpu")))
+    else:
+        engine = LocalEngine(make, THREADS)
+    with contextlib.closing(engine):
+        yield engine
+
+
+def check_placing(placing: Placing) -> None:
+    """InputError before anything is opened."""
+    if placing.ray_address is not None and placing.engine != "ray":
+        raise InputError("--ray-address is for --engine ray; add that or omit the address")

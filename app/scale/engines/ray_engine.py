@@ -1,0 +1,136 @@
+"""Workers as Ray actors: embedded on this machine, or on the cluster of an address. Frames never become Ray's objects."""
+
+import importlib.util
+import logging
+import os
+import re
+import secrets
+import signal
+import threading
+from typing import Any
+
+from app.scale.engines.capacity import KEPT_FREE, usable_cores
+from app.scale.engines.engine import Answer
+from app.scale.engines.ray_address import check_address, is_loopback
+from app.scale.engines.shell import MakeWorker, Shell
+from core.errors import CheckFailed, InputError
+
+STORE_BYTES = 80 * 2**20
+"""Ray's smallest object store: only calls and rows go through it."""
+
+
+class RayEngine:
+    """One actor a slot, which Ray places; what it needs is said in cores, GPUs and, once measured, in memory."""
+
+    def __init__(self, make: MakeWorker, threads: int, address: str | None = None, gpus: int = 0) -> None:
+        """`gpus`: of each worker. InputError for an address where no cluster of this version answers, or none that has them."""
+        self._ray = import_ray(address)
+        self._make, self._memory_bytes = make, 0
+        self._needs = {"CPU": threads, "GPU": gpus}
+        self._actors: list[Any] = []
+        self._calls: dict[Any, int] = {}
+        connect(self._ray, address)
+        found = self._ray.cluster_resources()
+        for kind, number in self._needs.items():
+            if found.get(kind, 0) < number:
+                self.close()
+                raise InputError(
+                    f"--engine ray: a worker needs {number} {kind}, and the cluster has {found.get(kind, 0):g} in all; "
+                    "start nodes that have it, or choose another --device"
+                )
+
+    def most(self, memory_bytes: int) -> int:
+        """By what Ray says is free now, the first worker's own being taken."""
+        self._memory_bytes = memory_bytes
+        free = self._ray.available_resources()
+        fits = [int((1 - KEPT_FREE) * free.get("memory", 0) / max(memory_bytes, 1))]
+        fits += [int(free.get(kind, 0)) // number for kind, number in self._needs.items() if number]
+        return 1 + min(fits)
+
+    def grow(self, slots: int) -> None:
+        while len(self._actors) < slots:
+            self._actors.append(self._start())
+
+    def call(self, slot: int, method: str, *arguments: Any) -> None:
+        self._calls[self._actors[slot].call.remote(method, arguments)] = slot
+
+    def wait(self, timeout_s: float) -> list[Answer]:
+        if not self._calls:
+            return []
+        done, _ = self._ray.wait(list(self._calls), num_returns=1, timeout=timeout_s)
+        return [self._receive(call, self._calls.pop(call)) for call in done]
+
+    def replace(self, slot: int) -> None:
+        self._calls = {call: one for call, one in self._calls.items() if one != slot}
+        self._ray.kill(self._actors[slot])
+        self._actors[slot] = self._start()
+
+    def close(self) -> None:
+        """A cluster's actors end too: they belong to this driver."""
+        self._ray.shutdown()
+
+    def _receive(self, call: Any, slot: int) -> Answer:
+        try:
+            value, refusal = self._ray.get(call)
+        except self._ray.exceptions.RayError as error:
+            self._actors[slot] = self._start()
+            return _end_of(slot, error)
+        return Answer(slot, value, refusal)
+
+    def _start(self) -> Any:
+        needs: dict[str, Any] = {"num_cpus": self._needs["CPU"], "num_gpus": self._needs["GPU"]}
+        if self._memory_bytes:
+            needs["memory"] = self._memory_bytes
+        return self._ray.remote(Shell).options(**needs).remote(self._make)
+
+
+def import_ray(address: str | None) -> Any:
+    """ray, or InputError with the command that brings it; it reports nothing to its makers.
+
+    What is of this machine alone listens at the loopback address alone: Ray has one switch for that, which it names after the
+    systems where it is so by default, and reads when it is imported (`_node_ip_address="127.0.0.1"` it takes for this
+    machine's own address).
+    """
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.setdefault(
+        "RAY_worker_niceness", "0"
+    )  # Ray's 15: beside anything else its workers would get 3 % of a core
+    if is_loopback(address):
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    if address is None and "RAY_AUTH_MODE" not in os.environ:  # else Ray writes a token into the home folder, for ever
+        os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    if importlib.util.find_spec("ray") is None:
+        raise InputError("--engine ray needs Ray: pip install 'steadyseg[scale]'")
+    import ray
+    import ray.exceptions
+
+    return ray
+
+
+def connect(ray: Any, address: str | None) -> None:
+    """To the cluster of the address, or to one of our own without a dashboard. SIGTERM stays what it was: Ray would take it.
+
+    CheckFailed where Ray does not start: it gives its own processes 30 s, which a machine with eight times its load took.
+    """
+    if address is not None:
+        check_address(address)
+    where: dict[str, Any] = {"address": address} if address else {
+        "address": "local", "num_cpus": usable_cores(), "object_store_memory": STORE_BYTES, "include_dashboard": False,
+    }  # fmt: skip
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        ray.init(**where, log_to_driver=False, configure_logging=False)
+    except Exception as error:  # Ray raises bare ones
+        raise CheckFailed(f"Ray does not start: {' '.join(str(error).split())[:300]}") from error
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, handler)
+
+
+def _end_of(slot: int, error: BaseException) -> Answer:
+    """Of an actor that is gone; one that cannot even be made is no accident, and would not be made elsewhere."""
+    lines = re.sub(r"\x1b\[\d+m", "", str(error)).strip().splitlines()
+    if "error raised in its creation task" in lines[0]:
+        reason = f"a worker cannot be made ({lines[-1].strip()[:200]})"
+        return Answer(slot, refusal=f"--engine ray: {reason}; install this version of SteadySeg on every machine")
+    return Answer(slot, lost=f"its worker was lost ({' '.join(lines)[:200]})")
