@@ -13,8 +13,9 @@ import numpy as np
 
 from app.in_browser.runtime import LICENCE, PROVIDERS, VERSION
 from app.in_browser.sample import FPS, SECONDS, write_sample
-from app.video.render import draw_uncertainty
+from app.video.render import UNUSUAL, draw_uncertainty
 from core.errors import InputError
+from core.own_world import STRANGE
 from export.metadata import StreamMeta
 
 WEB = Path(__file__).parent / "web"
@@ -129,6 +130,7 @@ def describe(meta: StreamMeta) -> dict[str, Any]:
             for name, color in zip(meta.classes.names, meta.classes.colors, strict=True)
         ],
         "shades": draw_uncertainty(np.arange(256, dtype=np.uint8)[None])[0].tolist(),
+        "novelty": {"strange": STRANGE, "unusual": UNUSUAL},
         "made_with": meta.versions,
     }
 
@@ -140,7 +142,8 @@ def describe_methods(folder: Path, graphs: Sequence[GraphFile]) -> list[dict[str
         meta = graph.meta
         entry = methods.setdefault(meta.mode, {
             "mode": meta.mode, "samples": meta.samples, "tau": meta.tau, "window": meta.window,
-            "temperature": meta.temperature, "calibrated": meta.method.calibrated, "note": meta.note, "files": {},
+            "temperature": meta.temperature, "calibrated": meta.method.calibrated, "note": meta.note,
+            "own_world": len(meta.own_world), "files": {},
         })  # fmt: skip
         kept = keep(folder, "models", f"{meta.mode}-{meta.precision}.onnx", graph.data)
         entry["files"][graph.provider] = {**kept, "precision": meta.precision}

@@ -20,9 +20,12 @@ from app.in_browser.site import WEB
 from app.page.flags import PageOptions
 from app.page.measure import launch_bare_chromium
 from app.page.server import build_page
+from app.video.render import UNUSUAL, describe_world
 from benchmarks.in_browser.parity import compare_in_browser
 from benchmarks.in_browser.visit import PATIENCE_S, fact, message, play, static_server, tab, until
 from core.errors import InputError
+from core.frame import Maps
+from core.own_world import STRANGE
 
 pytestmark = pytest.mark.slow
 PARITY_FRAMES = 25
@@ -54,6 +57,27 @@ def test_a_camera_is_segmented_live_and_stop_frees_everything(browser: Any, serv
                 page.wait_for_timeout(50)
             assert not page.workers and page.is_disabled("[data-do=stop]")
             play(page, "camera")
+
+
+def test_it_says_whether_it_knows_such_pictures(browser: Any, served_site: str) -> None:
+    """In Python's words, with the accuracy to be expected and a picture of what is strange; or that it cannot tell."""
+    with tab(browser, served_site) as page:
+        play(page)
+        until(page, "!!document.querySelector('#world').dataset.level")
+        assert page.inner_text("#world") in ("in its world", "unusual", "not my world")
+        assert 0 < float(fact(page, "expected").removesuffix(" %")) < 100
+        page.select_option("#second", "strange")
+        assert page.inner_text("#second-title") == "strange regions"
+        shown = page.evaluate("steadyseg.instruments.shown")
+        until(page, f"steadyseg.instruments.shown > {shown} + 1")
+        page.check("#mode input[value=dnn]")
+        assert "is not told" in page.inner_text("#world") and page.is_hidden("#expected") and page.is_hidden("#second")
+        shares = [share / 40 for share in range(1, 41)]
+        script = "async ([shares, limits]) => { const { describeWorld } = await import('./instruments.js'); return \
+shares.map((novelty) => describeWorld(limits, { novelty: Math.fround(novelty) }).words); }"
+        said = page.evaluate(script, [shares, {"strange": STRANGE, "unusual": UNUSUAL}])
+        blank = np.zeros((1, 1), np.uint8)
+        assert said == [describe_world(Maps(*[blank] * 4, novelty=share)) for share in shares]
 
 
 def test_settings_and_the_inspected_pixel_by_keyboard_alone(browser: Any, served_site: str) -> None:
@@ -93,7 +117,13 @@ def test_wasm_computes_what_onnxruntime_computes(browser: Any, site: Path, serve
     with tab(browser, served_site) as page:
         found = compare_in_browser(page, graph, stripes(PARITY_FRAMES, 96, 128), "wasm", threads)
     assert found["provider"] == "wasm" and found["frames"] == PARITY_FRAMES
+    hold_parity(found)
+
+
+def hold_parity(found: dict[str, Any]) -> None:
     assert found["labels_equal"] >= 0.999 and found["largest_map_difference"] <= 1
+    assert found["accuracy_apart"] <= 1e-3 and found["novelty_apart"] <= 1 / 21  # a step of 20 held-back frames
+    assert max(found["novelties"]) - min(found["novelties"]) > 0.5  # of a run with something to tell
 
 
 def test_another_tau_is_that_tau(browser: Any, served_site: str) -> None:
@@ -299,4 +329,4 @@ def test_webgpu_computes_what_onnxruntime_computes(bare: Any, site: Path, served
             pytest.skip("this Chromium has no WebGPU adapter, not even SwiftShader")
         found = compare_in_browser(page, graph, stripes(PARITY_FRAMES, 96, 128), "webgpu", 1)
     assert found["provider"] == "webgpu"
-    assert found["labels_equal"] >= 0.999 and found["largest_map_difference"] <= 1
+    hold_parity(found)
