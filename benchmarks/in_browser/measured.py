@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,18 +26,18 @@ GPU_PIXELS = 100_000
 Start = Callable[..., Any]
 
 
-def sizes(site: Path) -> dict[str, int]:
-    """Bytes that a visitor fetches, by what they are."""
-    manifest = read(site)
-    wasm = manifest["runtime"]["wasm"]
-    pages = sum(path.stat().st_size for path in site.iterdir() if path.is_file())
-    runtime = sum((site / path).stat().st_size for path in (wasm["entry"], wasm["glue"], wasm["wasm"]["path"]))
-    gpu = manifest["runtime"]["webgpu"]
-    return {
-        "page": pages, "runtime_wasm": runtime, "runtime_webgpu": sum((site / path).stat().st_size for path in (
-            gpu["entry"], gpu["glue"], gpu["wasm"]["path"])),
-        "model": next(iter(manifest["methods"][0]["files"].values()))["bytes"], "sample": manifest["sample"]["bytes"],
-    }  # fmt: skip
+def measure_sizes(site: Path, start: Start) -> dict[str, int]:
+    """Bytes that the server sends for a first visit by WebAssembly that plays the sample, by what they are."""
+    sent = Counter[str]()
+    with static_server(site, sent=sent) as address, tab(start(), address) as page:
+        play(page)
+    rows = {"page": 0, "runtime": 0, "models": 0, "sample": 0}
+    for path, count in sent.items():
+        folder = path.strip("/").partition("/")[0] if path.count("/") > 1 else "page"
+        rows["runtime" if folder.startswith("runtime") else folder] += count
+    gpu = read(site)["runtime"]["webgpu"]
+    parts = (gpu["entry"], gpu["glue"], gpu["wasm"]["path"])
+    return {**rows, "runtime_webgpu": sum((site / path).stat().st_size for path in parts)}
 
 
 def measure_parity(site: Path, start: Start) -> dict[str, Any]:
@@ -44,12 +45,11 @@ def measure_parity(site: Path, start: Start) -> dict[str, Any]:
     manifest, found = read(site), {}
     height, width = manifest["height"], manifest["width"]
     frames = [frame.image for frame in Street(seed=7, height=height, width=width).frames(FRAMES)]
-    graph = site / manifest["methods"][0]["files"]["any"]["path"]
     for name, (provider, threads, flags) in ROWS.items():
         if provider == "webgpu" and height * width > GPU_PIXELS:
             continue
         with static_server(site) as address, tab(start(*flags, gpu=bool(flags)), address) as page:
-            found[name] = compare_in_browser(page, graph, frames, provider, threads)
+            found[name] = compare_in_browser(page, site, frames, provider, threads)
         print(name, found[name], flush=True)
     return found
 

@@ -1,13 +1,15 @@
 """The same frames through ONNX Runtime in Python and through the page's, in a browser that Playwright drives."""
 
 import base64
+import gzip
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from export.onnx_file import read_onnx
+from export.onnx_file import OnnxFile, check_onnx
 from export.proof import GAP, GAP_AT, RESET_AT, session_runner
 
 MAPS = ("confidence", "entropy", "disagreement", "strange")
@@ -23,15 +25,15 @@ SCRIPT = """async ({ mode, provider, threads, pixels, gap, reset, width }) => {
 
 
 def compare_in_browser(
-    page: Any, graph: Path, frames: Sequence[np.ndarray], provider: str, threads: int
+    page: Any, site: Path, frames: Sequence[np.ndarray], provider: str, threads: int
 ) -> dict[str, Any]:
     """Every frame (h, w, 3) uint8 of the network's size through both, each side with its own state; a gap and a reset are in.
 
-    `page` shows the folder that the graph file lies in. The least share of equal labels in a frame, the largest difference of
-    the other maps in levels of 255, and how many of their pixels differ at all. Where the graph tells of whole frames also the
-    largest differences of novelty and expected accuracy, and `novelties` that came.
+    `page` shows the folder `site`; its first method is compared. The least share of equal labels in a frame, the largest
+    difference of the other maps in levels of 255, and how many of their pixels differ at all. Where the graph tells of whole
+    frames also the largest differences of novelty and expected accuracy, and the `novelties` that came.
     """
-    file = read_onnx(graph)
+    file = first_graph(site)
     run = session_runner(file.model)
     shapes = {
         value.name: [size.dim_value for size in value.type.tensor_type.shape.dim] for value in file.model.graph.input
@@ -68,6 +70,13 @@ def compare_in_browser(
         "provider": answer["provider"], "threads": answer["threads"], "notes": answer["notes"], "frames": len(frames),
         "labels_equal": equal, "largest_map_difference": apart, "map_pixels_differing": differing / pixels, **told,
     }  # fmt: skip
+
+
+def first_graph(site: Path) -> OnnxFile:
+    """The file of the folder's first method, unpacked."""
+    method = json.loads((site / "manifest.json").read_bytes())["methods"][0]
+    path = site / method["files"]["any"]["path"]
+    return check_onnx(gzip.decompress(path.read_bytes()), path)
 
 
 def encode(frame: np.ndarray) -> str:

@@ -3,8 +3,10 @@
 Its policy forbids eval, so that Playwright's own wait_for_function fails there; `until` asks again and again instead.
 """
 
+import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -17,16 +19,25 @@ PATIENCE_S = 60.0
 
 
 class QuietFiles(SimpleHTTPRequestHandler):
-    """What `python -m http.server` answers, without its log."""
+    """What `python -m http.server` answers, without its log, but with the bytes of every file that was `sent`."""
+
+    def __init__(self, *given: Any, sent: Counter[str], **options: Any) -> None:
+        self.sent = sent
+        super().__init__(*given, **options)
+
+    def copyfile(self, source: Any, outputfile: Any) -> None:
+        self.sent[self.path] += os.fstat(source.fileno()).st_size if hasattr(source, "fileno") else 0
+        super().copyfile(source, outputfile)
 
     def log_message(self, *_: object) -> None:
         return
 
 
 @contextmanager
-def static_server(folder: Path, port: int = 0) -> Iterator[str]:
-    """The address of a folder, served as any web host does: no header beyond type and length."""
-    server = ThreadingHTTPServer(("127.0.0.1", port), partial(QuietFiles, directory=str(folder)))
+def static_server(folder: Path, port: int = 0, sent: Counter[str] | None = None) -> Iterator[str]:
+    """The address of a folder, served as any web host does: no header beyond type and length. `sent`: bytes by address."""
+    counted = Counter[str]() if sent is None else sent
+    server = ThreadingHTTPServer(("127.0.0.1", port), partial(QuietFiles, directory=str(folder), sent=counted))
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:

@@ -1,5 +1,6 @@
 """The folder of `steadyseg export --web`: what is in it, what it computes, and what is refused."""
 
+import gzip
 import hashlib
 import json
 from http.server import BaseHTTPRequestHandler
@@ -16,7 +17,8 @@ from app.cli import main
 from app.in_browser import runtime
 from app.in_browser import site as writer
 from app.in_browser.site import WEB
-from export.onnx_file import read_onnx
+from benchmarks.in_browser.parity import first_graph
+from export.onnx_file import check_onnx
 from export.proof import session_runner
 
 pytestmark = pytest.mark.slow
@@ -44,7 +46,7 @@ def test_the_folder_is_whole(site: Path) -> None:
 def test_its_graphs_take_frames_of_one_size_and_resize_no_picture(site: Path) -> None:
     """WebGPU has no antialiased Resize, which pictures need; maps are enlarged without."""
     for path in (site / "models").iterdir():
-        graph = read_onnx(path).model.graph
+        graph = check_onnx(gzip.decompress(path.read_bytes()), path).model.graph
         sizes = [size.dim_value for size in graph.input[0].type.tensor_type.shape.dim]
         assert sizes == [1, 96, 128, 3]
         enlargements = [node for node in graph.node if node.op_type == "Resize"]
@@ -120,11 +122,11 @@ def test_the_runtime_is_fetched_once_and_held_to_its_hash(
 
 @pytest.mark.long
 def test_a_fixed_graph_computes_what_the_free_one_does(site: Path, tmp_path: Path) -> None:
-    path = next((site / "models").glob("vq-dnn-*"))
+    fixed = first_graph(site).model
     free = tmp_path / "free.onnx"
     flags = ["--stateful", "--mode", "vq-dnn", "--proof-frames", str(site.parent)]
     assert main(["export", str(site.parent / "plain.safetensors"), "-o", str(free), *flags]) == 0
-    run, run_free = session_runner(onnx.load(path)), session_runner(onnx.load(free))
+    run, run_free = session_runner(fixed), session_runner(onnx.load(free))
     generator = np.random.default_rng(0)
     shapes = [(1, 11, 96, 128), (1, 96, 128), (1,), (2,)]
     state = {f"state_{i:02}_in": np.zeros(shape, np.float32) for i, shape in enumerate(shapes)}
@@ -138,8 +140,7 @@ def test_a_fixed_graph_computes_what_the_free_one_does(site: Path, tmp_path: Pat
 
 
 def test_a_folder_cut_off_half_way_leaves_nothing(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = next((site / "models").glob("vq-dnn-*"))
-    file = read_onnx(graph)
+    file = first_graph(site)
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device", "x")

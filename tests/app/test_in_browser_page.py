@@ -3,6 +3,7 @@
 import re
 import shutil
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -113,9 +114,8 @@ def test_without_isolation_it_runs_on_one_thread_and_says_so(browser: Any, serve
 @pytest.mark.parametrize("threads", [2, pytest.param(1, marks=pytest.mark.long)])
 def test_wasm_computes_what_onnxruntime_computes(browser: Any, site: Path, served_site: str, threads: int) -> None:
     """The same frames with a gap and a reset through both: labels equal on 99.9 % of the pixels, maps within one level."""
-    graph = next((site / "models").glob("vq-dnn-*"))
     with tab(browser, served_site) as page:
-        found = compare_in_browser(page, graph, stripes(PARITY_FRAMES, 96, 128), "wasm", threads)
+        found = compare_in_browser(page, site, stripes(PARITY_FRAMES, 96, 128), "wasm", threads)
     assert found["provider"] == "wasm" and found["frames"] == PARITY_FRAMES
     hold_parity(found)
 
@@ -169,14 +169,15 @@ def test_a_file_a_seek_and_a_second_tab(browser: Any, served_site: str, tmp_path
 
 
 def test_it_opens_again_without_a_server(browser: Any, site: Path) -> None:
-    """After one visit everything that it needs is kept, also where the server itself sends the headers for isolation."""
-    port = free_port()
-    with static_server(site, port) as address:
+    """After one visit everything that it needs is kept; nothing was fetched for other methods and providers."""
+    port, sent = free_port(), Counter[str]()
+    with static_server(site, port, sent) as address:
         context = browser.new_context()
         page = context.new_page()
         page.goto(address)
         until(page, "!!globalThis.steadyseg")
         play(page)
+    assert sum("/models/" in path for path in sent) == 1 and not any("jspi" in path for path in sent), sent
     page.reload()
     until(page, "!!globalThis.steadyseg")
     play(page, shown=2)
@@ -217,9 +218,9 @@ def test_a_model_file_that_is_not_the_one_is_refused(browser: Any, site: Path, t
 
 def test_a_folder_copied_in_part_says_what_is_missing(browser: Any, site: Path, tmp_path: Path) -> None:
     copy = tmp_path / "site"
-    shutil.copytree(site, copy, ignore=shutil.ignore_patterns("*.wasm"))
+    shutil.copytree(site, copy, ignore=shutil.ignore_patterns("*.wasm.packed"))
     with static_server(copy) as address, tab(browser, address) as page:
-        assert "copy the whole folder" in message(page, "ort-wasm-simd-threaded.wasm is not there")
+        assert "copy the whole folder" in message(page, "ort-wasm-simd-threaded.wasm.packed is not there")
         (copy / "manifest.json").write_text("{}")
         page.reload()
         message(page, "manifest.json is damaged")
@@ -323,10 +324,9 @@ def test_the_gradio_page_serves_it_isolated_at_once(browser: Any, site: Path, mo
 @pytest.mark.long
 def test_webgpu_computes_what_onnxruntime_computes(bare: Any, site: Path, served_site: str) -> None:
     """By SwiftShader, a graphics card played by the processor."""
-    graph = next((site / "models").glob("vq-dnn-*"))
     with tab(bare("--enable-unsafe-webgpu"), served_site) as page:
         if not page.evaluate("(async () => Boolean(await navigator.gpu?.requestAdapter()))()"):
             pytest.skip("this Chromium has no WebGPU adapter, not even SwiftShader")
-        found = compare_in_browser(page, graph, stripes(PARITY_FRAMES, 96, 128), "webgpu", 1)
+        found = compare_in_browser(page, site, stripes(PARITY_FRAMES, 96, 128), "webgpu", 1)
     assert found["provider"] == "webgpu"
     hold_parity(found)
