@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.in_browser.parity import compare_in_browser
-from benchmarks.in_browser.visit import play, static_server, tab, until
+from benchmarks.in_browser.visit import play, static_server, tab, until, workers_left
 from seg.street.drive import Street
 
 FRAMES = 50
@@ -106,7 +106,7 @@ def measure_soak(site: Path, start: Start, seconds: int) -> dict[str, Any]:
                 page.click("[data-do=stop]")
                 until(page, "!steadyseg.source")
                 play(page, "camera")
-            workers = len(page.workers)
+            workers = workers_left(page, 1)
             after = {
                 "heap_mb": page.evaluate("gc(); performance.memory.usedJSHeapSize") / 1e6,
                 "chromium_mb": sum(resident_mb()),

@@ -88,6 +88,14 @@ def play(page: Any, what: str = "sample", shown: int = 1) -> None:
     until(page, f"steadyseg.instruments.shown >= {shown}")
 
 
+def workers_left(page: Any, most: int) -> int:
+    """How many segmenters' workers there are, once the ended ones are gone: those beyond `most` are waited for."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (count := sum(one.url.startswith("blob:") for one in page.workers)) > most and time.monotonic() < deadline:
+        page.wait_for_timeout(50)  # terminated ones are reported a little later
+    return count
+
+
 def message(page: Any, part: str) -> str:
     """What the page says, once it says that."""
     deadline = time.monotonic() + PATIENCE_S

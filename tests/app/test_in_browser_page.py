@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,11 +18,12 @@ from refusals import refusal
 from app.in_browser.routes import check_site
 from app.in_browser.site import WEB
 from app.page.flags import PageOptions
-from app.page.measure import launch_bare_chromium
+from app.page.measure import CAMERA_FLAGS, launch_bare_chromium
 from app.page.server import build_page
 from app.video.render import UNUSUAL, describe_world
+from benchmarks.in_browser.measured import resident_mb
 from benchmarks.in_browser.parity import compare_in_browser
-from benchmarks.in_browser.visit import PATIENCE_S, fact, message, play, static_server, tab, until
+from benchmarks.in_browser.visit import fact, message, play, static_server, tab, until, workers_left
 from core.errors import InputError
 from core.frame import Maps
 from core.own_world import STRANGE
@@ -53,10 +53,7 @@ def test_a_camera_is_segmented_live_and_stop_frees_everything(browser: Any, serv
         for _ in range(3):  # and again: whoever stops has no worker left, whoever starts has one
             page.click("[data-do=stop]")
             until(page, "!steadyseg.source")
-            deadline = time.monotonic() + PATIENCE_S
-            while page.workers and time.monotonic() < deadline:
-                page.wait_for_timeout(50)
-            assert not page.workers and page.is_disabled("[data-do=stop]")
+            assert workers_left(page, 0) == 0 and page.is_disabled("[data-do=stop]")
             play(page, "camera")
 
 
@@ -79,6 +76,37 @@ shares.map((novelty) => describeWorld(limits, { novelty: Math.fround(novelty) })
         said = page.evaluate(script, [shares, {"strange": STRANGE, "unusual": UNUSUAL}])
         blank = np.zeros((1, 1), np.uint8)
         assert said == [describe_world(Maps(*[blank] * 4, novelty=share)) for share in shares]
+
+
+@pytest.mark.long
+def test_a_minute_of_camera_and_20_starts_leave_nothing_behind(bare: Any, served_site: str) -> None:
+    """Every picture of the camera is given back at once, and nothing grows: neither the page's heap nor Chromium."""
+    chromium = bare(*CAMERA_FLAGS, "--js-flags=--expose-gc", "--enable-precise-memory-info")
+    with tab(chromium, served_site, permissions=["camera"]) as page:
+        page.evaluate("""() => {
+          const [own, taken] = [createImageBitmap, (globalThis.pictures = [])];
+          globalThis.createImageBitmap = async (...given) => (taken.push(await own(...given)), taken.at(-1));
+        }""")
+        play(page, "camera", shown=3)
+        held = []
+        for _ in range(4):
+            page.wait_for_timeout(15_000)
+            held.append(memory_mb(page))
+        for _ in range(20):
+            page.click("[data-do=stop]")
+            until(page, "!steadyseg.source")
+            play(page, "camera")
+        held.append(memory_mb(page))
+        taken, kept = page.evaluate("[pictures.length, pictures.filter((one) => one.width).length]")
+        assert kept <= 2 < taken, (kept, taken)
+        assert workers_left(page, 1) == 1
+    for heap_mb, chromium_mb in held[2:]:  # a picture has 1.2 MB, and there are ten and more a second
+        assert heap_mb < held[1][0] + 2 and chromium_mb < held[1][1] + 40, held
+
+
+def memory_mb(page: Any) -> tuple[float, float]:
+    """(the page's heap after a collection, all processes of Chromium)."""
+    return page.evaluate("gc(); performance.memory.usedJSHeapSize") / 1e6, sum(resident_mb())
 
 
 def test_settings_and_the_inspected_pixel_by_keyboard_alone(browser: Any, served_site: str) -> None:
@@ -145,6 +173,7 @@ def test_another_tau_is_that_tau(browser: Any, served_site: str) -> None:
         assert page.evaluate(script) == [True, False]
 
 
+@pytest.mark.long
 def test_a_file_a_seek_and_a_second_tab(browser: Any, served_site: str, tmp_path: Path) -> None:
     """A file plays to its end; winding back starts the mean anew; another tab computes beside it."""
     video = write_video(tmp_path / "drive.mp4", stripes(300, 96, 128), fps=10)
@@ -227,7 +256,7 @@ def test_a_folder_copied_in_part_says_what_is_missing(browser: Any, site: Path, 
 
 
 def test_videos_that_cannot_be_shown(browser: Any, served_site: str, tmp_path: Path) -> None:
-    """A codec that no browser has, sound without a picture, no video at all; the page goes on to the next one."""
+    """A codec that no browser has, no video at all, sound without a picture, and a video of no frame; the page goes on."""
     unknown = write_video(tmp_path / "old.avi", stripes(5, 96, 128), codec="mpeg4")
     empty = tmp_path / "empty.mp4"
     empty.write_bytes(b"")
@@ -239,8 +268,13 @@ def test_videos_that_cannot_be_shown(browser: Any, served_site: str, tmp_path: P
             silence.sample_rate = 16_000
             container.mux(stream.encode(silence))
         container.mux(stream.encode())
+    frameless = tmp_path / "frameless.mp4"
+    with av.open(str(frameless), "w") as container:
+        stream = container.add_stream("libx264", rate=10, width=128, height=96)
+        container.mux(stream.encode())
     with tab(browser, served_site) as page:
         for path, said in (
+            (frameless, "frameless.mp4 cannot"),
             (unknown, "old.avi cannot be played"),
             (empty, "empty.mp4 cannot"),
             (sound, "sound.mp4 holds no picture"),
@@ -300,6 +334,7 @@ def test_its_worker_can_ask_no_other_host(browser: Any, served_site: str) -> Non
         assert page.evaluate(asked) == "TypeError"
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:'future.no_silent_downcasting' is deprecated")
 @pytest.mark.filterwarnings("ignore:The copy keyword is deprecated")
 def test_the_gradio_page_serves_it_isolated_at_once(browser: Any, site: Path, model: str, cache: Path) -> None:
