@@ -117,8 +117,9 @@ def soak(record: dict[str, Any]) -> str:
         said.append(
             wrap(f"""
 `{model}` at a camera for {one["seconds"] / 60:.0f} minutes ({one["shown"]} results): the JavaScript heap had at most
-{heap} MB in the three thirds, all of Chromium's processes {held} MB; after 20 stops and starts
-{after["heap_mb"]:.0f} and {after["chromium_mb"]:.0f} MB, with {after["workers"]} worker{"s" * (after["workers"] > 1)}.
+{heap} MB in the three thirds, all of Chromium's processes {held} MB; before and after 20 stops and starts of the sample
+{after["chromium_mb_before"]:.0f} and {after["chromium_mb"]:.0f} MB, with
+{after["workers"]} worker{"s" * (after["workers"] > 1)}.
 Requests to other hosts: {one["requests_to_other_hosts"]}.
 """)
         )

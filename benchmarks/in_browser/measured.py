@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.in_browser.parity import compare_in_browser
-from benchmarks.in_browser.visit import play, static_server, tab, until, workers_left
+from benchmarks.in_browser.visit import play, start_again, static_server, tab, workers_left
 from seg.street.drive import Street
 
 FRAMES = 50
@@ -102,14 +102,14 @@ def measure_soak(site: Path, start: Start, seconds: int) -> dict[str, Any]:
                 heap = page.evaluate("gc(); performance.memory.usedJSHeapSize")
                 samples.append({"heap_mb": heap / 1e6, "chromium_mb": sum(resident_mb())})
             shown = page.evaluate("steadyseg.instruments.shown")
-            for _ in range(20):
-                page.click("[data-do=stop]")
-                until(page, "!steadyseg.source")
-                play(page, "camera")
+            start_again(page, 3)
+            before_mb = sum(resident_mb())
+            start_again(page, 20)
             workers = workers_left(page, 1)
             after = {
                 "heap_mb": page.evaluate("gc(); performance.memory.usedJSHeapSize") / 1e6,
                 "chromium_mb": sum(resident_mb()),
+                "chromium_mb_before": before_mb,
             }
     third = max(1, len(samples) // 3)
     parts = [samples[:third], samples[third : 2 * third], samples[2 * third :]]

@@ -88,6 +88,14 @@ def play(page: Any, what: str = "sample", shown: int = 1) -> None:
     until(page, f"steadyseg.instruments.shown >= {shown}")
 
 
+def start_again(page: Any, times: int) -> None:
+    """Stops and starts, with the sample: each start of a camera costs Chromium's own capture 10 MB, whatever the page does."""
+    for _ in range(times):
+        page.click("[data-do=stop]")
+        until(page, "!steadyseg.source")
+        play(page)
+
+
 def workers_left(page: Any, most: int) -> int:
     """How many segmenters' workers there are, once the ended ones are gone: those beyond `most` are waited for."""
     deadline = time.monotonic() + PATIENCE_S
