@@ -189,7 +189,7 @@ def in_fewer_bits(job: ExportJob, graph: Any, segmenter: TorchSegmenter, console
     data = job.calibration_data
     assert data is not None  # run_export asked for it
     images = fitting_images(data, segmenter)
-    small = to_int8(graph, images)
+    small = to_int8(graph, images, whole=job.web is not None)
     console.print(describe(measure_loss(graph, small, segmenter, data), images))
     return small
 

@@ -34,10 +34,7 @@ def export_web(job: ExportJob, folder: Path) -> int:
         console.print(f"method {mode}")
         torch.manual_seed(0)
         tau = job.method.tau if is_temporal(mode) else None
-        method = replace(
-            job.method, mode=mode, tau=tau, adaptive=False
-        )  # the page does not show what is known of whole frames
-        of_method = replace(job, stateful=True, fixed_frames=True, method=method)
+        of_method = replace(job, stateful=True, fixed_frames=True, method=replace(job.method, mode=mode, tau=tau))
         model = export_model(of_method, console)
         data = model.SerializeToString()
         file = check_onnx(data, Path(f"{mode}.onnx"))

@@ -1,16 +1,16 @@
 """The page that computes in the browser: is it right, how fast is it, does it stay flat; writes docs/browser.json and .md.
 
-    python -m benchmarks.in_browser [--models street-tiny ...] [--only parity speed soak] [--soak-seconds 600]
+    python -m benchmarks.in_browser [--models street-tiny ...] [--only sizes parity speed soak] [--soak-seconds 600]
+        [--calibration-data DIR]        # CamVid's folder: also measures each network in int8
 
 Each model is exported first (into runs/in_browser, kept). Chromium runs on the same cores; its camera is a drive down the
 street, 480x360 at 25 Hz. A part that is measured again replaces its rows, the others stay.
 """
 
 import argparse
-import platform
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,49 +20,52 @@ from app.cli import main as steadyseg
 from app.in_browser.site import is_site
 from app.page.measure import street_camera
 from benchmarks.in_browser.document import write_document
-from benchmarks.in_browser.measured import measure_parity, measure_soak, measure_speed, sizes
+from benchmarks.in_browser.measured import measure_parity, measure_sizes, measure_soak, measure_speed
 from benchmarks.study import Cache, exit_code, origin
+from core.bundle import round_figures
 from core.errors import InputError
 
 PROJECT = Path(__file__).parents[2]
 DOCS, RUNS = PROJECT / "docs", PROJECT / "runs" / "in_browser"
-PARTS = ("parity", "speed", "soak")
+MEASURES: dict[str, Callable[..., dict[str, Any]]] = {
+    "sizes": measure_sizes, "parity": measure_parity, "speed": measure_speed, "soak": measure_soak,
+}  # fmt: skip
 MODELS = ("street-tiny", "camvid-realtime")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", default=MODELS)
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--only", nargs="+", choices=MEASURES, default=tuple(MEASURES))
     parser.add_argument("--soak-seconds", type=int, default=600)
+    parser.add_argument("--calibration-data", type=Path)
     given = parser.parse_args()
-    return exit_code("in_browser", lambda: run(given.models, given.only, given.soak_seconds))
+    return exit_code("in_browser", lambda: run(given.models, given.only, given.soak_seconds, given.calibration_data))
 
 
-def run(models: list[str], parts: list[str], soak_s: int) -> None:
+def run(models: list[str], parts: list[str], soak_s: int, calibration_data: Path | None) -> None:
     cache = Cache(DOCS / "browser.json")
     with tempfile.TemporaryDirectory() as folder, chromium_starter(Path(folder)) as start:
         for model in models:
-            site = exported(model)
-            record = cache.record.setdefault(model, {})
-            record["sizes"] = sizes(site)
-            if "parity" in parts:
-                record["parity"] = measure_parity(site, start)
-            if "speed" in parts:
-                record["speed"] = measure_speed(site, start)
-            if "soak" in parts:
-                record["soak"] = measure_soak(site, start, soak_s)
-            record["made"] = {**origin(), "processor": cpu_name(), "system": platform.platform()}
-            cache.write()
+            sites = {model: exported(model)}
+            if calibration_data:
+                sites[f"{model}, int8"] = exported(model, "--precision", "int8", "--calibration-data", calibration_data)
+            for name, site in sites.items():
+                record = cache.record.setdefault(name, {})
+                for part in parts:
+                    settings = {"seconds": soak_s} if part == "soak" else {}
+                    rows = MEASURES[part](site, start, **settings)
+                    record[part] = {"made": {**origin(), "processor": cpu_name()}, "rows": round_figures(rows)}
+                    cache.write()
     write_document(DOCS)
 
 
-def exported(model: str) -> Path:
+def exported(model: str, *flags: str | Path) -> Path:
     """The folder of `steadyseg export MODEL --web`."""
-    site = RUNS / Path(model).stem
+    site = RUNS / "-".join([Path(model).stem, *(str(flag) for flag in flags[1:2])])
     if not is_site(site):
         site.parent.mkdir(parents=True, exist_ok=True)
-        if steadyseg(["export", model, "--web", str(site)]) != 0:
+        if steadyseg(["export", model, "--web", str(site), *map(str, flags)]) != 0:
             raise InputError(f"{model} was not exported")
     return site
 

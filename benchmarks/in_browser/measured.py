@@ -3,12 +3,13 @@
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from benchmarks.in_browser.parity import compare_in_browser
-from benchmarks.in_browser.visit import play, static_server, tab, until
+from benchmarks.in_browser.visit import play, start_again, static_server, tab, workers_left
 from seg.street.drive import Street
 
 FRAMES = 50
@@ -25,18 +26,18 @@ GPU_PIXELS = 100_000
 Start = Callable[..., Any]
 
 
-def sizes(site: Path) -> dict[str, int]:
-    """Bytes that a visitor fetches, by what they are."""
-    manifest = read(site)
-    wasm = manifest["runtime"]["wasm"]
-    pages = sum(path.stat().st_size for path in site.iterdir() if path.is_file())
-    runtime = sum((site / path).stat().st_size for path in (wasm["entry"], wasm["glue"], wasm["wasm"]["path"]))
-    gpu = manifest["runtime"]["webgpu"]
-    return {
-        "page": pages, "runtime_wasm": runtime, "runtime_webgpu": sum((site / path).stat().st_size for path in (
-            gpu["entry"], gpu["glue"], gpu["wasm"]["path"])),
-        "model": next(iter(manifest["methods"][0]["files"].values()))["bytes"], "sample": manifest["sample"]["bytes"],
-    }  # fmt: skip
+def measure_sizes(site: Path, start: Start) -> dict[str, int]:
+    """Bytes that the server sends for a first visit by WebAssembly that plays the sample, by what they are."""
+    sent = Counter[str]()
+    with static_server(site, sent=sent) as address, tab(start(), address) as page:
+        play(page)
+    rows = {"page": 0, "runtime": 0, "models": 0, "sample": 0}
+    for path, count in sent.items():
+        folder = path.strip("/").partition("/")[0] if path.count("/") > 1 else "page"
+        rows["runtime" if folder.startswith("runtime") else folder] += count
+    gpu = read(site)["runtime"]["webgpu"]
+    parts = (gpu["entry"], gpu["glue"], gpu["wasm"]["path"])
+    return {**rows, "runtime_webgpu": sum((site / path).stat().st_size for path in parts)}
 
 
 def measure_parity(site: Path, start: Start) -> dict[str, Any]:
@@ -44,12 +45,11 @@ def measure_parity(site: Path, start: Start) -> dict[str, Any]:
     manifest, found = read(site), {}
     height, width = manifest["height"], manifest["width"]
     frames = [frame.image for frame in Street(seed=7, height=height, width=width).frames(FRAMES)]
-    graph = site / manifest["methods"][0]["files"]["any"]["path"]
     for name, (provider, threads, flags) in ROWS.items():
         if provider == "webgpu" and height * width > GPU_PIXELS:
             continue
         with static_server(site) as address, tab(start(*flags, gpu=bool(flags)), address) as page:
-            found[name] = compare_in_browser(page, graph, frames, provider, threads)
+            found[name] = compare_in_browser(page, site, frames, provider, threads)
         print(name, found[name], flush=True)
     return found
 
@@ -102,14 +102,14 @@ def measure_soak(site: Path, start: Start, seconds: int) -> dict[str, Any]:
                 heap = page.evaluate("gc(); performance.memory.usedJSHeapSize")
                 samples.append({"heap_mb": heap / 1e6, "chromium_mb": sum(resident_mb())})
             shown = page.evaluate("steadyseg.instruments.shown")
-            for _ in range(20):
-                page.click("[data-do=stop]")
-                until(page, "!steadyseg.source")
-                play(page, "camera")
-            workers = len(page.workers)
+            start_again(page, 3)
+            before_mb = sum(resident_mb())
+            start_again(page, 20)
+            workers = workers_left(page, 1)
             after = {
                 "heap_mb": page.evaluate("gc(); performance.memory.usedJSHeapSize") / 1e6,
                 "chromium_mb": sum(resident_mb()),
+                "chromium_mb_before": before_mb,
             }
     third = max(1, len(samples) // 3)
     parts = [samples[:third], samples[third : 2 * third], samples[2 * third :]]

@@ -3,8 +3,10 @@
 Its policy forbids eval, so that Playwright's own wait_for_function fails there; `until` asks again and again instead.
 """
 
+import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -17,16 +19,25 @@ PATIENCE_S = 60.0
 
 
 class QuietFiles(SimpleHTTPRequestHandler):
-    """What `python -m http.server` answers, without its log."""
+    """What `python -m http.server` answers, without its log, but with the bytes of every file that was `sent`."""
+
+    def __init__(self, *given: Any, sent: Counter[str], **options: Any) -> None:
+        self.sent = sent
+        super().__init__(*given, **options)
+
+    def copyfile(self, source: Any, outputfile: Any) -> None:
+        self.sent[self.path] += os.fstat(source.fileno()).st_size if hasattr(source, "fileno") else 0
+        super().copyfile(source, outputfile)
 
     def log_message(self, *_: object) -> None:
         return
 
 
 @contextmanager
-def static_server(folder: Path, port: int = 0) -> Iterator[str]:
-    """The address of a folder, served as any web host does: no header beyond type and length."""
-    server = ThreadingHTTPServer(("127.0.0.1", port), partial(QuietFiles, directory=str(folder)))
+def static_server(folder: Path, port: int = 0, sent: Counter[str] | None = None) -> Iterator[str]:
+    """The address of a folder, served as any web host does: no header beyond type and length. `sent`: bytes by address."""
+    counted = Counter[str]() if sent is None else sent
+    server = ThreadingHTTPServer(("127.0.0.1", port), partial(QuietFiles, directory=str(folder), sent=counted))
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
@@ -75,6 +86,22 @@ def play(page: Any, what: str = "sample", shown: int = 1) -> None:
     """Presses a button and waits for so many results."""
     page.click(f"[data-do={what}]")
     until(page, f"steadyseg.instruments.shown >= {shown}")
+
+
+def start_again(page: Any, times: int) -> None:
+    """Stops and starts, with the sample: each start of a camera costs Chromium's own capture 10 MB, whatever the page does."""
+    for _ in range(times):
+        page.click("[data-do=stop]")
+        until(page, "!steadyseg.source")
+        play(page)
+
+
+def workers_left(page: Any, most: int) -> int:
+    """How many segmenters' workers there are, once the ended ones are gone: those beyond `most` are waited for."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (count := sum(one.url.startswith("blob:") for one in page.workers)) > most and time.monotonic() < deadline:
+        page.wait_for_timeout(50)  # terminated ones are reported a little later
+    return count
 
 
 def message(page: Any, part: str) -> str:

@@ -40,12 +40,12 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     Calibrated for vq-dnn as it runs by default only; anything that it sees is strange to it.
     """
     path = tmp_path_factory.mktemp("model") / "tiny.safetensors"
-    small_checkpoint(path, knows=True)
+    small_checkpoint(path, world_record("dec9", {"mode": "vq-dnn", "tau": 8.0, "motion": True}))
     return str(path)
 
 
-def small_checkpoint(path: Path, dropout: float = 0.5, knows: bool = False) -> None:
-    """`knows`: its own world."""
+def small_checkpoint(path: Path, world: dict[str, Any], dropout: float = 0.5) -> None:
+    """`world`: what it knows of its own."""
     torch.manual_seed(0)
     options = dataclasses.asdict(UNetOptions(width=4, dropout=dropout))
     tensors = build_network("unet", options, len(CAMVID)).state_dict()
@@ -55,12 +55,11 @@ def small_checkpoint(path: Path, dropout: float = 0.5, knows: bool = False) -> N
     calibration = {
         "vq-dnn": {**fitted_with, "temperature": 3.0, "conformal": {"coverage": 0.9, "lac": 0.9, "aps": 0.9}}
     }
-    known = (world_tensors("dec9", 4, len(CAMVID)), world_record("dec9", fitted_with)) if knows else ({}, {})
     meta = CheckpointMeta(
         "unet", options, CAMVID, height=96, width=128, calibration=calibration, licence="free to test",
-        novelty=known[1], **mean_std,
+        novelty=world, **mean_std,
     )  # fmt: skip
-    save_checkpoint(path, tensors | known[0], meta)
+    save_checkpoint(path, tensors | world_tensors("dec9", 4, len(CAMVID)), meta)
 
 
 @pytest.fixture(scope="session")
@@ -128,7 +127,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number, image in enumerate(stripes(12, 96, 128)):
         Image.fromarray(image).save(home / f"{number:02}.png")
     checkpoint = home / "plain.safetensors"
-    small_checkpoint(checkpoint, dropout=0.0)  # a third method would take a third of the time more
+    world = world_record("dec9", {"mode": "vq-dnn", "tau": 1.25, "motion": False})
+    world |= {
+        "scores": np.linspace(14.552, 14.566, 20).tolist(),
+        "region_median": -6.0,
+        "region_rare": -5.0,
+    }  # of stripes
+    small_checkpoint(checkpoint, world, dropout=0.0)  # a third method would take a third of the time more
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sample, "SECONDS", 2)  # the street draws 17 frames a second
         assert main(["export", str(checkpoint), "--web", str(home / "site"), "--proof-frames", str(home)]) == 0

@@ -1,5 +1,6 @@
 """The folder of `steadyseg export --web`: what is in it, what it computes, and what is refused."""
 
+import gzip
 import hashlib
 import json
 from http.server import BaseHTTPRequestHandler
@@ -16,7 +17,8 @@ from app.cli import main
 from app.in_browser import runtime
 from app.in_browser import site as writer
 from app.in_browser.site import WEB
-from export.onnx_file import read_onnx
+from benchmarks.in_browser.parity import first_graph
+from export.onnx_file import check_onnx
 from export.proof import session_runner
 
 pytestmark = pytest.mark.slow
@@ -31,19 +33,24 @@ def test_the_folder_is_whole(site: Path) -> None:
         data = (site / file["path"]).read_bytes()
         assert (len(data), hashlib.sha256(data).hexdigest()) == (file["bytes"], file["sha256"])
     assert [method["mode"] for method in manifest["methods"]] == ["vq-dnn", "dnn"]  # the network has no dropout
+    assert [method["own_world"] for method in manifest["methods"]] == [
+        20,
+        0,
+    ]  # held-back frames of the conftest's network
     assert manifest["licence"] == "free to test" and "MIT" in (site / "runtime-1.30.0/LICENSE").read_text()
     worker = (site / "service-worker.js").read_text()
     assert all(f'"{path.name}"' in worker for path in WEB.iterdir() if path.name != "service-worker.js")
     assert "OF_THIS_FOLDER" not in worker
 
 
-def test_its_graphs_take_frames_of_one_size_and_resize_nothing(site: Path) -> None:
-    """WebGPU has no antialiased Resize: the graph that needs none holds none."""
+def test_its_graphs_take_frames_of_one_size_and_resize_no_picture(site: Path) -> None:
+    """WebGPU has no antialiased Resize, which pictures need; maps are enlarged without."""
     for path in (site / "models").iterdir():
-        graph = read_onnx(path).model.graph
+        graph = check_onnx(gzip.decompress(path.read_bytes()), path).model.graph
         sizes = [size.dim_value for size in graph.input[0].type.tensor_type.shape.dim]
         assert sizes == [1, 96, 128, 3]
-        assert "Resize" not in {node.op_type for node in graph.node}
+        enlargements = [node for node in graph.node if node.op_type == "Resize"]
+        assert not any(one.name == "antialias" and one.i for node in enlargements for one in node.attribute)
 
 
 def test_an_existing_folder_is_replaced_only_where_it_is_one_of_ours(
@@ -115,13 +122,14 @@ def test_the_runtime_is_fetched_once_and_held_to_its_hash(
 
 @pytest.mark.long
 def test_a_fixed_graph_computes_what_the_free_one_does(site: Path, tmp_path: Path) -> None:
-    path = next((site / "models").glob("vq-dnn-*"))
+    fixed = first_graph(site).model
     free = tmp_path / "free.onnx"
     flags = ["--stateful", "--mode", "vq-dnn", "--proof-frames", str(site.parent)]
     assert main(["export", str(site.parent / "plain.safetensors"), "-o", str(free), *flags]) == 0
-    run, run_free = session_runner(onnx.load(path)), session_runner(onnx.load(free))
+    run, run_free = session_runner(fixed), session_runner(onnx.load(free))
     generator = np.random.default_rng(0)
-    state = {f"state_{i:02}_in": np.zeros(s, np.float32) for i, s in enumerate([(1, 11, 96, 128), (1, 96, 128), (1,)])}
+    shapes = [(1, 11, 96, 128), (1, 96, 128), (1,), (2,)]
+    state = {f"state_{i:02}_in": np.zeros(shape, np.float32) for i, shape in enumerate(shapes)}
     states = [dict(state), dict(state)]
     for number in range(3):
         frame = generator.integers(0, 256, (1, 96, 128, 3), dtype=np.uint8)
@@ -132,8 +140,7 @@ def test_a_fixed_graph_computes_what_the_free_one_does(site: Path, tmp_path: Pat
 
 
 def test_a_folder_cut_off_half_way_leaves_nothing(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = next((site / "models").glob("vq-dnn-*"))
-    file = read_onnx(graph)
+    file = first_graph(site)
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device", "x")

@@ -11,15 +11,23 @@ export function put(fact, text) {
   if (place.textContent !== text) place.textContent = text;
 }
 
+// A frame's state in plain words, as Python says it. limits: the manifest's; world: facts.world of a frame.
+export function describeWorld({ strange, unusual }, { novelty }) {
+  if (novelty <= Math.fround(strange)) return { level: "strange", words: "not my world" }; // the graph's numbers are float32
+  return novelty <= Math.fround(unusual) ? { level: "unusual", words: "unusual" } : { level: "known", words: "in its world" };
+}
+
 export class Instruments {
   #classes;
+  #limits;
   #samples = []; // {at, age, facts}, the last HISTORY_S
   #drawnAt = 0;
   shown = 0;
   ages = []; // of every shown frame, for measurements
 
-  constructor(classes) {
+  constructor({ classes, novelty }) {
     this.#classes = classes;
+    this.#limits = novelty;
   }
 
   begin() {
@@ -43,8 +51,16 @@ export class Instruments {
     put("dropped", `${Math.max(0, presented - this.shown)} of ${presented}`);
     put("confidence", facts.confidence.toFixed(2));
     put("unsure", percent(facts.unsure));
+    if (facts.world) this.#tellWorld(facts.world);
     document.querySelectorAll("#legend .share").forEach((place, index) => (place.textContent = percent(facts.shares[index])));
     this.#inspect(facts);
+  }
+
+  #tellWorld(world) {
+    const [line, { level, words }] = [document.querySelector("#world"), describeWorld(this.#limits, world)];
+    if (line.textContent !== words) line.textContent = words; // read aloud only where it changes
+    line.dataset.level = level;
+    put("expected", percent(world.expected));
   }
 
   figures() {

@@ -1,16 +1,16 @@
 // The page: its buttons and settings, and the loop from the newest frame to the two pictures.
 import { Instruments, put } from "./instruments.js";
 import { isolate } from "./isolation.js";
+import { Settings } from "./settings.js";
 import { Segmenter, Source } from "./steadyseg.js";
 import { requireBrowser, sentence } from "./trouble.js";
 import { readManifest, wholeFile } from "./whole_file.js";
 
-const NAMES = { dnn: "single frame", "vq-dnn": "smoothed", bnn: "random draws", "vq-bnn": "random draws, smoothed" };
 const base = new URL(".", location.href);
 const asked = new URLSearchParams(location.search);
 const one = (selector) => document.querySelector(selector);
 
-let manifest, instruments;
+let manifest, instruments, settings;
 let wanted = null; // what the settings ask for
 let running = null; // what computes
 let source = null;
@@ -24,16 +24,12 @@ function say(text, trouble = false) {
   line.classList.toggle("trouble", trouble);
 }
 
-const method = () => manifest.methods.find((entry) => entry.mode === one("#mode input:checked").value);
-const number = (selector) => Number(one(selector).value);
-const hidden = () => [...document.querySelectorAll("#legend input:not(:checked)")].map((box) => Number(box.value));
-
 // {found: the segmenter of the settings as they are, a promise; abort: ends it, opening or open}.
 function open() {
   if (wanted) return wanted;
   const abort = new AbortController();
   const found = Segmenter.open(base, {
-    mode: method().mode, provider: one("#provider").value, threads: Number(asked.get("threads")) || undefined, signal: abort.signal,
+    mode: settings.method.mode, provider: one("#provider").value, threads: Number(asked.get("threads")) || undefined, signal: abort.signal,
   });
   found.catch(() => {}); // whoever waits for it is told
   return (wanted = { found, abort });
@@ -99,15 +95,15 @@ async function show(mine) {
     const frame = await source.next();
     if (mine !== turn) return frame?.bitmap.close();
     if (!frame) return stop(source.why, source.why.includes("damaged"));
-    const view = { opacity: number("#opacity") / 100, hidden: hidden() };
-    const settings = { ...frame, tau: number("#tau"), watch, view };
-    const found = await segmenter.step(frame.bitmap, settings).catch((error) => mine === turn && goOnWithout(segmenter, error));
+    const question = { ...frame, tau: settings.tau, watch, view: settings.view };
+    const found = await segmenter.step(frame.bitmap, question).catch((error) => mine === turn && goOnWithout(segmenter, error));
     if (!found) continue;
     const { facts, overlay, shade } = found;
     if (mine !== turn) return [overlay, shade].forEach((picture) => picture.close());
     cards[0].transferFromImageBitmap(overlay);
     cards[1].transferFromImageBitmap(shade);
     if (!watch) facts.probs = null;
+    if (running !== wanted) facts.world = null; // of the method before
     instruments.tell(facts, performance.now() - frame.at, source.presented);
     put("runs", [`${segmenter.runsOn}, ${facts.stepMs.toFixed(0)} ms a frame`, ...segmenter.notes, lost].filter(Boolean).join("; "));
     say("");
@@ -134,50 +130,6 @@ function stop(why = "", trouble = false) {
   one("[data-do=stop]").disabled = true;
   put("runs", "not running");
   say(why, trouble);
-}
-
-function describeMethod() {
-  const chosen = method();
-  one("#tau-row").hidden = chosen.tau === null;
-  if (chosen.tau !== null) one("#tau").value = chosen.tau;
-  const temperature = `Calibrated: its temperature ${chosen.temperature.toFixed(2)} was fitted for this method`;
-  one("#calibration").textContent = chosen.calibrated
-    ? `${temperature}${chosen.tau === null ? "" : ` at tau ${chosen.tau}`}.`
-    : `Not calibrated: ${chosen.note || "no temperature was fitted"}.`;
-  describeNumbers();
-}
-
-function describeNumbers() {
-  one("#tau-shown").textContent = `${number("#tau")} frames`;
-  one("#opacity-shown").textContent = `${number("#opacity")} %`;
-}
-
-function fill() {
-  const stage = one("#stage");
-  stage.style.setProperty("--aspect", manifest.width / manifest.height);
-  one("#model").textContent = manifest.model;
-  one("#licence").textContent = manifest.licence;
-  one("#runtime").textContent = manifest.runtime.version;
-  for (const [index, { name, color }] of manifest.classes.entries()) {
-    const entry = document.createElement("label");
-    const box = Object.assign(document.createElement("input"), { type: "checkbox", value: index, checked: true });
-    const patch = document.createElement("i");
-    patch.style.background = `rgb(${color})`;
-    const share = Object.assign(document.createElement("span"), { className: "share" });
-    entry.append(box, patch, name, share);
-    one("#legend").append(entry);
-  }
-  for (const { mode } of manifest.methods) {
-    const entry = document.createElement("label");
-    const checked = mode === (asked.get("mode") ?? manifest.methods[0].mode);
-    entry.append(Object.assign(document.createElement("input"), { type: "radio", name: "mode", value: mode, checked }), `${NAMES[mode]} (${mode})`);
-    one("#mode").append(entry);
-  }
-  if (!one("#mode input:checked")) one("#mode input").checked = true;
-  one("#provider").value = asked.get("provider") ?? "auto";
-  const paper = one("#scale").getContext("2d");
-  paper.putImageData(new ImageData(new Uint8ClampedArray(manifest.shades.flatMap((color) => [...color, 255])), 256), 0, 0);
-  describeMethod();
 }
 
 function watchAt(x, y) {
@@ -222,14 +174,13 @@ function connect() {
   one("#file").addEventListener("change", () => one("#file").files.length && start("file"));
   one("#file").addEventListener("click", () => (one("#file").value = "")); // the same file may be chosen again
   one("#mode").addEventListener("change", () => {
-    describeMethod();
+    settings.describe();
     change();
   });
   one("#provider").addEventListener("change", () => {
     lost = "";
     change();
   });
-  for (const name of ["#tau", "#opacity"]) one(name).addEventListener("input", describeNumbers);
   addEventListener("pagehide", () => stop());
 }
 
@@ -238,8 +189,8 @@ try {
   requireBrowser();
   if (!(await isolate())) {
     manifest = await readManifest(base);
-    instruments = new Instruments(manifest.classes);
-    fill();
+    instruments = new Instruments(manifest);
+    settings = new Settings(manifest, asked);
     connect();
     globalThis.steadyseg = { instruments, get source() { return source; }, open: () => open().found }; // for tests and measurements
     say("");

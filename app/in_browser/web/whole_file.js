@@ -23,13 +23,18 @@ export async function readManifest(base) {
   return manifest;
 }
 
-// file: {path, bytes, sha256} of the manifest -> its bytes.
+async function unpacked(bytes) {
+  const content = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Uint8Array(await new Response(content).arrayBuffer());
+}
+
+// file: {path, bytes, sha256} of the manifest -> its bytes, unpacked.
 export async function wholeFile(base, file) {
   const url = new URL(file.path, base);
   const response = await ask(url, file.path);
   const bytes = await response.arrayBuffer().catch(() => new ArrayBuffer(0));
   const found = hex(await crypto.subtle.digest("SHA-256", bytes));
-  if (found === file.sha256) return new Uint8Array(bytes);
+  if (found === file.sha256) return file.path.endsWith(".packed") ? unpacked(bytes) : new Uint8Array(bytes);
   for (const name of await globalThis.caches?.keys() ?? []) await (await caches.open(name)).delete(url);
   const what = bytes.byteLength < file.bytes
     ? `is cut off (${bytes.byteLength} of ${file.bytes} bytes)`

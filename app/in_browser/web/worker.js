@@ -1,10 +1,10 @@
 // The network of one method in a worker: a frame in, its maps and pictures out, the temporal state kept here.
-import { overlay, shaded, summary } from "./drawing.js";
+import { overlay, shaded, strange, summary } from "./drawing.js";
 import { sentence, Trouble } from "./trouble.js";
 import { wholeFile } from "./whole_file.js";
 
-const MAPS = ["label", "confidence", "entropy", "disagreement"];
-const CARRIED = ["state_00_out", "state_01_out", "state_02_out"]; // a graph without state has none of them
+const MAPS = ["label", "confidence", "entropy", "disagreement", "strange"]; // the last only of a network that knows its own world
+const CARRIED = ["state_00_out", "state_01_out", "state_02_out", "state_03_out"]; // a graph has all of them, some, or none
 let ort, session, manifest, canvas, paper;
 let state = {}; // input name -> tensor: the graph's own outputs of the frame before
 
@@ -74,13 +74,14 @@ async function step({ bitmap, crop, pixels, gap, reset, watch, view, wantsMaps }
   }
   const began = performance.now();
   const found = await run(pixels, gap, reset, Boolean(watch));
-  const maps = Object.fromEntries(MAPS.map((name) => [name, found[name].data]));
+  const maps = Object.fromEntries(MAPS.filter((name) => found[name]).map((name) => [name, found[name].data]));
   const probs = watch ? await probabilitiesAt(found.probs ?? found.state_00_out, watch) : null;
-  const facts = { ...summary(maps.label, maps.confidence, classes.length), probs, stepMs: performance.now() - began };
+  const world = found.novelty ? { novelty: found.novelty.data[0], expected: found.expected_accuracy.data[0] } : null;
+  const facts = { ...summary(maps.label, maps.confidence, classes.length), world, probs, stepMs: performance.now() - began };
   if (wantsMaps) return [{ facts, maps }, Object.values(maps).map((map) => map.buffer)];
   const pictures = [
     picture(overlay(pixels, maps.label, classes, view)),
-    picture(shaded(maps.entropy, manifest.shades)),
+    picture(shaded(view.second === "strange" && maps.strange ? strange(maps.strange) : maps.entropy, manifest.shades)),
   ];
   return [{ facts, overlay: pictures[0], shade: pictures[1] }, pictures];
 }

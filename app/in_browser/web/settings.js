@@ -1,0 +1,87 @@
+// What a visitor sets, what the page says beside it, and what of the manifest it shows.
+
+const NAMES = { dnn: "single frame", "vq-dnn": "smoothed", bnn: "random draws", "vq-bnn": "random draws, smoothed" };
+const SECONDS = {
+  entropy: ["uncertainty (entropy)", "certain", "uncertain"],
+  strange: ["strange regions", "as usual", "as 1 pixel in 100 is"],
+}; // the second picture: its title, and what its darkest and brightest colours mean
+const one = (selector) => document.querySelector(selector);
+const number = (selector) => Number(one(selector).value);
+
+export class Settings {
+  #manifest;
+
+  // asked: URLSearchParams; mode and provider may stand in the address.
+  constructor(manifest, asked) {
+    this.#manifest = manifest;
+    this.#fill(asked);
+    this.describe();
+    one("#second").addEventListener("change", () => this.#describeSecond());
+    for (const name of ["#tau", "#opacity"]) one(name).addEventListener("input", () => this.#describeNumbers());
+  }
+
+  get method() {
+    return this.#manifest.methods.find((entry) => entry.mode === one("#mode input:checked").value);
+  }
+
+  get tau() {
+    return number("#tau");
+  }
+
+  // What is drawn. A method that tells nothing of its own world has no strange regions.
+  get view() {
+    const hidden = [...document.querySelectorAll("#legend input:not(:checked)")].map((box) => Number(box.value));
+    return { opacity: number("#opacity") / 100, hidden, second: this.method.own_world ? one("#second").value : "entropy" };
+  }
+
+  // Says what belongs to the chosen method.
+  describe() {
+    const { tau, temperature, calibrated, note, own_world: known, mode } = this.method;
+    one("#tau-row").hidden = tau === null;
+    if (tau !== null) one("#tau").value = tau;
+    const fitted = `its temperature ${temperature.toFixed(2)} was fitted for this method${tau === null ? "" : ` at tau ${tau}`}`;
+    const follows = known ? "; it follows every frame" : "";
+    one("#calibration").textContent = calibrated ? `Calibrated: ${fitted}${follows}.` : `Not calibrated: ${note || "no temperature was fitted"}.`;
+    one("#second-row").hidden = one("#expected").hidden = !known;
+    one("#world").removeAttribute("data-level");
+    const why = mode.endsWith("bnn") ? "random draws move what would be compared" : "the model has no statistics of its own world for this method";
+    one("#world").textContent = known ? "Here it says whether it knows such pictures." : `Whether it knows such pictures is not told: ${why}.`;
+    this.#describeSecond();
+    this.#describeNumbers();
+  }
+
+  #describeSecond() {
+    const [title, low, high] = SECONDS[this.view.second];
+    for (const [place, text] of [["#second-title", title], ["#low", low], ["#high", high]]) one(place).textContent = text;
+  }
+
+  #describeNumbers() {
+    one("#tau-shown").textContent = `${number("#tau")} frames`;
+    one("#opacity-shown").textContent = `${number("#opacity")} %`;
+  }
+
+  #fill(asked) {
+    const { model, licence, runtime, classes, methods, shades, width, height } = this.#manifest;
+    one("#stage").style.setProperty("--aspect", width / height);
+    for (const [place, text] of [["#model", model], ["#licence", licence], ["#runtime", runtime.version]]) one(place).textContent = text;
+    for (const [index, { name, color }] of classes.entries()) {
+      const entry = document.createElement("label");
+      const box = Object.assign(document.createElement("input"), { type: "checkbox", value: index, checked: true });
+      const patch = document.createElement("i");
+      patch.style.background = `rgb(${color})`;
+      const share = Object.assign(document.createElement("span"), { className: "share" });
+      entry.append(box, patch, name, share);
+      one("#legend").append(entry);
+    }
+    for (const { mode } of methods) {
+      const entry = document.createElement("label");
+      const checked = mode === (asked.get("mode") ?? methods[0].mode);
+      entry.append(Object.assign(document.createElement("input"), { type: "radio", name: "mode", value: mode, checked }), `${NAMES[mode]} (${mode})`);
+      one("#mode").append(entry);
+    }
+    if (!one("#mode input:checked")) one("#mode input").checked = true;
+    one("#provider").value = asked.get("provider") ?? "auto";
+    const paper = one("#scale").getContext("2d");
+    paper.putImageData(new ImageData(new Uint8ClampedArray(shades.flatMap((color) => [...color, 255])), 256), 0, 0);
+  }
+}
