@@ -64,11 +64,13 @@ class CheckpointMeta:
         """The calibration that was fitted with this very method (its temperature aside); None: there is none."""
         return fit_of(self.calibration, method)  # type: ignore[return-value]
 
-    def thresholds(self, method: Method) -> dict[str, Any]:
-        """`conformal` and `class_risk` of this very method; those of a temperature that follows the frame are its own."""
-        fitted = self.fit(method) or {} if method.calibrated else {}
-        own = fitted.get("adaptive", {}) if method.adaptive else fitted
-        return {key: own[key] for key in ("conformal", "class_risk") if key in own} if isinstance(own, dict) else {}
+    def fit_in_use(self, method: Method) -> dict[str, Any]:
+        """The fit of a calibrated method; the thresholds of a temperature that follows the frame are its own. Else empty."""
+        fit = self.fit(method) or {} if method.calibrated else {}
+        if not method.adaptive:
+            return fit
+        own = fit.get("adaptive", {})
+        return {key: value for key, value in fit.items() if key not in ("conformal", "class_risk")} | own
 
     @property
     def frame_temperatures(self) -> dict[str, dict[str, Any]]:

@@ -61,7 +61,7 @@ def run_evaluate(job: EvaluateJob) -> int:
         Console(stderr=True).print(f"not calibrated: {segmenter.method.note}", soft_wrap=True)
     chosen = LabelledData(job.data, job.split, job.protocol, job.frames).open(segmenter)
     split = None if str(job.data) == "street" else job.split
-    fitted = thresholds_in_use(job, segmenter)
+    fitted = calibration_in_use(job, segmenter)
     fitted_on = note_fit(fitted, segmenter.method, job.data.name, split, Console(stderr=True))
     result = measure(job, segmenter, chosen, fitted)
     record = {
@@ -137,9 +137,9 @@ class Promises:
         return told
 
 
-def thresholds_in_use(job: EvaluateJob, segmenter: Segmenter) -> dict[str, Any]:
-    """The checkpoint's, which belong to its temperature; empty where that is not in use."""
-    return {} if is_graph(job.model) else read_meta(find_checkpoint(job.model)).thresholds(segmenter.method)
+def calibration_in_use(job: EvaluateJob, segmenter: Segmenter) -> dict[str, Any]:
+    """The checkpoint's calibration of the method, whose thresholds belong to its temperature; empty where none is in use."""
+    return {} if is_graph(job.model) else read_meta(find_checkpoint(job.model)).fit_in_use(segmenter.method)
 
 
 def print_result(record: dict[str, Any]) -> None:

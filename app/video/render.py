@@ -114,7 +114,7 @@ LARGEST_SET = 6
 
 def conformal_threshold(meta: CheckpointMeta, method: Method) -> float:
     """The checkpoint's LAC threshold for this method at its fitted temperature; InputError says how to get one."""
-    conformal = meta.thresholds(method).get("conformal")
+    conformal = meta.fit_in_use(method).get("conformal")
     threshold = conformal.get("lac") if isinstance(conformal, dict) else None
     if not isinstance(threshold, float):
         raise InputError(f"set sizes need a calibration: `steadyseg calibrate` fits one for {method}")

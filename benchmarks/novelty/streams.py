@@ -42,8 +42,8 @@ def judge(model: str, data: Data, kind: str, way: str) -> dict[str, Any]:
     """Over the stream with the published rule; the thresholds of the sets are those fitted on moving stills."""
     options = MethodOptions(mode="vq-dnn", motion=False, adaptive=WAYS[way])
     segmenter = open_segmenter(model, options, keep_probs=True)
-    thresholds = read_meta(find_checkpoint(model)).thresholds(segmenter.method)
-    check = ConformalCheck(thresholds, CAMVID) if thresholds else None
+    fitted = read_meta(find_checkpoint(model)).fit_in_use(segmenter.method)
+    check = ConformalCheck(fitted, CAMVID) if "conformal" in fitted else None
     live, gaps = LiveMetrics.of(CAMVID), []
     for frame in val_frames(data, kind):
         maps = segmenter.step(frame)

@@ -52,9 +52,8 @@ def small_checkpoint(path: Path, world: dict[str, Any], dropout: float = 0.5) ->
     tensors["head.weight"] *= 40
     mean_std = {"mean": (0.41, 0.42, 0.43), "std": (0.3, 0.3, 0.3)}
     fitted_with = {"mode": "vq-dnn", "tau": 8.0, "motion": True}
-    calibration = {
-        "vq-dnn": {**fitted_with, "temperature": 3.0, "conformal": {"coverage": 0.9, "lac": 0.9, "aps": 0.9}}
-    }
+    sets = {"conformal": {"coverage": 0.9, "lac": 0.9, "aps": 0.9}}
+    calibration = {"vq-dnn": {**fitted_with, "temperature": 3.0, **sets, "adaptive": sets}}
     meta = CheckpointMeta(
         "unet", options, CAMVID, height=96, width=128, calibration=calibration, licence="free to test",
         novelty=world, **mean_std,
