@@ -43,12 +43,14 @@ lint: setup
 # Every number, table and figure of docs/results.md, docs/robustness.md, docs/analysis.md and the model cards; what is there already is kept
 # (FRESH=--fresh measures all again). DATA holds camvid/, cifar10/ and video/.
 DATA ?= ../shared/data
+NOVELTY := camvid-unet-s camvid-realtime
 results: setup
 	$(BIN)/python -m benchmarks.results --data $(DATA)/camvid $(FRESH)
 	$(BIN)/python -m benchmarks.robustness --data $(DATA) $(FRESH)
 	$(BIN)/python -m benchmarks.analysis --data $(DATA) $(FRESH)
-	$(BIN)/python -m benchmarks.novelty.collect --data $(DATA) --every 2 camvid-unet-s camvid-realtime
-	$(BIN)/python -m benchmarks.novelty --every 2
+	$(BIN)/python -m benchmarks.novelty.collect --data $(DATA) --every 2 $(NOVELTY)
+	for study in regions motorway_labels streams; do $(BIN)/python -m benchmarks.novelty.$$study --data $(DATA) $(NOVELTY); done
+	$(BIN)/python -m benchmarks.novelty
 	$(BIN)/python -m benchmarks.cards
 
 # Its own environment (6 GB): a peer's pins must never move ours.

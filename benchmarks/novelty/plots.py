@@ -55,6 +55,6 @@ def cuts(record: dict[str, Any], docs: Path) -> None:
         axis.set(title=name, ylim=(0, 1.12), ylabel="share")
         axis.title.set_position((0.5, 1.08))
     axes[-1, 0].set_xlabel("frame (15 Hz)")
-    axes[0, 0].legend(fontsize=8, loc="lower left", ncols=3)
+    axes[0, 0].legend(fontsize=8, loc="center left")
     figure.tight_layout()
     save_figure(figure, docs, "novelty-cuts.png", "cuts")

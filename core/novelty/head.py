@@ -73,7 +73,7 @@ class NoveltyHead(nn.Module):
         return Sight(deviations @ self.weights, logs.exp(), regions)
 
     def thin(self, features: Sequence[Tensor]) -> list[Tensor]:
-        """Before anything else: a decoder's last stage is as large as the picture, and its mean alone took 5 % of a frame."""
+        """Before anything else: a decoder's last stage is as large as the picture."""
         return [thin(found, step) for found, step in zip(features, self.steps, strict=True)]
 
     def statistics(self, features: Sequence[Tensor], logits: Tensor) -> Tensor:
