@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from made_worlds import world_record, world_tensors
-from page_visit import free_port, launched, loops_left, stripes
+from page_visit import free_port, launched, stripes
 from PIL import Image
 
 from app.cli import main
@@ -72,12 +72,9 @@ def served(model: str, cache: Path) -> Iterator[tuple[Page, str]]:
     """(the page, its address), served by this process."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADIO_TEMP_DIR", str(cache))
-        with loops_left():
-            page = build_page(PageOptions(model=model, port=free_port(), open_browser=False, max_upload_mb=3))
-            address = page.launch()
-        yield page, address
-        with loops_left():
-            page.close()
+        page = build_page(PageOptions(model=model, port=free_port(), open_browser=False, max_upload_mb=3))
+        yield page, page.launch()
+        page.close()
 
 
 @pytest.fixture(scope="session")

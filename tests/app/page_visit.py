@@ -1,10 +1,8 @@
 """How the page's tests visit it: made cameras, a browser's context, and what they wait for."""
 
 import base64
-import gc
 import socket
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -134,15 +132,6 @@ def wait_until(condition: Any, seconds: float = PATIENCE_MS / 1e3) -> None:
     while not condition():
         assert time.monotonic() < deadline, "did not happen in time"
         time.sleep(0.05)
-
-
-@contextmanager
-def loops_left() -> Iterator[None]:
-    """Gradio leaves event loops unclosed, whose warnings would come at any later time."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        yield
-        gc.collect()
 
 
 def launched(playwright: Any, camera: Path) -> Any:

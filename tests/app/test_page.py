@@ -23,7 +23,7 @@ import av
 import numpy as np
 import pytest
 from made_video import write_video
-from page_visit import free_port, loops_left, stripes, wait_until
+from page_visit import free_port, stripes, wait_until
 
 from app.page.about_tab import about
 from app.page.fetch import fetch
@@ -557,13 +557,11 @@ def test_a_failure_nobody_foresaw_logs_no_name(capfd: pytest.CaptureFixture[str]
     def fail() -> None:
         raise RuntimeError("private-film.mp4")
 
-    with loops_left():
-        with gr.Blocks(analytics_enabled=False) as blocks:
-            blocks.load(fail)
-        show_errors(blocks)
-        with pytest.raises(gr.Error, match="something failed"):
-            asyncio.run(blocks.process_api(0, []))
-        del blocks
+    with gr.Blocks(analytics_enabled=False) as blocks:
+        blocks.load(fail)
+    show_errors(blocks)
+    with pytest.raises(gr.Error, match="something failed"):
+        asyncio.run(blocks.process_api(0, []))
     assert capfd.readouterr().err == "page: RuntimeError in fail\n"
 
 
