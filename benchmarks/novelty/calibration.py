@@ -104,10 +104,14 @@ def bins(row: Row, temperature: float) -> tuple[float, np.ndarray]:
     logits, labels = pixels(row)
     logs = F.log_softmax(logits / temperature, 1)
     confidence, best = logs.exp().max(1)
+    return float(F.nll_loss(logs, labels, reduction="sum")), binned(confidence, best == labels)
+
+
+def binned(confidence: Tensor, right: Tensor) -> np.ndarray:
+    """(P,) each -> (3, 10) of count, right ones and summed confidence."""
     place = np.clip(np.ceil(confidence.numpy() * 10).astype(int) - 1, 0, 9)
-    right = (best == labels).double().numpy()
-    columns = [np.bincount(place, weights, 10) for weights in (np.ones(len(place)), right, confidence.double().numpy())]
-    return float(F.nll_loss(logs, labels, reduction="sum")), np.stack(columns)
+    columns = (np.ones(len(place)), right.double().numpy(), confidence.double().numpy())
+    return np.stack([np.bincount(place, values, 10) for values in columns])
 
 
 def ece(table: np.ndarray) -> float:

@@ -6,8 +6,6 @@
 A network without statistics of its own world gets them as `steadyseg calibrate --own-world` makes them, in OUT/NETWORK/.
 """
 
-import argparse
-import pickle
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,25 +13,9 @@ from typing import Any
 
 import torch
 
-from app.cli import main as steadyseg
+from benchmarks.novelty.by_network import flags, knowing, save
 from benchmarks.novelty.looking import Watched, look
 from benchmarks.novelty.shots import GROUPS, Data, Shot
-from core.checkpoint import load_checkpoint
-from core.errors import CheckFailed
-from seg.pretrained import find_checkpoint
-
-
-def knowing(model: str, folder: Path, data: Path) -> str:
-    """The checkpoint itself where it knows its own world, else one that does."""
-    if load_checkpoint(find_checkpoint(model))[1].novelty:
-        return model
-    path = folder / "knowing.safetensors"
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        flags = ["--data", str(data / "camvid"), "--mode", "dnn", "--protocol", "stills", "--own-world"]
-        if steadyseg(["calibrate", model, *flags, "-o", str(path)]):
-            raise CheckFailed(f"{model} could not be calibrated")
-    return str(path)
 
 
 def thinned(shots: Iterator[Shot], every: int) -> Iterator[Shot]:
@@ -42,25 +24,15 @@ def thinned(shots: Iterator[Shot], every: int) -> Iterator[Shot]:
     return (shot for shot in shots if places.setdefault(shot.name, len(places)) % every == 0)
 
 
-def save(path: Path, value: Any) -> None:
-    partial = path.with_suffix(".partial")
-    partial.write_bytes(pickle.dumps(value))
-    partial.rename(path)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="+")
-    parser.add_argument("--data", type=Path, required=True)
+    parser = flags(__doc__)
     parser.add_argument("--every", type=int, default=1, help="only each so many-th picture")
-    parser.add_argument("--out", type=Path, default=Path("runs/novelty"))
     given = parser.parse_args()
     folders = {model: given.out / Path(model).stem for model in given.models}
     models = {folder: knowing(model, folder, given.data) for model, folder in folders.items()}
     torch.set_num_threads(1)
-    data, watched = Data(given.data), {folder: Watched(model, folder.name) for folder, model in models.items()}
+    data, watched = Data(given.data), {folder: Watched(model) for folder, model in models.items()}
     for folder, one in watched.items():
-        folder.mkdir(parents=True, exist_ok=True)
         save(folder / "about.pickle", {"every": given.every, "novelty": one.meta.novelty})
     for group, shots in GROUPS.items():
         missing = [folder for folder in watched if not (folder / f"{group}.pickle").exists()]

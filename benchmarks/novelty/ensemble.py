@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.novelty.calibration import ece
+from benchmarks.novelty.calibration import binned, ece
 from benchmarks.novelty.figures import FOREIGN, auroc_of, by_kind
 from core.classes import CAMVID
 
@@ -58,7 +58,4 @@ def bins(rows: Sequence[Row], way: str) -> np.ndarray:
     """(3, 10) of count, right ones and confidence by confidence."""
     kept = rows[0]["label"] != CAMVID.void_id
     confidence, best = probabilities(rows, way).mean(0)[kept].max(1)
-    right = (best.numpy() == rows[0]["label"][kept]).astype(float)
-    place = np.clip(np.ceil(confidence.numpy() * 10).astype(int) - 1, 0, 9)
-    columns = (np.ones(len(place)), right, confidence.double().numpy())
-    return np.stack([np.bincount(place, values, 10) for values in columns])
+    return binned(confidence, best == torch.from_numpy(rows[0]["label"][kept]))

@@ -46,12 +46,12 @@ class Telling(nn.Module):
 class Watched:
     """A checkpoint that carries its statistics, by OpenVINO in the page's number format."""
 
-    def __init__(self, model: str | Path, label: str) -> None:
+    def __init__(self, model: str | Path) -> None:
         network, meta = open_network(model)
         head = open_head(model, meta, MethodOptions(mode="dnn").resolve(meta))
         if head is None:
             raise InputError(f"{model} does not know its own world; calibrate it with --own-world")
-        self.label, self.meta = label, meta
+        self.meta = meta
         set_dropout_active(network, False)
         self.telling = Telling(network.to(memory_format=torch.channels_last), head).eval()
         self.normalize = Normalize(meta.mean, meta.std)

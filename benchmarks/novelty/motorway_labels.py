@@ -5,15 +5,13 @@
 Polygons and boxes keep away from edges; far vehicles are left out. Coordinates are shares of width and height.
 """
 
-import argparse
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 from app.sources.open_source import open_source
-from benchmarks.novelty.collect import knowing, save
+from benchmarks.novelty.by_network import run
 from benchmarks.novelty.looking import Watched
 from benchmarks.novelty.shots import CLIPS, Data
 from core.classes import CAMVID
@@ -65,8 +63,9 @@ def label_of(clip: str, index: int, height: int, width: int) -> np.ndarray:
     return label
 
 
-def measure(one: Watched, data: Data) -> dict[str, Any]:
+def measure(model: str, data: Data) -> dict[str, Any]:
     """By clip: the share that is right of each class and of all, and the mean confidence there."""
+    one = Watched(model)
     found: dict[str, Any] = {}
     for clip, file in CLIPS.items():
         counts, confidences = np.zeros((len(NAMES), 2)), {"none": [], "frame": []}  # type: ignore[var-annotated]
@@ -91,18 +90,5 @@ def measure(one: Watched, data: Data) -> dict[str, Any]:
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="+")
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--out", type=Path, default=Path("runs/novelty"))
-    given = parser.parse_args()
-    torch.set_num_threads(1)
-    for model in given.models:
-        folder = given.out / Path(model).stem
-        one = Watched(knowing(model, folder, given.data), folder.name)
-        save(folder / "motorway_labels.pickle", measure(one, Data(given.data)))
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__, "motorway_labels", measure)

@@ -6,16 +6,14 @@ Ellipses cut out of photographs, each at a random place of the lower two thirds.
 Standardised max-logit (Jung et al. 2021, arXiv 2107.11264): by predicted class, mean and deviation of training frames.
 """
 
-import argparse
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.novelty.collect import knowing, save
+from benchmarks.novelty.by_network import run
 from benchmarks.novelty.looking import Watched
 from benchmarks.novelty.shots import Data, Shot, drawing, of_split, spread_over
 from core.classes import CAMVID
@@ -92,8 +90,9 @@ def fpr_at_95(inside: Tensor, outside: Tensor) -> float:
     return float((inside >= torch.quantile(outside, 0.05)).double().mean())
 
 
-def measure(one: Watched, data: Data) -> dict[str, Any]:
+def measure(model: str, data: Data) -> dict[str, Any]:
     """By score, over the pixels of all pictures together."""
+    one = Watched(model)
     standard = Standard(len(CAMVID))
     for _, image, _ in of_split(data, "train", spread_over(len(data.split("train")), TRAIN_FRAMES)):
         (logits, *_), size = one(image)
@@ -119,18 +118,5 @@ def measure(one: Watched, data: Data) -> dict[str, Any]:
     return {"pictures": len(truths), "share": float(truth.double().mean()), "scores": rows}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="+")
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--out", type=Path, default=Path("runs/novelty"))
-    given = parser.parse_args()
-    torch.set_num_threads(1)
-    for model in given.models:
-        folder = given.out / Path(model).stem
-        one = Watched(knowing(model, folder, given.data), folder.name)
-        save(folder / "regions.pickle", measure(one, Data(given.data)))
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__, "regions", measure)

@@ -6,15 +6,13 @@ The labelled stream is CamVid's val (101 frames at 15 Hz; a drive that training 
 types that count, severity 3. The cut stream: val, motorway 1, a camera over photographs, val.
 """
 
-import argparse
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from app.open_model import open_segmenter
-from benchmarks.novelty.collect import knowing, save
+from benchmarks.novelty.by_network import run
 from benchmarks.novelty.shots import Data, Shot, motorways, objects, of_split
 from core.checkpoint import read_meta
 from core.classes import CAMVID
@@ -90,19 +88,10 @@ def watch_cuts(model: str, data: Data) -> list[dict[str, Any]]:
     return rows
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="+")
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--out", type=Path, default=Path("runs/novelty"))
-    given = parser.parse_args()
-    data = Data(given.data)
-    for model in given.models:
-        folder = given.out / Path(model).stem
-        known = knowing(model, folder, given.data)
-        types = {kind: {way: judge(known, data, kind, way) for way in WAYS} for kind in TYPES}
-        save(folder / "streams.pickle", {"types": types, "cuts": watch_cuts(known, data)})
+def measure(model: str, data: Data) -> dict[str, Any]:
+    types = {kind: {way: judge(model, data, kind, way) for way in WAYS} for kind in TYPES}
+    return {"types": types, "cuts": watch_cuts(model, data)}
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, "streams", measure)

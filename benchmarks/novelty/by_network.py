@@ -1,0 +1,52 @@
+"""One study over networks, which know their own world or learn it first; what it finds lies in OUT/NETWORK/STUDY.pickle."""
+
+import argparse
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from app.cli import main as steadyseg
+from benchmarks.novelty.shots import Data
+from core.checkpoint import read_meta
+from core.errors import CheckFailed
+from seg.pretrained import find_checkpoint
+
+
+def flags(about: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="+")
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=Path("runs/novelty"))
+    return parser
+
+
+def run(about: str, study: str, measure: Callable[[str, Data], Any]) -> None:
+    """`measure`: a network's file or name, and the data -> what is kept."""
+    given = flags(about).parse_args()
+    torch.set_num_threads(1)
+    for model in given.models:
+        folder = given.out / Path(model).stem
+        save(folder / f"{study}.pickle", measure(knowing(model, folder, given.data), Data(given.data)))
+
+
+def knowing(model: str, folder: Path, data: Path) -> str:
+    """The checkpoint itself where it knows its own world, else one that does, as `steadyseg calibrate --own-world` makes it."""
+    if read_meta(find_checkpoint(model)).novelty:
+        return model
+    path = folder / "knowing.safetensors"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        given = ["--data", str(data / "camvid"), "--mode", "dnn", "--protocol", "stills", "--own-world"]
+        if steadyseg(["calibrate", model, *given, "-o", str(path)]):
+            raise CheckFailed(f"{model} could not be calibrated")
+    return str(path)
+
+
+def save(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    partial.write_bytes(pickle.dumps(value))
+    partial.rename(path)
