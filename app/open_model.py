@@ -11,7 +11,6 @@ from core.checkpoint import CheckpointMeta
 from core.device import choose_device
 from core.errors import InputError
 from core.method import MethodOptions, draws_dropout
-from core.own_world import OwnWorld
 from core.predictors import SplitNetwork
 from core.segmenter import Segmenter
 from export.cpu_segmenter import CpuSegmenter
@@ -137,7 +136,7 @@ def on_openvino(
     return CpuSegmenter(
         openvino_name(precision), network, module.size, meta.classes, module.method, (meta.height, meta.width),
         head_stride=module.head_stride, keep_probs=keep_probs,
-        own_world=OwnWorld(tuple(meta.novelty["scores"])) if module.head else None,
+        own_world=module.head.own_world if module.head else None,
     )  # fmt: skip
 
 

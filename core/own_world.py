@@ -26,6 +26,17 @@ class OwnWorld:
         at_least = len(self.scores) - bisect_left(self.scores, score)
         return (1 + (at_least if score == score else 0)) / (1 + len(self.scores))  # NaN is the strangest
 
+    @property
+    def most(self) -> float:
+        """What a score counts for at most: the strangest frame of the own world, and one deviation more.
+
+        Unbounded, a picture of one colour would keep the mean over time strange for 20 frames after it is gone; so it takes 6.
+        """
+        return self.scores[-1] + 1.0
+
+    def bounded(self, score: float) -> float:
+        return score if score < self.most else self.most  # NaN is the strangest
+
     def is_strange(self, score: float) -> bool:
         """Whether at most one frame in twenty of the own world is as strange."""
         return self.share(score) <= STRANGE

@@ -47,8 +47,6 @@ class Segmenter(Protocol):
         ...
 
 
-STRANGEST = 1e4
-"""The score of a frame whose features are no numbers."""
 RARE_LEVEL = 128
 """Of 255, where a region is as strange as one pixel in a hundred of the own world."""
 
@@ -97,7 +95,7 @@ class StagedSegmenter(ABC):
             return maps
         tau = self.method.tau
         decay = math.exp(-gap / tau) if gap and tau else 0.0
-        self._score = smooth_score(score if math.isfinite(score) else STRANGEST, self._score, decay)
+        self._score = smooth_score(self.own_world.bounded(score), self._score, decay)
         confidence = float(maps.confidence.mean()) / 255
         return dataclasses.replace(
             maps,
@@ -127,5 +125,5 @@ def draw_regions(regions: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
     """(h', w') as in `Sight` -> (H, W) uint8 as in `Maps.strange`."""
     import cv2
 
-    shades = np.clip(np.nan_to_num(regions, nan=STRANGEST) * RARE_LEVEL, 0, 255).astype(np.uint8)
+    shades = np.clip(np.nan_to_num(regions * RARE_LEVEL, nan=255.0), 0, 255).astype(np.uint8)
     return np.asarray(cv2.resize(shades, size[::-1], interpolation=cv2.INTER_LINEAR))

@@ -66,6 +66,7 @@ class ExportedStep(nn.Module):
         watches = own_world is not None and segmenter.method.adaptive
         self.watched = segmenter.predictor if watches and isinstance(segmenter.predictor, WatchedPass) else None
         self.register_buffer("own_world", torch.tensor(own_world.scores if own_world else ()), persistent=False)
+        self.most = own_world.most if own_world else 0.0
         self.segmenter, self.mask_inputs = segmenter.eval(), mask_inputs
         self.dropouts = drawing_dropouts(segmenter)
         self.follows = segmenter.smoothing is not None and segmenter.smoothing.motion
@@ -98,6 +99,7 @@ class ExportedStep(nn.Module):
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """(mean and mass of the score, `TOLD`), as core/segmenter.py computes them beside the other executors."""
         tau = self.segmenter.method.tau
+        score = torch.where(score < self.most, score, self.most)  # NaN is the strangest
         mean, mass = smooth_score(score, (before[:1], before[1:]), torch.exp(-gap / tau) if tau else 0.0)
         at_least = (self.own_world >= mean).float().sum(0, keepdim=True)
         novelty = (1.0 + at_least) / (1.0 + self.own_world.shape[0])

@@ -14,7 +14,6 @@ from core.errors import InputError
 from core.frame import Maps
 from core.method import MethodOptions
 from core.motion import Motion
-from core.own_world import OwnWorld
 from core.prediction import Prediction
 from core.predictors import Ensemble
 from core.segmenter import StagedSegmenter
@@ -38,7 +37,7 @@ class TorchSegmenter(StagedSegmenter):
         keep_probs: bool = False,
         precision: str = "fp32",
     ) -> None:
-        own_world = OwnWorld(tuple(meta.novelty["scores"])) if module.head else None
+        own_world = module.head.own_world if module.head else None
         super().__init__(
             meta.classes, module.method, (meta.height, meta.width), keep_probs=keep_probs, own_world=own_world
         )

@@ -1,6 +1,7 @@
 """A network under study, classifier or segmentation alike: pictures in, what each method predicts out."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +62,9 @@ class Subject:
 
     def fit(self, method: Method) -> dict[str, Any]:
         """The calibration of this very method; empty where there is none or none shall be in use."""
-        fitted = (self.meta.fit(method) or {}) if self.calibrated else {}
-        return fitted | fitted.get("adaptive", {}) if self.follows and method == DNN else fitted
+        return self.meta.fit_in_use(
+            replace(method, calibrated=self.calibrated, adaptive=self.follows and method == DNN)
+        )
 
     def temperature(self, method: Method) -> float:
         """What the logits are divided by; 1 where the method is not calibrated."""

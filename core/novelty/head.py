@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from core.novelty.statistics import FrameDistance, RegionDistance, logit_statistics, thin
+from core.own_world import OwnWorld
 from core.prediction import Prediction, Sight
 from core.taps import FeatureTaps
 
@@ -34,6 +35,7 @@ class Readings:
     """Of the log distances of pixels of the own world."""
     region_rare: float
     """Their 99th percentile."""
+    own_world: OwnWorld
 
 
 class NoveltyHead(nn.Module):
@@ -60,7 +62,7 @@ class NoveltyHead(nn.Module):
         self.names, self.steps, self.stages, self.regions = tuple(names), tuple(steps), nn.ModuleList(stages), regions
         for name in ("mean", "deviation", "weights", "slopes"):
             self.register_buffer(name, getattr(readings, name).float().clone(), persistent=False)
-        self.readings = readings
+        self.readings, self.own_world = readings, readings.own_world
 
     def forward(self, features: Sequence[Tensor], logits: Tensor) -> Sight:
         features = self.thin(features)

@@ -50,10 +50,6 @@ class NoveltyRecord:
             ) from error
         return record
 
-    @property
-    def own_world(self) -> OwnWorld:
-        return OwnWorld(self.scores)
-
     def head(self, tensors: Mapping[str, Tensor], fit: Mapping[str, Any] | None) -> NoveltyHead:
         """`tensors`: a checkpoint's; those without `PREFIX` are passed over. `fit`: of the method; None: level 0."""
         own = {name.removeprefix(PREFIX): value.float() for name, value in tensors.items() if name.startswith(PREFIX)}
@@ -73,7 +69,8 @@ class NoveltyRecord:
         columns = (self.mean, self.deviation, self.weights, slopes)
         mean, deviation, weights, own_slopes = (torch.tensor(column, dtype=torch.float32) for column in columns)
         level = float(fit["level"]) if fit else 0.0
-        readings = Readings(mean, deviation, weights, own_slopes, level, self.region_median, self.region_rare)
+        regional, own_world = (self.region_median, self.region_rare), OwnWorld(self.scores)
+        readings = Readings(mean, deviation, weights, own_slopes, level, *regional, own_world)
         return NoveltyHead(self.stages, self.steps, stages, regions, readings)
 
     def _check(self) -> None:

@@ -53,7 +53,7 @@ def fit_own_world(
     pairs = with_cameras(frames, frames.fitted, watch, "class means")
     distances, regions, steps, shrinkage = fit_distances(looker, pairs, len(meta.classes))
     blank = torch.zeros(len(statistic_names(stages)))
-    plain = Readings(blank, blank + 1, blank, blank, 0.0, 0.0, 1.0)
+    plain = Readings(blank, blank + 1, blank, blank, 0.0, 0.0, 1.0, OwnWorld(()))
     head = NoveltyHead(stages, steps, distances, regions, plain).to(device)
     rows, logs = [], []
     for image, _ in with_cameras(frames, frames.held_back, watch, "own world", CAMERAS):

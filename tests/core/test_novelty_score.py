@@ -34,6 +34,16 @@ def test_scores_are_averaged_by_the_recursion_of_the_maps() -> None:
     assert smooth_score(5.0, state, 0.0) == (5.0, 1.0), "a cut starts anew"
 
 
+def test_a_wildly_strange_frame_is_soon_forgotten() -> None:
+    """At a decay of 8 frames, and no number counts like one; what follows is the middle of the own world."""
+    for wild in (1e4, math.inf, math.nan):
+        state = smooth_score(WORLD.bounded(wild), (0.0, 0.0), 0.0)
+        assert WORLD.is_strange(state[0]) and math.isfinite(state[0])
+        for _ in range(6):
+            state = smooth_score(30.0, state, math.exp(-1 / 8))
+        assert not WORLD.is_strange(state[0])
+
+
 @pytest.mark.parametrize(
     ("hits", "count", "low", "high"), [(3, 60, 0.0104, 0.1392), (0, 20, 0.0, 0.1684), (20, 20, 0.8316, 1.0)]
 )
