@@ -10,6 +10,7 @@ from app.find_model import is_graph, refuse_classifier
 from core.checkpoint import CheckpointMeta
 from core.device import choose_device
 from core.errors import InputError
+from core.int8 import round_convolutions
 from core.method import MethodOptions, draws_dropout
 from core.predictors import SplitNetwork
 from core.segmenter import Segmenter
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from export.kernels.dropout_masks import DropoutMasks
 
 ExecutorName = Literal["auto", "torch", "openvino", "onnxruntime"]
-PrecisionName = Literal["auto", "fp32", "bf16"]
+PrecisionName = Literal["auto", "fp32", "bf16", "int8"]
 TakeNetwork = Callable[[Hashable, Callable[[], FrameNetwork]], FrameNetwork]
 """(kind of network, how to make one) -> a network that nobody else uses."""
 
@@ -78,10 +79,14 @@ def open_segmenter(
         )  # fmt: skip
     else:
         network, meta = open_network(model)
+        number, and_why = choose_precision(precision, meta, model)
+        if number == "int8":
+            round_convolutions(network, meta.int8["ranges"])
+        why += and_why
         method = options.resolve(meta)
         head = open_head(model, meta, method)
         module = StreamingSegmenter(network, meta.mean, meta.std, size or meta.height, method, head)
-        segmenter = on_openvino(module, meta, resolve_precision(precision), keep_probs, model, take)
+        segmenter = on_openvino(module, meta, number, keep_probs, model, take)
     segmenter.why = why
     return segmenter
 
@@ -108,8 +113,23 @@ def choose(executor: str, device: str, window: int | None) -> tuple[str, str]:
     return "openvino", "the fastest on a CPU (docs/performance.md)"
 
 
+def choose_precision(precision: str, meta: CheckpointMeta, model: str) -> tuple[str, str]:
+    """(the number format of a checkpoint on OpenVINO, what is to be said of it); InputError for int8 without its ranges."""
+    number = resolve_precision(precision, meta.int8_is_proven)
+    if number != "int8":
+        return number, ""
+    if not meta.int8:
+        raise InputError(
+            f"--precision int8: {model} was not measured in it; steadyseg calibrate --int8 does, or omit it"
+        )
+    reason = "this processor has no bf16" if precision == "auto" else "asked for"
+    return number, f"; int8: {reason}, and {meta.int8['labels_equal']:.1%} of the labels are fp32's"
+
+
 def torch_precision(precision: str, device: torch.device) -> str:
     """auto: bf16 on a GPU, fp32 on a CPU."""
+    if precision == "int8":
+        raise InputError("torch computes in fp32 or bf16; use --executor openvino for --precision int8")
     return precision if precision != "auto" else "bf16" if device.type == "cuda" else "fp32"
 
 

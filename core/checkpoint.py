@@ -15,6 +15,7 @@ from torch import Tensor
 from core.atomic_file import write_whole
 from core.classes import ClassList
 from core.errors import InputError
+from core.int8 import is_int8_record, is_proven
 from core.json_text import parse_json
 from core.method import Method, fit_of
 
@@ -56,6 +57,8 @@ class CheckpointMeta:
     """The training configuration, command, hours and machine."""
     novelty: dict[str, Any] = field(default_factory=dict)
     """Statistics of the network's own world (core/novelty/record.py); their matrices are tensors named `NOVELTY_PREFIX`..."""
+    int8: dict[str, Any] = field(default_factory=dict)
+    """`ranges` of the convolutions (core/int8.py), what they were fitted on, and figures with them: (float32's, int8's)."""
     licence: str = ""
     """Licence note of weights and training data."""
     format_version: int = FORMAT_VERSION
@@ -71,6 +74,11 @@ class CheckpointMeta:
             return fit
         own = fit.get("adaptive", {})
         return {key: value for key, value in fit.items() if key not in ("conformal", "class_risk")} | own
+
+    @property
+    def int8_is_proven(self) -> bool:
+        """Whether int8 may be taken unasked."""
+        return bool(self.int8) and is_proven(self.int8["accuracy"], self.int8["ece"])
 
     @property
     def frame_temperatures(self) -> dict[str, dict[str, Any]]:
@@ -151,6 +159,7 @@ def _check(meta: CheckpointMeta) -> None:
         "mean": len(meta.mean) == 3 and all(abs(value) <= MOST_MEAN for value in meta.mean),  # of NaN it is false
         "std": len(meta.std) == 3 and all(LEAST_STD <= value <= MOST_MEAN for value in meta.std),
         "calibration": isinstance(meta.calibration, dict) and all(map(_is_fit, meta.calibration.items())),
+        "int8": meta.int8 == {} or is_int8_record(meta.int8),
     }.items():
         if not holds:
             raise ValueError(f"{name} is {getattr(meta, name)!r}")

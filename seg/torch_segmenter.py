@@ -1,6 +1,7 @@
 """The torch executor, on CPU or CUDA, and how a checkpoint's network is opened."""
 
 import contextlib
+import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from core.checkpoint import CheckpointMeta, load_checkpoint, load_weights
 from core.errors import InputError
 from core.frame import Maps
+from core.int8 import Ranges, round_convolutions
 from core.method import MethodOptions
 from core.motion import Motion
 from core.prediction import Prediction
@@ -81,6 +83,13 @@ class TorchSegmenter(StagedSegmenter):
         again = StreamingSegmenter(network, self.meta.mean, self.meta.std, module.height, method)
         device = torch.device(self.device)
         return TorchSegmenter(again, self.meta, device, keep_probs=self.keep_probs, precision=self.precision)
+
+    def rounded(self, ranges: Ranges) -> "TorchSegmenter":
+        """The same with its convolutions in int8, in a stream of its own."""
+        module = copy.deepcopy(self.module)
+        round_convolutions(module.predictor.get_submodule("network"), ranges)
+        device = torch.device(self.device)
+        return TorchSegmenter(module, self.meta, device, keep_probs=self.keep_probs, precision=self.precision)
 
     def _autocast(self) -> contextlib.AbstractContextManager[object]:
         """Of the network alone: means of probabilities need more than 8 bits."""

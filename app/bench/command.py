@@ -24,7 +24,7 @@ from app.bench.timing import Budget, Row, Timing, measure
 from app.bench.timing import Progress as Step
 from app.bench.variants import Subject
 from app.find_model import is_graph, refuse_classifier
-from app.open_model import choose, open_segmenter
+from app.open_model import choose, choose_precision, open_segmenter
 from app.report_file import check_place, write_json
 from core.device import available_cpus
 from core.errors import InputError
@@ -32,6 +32,7 @@ from core.preprocess import network_size
 from core.segmenter import Segmenter
 from export.networks import FrameNetwork, OnnxRuntimeNetwork, OpenVinoNetwork, read_openvino
 from export.onnx_file import read_onnx
+from export.open_file import resolve_precision
 from export.subgraph import network_of
 
 BUSY = 0.5
@@ -67,7 +68,8 @@ def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
     subject = Subject(job.model, job.size)
     missing = {} if subject.has_dropout else dict.fromkeys(DROPOUT_ROWS, "the network has no dropout")
     names = chosen_rows(job.rows, tuple(ROWS), missing)
-    why = choose(job.executor, "auto", None)[1]
+    chosen, why = choose(job.executor, "auto", None)
+    why += choose_precision(job.precision, subject.meta, job.model)[1] if chosen == "openvino" else ""
     with announce() as say:
         say("making the clip")
         clip, size = clip_for(job, folder, (subject.meta.height, subject.meta.width), subject.height)
@@ -81,11 +83,14 @@ def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
             built.append(rows.build(name))
         timings = time_rows(built, job.seconds, say)
         say("the machine's own rate")
-        openvino = executor.precision if executor.name.startswith("openvino") else None
+        number = (
+            resolve_precision("auto") if executor.precision == "int8" else executor.precision
+        )  # products are of floats
+        openvino = number if executor.name.startswith("openvino") else None
         rates = matrix_rates(job.seconds, openvino, executor.device)
     gflops = {name: pass_gflops(subject.network(ALONE[name]), size) for name in names if name in ALONE}
     done = rows_record(timings)
-    rate_of = f"{executor.name.split()[0]} {executor.precision}"
+    rate_of = f"{executor.name.split()[0]} {number}"
     notes = [f"left out: {', '.join(missing)} (the network has no dropout)"] if missing and not job.rows else []
     if not subject.has_smoothing:
         notes.append("the network has no spatial smoothing: bare and bare_plain are the same")

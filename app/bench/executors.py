@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from app.bench.baselines import Logits
 from app.bench.variants import Subject, Variant
-from app.open_model import choose, openvino_network, torch_precision
+from app.open_model import choose, choose_precision, openvino_network, torch_precision
 from core.device import choose_device
+from core.int8 import round_convolutions
 from core.method import ModeName, draws_dropout
 from core.prediction import Prediction
 from core.segmenter import Segmenter
@@ -19,7 +20,6 @@ from core.temporal import TemporalSmoothing
 from export.cpu_segmenter import CpuSegmenter
 from export.kernels.postprocess import FusedPostprocess
 from export.networks import FrameNetwork
-from export.open_file import resolve_precision
 from seg.streaming import StreamingSegmenter
 from seg.torch_segmenter import TorchSegmenter
 
@@ -105,7 +105,7 @@ class HostExecutor:
 
     def __init__(self, subject: Subject, size: tuple[int, int], precision: str) -> None:
         self._subject, self._size, self.precision = subject, size, precision
-        self._network = functools.cache(subject.network)
+        self._network = functools.cache(self._made)
         self._open = functools.cache(self._converted)
         self.name = self._open("quiet", *size).executor
 
@@ -127,6 +127,12 @@ class HostExecutor:
         maps([np.zeros((classes, *(-(-length // stride) for length in self._size)), np.float32)], self._size)
         return maps.state_bytes
 
+    def _made(self, variant: Variant) -> nn.Module:
+        network = self._subject.network(variant)
+        if self.precision == "int8":
+            round_convolutions(network, self._subject.meta.int8["ranges"])
+        return network
+
     def _converted(self, variant: Variant, height: int, width: int) -> FrameNetwork:
         mode: ModeName = "vq-bnn" if variant == "drawing" else "dnn"
         return openvino_network(self._subject.module(self._network(variant), mode), height, width, self.precision)
@@ -141,5 +147,7 @@ def open_executors(
         chosen = TorchExecutor(subject, size, device, torch_precision(precision, device))
         return chosen, lambda: chosen
     cpu = torch.device("cpu")
-    beside = functools.cache(lambda: TorchExecutor(subject, size, cpu, torch_precision(precision, cpu)))
-    return HostExecutor(subject, size, resolve_precision(precision)), beside
+    other = torch_precision("auto" if precision == "int8" else precision, cpu)
+    beside = functools.cache(lambda: TorchExecutor(subject, size, cpu, other))
+    number, _ = choose_precision(precision, subject.meta, subject.model)
+    return HostExecutor(subject, size, number), beside

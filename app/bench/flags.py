@@ -19,8 +19,8 @@ class BenchJob:
     """Only these rows; the table of a whole run names them."""
     executor: Literal["auto", "torch", "openvino"] = "auto"
     """What computes; auto takes the fastest that is there and says which and why."""
-    precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """auto takes bf16 where the processor computes in it; it rounds the network's values."""
+    precision: Literal["auto", "fp32", "bf16", "int8"] = "auto"
+    """auto takes bf16 where the processor computes in it, else int8 where the checkpoint shows that it loses little."""
     size: int | None = None
     """Height in pixels that the network works at; the checkpoint's without it."""
     source: Path | None = None

@@ -23,6 +23,7 @@ class Subject:
 
     def __init__(self, model: str, height: int | None) -> None:
         opened = open_torch_segmenter(model, MethodOptions(mode="dnn"), size=height)
+        self.model: str = model
         self.meta: CheckpointMeta = opened.meta
         self.height, self.temperature = opened.module.height, opened.method.temperature
         self._network = opened.module.predictor.get_submodule("network")

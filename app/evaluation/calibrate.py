@@ -13,6 +13,7 @@ from torch import Tensor
 
 from app.evaluation.data import Chosen, LabelledData, refuse_memory
 from app.evaluation.flags import CalibrateJob
+from app.evaluation.int8 import describe_int8, fit_int8
 from app.find_model import is_classifier, is_graph
 from core.checkpoint import NOVELTY_PREFIX, CheckpointMeta, load_checkpoint, load_weights, save_checkpoint
 from core.device import choose_device
@@ -57,13 +58,17 @@ def run_calibrate(job: CalibrateJob) -> int:
     segmenter = segmenter.at_temperature(temperature.temperature)
     live, thresholds = fit_thresholds(job, segmenter, class_id)
     record = describe_data(job, segmenter, chosen) | temperature_record(temperature, live) | thresholds
-    meta = store(job, segmenter.method, record, fit_world(job, segmenter) if job.own_world else None)
+    known = fit_world(job, segmenter) if job.own_world else None
+    small = fit_rounding(job, segmenter, record) if job.int8 else None
+    meta = store(job, segmenter.method, record, known, small)
     if fit_of(meta.frame_temperatures, segmenter.method):
         following = dataclasses.replace(options, calibrated=None, adaptive=True)
         segmenter = open_torch_segmenter(job.output, following, device=choose_device(job.device), keep_probs=True)
         _, record["adaptive"] = fit_thresholds(job, segmenter, class_id)
         add(job.output, segmenter.method, record)
     print_fit(segmenter.method, record)
+    if small:
+        print(describe_int8(small, meta.int8_is_proven))
     print(job.output)
     return 0
 
@@ -93,10 +98,11 @@ def check_flags(job: CalibrateJob) -> None:
         raise InputError(
             f"{job.model}: a graph file has its temperature inside; calibrate the checkpoint and export again"
         )
-    if job.own_world and (draws_dropout(job.method.mode or "dnn") or (job.method.samples or 1) > 1):
-        raise InputError("--own-world is of one pass without dropout; use --mode dnn or vq-dnn")
-    if job.own_world and str(job.data) == "street":
-        raise InputError("--own-world needs the recordings that the network was trained on: a folder with train/")
+    for flag in [name for name, given in (("--own-world", job.own_world), ("--int8", job.int8)) if given]:
+        if draws_dropout(job.method.mode or "dnn") or (job.method.samples or 1) > 1:
+            raise InputError(f"{flag} is of one pass without dropout; use --mode dnn or vq-dnn")
+        if str(job.data) == "street":
+            raise InputError(f"{flag} needs the recordings that the network was trained on: a folder with train/")
     if job.output.suffix != ".safetensors":
         raise InputError(f"-o {job.output}: the name of a checkpoint ends in .safetensors")
     if not job.output.parent.is_dir():
@@ -161,19 +167,37 @@ def fit_world(job: CalibrateJob, segmenter: TorchSegmenter) -> OwnWorldFit:
     )
 
 
+def fit_rounding(job: CalibrateJob, segmenter: TorchSegmenter, record: dict[str, Any]) -> dict[str, Any]:
+    """What int8 needs and loses on these frames."""
+    frames = track_frames(job, open_data(job, segmenter), "int8: loss")
+    told = ("data", "split", "protocol", "frames", "frame_list_hash", "mode", "tau", "motion")
+    return {key: record[key] for key in told} | fit_int8(job.data, segmenter, frames)
+
+
 def store(
-    job: CalibrateJob, method: Method, record: dict[str, Any], known: OwnWorldFit | None = None
+    job: CalibrateJob,
+    method: Method,
+    record: dict[str, Any],
+    known: OwnWorldFit | None = None,
+    small: dict[str, Any] | None = None,
 ) -> CheckpointMeta:
     """What was fitted for other methods stays, unless the weights change."""
     tensors, meta = load_checkpoint(find_checkpoint(job.model))
     if job.logit_adjustment:
         tensors = adjust_head(tensors, meta.training)
         meta = dataclasses.replace(
-            meta, calibration={}, metrics={}, novelty={}, training=meta.training | {"class_weights_undone": True}
+            meta,
+            calibration={},
+            metrics={},
+            novelty={},
+            int8={},
+            training=meta.training | {"class_weights_undone": True},
         )
         tensors = without_novelty(tensors)
     if known:
         meta, tensors = dataclasses.replace(meta, novelty=known.record), without_novelty(tensors) | known.tensors
+    if small:
+        meta = dataclasses.replace(meta, int8=small)
     meta = meta.with_fit(method, record)
     save_checkpoint(job.output, tensors, meta)
     return meta

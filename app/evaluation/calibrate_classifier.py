@@ -24,6 +24,7 @@ def calibrate_classifier(job: CalibrateJob) -> int:
         f"--protocol {job.protocol}": job.protocol not in ("auto", "stills"), **frame_flags(job.method),
         "--frames": job.frames is not None,
         "--risk-class": job.risk_class is not None, "--logit-adjustment": job.logit_adjustment,
+        "--own-world": job.own_world, "--stages": bool(job.stages), "--int8": job.int8,
     })  # fmt: skip
     path = find_model(job.model)
     network, meta = open_classifier(path)

@@ -105,7 +105,7 @@ def measure_loss(full: Any, small: Any, segmenter: TorchSegmenter, data: Path) -
     if not ((data / "test").is_dir() and (data / "testannot").is_dir()):
         return None
     split = open_split(data, "test", segmenter.classes)
-    chosen = space_examples(split, MOST_STILLS)
+    chosen = split.spaced(MOST_STILLS)
     results = [figures(network_alone(graph), segmenter, chosen) for graph in (full, small)]
     miou, ece = ((results[0][key], results[1][key]) for key in ("miou", "ece"))
     loss = Loss(len(chosen), len(split), miou, ece)
@@ -115,12 +115,6 @@ def measure_loss(full: Any, small: Any, segmenter: TorchSegmenter, data: Path) -
             f"written: {loss}; fit it on other --calibration-data or use --precision fp16"
         )
     return loss
-
-
-def space_examples(split: ImageFolderSplit, most: int) -> ImageFolderSplit:
-    """At most that many examples, evenly spaced from the first to the last."""
-    places = np.linspace(0, len(split) - 1, min(most, len(split))).round().astype(int)
-    return split.subset([split.examples[place].name for place in places])
 
 
 def figures(network: Any, segmenter: TorchSegmenter, split: ImageFolderSplit) -> dict[str, Any]:

@@ -65,6 +65,11 @@ class ImageFolderSplit:
             image, label = self[number]
             yield Frame(image, example.index, example.index / fps, label, discontinuity=number == 0)
 
+    def spaced(self, most: int) -> "ImageFolderSplit":
+        """At most that many examples, evenly spaced from the first to the last."""
+        places = np.linspace(0, len(self) - 1, min(most, len(self))).round().astype(int)
+        return self.subset([self.examples[place].name for place in places])
+
     def subset(self, names: Sequence[str]) -> "ImageFolderSplit":
         """Only the examples with these base names, in the split's order; every name must be there."""
         wanted = {Path(name).stem for name in names}

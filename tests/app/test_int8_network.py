@@ -1,0 +1,94 @@
+"""int8 from the command that fits it to the executor that runs it."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_methods import opened, opened_by_torch
+from PIL import Image
+from refusals import one_line_error, refusal
+
+import export.open_file
+from app.cli import main
+from app.open_model import open_segmenter
+from core.checkpoint import load_checkpoint, save_checkpoint
+from core.frame import Frame
+from seg.street.training_set import StreetSet
+
+SIZE = 64, 96
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the street, in CamVid's layout."""
+    root, street = tmp_path_factory.mktemp("data"), StreetSet(8, *SIZE)
+    for split, numbers in (("train", range(6)), ("val", (6, 7))):
+        for folder in (split, f"{split}annot"):
+            (root / folder).mkdir()
+        for number in numbers:
+            image, label = street[number]
+            Image.fromarray(image).save(root / split / f"a_{number:03}.png")
+            Image.fromarray(label).save(root / f"{split}annot" / f"a_{number:03}.png")
+    return root
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> str:
+    path = tmp_path_factory.mktemp("small") / "s.safetensors"
+    flags = ["--data", str(pictures), "--mode", "dnn", "--protocol", "stills", "--int8", "-o", str(path)]
+    assert main(["calibrate", "street-tiny", *flags]) == 0
+    return str(path)
+
+
+def frames() -> list[Frame]:
+    street = StreetSet(12, *SIZE)
+    return [Frame(street[number][0], place, place / 15) for place, number in enumerate((8, 9, 10, 11))]
+
+
+@pytest.mark.parametrize("method", [{"mode": "dnn"}, {"mode": "vq-dnn", "motion": False}], ids=str)
+def test_openvino_computes_what_the_record_measured(small: str, method: dict[str, object]) -> None:
+    by_torch = opened_by_torch(small, **method).rounded(load_checkpoint(Path(small))[1].int8["ranges"])
+    by_openvino = opened(small, **method, executor="openvino", precision="int8")
+    full = opened(small, **method, executor="openvino", precision="fp32")
+    assert by_openvino.executor.endswith("int8")
+    equal, differs = [], []
+    for frame in frames():
+        first, second = by_torch.step(frame), by_openvino.step(frame)
+        equal.append((first.label == second.label).mean())
+        assert np.abs(first.confidence.astype(int) - second.confidence).mean() < 2
+        differs.append((full.step(frame).confidence != second.confidence).mean())
+    assert np.mean(equal) > 0.995 and np.mean(differs) > 0.05, (equal, differs)
+
+
+@pytest.mark.parametrize("samples", [1, 3])
+def test_dropout_passes_run_in_it_too(small: str, samples: int) -> None:
+    segmenter = opened(small, mode="bnn", samples=samples, executor="openvino", precision="int8")
+    maps = segmenter.step(frames()[0])
+    full = opened(small, mode="dnn", executor="openvino", precision="fp32").step(frames()[0])
+    assert (maps.label == full.label).mean() > 0.9 and (maps.disagreement.max() > 0) == (samples > 1)
+
+
+def test_auto_takes_it_where_there_is_no_bf16_and_the_loss_is_small(
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tensors, meta = load_checkpoint(Path(small))
+    lossy = tmp_path / "lossy.safetensors"
+    save_checkpoint(lossy, tensors, dataclasses.replace(meta, int8=meta.int8 | {"accuracy": [0.9, 0.8]}))
+    for has_bf16, model, number in ((True, small, "bf16"), (False, small, "int8"), (False, str(lossy), "fp32")):
+        monkeypatch.setattr(export.open_file, "cpu_has_bf16", lambda has_bf16=has_bf16: has_bf16)
+        segmenter = open_segmenter(model)
+        assert segmenter.executor.split()[-1] == number
+        assert ("has no bf16" in segmenter.why) == (number == "int8")
+
+
+def test_where_there_is_no_int8_one_line_says_so(
+    small: str, pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "calibrate --int8" in refusal(open_segmenter, "street-tiny", precision="int8")
+    assert "--executor openvino" in refusal(open_segmenter, small, precision="int8", executor="torch")
+    command = ["calibrate", "street-tiny", "--int8", "-o", tmp_path / "x.safetensors"]
+    assert "--mode dnn" in one_line_error(capsys, *command, "--data", pictures, "--mode", "bnn")
+    assert "a folder with train/" in one_line_error(capsys, *command, "--data", "street")
