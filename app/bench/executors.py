@@ -82,7 +82,7 @@ class TorchExecutor:
     def segmenter(self, mode: ModeName, samples: int | None = None, motion: bool = False) -> Segmenter:
         network = self._network("drawing" if draws_dropout(mode) else "quiet")
         whole = network if samples is None else WholePasses(network)
-        return self._placed(self._subject.module(whole, mode, samples, motion))
+        return self._placed(self._subject.module(whole, mode, samples, motion, watched=not draws_dropout(mode)))
 
     def shared_prefix(self, samples: int) -> Segmenter:
         """MC dropout whose passes share what comes before the first mask."""
@@ -107,18 +107,20 @@ class HostExecutor:
         self._subject, self._size, self.precision = subject, size, precision
         self._network = functools.cache(self._made)
         self._open = functools.cache(self._converted)
-        self.name = self._open("quiet", *size).executor
+        self.name = self._open("quiet", False, *size).executor
 
     def logits(self, variant: Variant) -> Logits:
-        network = self._open(variant, *self._size)
+        network = self._open(variant, False, *self._size)
         return lambda picture: torch.from_numpy(network(picture))
 
     def segmenter(self, mode: ModeName, samples: int | None = None, motion: bool = False) -> Segmenter:
         variant: Variant = "drawing" if draws_dropout(mode) else "quiet"
-        module, meta = self._subject.module(self._network(variant), mode, samples, motion), self._subject.meta
+        watched, meta = not draws_dropout(mode), self._subject.meta
+        module = self._subject.module(self._network(variant), mode, samples, motion, watched=watched)
         return CpuSegmenter(
-            self.name, functools.partial(self._open, variant), module.size, meta.classes, module.method,
+            self.name, functools.partial(self._open, variant, watched), module.size, meta.classes, module.method,
             (meta.height, meta.width), head_stride=module.head_stride,
+            own_world=module.head.own_world if module.head else None,
         )  # fmt: skip
 
     def state_bytes(self) -> int:
@@ -133,9 +135,10 @@ class HostExecutor:
             round_convolutions(network, self._subject.meta.int8["ranges"])
         return network
 
-    def _converted(self, variant: Variant, height: int, width: int) -> FrameNetwork:
+    def _converted(self, variant: Variant, watched: bool, height: int, width: int) -> FrameNetwork:
         mode: ModeName = "vq-bnn" if variant == "drawing" else "dnn"
-        return openvino_network(self._subject.module(self._network(variant), mode), height, width, self.precision)
+        module = self._subject.module(self._network(variant), mode, watched=watched)
+        return openvino_network(module, height, width, self.precision)
 
 
 def open_executors(

@@ -22,8 +22,8 @@ PASSES = (5, 10, 30, 50)
 ROWS: dict[str, str] = {
     "bare_plain": "network alone, without spatial smoothing",
     "bare": "network alone, with spatial smoothing",
-    "dnn": "one pass, all maps, no temporal smoothing",
-    "vq_dnn": "VQ-DNN: one pass, temporal smoothing, all maps",
+    "dnn": "one pass, all maps, novelty where it is known, no temporal smoothing",
+    "vq_dnn": "VQ-DNN: one pass, temporal smoothing, all maps, novelty where it is known",
     "vq_dnn_motion": "the same, the mean following motion",
     "vq_bnn": "VQ-BNN: one dropout pass, temporal smoothing, all maps",
     **{f"mc_{n}": f"MC dropout: {n} whole passes, all maps" for n in PASSES},

@@ -26,6 +26,7 @@ class Subject:
         self.model: str = model
         self.meta: CheckpointMeta = opened.meta
         self.height, self.temperature = opened.module.height, opened.method.temperature
+        self._head = opened.module.head
         self._network = opened.module.predictor.get_submodule("network")
 
     @property
@@ -46,11 +47,18 @@ class Subject:
         return without_smoothing(network) if variant == "plain" else network
 
     def module(
-        self, network: nn.Module, mode: ModeName, samples: int | None = None, motion: bool = False
+        self,
+        network: nn.Module,
+        mode: ModeName,
+        samples: int | None = None,
+        motion: bool = False,
+        *,
+        watched: bool = False,
     ) -> StreamingSegmenter:
-        """The whole step around a network."""
+        """The whole step around a network. `watched`: novelty is told where the checkpoint knows its own world."""
         options = MethodOptions(mode, samples, motion=motion and is_temporal(mode), temperature=self.temperature)
-        return StreamingSegmenter(network, self.meta.mean, self.meta.std, self.height, options.resolve())
+        head = self._head if watched else None
+        return StreamingSegmenter(network, self.meta.mean, self.meta.std, self.height, options.resolve(), head)
 
 
 def without_smoothing(network: nn.Module) -> nn.Module:

@@ -12,7 +12,8 @@ SOAKED = "camvid-realtime"
 FOLDER = Path(__file__).parent
 ROWS = {
     "bare_plain": "network alone, without spatial smoothing", "bare": "network alone", "dnn": "with all maps",
-    "vq_dnn": "VQ-DNN (published rule), all maps", "vq_dnn_motion": "VQ-DNN along the motion (default), all maps",
+    "vq_dnn": "VQ-DNN (published rule), all maps",
+    "vq_dnn_motion": "VQ-DNN along the motion (default), all maps",
     "vq_bnn": "VQ-BNN, all maps", "mc_5": "MC dropout, 5 whole passes", "mc_10": "MC dropout, 10", "mc_30": "MC dropout, 30",
     "mc_50": "MC dropout, 50", "mc_whole_5": "torch fp32: 5 whole passes",
     "mc_reuse_5": "torch fp32: 5 passes that share their prefix", "mc_reuse_10": "torch fp32: 10",
@@ -20,6 +21,7 @@ ROWS = {
     "published": "the published way, 6 passes a frame", "end_to_end_labels": "H.264 file to labels and maps",
     "end_to_end_video": "H.264 file to side-by-side file",
 }  # fmt: skip
+FORMAT_ROWS = {"bare": "network alone", "vq_dnn_motion": "the default", "end_to_end_labels": "file to labels and maps"}
 MISSING = (
     "## Speed of the networks that ship\nNot measured at this commit. On a machine that does nothing else `python -m "
     "benchmarks.performance` measures it and\nwrites docs/performance.json, from which this section is made."
@@ -39,6 +41,8 @@ def document(docs: Path) -> str:
     measured = [MISSING]
     if all(model in records for model in MODELS):
         measured = [machine(records), ratios_table(records), rows_table(records), memory(records)]
+    if "formats" in records:
+        measured.append(formats_table(records["formats"]))
     parts = [fill(head, lambda name: figure(throughput, name)), *measured, wrap_all(explained), wrap_all(by_hand)]
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
 
@@ -98,6 +102,29 @@ def rows_table(records: dict[str, Any]) -> str:
     ]
     header = ["row", *(title for model in MODELS for title in (f"{model}: median ms", "p95", "calls"))]
     return section("Where a frame's time goes", "A median of few calls is uncertain.", table(header, lines))
+
+
+def formats_table(formats: dict[str, Any]) -> str:
+    """Frames a second by number format."""
+    models = [model for model in MODELS if model in formats]
+    processors = formats[models[0]]["processors"]
+    lines = [
+        [
+            processor,
+            number,
+            *(f"{formats[model]['processors'][processor][number][row]:.1f}" for model in models for row in FORMAT_ROWS),
+        ]
+        for processor, numbers in processors.items()
+        for number in numbers
+    ]
+    one = formats[models[0]]
+    one = formats[models[0]]
+    words = (
+        f"Frames a second, {one['seconds_per_row']:g} s a row, two cores; commit {one['commit']}. *Held to AVX2*: the same "
+        "cores without AVX-512, VNNI and bf16 (ONEDNN_MAX_CPU_ISA, ATEN_CPU_CAPABILITY); clock and memory stay this machine's."
+    )
+    header = ["processor", "format", *(f"{model}: {FORMAT_ROWS[row]}" for model in models for row in FORMAT_ROWS)]
+    return section("Number formats by processor", words, table(header, lines))
 
 
 def timing(row: dict[str, Any] | None) -> list[str]:
