@@ -96,6 +96,17 @@ def sets(name: str, record: dict[str, Any]) -> str:
     return table(["protocol", "mode", *kinds, "Pedestrian missed", "reported as one"], lines)
 
 
+def int8(name: str, record: dict[str, Any]) -> str:
+    """What rounding to 8 bits changes on the stills, at the same temperature."""
+    found = record["int8"]
+    rows = ("fp32", 1.0, 0), ("int8", found["labels_equal"], 1)
+    keys = {"accuracy": "accuracy", "mIoU": "miou", "NLL": "nll", "ECE": "ece"}
+    lines = [
+        [number, cell(equal), *(cell(found[key][place]) for key in keys.values())] for number, equal, place in rows
+    ]
+    return table(["format", "labels as fp32's", *keys], lines)
+
+
 def changes(name: str, record: dict[str, Any]) -> str:
     """How the network changes along the stream, and the default rule on stills that its choice did not see."""
     job = json.loads((DOCS / "results.json").read_text())[f"{name} default rule"]["rows"]
@@ -134,7 +145,15 @@ def front(name: str, record: dict[str, Any]) -> str:
     return table(["network", "frames", "mode", "NLL", "accuracy", "mIoU", "ECE", "consistency"], lines)
 
 
-TABLES = {"measured": measured, "iou": iou, "sets": sets, "changes": changes, "clean": clean, "front": front}
+TABLES = {
+    "measured": measured,
+    "iou": iou,
+    "sets": sets,
+    "int8": int8,
+    "changes": changes,
+    "clean": clean,
+    "front": front,
+}
 
 
 def rows_of(record: dict[str, Any]) -> list[dict[str, Any]]:

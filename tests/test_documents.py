@@ -15,6 +15,7 @@ from benchmarks.cards import cards, updated
 from benchmarks.classification.document import document as classification_document
 from benchmarks.document import fill
 from benchmarks.in_browser.document import document as browser_document
+from benchmarks.novelty.document import NO_ROADS, mean_over, worst
 from benchmarks.novelty.document import document as novelty_document
 from benchmarks.performance.document import MODELS
 from benchmarks.performance.document import document as performance_document
@@ -106,6 +107,17 @@ def test_the_front_pages_speed() -> None:
         rows = record[model]["rows"]
         published, along = (f"{rows[name]['frames_per_s']:.1f}" for name in ("vq_dnn", "vq_dnn_motion"))
         assert re.search(rf"`{model}` (makes )?{published} [^`]*and {along}[ ,]", text.replace("\n", " ")), model
+
+
+def test_what_the_front_page_says_of_novelty() -> None:
+    record, text = json.loads((DOCS / "novelty.json").read_text()), (DOCS.parent / "README.md").read_text()
+    words = " ".join(text.split())
+    for model in MODELS:
+        found = record["networks"][model]
+        before, after = (f"{100 * mean_over(found, way, 'ece'):.1f}" for way in ("none", "frame"))
+        assert f"from {before} to {after} % (`{model}`)" in words
+    aurocs = [f"{worst(record['networks'][model], NO_ROADS):.3f}" for model in ("camvid-realtime", "camvid-unet-s")]
+    assert f"AUROC of {' and '.join(aurocs)} or more" in words
 
 
 def test_reliability() -> None:

@@ -30,6 +30,10 @@ def gather(folder: Path) -> dict[str, Any]:
     record: dict[str, Any] = {**origin(), "networks": networks}
     for study in ("regions", "streams", "motorway_labels"):
         record[study] = {name: read(folder / name / f"{study}.pickle") for name in networks}
+    found = {
+        file.parent.name.removeprefix("left-out-"): read(file) for file in sorted(folder.glob("*/left_out.pickle"))
+    }
+    record["left_out"] = found
     record["passes"] = {name: passes(folder / name / "passes.pickle") for name in networks}
     if set(SEEDS) <= set(networks):
         record["ensemble"] = measure_ensemble([folder / seed for seed in SEEDS])

@@ -30,7 +30,7 @@ def document(record: Record) -> str:
     head = (HERE / "head.md").read_text().strip()
     tables = (
         targets, foreign_table, stage_table, motorway_table, control_table, alarm_table, corruption_table, swap_table,
-        stream_table, risk_table, region_table, passes_table, cost_table,
+        stream_table, risk_table, region_table, left_out_table, passes_table, cost_table,
     )  # fmt: skip
     parts = [head, samples(record), *(made(record) for made in tables)]
     return "\n\n".join(part for part in parts if part).rstrip() + "\n"
@@ -239,7 +239,7 @@ def risk_table(record: Record) -> str:
 
 def region_table(record: Record) -> str:
     lines = [
-        [name, score, f"{row['ap']:.3f}", f"{row['auroc']:.2f}", percent(row["fpr95"])]
+        [name, score, *figures_of(row)]
         for name, found in record["regions"].items()
         for score, row in (found["scores"] if found else {}).items()
     ]
@@ -248,6 +248,20 @@ def region_table(record: Record) -> str:
     }
     lines = [["", f"pixels of objects: {', '.join(sorted(shares))}", "", "", ""], *lines] if lines else []
     return part("Foreign objects in a known scene", table(["network", "score", "AP", "AUROC", "FPR95, %"], lines))
+
+
+def figures_of(row: dict[str, float]) -> list[str]:
+    return [f"{row['ap']:.3f}", f"{row['auroc']:.2f}", percent(row["fpr95"])]
+
+
+def left_out_table(record: Record) -> str:
+    lines = [
+        [name, f"{found['pictures']}, {percent(found['share'])} %", score, *figures_of(row)]
+        for name, found in record.get("left_out", {}).items()
+        for score, row in found["scores"].items()
+    ]
+    head = ["class", "stills, its share of the pixels", "score", "AP", "AUROC", "FPR95, %"]
+    return part("A class that training never saw", table(head, lines) if lines else "")
 
 
 def passes_table(record: Record) -> str:

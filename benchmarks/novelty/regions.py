@@ -91,15 +91,18 @@ def fpr_at_95(inside: Tensor, outside: Tensor) -> float:
 
 
 def measure(model: str, data: Data) -> dict[str, Any]:
-    """By score, over the pixels of all pictures together."""
-    one = Watched(model)
+    return compare(Watched(model), data, pasted(data))
+
+
+def compare(one: Watched, data: Data, shots: Iterator[Shot]) -> dict[str, Any]:
+    """By score, over the pixels of all pictures together; labels as `pasted` has them."""
     standard = Standard(len(CAMVID))
     for _, image, _ in of_split(data, "train", spread_over(len(data.split("train")), TRAIN_FRAMES)):
         (logits, *_), size = one(image)
         standard.update(enlarge(logits, size)[..., ::STRIDE, ::STRIDE].float())
     columns: dict[str, list[Tensor]] = {}
     truths = []
-    for shot in pasted(data):
+    for shot in shots:
         (logits, _, _, _, regions, *_), size = one(shot.image)
         thin = enlarge(logits, size)[..., ::STRIDE, ::STRIDE].float()
         assert shot.label is not None

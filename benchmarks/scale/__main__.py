@@ -1,6 +1,7 @@
 """Past one process, measured: a batch against loops, kills, cameras; docs/scale.json and docs/scale.md.
 
-    python -m benchmarks.scale throughput|kills [--clips 1000] [--engine local ray]
+    python -m benchmarks.scale throughput|throughput-ray [--clips 1000]
+    python -m benchmarks.scale kills [--clips 1000] [--engine local ray]
     python -m benchmarks.scale cameras|capacity [--cameras 50] [--seconds 300]
     python -m benchmarks.scale start
     python -m benchmarks.scale document
@@ -65,8 +66,8 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
     if given.study == "capacity":
         return {"tried": cameras.most_that_hold(15.0, given.seconds, given.cameras)}
     clips = make_clips(ROOT / "runs" / "clips" / str(given.clips), given.clips, given.data / "video")
-    if given.study == "throughput":
-        return throughput.measure(clips, tuple(given.engine))
+    if given.study in ("throughput", "throughput-ray"):
+        return throughput.measure(clips, ("local",) if given.study == "throughput" else ("ray",))
     return {engine: kills.measure(clips, engine) for engine in given.engine}
 
 

@@ -42,7 +42,11 @@ def _section(name: str, record: dict[str, Any] | None, show: Callable[[dict[str,
 
 
 def throughput(record: dict[str, Any]) -> str:
-    """Loops against engines."""
+    """Loops against engines, and what 1,000 hours take."""
+    return f"{engines_table(record)}\n\n{cost(record)}"
+
+
+def engines_table(record: dict[str, Any]) -> str:
     engines = [name for name in ("loop", "local", "ray") if name in record]
     rows = (
         ("seconds, from the start of the command to its end", "seconds", 0), ("clips a second", "clips_per_s", 3),
@@ -64,7 +68,7 @@ def throughput(record: dict[str, Any]) -> str:
         f"{record['clips']} clips, {record['cores']} cores, `{record['model']}`",
         *(names[one] for one in engines),
     )
-    return table(header, [*lines, *driver]) + "\n\n" + cost(record)
+    return table(header, [*lines, *driver])
 
 
 def cost(record: dict[str, Any]) -> str:
@@ -156,4 +160,7 @@ def _plain(value: float | dict[str, int] | None) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
-TABLES = {"throughput": throughput, "kills": kills, "cameras": cameras, "capacity": capacity, "start": start}
+TABLES = {
+    "throughput": throughput, "throughput-ray": engines_table, "kills": kills, "cameras": cameras, "capacity": capacity,
+    "start": start,
+}  # fmt: skip
