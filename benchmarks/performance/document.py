@@ -11,9 +11,9 @@ MODELS = ("camvid-unet-s", "camvid-realtime")
 SOAKED = "camvid-realtime"
 FOLDER = Path(__file__).parent
 ROWS = {
-    "bare_plain": "network alone, without spatial smoothing", "bare": "network alone", "dnn": "with all maps",
-    "vq_dnn": "VQ-DNN (published rule), all maps",
-    "vq_dnn_motion": "VQ-DNN along the motion (default), all maps",
+    "bare_plain": "network alone, without spatial smoothing", "bare": "network alone", "dnn": "with all maps and novelty",
+    "vq_dnn": "VQ-DNN (published rule), all maps and novelty",
+    "vq_dnn_motion": "VQ-DNN along the motion (default), all maps and novelty",
     "vq_bnn": "VQ-BNN, all maps", "mc_5": "MC dropout, 5 whole passes", "mc_10": "MC dropout, 10", "mc_30": "MC dropout, 30",
     "mc_50": "MC dropout, 50", "mc_whole_5": "torch fp32: 5 whole passes",
     "mc_reuse_5": "torch fp32: 5 passes that share their prefix", "mc_reuse_10": "torch fp32: 10",
