@@ -20,7 +20,7 @@ class VideoWorker:
 
     def __init__(self, wanted: Wanted, threads: int) -> None:
         settle(threads)  # before torch is imported
-        self._wanted = wanted
+        self._wanted, self._threads = wanted, threads
         self._segmenters: Segmenters | None = None
 
     def prepare(self, clip: "Clip") -> About:
@@ -51,8 +51,13 @@ class VideoWorker:
 
     def _open(self) -> "Segmenters":
         if self._segmenters is None:
+            import torch
+
+            from app.opencv import opencv
             from app.scale.batch.segmenters import Segmenters
 
+            torch.set_num_threads(self._threads)
+            opencv().setNumThreads(self._threads)
             self._segmenters = Segmenters()
         return self._segmenters
 

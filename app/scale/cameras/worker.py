@@ -39,7 +39,7 @@ class CameraWorker:
 
     def __init__(self, options: "VideoOptions", threads: int) -> None:
         settle(threads)  # before torch is imported
-        self._options = options
+        self._options, self._threads = options, threads
         self._networks: dict[Any, Any] = {}
         self._watched: list[_Watched] = []
         self._came = threading.Condition()
@@ -97,8 +97,14 @@ class CameraWorker:
 
     def _open(self) -> Any:
         """A segmenter with a state of its own. All share the compiled network: one thread steps them."""
+        import torch
+
+        from app.opencv import opencv
         from app.video.flags import VideoJob
         from app.video.work import open_for
+
+        torch.set_num_threads(self._threads)
+        opencv().setNumThreads(self._threads)
 
         def take(key: Any, make: Any) -> Any:
             if key not in self._networks:
