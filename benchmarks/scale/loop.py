@@ -19,15 +19,12 @@ def main(core: str, clips: str, out: str, model: str) -> None:
 
     os.sched_setaffinity(0, {int(core)})
     settle(1)
-    import torch
-
-    from app.opencv import opencv
     from app.report_file import write_json
+    from app.scale.threads import hold_threads
     from app.video.flags import VideoJob, VideoOptions
     from app.video.work import open_for, segment_to_files
 
-    torch.set_num_threads(1)
-    opencv().setNumThreads(1)
+    hold_threads(1)
     job = VideoJob("", options=VideoOptions(model=model))
     segmenter = open_for(job)
     seconds = []

@@ -51,13 +51,10 @@ class VideoWorker:
 
     def _open(self) -> "Segmenters":
         if self._segmenters is None:
-            import torch
-
-            from app.opencv import opencv
             from app.scale.batch.segmenters import Segmenters
+            from app.scale.threads import hold_threads
 
-            torch.set_num_threads(self._threads)
-            opencv().setNumThreads(self._threads)
+            hold_threads(self._threads)
             self._segmenters = Segmenters()
         return self._segmenters
 

@@ -97,14 +97,11 @@ class CameraWorker:
 
     def _open(self) -> Any:
         """A segmenter with a state of its own. All share the compiled network: one thread steps them."""
-        import torch
-
-        from app.opencv import opencv
+        from app.scale.threads import hold_threads
         from app.video.flags import VideoJob
         from app.video.work import open_for
 
-        torch.set_num_threads(self._threads)
-        opencv().setNumThreads(self._threads)
+        hold_threads(self._threads)
 
         def take(key: Any, make: Any) -> Any:
             if key not in self._networks:
