@@ -107,23 +107,18 @@ def rows_table(records: dict[str, Any]) -> str:
 def formats_table(formats: dict[str, Any]) -> str:
     """Frames a second by number format."""
     models = [model for model in MODELS if model in formats]
-    processors = formats[models[0]]["processors"]
+    one = formats[models[0]]
+    columns = [(model, row) for model in models for row in FORMAT_ROWS]
     lines = [
-        [
-            processor,
-            number,
-            *(f"{formats[model]['processors'][processor][number][row]:.1f}" for model in models for row in FORMAT_ROWS),
-        ]
-        for processor, numbers in processors.items()
+        [processor, number, *(f"{formats[model]['processors'][processor][number][row]:.1f}" for model, row in columns)]
+        for processor, numbers in one["processors"].items()
         for number in numbers
     ]
-    one = formats[models[0]]
-    one = formats[models[0]]
     words = (
         f"Frames a second, {one['seconds_per_row']:g} s a row, two cores; commit {one['commit']}. *Held to AVX2*: the same "
         "cores without AVX-512, VNNI and bf16 (ONEDNN_MAX_CPU_ISA, ATEN_CPU_CAPABILITY); clock and memory stay this machine's."
     )
-    header = ["processor", "format", *(f"{model}: {FORMAT_ROWS[row]}" for model in models for row in FORMAT_ROWS)]
+    header = ["processor", "format", *(f"{model}: {FORMAT_ROWS[row]}" for model, row in columns)]
     return section("Number formats by processor", words, table(header, lines))
 
 

@@ -1,25 +1,20 @@
 """What each number format makes of a frame, with the processor as it is and held to AVX2: docs/performance.json, `formats`.
 
-    python -m benchmarks.performance.formats [MODEL ...] [--seconds 6]
+    python -m benchmarks.performance.formats [MODEL ...] [--seconds 15]
 
-For a machine that does nothing else. Held to AVX2 the same cores compute without AVX-512, VNNI and bf16, as most desktops do;
+Held to AVX2 the same cores compute without AVX-512, VNNI and bf16, as most desktops do;
 their memory and clock stay those of this machine.
 """
 
 import argparse
-import json
-import os
-import subprocess
 import sys
-import tempfile
-from pathlib import Path
 from typing import Any
 
+from benchmarks.performance.bench import DOCS, bench
 from benchmarks.performance.document import FORMAT_ROWS, MODELS, write_document
 from benchmarks.study import Cache, exit_code, origin
 from core.errors import InputError
 
-DOCS = Path(__file__).parents[2] / "docs"
 PROCESSORS = {
     "AVX-512 with bf16": ({}, ("bf16", "int8")),
     "held to AVX2": ({"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}, ("fp32", "int8")),
@@ -29,7 +24,7 @@ PROCESSORS = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", default=MODELS, metavar="MODEL", help=f"of {', '.join(MODELS)}; all")
-    parser.add_argument("--seconds", type=float, default=6.0, help="of each row")
+    parser.add_argument("--seconds", type=float, default=15.0, help="of each row")
     given = parser.parse_args()
     return exit_code("formats", lambda: run(given.models, given.seconds))
 
@@ -48,13 +43,8 @@ def run(models: list[str], seconds: float) -> None:
 
 def rows_of(model: str, number: str, environment: dict[str, str], seconds: float) -> dict[str, Any]:
     """Frames a second by row; InputError where the format is not the one that ran."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "bench.json"
-        command = [sys.executable, "-m", "app.cli", "bench", model, "--precision", number, "--seconds", str(seconds)]
-        command += ["--json", str(file), "--rows", *FORMAT_ROWS]
-        if subprocess.run(command, cwd=DOCS.parent, env=os.environ | environment).returncode:
-            raise InputError(f"{model}: `steadyseg bench --precision {number}` failed")
-        record = json.loads(file.read_text())
+    flags = ("--precision", number, "--seconds", str(seconds), "--rows", *FORMAT_ROWS)
+    record = bench(model, *flags, environment=environment)
     if record["executor"].split()[-1] != number:
         raise InputError(f"{model}: {record['executor']} ran, not {number}")
     return {name: row["frames_per_s"] for name, row in record["rows"].items()}
