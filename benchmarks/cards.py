@@ -145,15 +145,7 @@ def front(name: str, record: dict[str, Any]) -> str:
     return table(["network", "frames", "mode", "NLL", "accuracy", "mIoU", "ECE", "consistency"], lines)
 
 
-TABLES = {
-    "measured": measured,
-    "iou": iou,
-    "sets": sets,
-    "int8": int8,
-    "changes": changes,
-    "clean": clean,
-    "front": front,
-}
+TABLES = {one.__name__: one for one in (measured, iou, sets, int8, changes, clean, front)}
 
 
 def rows_of(record: dict[str, Any]) -> list[dict[str, Any]]:

@@ -69,12 +69,15 @@ def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
     missing = {} if subject.has_dropout else dict.fromkeys(DROPOUT_ROWS, "the network has no dropout")
     names = chosen_rows(job.rows, tuple(ROWS), missing)
     chosen, why = choose(job.executor, "auto", None)
-    why += choose_precision(job.precision, subject.meta, job.model)[1] if chosen == "openvino" else ""
+    number: str = job.precision
+    about_number = ""
+    if chosen == "openvino":
+        number, about_number = choose_precision(job.precision, subject.meta, job.model)
     with announce() as say:
         say("making the clip")
         clip, size = clip_for(job, folder, (subject.meta.height, subject.meta.width), subject.height)
         say("converting the network")
-        executor, torch_executor = open_executors(subject, size, job.executor, job.precision)
+        executor, torch_executor = open_executors(subject, size, chosen, number, job.precision)
         rows = CheckpointRows(executor, torch_executor, clip, size, folder)
         soaked = run_soak(job, lambda: rows.segmenter("vq_dnn"), clip, size, say)
         built = []
@@ -83,19 +86,17 @@ def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
             built.append(rows.build(name))
         timings = time_rows(built, job.seconds, say)
         say("the machine's own rate")
-        number = (
-            resolve_precision("auto") if executor.precision == "int8" else executor.precision
-        )  # products are of floats
-        openvino = number if executor.name.startswith("openvino") else None
-        rates = matrix_rates(job.seconds, openvino, executor.device)
+        # Products are of floats: int8 stands beside those of the format that it replaced.
+        floats = resolve_precision("auto") if executor.precision == "int8" else executor.precision
+        rates = matrix_rates(job.seconds, floats if chosen == "openvino" else None, executor.device)
     gflops = {name: pass_gflops(subject.network(ALONE[name]), size) for name in names if name in ALONE}
     done = rows_record(timings)
-    rate_of = f"{executor.name.split()[0]} {number}"
+    rate_of = f"{executor.name.split()[0]} {floats}"
     notes = [f"left out: {', '.join(missing)} (the network has no dropout)"] if missing and not job.rows else []
     if not subject.has_smoothing:
         notes.append("the network has no spatial smoothing: bare and bare_plain are the same")
     return {
-        **facts(job, clip, size, executor.name, executor.device, executor.precision, why),
+        **facts(job, clip, size, executor.name, executor.device, executor.precision, why + about_number),
         "notes": notes,
         "rows": done,
         "ratios": ratios_record(done, Path(job.model).stem),

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from app.bench.baselines import Logits
 from app.bench.variants import Subject, Variant
-from app.open_model import choose, choose_precision, openvino_network, torch_precision
+from app.open_model import openvino_network, torch_precision
 from core.device import choose_device
 from core.int8 import round_convolutions
 from core.method import ModeName, draws_dropout
@@ -142,15 +142,17 @@ class HostExecutor:
 
 
 def open_executors(
-    subject: Subject, size: tuple[int, int], executor: str, precision: str
+    subject: Subject, size: tuple[int, int], name: str, number: str, asked: str
 ) -> tuple[Executor, Callable[[], TorchExecutor]]:
-    """(the executor asked for or the fastest here, torch on the same kind of device); size is the network's (h, w)."""
-    if choose(executor, "auto", None)[0] == "torch":
+    """(the executor of that name, torch on the same kind of device); size is the network's (h, w).
+
+    number: the format that OpenVINO computes in; asked: the --precision that torch follows where it can (not in int8).
+    """
+    if name == "torch":
         device = choose_device("auto")
-        chosen = TorchExecutor(subject, size, device, torch_precision(precision, device))
+        chosen = TorchExecutor(subject, size, device, torch_precision(asked, device))
         return chosen, lambda: chosen
     cpu = torch.device("cpu")
-    other = torch_precision("auto" if precision == "int8" else precision, cpu)
+    other = torch_precision("auto" if asked == "int8" else asked, cpu)
     beside = functools.cache(lambda: TorchExecutor(subject, size, cpu, other))
-    number, _ = choose_precision(precision, subject.meta, subject.model)
     return HostExecutor(subject, size, number), beside

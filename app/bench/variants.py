@@ -23,7 +23,6 @@ class Subject:
 
     def __init__(self, model: str, height: int | None) -> None:
         opened = open_torch_segmenter(model, MethodOptions(mode="dnn"), size=height)
-        self.model: str = model
         self.meta: CheckpointMeta = opened.meta
         self.height, self.temperature = opened.module.height, opened.method.temperature
         self._head = opened.module.head

@@ -185,14 +185,8 @@ def store(
     tensors, meta = load_checkpoint(find_checkpoint(job.model))
     if job.logit_adjustment:
         tensors = adjust_head(tensors, meta.training)
-        meta = dataclasses.replace(
-            meta,
-            calibration={},
-            metrics={},
-            novelty={},
-            int8={},
-            training=meta.training | {"class_weights_undone": True},
-        )
+        training = meta.training | {"class_weights_undone": True}
+        meta = dataclasses.replace(meta, calibration={}, metrics={}, novelty={}, int8={}, training=training)
         tensors = without_novelty(tensors)
     if known:
         meta, tensors = dataclasses.replace(meta, novelty=known.record), without_novelty(tensors) | known.tensors
