@@ -1,9 +1,12 @@
-"""Pictures of noise and labels for them, alone and as data folders."""
+"""Pictures of noise and of the street and labels for them, alone and as data folders."""
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
+
+from seg.street.training_set import StreetSet
 
 
 def picture(seed: int, height: int = 12, width: int = 16) -> np.ndarray:
@@ -16,6 +19,24 @@ def labels(seed: int, height: int = 12, width: int = 16, classes: int = 12) -> n
     return np.random.default_rng(seed).integers(0, classes, (height, width), dtype=np.uint8)
 
 
+def save_split(root: Path, split: str, pairs: Iterable[tuple[str, np.ndarray, np.ndarray]]) -> None:
+    """In CamVid's layout: (name, (H, W, 3), (H, W)) uint8 each."""
+    pictures, annotations = root / split, root / f"{split}annot"
+    for folder in (pictures, annotations):
+        folder.mkdir(parents=True)
+    for name, image, label in pairs:
+        Image.fromarray(image).save(pictures / f"{name}.png")
+        Image.fromarray(label).save(annotations / f"{name}.png")
+
+
+def street_folder(root: Path, splits: Mapping[str, Iterable[int]], size: tuple[int, int]) -> Path:
+    """One recording of the street; which of its pictures a split has."""
+    for split, numbers in splits.items():
+        street = StreetSet(max(numbers) + 1, *size)
+        save_split(root, split, ((f"a_{number:03}", *street[number]) for number in numbers))
+    return root
+
+
 def labelled_folder(
     root: Path,
     count: int,
@@ -24,11 +45,7 @@ def labelled_folder(
     size: tuple[int, int] = (48, 64),
 ) -> Path:
     """A data set in CamVid's layout, every pixel with this label, or with a random one."""
+    ids = [labels(i, *size, 11) if label is None else np.full(size, label, np.uint8) for i in range(count)]
     for split in splits:
-        for folder in (split, f"{split}annot"):
-            (root / folder).mkdir(parents=True)
-        for i in range(count):
-            ids = labels(i, *size, 11) if label is None else np.full(size, label, np.uint8)
-            Image.fromarray(picture(i, *size)).save(root / split / f"{i}.png")
-            Image.fromarray(ids).save(root / f"{split}annot" / f"{i}.png")
+        save_split(root, split, ((str(i), picture(i, *size), ids[i]) for i in range(count)))
     return root

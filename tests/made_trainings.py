@@ -6,22 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from made_pictures import save_split
 from PIL import Image
 
 
 def boxes_folder(root: Path, drawn: Sequence[Sequence[int]], background: int) -> Path:
     """A train split in CamVid's layout: pictures of 48x64 with a coloured box on noise for each class drawn in it."""
     generator = np.random.default_rng(0)
-    for folder in ("train", "trainannot"):
-        (root / folder).mkdir(parents=True)
+    pairs = []
     for i, classes in enumerate(drawn):
         image, label = generator.integers(0, 90, (48, 64, 3), dtype=np.uint8), np.full((48, 64), background, np.uint8)
         for c in classes:
             top, left = generator.integers(0, 36), generator.integers(0, 50)
             image[top : top + 12, left : left + 14] += np.array([c * 14, 160 - c * 13, c % 4 * 40], np.uint8)
             label[top : top + 12, left : left + 14] = c
-        Image.fromarray(image).save(root / "train" / f"{i:02}.png")
-        Image.fromarray(label).save(root / "trainannot" / f"{i:02}.png")
+        pairs.append((f"{i:02}", image, label))
+    save_split(root, "train", pairs)
     return root
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
+from made_pictures import save_split
 from PIL import Image
 from torch import Tensor, nn
 
@@ -66,15 +67,13 @@ def still(seed: int, size: tuple[int, int] = STILL) -> tuple[np.ndarray, np.ndar
 def stills_folder(root: Path, count: int = 4, size: tuple[int, int] = STILL) -> Path:
     """`test` and `val`, the latter one still that a camera's noise makes a stream."""
     for split in ("test", "val"):
-        for folder in (split, f"{split}annot"):
-            (root / folder).mkdir(parents=True)
-        for number in range(count):
-            image, label = still(number if split == "test" else 77, size)
-            if split == "val":
-                noise = np.random.default_rng(number).normal(0, 25, image.shape)
-                image = np.clip(image + noise, 0, 255).astype(np.uint8)
-            Image.fromarray(image).save(root / split / f"{number}.png")
-            Image.fromarray(label).save(root / f"{split}annot" / f"{number}.png")
+        pairs = [still(number if split == "test" else 77, size) for number in range(count)]
+        if split == "val":
+            noise = [np.random.default_rng(number).normal(0, 25, (*size, 3)) for number in range(count)]
+            pairs = [
+                (np.clip(image + noise[i], 0, 255).astype(np.uint8), label) for i, (image, label) in enumerate(pairs)
+            ]
+        save_split(root, split, ((str(number), *pair) for number, pair in enumerate(pairs)))
     return root
 
 

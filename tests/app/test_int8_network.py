@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_methods import opened, opened_by_torch
-from PIL import Image
+from made_pictures import street_folder
 from refusals import one_line_error, refusal
 
 import export.open_file
@@ -23,16 +23,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of the street, in CamVid's layout."""
-    root, street = tmp_path_factory.mktemp("data"), StreetSet(8, *SIZE)
-    for split, numbers in (("train", range(6)), ("val", (6, 7))):
-        for folder in (split, f"{split}annot"):
-            (root / folder).mkdir()
-        for number in numbers:
-            image, label = street[number]
-            Image.fromarray(image).save(root / split / f"a_{number:03}.png")
-            Image.fromarray(label).save(root / f"{split}annot" / f"a_{number:03}.png")
-    return root
+    return street_folder(tmp_path_factory.mktemp("data"), {"train": range(6), "val": (6, 7)}, SIZE)
 
 
 @pytest.fixture(scope="module")

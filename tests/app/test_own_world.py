@@ -9,8 +9,8 @@ import cv2
 import numpy as np
 import pytest
 from made_methods import opened, opened_by_torch
+from made_pictures import street_folder
 from made_video import write_video
-from PIL import Image
 from refusals import error_after_work, one_line_error, refusal
 
 from app.cli import main
@@ -22,7 +22,6 @@ from core.segmenter import Segmenter
 from export.graph_segmenter import GraphSegmenter
 from export.onnx_file import read_onnx
 from seg.street.drive import Street
-from seg.street.training_set import StreetSet
 
 SIZE = 64, 96
 METHOD = {"mode": "vq-dnn", "motion": False}
@@ -32,16 +31,8 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A drive of 60 pictures of the street, in CamVid's layout; val has two of them."""
-    root, street = tmp_path_factory.mktemp("data"), StreetSet(60, *SIZE)
-    for split, count in (("train", 60), ("val", 2)):
-        for folder in (split, f"{split}annot"):
-            (root / folder).mkdir()
-        for number in range(count):
-            image, label = street[number]
-            Image.fromarray(image).save(root / split / f"a_{number:03}.png")
-            Image.fromarray(label).save(root / f"{split}annot" / f"a_{number:03}.png")
-    return root
+    """A drive of 60 pictures of the street; val has two of them."""
+    return street_folder(tmp_path_factory.mktemp("data"), {"train": range(60), "val": range(2)}, SIZE)
 
 
 @pytest.fixture(scope="module")
