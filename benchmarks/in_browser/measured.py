@@ -23,6 +23,8 @@ ROWS: dict[str, tuple[str, int, tuple[str, ...]]] = {
 results are WebGPU's, its speed is not."""
 GPU_PIXELS = 100_000
 """Of a network that SwiftShader computes in bearable time."""
+SETTLED_S = 15
+"""Chromium gives back what an ended worker had a few seconds later, up to 300 MB of it."""
 Start = Callable[..., Any]
 
 
@@ -91,26 +93,18 @@ def watch(page: Any, seconds: int) -> dict[str, Any]:
 
 
 def measure_soak(site: Path, start: Start, seconds: int) -> dict[str, Any]:
-    """The page at work: what Chromium's processes hold, and the JavaScript heap, every ten seconds; hosts that were asked."""
-    samples: list[dict[str, float]] = []
+    """The page at work: what Chromium's processes hold, and the JavaScript heap, over and over; hosts that were asked."""
     with static_server(site) as address:
         browser = start("--js-flags=--expose-gc", "--enable-precise-memory-info")
         with tab(browser, address, permissions=["camera"]) as page:
             play(page, "camera")
-            for _ in range(max(3, seconds // 10)):
-                page.wait_for_timeout(10_000)
-                heap = page.evaluate("gc(); performance.memory.usedJSHeapSize")
-                samples.append({"heap_mb": heap / 1e6, "chromium_mb": sum(resident_mb())})
+            samples = [memory_mb(page) for _ in range(max(3, seconds // SETTLED_S))]
             shown = page.evaluate("steadyseg.instruments.shown")
             start_again(page, 3)
-            before_mb = sum(resident_mb())
+            before = memory_mb(page)
             start_again(page, 20)
             workers = workers_left(page, 1)
-            after = {
-                "heap_mb": page.evaluate("gc(); performance.memory.usedJSHeapSize") / 1e6,
-                "chromium_mb": sum(resident_mb()),
-                "chromium_mb_before": before_mb,
-            }
+            after = {**memory_mb(page), "chromium_mb_before": before["chromium_mb"]}
     third = max(1, len(samples) // 3)
     parts = [samples[:third], samples[third : 2 * third], samples[2 * third :]]
     return {
@@ -118,6 +112,13 @@ def measure_soak(site: Path, start: Start, seconds: int) -> dict[str, Any]:
         "thirds": {key: [max(one[key] for one in part) for part in parts] for key in ("heap_mb", "chromium_mb")},
         "after_20_starts": {**after, "workers": workers},
     }  # fmt: skip
+
+
+def memory_mb(page: Any) -> dict[str, float]:
+    """The page's heap after a collection, and all processes of Chromium, once they have settled."""
+    page.wait_for_timeout(SETTLED_S * 1000)
+    heap = page.evaluate("gc(); performance.memory.usedJSHeapSize")
+    return {"heap_mb": heap / 1e6, "chromium_mb": sum(resident_mb())}
 
 
 def resident_mb() -> Iterator[float]:

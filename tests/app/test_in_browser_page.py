@@ -21,7 +21,7 @@ from app.page.flags import PageOptions
 from app.page.measure import CAMERA_FLAGS, launch_bare_chromium
 from app.page.server import build_page
 from app.video.render import UNUSUAL, describe_world
-from benchmarks.in_browser.measured import resident_mb
+from benchmarks.in_browser.measured import memory_mb
 from benchmarks.in_browser.parity import compare_in_browser
 from benchmarks.in_browser.visit import fact, message, play, start_again, static_server, tab, until, workers_left
 from core.errors import InputError
@@ -96,16 +96,12 @@ def test_a_minute_of_camera_and_20_starts_leave_nothing_behind(bare: Any, served
         taken, kept = page.evaluate("[pictures.length, pictures.filter((one) => one.width).length]")
         assert kept <= 2 < taken, (kept, taken)
         assert workers_left(page, 1) == 1
-    for heap_mb, chromium_mb in held[2:]:  # a picture has 1.2 MB: a leak of all makes 180 and more
-        assert heap_mb < held[1][0] + 2 and chromium_mb < held[1][1] + 100, held
-    assert after[0] < started[0] + 2 and after[1] < started[1] + 40, (started, after)
-
-
-def memory_mb(page: Any) -> tuple[float, float]:
-    """(the page's heap after a collection, all processes of Chromium), a quarter of a minute on: Chromium gives back what an
-    ended worker had a few seconds later, up to 300 MB of it."""
-    page.wait_for_timeout(15_000)
-    return page.evaluate("gc(); performance.memory.usedJSHeapSize") / 1e6, sum(resident_mb())
+    for one in held[2:]:  # a picture has 1.2 MB: a leak of all makes 180 and more
+        assert one["heap_mb"] < held[1]["heap_mb"] + 2 and one["chromium_mb"] < held[1]["chromium_mb"] + 100, held
+    assert after["heap_mb"] < started["heap_mb"] + 2 and after["chromium_mb"] < started["chromium_mb"] + 40, (
+        started,
+        after,
+    )
 
 
 def test_settings_and_the_inspected_pixel_by_keyboard_alone(browser: Any, served_site: str) -> None:
