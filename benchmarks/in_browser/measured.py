@@ -23,7 +23,7 @@ ROWS: dict[str, tuple[str, int, tuple[str, ...]]] = {
 results are WebGPU's, its speed is not."""
 GPU_PIXELS = 100_000
 """Of a network that SwiftShader computes in bearable time."""
-SETTLED_S = 15
+GIVEN_BACK_S = 15
 """Chromium gives back what an ended worker had a few seconds later, up to 300 MB of it."""
 Start = Callable[..., Any]
 
@@ -93,12 +93,12 @@ def watch(page: Any, seconds: int) -> dict[str, Any]:
 
 
 def measure_soak(site: Path, start: Start, seconds: int) -> dict[str, Any]:
-    """The page at work: what Chromium's processes hold, and the JavaScript heap, over and over; hosts that were asked."""
+    """The page at work: what Chromium's processes hold, and the JavaScript heap, again and again; hosts that were asked."""
     with static_server(site) as address:
         browser = start("--js-flags=--expose-gc", "--enable-precise-memory-info")
         with tab(browser, address, permissions=["camera"]) as page:
             play(page, "camera")
-            samples = [memory_mb(page) for _ in range(max(3, seconds // SETTLED_S))]
+            samples = [memory_mb(page) for _ in range(max(3, seconds // GIVEN_BACK_S))]
             shown = page.evaluate("steadyseg.instruments.shown")
             start_again(page, 3)
             before = memory_mb(page)
@@ -116,7 +116,7 @@ def measure_soak(site: Path, start: Start, seconds: int) -> dict[str, Any]:
 
 def memory_mb(page: Any) -> dict[str, float]:
     """The page's heap after a collection, and all processes of Chromium, once they have settled."""
-    page.wait_for_timeout(SETTLED_S * 1000)
+    page.wait_for_timeout(GIVEN_BACK_S * 1000)
     heap = page.evaluate("gc(); performance.memory.usedJSHeapSize")
     return {"heap_mb": heap / 1e6, "chromium_mb": sum(resident_mb())}
 

@@ -67,13 +67,14 @@ def still(seed: int, size: tuple[int, int] = STILL) -> tuple[np.ndarray, np.ndar
 def stills_folder(root: Path, count: int = 4, size: tuple[int, int] = STILL) -> Path:
     """`test` and `val`, the latter one still that a camera's noise makes a stream."""
     for split in ("test", "val"):
-        pairs = [still(number if split == "test" else 77, size) for number in range(count)]
-        if split == "val":
-            noise = [np.random.default_rng(number).normal(0, 25, (*size, 3)) for number in range(count)]
-            pairs = [
-                (np.clip(image + noise[i], 0, 255).astype(np.uint8), label) for i, (image, label) in enumerate(pairs)
-            ]
-        save_split(root, split, ((str(number), *pair) for number, pair in enumerate(pairs)))
+        pairs = []
+        for number in range(count):
+            image, label = still(number if split == "test" else 77, size)
+            if split == "val":
+                noise = np.random.default_rng(number).normal(0, 25, image.shape)
+                image = np.clip(image + noise, 0, 255).astype(np.uint8)
+            pairs.append((str(number), image, label))
+        save_split(root, split, pairs)
     return root
 
 
