@@ -69,10 +69,10 @@ def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
     missing = {} if subject.has_dropout else dict.fromkeys(DROPOUT_ROWS, "the network has no dropout")
     names = chosen_rows(job.rows, tuple(ROWS), missing)
     chosen, why = choose(job.executor, "auto", None)
-    number: str = job.precision
-    about_number = ""
-    if chosen == "openvino":
-        number, about_number = choose_precision(job.precision, subject.meta, job.model)
+    on_openvino = chosen == "openvino"
+    number, about_number = (
+        choose_precision(job.precision, subject.meta, job.model) if on_openvino else (job.precision, "")
+    )
     with announce() as say:
         say("making the clip")
         clip, size = clip_for(job, folder, (subject.meta.height, subject.meta.width), subject.height)
@@ -88,7 +88,7 @@ def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
         say("the machine's own rate")
         # Products are of floats: int8 stands beside those of the format that it replaced.
         floats = resolve_precision("auto") if executor.precision == "int8" else executor.precision
-        rates = matrix_rates(job.seconds, floats if chosen == "openvino" else None, executor.device)
+        rates = matrix_rates(job.seconds, floats if on_openvino else None, executor.device)
     gflops = {name: pass_gflops(subject.network(ALONE[name]), size) for name in names if name in ALONE}
     done = rows_record(timings)
     rate_of = f"{executor.name.split()[0]} {floats}"
