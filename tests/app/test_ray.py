@@ -101,7 +101,7 @@ def test_an_address_that_does_not_answer_is_refused_in_time(tmp_path: Path) -> N
         for address in (f"127.0.0.1:{silent.getsockname()[1]}", "127.0.0.1:1"):
             began_s = time.monotonic()
             assert f"--ray-address {address}: no answer within 12 s" in refusal(check_address, address)
-            assert time.monotonic() - began_s < 15
+            assert time.monotonic() - began_s < 30
     assert "--ray-address no address: " in refused(tmp_path, "--ray-address", "no address")
 
 
