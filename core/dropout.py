@@ -96,6 +96,11 @@ def set_dropout_active(network: nn.Module, active: bool) -> None:
             module.active = active
 
 
+def has_dropout(network: nn.Module) -> bool:
+    """Whether it can draw masks, switched on or not."""
+    return any(isinstance(module, Dropout) and module.rate > 0 for module in network.modules())
+
+
 def is_stochastic(network: nn.Module) -> bool:
     """Whether a call of the network now draws random numbers."""
     return any(isinstance(module, Dropout) and module.draws for module in network.modules())

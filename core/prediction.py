@@ -27,6 +27,10 @@ class Sight(NamedTuple):
     regions: Tensor
     """(B, h', w') how strange each region is: 0 usual, 1 as only one pixel in a hundred, then further on."""
 
+    def blend(self, other: "Sight", weight: float | Tensor) -> "Sight":
+        """(1 - weight) * self + weight * other, as of several passes over one picture."""
+        return Sight(*(mine + (its - mine) * weight for mine, its in zip(self, other, strict=True)))
+
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
@@ -40,7 +44,7 @@ class Prediction:
     member_entropy: Tensor
     """(B, ...) mean entropy of the members in nats."""
     sight: Sight | None = None
-    """Of this frame alone; a mean over frames has none."""
+    """Of this frame alone, the mean over its passes; a mean over frames has none."""
 
     def __post_init__(self) -> None:
         expected = self.probs.shape[:1] + self.probs.shape[2:]
@@ -61,6 +65,7 @@ class Prediction:
         return Prediction(
             self.probs + (other.probs - self.probs) * weight,
             self.member_entropy + (other.member_entropy - self.member_entropy) * weight,
+            self.sight.blend(other.sight, weight) if self.sight and other.sight else None,
         )
 
     @property

@@ -50,8 +50,8 @@ class MonteCarlo(nn.Module):
         return mean
 
 
-def passes(network: nn.Module, batch: Tensor, samples: int) -> Iterator[Tensor]:
-    """The logits of each of `samples` passes; a `SplitNetwork` runs its prefix once."""
+def passes(network: nn.Module, batch: Tensor, samples: int) -> Iterator[Any]:
+    """What the network gives in each of `samples` passes; a `SplitNetwork` runs its prefix once."""
     if not isinstance(network, SplitNetwork):
         yield from (network(batch) for _ in range(samples))
         return

@@ -50,10 +50,14 @@ class FeatureTaps:
         self._handles = [self._listen(name, points[name]) for name in stages]
 
     def take(self) -> list[Tensor]:
-        """The features of the last pass by stage; they are let go of here."""
-        features = [self._seen[name] for name in self.stages]
-        self._seen.clear()
-        return features
+        """The features of the last pass in the order of `stages`; they are let go of here."""
+        seen = self.seen()
+        return [seen[name] for name in self.stages]
+
+    def seen(self) -> dict[str, Tensor]:
+        """The same by name, of the stages that ran since: a network may be cut between two."""
+        seen, self._seen = self._seen, {}
+        return seen
 
     def remove(self) -> None:
         """The network is as it was before."""

@@ -14,7 +14,7 @@ from core.own_world import OwnWorld
 from core.preprocess import nearest, resize
 from core.segmenter import StagedSegmenter
 from export.kernels.postprocess import FusedPostprocess
-from export.networks import FrameNetwork
+from export.networks import FrameNetwork, FrameSight
 
 OpenNetwork = Callable[[int, int], FrameNetwork]
 """(h, w) -> the network compiled for that size."""
@@ -47,6 +47,7 @@ class CpuSegmenter(StagedSegmenter):
         )  # fmt: skip
         self._head_stride, self._open, self._size_rule, self.executor = head_stride, open_network, size_rule, executor
         self._compiled: tuple[int, int] | None = None
+        self._sight: FrameSight | None = None
 
     def preprocess(self, image: np.ndarray) -> np.ndarray:
         return resize_frame(image, self._size_rule(*image.shape[:2]))
@@ -68,17 +69,20 @@ class CpuSegmenter(StagedSegmenter):
         maps = self._postprocess(passes, self._size_rule(*size), max(gap, 1), motion)
         label, confidence, entropy, disagreement = (resize_map(one, size, is_label=one is maps.label) for one in maps)
         probs = self._postprocess.probs if self.keep_probs else None
-        plain, sight = Maps(label, confidence, entropy, disagreement, probs), self._network.sight
+        plain, sight = Maps(label, confidence, entropy, disagreement, probs), self._sight
         return plain if sight is None else self.add_novelty(plain, sight.score, sight.regions, gap)
 
     def _passes(self, picture: np.ndarray) -> Iterator[np.ndarray]:
+        """The mean of what they say of the whole frame is `_sight` after the last."""
         seconds, passes = 0.0, self._network.passes(picture, self.method.samples)
-        for _ in range(self.method.samples):
+        for number in range(self.method.samples):
             started = time.perf_counter()
             logits = next(passes)
             seconds += time.perf_counter() - started
-            if self.method.adaptive and self._network.sight:
-                self._postprocess.temperature = self._network.sight.temperature
+            sight = self._network.sight
+            if sight and self.method.adaptive:
+                self._postprocess.temperature = sight.temperature
+            self._sight = self._sight.blend(sight, 1 / (number + 1)) if number and sight and self._sight else sight
             yield logits
         self.clock.add("network", seconds * 1e3)
 

@@ -26,6 +26,14 @@ class FrameSight(NamedTuple):
     regions: np.ndarray
     """(h', w') float32."""
 
+    def blend(self, other: "FrameSight", weight: float) -> "FrameSight":
+        """As `core.prediction.Sight.blend`."""
+        return FrameSight(
+            self.score + (other.score - self.score) * weight,
+            self.temperature + (other.temperature - self.temperature) * weight,
+            self.regions + (other.regions - self.regions) * weight,
+        )
+
 
 class FrameNetwork(Protocol):
     """(1, h, w, 3) uint8 -> (K, h / s, w / s) float32 logits, valid until the next call."""
@@ -33,7 +41,7 @@ class FrameNetwork(Protocol):
     executor: str
     """For the report: name, version and number format."""
     sight: FrameSight | None
-    """Of the last call; None where the network has no statistics of its own world."""
+    """Of the last pass; None where the network has no statistics of its own world."""
 
     def __call__(self, frame: np.ndarray) -> np.ndarray: ...
 
@@ -82,7 +90,7 @@ class OpenVinoPasses:
     def __init__(self, shared: Any, drawn: Any, precision: str, masks: "DropoutMasks") -> None:
         """Two models: frame -> tensors, and (those tensors, then the masks) -> logits."""
         self._masks, self.executor = masks, openvino_name(precision)
-        self.sight: FrameSight | None = None  # what is known of whole frames is of one pass without dropout
+        self.sight: FrameSight | None = None
         self._shared, self._drawn = _request(shared, precision), _request(drawn, precision)
         self._count = len(self._shared.model_outputs)
         for place in range(self._count):  # the same memory on both sides
@@ -96,7 +104,9 @@ class OpenVinoPasses:
         for _ in range(count):
             masks = {self._count + place: mask for place, mask in enumerate(self._masks.draw())}
             self._drawn.infer(masks, share_inputs=True)
-            yield self._drawn.get_output_tensor(0).data[0]
+            outputs = [tensor.data[0] for tensor in self._drawn.output_tensors]
+            self.sight = read_sight(outputs[1:])
+            yield outputs[0]
 
 
 class OnnxRuntimeNetwork:
@@ -120,8 +130,8 @@ class OnnxRuntimeNetwork:
 
 
 def read_sight(outputs: Sequence[Any]) -> FrameSight | None:
-    """A network's outputs after its logits."""
-    return FrameSight(float(outputs[0]), float(outputs[1]), outputs[2]) if outputs else None
+    """A network's outputs after its logits, regions copied out of the runtime's memory."""
+    return FrameSight(float(outputs[0]), float(outputs[1]), outputs[2].copy()) if outputs else None
 
 
 def _request(model: Any, precision: str) -> Any:

@@ -13,9 +13,9 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from core.dropout import Dropout
 from core.frame import MOTION, TOLD
 from core.motion import Motion, no_motion
-from core.novelty.head import WatchedPass
+from core.novelty.head import WatchedPasses
 from core.own_world import OwnWorld, smooth_score
-from core.prediction import Prediction
+from core.prediction import Prediction, Sight
 from core.predictors import OnePass
 from core.segmenter import RARE_LEVEL
 from core.temporal import RecursionState, State, WindowState, forget
@@ -46,8 +46,8 @@ class ExportedStep(nn.Module):
     of zeros does. motion float (h / s, w / s, 2) and trust float (h / s, w / s), where the mean follows motion: those of
     `core.motion.Motion`; at a reset they count for nothing. probs is the mean (1, K, h / s, w / s), which in the recursion is
     the first state. image is the network's normalised input, logits its output (one pass only). Where the temperature follows
-    the frame, told is `TOLD`, inner holds all of `NETWORK_OUTPUTS`, and the last state is the score's mean and mass. With
-    `mask_inputs` every dropout mask is an input instead of being drawn: what a proof needs.
+    the frame, told is `TOLD`, inner holds all of `NETWORK_OUTPUTS` of one pass, and the last state is the score's mean and
+    mass. With `mask_inputs` every dropout mask is an input instead of being drawn: what a proof needs.
     """
 
     own_world: Tensor
@@ -64,7 +64,7 @@ class ExportedStep(nn.Module):
         super().__init__()
         segmenter.fixed_size = (height, width)
         watches = own_world is not None and segmenter.method.adaptive
-        self.watched = segmenter.predictor if watches and isinstance(segmenter.predictor, WatchedPass) else None
+        self.watched = segmenter.predictor if watches and isinstance(segmenter.predictor, WatchedPasses) else None
         self.register_buffer("own_world", torch.tensor(own_world.scores if own_world else ()), persistent=False)
         self.most = own_world.most if own_world else 0.0
         self.segmenter, self.mask_inputs = segmenter.eval(), mask_inputs
@@ -78,34 +78,34 @@ class ExportedStep(nn.Module):
         told_fields = 1 if fields and self.watched else 0
         state = forget(self._state(rest[:fields]), reset) if fields else None
         inner: list[Tensor] = []
+        sights: list[Sight | None] = []
 
         def predict(image: Tensor) -> Prediction:
             network, now = self._predict(image, rest[fields + told_fields :])
             inner.extend((image, *network))
+            sights.append(now.sight)
             return now
 
         outputs, after = self.segmenter(frame, state, gap, motion, predict)
         probs = () if isinstance(after, RecursionState) else (outputs.prediction.probs,)
         states: tuple[Tensor, ...] = tuple(after or ())
         told: tuple[Tensor, ...] = ()
-        if self.watched:
+        if self.watched and sights[0]:
             before = rest[fields] * (1.0 - reset) if told_fields else torch.zeros(2)
-            score_state, told = self._tell(outputs, inner[2], inner[4], before, gap)
+            score_state, told = self._tell(outputs, sights[0], before, gap)
             states = (*states, score_state) if told_fields else states
         return (*outputs[:4], *probs, *states, *told, *inner)
 
-    def _tell(
-        self, outputs: Outputs, score: Tensor, regions: Tensor, before: Tensor, gap: Tensor
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def _tell(self, outputs: Outputs, sight: Sight, before: Tensor, gap: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         """(mean and mass of the score, `TOLD`), as core/segmenter.py computes them beside the other executors."""
         tau = self.segmenter.method.tau
-        score = torch.where(score < self.most, score, self.most)  # NaN is the strangest
+        score = torch.where(sight.score < self.most, sight.score, self.most)  # NaN is the strangest
         mean, mass = smooth_score(score, (before[:1], before[1:]), torch.exp(-gap / tau) if tau else 0.0)
         at_least = (self.own_world >= mean).float().sum(0, keepdim=True)
         novelty = (1.0 + at_least) / (1.0 + self.own_world.shape[0])
         confidence = outputs.confidence.float().mean((1, 2)) / 255.0
         shades = F.interpolate(
-            (regions * RARE_LEVEL).clamp(0.0, 255.0)[:, None],
+            (sight.regions * RARE_LEVEL).clamp(0.0, 255.0)[:, None],
             outputs.label.shape[1:],
             mode="bilinear",
             align_corners=False,
@@ -145,11 +145,11 @@ class ExportedStep(nn.Module):
         for position, dropout in enumerate(self.dropouts):
             dropout.masks = list(masks[position :: len(self.dropouts)]) if masks else None
         predictor = self.segmenter.predictor
+        if not isinstance(predictor, OnePass | WatchedPasses) or self.segmenter.method.samples > 1:
+            return (), predictor(image)
         if self.watched:
             logits, sight = self.watched.look(image)
             return (logits, *sight), self.watched.predict(logits, sight)
-        if not isinstance(predictor, OnePass | WatchedPass):
-            return (), predictor(image)
         logits = predictor.network(image)
         temperature = 1.0 if predictor.temperature is None else predictor.temperature
         return (logits,), Prediction.from_logits(logits, temperature)
@@ -166,18 +166,14 @@ class FrameToLogits(nn.Module):
     def __init__(self, segmenter: StreamingSegmenter) -> None:
         super().__init__()
         predictor = segmenter.eval().predictor
-        self.normalize, self.network = segmenter.normalize, predictor.get_submodule("network")
-        self.watched = predictor if isinstance(predictor, WatchedPass) else None
-        self.dropouts = drawing_dropouts(self.network)
+        self.normalize, network = segmenter.normalize, predictor.get_submodule("network")
+        self.network = predictor if isinstance(predictor, WatchedPasses) else network
+        self.dropouts = drawing_dropouts(network)
 
     def forward(self, frame: Tensor, *masks: Tensor) -> Tensor | tuple[Tensor, ...]:
         self.use_masks(masks)
         image = self.normalize(frame.permute(0, 3, 1, 2))
-        if self.watched is None:
-            logits: Tensor = self.network(image)
-            return logits
-        logits, sight = self.watched.look(image)
-        return logits, *sight
+        return flat(self.network.look(image) if isinstance(self.network, WatchedPasses) else self.network(image))
 
     def use_masks(self, masks: tuple[Tensor, ...]) -> None:
         """Those of the next pass."""
@@ -208,7 +204,10 @@ class SharedPart(nn.Module):
 
 
 class DrawnPart(nn.Module):
-    """(*shared, *masks) -> logits: the rest of one pass. `shared` is what `SharedPart` gives for frames of one size."""
+    """(*shared, *masks) -> logits[, score, temperature, regions]: the rest of one pass.
+
+    `shared` is what `SharedPart` gives for frames of one size.
+    """
 
     def __init__(self, first: SharedPart, height: int, width: int) -> None:
         super().__init__()
@@ -221,10 +220,15 @@ class DrawnPart(nn.Module):
             (numbers.get(id(leaf)), None if isinstance(leaf, Tensor) else leaf) for leaf in leaves
         ]  # (which tensor, or None; else a size or a count)
 
-    def forward(self, *tensors: Tensor) -> Tensor:
+    def forward(self, *tensors: Tensor) -> Tensor | tuple[Tensor, ...]:
         self.whole.use_masks(tensors[len(self.example) :])
         leaves = [leaf if number is None else tensors[number] for number, leaf in self.leaves]
-        return self.whole.network.suffix(tree_unflatten(leaves, self.form))  # type: ignore[operator]
+        return flat(self.whole.network.suffix(tree_unflatten(leaves, self.form)))  # type: ignore[operator]
+
+
+def flat(seen: Tensor | tuple[Tensor, Sight]) -> Tensor | tuple[Tensor, ...]:
+    """A graph's outputs are tensors."""
+    return seen if isinstance(seen, Tensor) else (seen[0], *seen[1])
 
 
 def distinct(leaves: list[Any]) -> list[Tensor]:

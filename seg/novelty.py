@@ -10,12 +10,13 @@ from seg.pretrained import find_checkpoint
 
 
 def open_head(model: str | Path, meta: CheckpointMeta, method: Method) -> NoveltyHead | None:
-    """What tells of whole frames with this method; None where the checkpoint has no statistics, or none for passes like these.
-
-    The statistics are those of one pass without dropout: masks move features too.
-    """
-    if not meta.novelty or draws_dropout(method.mode):
+    """What tells of whole frames with this method; None where the checkpoint has no statistics, or none of dropout passes."""
+    if not meta.novelty:
         return None
-    path = find_checkpoint(model)
     record = NoveltyRecord.read(meta.novelty)
-    return record.head(load_checkpoint(path)[0], fit_of(record.temperatures, method) if method.adaptive else None)
+    if draws_dropout(method.mode):
+        if not record.dropout:
+            return None
+        record = record.of_dropout()
+    tensors, _ = load_checkpoint(find_checkpoint(model))
+    return record.head(tensors, fit_of(record.temperatures, method) if method.adaptive else None)

@@ -11,7 +11,7 @@ from core.dropout import is_stochastic, set_dropout_active
 from core.errors import InputError
 from core.method import Method, draws_dropout
 from core.motion import Motion
-from core.novelty.head import NoveltyHead, WatchedPass
+from core.novelty.head import NoveltyHead, WatchedPasses
 from core.prediction import Prediction
 from core.predictors import AllMembers, Ensemble, MonteCarlo, OneMember, OnePass
 from core.preprocess import Normalize, enlarge, nearest, network_size, resize
@@ -45,8 +45,8 @@ class StreamingSegmenter(nn.Module):
         method: Method,
         head: NoveltyHead | None = None,
     ) -> None:
-        """`head`: what tells of whole frames, for a method of one pass without dropout; its temperature is used if the
-        method is adaptive."""
+        """`head`: what tells of whole frames, for passes like this method's; its temperature is used if the method is
+        adaptive."""
         super().__init__()
         network_size(height, height, height)  # refuses a height out of range before any frame comes
         self.method, self.height = method, height
@@ -63,7 +63,7 @@ class StreamingSegmenter(nn.Module):
             )
         self.head = head
         self.predictor = (
-            WatchedPass(network, head, None if method.adaptive else method.temperature)
+            WatchedPasses(network, head, None if method.adaptive else method.temperature, method.samples)
             if head
             else self.predictor_of(network, method.temperature)
         )

@@ -7,7 +7,7 @@ from typing import Literal
 from torch import nn
 
 from core.checkpoint import CheckpointMeta
-from core.dropout import Dropout
+from core.dropout import has_dropout
 from core.insertion import Preceded
 from core.method import MethodOptions, ModeName, is_temporal
 from core.smoothing import SpatialSmoothing
@@ -34,7 +34,7 @@ class Subject:
 
     @property
     def has_dropout(self) -> bool:
-        return any(isinstance(module, Dropout) and module.rate > 0 for module in self._network.modules())
+        return has_dropout(self._network)
 
     @property
     def has_smoothing(self) -> bool:

@@ -17,9 +17,10 @@ from app.evaluation.int8 import describe_int8, fit_int8
 from app.find_model import is_classifier, is_graph
 from core.checkpoint import NOVELTY_PREFIX, CheckpointMeta, load_checkpoint, load_weights, save_checkpoint
 from core.device import choose_device
+from core.dropout import has_dropout
 from core.errors import InputError, refuse_existing
 from core.evaluation.temperature import temperature_record
-from core.method import Method, MethodOptions, draws_dropout, fit_of, settings
+from core.method import Method, MethodOptions, ModeName, draws_dropout, fit_of, settings
 from seg.calibrate import ConformalFit, fit_temperature
 from seg.class_weights import adjust_head
 from seg.data.camvid import open_split
@@ -99,8 +100,8 @@ def check_flags(job: CalibrateJob) -> None:
             f"{job.model}: a graph file has its temperature inside; calibrate the checkpoint and export again"
         )
     for flag in [name for name, given in (("--own-world", job.own_world), ("--int8", job.int8)) if given]:
-        if draws_dropout(job.method.mode or "dnn") or (job.method.samples or 1) > 1:
-            raise InputError(f"{flag} is of one pass without dropout; use --mode dnn or vq-dnn")
+        if flag == "--int8" and draws_dropout(job.method.mode or "dnn"):
+            raise InputError("--int8 is of one pass without dropout; use --mode dnn or vq-dnn")
         if str(job.data) == "street":
             raise InputError(f"{flag} needs the recordings that the network was trained on: a folder with train/")
     if job.output.suffix != ".safetensors":
@@ -152,7 +153,7 @@ def adjust_logits(job: CalibrateJob, segmenter: TorchSegmenter) -> None:
 
 def fit_world(job: CalibrateJob, segmenter: TorchSegmenter) -> OwnWorldFit:
     """What the network knows of its own world, from the train images, with a frame's temperature for dnn, for both rules
-    of vq-dnn, and for this method."""
+    of vq-dnn and, where it has dropout, of vq-bnn, and for this method."""
     split = open_split(job.data, "train", segmenter.classes)
     network = segmenter.module.predictor.get_submodule("network")
     stages = job.stages or default_stages(network)
@@ -160,7 +161,8 @@ def fit_world(job: CalibrateJob, segmenter: TorchSegmenter) -> OwnWorldFit:
     def watch(items: Any, title: str) -> Any:
         return track(items, title, console=Console(stderr=True))
 
-    usual = [MethodOptions(mode="vq-dnn", motion=motion).resolve() for motion in (True, False)]
+    modes: tuple[ModeName, ...] = ("vq-dnn", "vq-bnn") if has_dropout(network) else ("vq-dnn",)
+    usual = [MethodOptions(mode=mode, motion=motion).resolve() for mode in modes for motion in (True, False)]
     methods = {str(method): method for method in (*usual, segmenter.method)}
     return fit_own_world(
         network, segmenter.meta, split, stages, torch.device(segmenter.device), list(methods.values()), watch

@@ -89,7 +89,10 @@ def export_stream(job: ExportJob, segmenter: TorchSegmenter, console: Console) -
             graph = in_fewer_bits(job, graph, segmenter, console)
             require_parity(run_both(step, proof_runner(job, graph), *given, frames), job, console)
     else:
-        masked, draw = ExportedStep(module, height, width, mask_inputs=True), mask_drawer(step)
+        masked, draw = (
+            ExportedStep(module, height, width, mask_inputs=True, own_world=segmenter.own_world),
+            mask_drawer(step),
+        )
         masked_graph, with_masks = trace(masked, height, width, job.fixed_frames)
         masks_given = with_masks.inputs, with_masks.outputs, with_masks.example
         proof = prove_stream(masked, session_runner(masked_graph), *masks_given, frames, TOLERANCE["masks"], draw)

@@ -16,7 +16,7 @@ from core.checkpoint import CheckpointMeta
 from core.dropout import is_stochastic, set_dropout_active
 from core.errors import InputError
 from core.method import Method, MethodOptions, draws_dropout, fit_of, method_of_fit
-from core.novelty.head import NoveltyHead, WatchedPass
+from core.novelty.head import NoveltyHead, WatchedPasses
 from core.prediction import Prediction
 from core.predictors import passes
 from core.preprocess import Normalize, nearest, network_size, resize
@@ -148,7 +148,7 @@ class Subject:
         self.switch("dnn", None)
         if self.head is None:
             return Prediction.from_logits(self.network(batch), self.temperature(DNN))
-        watched = WatchedPass(self.network, self.head, None if self.follows else self.temperature(DNN))
+        watched = WatchedPasses(self.network, self.head, None if self.follows else self.temperature(DNN))
         try:
             return watched.predict(*watched.look(batch))
         finally:

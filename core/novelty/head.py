@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 from core.novelty.statistics import FrameDistance, RegionDistance, logit_statistics, thin
 from core.own_world import OwnWorld
 from core.prediction import Prediction, Sight
+from core.predictors import SplitNetwork, passes, running_mean
 from core.taps import FeatureTaps
 
 LEAST_LOG_TEMPERATURE, MOST_LOG_TEMPERATURE = -1.0, 2.5
@@ -84,24 +86,42 @@ class NoveltyHead(nn.Module):
         return torch.cat([torch.stack(distances, 1), logit_statistics(logits)], 1)
 
 
-class WatchedPass(nn.Module):
-    """One pass with its `Sight`, whose temperature it uses, or else the given one."""
+class WatchedPasses(nn.Module):
+    """The mean of N passes, each with its `Sight`, whose temperature it uses, or else the given one.
 
-    def __init__(self, network: nn.Module, head: NoveltyHead, temperature: float | None = None) -> None:
+    A `SplitNetwork` itself: what passes share has been seen before the first of them.
+    """
+
+    def __init__(
+        self, network: nn.Module, head: NoveltyHead, temperature: float | None = None, samples: int = 1
+    ) -> None:
         super().__init__()
-        self.network, self.head, self.temperature = network, head, temperature
+        self.network, self.head, self.temperature, self.samples = network, head, temperature, samples
         self.taps = FeatureTaps(network, head.names)
 
     def forward(self, batch: Tensor) -> Prediction:
-        return self.predict(*self.look(batch))
+        *_, mean = running_mean(self.predict(*one) for one in passes(self, batch, self.samples))
+        return mean
 
     def look(self, batch: Tensor) -> tuple[Tensor, Sight]:
-        """(B, K, h, w) logits as the network gives them, and what it says of the frame."""
-        logits = self.network(batch)
-        if not torch.is_autocast_enabled(batch.device.type):
-            return logits, self.head(self.taps.take(), logits)
-        with torch.autocast(batch.device.type, enabled=False):  # squared distances need more than 8 bits
-            return logits, self.head(self.taps.take(), logits)
+        """One pass: (B, K, h, w) logits as the network gives them, and what it says of the frame."""
+        return self.suffix(self.prefix(batch))
+
+    def prefix(self, batch: Tensor) -> tuple[Any, dict[str, Tensor]]:
+        """What passes share, and the features in it."""
+        shared = self.network.prefix(batch) if isinstance(self.network, SplitNetwork) else batch
+        return shared, self.taps.seen()
+
+    def suffix(self, shared: tuple[Any, dict[str, Tensor]]) -> tuple[Tensor, Sight]:
+        """The rest of a pass, as `look` returns it."""
+        rest, seen = shared
+        logits = self.network.suffix(rest) if isinstance(self.network, SplitNetwork) else self.network(rest)
+        seen = seen | self.taps.seen()
+        features = [seen[name] for name in self.head.names]
+        if not torch.is_autocast_enabled(logits.device.type):
+            return logits, self.head(features, logits)
+        with torch.autocast(logits.device.type, enabled=False):  # squared distances need more than 8 bits
+            return logits, self.head(features, logits)
 
     def predict(self, logits: Tensor, sight: Sight) -> Prediction:
         fitting = sight.temperature[:, None, None, None]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -10,12 +10,15 @@ from torch import Tensor
 
 from core.checkpoint import NOVELTY_PREFIX as PREFIX
 from core.errors import InputError
+from core.method import draws_dropout, method_of_fit
 from core.novelty.head import NoveltyHead, Readings
 from core.novelty.statistics import FrameDistance, RegionDistance, statistic_names
 from core.own_world import FEWEST_FRAMES, OwnWorld
 
 MOST_STAGES, MOST_STEP = 8, 64
 REGIONS = "regions"
+SCALE = ("mean", "deviation", "region_median", "region_rare", "scores")
+"""The fields that say how strange a statistic is."""
 
 
 @dataclass(frozen=True)
@@ -37,18 +40,27 @@ class NoveltyRecord:
     """By method: its settings, `slopes`, `level` and what it was fitted on."""
     about: dict[str, Any]
     """What the statistics were fitted on, their shrinkage, and the interval of the alarm rate."""
+    dropout: dict[str, Any]
+    """`SCALE` of passes with dropout masks, which move the statistics; empty: dropout modes tell no novelty."""
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> "NoveltyRecord":
         """InputError for what cannot be used: a record may come from anywhere."""
         try:
+            values = {"dropout": {}, **values}  # older records have none
             record = cls(**{name: _tuple(values[name]) for name in cls.__dataclass_fields__})
             record._check()
+            if record.dropout:
+                record.of_dropout()._check()
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(
                 f"the record of its own world is malformed ({error}); calibrate the checkpoint again"
             ) from error
         return record
+
+    def of_dropout(self) -> "NoveltyRecord":
+        """The same for passes with dropout masks."""
+        return replace(self, **{name: _tuple(self.dropout[name]) for name in SCALE})
 
     def head(self, tensors: Mapping[str, Tensor], fit: Mapping[str, Any] | None) -> NoveltyHead:
         """`tensors`: a checkpoint's; those without `PREFIX` are passed over. `fit`: of the method; None: level 0."""
@@ -77,6 +89,7 @@ class NoveltyRecord:
         columns = len(statistic_names(self.stages))
         slopes = [fit["slopes"] for fit in self.temperatures.values()]
         levels = [fit["level"] for fit in self.temperatures.values()]
+        with_masks = [key for key, fit in self.temperatures.items() if draws_dropout(method_of_fit(key, fit).mode)]
         for name, holds in {
             "stages": 0 < len(self.stages) <= MOST_STAGES and all(isinstance(stage, str) for stage in self.stages),
             "steps": len(self.steps) == len(self.stages)
@@ -89,6 +102,7 @@ class NoveltyRecord:
             "scores": len(self.scores) >= FEWEST_FRAMES
             and _are_numbers(self.scores, len(self.scores))
             and list(self.scores) == sorted(self.scores),
+            "dropout": isinstance(self.dropout, dict) and bool(self.dropout or not with_masks),
         }.items():
             if not holds:
                 raise ValueError(f"{name} cannot be used")

@@ -8,12 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from core.checkpoint import CheckpointMeta
-from core.method import Method
+from core.method import Method, draws_dropout
 from core.novelty.frame_temperature import fit_frame_temperature
-from core.novelty.head import NoveltyHead, WatchedPass
+from core.novelty.head import NoveltyHead, WatchedPasses
 from core.novelty.record import NoveltyRecord
 from core.preprocess import enlarge, nearest
 from seg.calibrate import fit_temperature
+from seg.evaluate import seed_frames
 from seg.own_world.distances import Looker
 from seg.own_world.frames import Frames, Watch, tuning_clips, tuning_pictures
 from seg.streaming import StreamingSegmenter
@@ -69,23 +70,25 @@ def fit_level(
     method: Method,
     watch: Watch,
 ) -> float:
-    """The level of the log temperature with the smoothing of `method` switched on; the slopes are those of single frames.
+    """The level of the log temperature with passes and smoothing of `method`; the slopes are those of one frame and pass.
 
     Fitted on the untrained frames as clips by a virtual camera, as they are and under EXTRA, each frame with noise of its own.
     """
     fit = record.temperatures["dnn"]
-    tempered = TemperedByFrame(WatchedPass(network, record.head(tensors, fit)))
+    head = (record.of_dropout() if draws_dropout(method.mode) else record).head(tensors, fit)
+    tempered = TemperedByFrame(WatchedPasses(network, head))
     module = StreamingSegmenter(
         tempered, meta.mean, meta.std, meta.height, dataclasses.replace(method, temperature=1.0)
     )
-    ratio = fit_temperature(module, tuning_clips(frames, meta, watch), meta.classes).temperature
+    clips = seed_frames(tuning_clips(frames, meta, watch), 0)
+    ratio = fit_temperature(module, clips, meta.classes).temperature
     return float(fit["level"]) + math.log(ratio)
 
 
 class TemperedByFrame(nn.Module):
     """Logits divided by the frame's temperature, as a network."""
 
-    def __init__(self, watched: WatchedPass) -> None:
+    def __init__(self, watched: WatchedPasses) -> None:
         super().__init__()
         self.watched = watched
         self.head_stride: int = getattr(watched.network, "head_stride", 1)
