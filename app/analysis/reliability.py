@@ -16,6 +16,7 @@ from app.robustness.network import DNN, at_size_of
 from core.analysis.regions import DISTANCES, SIZES, distance_groups, interval_names, size_groups
 from core.analysis.reliability import CONFIDENT, GroupTally, scores
 from core.method import Method
+from core.prediction import entropy
 from core.seeds import mix_seed
 
 if TYPE_CHECKING:
@@ -25,8 +26,9 @@ ABOUT = (
     "Confidence is the largest probability, `gap` its mean minus the accuracy (above 0: too sure), ECE of 15 bins in the "
     f"group alone, `confident errors` the share of samples that are wrong at a confidence above {CONFIDENT:g}. Groups: by "
     "true class; by distance of a pixel from the nearest boundary of true labels, in steps; by size of the region of equal "
-    "true labels, in pixels; by novelty: five equal groups of pictures by their mean entropy. Fitted temperatures are used "
-    "for the methods that have one. The contact sheet shows the most confident errors, one a picture."
+    "true labels, in pixels; by novelty: five equal groups of pictures by the score of their statistics, or by their mean "
+    "entropy where the network has none for the method. Fitted temperatures are used for the methods that have one. The "
+    "contact sheet shows the most confident errors, one a picture."
 )
 NOVELTY_GROUPS = 5
 SHEET = 24
@@ -45,11 +47,12 @@ class Reliability:
         self.distances = GroupTally(len(DISTANCES) + 1)
         self.sizes = GroupTally(len(SIZES) + 1)
         self.pictures = GroupTally(pictures)
-        self.entropy: dict[int, float] = {}
+        self.strangeness: dict[int, float] = {}
+        self.measured_by = "entropy"
         self.worst: list[Results] = []
 
-    def add(self, number: int, probs: Tensor, truth: Tensor) -> None:
-        """One picture: probs (1, K, ...) and labels (1, ...) of one size."""
+    def add(self, number: int, probs: Tensor, truth: Tensor, score: float | None = None) -> None:
+        """One picture: probs (1, K, ...) and labels (1, ...) of one size; how strange it is, where the network tells."""
         void = self.studied.subject.meta.classes.void
         kept = torch.ones_like(truth, dtype=torch.bool) if void is None else truth != void
         if not bool(kept.any()):
@@ -62,8 +65,11 @@ class Reliability:
         if void is not None:
             self.distances.add(distance_groups(truth[0].cpu(), void).flatten().to(truth.device), *found)
             self.sizes.add(size_groups(truth[0], void).flatten().to(truth.device), *found)
-        entropy = -(probs * probs.clamp(min=1e-12).log()).sum(1) / math.log(probs.shape[1])
-        self.entropy[number] = float(entropy[kept].mean())
+        if score is None:
+            score = float((entropy(probs) / math.log(probs.shape[1]))[kept].mean())
+        else:
+            self.measured_by = "score"
+        self.strangeness[number] = score
         self._note_worst(number, probs, truth, kept)
 
     def _note_worst(self, number: int, probs: Tensor, truth: Tensor, kept: Tensor) -> None:
@@ -88,9 +94,9 @@ class Reliability:
     def rows(self) -> list[Results]:
         """Groups of all kinds."""
         classes = self.studied.subject.meta.classes.names
-        ranked = sorted(self.entropy, key=lambda number: self.entropy[number])
+        ranked = sorted(self.strangeness, key=self.strangeness.__getitem__)
         parts = [list(part) for part in np.array_split(ranked, min(NOVELTY_GROUPS, len(ranked)))]
-        names = [f"{place + 1} of {len(parts)}, entropy {self._entropy_of(part)}" for place, part in enumerate(parts)]
+        names = [f"{place + 1} of {len(parts)}, {self._range_of(part)}" for place, part in enumerate(parts)]
         found = [("all", self.pictures.merged([ranked]), ["all"]), ("class", self.classes, list(classes)),
                  ("novelty", self.pictures.merged(parts), names)]  # fmt: skip
         if self.studied.subject.is_dense:
@@ -101,9 +107,9 @@ class Reliability:
         about = {"model": self.studied.name, "mode": str(self.method)}
         return [about | {"by": by} | row for by, tally, words in found for row in tally.rows(words)]
 
-    def _entropy_of(self, part: Sequence[int]) -> str:
-        values = [self.entropy[number] for number in part]
-        return f"{min(values):.3f} to {max(values):.3f}"
+    def _range_of(self, part: Sequence[int]) -> str:
+        values = [self.strangeness[number] for number in part]
+        return f"{self.measured_by} {min(values):.3f} to {max(values):.3f}"
 
 
 def measure(room: Room) -> Iterator[Results]:
@@ -124,7 +130,8 @@ def measure(room: Room) -> Iterator[Results]:
             for method, prediction in studied.subject.predict(images, list(mine), seed):
                 probs = at_size_of(prediction.probs.float(), truth)
                 for place, number in enumerate(numbers):
-                    mine[method].add(number, probs[place : place + 1], truth[place : place + 1])
+                    score = float(prediction.sight.score[place]) if prediction.sight else None
+                    mine[method].add(number, probs[place : place + 1], truth[place : place + 1], score)
         yield {"rows": [row for tally in tallies for row in tally.rows()], "worst": worst_of(tallies)} | sheet_of(
             tallies
         )

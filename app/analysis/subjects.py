@@ -9,14 +9,14 @@ import torch
 from torch import Tensor
 
 from app.analysis.flags import StudyOptions
-from app.find_model import find_model, is_classifier, is_graph
-from app.robustness.network import Subject, short_names
+from app.find_model import is_graph
+from app.robustness.network import Subject, open_subject, short_names
 from app.robustness.pictures import Pictures, open_pictures
 from classification.data.held_back import SPLIT as HELD_BACK
 from classification.data.open import open_classification
 from classification.networks.build import build_classifier
 from classification.networks.layout import TIMM
-from classification.opening import ARCHITECTURE, open_classifier, require_classes
+from classification.opening import ARCHITECTURE, require_classes
 from classification.options import ClassifierOptions
 from core.analysis.features import Layout, layout_of, trace
 from core.analysis.units import Unit, find_units, list_units
@@ -25,7 +25,6 @@ from core.classes import ClassList
 from core.device import choose_device
 from core.errors import InputError
 from core.seeds import mix_seed
-from seg.torch_segmenter import open_network
 
 IMAGENET_CLASSES = 1000
 """Outputs of timm's pretrained networks, as this product opens them."""
@@ -114,8 +113,7 @@ def open_one(model: str, name: str, options: StudyOptions, split: str, device: t
     if model.startswith(TIMM):
         network, meta = open_timm(model, options, split)
         return Subject(name, network, meta, device), options.timm_weights == "random"
-    network, meta = open_classifier(find_model(model)) if is_classifier(model) else open_network(model)
-    return Subject(name, network, meta, device), True
+    return open_subject(model, name, device), True
 
 
 def open_timm(model: str, options: StudyOptions, split: str) -> tuple[Any, CheckpointMeta]:

@@ -176,21 +176,22 @@ def open_subjects(models: Sequence[str], device: torch.device, calibrated: bool 
     """The networks by name or file; InputError unless they are of one kind and know the same classes."""
     if not models:
         raise InputError("say which network: a pretrained name or a .safetensors file, or several to compare")
-    subjects = []
-    for model, name in zip(models, short_names(models), strict=True):
-        head = None
-        if is_classifier(model):
-            network, meta = open_classifier(find_model(model))
-        else:
-            network, meta = open_network(model)
-            head = open_head(model, meta, MethodOptions(mode="dnn").resolve(meta))
-        subjects.append(Subject(name, network, meta, device, calibrated, head))
+    subjects = [open_subject(*one, device, calibrated) for one in zip(models, short_names(models), strict=True)]
     first = subjects[0]
     for other in subjects[1:]:
         if other.is_dense != first.is_dense:
             raise InputError(f"{first.name} and {other.name} cannot be compared: one labels pictures, the other pixels")
         require_classes(other.meta.classes, first.meta.classes, other.name, first.name)
     return subjects
+
+
+def open_subject(model: str, name: str, device: torch.device, calibrated: bool = True) -> Subject:
+    """A classifier, or a segmentation network with what it knows of its own world."""
+    if is_classifier(model):
+        return Subject(name, *open_classifier(find_model(model)), device, calibrated)
+    network, meta = open_network(model)
+    head = open_head(model, meta, MethodOptions(mode="dnn").resolve(meta))
+    return Subject(name, network, meta, device, calibrated, head)
 
 
 def short_names(models: Sequence[str]) -> list[str]:

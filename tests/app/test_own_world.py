@@ -194,6 +194,14 @@ def test_another_method_does_not_use_it_and_says_so(knowing: Path) -> None:
     assert "nothing was fitted for bnn" in refusal(opened_by_torch, knowing, mode="bnn", adaptive=True)
 
 
+def test_reliability_groups_pictures_by_their_novelty(knowing: Path, recordings: Path, tmp_path: Path) -> None:
+    flags = ["--data", str(recordings), "--split", "val", "--images", "2", "--samples", "2", "--out", str(tmp_path)]
+    assert main(["analyze", "reliability", str(knowing), *flags]) == 0
+    rows = json.loads((tmp_path / "report.json").read_text())["results"]["rows"]
+    groups = {row["mode"]: row["group"] for row in rows if row["by"] == "novelty"}
+    assert "score" in groups["dnn"] and "entropy" in groups["bnn x2"], groups
+
+
 def test_a_checkpoint_without_it_works_as_before() -> None:
     assert told(opened_by_torch("street-tiny", mode="dnn"), drive(1)) == [(None, None)]
     assert "nothing was fitted for dnn" in refusal(opened_by_torch, "street-tiny", mode="dnn", adaptive=True)
