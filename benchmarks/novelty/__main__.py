@@ -45,16 +45,22 @@ def read(path: Path) -> Any:
 
 
 def passes(path: Path) -> dict[str, Any] | None:
-    """AUROC by kind of pictures."""
+    """By number of passes: AUROC of each score by kind of pictures, and alarms, also among test stills."""
     found = read(path)
     if found is None:
         return None
-    inside = found["rows"].pop("test")
-    table = {
-        kind: {name: auroc_of(np.array(inside[name]), np.array(values)) for name, values in told.items()}
-        for kind, told in found["rows"].items()
-    }
-    return {"passes": found["passes"], "every": found["every"], "auroc": table}
+    record: dict[str, Any] = {"every": found["every"], "passes": {}}
+    for count, rows in found["rows"].items():
+        inside = rows["test"]
+        record["passes"][count] = {
+            "auroc": {
+                kind: {name: auroc_of(np.array(inside[name]), np.array(told[name])) for name in told if name != "alarm"}
+                for kind, told in rows.items()
+                if kind != "test"
+            },
+            "alarms": {kind: float(np.mean(told["alarm"])) for kind, told in rows.items()},
+        }
+    return record
 
 
 def main() -> None:

@@ -206,20 +206,18 @@ def swap_table(record: Record) -> str:
 
 
 def stream_table(record: Record) -> str:
+    ways = {"one": "one", "frame": "frame", "dropout": "frame, one dropout pass"}
     lines = [
         [
-            name, kind, percent(row["frame"]["accuracy"]), *(percent(row[way]["ece"]) for way in ("one", "frame")),
-            *(f"{row[way]['nll']:.2f}" for way in ("one", "frame")),
-            *(percent(row[way]["expected_error"]) for way in ("one", "frame")),
-            *(percent(row[way]["coverage"]) if "coverage" in row[way] else "" for way in ("one", "frame")),
+            name, kind, words, percent(row[way]["accuracy"]), percent(row[way]["ece"]), f"{row[way]['nll']:.2f}",
+            percent(row[way]["expected_error"]), percent(row[way]["coverage"]) if "coverage" in row[way] else "",
         ]
         for name, found in record["streams"].items()
         for kind, row in (found["types"] if found else {}).items()
+        for way, words in ways.items()
+        if way in row
     ]  # fmt: skip
-    head = [
-        "network", "type", "accuracy, %", "ECE, one", "frame", "NLL, one", "frame", "expected, one", "frame",
-        "sets, one, %", "frame",
-    ]  # fmt: skip
+    head = ["network", "type", "temperature", "accuracy, %", "ECE, %", "NLL", "expected, points", "sets, %"]
     picture = (
         "![Novelty and expected accuracy over a stream cut from town to motorway to photographs](novelty-cuts.png)"
     )
@@ -265,11 +263,18 @@ def left_out_table(record: Record) -> str:
 
 
 def passes_table(record: Record) -> str:
-    parts: dict[str, dict[str, float]] = {
-        f"{name}, {found['passes']} passes: {score}": {kind: row[score] for kind, row in found["auroc"].items()}
+    drawn = [
+        (name, int(count), row)
         for name, found in record["passes"].items()
-        if found
-        for score in ("disagreement", "entropy")
+        for count, row in (found["passes"] if found else {}).items()
+    ]
+    parts: dict[str, dict[str, float]] = {
+        f"{name}, {count} dropout {'passes' if count > 1 else 'pass'}: {score}": {
+            kind: row[score] for kind, row in found["auroc"].items()
+        }
+        for name, count, found in drawn
+        for score in ("disagreement", "entropy", "novelty")
+        if score == "novelty" or count > 1
     }
     if ensemble := record.get("ensemble"):
         parts[f"{SEEDS}, {ensemble['members']} members: disagreement"] = ensemble["auroc"]
@@ -277,7 +282,12 @@ def passes_table(record: Record) -> str:
         parts[f"{name}: novelty"] = {kind: row["auroc"]["novelty"] for kind, row in found["foreign"].items()}
     kinds = (*MOTORWAYS, *NO_ROADS)
     lines = [[name, *(f"{row[kind]:.2f}" if kind in row else "" for kind in kinds)] for name, row in parts.items()]
-    words = "AUROC of what several passes or networks disagree on, beside the novelty of one pass."
+    alarms = [f"{percent(found['alarms']['test'])} % ({name}, {count})" for name, count, found in drawn]
+    words = "AUROC of what several passes or networks disagree on, beside novelty, also that of dropout passes."
+    if alarms:
+        every = {found["every"] for found in record["passes"].values() if found}
+        words += f" Dropout passes: one picture in {max(every)} of a group; alarms among clean test stills by number of them: "
+        words += f"{', '.join(alarms)}."
     if ensemble:
         words += (
             f" The ensemble's mean ECE under the 15 corruptions: {percent(ensemble['corrupted_ece']['none'])} %, and\n"
