@@ -34,10 +34,11 @@ addEventListener("fetch", (event) => {
 
 async function answer(request) {
   const cache = await caches.open(CACHE);
-  const kept = NAMED_BY_HASH.test(new URL(request.url).pathname) ? await cache.match(request.url) : null;
+  const anew = request.cache === "reload"; // what was kept is not the file (whole_file.js)
+  const kept = !anew && NAMED_BY_HASH.test(new URL(request.url).pathname) ? await cache.match(request.url) : null;
   if (kept) return headed(kept);
   try {
-    const fresh = await fetch(request.url, { cache: "no-cache" });
+    const fresh = await fetch(request.url, { cache: anew ? "reload" : "no-cache" });
     if (fresh.status === 200) await cache.put(request.url, fresh.clone());
     return headed(fresh);
   } catch (error) {

@@ -3,10 +3,10 @@ import { Trouble } from "./trouble.js";
 
 const hex = (buffer) => Array.from(new Uint8Array(buffer), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
-async function ask(url, name) {
+async function ask(url, name, cache = "default") {
   let response;
   try {
-    response = await fetch(url);
+    response = await fetch(url, { cache });
   } catch {
     throw new Trouble(`${name} cannot be fetched: the server does not answer.`);
   }
@@ -28,14 +28,15 @@ async function unpacked(bytes) {
   return new Uint8Array(await new Response(content).arrayBuffer());
 }
 
-// file: {path, bytes, sha256} of the manifest -> its bytes, unpacked.
+// file: {path, bytes, sha256} of the manifest -> its bytes, unpacked. What the browser kept of another file is asked for anew.
 export async function wholeFile(base, file) {
-  const url = new URL(file.path, base);
-  const response = await ask(url, file.path);
-  const bytes = await response.arrayBuffer().catch(() => new ArrayBuffer(0));
-  const found = hex(await crypto.subtle.digest("SHA-256", bytes));
-  if (found === file.sha256) return file.path.endsWith(".packed") ? unpacked(bytes) : new Uint8Array(bytes);
-  for (const name of await globalThis.caches?.keys() ?? []) await (await caches.open(name)).delete(url);
+  let bytes;
+  for (const cache of ["default", "reload"]) {
+    const response = await ask(new URL(file.path, base), file.path, cache);
+    bytes = await response.arrayBuffer().catch(() => new ArrayBuffer(0));
+    const found = hex(await crypto.subtle.digest("SHA-256", bytes));
+    if (found === file.sha256) return file.path.endsWith(".packed") ? unpacked(bytes) : new Uint8Array(bytes);
+  }
   const what = bytes.byteLength < file.bytes
     ? `is cut off (${bytes.byteLength} of ${file.bytes} bytes)`
     : "is not the file that this page was made with (its hash differs)";
