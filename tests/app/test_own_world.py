@@ -22,6 +22,7 @@ from core.method import MethodOptions
 from core.segmenter import Segmenter
 from export.graph_segmenter import GraphSegmenter
 from export.onnx_file import read_onnx
+from seg.pretrained import find_checkpoint
 from seg.street.drive import Street
 
 SIZE = 64, 96
@@ -38,9 +39,13 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def knowing(tmp_path_factory: pytest.TempPathFactory, recordings: Path) -> Path:
-    path = tmp_path_factory.mktemp("knowing") / "k.safetensors"
+    """The street's network at the size of these pictures."""
+    folder = tmp_path_factory.mktemp("knowing")
+    small, path = folder / "small.safetensors", folder / "k.safetensors"
+    tensors, meta = load_checkpoint(find_checkpoint("street-tiny"))
+    save_checkpoint(small, tensors, dataclasses.replace(meta, height=SIZE[0], width=SIZE[1]))
     flags = ["--data", str(recordings), "--mode", "vq-dnn", "--motion", "off", "--own-world", "-o", str(path)]
-    assert main(["calibrate", "street-tiny", *flags]) == 0
+    assert main(["calibrate", str(small), *flags]) == 0
     return path
 
 
