@@ -2,15 +2,17 @@
 
 import statistics
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from benchmarks.ablations.bootstrap import paired_bootstrap
-from benchmarks.ablations.matrix import ABLATIONS, EPOCHS, SEEDS, WIDTH, Ablation, Variant
-from benchmarks.document import table
+from benchmarks.ablations.matrix import ABLATIONS, EPOCHS, SEEDS, WIDTH, Ablation, Variant, to_train
+from benchmarks.document import fill, table
 
+FINDINGS = Path(__file__).parent / "findings.md"
 HEAD = f"""# Ablations at the size of two cores
 
 ResNet-18 of width {WIDTH}, MC dropout 0.3, on 5,000 pictures of CIFAR-10, {EPOCHS} epochs, {len(SEEDS)} seeds;
@@ -24,11 +26,25 @@ trainings: where the two seeds disagree in sign, nothing is shown."""
 def document(record: dict[str, Any]) -> str:
     """The whole text; a variant that was not trained with all seeds is left out and named."""
     parts = [HEAD]
+    if all(name(variant, seed) in record for variant, seed in to_train()):
+        parts.append(fill(FINDINGS.read_text(), lambda words: figure(record, words)))
     for ablation in ABLATIONS:
         made = section(ablation, record)
         if made:
             parts.append(made)
     return "\n\n".join(parts) + "\n"
+
+
+def figure(record: dict[str, Any], words: str) -> str:
+    """`VARIANT KEY`, the mean over seeds; `VARIANT - OTHER KEY`, the difference of two with its sign."""
+    *names, key = words.split()
+    scale, digits = {"nll": (1.0, 3)}.get(key, (100.0, 1))
+    variants = [next(variant for variant, _ in to_train() if variant.name == one) for one in names[::2]]
+    if len(variants) == 1:
+        figures = [record[name(variants[0], seed)]["rows"]["figures"] for seed in SEEDS]
+        return f"{scale * mean(figures, key):.{digits}f}"
+    told = change(*variants, record, "right" if key == "accuracy" else key, scale, digits)
+    return told[0].split()[0]
 
 
 def section(ablation: Ablation, record: dict[str, Any]) -> str:
