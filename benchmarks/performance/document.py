@@ -43,6 +43,8 @@ def document(docs: Path) -> str:
         measured = [machine(records), ratios_table(records), rows_table(records), memory(records)]
     if "formats" in records:
         measured.append(formats_table(records["formats"]))
+    if "architectures" in records:
+        measured.append(architectures_table(records["architectures"]))
     parts = [fill(head, lambda name: figure(throughput, name)), *measured, wrap_all(explained), wrap_all(by_hand)]
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
 
@@ -102,6 +104,28 @@ def rows_table(records: dict[str, Any]) -> str:
     ]
     header = ["row", *(title for model in MODELS for title in (f"{model}: median ms", "p95", "calls"))]
     return section("Where a frame's time goes", "A median of few calls is uncertain.", table(header, lines))
+
+
+def architectures_table(record: dict[str, Any]) -> str:
+    columns = [
+        (processor, form) for processor, rows in record["processors"].items() for form in next(iter(rows.values()))
+    ]
+    lines = [
+        [
+            name, cost["params"], cost["gflops"],
+            *(f"{record['processors'][processor][name][form]:.1f}" for processor, form in columns),
+        ]
+        for name, cost in record["costs"].items()
+    ]  # fmt: skip
+    words = (
+        "Networks alone with random weights, no dropout, 480x360, median ms, two cores; SMP U-Nets with logits at half "
+        "size unless named, and ours at full size; spatial smoothing with tanh unless named; decoders (128, 64, 32, 24), "
+        "*small* (64, 32, 24, 16), *tiny* (48, 32, 16, 12). "
+        f"A call of each in turn, {record['seconds_per_row']:g} s each, so caches are cold and a network alone is faster; "
+        f"onnxruntime is fp32; commit {record['commit']}."
+    )
+    head = ["network", "parameters", "GFLOP", *(f"{processor}: {form}" for processor, form in columns)]
+    return section("Networks before training", words, table(head, lines))
 
 
 def formats_table(formats: dict[str, Any]) -> str:
