@@ -43,6 +43,7 @@ class Trainer(Protocol):
     @property
     def loop(self) -> TrainConfig: ...
 
+    def cost(self, epoch: int) -> float: ...
     def events(self, resume: bool = False) -> Events: ...
 
 
@@ -106,7 +107,7 @@ def follow(training: Trainer, events: Events, run: Path, processes: Processes) -
     )  # fmt: skip
     with run_log(run) as log, Progress(*columns, console=console, speed_estimate_period=600) as progress:
         task = progress.add_task("training", total=training.total_steps, status="")
-        pace = Pace(training.loop.epochs)
+        pace = Pace(training.loop.epochs, training.cost)
         for event in events:
             log.write(event)
             if isinstance(event, StepDone):
@@ -125,8 +126,9 @@ class Pace:
     FROM, TO = 3, 13
     """Steps of this start between which is timed."""
 
-    def __init__(self, epochs: int) -> None:
-        self._epochs, self._seen, self._began = epochs, 0, 0.0
+    def __init__(self, epochs: int, cost: Callable[[int], float] = lambda epoch: 1.0) -> None:
+        """cost: of a step of each epoch, from 0."""
+        self._epochs, self._cost, self._seen, self._began = epochs, cost, 0, 0.0
 
     def after(self, step: StepDone, now_s: float) -> str:
         """One line after step TO, else empty."""
@@ -135,7 +137,10 @@ class Pace:
             self._began = now_s
         if self._seen != self.TO:
             return ""
-        hours = (now_s - self._began) / (self.TO - self.FROM) * (step.total_steps - step.step) / 3600
+        a_step_s, of_epoch = (now_s - self._began) / (self.TO - self.FROM), step.total_steps / self._epochs
+        now = self._cost(step.epoch - 1)
+        later = of_epoch * sum(self._cost(epoch) for epoch in range(step.epoch, self._epochs))
+        hours = a_step_s * (of_epoch * step.epoch - step.step + later / now) / 3600
         shown = f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
         return (
             f"about {shown} to the end of {self._epochs} epochs at this pace; an interrupted run goes on with --resume"

@@ -131,6 +131,8 @@ class SegTrainConfig:
     """Text file of base names, one a line: training images that are not used."""
     workers: int = 1
     """Processes that prepare batches."""
+    whole_epochs: int = 0
+    """So many of the last epochs see whole pictures of `size`, without zoom (Jegou et al. 2017, arXiv 1611.09326, Sec. 4)."""
     auxiliary: float = 0.0
     """Weight of the loss of each auxiliary head on the decoder's coarser stages; the checkpoint is without them."""
     init: str | None = None
@@ -165,6 +167,7 @@ def check_training(config: SegTrainConfig) -> None:
             "distill": (0, 1),
             "workers": (0, math.inf),
             "auxiliary": (0, math.inf),
+            "whole_epochs": (0, config.loop.epochs),
         },
     )
     require_ranges(config.augment, AUGMENT_RANGES)

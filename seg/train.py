@@ -34,7 +34,7 @@ from seg.distill import Teacher, soft_loss
 from seg.initial_weights import load_initial_weights
 from seg.networks.auxiliary import DeepSupervision
 from seg.networks.build import build_network
-from seg.options import SegTrainConfig, check_training
+from seg.options import AugmentOptions, SegTrainConfig, check_training
 from seg.street.training_set import StreetSet
 
 HOLD_BACK_BLOCK = 40
@@ -123,11 +123,29 @@ class Training(TrainingRun):
     def batches(self, epoch: int) -> Iterator[Batch]:
         """This process's normalised batches of an epoch; a last batch that is not full is left out."""
         config = self.config
-        augment = Augment(config.augment, config.size, self.classes.void_id, tuple(self.rare.by_class))
+        augment = Augment(self.crops(epoch), config.size, self.classes.void_id, tuple(self.rare.by_class))
         view = EpochView(self.images, self.taught, self.rare, augment, config.loop.seed, epoch)
         order = epoch_order(len(view), config.loop, epoch, self.processes)
         for images, labels in load_batches(view, config.workers, batch_size=config.loop.batch_size, order=order):
             yield self.normalize(images.to(self.device).float()), labels
+
+    @property
+    def picture_size(self) -> tuple[int, int]:
+        """(h, w) of the first picture at the network's size."""
+        image, _ = self.images.pairs[0]
+        return network_size(image.shape[0], image.shape[1], self.config.size)
+
+    def crops(self, epoch: int) -> AugmentOptions:
+        """How pictures are varied in an epoch, from 0."""
+        config = self.config
+        if epoch < config.loop.epochs - config.whole_epochs:
+            return config.augment
+        height, width = self.picture_size
+        return dataclasses.replace(config.augment, crop_height=height, crop_width=width, scale_min=1.0, scale_max=1.0)
+
+    def cost(self, epoch: int) -> float:
+        now, first = self.crops(epoch), self.config.augment
+        return now.crop_height * now.crop_width / (first.crop_height * first.crop_width)
 
     def loss(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """The loss of the network's logits plus the weighted ones of auxiliary heads, and the sum of the pixels' weights."""
@@ -157,8 +175,7 @@ class Training(TrainingRun):
         """The record that travels with the weights."""
         config = self.config
         record = training_record(config, seconds, self.device, self.processes.count)
-        image, _ = self.images.pairs[0]
-        height, width = network_size(image.shape[0], image.shape[1], config.size)
+        height, width = self.picture_size
         return CheckpointMeta(
             architecture=config.network,
             options=dataclasses.asdict(config.unet if config.network == "unet" else config.smp),

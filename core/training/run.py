@@ -102,6 +102,10 @@ class TrainingRun(ABC):
         """What is kept of the trained network, or of its average."""
         return network
 
+    def cost(self, epoch: int) -> float:
+        """How long a step of this epoch (from 0) takes, over one of the first."""
+        return 1.0
+
     @abstractmethod
     def batches(self, epoch: int) -> Iterator[Batch]:
         """This process's normalised batches of an epoch; a last batch that is not full is left out."""

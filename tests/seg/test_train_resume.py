@@ -25,6 +25,7 @@ from torch import Tensor
 from app.cli import main
 from core.checkpoint import load_checkpoint, read_tensors, write_tensors
 from core.errors import InputError
+from core.preprocess import network_size
 from core.training.loop import learning_rate
 from core.training.run_folder import open_run
 from core.training.workers import LONGEST_TMPDIR, load_batches
@@ -328,7 +329,7 @@ def test_a_loss_that_is_no_number_ends_with_code_one_and_keeps_the_last_epoch(
         ["--flip", "2"], ["--flip", "-0.5"], ["--brightness", "-1"], ["--hue", "0.7"], ["--scale-min", "0"],
         ["--scale-min", "2", "--scale-max", "1"], ["--learning-rate", "-1"], ["--learning-rate", "nan"],
         ["--workers", "-1"], ["--threads", "-1"], ["--average-decay", "1.5"], ["--warmup", "-1"], ["--weight-decay", "-1"],
-        ["--clip-norm", "-1"], ["--evaluate-every", "-1"], ["--soften", "nan"],
+        ["--clip-norm", "-1"], ["--evaluate-every", "-1"], ["--soften", "nan"], ["--whole-epochs", "9"],
     ],
     ids=" ".join,
 )  # fmt: skip
@@ -394,6 +395,16 @@ def test_void_pixels_get_no_gradient(data: Path, tmp_path: Path) -> None:
 
 
 # batches and held-back images
+
+
+def test_the_last_epochs_see_whole_pictures(data: Path, tmp_path: Path) -> None:
+    made = training(data, tmp_path, "none")
+    made.config = dataclasses.replace(made.config, whole_epochs=2, loop=TrainConfig(epochs=5, batch_size=2))
+    sizes = [{tuple(images.shape[-2:]) for images, _ in batches(made, epoch)} for epoch in range(5)]
+    whole = network_size(*made.images[0][1].shape, 48)
+    assert sizes == [{(32, 48)}] * 3 + [{whole}] * 2 and whole != (32, 48)
+    assert all((labels != 11).any(1).any(0).all() for _, labels in batches(made, 4)), "nothing is padded"
+    assert [made.cost(epoch) for epoch in (0, 4)] == [1.0, whole[0] * whole[1] / (32 * 48)]
 
 
 def batches(made: Training, epoch: int) -> list[tuple[Tensor, Tensor]]:
