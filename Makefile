@@ -44,12 +44,14 @@ lint: setup
 # (FRESH=--fresh measures all again). DATA holds camvid/, cifar10/ and video/.
 DATA ?= ../shared/data
 NOVELTY := camvid-unet-s camvid-realtime
+CLASSIFIERS := cifar10-resnet18-plain cifar10-resnet18-mc-smooth
 results: setup
 	$(BIN)/python -m benchmarks.results --data $(DATA)/camvid $(FRESH)
 	$(BIN)/python -m benchmarks.robustness --data $(DATA) $(FRESH)
 	$(BIN)/python -m benchmarks.analysis --data $(DATA) $(FRESH)
 	$(BIN)/python -m benchmarks.novelty.collect --data $(DATA) --every 2 $(NOVELTY)
 	for study in regions motorway_labels streams; do $(BIN)/python -m benchmarks.novelty.$$study --data $(DATA) $(NOVELTY); done
+	$(BIN)/python -m benchmarks.novelty.classifiers --data $(DATA) $(CLASSIFIERS)
 	$(BIN)/python -m benchmarks.novelty
 	$(BIN)/python -m benchmarks.cards
 

@@ -12,6 +12,7 @@ from core.device import choose_device
 from core.errors import InputError
 from core.int8 import round_convolutions
 from core.method import MethodOptions, draws_dropout
+from core.novelty.opening import open_head
 from core.predictors import SplitNetwork
 from core.segmenter import Segmenter
 from export.cpu_segmenter import CpuSegmenter
@@ -25,7 +26,7 @@ from export.networks import (
 )  # fmt: skip
 from export.open_file import kernel_available, open_graph, resolve_precision
 from seg.exported import DrawnPart, FrameToLogits, SharedPart
-from seg.novelty import open_head
+from seg.pretrained import find_checkpoint
 from seg.streaming import StreamingSegmenter
 from seg.torch_segmenter import open_network, open_torch_segmenter
 
@@ -82,9 +83,10 @@ def open_segmenter(
         number, and_why = choose_precision(precision, meta, model)
         if number == "int8":
             round_convolutions(network, meta.int8["ranges"])
+            meta = meta.in_int8()
         why += and_why
         method = options.resolve(meta)
-        head = open_head(model, meta, method)
+        head = open_head(find_checkpoint(model), meta, method)
         module = StreamingSegmenter(network, meta.mean, meta.std, size or meta.height, method, head)
         segmenter = on_openvino(module, meta, number, keep_probs, model, take)
     segmenter.why = why

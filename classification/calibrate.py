@@ -21,9 +21,15 @@ def fit_temperature(
 
 
 def fit_sets(
-    classifier: Classifier, batches: Iterable[Batch], mode: str, samples: int, temperature: float, num_classes: int
+    classifier: Classifier,
+    batches: Iterable[Batch],
+    mode: str,
+    samples: int,
+    temperature: float | None,
+    num_classes: int,
 ) -> tuple[ConformalScores, StreamingMetrics]:
-    """The scores of all pictures at this temperature, whose quantiles are the thresholds, and the metrics there."""
+    """The scores of all pictures, whose quantiles are the thresholds, and the metrics there, at this temperature (None: each
+    picture has its own)."""
     scores, metrics = ConformalScores(None), StreamingMetrics(num_classes)
     for batch in batches:
         *_, mean = classifier.by_size(batch, mode, samples, temperature)

@@ -11,6 +11,7 @@ from classification.data.open import ClassificationSet
 from core.dropout import is_stochastic, set_dropout_active
 from core.errors import InputError
 from core.evaluation.metrics import SMALLEST_PROBABILITY, StreamingMetrics
+from core.novelty.head import NoveltyHead, WatchedPasses
 from core.prediction import Prediction, mean_prediction
 from core.predictors import passes, running_mean
 from core.preprocess import Normalize
@@ -62,22 +63,33 @@ class Classifier:
         std: tuple[float, float, float],
         device: torch.device,
         seed: int = 0,
+        head: NoveltyHead | None = None,
     ) -> None:
+        """head: what tells how strange each picture is in one pass without dropout; of one network alone."""
         self.networks = [n.to(device).to(memory_format=torch.channels_last).eval() for n in networks]
         self.normalize = Normalize(mean, std).to(device)
         self.device, self.seed = device, seed
+        self.watched = WatchedPasses(self.networks[0], head.to(device)) if head else None
         self._switch(True)
         self.has_dropout = any(map(is_stochastic, self.networks))
 
     @torch.inference_mode()
-    def by_size(self, batch: Batch, mode: str, samples: int, temperature: float | Tensor = 1.0) -> Iterator[Prediction]:
+    def by_size(
+        self, batch: Batch, mode: str, samples: int, temperature: float | Tensor | None = 1.0
+    ) -> Iterator[Prediction]:
         """dnn: dropout off, after 1, 2, ... networks; bnn: after 1, 2, ... `samples` passes, each by all networks.
 
-        A temperature that is a tensor (T, 1, 1) makes the T temperatures the batch of (T, K, B) predictions.
+        A temperature that is a tensor (T, 1, 1) makes the T temperatures the batch of (T, K, B) predictions. None: each
+        picture has its own, by the head and without dropout.
         """
         first, pictures, _ = batch
         x = self.normalize(pictures.to(self.device).permute(0, 3, 1, 2))
         self._switch(mode == "bnn")
+        if mode == "dnn" and self.watched is not None and not isinstance(temperature, Tensor):
+            self.watched.temperature = temperature
+            yield self.watched(x)
+            return
+        assert temperature is not None, "no head gives each picture its own"
         if mode == "bnn":
             torch.manual_seed(mix_seed(self.seed, first))
             rounds = zip(*(passes(network, x, samples) for network in self.networks), strict=True)

@@ -80,6 +80,16 @@ class CheckpointMeta:
         """Whether int8 may be taken unasked."""
         return bool(self.int8) and is_proven(self.int8["accuracy"], self.int8["ece"])
 
+    def in_int8(self) -> "CheckpointMeta":
+        """Of the rounded network: each temperature times the ratio that its fit found (1 in older records)."""
+        ratio = float(self.int8.get("temperature_ratio", 1.0))
+        fits = {key: fit | {"temperature": float(fit["temperature"]) * ratio} for key, fit in self.calibration.items()}
+        following = {
+            key: fit | {"level": float(fit["level"]) + math.log(ratio)} for key, fit in self.frame_temperatures.items()
+        }
+        novelty = self.novelty | {"temperatures": following} if following else self.novelty
+        return replace(self, calibration=fits, novelty=novelty)
+
     @property
     def frame_temperatures(self) -> dict[str, dict[str, Any]]:
         """By method: how the temperature follows a frame's statistics; empty without them."""
@@ -192,7 +202,7 @@ def _is_method(key: str, fit: Mapping[str, Any]) -> bool:
 def load_weights(network: torch.nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
     """Strict load: missing, surplus or misshapen tensors raise InputError with the first of them."""
     expected = network.state_dict()
-    tensors = {name: value for name, value in tensors.items() if not name.startswith(NOVELTY_PREFIX)}
+    tensors = without_novelty(tensors)
     for problem, names in (
         ("lacks", expected.keys() - tensors.keys()),
         ("has an unknown", tensors.keys() - expected.keys()),
@@ -205,6 +215,11 @@ def load_weights(network: torch.nn.Module, tensors: Mapping[str, Tensor], path: 
                 f"{path}: tensor {name} is {tuple(tensors[name].shape)}, the architecture needs {tuple(tensor.shape)}"
             )
     network.load_state_dict(dict(tensors))  # copies into the network's own number format
+
+
+def without_novelty(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The network's own."""
+    return {name: value for name, value in tensors.items() if not name.startswith(NOVELTY_PREFIX)}
 
 
 def _refuse_no_numbers(tensors: Mapping[str, Tensor], path: Path) -> None:

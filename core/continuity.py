@@ -1,4 +1,4 @@
-"""Where a stream breaks: dropped frames widen the gap, a cut, a step back or another size starts anew."""
+"""Where a stream breaks: dropped frames widen the gap; a marked break, a step back or another size starts anew."""
 
 from collections import Counter
 

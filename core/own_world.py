@@ -66,5 +66,10 @@ def binomial_interval(hits: int, count: int, level: float = 0.95) -> tuple[float
 
 
 def at_least(hits: int, count: int, share: float) -> float:
-    """P(X >= hits) of a binomial."""
-    return sum(math.comb(count, k) * share**k * (1 - share) ** (count - k) for k in range(hits, count + 1))
+    """P(X >= hits) of a binomial; in logarithms, as binomial coefficients of 1,030 are beyond floating point."""
+    whole, yes, no = math.lgamma(count + 1), math.log(share), math.log1p(-share)
+    logs = (
+        whole - math.lgamma(k + 1) - math.lgamma(count - k + 1) + k * yes + (count - k) * no
+        for k in range(hits, count + 1)
+    )
+    return sum(map(math.exp, logs))

@@ -16,13 +16,13 @@ from core.frame import Maps
 from core.int8 import Ranges, round_convolutions
 from core.method import MethodOptions
 from core.motion import Motion
+from core.novelty.opening import open_head
 from core.prediction import Prediction
 from core.predictors import Ensemble
 from core.segmenter import StagedSegmenter
 from core.temporal import State
 from core.weight_limit import limited_weights
 from seg.networks.build import build_network
-from seg.novelty import open_head
 from seg.pretrained import find_checkpoint
 from seg.streaming import StreamingSegmenter
 
@@ -116,7 +116,7 @@ def open_torch_segmenter(
     """
     network, meta = open_network(model)
     method = options.resolve(replace(meta, calibration={}, novelty={}) if members else meta)
-    head = None if members else open_head(model, meta, method)
+    head = None if members else open_head(find_checkpoint(model), meta, method)
     if members:
         network = open_ensemble(network, meta, members)
     module = StreamingSegmenter(network, meta.mean, meta.std, size or meta.height, method, head)

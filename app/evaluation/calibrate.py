@@ -1,7 +1,6 @@
 """`steadyseg calibrate`: fits temperature and conformal thresholds on labelled frames and stores them in the checkpoint."""
 
 import dataclasses
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,24 +8,25 @@ import torch
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from torch import Tensor
 
 from app.evaluation.data import Chosen, LabelledData, refuse_memory
 from app.evaluation.flags import CalibrateJob
 from app.evaluation.int8 import describe_int8, fit_int8
+from app.evaluation.own_world import describe_world, watch
 from app.find_model import is_classifier, is_graph
-from core.checkpoint import NOVELTY_PREFIX, CheckpointMeta, load_checkpoint, load_weights, save_checkpoint
+from core.checkpoint import CheckpointMeta, load_checkpoint, load_weights, save_checkpoint, without_novelty
 from core.device import choose_device
 from core.dropout import has_dropout
 from core.errors import InputError, refuse_existing
 from core.evaluation.temperature import temperature_record
 from core.method import Method, MethodOptions, ModeName, draws_dropout, fit_of, settings
+from core.novelty.record import OwnWorldFit
 from seg.calibrate import ConformalFit, fit_temperature
 from seg.class_weights import adjust_head
 from seg.data.camvid import open_split
 from seg.evaluate import LiveMetrics, seed_frames
 from seg.own_world.distances import default_stages
-from seg.own_world.fit import OwnWorldFit, fit_own_world
+from seg.own_world.fit import fit_own_world
 from seg.pipeline import segment
 from seg.pretrained import find_checkpoint
 from seg.torch_segmenter import TorchSegmenter, open_torch_segmenter
@@ -68,6 +68,8 @@ def run_calibrate(job: CalibrateJob) -> int:
         _, record["adaptive"] = fit_thresholds(job, segmenter, class_id)
         add(job.output, segmenter.method, record)
     print_fit(segmenter.method, record)
+    if known:
+        print(describe_world(known.record["about"]))
     if small:
         print(describe_int8(small, meta.int8_is_proven))
     print(job.output)
@@ -99,6 +101,8 @@ def check_flags(job: CalibrateJob) -> None:
         raise InputError(
             f"{job.model}: a graph file has its temperature inside; calibrate the checkpoint and export again"
         )
+    if job.stages and not job.own_world:
+        raise InputError("--stages names what --own-world compares; give both or neither")
     for flag in [name for name, given in (("--own-world", job.own_world), ("--int8", job.int8)) if given]:
         if flag == "--int8" and draws_dropout(job.method.mode or "dnn"):
             raise InputError("--int8 is of one pass without dropout; use --mode dnn or vq-dnn")
@@ -157,10 +161,6 @@ def fit_world(job: CalibrateJob, segmenter: TorchSegmenter) -> OwnWorldFit:
     split = open_split(job.data, "train", segmenter.classes)
     network = segmenter.module.predictor.get_submodule("network")
     stages = job.stages or default_stages(network)
-
-    def watch(items: Any, title: str) -> Any:
-        return track(items, title, console=Console(stderr=True))
-
     modes: tuple[ModeName, ...] = ("vq-dnn", "vq-bnn") if has_dropout(network) else ("vq-dnn",)
     usual = [MethodOptions(mode=mode, motion=motion).resolve() for mode in modes for motion in (True, False)]
     methods = {str(method): method for method in (*usual, segmenter.method)}
@@ -171,7 +171,10 @@ def fit_world(job: CalibrateJob, segmenter: TorchSegmenter) -> OwnWorldFit:
 
 def fit_rounding(job: CalibrateJob, segmenter: TorchSegmenter, record: dict[str, Any]) -> dict[str, Any]:
     """What int8 needs and loses on these frames."""
-    frames = track_frames(job, open_data(job, segmenter), "int8: loss")
+
+    def frames(title: str) -> Any:
+        return track_frames(job, open_data(job, segmenter), title)
+
     told = ("data", "split", "protocol", "frames", "frame_list_hash", "mode", "tau", "motion")
     return {key: record[key] for key in told} | fit_int8(job.data, segmenter, frames)
 
@@ -203,10 +206,6 @@ def add(path: Path, method: Method, record: dict[str, Any]) -> None:
     """One more calibration into a checkpoint."""
     tensors, meta = load_checkpoint(path)
     save_checkpoint(path, tensors, meta.with_fit(method, record))
-
-
-def without_novelty(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: value for name, value in tensors.items() if not name.startswith(NOVELTY_PREFIX)}
 
 
 def print_fit(method: Method, record: dict[str, Any]) -> None:

@@ -1,21 +1,29 @@
 """`steadyseg calibrate` of an image classifier: temperature and prediction sets, stored in the checkpoint by mode."""
 
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from torch.nn import Module
 
 from app.evaluation.flags import CalibrateJob
+from app.evaluation.own_world import describe_world, watch
 from app.find_model import find_model, frame_flags, refuse_flags
 from classification.calibrate import fit_sets, fit_temperature
-from classification.data.held_back import open_split_of
+from classification.data.held_back import open_split_of, open_trained
+from classification.data.open import ClassificationSet
 from classification.evaluate import Classifier, batch_size, batches, default_samples
 from classification.opening import open_classifier, require_classes
-from core.checkpoint import load_checkpoint, save_checkpoint
+from classification.own_world import default_stages, fit_own_world
+from core.checkpoint import CheckpointMeta, load_checkpoint, save_checkpoint, without_novelty
 from core.device import choose_device
+from core.dropout import set_dropout_active
+from core.errors import InputError
 from core.evaluation.temperature import temperature_record
-from core.method import Method, settings
+from core.method import Method, fit_of, settings
+from core.novelty.record import NoveltyRecord, OwnWorldFit
 
 
 def calibrate_classifier(job: CalibrateJob) -> int:
@@ -24,8 +32,16 @@ def calibrate_classifier(job: CalibrateJob) -> int:
         f"--protocol {job.protocol}": job.protocol not in ("auto", "stills"), **frame_flags(job.method),
         "--frames": job.frames is not None,
         "--risk-class": job.risk_class is not None, "--logit-adjustment": job.logit_adjustment,
-        "--own-world": job.own_world, "--stages": bool(job.stages), "--int8": job.int8,
+        "--int8": job.int8,
     })  # fmt: skip
+    if job.own_world and job.split == "train":
+        raise InputError(
+            "--own-world --split train: novelty is fitted on pictures that it was not trained on; give another"
+        )
+    if job.own_world and job.method.mode == "bnn":
+        raise InputError(
+            "--own-world --mode bnn: a classifier tells novelty without dropout; use --mode dnn or omit it"
+        )
     path = find_model(job.model)
     network, meta = open_classifier(path)
     data = open_split_of(job.data, job.split, meta, job.model)
@@ -39,6 +55,14 @@ def calibrate_classifier(job: CalibrateJob) -> int:
     def watched(title: str) -> Any:
         return track(batches(data, meta.height), title, total=count, console=Console(stderr=True))
 
+    tensors, _ = load_checkpoint(path)
+    known = fit_world(job, network, meta, data) if job.own_world else None
+    if known:
+        meta, tensors = replace(meta, novelty=known.record), without_novelty(tensors) | known.tensors
+    following = fit_of(meta.frame_temperatures, Method("dnn"))
+    if following:  # thresholds are fitted with the temperature of each picture too
+        head = NoveltyRecord.read(meta.novelty).head(tensors, following)
+        classifier = Classifier([network], meta.mean, meta.std, choose_device(job.device), job.seed, head)
     fitted = {}
     for method in methods:
         mode, passes, classes = method.mode, method.samples, len(meta.classes)
@@ -46,18 +70,31 @@ def calibrate_classifier(job: CalibrateJob) -> int:
         scores, metrics = fit_sets(
             classifier, watched(f"{mode} thresholds"), mode, passes, round(found.temperature, 4), classes
         )
-        fitted[method] = {
+        record = {
             "data": data.name, "split": job.split, "frames": len(data), "frame_list_hash": data.list_hash,
             **settings(method), "seed": job.seed, **temperature_record(found, metrics.result()),
             "conformal": {"coverage": job.coverage, **scores.thresholds(job.coverage)},
         }  # fmt: skip
-    tensors, meta = load_checkpoint(path)
+        if following and mode == "dnn":
+            own, _ = fit_sets(classifier, watched("dnn thresholds"), mode, passes, None, classes)
+            record["adaptive"] = {"conformal": {"coverage": job.coverage, **own.thresholds(job.coverage)}}
+        fitted[method] = record
     for method, record in fitted.items():
         meta = meta.with_fit(method, record)
     save_checkpoint(job.output, tensors, meta)
     print_fits(fitted)
+    if known:
+        print(describe_world(known.record["about"]))
     print(job.output)
     return 0
+
+
+def fit_world(job: CalibrateJob, network: Module, meta: CheckpointMeta, data: ClassificationSet) -> OwnWorldFit:
+    """What the network knows of its own world, from the pictures it was trained on and those of the split."""
+    trained = open_trained(job.data, meta, job.model)
+    set_dropout_active(network, False)
+    stages = job.stages or default_stages(network)
+    return fit_own_world(network, meta, trained, data, stages, choose_device(job.device), watch)
 
 
 def print_fits(fitted: dict[Method, dict[str, Any]]) -> None:

@@ -15,8 +15,11 @@ from classification.evaluate import Batch, Classifier, default_samples
 from classification.opening import open_classifiers
 from core.classes import ClassList
 from core.device import choose_device
+from core.dropout import is_stochastic
 from core.errors import InputError
 from core.method import Method, ModeName
+from core.novelty.opening import open_head
+from core.own_world import OwnWorld
 from core.prediction import Prediction
 from export.graph_classifier import GraphClassifier
 
@@ -33,6 +36,8 @@ class Subject(Protocol):
     """By mode, what its largest ensemble computes; the temperature is that of all sizes."""
     executor: str
     device: str
+    own_world: OwnWorld | None
+    """What novelty is measured by; None where nothing tells of it."""
 
     def by_size(self, batch: Batch, mode: ModeName) -> Iterator[Prediction]:
         """A prediction (B, K) for each of `sizes[mode]`."""
@@ -57,24 +62,30 @@ class TorchSubject:
         self.job = job
         networks, self.meta = open_classifiers(find_model(job.model), [find_model(name) for name in job.members])
         device = choose_device(job.device)
-        self.classifier = Classifier(networks, self.meta.mean, self.meta.std, device, job.seed)
+        # an ensemble has no fit of its own
+        known = replace(self.meta, calibration={}, novelty={}) if job.members else self.meta
         self.classes, self.size = self.meta.classes, self.meta.height
-        samples = default_samples(job.method.samples, job.method.mode, self.classifier.has_dropout)
+        has_dropout = any(map(is_stochastic, networks))
+        samples = default_samples(job.method.samples, job.method.mode, has_dropout)
         self.sizes: dict[ModeName, list[int]] = {}
         if job.method.mode != "bnn":
-            self.sizes["dnn"] = [0] if self.classifier.has_dropout else list(range(1, len(networks) + 1))
+            self.sizes["dnn"] = [0] if has_dropout else list(range(1, len(networks) + 1))
         if samples:
             self.sizes["bnn"] = list(range(1, samples + 1))
-        known = replace(self.meta, calibration={}) if job.members else self.meta  # an ensemble has no fit of its own
         self.methods = {
             mode: replace(job.method, mode=mode, samples=samples if mode == "bnn" else 1).resolve(known)
             for mode in self.sizes
         }
+        single = self.methods.get("dnn")
+        head = open_head(find_model(job.model), known, single) if single else None
+        self.own_world = head.own_world if head else None
+        self.classifier = Classifier(networks, self.meta.mean, self.meta.std, device, job.seed, head)
         self.executor, self.device = f"torch {torch.__version__.split('+')[0]} fp32", device.type
 
     def by_size(self, batch: Batch, mode: ModeName) -> Iterator[Prediction]:
         sizes = self.sizes[mode]
-        found = self.classifier.by_size(batch, mode, sizes[-1], self.methods[mode].temperature)
+        method = self.methods[mode]
+        found = self.classifier.by_size(batch, mode, sizes[-1], None if method.adaptive else method.temperature)
         if sizes == [0]:  # of all networks
             *_, last = found
             yield last
@@ -85,8 +96,7 @@ class TorchSubject:
         return open_split_of(data, split, self.meta, self.job.model)
 
     def fit(self, mode: ModeName) -> dict[str, Any]:
-        method = self.methods[mode]
-        return (self.meta.fit(method) or {}) if method.calibrated else {}
+        return self.meta.fit_in_use(self.methods[mode])
 
 
 class GraphSubject:
@@ -105,6 +115,7 @@ class GraphSubject:
         self.sizes: dict[ModeName, list[int]] = {meta.mode: [meta.samples]}
         self.methods: dict[ModeName, Method] = {meta.mode: meta.method}
         self.executor, self.device = self.graph.executor, self.graph.device
+        self.own_world: OwnWorld | None = None
 
     def by_size(self, batch: Batch, mode: ModeName) -> Iterator[Prediction]:
         _, pictures, _ = batch

@@ -11,14 +11,13 @@ from rich.table import Table
 from app.evaluation.data import Chosen, LabelledData, refuse_memory
 from app.evaluation.flags import EvaluateJob
 from app.evaluation.plot import check_plot, write_plot
-from app.evaluation.record import describe_run, note_fit
+from app.evaluation.record import FRAME_KEYS, describe_run, note_fit, novelty_record
 from app.find_model import is_classifier, is_graph
 from app.open_model import open_segmenter
 from app.report_file import check_place, write_json
 from core.checkpoint import read_meta
 from core.errors import InputError
 from core.frame import Frame, Maps
-from core.own_world import STRANGE
 from core.segmenter import Segmenter
 from seg.calibrate import ConformalCheck
 from seg.evaluate import LiveMetrics, seed_frames
@@ -30,8 +29,6 @@ TABLE_KEYS = (
     "aurc", "error_recall_10", "error_recall_10_ceiling", "consistency", "label_consistency",
     "change_agreement", "change_agreement_frozen", "cec",
 )  # fmt: skip
-FRAME_KEYS = ("strange_share", "novelty_p50", "expected_accuracy_gap", "expected_accuracy_error")
-"""Of a checkpoint that knows its own world."""
 
 
 def run_evaluate(job: EvaluateJob) -> int:
@@ -127,8 +124,7 @@ class Promises:
         """JSON values; nothing where nothing was said. Differences are expected accuracy - accuracy of single frames."""
         if not self.novelty:
             return {}
-        strange = sum(share <= STRANGE for share in self.novelty) / len(self.novelty)
-        told = {"strange_share": strange, "novelty_p50": float(np.median(self.novelty))}
+        told = novelty_record(self.novelty)
         if self.gaps:
             told |= {
                 "expected_accuracy_gap": float(np.mean(self.gaps)),

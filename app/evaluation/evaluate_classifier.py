@@ -10,7 +10,7 @@ from rich.table import Table
 from app.evaluation.classifier import GraphSubject, Subject, TorchSubject
 from app.evaluation.flags import EvaluateJob
 from app.evaluation.plot import write_plot
-from app.evaluation.record import describe_run, note_fit
+from app.evaluation.record import FRAME_KEYS, describe_run, note_fit, novelty_record
 from app.find_model import frame_flags, is_graph, refuse_flags
 from app.report_file import write_json
 from classification.data.open import ClassificationSet
@@ -63,9 +63,12 @@ def measure(subject: Subject, data: ClassificationSet, headline: ModeName, conso
     sets = [Coverage(kind, fitted[kind], None) for kind in ("lac", "aps") if kind in fitted]
     started = time.perf_counter()
     count = -(-len(data) // batch_size(subject.size))
+    shares: list[float] = []
     for batch in track(batches(data, subject.size), f"{data.name} {headline}", total=count, console=console):
         for mode, metrics in by_mode.items():
             last = metrics.update(subject.by_size(batch, mode), batch[2])
+            if last.sight is not None and subject.own_world is not None:
+                shares += [subject.own_world.share(score) for score in last.sight.score.tolist()]
         for coverage in sets:
             coverage.update(last.probs.cpu().T, batch[2])
     seconds = time.perf_counter() - started
@@ -77,6 +80,7 @@ def measure(subject: Subject, data: ClassificationSet, headline: ModeName, conso
         **largest.figures(),
         **largest.details(),
         **({"conformal": asked | found} if sets else {}),
+        **(novelty_record(shares) if shares else {}),
         "rows": [{"mode": mode, **row} for mode, metrics in by_mode.items() for row in metrics.rows()],
         "curve": by_mode[headline].curve(),
         "images_per_s": round(len(data) / seconds, 3),
@@ -90,7 +94,7 @@ def print_result(record: dict[str, Any]) -> None:
     console.print(title + f"{record['mode']} x{record['samples']}", soft_wrap=True)
     figures = Table("metric")
     figures.add_column("value", justify="right")
-    for key in HEAD_KEYS:
+    for key in (*HEAD_KEYS, *(key for key in FRAME_KEYS if key in record)):
         figures.add_row(key, format_figure(record[key]))
     console.print(figures)
     if len(record["rows"]) > 1:

@@ -78,7 +78,7 @@ class CalibrateJob:
     """auto, cpu or cuda."""
     own_world: bool = False
     """Also fit what the network knows of its own world on the train images: novelty, regions and a temperature that follows
-    the frame, in every mode of one pass and in this one. For segmentation networks."""
+    the frame, in every mode of one pass and in this one; of a classifier in mode dnn, by picture."""
     stages: tuple[str, ...] = ()
     """Stages of the network for --own-world; regions are of the last one. Those of docs/novelty.md without it."""
     int8: bool = False

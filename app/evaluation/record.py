@@ -1,5 +1,7 @@
 """What a measurement was of: the head of its JSON."""
 
+import statistics
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
@@ -9,6 +11,7 @@ from rich.console import Console
 
 from app.evaluation.flags import EvaluateJob
 from core.method import Method
+from core.own_world import STRANGE
 
 
 class Ran(Protocol):
@@ -34,6 +37,16 @@ def describe_run(job: EvaluateJob, ran: Ran, method: Method, data: str, split: s
         "device": ran.device,
         "torch": torch.__version__,
     }
+
+
+FRAME_KEYS = ("strange_share", "novelty_p50", "expected_accuracy_gap", "expected_accuracy_error")
+"""Of a checkpoint that knows its own world."""
+
+
+def novelty_record(shares: Sequence[float]) -> dict[str, float]:
+    """Which share of the frames or pictures is strange at 5 %, and the median of what was said of them."""
+    strange = sum(share <= STRANGE for share in shares) / len(shares)
+    return {"strange_share": strange, "novelty_p50": statistics.median(shares)}
 
 
 FIT_KEYS = ("data", "split", "protocol", "frame_list_hash")

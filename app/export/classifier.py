@@ -53,7 +53,11 @@ def export_classifier(job: ExportJob, console: Console) -> Any:
     mode = asked.mode or ("bnn" if (asked.samples or 1) > 1 else "dnn")
     samples = default_samples(asked.samples, mode, is_stochastic(network))
     set_dropout_active(network, bool(samples))
-    method = replace(asked, mode="bnn" if samples else "dnn", samples=samples or 1).resolve(meta)
+    if asked.adaptive:
+        raise InputError("--adaptive on: a classifier's graph file has one temperature; omit it")
+    method = replace(asked, mode="bnn" if samples else "dnn", samples=samples or 1, adaptive=False).resolve(meta)
+    if meta.novelty:
+        console.print("a classifier's graph file has one temperature and tells nothing of novelty", soft_wrap=True)
     if method.note:
         console.print(f"not calibrated: {method.note}", soft_wrap=True)
     step = ExportedClassifier(network, meta.mean, meta.std, method.samples, method.temperature)

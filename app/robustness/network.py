@@ -17,12 +17,12 @@ from core.dropout import is_stochastic, set_dropout_active
 from core.errors import InputError
 from core.method import Method, MethodOptions, draws_dropout, fit_of, method_of_fit
 from core.novelty.head import NoveltyHead, WatchedPasses
+from core.novelty.opening import open_head
 from core.prediction import Prediction
 from core.predictors import passes
 from core.preprocess import Normalize, nearest, network_size, resize
 from core.robustness.attacks import OnPixels
 from seg.evaluate import enlarge
-from seg.novelty import open_head
 from seg.torch_segmenter import open_network
 
 DNN = Method("dnn")
@@ -186,11 +186,9 @@ def open_subjects(models: Sequence[str], device: torch.device, calibrated: bool 
 
 
 def open_subject(model: str, name: str, device: torch.device, calibrated: bool = True) -> Subject:
-    """A classifier, or a segmentation network with what it knows of its own world."""
-    if is_classifier(model):
-        return Subject(name, *open_classifier(find_model(model)), device, calibrated)
-    network, meta = open_network(model)
-    head = open_head(model, meta, MethodOptions(mode="dnn").resolve(meta))
+    """A network with what it knows of its own world."""
+    network, meta = open_classifier(find_model(model)) if is_classifier(model) else open_network(model)
+    head = open_head(find_model(model), meta, MethodOptions(mode="dnn").resolve(meta))
     return Subject(name, network, meta, device, calibrated, head)
 
 

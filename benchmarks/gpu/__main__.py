@@ -1,4 +1,4 @@
-"""What a GPU is needed for, in commands of at most some minutes each, for a machine that is lent and reaches nothing.
+"""What a GPU is needed for, in commands of at most some minutes each, for a machine that reaches nothing else.
 
     python -m benchmarks.gpu pack --data ../shared/data/camvid [--wheels DIR] --to PARTS [--part-mib 60]
     python unpack.py PARTS --to WORK                 # there, once or as the parts arrive; then in WORK/code:

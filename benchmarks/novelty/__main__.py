@@ -35,6 +35,7 @@ def gather(folder: Path) -> dict[str, Any]:
     }
     record["left_out"] = found
     record["passes"] = {name: passes(folder / name / "passes.pickle") for name in networks}
+    record["classifiers"] = {file.parent.name: read(file) for file in sorted(folder.glob("*/classifier.pickle"))}
     if set(SEEDS) <= set(networks):
         record["ensemble"] = measure_ensemble([folder / seed for seed in SEEDS])
     return dict(round_figures(json.loads(json.dumps(record))))

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from app.cli import main as steadyseg
+from app.find_model import find_model
 from benchmarks.novelty.shots import Data
 from core.checkpoint import read_meta
 from core.errors import CheckFailed
-from seg.pretrained import find_checkpoint
 
 
 def flags(about: str) -> argparse.ArgumentParser:
@@ -32,15 +32,19 @@ def run(about: str, study: str, measure: Callable[[str, Data], Any]) -> None:
         save(folder / f"{study}.pickle", measure(knowing(model, folder, given.data), Data(given.data)))
 
 
-def knowing(model: str, folder: Path, data: Path) -> str:
+CAMVID = ("camvid", "--mode", "dnn", "--protocol", "stills")
+"""The folder of the data, and flags of `steadyseg calibrate`."""
+
+
+def knowing(model: str, folder: Path, data: Path, fitted: tuple[str, ...] = CAMVID) -> str:
     """The checkpoint itself where it knows its own world, else one that does, as `steadyseg calibrate --own-world` makes it."""
-    if read_meta(find_checkpoint(model)).novelty:
+    if read_meta(find_model(model)).novelty:
         return model
     path = folder / "knowing.safetensors"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        given = ["--data", str(data / "camvid"), "--mode", "dnn", "--protocol", "stills", "--own-world"]
-        if steadyseg(["calibrate", model, *given, "-o", str(path)]):
+        given = ["--data", str(data / fitted[0]), *fitted[1:], "--own-world", "-o", str(path)]
+        if steadyseg(["calibrate", model, *given]):
             raise CheckFailed(f"{model} could not be calibrated")
     return str(path)
 

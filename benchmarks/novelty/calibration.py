@@ -9,9 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from core.classes import CAMVID
-from core.novelty.frame_temperature import FrameTemperatureFit, fit_frame_temperature
+from core.novelty.frame_temperature import FrameTemperatureFit, fit_frame_temperature, shares
 from core.novelty.head import LEAST_LOG_TEMPERATURE, MOST_FITTED_DEVIATION, MOST_LOG_TEMPERATURE
-from seg.own_world.temperature import CLEAN_SHARE
 
 Row = dict[str, Any]
 WAYS = ("none", "one", "frame")
@@ -40,8 +39,7 @@ class Temperatures:
 def fit(rows: Sequence[Row], statistics: bool = True) -> FrameTemperatureFit:
     """As the product fits it: half of the weight on pictures as they are."""
     pairs = [pixels(row) for row in rows]
-    clean = torch.tensor([float(row["kind"] == "clean") for row in rows], dtype=torch.float64)
-    weights = CLEAN_SHARE * clean / clean.sum() + (1 - CLEAN_SHARE) * (1 - clean) / (1 - clean).sum()
+    weights = shares([row["kind"] == "clean" for row in rows])
     deviations = torch.from_numpy(np.stack([row["deviations"] for row in rows])).double()
     columns = deviations if statistics else deviations[:, :0]
     return fit_frame_temperature(columns, [one for one, _ in pairs], [one for _, one in pairs], weights)

@@ -30,7 +30,7 @@ def document(record: Record) -> str:
     head = (HERE / "head.md").read_text().strip()
     tables = (
         targets, foreign_table, stage_table, motorway_table, control_table, alarm_table, corruption_table, swap_table,
-        stream_table, risk_table, region_table, left_out_table, passes_table, cost_table,
+        stream_table, risk_table, region_table, left_out_table, passes_table, classifier_table, cost_table,
     )  # fmt: skip
     parts = [head, samples(record), *(made(record) for made in tables)]
     return "\n\n".join(part for part in parts if part).rstrip() + "\n"
@@ -294,6 +294,38 @@ def passes_table(record: Record) -> str:
             f"{percent(ensemble['corrupted_ece']['frame'])} % with each member's temperature of the frame."
         )
     return section("Several passes, several networks", wrap(words + "\n"), table(["score", *kinds], lines))
+
+
+def classifier_table(record: Record) -> str:
+    found = record.get("classifiers", {})
+    if not found:
+        return ""
+    lines = [["alarms among test pictures, %", *(percent(one["alarms"]) for one in found.values())]]
+    for kind in next(iter(found.values()))["foreign"]:
+        lines += [
+            [f"AUROC, {kind}, by {score}", *(f"{one['foreign'][kind]['auroc'][score]:.2f}" for one in found.values())]
+            for score in ("novelty", "entropy")
+        ]
+    ways = {"one": "one temperature", "picture": "one for each picture"}
+    for title, mean in (("test pictures", clean_mean), ("15 corruptions", corrupted_mean)):
+        for key, name in (("ece", "ECE, %"), ("ece_signed", "confidence - accuracy, points"), ("nll", "NLL")):
+            lines += [
+                [f"{name}, {title}, {words}", *(digits(mean(one, way, key), key) for one in found.values())]
+                for way, words in ways.items()
+            ]
+    return part("Classifiers", table(["figure", *found], lines))
+
+
+def clean_mean(found: Any, way: str, key: str) -> float:
+    return float(found["clean"][way][key])
+
+
+def corrupted_mean(found: Any, way: str, key: str) -> float:
+    return float(np.mean([row[way][key] for row in found["corrupted"].values()]))
+
+
+def digits(value: float, key: str) -> str:
+    return f"{value:.2f}" if key == "nll" else f"{100 * value:+.1f}" if key == "ece_signed" else percent(value)
 
 
 def cost_table(record: Record) -> str:

@@ -13,11 +13,12 @@ from core.dropout import set_dropout_active
 from core.errors import InputError
 from core.method import MethodOptions
 from core.novelty.head import NoveltyHead
+from core.novelty.opening import open_head
 from core.novelty.statistics import STRIDE, thin, thinning_step
 from core.preprocess import Normalize, enlarge, nearest, network_size, resize
 from core.taps import FeatureTaps, tap_points
 from export.networks import OpenVinoNetwork, cpu_has_bf16, openvino_model
-from seg.novelty import open_head
+from seg.pretrained import find_checkpoint
 from seg.torch_segmenter import open_network
 
 GRID = 10
@@ -48,7 +49,7 @@ class Watched:
 
     def __init__(self, model: str | Path) -> None:
         network, meta = open_network(model)
-        head = open_head(model, meta, MethodOptions(mode="dnn").resolve(meta))
+        head = open_head(find_checkpoint(model), meta, MethodOptions(mode="dnn").resolve(meta))
         if head is None:
             raise InputError(f"{model} does not know its own world; calibrate it with --own-world")
         self.meta = meta

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import numpy as np
+
 from classification.data.open import ClassificationSet, open_classification, training_indices
 from core.checkpoint import CheckpointMeta
 from core.errors import InputError
@@ -14,13 +16,25 @@ def open_split_of(data: Path, split: str, meta: CheckpointMeta, model: str) -> C
     return open_held_back(data, meta, model) if split == SPLIT else open_classification(data, split)
 
 
+def open_trained(data: Path, meta: CheckpointMeta, model: str) -> ClassificationSet:
+    """The pictures of `train` that the network was trained on; InputError where these are not they."""
+    source, trained, _ = divide_train(data, meta, model)
+    return source.subset(trained)
+
+
 def open_held_back(data: Path, meta: CheckpointMeta, model: str) -> ClassificationSet:
     """InputError where the training held nothing back, or where these are not the pictures that it had."""
-    share, fraction, seed = read_division(meta)
-    if not share:
+    if not read_division(meta)[0]:
         raise InputError(
             f"{model}: its training held no pictures back (train classification --hold-back 0.1 does); give another --split"
         )
+    source, _, held = divide_train(data, meta, model)
+    return source.subset(held)
+
+
+def divide_train(data: Path, meta: CheckpointMeta, model: str) -> tuple[ClassificationSet, np.ndarray, np.ndarray]:
+    """`train`, and the places of what the training used and held back; InputError where their numbers are not its."""
+    share, fraction, seed = read_division(meta)
     source = open_classification(data, "train")
     trained, held = training_indices(source.labels, fraction, share, seed)
     found = {"images": len(trained), "held_back": len(held)}
@@ -30,7 +44,7 @@ def open_held_back(data: Path, meta: CheckpointMeta, model: str) -> Classificati
             f"{data}: {found['images']} training pictures and {found['held_back']} held back, but {model} was trained on "
             f"{recorded['images']} and held back {recorded['held_back']}; give the data it was trained on"
         )
-    return source.subset(held)
+    return source, trained, held
 
 
 def read_division(meta: CheckpointMeta) -> tuple[float, float, int]:

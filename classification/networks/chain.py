@@ -11,6 +11,7 @@ from classification.options import ClassifierOptions
 from core.dropout import Dropout, is_stochastic
 from core.errors import InputError
 from core.smoothing import SpatialSmoothing
+from core.taps import TapPoint, itself
 
 
 class Block(nn.Module):
@@ -54,6 +55,10 @@ class Chain(nn.Sequential):
         for module in modules[1:]:
             x = module(x)
         return x
+
+    def tap_points(self) -> dict[str, TapPoint]:
+        """The map of each part before the head."""
+        return {name: TapPoint(module, itself) for name, module in self.named_children() if name != "head"}
 
 
 def stage(modules: Iterable[nn.Module], number: int, options: ClassifierOptions, channels: int) -> Chain:

@@ -1,6 +1,7 @@
 """Networks of the timm library as MC-dropout networks, CNNs with spatial smoothing too."""
 
 import difflib
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from core.dropout import Dropout, is_stochastic
 from core.errors import InputError
 from core.insertion import insert_dropout, insert_smoothing, subsampling_places
 from core.options import ProbName
+from core.taps import TapPoint
 
 DENSE_DROPOUTS = ("pos_drop", "proj_drop", "mlp_drop", "drop1", "drop2")
 """What timm calls the dropout modules after the position embedding and after every dense layer but those of q, k and v:
@@ -60,6 +62,16 @@ class TimmNetwork(nn.Module):
         done, x = shared
         return x if done else self(x)
 
+    def tap_points(self) -> dict[str, TapPoint]:
+        """The maps that timm lists as the network's features, by the names of their modules."""
+        listed = getattr(self.model, "feature_info", [])
+        modules = dict(self.model.named_modules())  # of some networks it lists names that are not there
+        return {
+            found["module"]: TapPoint(modules[found["module"]], partial(channels_first, found["num_chs"]))
+            for found in (listed if isinstance(listed, list) else listed.get_dicts())
+            if found.get("module") in modules
+        }
+
     def _try(self, example: Tensor) -> None:
         """timm builds some networks that no picture fits, such as one whose patches are larger than the picture."""
         modes = {module: module.training for module in self.modules()}
@@ -74,6 +86,15 @@ class TimmNetwork(nn.Module):
         finally:
             for module, mode in modes.items():
                 module.training = mode
+
+
+def channels_first(channels: int, features: Any) -> Tensor:
+    """(B, C, h, w), (B, h, w, C) or tokens (B, N, C) -> (B, C, h, w) or (B, C, N, 1). InputError for what is neither."""
+    if not isinstance(features, Tensor) or features.ndim not in (3, 4):
+        raise InputError("a stage of this network gives no map and no tokens; name others with --stages")
+    if features.ndim == 3:
+        return features.mT[..., None]
+    return features if features.shape[1] == channels else features.permute(0, 3, 1, 2)
 
 
 def _insert(model: Any, options: ClassifierOptions, example: Tensor) -> None:

@@ -1,15 +1,19 @@
 """Fits the temperature of a frame to its statistics: log T = level + slopes @ deviations, by the NLL of labelled pixels."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from core.errors import InputError
+from core.method import Method, settings
 from core.novelty.head import LEAST_LOG_TEMPERATURE, MOST_FITTED_DEVIATION, MOST_LOG_TEMPERATURE
 
+CLEAN_SHARE = 0.5
+"""Of the weight that frames as they are have together."""
 RIDGE = 1e-2
 """Times the sum of the squared slopes, in nats: keeps columns that say the same from growing against each other."""
 
@@ -24,6 +28,14 @@ class FrameTemperatureFit:
     """Mean NLL over the frames with the best single temperature."""
     nll: float
     """With one for each frame."""
+    frames: int
+
+    def record(self) -> dict[str, Any]:
+        """Of mode dnn, as a checkpoint keeps it."""
+        return {
+            **settings(Method("dnn")), "slopes": [round(one, 6) for one in self.slopes], "level": round(self.level, 6),
+            "pictures": self.frames, "nll_one_temperature": round(self.nll_one, 6), "nll": round(self.nll, 6),
+        }  # fmt: skip
 
 
 def fit_frame_temperature(
@@ -40,7 +52,14 @@ def fit_frame_temperature(
     one, found = _minimise(x[:, :0], pixels), _minimise(x, pixels)
     with torch.no_grad():
         nll_one, nll = float(_loss(x[:, :0], one, pixels)), float(_loss(x, found, pixels))
-    return FrameTemperatureFit(tuple(found[:-1].tolist()), float(found[-1]), nll_one, nll)
+    return FrameTemperatureFit(tuple(found[:-1].tolist()), float(found[-1]), nll_one, nll, len(logits))
+
+
+def shares(clean: Sequence[bool], clean_share: float = CLEAN_SHARE) -> Tensor:
+    """(N,) weights: frames as they were taken have this share of them together, the changed ones the rest."""
+    as_it_is = torch.tensor(clean, dtype=torch.float64)
+    changed = 1 - as_it_is
+    return clean_share * as_it_is / as_it_is.sum() + (1 - clean_share) * changed / changed.sum()
 
 
 class _Pixels(NamedTuple):

@@ -36,8 +36,11 @@ class GaussianSums:
         self.products = torch.zeros(channels, channels, dtype=torch.float64)
         self.frames = 0
 
-    def update(self, features: Tensor, labels: Tensor) -> None:
-        """features (N, C), labels (N,) class ids; those outside 0..K-1 are void. InputError for NaN and infinity."""
+    def update(self, features: Tensor, labels: Tensor, frames: int = 1) -> None:
+        """features (N, C) of so many frames, labels (N,) class ids; those outside 0..K-1 are void.
+
+        InputError for NaN and infinity.
+        """
         kept = (labels >= 0) & (labels < len(self.counts))
         x, ids = features[kept].double().cpu(), labels[kept].long().cpu()
         if not torch.isfinite(x).all():
@@ -45,7 +48,7 @@ class GaussianSums:
         self.counts += torch.bincount(ids, minlength=len(self.counts))
         self.sums.index_add_(0, ids, x)
         self.products += x.T @ x
-        self.frames += 1
+        self.frames += frames
 
     def fit(self) -> Gaussians:
         """InputError where nothing was seen."""

@@ -2,12 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
-from core.novelty.statistics import FrameDistance, RegionDistance, logit_statistics, thin
+from core.novelty.statistics import (
+    ClassDistance,
+    FrameDistance,
+    RegionDistance,
+    logit_statistics,
+    statistic_names,
+    thin,
+)
 from core.own_world import OwnWorld
 from core.prediction import Prediction, Sight
 from core.predictors import SplitNetwork, passes, running_mean
@@ -55,7 +62,7 @@ class NoveltyHead(nn.Module):
         self,
         names: Sequence[str],
         steps: Sequence[int],
-        stages: Sequence[FrameDistance],
+        stages: Sequence[FrameDistance | ClassDistance],
         regions: RegionDistance,
         readings: Readings,
     ) -> None:
@@ -65,6 +72,18 @@ class NoveltyHead(nn.Module):
         for name in ("mean", "deviation", "weights", "slopes"):
             self.register_buffer(name, getattr(readings, name).float().clone(), persistent=False)
         self.readings, self.own_world = readings, readings.own_world
+
+    @classmethod
+    def without_scale(
+        cls,
+        names: Sequence[str],
+        steps: Sequence[int],
+        stages: Sequence[FrameDistance | ClassDistance],
+        regions: RegionDistance,
+    ) -> Self:
+        """For its statistics alone, which a scale is fitted to."""
+        blank = torch.zeros(len(statistic_names(tuple(names))))
+        return cls(names, steps, stages, regions, Readings(blank, blank + 1, blank, blank, 0.0, 0.0, 1.0, OwnWorld(())))
 
     def forward(self, features: Sequence[Tensor], logits: Tensor) -> Sight:
         features = self.thin(features)
@@ -124,6 +143,6 @@ class WatchedPasses(nn.Module):
             return logits, self.head(features, logits)
 
     def predict(self, logits: Tensor, sight: Sight) -> Prediction:
-        fitting = sight.temperature[:, None, None, None]
+        fitting = sight.temperature.reshape(-1, *(1,) * (logits.ndim - 1))
         plain = Prediction.from_logits(logits, fitting if self.temperature is None else self.temperature)
         return Prediction(plain.probs, plain.member_entropy, sight)

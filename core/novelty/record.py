@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -12,13 +12,22 @@ from core.checkpoint import NOVELTY_PREFIX as PREFIX
 from core.errors import InputError
 from core.method import draws_dropout, method_of_fit
 from core.novelty.head import NoveltyHead, Readings
-from core.novelty.statistics import FrameDistance, RegionDistance, statistic_names
+from core.novelty.scale import Scale
+from core.novelty.statistics import ClassDistance, FrameDistance, RegionDistance, statistic_names
 from core.own_world import FEWEST_FRAMES, OwnWorld
 
 MOST_STAGES, MOST_STEP = 8, 64
 REGIONS = "regions"
-SCALE = ("mean", "deviation", "region_median", "region_rare", "scores")
+SCALE = tuple(field.name for field in fields(Scale))
 """The fields that say how strange a statistic is."""
+
+
+@dataclass(frozen=True)
+class OwnWorldFit:
+    """What goes into a checkpoint."""
+
+    record: dict[str, Any]
+    tensors: dict[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -66,9 +75,7 @@ class NoveltyRecord:
         """`tensors`: a checkpoint's; those without `PREFIX` are passed over. `fit`: of the method; None: level 0."""
         own = {name.removeprefix(PREFIX): value.float() for name, value in tensors.items() if name.startswith(PREFIX)}
         try:
-            stages = [FrameDistance(own[f"{stage}.whiten.bias"].numel()) for stage in self.stages]
-            for name, stage in zip(self.stages, stages, strict=True):
-                stage.load_state_dict(_below(own, f"{name}."))
+            stages = [_distance(own, name) for name in self.stages]
             mine = _below(own, f"{REGIONS}.")
             regions = RegionDistance(mine["whiten.bias"].numel(), mine["classes.bias"].numel())
             regions.load_state_dict(mine)
@@ -120,8 +127,16 @@ def _below(values: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
 
 
+def _distance(values: Mapping[str, Tensor], name: str) -> FrameDistance | ClassDistance:
+    """Of a stage: from the mean of all frames, or from the nearest class where there are class means."""
+    channels, classes = values[f"{name}.whiten.bias"].numel(), values.get(f"{name}.classes.bias")
+    found = FrameDistance(channels) if classes is None else ClassDistance(channels, classes.numel())
+    found.load_state_dict(_below(values, f"{name}."))
+    return found
+
+
 def novelty_tensors(
-    names: tuple[str, ...], stages: Sequence[FrameDistance], regions: RegionDistance
+    names: tuple[str, ...], stages: Sequence[FrameDistance | ClassDistance], regions: RegionDistance
 ) -> dict[str, Tensor]:
     """As they are kept in a checkpoint."""
     modules = {**dict(zip(names, stages, strict=True)), REGIONS: regions}

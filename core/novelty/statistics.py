@@ -5,6 +5,8 @@ Everything is convolutions, sums and logarithms, so that it runs and exports wit
 distances over the number of channels.
 """
 
+from typing import Self
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -36,8 +38,7 @@ class FrameDistance(nn.Module):
         return stage
 
     def forward(self, features: Tensor) -> Tensor:
-        mean = features.float().mean((2, 3)) if features.ndim == 4 else features.float()
-        return ((self.whiten(mean) ** 2).mean(1) + SMALLEST).log()
+        return ((self.whiten(pooled(features.float())) ** 2).mean(1) + SMALLEST).log()
 
 
 class RegionDistance(nn.Module):
@@ -50,7 +51,7 @@ class RegionDistance(nn.Module):
         self.requires_grad_(False)
 
     @classmethod
-    def of(cls, within: Gaussians) -> "RegionDistance":
+    def of(cls, within: Gaussians) -> Self:
         """`within`: of pixels' features around their classes' means."""
         stage = cls(len(within.mean), len(within.centres))
         values = {
@@ -68,6 +69,18 @@ class RegionDistance(nn.Module):
         white = self.whiten(features.float())
         nearest = (white * white).sum(1) - self.classes(white).amax(1)  # |y|^2 - (2 m.y - |m|^2) of the nearest m
         return (nearest.clamp_min(0.0) / white.shape[1] + SMALLEST).log()
+
+
+class ClassDistance(RegionDistance):
+    """(B, C, h, w) or (B, C) features of a stage -> (B,) log distance of their mean from the nearest class of pictures."""
+
+    def forward(self, features: Tensor) -> Tensor:
+        return super().forward(pooled(features.float()))[:, 0, 0]
+
+
+def pooled(features: Tensor) -> Tensor:
+    """(B, C, h, w), or (B, C) as they are -> (B, C) means over all places."""
+    return features.mean((2, 3)) if features.ndim == 4 else features
 
 
 def thin(features: Tensor, step: int) -> Tensor:
@@ -96,6 +109,12 @@ def spread(values: Tensor) -> Tensor:
     """(B, ...) -> (B,) standard deviation over all places; 0 for a single place."""
     flat = values.flatten(1)
     return ((flat - flat.mean(1, keepdim=True)) ** 2).mean(1).sqrt()
+
+
+def score_weights(stages: int, entropy: float = 0.0) -> Tensor:
+    """(S,) of the statistics in the score: the mean over the stages, and so much of the entropy."""
+    logits = [entropy if name == "entropy" else 0.0 for name in LOGIT_STATISTICS]
+    return torch.cat([torch.full((stages,), 1.0 / stages), torch.tensor(logits)]).double()
 
 
 def statistic_names(stages: tuple[str, ...]) -> list[str]:

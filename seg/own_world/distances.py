@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from core.checkpoint import CheckpointMeta
 from core.errors import InputError
 from core.novelty.gaussians import GaussianSums
-from core.novelty.statistics import FrameDistance, RegionDistance, thin, thinning_step
+from core.novelty.statistics import FrameDistance, RegionDistance, pooled, thin, thinning_step
 from core.preprocess import Normalize, nearest, network_size, resize
 from core.taps import FeatureTaps, tap_points
 from seg.own_world.frames import Labelled
@@ -56,7 +56,7 @@ def fit_distances(
         features = [thin(one, step).cpu() for one, step in zip(features, steps, strict=True)]
         wholes = wholes or [GaussianSums(one.shape[1], 1) for one in features]
         for total, found in zip(wholes, features, strict=True):
-            total.update(found.mean((2, 3)) if found.ndim == 4 else found, torch.zeros(1, dtype=torch.long))
+            total.update(pooled(found), torch.zeros(1, dtype=torch.long))
         last = features[-1][0]
         small = nearest(torch.from_numpy(label)[None], size)[0]
         within = within or GaussianSums(len(last), num_classes)

@@ -14,14 +14,13 @@ import numpy as np
 from core.checkpoint import CheckpointMeta
 from core.frame import Frame
 from core.robustness.camera_changes import random_camera
+from core.robustness.changes import with_changes
 from core.robustness.corruptions import EXTRA, corrupt
-from core.robustness.textures import under_texture
 from seg.data.blocks import hold_back_blocks
 from seg.data.camvid import ImageFolderSplit
 from seg.data.moving_stills import CLIP_FRAMES, moving_stills
 from seg.train import split_held_back
 
-SEVERITIES = (1, 3, 5)
 Labelled = tuple[np.ndarray, np.ndarray]
 """(H, W, 3) uint8 RGB, (H, W) uint8 class ids."""
 Watch = Callable[[Iterable[Any], str], Iterable[Any]]
@@ -71,12 +70,8 @@ def tuning_pictures(frames: Frames, watch: Watch) -> Iterator[tuple[bool, np.nda
     """(is it as it is, image, label): untrained frames, and under EXTRA and textures at three severities each."""
     for number, place in enumerate(watch(frames.untrained, "temperature of a frame")):
         image, label = frames.split[place]
-        yield True, image, label
-        for severity in SEVERITIES:
-            for kind in EXTRA:
-                yield False, corrupt(image, kind, severity, 11, number), label
-            draw = np.random.default_rng([place, severity])
-            yield False, under_texture(image, SEVERITIES.index(severity) + 1, draw), label
+        for is_clean, changed in with_changes(image, number, place):
+            yield is_clean, changed, label
 
 
 def tuning_clips(frames: Frames, meta: CheckpointMeta, watch: Watch) -> Iterator[Frame]:

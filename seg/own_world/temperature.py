@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 from core.checkpoint import CheckpointMeta
 from core.method import Method, draws_dropout
-from core.novelty.frame_temperature import fit_frame_temperature
+from core.novelty.frame_temperature import fit_frame_temperature, shares
 from core.novelty.head import NoveltyHead, WatchedPasses
 from core.novelty.record import NoveltyRecord
+from core.novelty.scale import Scale
 from core.preprocess import enlarge, nearest
 from seg.calibrate import fit_temperature
 from seg.evaluate import seed_frames
@@ -21,16 +22,13 @@ from seg.streaming import StreamingSegmenter
 
 GRID = 10
 """Every so many-th pixel of a frame is fitted on."""
-CLEAN_SHARE = 0.5
-"""Of the weight in the temperature's fit that frames as they are have together."""
 
 
 def fit_temperature_of_frames(
     looker: Looker,
     head: NoveltyHead,
     frames: Frames,
-    mean: Tensor,
-    deviation: Tensor,
+    scale: Scale,
     meta: CheckpointMeta,
     watch: Watch,
 ) -> dict[str, Any]:
@@ -48,17 +46,7 @@ def fit_temperature_of_frames(
         logits.append(found[0, :, GRID // 2 :: GRID, GRID // 2 :: GRID].flatten(1).T[kept].cpu())
         labels.append(small[kept])
         clean.append(is_clean)
-    is_clean_one = torch.tensor(clean, dtype=torch.float64)
-    weights = (
-        CLEAN_SHARE * is_clean_one / is_clean_one.sum()
-        + (1 - CLEAN_SHARE) * (1 - is_clean_one) / (1 - is_clean_one).sum()
-    )
-    fit = fit_frame_temperature((torch.stack(rows) - mean) / deviation, logits, labels, weights)
-    return {
-        "mode": "dnn", "samples": 1, "tau": None, "window": None, "motion": False,
-        "slopes": [round(one, 6) for one in fit.slopes], "level": round(fit.level, 6), "pictures": len(rows),
-        "nll_one_temperature": round(fit.nll_one, 6), "nll": round(fit.nll, 6),
-    }  # fmt: skip
+    return fit_frame_temperature(scale.standardise(torch.stack(rows)), logits, labels, shares(clean)).record()
 
 
 def fit_level(

@@ -239,7 +239,7 @@ def test_flags_that_make_no_sense_for_a_classifier_are_one_line(
     [
         (("--protocol", "stream"), "--protocol stream is for"), (("--risk-class", "cat"), "--risk-class is for"),
         (("--logit-adjustment",), "--logit-adjustment is for"), (("--int8",), "--int8 is for"),
-        (("--own-world",), "--own-world is for"), (("--tau", "2"), "--tau is for"),
+        (("--tau", "2"), "--tau is for"),
         (("--coverage", "1"), "between 0 and 1"), (("--split", "held-back"), "held no pictures back"),
         (("--split", "val"), "no split 'val'"), (("--samples", "0"), "1 or more"),
         (("--mode", "vq-dnn"), "use mode dnn or bnn"),

@@ -14,6 +14,7 @@ from app.cli import main
 from app.open_model import open_segmenter
 from core.checkpoint import load_checkpoint, save_checkpoint
 from core.frame import Frame
+from seg.calibrate import fit_temperature
 from seg.street.training_set import StreetSet
 
 SIZE = 64, 96
@@ -52,6 +53,29 @@ def test_openvino_computes_what_the_record_measured(small: str, method: dict[str
         assert np.abs(first.confidence.astype(int) - second.confidence).mean() < 2
         differs.append((full.step(frame).confidence != second.confidence).mean())
     assert np.mean(equal) > 0.995 and np.mean(differs) > 0.05, (equal, differs)
+
+
+def test_it_has_a_temperature_of_its_own(small: str, tmp_path: Path) -> None:
+    tensors, meta = load_checkpoint(Path(small))
+    ratio, fitted = meta.int8["temperature_ratio"], meta.calibration["dnn"]["temperature"]
+    full = opened_by_torch(small, mode="dnn")
+    pictures = [
+        Frame(image, number, 0.0, label)
+        for number, (image, label) in enumerate(map(StreetSet(12, *SIZE).__getitem__, (6, 7)))
+    ]
+    both = [
+        fit_temperature(one.module, pictures, full.classes).temperature
+        for one in (full, full.rounded(meta.int8["ranges"]))
+    ]
+    assert (
+        ratio == pytest.approx(both[1] / both[0], abs=1e-3)
+        and opened(small, mode="dnn", precision="int8").method.temperature == fitted * ratio
+    )
+    assert opened(small, mode="dnn", precision="fp32").method.temperature == fitted
+    pale = tmp_path / "pale.safetensors"
+    save_checkpoint(pale, tensors, dataclasses.replace(meta, int8=meta.int8 | {"temperature_ratio": 3.0}))
+    paler = opened(str(pale), mode="dnn", precision="int8").step(frames()[0])
+    assert paler.confidence.mean() < opened(small, mode="dnn", precision="int8").step(frames()[0]).confidence.mean() - 5
 
 
 @pytest.mark.parametrize("samples", [1, 3])

@@ -17,6 +17,7 @@ from core.errors import InputError
 from core.insertion import insert_smoothing, list_inserted
 from core.predictors import MonteCarlo, SplitNetwork
 from core.smoothing import SpatialSmoothing
+from core.taps import FeatureTaps
 
 VIT = "vit_tiny_patch16_224"
 
@@ -134,6 +135,26 @@ def test_prefix_and_suffix_are_the_whole(name: str, options: dict[str, Any]) -> 
         assert torch.equal(network.suffix(network.prefix(x)), expected)
     set_dropout_active(network, True)
     assert (MonteCarlo(network, 3)(x).disagreement.max() > 1e-6) == bool(options.get("dropout"))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    ("name", "options", "last", "shape"),
+    [
+        ("resnet18", {}, "layer4", (2, 512, 2, 2)),
+        (VIT, {"img_size": 64}, "blocks.11", (2, 192, 17, 1)),
+        ("swin_tiny_patch4_window7_224", {}, "layers.3", (2, 768, 7, 7)),
+    ],
+)
+def test_stages_are_what_the_library_lists(
+    name: str, options: dict[str, Any], last: str, shape: tuple[int, ...]
+) -> None:
+    """Maps, tokens, and maps whose channels come last."""
+    network = built(name, **options)
+    taps = FeatureTaps(network, (last,))
+    network(random_input(network.side or 64))
+    (features,) = taps.take()
+    assert features.shape == shape and list(network.tap_points())[-1] == last
 
 
 def test_training_reaches_every_weight() -> None:

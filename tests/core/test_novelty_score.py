@@ -45,7 +45,8 @@ def test_a_wildly_strange_frame_is_soon_forgotten() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hits", "count", "low", "high"), [(3, 60, 0.0104, 0.1392), (0, 20, 0.0, 0.1684), (20, 20, 0.8316, 1.0)]
+    ("hits", "count", "low", "high"),
+    [(3, 60, 0.0104, 0.1392), (0, 20, 0.0, 0.1684), (20, 20, 0.8316, 1.0), (54, 1080, 0.0378, 0.0647)],
 )
 def test_binomial_intervals_are_the_published_ones(hits: int, count: int, low: float, high: float) -> None:
     assert binomial_interval(hits, count) == pytest.approx((low, high), abs=2e-4)

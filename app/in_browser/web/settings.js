@@ -36,7 +36,7 @@ export class Settings {
 
   // Says what belongs to the chosen method.
   describe() {
-    const { tau, temperature, calibrated, note, own_world: known, mode } = this.method;
+    const { tau, temperature, calibrated, note, own_world: known } = this.method;
     one("#tau-row").hidden = tau === null;
     if (tau !== null) one("#tau").value = tau;
     const fitted = `its temperature ${temperature.toFixed(2)} was fitted for this method${tau === null ? "" : ` at tau ${tau}`}`;
@@ -44,8 +44,9 @@ export class Settings {
     one("#calibration").textContent = calibrated ? `Calibrated: ${fitted}${follows}.` : `Not calibrated: ${note || "no temperature was fitted"}.`;
     one("#second-row").hidden = one("#expected").hidden = !known;
     one("#world").removeAttribute("data-level");
-    const why = mode.endsWith("bnn") ? "random draws move what would be compared" : "the model has no statistics of its own world for this method";
-    one("#world").textContent = known ? "Here it says whether it knows such pictures." : `Whether it knows such pictures is not told: ${why}.`;
+    one("#world").textContent = known
+      ? "Here it says whether it knows such pictures."
+      : "Whether it knows such pictures is not told: the file has no statistics of its own world for this method.";
     this.#describeSecond();
     this.#describeNumbers();
   }

@@ -6,10 +6,9 @@ from core.checkpoint import CheckpointMeta, load_checkpoint
 from core.method import Method, draws_dropout, fit_of
 from core.novelty.head import NoveltyHead
 from core.novelty.record import NoveltyRecord
-from seg.pretrained import find_checkpoint
 
 
-def open_head(model: str | Path, meta: CheckpointMeta, method: Method) -> NoveltyHead | None:
+def open_head(path: Path, meta: CheckpointMeta, method: Method) -> NoveltyHead | None:
     """What tells of whole frames with this method; None where the checkpoint has no statistics, or none of dropout passes."""
     if not meta.novelty:
         return None
@@ -18,5 +17,5 @@ def open_head(model: str | Path, meta: CheckpointMeta, method: Method) -> Novelt
         if not record.dropout:
             return None
         record = record.of_dropout()
-    tensors, _ = load_checkpoint(find_checkpoint(model))
+    tensors, _ = load_checkpoint(path)
     return record.head(tensors, fit_of(record.temperatures, method) if method.adaptive else None)

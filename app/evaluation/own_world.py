@@ -1,0 +1,22 @@
+"""What `steadyseg calibrate --own-world` shows while it fits, and when it has."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+
+
+def watch(items: Iterable[Any], title: str) -> Iterable[Any]:
+    return track(items, title, console=Console(stderr=True))
+
+
+def describe_world(about: Mapping[str, Any]) -> str:
+    """The line for the user: how many alarms at 5 % there are where nothing was fitted, and how sure that is."""
+    low, high = about["alarm_rate_interval"]
+    share = about["alarms"] / about["held_back_pictures"]
+    note = f"; {about['note']}" if about["note"] else ""
+    return (
+        f"own world: {about['frames']} training pictures; of {about['held_back_pictures']} held-back views {share:.1%} are "
+        f"strange (95 % interval, were they independent: {low:.1%} to {high:.1%}){note}"
+    )

@@ -1,0 +1,148 @@
+"""What a classifier knows of its own world: fitted by the command, told by `evaluate` and `analyze robustness`."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from made_classifier import save_pictures
+from PIL import Image
+from refusals import one_line_error
+
+from app.cli import main
+from app.robustness.network import open_subjects
+from classification.data.held_back import open_trained
+from classification.opening import open_classifier
+from classification.own_world import with_cameras
+from core.dropout import set_dropout_active
+from core.method import Method
+from core.novelty.opening import open_head
+from core.novelty.record import NoveltyRecord
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_pictures(tmp_path_factory.mktemp("data") / "animals", per_class=90)
+
+
+@pytest.fixture(scope="module")
+def knowing(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Path:
+    run = tmp_path_factory.mktemp("knowing") / "run"
+    assert main([
+        "train", "classification", "--data", str(data), "--run", str(run), "--size", "32", "--width", "4", "--epochs", "3",
+        "--hold-back", "0.2", "--workers", "0", "--dropout", "0.1",
+    ]) == 0  # fmt: skip
+    flags = [
+        "--data",
+        str(data),
+        "--split",
+        "held-back",
+        "--mode",
+        "dnn",
+        "--own-world",
+        "-o",
+        str(run / "k.safetensors"),
+    ]
+    assert main(["calibrate", str(run / "model.safetensors"), *flags]) == 0
+    return run / "k.safetensors"
+
+
+def evaluated(model: Path, data: Path, *flags: str) -> dict[str, object]:
+    report = model.parent / "report.json"
+    command = ["evaluate", str(model), "--data", str(data), "--split", "test", "--mode", "dnn", "--json", str(report)]
+    assert main([*command, *flags]) == 0
+    return dict(json.loads(report.read_text()))
+
+
+def test_evaluate_tells_its_own_pictures_from_others(knowing: Path, data: Path, tmp_path: Path) -> None:
+    """Others: from black to white, without noise."""
+    own = evaluated(knowing, data)
+    assert own["adaptive"] and own["strange_share"] <= 0.1 and 0.2 < own["novelty_p50"] < 0.8  # type: ignore[operator]
+    assert own["conformal"]["lac"]["coverage"] > 0.8  # type: ignore[index]
+    other = save_pictures(tmp_path / "ramps", per_class=1)
+    for file in other.rglob("*.png"):
+        Image.fromarray(np.repeat(np.linspace(0, 255, 40).astype(np.uint8), 120).reshape(40, 40, 3)).save(file)
+    assert evaluated(knowing, other)["strange_share"] > 0.9  # type: ignore[operator]
+    assert "strange_share" not in evaluated(knowing, data, "--members", str(knowing))
+    (subject,) = open_subjects([str(knowing)], torch.device("cpu"))
+    ((_, seen),) = subject.predict([np.zeros((32, 32, 3), np.uint8)], [Method("dnn")], seed=0)
+    assert seen.sight is not None and subject.follows
+
+
+def test_calibrating_again_fits_sets_to_the_temperatures_it_keeps(knowing: Path, data: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again.safetensors"
+    flags = ["--data", str(data), "--split", "held-back", "--mode", "dnn", "--coverage", "0.7", "-o", str(again)]
+    assert main(["calibrate", str(knowing), *flags]) == 0
+    told = evaluated(again, data)
+    assert told["adaptive"] and told["conformal"]["coverage_asked"] == 0.7  # type: ignore[index]
+
+
+def test_dropout_passes_need_no_temperature_of_a_single_one(knowing: Path, data: Path, tmp_path: Path) -> None:
+    drawn, flags = tmp_path / "drawn.safetensors", ["--mode", "bnn", "--samples", "3"]
+    given = ["--data", str(data), "--split", "held-back", *flags, "-o", str(drawn)]
+    assert main(["calibrate", str(knowing.with_name("model.safetensors")), *given]) == 0
+    assert main(["evaluate", str(drawn), "--data", str(data), "--split", "test", *flags, "--calibrated", "on"]) == 0
+
+
+def test_the_score_is_the_distance_to_the_nearest_class(knowing: Path, data: Path) -> None:
+    """By NumPy from the same features, with a covariance of its own."""
+    network, meta = open_classifier(knowing)
+    head = open_head(knowing, meta, Method("dnn", adaptive=True))
+    assert head is not None
+    set_dropout_active(network, False)
+    features, labels = [], []
+    network.get_submodule("stage4").register_forward_hook(
+        lambda _, __, given: features.append(given[0].double().mean((1, 2)).numpy())
+    )
+    train = open_trained(data, meta, str(knowing))
+    for image, label in with_cameras(train, 32, lambda items, _: items, ""):
+        pixels = torch.tensor(image).permute(2, 0, 1)[None] / 255.0
+        with torch.no_grad():
+            network((pixels - torch.tensor(meta.mean).reshape(3, 1, 1)) / torch.tensor(meta.std).reshape(3, 1, 1))
+        labels.append(label)
+    x, y = np.stack(features), np.array(labels)
+    means = np.stack([x[y == c].mean(0) for c in range(6)])
+    within = (x - means[y]).T @ (x - means[y]) / len(x)
+    share = NoveltyRecord.read(meta.novelty).about["shrinkage"]["stage4"]
+    within = (1 - share) * within + share * np.trace(within) / len(within) * np.eye(len(within))
+    gaps = x[5] - means
+    wanted = np.log(np.einsum("kc,cd,kd->k", gaps, np.linalg.inv(within), gaps).min() / len(within))
+    found = head.stages[-1](torch.from_numpy(x[5:6]).float())
+    assert float(found) == pytest.approx(wanted, abs=0.01)
+
+
+def test_the_alarm_rate_and_its_interval_are_printed(
+    knowing: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """108 held-back pictures as they are and by another camera: 9 of 216 are alarms, (1 + 9) / 217 < 5 %; Clopper-Pearson."""
+    flags = ["--data", str(data), "--split", "held-back", "--mode", "dnn", "--own-world"]
+    assert main(["calibrate", str(knowing), *flags, "-o", str(tmp_path / "k.safetensors")]) == 0
+    assert (
+        "of 216 held-back views 4.2% are strange (95 % interval, were they independent: 1.9% to 7.8%)"
+        in capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--split", "train"), "not trained on"),
+        (("--split", "test", "--mode", "bnn"), "without dropout"),
+        (("--split", "test", "--stages", "stage9"), "unknown stage 'stage9'; this network has stem, stage1"),
+    ],
+)
+def test_what_cannot_be_fitted(
+    knowing: Path, data: Path, tmp_path: Path, flags: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["calibrate", str(knowing), "--data", str(data), "--own-world", "-o", str(tmp_path / "o.safetensors")]
+    assert said in one_line_error(capsys, *arguments, *flags)
+
+
+def test_a_graph_file_says_that_it_knows_nothing_of_it(
+    knowing: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", str(knowing), "-o", str(tmp_path / "c.onnx")]) == 0
+    assert "tells nothing of novelty" in capsys.readouterr().err.replace("\n", " ")
