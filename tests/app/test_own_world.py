@@ -54,6 +54,15 @@ def told(segmenter: Segmenter, images: list[np.ndarray]) -> list[tuple[float | N
     return [(one.novelty, one.expected_accuracy) for one in maps]
 
 
+def told_on_average(segmenter: Segmenter, images: list[np.ndarray]) -> np.ndarray:
+    """(images, 2): mean of 12 streams, since one draw of masks moves novelty by up to 0.2 (seen)."""
+    streams = []
+    for _ in range(12):
+        segmenter.reset()
+        streams.append(told(segmenter, images))
+    return np.array(streams, float).mean(0)
+
+
 def drive(count: int) -> list[np.ndarray]:
     return [Street(seed=1001, height=SIZE[0], width=SIZE[1]).frame(20 * number).image for number in range(count)]
 
@@ -169,23 +178,23 @@ def knowing_passes(knowing: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 @pytest.mark.long
 @pytest.mark.parametrize("flags", [{"mode": "vq-bnn", "motion": False}, {"mode": "bnn", "samples": 3}])
 def test_every_executor_tells_it_of_dropout_passes(knowing_passes: Path, tmp_path: Path, flags: dict[str, Any]) -> None:
-    """Masks differ from executor to executor, so novelty may by the noise of a pass."""
+    """Masks differ from executor to executor, so means are compared."""
     graph = tmp_path / "k.onnx"
     given = ["--mode", flags["mode"], "--samples", str(flags.get("samples", 1))]
     assert (
         main(["export", str(knowing_passes), "--stateful", *given, "--proof-frames", "street", "-o", str(graph)]) == 0
     )
     images = [cv2.resize(image, opened(graph).size[::-1]) for image in [*drive(3), noise(1)]]
-    expected = told(opened_by_torch(knowing_passes, **flags), images)
-    assert all(novelty > 0.05 for novelty, _ in expected[:3]) and expected[3][0] < 0.05, expected
+    expected = told_on_average(opened_by_torch(knowing_passes, **flags), images)
+    assert (expected[:3, 0] > 0.05).all() and expected[3, 0] < 0.05, expected
     for other in (
         opened(knowing_passes, **flags, executor="openvino", precision="fp32"),
         GraphSegmenter(graph.read_bytes(), read_onnx(graph).meta, "cpu"),
         opened(graph),
     ):
-        for (novelty, accuracy), (wanted, wanted_accuracy) in zip(told(other, images), expected, strict=True):
-            assert novelty == pytest.approx(wanted, abs=0.2), other.executor
-            assert accuracy == pytest.approx(wanted_accuracy, abs=0.03), other.executor
+        means = told_on_average(other, images)
+        np.testing.assert_allclose(means[:, 0], expected[:, 0], atol=0.15, err_msg=other.executor)
+        np.testing.assert_allclose(means[:, 1], expected[:, 1], atol=0.01, err_msg=other.executor)
 
 
 def test_another_method_does_not_use_it_and_says_so(knowing: Path) -> None:
