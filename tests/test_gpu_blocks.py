@@ -70,7 +70,9 @@ def test_blocks_of_seconds_end_the_work_together(data: Path, tmp_path: Path) -> 
     block = Block(data, tmp_path / "runs", tmp_path / "out", "cpu", minutes=0.33, parallel=1)
     left = [run_block(jobs, replace(block, minutes=0.05))]
     while left[-1] and len(left) < 15:
-        left.append(run_block(jobs, block))
+        left.append(
+            run_block(jobs, replace(block, minutes=0.33 * len(left)))
+        )  # longer ones: a slow machine's must get on
     assert left[0] and not left[-1] and all(is_done(job, block) for job in jobs)
     record = json.loads((tmp_path / "out" / "trainings.json").read_text())
     assert record["one"]["evaluations"][0]["frames"] == 10 and record["two"]["epochs"][-1]["epoch"] == 30

@@ -33,11 +33,17 @@ class QuietFiles(SimpleHTTPRequestHandler):
         return
 
 
+class PatientServer(ThreadingHTTPServer):
+    """HTTP/1.0 takes a connection for each file: with a queue of 5 a busy machine drops some, and a second goes by."""
+
+    request_queue_size = 64
+
+
 @contextmanager
 def static_server(folder: Path, port: int = 0, sent: Counter[str] | None = None) -> Iterator[str]:
     """The address of a folder, served as any web host does: no header beyond type and length. `sent`: bytes by address."""
     counted = Counter[str]() if sent is None else sent
-    server = ThreadingHTTPServer(("127.0.0.1", port), partial(QuietFiles, directory=str(folder), sent=counted))
+    server = PatientServer(("127.0.0.1", port), partial(QuietFiles, directory=str(folder), sent=counted))
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:

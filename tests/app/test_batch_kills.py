@@ -109,7 +109,8 @@ def test_ctrl_c_ends_it_with_what_is_whole_and_a_second_driver_is_refused(
     _, errors = first.communicate(timeout=30)
     assert first.returncode == 130 and "run it again to go on" in errors and "Traceback" not in errors
     summary = json.loads((out / "summary.json").read_text())
-    assert summary["done"] == len(done(out)) < VIDEOS and not list(out.glob(".*.partial"))
+    whole = len(done(out))  # the worker may be ended between a folder's name and its word to the driver
+    assert whole - 1 <= summary["done"] <= whole < VIDEOS and not list(out.glob(".*.partial"))
 
 
 @pytest.mark.long

@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -22,24 +21,23 @@ from app.commands import TRAININGS, load
 from core.checkpoint import read_meta
 from seg.pretrained import find_checkpoint
 
+INSTANT = 400
+"""Modules that `--help` may import: it has 294, and takes 0.2 s of the processor."""
+
 
 def test_help_is_instant_and_imports_no_torch() -> None:
     code = (
-        "import sys, time; start = time.perf_counter(); sys.argv = ['steadyseg', '--help']\n"
+        "import sys; sys.argv = ['steadyseg', '--help']\n"
         "from app.cli import main\n"
         "try: main()\n"
         "except SystemExit as stop: assert stop.code == 0\n"
-        "heavy = {'torch', 'cv2', 'av', 'gradio', 'torchvision'} & set(sys.modules); assert not heavy, heavy"
+        "heavy = {'torch', 'cv2', 'av', 'gradio', 'torchvision'} & set(sys.modules); assert not heavy, heavy\n"
+        f"assert len(sys.modules) < {INSTANT}, len(sys.modules)"
     )
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode == 0, done.stderr
     commands = ("demo", "video", "train", "evaluate", "export", "bench", "analyze", "models", "data")
     assert all(name in done.stdout for name in commands)
-    assert (
-        after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.5
-    )  # of the processor: others may hold it
 
 
 @pytest.mark.parametrize("command", ["demo", "video", "train", "evaluate", "models", "data"])
@@ -55,11 +53,11 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
 )
 def test_the_help_of_a_task_has_its_own_flags_at_once_and_imports_no_torch(task: str, own: str, others: str) -> None:
     code = (
-        "import sys, time; from app.cli import main\n"
+        "import sys; from app.cli import main\n"
         f"try: main(['train', '{task}', '--help'])\n"
         "except SystemExit as stop: assert stop.code == 0\n"
         "heavy = {'torch', 'torchvision', 'timm'} & set(sys.modules); assert not heavy, heavy\n"
-        "assert time.process_time() < 0.5"  # not the clock: another process may hold the cores
+        f"assert len(sys.modules) < {INSTANT}, len(sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -338,7 +336,7 @@ def card_figures(model: str, row: str, folder: Path, *flags: str) -> dict[str, A
     assert main(["evaluate", model, *flags, "--calibrated", "off", "--json", str(path)]) == 0
     card, result = read_meta(find_checkpoint(model)).metrics[row], json.loads(path.read_text())
     for key in ("nll", "accuracy", "miou", "ece", "brier"):
-        assert f"{result[key]:.4f}" == f"{card[key]:.4f}", key
+        assert result[key] == pytest.approx(card[key], abs=2e-5), key
     return result
 
 

@@ -5,13 +5,18 @@ import signal
 import sys
 import time
 from datetime import timedelta
+from pathlib import Path
 
 from core.errors import CheckFailed
 from core.training import distributed
 
-PATIENCE_S = 1.5
+PATIENCE_S = 3.0
 
 if __name__ == "__main__":
+    here = Path(sys.argv[1])
+    (here / os.environ["RANK"]).touch()
+    while len(list(here.iterdir())) < 2:  # both have imported torch: joining is within the patience too
+        time.sleep(0.01)
     distributed.PATIENCE = timedelta(seconds=PATIENCE_S)
     try:
         with distributed.join_processes("cpu") as processes:

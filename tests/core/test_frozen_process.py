@@ -12,22 +12,22 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-def started(rank: int, port: int) -> "subprocess.Popen[str]":
+def started(rank: int, port: int, meeting: Path) -> "subprocess.Popen[str]":
     """As torchrun starts them."""
     environment = os.environ | {
         "PYTHONPATH": str(ROOT), "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port), "TORCHELASTIC_RUN_ID": "frozen",
     }  # fmt: skip
-    command = [sys.executable, str(ROOT / "tests/core/frozen_worker.py")]
+    command = [sys.executable, str(ROOT / "tests/core/frozen_worker.py"), str(meeting)]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="freezes a process by SIGSTOP")
-def test_a_frozen_process_is_found_and_one_that_evaluates_is_waited_for() -> None:
+def test_a_frozen_process_is_found_and_one_that_evaluates_is_waited_for(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as one:
         port = one.getsockname()[1]
-    first, second = (started(rank, port) for rank in range(2))
+    first, second = (started(rank, port, tmp_path) for rank in range(2))
     try:
         said, errors = first.communicate(timeout=60)
         assert first.returncode == 1, errors

@@ -411,7 +411,7 @@ def wait_until(condition: Callable[[], bool], limit_s: float = 20.0) -> None:
 def test_a_run_killed_while_the_server_is_slow_is_resumed(server: Server, manifest: Path, root: Path) -> None:
     server.respond["*"] = drip(server, bytes_at_once=20_000, pause_s=0.01)
     with start(root, server, manifest) as process:
-        wait_until(lambda: root.exists() and len(files_under(root)) >= 3)
+        wait_until(lambda: sum(path.suffix != ".part" for path in root.rglob("*.*")) >= 3)
         process.kill()
         assert process.wait(10) == -signal.SIGKILL
     before = {name: data for name, data in files_under(root).items() if not name.endswith(".part")}

@@ -58,8 +58,8 @@ def killed_after(epochs: int, command: list[str], run: Path) -> None:
     try:
         while epochs_logged(run) < epochs and process.poll() is None:
             time.sleep(0.005)
-        last = [event for event in events(run) if event["event"] == "epoch"][-1]
-        time.sleep(random.random() * float(last["seconds"]))  # inside the next epoch, or while it is saved
+        epoch_s = min(float(event["seconds"]) for event in events(run) if event["event"] == "epoch")
+        time.sleep(random.random() * epoch_s)  # inside the next epoch, or while it is saved
         process.send_signal(signal.SIGKILL)
         _, errors = process.communicate()
     finally:
