@@ -97,7 +97,7 @@ def sets(name: str, record: dict[str, Any]) -> str:
 
 
 def int8(name: str, record: dict[str, Any]) -> str:
-    """What rounding to 8 bits changes on the stills, at the same temperature."""
+    """What rounding to 8 bits changes on the stills."""
     found = record["int8"]
     rows = ("fp32", 1.0, 0), ("int8", found["labels_equal"], 1)
     keys = {"accuracy": "accuracy", "mIoU": "miou", "NLL": "nll", "ECE": "ece"}
@@ -137,7 +137,7 @@ def clean(name: str, record: dict[str, Any]) -> str:
 def front(name: str, record: dict[str, Any]) -> str:
     """The README's: the default networks on single frames and with the default smoothing."""
     lines = []
-    for model in ("camvid-unet-s", "camvid-realtime"):
+    for model in ("camvid-unet-s", "camvid-realtime", "camvid-mobile"):
         for row in rows_of(json.loads((SEGMENTERS / f"{model}.json").read_text())):
             if row["mode"] in ("dnn", "vq-dnn"):
                 shown = [cell(row[key]) for key in ("nll", "accuracy", "miou", "ece", "consistency")]

@@ -188,6 +188,17 @@ PRESETS: dict[str, SegTrainConfig] = {
         teacher=("camvid-unet-s",),
         loop=TrainConfig(epochs=80),
     ),
+    "mobile": SegTrainConfig(
+        network="smp",
+        smp=SmpOptions(
+            encoder="tu-mobilenetv3_small_075", decoder_channels=(48, 32, 16, 12, 12), head_stride=2, decoder_dropout=0.1,
+            encoder_dropout=0.1, encoder_prob="relu6", encoder_linear_prob="none",
+        ),
+        auxiliary=0.4,
+        whole_epochs=15,
+        augment=AugmentOptions(crop_height=224, crop_width=288, corrupt=0.15),
+        loop=TrainConfig(epochs=195),
+    ),
     "paper": SegTrainConfig(
         unet=UNET_PAPER,
         class_weights="median-frequency",
@@ -200,5 +211,5 @@ PRESETS: dict[str, SegTrainConfig] = {
         ),
     ),
 }  # fmt: skip
-"""cpu: our best recipe for two cores; realtime: the network that keeps up with a camera there;
+"""cpu: our best recipe for two cores; realtime: the network that keeps up with a camera there; mobile: for browsers and boards;
 paper: the published CamVid training (crop size and class weights not stated there)."""

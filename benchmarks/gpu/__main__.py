@@ -24,7 +24,7 @@ from benchmarks.study import exit_code, origin
 from core.bundle import round_figures
 from core.device import choose_device
 
-MODELS = ("camvid-unet-s", "camvid-realtime")
+MODELS = ("camvid-unet-s", "camvid-realtime", "camvid-mobile")
 
 
 def main() -> int:

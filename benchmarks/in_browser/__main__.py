@@ -30,7 +30,7 @@ DOCS, RUNS = PROJECT / "docs", PROJECT / "runs" / "in_browser"
 MEASURES: dict[str, Callable[..., dict[str, Any]]] = {
     "sizes": measure_sizes, "parity": measure_parity, "speed": measure_speed, "soak": measure_soak,
 }  # fmt: skip
-MODELS = ("street-tiny", "camvid-realtime")
+MODELS = ("street-tiny", "camvid-realtime", "camvid-mobile")
 
 
 def main() -> int:

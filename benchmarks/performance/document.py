@@ -7,7 +7,7 @@ from typing import Any
 from benchmarks.document import fill, section, table
 from core.atomic_file import write_whole
 
-MODELS = ("camvid-unet-s", "camvid-realtime")
+MODELS = ("camvid-unet-s", "camvid-realtime", "camvid-mobile")
 SOAKED = "camvid-realtime"
 FOLDER = Path(__file__).parent
 ROWS = {

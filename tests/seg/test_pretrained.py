@@ -13,7 +13,7 @@ from seg.bundle import bundle
 from seg.pretrained import FOLDER, find_checkpoint, list_segmenters
 from seg.street.drive import Street
 
-LIMIT_MB = {"camvid-unet-s": 20, "camvid-realtime": 20, "street-tiny": 2}
+LIMIT_MB = {"camvid-unet-s": 20, "camvid-realtime": 20, "camvid-mobile": 3, "street-tiny": 2}
 
 
 def test_the_checkpoints_are_there() -> None:
