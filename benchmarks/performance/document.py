@@ -1,6 +1,7 @@
 """docs/performance.md: tables from docs/performance.json, what explains them, and what was measured by hand."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,12 +70,20 @@ def figure(record: dict[str, Any], name: str) -> str:
 def machine(records: dict[str, Any]) -> str:
     one = records[MODELS[0]]
     versions = ", ".join(f"{name} {number}" for name, number in one["versions"].items() if number)
-    commits = ", ".join(sorted({str(records[model]["commit"]) for model in MODELS}))
     words = (
         f"{one['cores']} cores of a {one['cpu']}, {one['executor']}, batch 1, {'x'.join(map(str, one['size']))}; {versions}; "
-        f"commit {commits}. Rows run in turn, {one['seconds_per_row']:g} s each, so a ratio compares neighbours in time."
+        f"{runs_of(records, MODELS)}. Rows of a network run in turn, so a ratio compares neighbours in time."
     )
     return f"## Speed of the networks that ship\n{words}"
+
+
+def runs_of(records: dict[str, Any], models: Sequence[str]) -> str:
+    """Each network was measured in a run of its own."""
+    runs = [
+        f"`{model}` at commit {records[model]['commit']}, {records[model]['seconds_per_row']:g} s a row"
+        for model in models
+    ]
+    return ", ".join(runs)
 
 
 def ratios_table(records: dict[str, Any]) -> str:
@@ -139,7 +148,7 @@ def formats_table(formats: dict[str, Any]) -> str:
         for number in numbers
     ]
     words = (
-        f"Frames a second, {one['seconds_per_row']:g} s a row, two cores; commit {one['commit']}. *Held to AVX2*: the same "
+        f"Frames a second, two cores; {runs_of(formats, models)}. *Held to AVX2*: the same "
         "cores without AVX-512, VNNI and bf16 (ONEDNN_MAX_CPU_ISA, ATEN_CPU_CAPABILITY); clock and memory stay this machine's."
     )
     header = ["processor", "format", *(f"{model}: {FORMAT_ROWS[row]}" for model, row in columns)]
@@ -152,7 +161,7 @@ def timing(row: dict[str, Any] | None) -> list[str]:
 
 def memory(records: dict[str, Any]) -> str:
     """Of the temporal state, and of a long run."""
-    states = " and ".join(f"{records[model]['memory']['state_bytes'] / 1e6:.1f} MB (`{model}`)" for model in MODELS)
+    states = ", ".join(f"{records[model]['memory']['state_bytes'] / 1e6:.1f} MB (`{model}`)" for model in MODELS)
     naive = records[MODELS[0]]["memory"]["naive_deque_bytes"]
     words = [
         f"Temporal state: {states}" + (f"; a deque of 6 maps of `{MODELS[0]}`: {naive / 1e6:.1f} MB." if naive else ".")
