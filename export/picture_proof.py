@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.errors import CheckFailed
-from export.proof import Arrays, Runner
+from export.proof import TOLERANCE, Arrays, Runner
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class PictureProof:
 
 
 def prove_pictures(
-    expected: Callable[[Arrays], Arrays], run: Runner, batches: Iterable[Arrays], tolerance: float, where: str
+    expected: Callable[[Arrays], Arrays], run: Runner, batches: Iterable[Arrays], where: str
 ) -> PictureProof:
     """Runs both on every batch (`image` (B, s, s, 3) uint8 and the masks); CheckFailed where an output parts."""
     pictures, apart = 0, 0.0
@@ -40,6 +40,6 @@ def prove_pictures(
             difference = float(np.abs(theirs[name] - values).max())
             apart = max(apart, difference if np.isfinite(difference) else np.inf)
     proof = PictureProof(pictures, apart)
-    if not apart <= tolerance:
+    if not apart <= TOLERANCE:
         raise CheckFailed(f"the graph does not compute in {where} what torch computes, so no file was written: {proof}")
     return proof

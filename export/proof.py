@@ -14,8 +14,9 @@ from core.motion import MotionEstimator, no_motion
 Arrays = dict[str, np.ndarray]
 Runner = Callable[[Arrays], Arrays]
 
-TOLERANCE = {"fp32": 1e-4, "masks": 1e-5}
-"""Largest difference of a probability: of the whole run, and with the same dropout masks on both sides."""
+TOLERANCE = 1e-4
+"""Largest difference of a probability, with the same dropout masks on both sides: rounding alone makes
+2e-6 of `street-tiny` and 3e-5 of `camvid-mobile`, with masks and without."""
 LABELS = 0.999
 """Share of pixels whose label must agree: near-ties of two classes may fall either way by rounding."""
 GAP_AT, GAP, RESET_AT = 10, 3, 20
@@ -109,7 +110,6 @@ def prove_stream(
     outputs: Sequence[str],
     example: Sequence[Tensor],
     frames: Sequence[np.ndarray],
-    tolerance: float,
     draw: Callable[[Tensor], Tensor] | None = None,
 ) -> StreamProof:
     """Runs both `side_by_side`; CheckFailed where they part. Probabilities are the output after the four maps."""
@@ -121,7 +121,7 @@ def prove_stream(
         for name in ("confidence", "entropy", "disagreement"):
             maps_apart = max(maps_apart, int(np.abs(got[name].astype(int) - expected[name].astype(int)).max()))
     proof = StreamProof(len(frames), equal, probs_apart, maps_apart)
-    if not (equal >= LABELS and probs_apart <= tolerance):
+    if not (equal >= LABELS and probs_apart <= TOLERANCE):
         raise CheckFailed(f"the graph does not compute what torch computes, so no file was written: {proof}")
     return proof
 

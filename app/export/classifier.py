@@ -26,7 +26,7 @@ from core.preprocess import Normalize
 from export.metadata import StreamMeta, add_metadata
 from export.networks import openvino_available
 from export.picture_proof import prove_pictures
-from export.proof import TOLERANCE, Arrays, RandomProof, Runner, compare_draws, openvino_runner, session_runner
+from export.proof import Arrays, RandomProof, Runner, compare_draws, openvino_runner, session_runner
 from export.writer import to_onnx
 
 PROVEN_BATCHES = (1, 2, 5)
@@ -95,9 +95,8 @@ def prove(
     if openvino_available():
         runners["OpenVINO"] = openvino_runner(graph.SerializeToString())
     drawn = list(proof_batches(step, meta.height, shapes))
-    tolerance = TOLERANCE["masks" if shapes else "fp32"]
     for where, run in runners.items():
-        proof = prove_pictures(torch_runner(step, meta), run, drawn, tolerance, where)
+        proof = prove_pictures(torch_runner(step, meta), run, drawn, where)
         console.print(f"proof{' with the masks as inputs' if shapes else ''}, {where}: {proof}")
 
 

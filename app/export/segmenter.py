@@ -80,7 +80,7 @@ def export_stream(job: ExportJob, segmenter: TorchSegmenter, console: Console) -
     graph, signature = trace(step, height, width, job.fixed_frames)
     given = signature.inputs, signature.outputs, signature.example
     if not step.dropouts:
-        proof = prove_stream(step, session_runner(graph), *given, frames, TOLERANCE["fp32"])
+        proof = prove_stream(step, session_runner(graph), *given, frames)
         console.print(f"proof: {proof}")
         if not job.fixed_frames:
             equal = resize_agreement(step, graph, given, raw[0])
@@ -95,7 +95,7 @@ def export_stream(job: ExportJob, segmenter: TorchSegmenter, console: Console) -
         )
         masked_graph, with_masks = trace(masked, height, width, job.fixed_frames)
         masks_given = with_masks.inputs, with_masks.outputs, with_masks.example
-        proof = prove_stream(masked, session_runner(masked_graph), *masks_given, frames, TOLERANCE["masks"], draw)
+        proof = prove_stream(masked, session_runner(masked_graph), *masks_given, frames, draw)
         console.print(f"proof with the masks as inputs: {proof}")
         spread = prove_random(step, session_runner(graph), *given, frames[0])
         console.print(f"proof of the masks drawn inside: {spread}")
@@ -159,7 +159,7 @@ def export_logits(job: ExportJob, segmenter: TorchSegmenter, console: Console) -
             expected = torch.softmax(network(images), 1).numpy()
         got = torch.softmax(torch.from_numpy(run({"image": images.numpy()})["logits"]), 1).numpy()
         largest = max(largest, float(np.abs(got - expected).max()))
-    if largest > TOLERANCE["fp32"]:
+    if largest > TOLERANCE:
         raise CheckFailed(f"the graph's probabilities are up to {largest:.1e} from torch's, so no file was written")
     console.print(f"proof: two sizes and batches, probabilities at most {largest:.1e} apart")
     if job.precision != "fp32":
