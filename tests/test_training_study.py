@@ -51,6 +51,8 @@ def test_a_table_is_trained_measured_and_written(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(document, "DOCS", tmp_path)
     monkeypatch.setattr(document, "RECORD", tmp_path / "training.json")
     monkeypatch.setattr(study, "RECORD", tmp_path / "training.json")
+    (tmp_path / "findings.md").write_text("It changes mIoU by {after - base miou} points, after {hours} hours.")
+    monkeypatch.setattr(document, "FINDINGS", tmp_path / "findings.md")
     torch.set_num_threads(1)
     runs = tmp_path / "runs"
     study.run_all(data, runs, None)
@@ -60,7 +62,9 @@ def test_a_table_is_trained_measured_and_written(tmp_path: Path, monkeypatch: py
     document.write_document(study.gather(runs))
     record = json.loads((tmp_path / "training.json").read_text())
     assert record["after-0"]["rows"]["images"] == 8 and set(record["after-0"]["rows"]["corrupted"])
-    assert "| `after` | all | 1 | 1 |" in (tmp_path / "training.md").read_text()
+    text = (tmp_path / "training.md").read_text()
+    gained = 100 * (record["after-0"]["rows"]["miou"] - record["base-0"]["rows"]["miou"])
+    assert f"It changes mIoU by {gained:+.1f} points" in text and "| `after` | all | 1 | 1 |" in text
 
 
 def test_the_held_back_slice_is_the_end_of_every_forty(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from core.robustness.corruptions import EXTRA
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 RECORD = DOCS / "training.json"
+FINDINGS = Path(__file__).parent / "findings.md"
 ABSENT = "-"
 KEYS = {"accuracy": (100, 1), "miou": (100, 1), "nll": (1, 3), "ece": (100, 1)}
 """Figures: what they are multiplied by, and the decimals shown."""
@@ -26,10 +27,9 @@ def write_document(record: dict[str, Any]) -> None:
 
 def document(record: dict[str, Any]) -> str:
     """The whole text; the record is {row: what figures.json of its run says}."""
-    findings = (Path(__file__).parent / "findings.md").read_text()
     parts = [
-        fill(findings, lambda name: figure(record, name)), plain_table(record), rare_table(record), corruption_table(record),
-        where_from(record),
+        fill(FINDINGS.read_text(), lambda name: figure(record, name)), plain_table(record), rare_table(record),
+        corruption_table(record), where_from(record),
     ]  # fmt: skip
     return "\n\n".join(part.rstrip() for part in parts if part) + "\n"
 
