@@ -9,6 +9,7 @@ import pytest
 
 from app.analysis.command import markdown as analysis_markdown
 from app.commands import load
+from app.find_model import find_model
 from app.robustness.report import markdown
 from benchmarks.ablations.document import document as ablations_document
 from benchmarks.analysis.document import document as analysis_document
@@ -24,8 +25,10 @@ from benchmarks.reliability import document as reliability_document
 from benchmarks.results.document import document as results_document
 from benchmarks.results.figures import figure
 from benchmarks.results.matrix import COMPARED, CONTROL, MEMBERS, rule_job
+from benchmarks.results.matrix import FOLDER as MATRIX
 from benchmarks.robustness.document import document as robustness_document
 from benchmarks.scale.document import document as scale_document
+from benchmarks.study import digest_of_weights
 from benchmarks.training.document import document as training_document
 from core.errors import InputError
 
@@ -101,6 +104,10 @@ def test_ablations() -> None:
 def test_novelty() -> None:
     record = json.loads((DOCS / "novelty.json").read_text())
     assert novelty_document(record) == (DOCS / "novelty.md").read_text(), "python -m benchmarks.novelty makes it again"
+    for name, found in record["networks"].items():
+        file = MATRIX / f"{name}.safetensors"
+        weights = digest_of_weights(file if file.exists() else find_model(name))
+        assert found["weights"] == weights, f"{name}: python -m benchmarks.novelty.collect measures it again"
 
 
 def test_performance() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.novelty.document import document
+from benchmarks.novelty.document import Record, document
 from benchmarks.novelty.ensemble import measure_ensemble
 from benchmarks.novelty.figures import auroc_of, measure
 from benchmarks.novelty.plots import draw
@@ -21,22 +21,25 @@ from core.atomic_file import write_whole
 from core.bundle import round_figures
 
 DOCS = Path(__file__).parents[2] / "docs"
+STUDIES = ("regions", "streams", "motorway_labels")
 SEEDS = ("paper-plain-0", "paper-plain-1", "paper-plain-2")
 
 
-def gather(folder: Path) -> dict[str, Any]:
-    """What was measured; the cost of a frame is measured by itself and kept."""
-    networks = {one.name: measure(one) for one in sorted(folder.iterdir()) if (one / "swap.pickle").exists()}
-    record: dict[str, Any] = {**origin(), "networks": networks}
-    for study in ("regions", "streams", "motorway_labels"):
-        record[study] = {name: read(folder / name / f"{study}.pickle") for name in networks}
-    found = {
+def gather(folder: Path, known: Record) -> Record:
+    """What was collected takes the place of the same network's figures; everything else stays as it was measured."""
+    collected = [one for one in sorted(folder.iterdir()) if (one / "swap.pickle").exists()]
+    left_out = {
         file.parent.name.removeprefix("left-out-"): read(file) for file in sorted(folder.glob("*/left_out.pickle"))
     }
-    record["left_out"] = found
-    record["passes"] = {name: passes(folder / name / "passes.pickle") for name in networks}
-    record["classifiers"] = {file.parent.name: read(file) for file in sorted(folder.glob("*/classifier.pickle"))}
-    if set(SEEDS) <= set(networks):
+    found: Record = {
+        "networks": {one.name: measure(one) | origin() for one in collected},
+        **{study: {one.name: read(one / f"{study}.pickle") for one in collected} for study in STUDIES},
+        "passes": {one.name: passes(one / "passes.pickle") for one in collected},
+        "left_out": left_out,
+        "classifiers": {file.parent.name: read(file) for file in sorted(folder.glob("*/classifier.pickle"))},
+    }
+    record = known | {name: known.get(name, {}) | rows for name, rows in found.items()}
+    if all(folder / seed in collected for seed in SEEDS):
         record["ensemble"] = measure_ensemble([folder / seed for seed in SEEDS])
     return dict(round_figures(json.loads(json.dumps(record))))
 
@@ -72,7 +75,7 @@ def main() -> None:
     path = DOCS / "novelty.json"
     record = json.loads(path.read_text()) if path.exists() else {}
     if not given.document:
-        record = gather(given.folder) | {key: record[key] for key in ("cost",) if key in record}
+        record = gather(given.folder, record)
         write_whole(path, (json.dumps(record, indent=1) + "\n").encode())
     draw(record, DOCS)
     write_whole(DOCS / "novelty.md", document(record).encode())

@@ -13,9 +13,11 @@ from typing import Any
 
 import torch
 
+from app.find_model import find_model
 from benchmarks.novelty.by_network import flags, knowing, save
 from benchmarks.novelty.looking import Watched, look
 from benchmarks.novelty.shots import GROUPS, Data, Shot
+from benchmarks.study import digest_of_weights
 
 
 def thinned(shots: Iterator[Shot], every: int) -> Iterator[Shot]:
@@ -33,7 +35,8 @@ def main() -> None:
     torch.set_num_threads(1)
     data, watched = Data(given.data), {folder: Watched(model) for folder, model in models.items()}
     for folder, one in watched.items():
-        save(folder / "about.pickle", {"every": given.every, "novelty": one.meta.novelty})
+        weights = digest_of_weights(find_model(models[folder]))
+        save(folder / "about.pickle", {"every": given.every, "novelty": one.meta.novelty, "weights": weights})
     for group, shots in GROUPS.items():
         missing = [folder for folder in watched if not (folder / f"{group}.pickle").exists()]
         if not missing:
