@@ -16,9 +16,10 @@ class SegTrainJob:
 
     config: OmitArgPrefixes[SegTrainConfig] = PRESETS["cpu"]
     """Everything below is recorded in the checkpoint."""
-    preset: Literal["cpu", "realtime", "mobile", "paper"] = "cpu"
-    """cpu: our best recipe for two cores; realtime: the small network that keeps up with a camera there; mobile: a smaller one
-    for browsers and boards; paper: the published CamVid training. Other flags override it."""
+    preset: Literal["cpu", "unet-s", "realtime", "mobile", "paper"] = "cpu"
+    """cpu: our best recipe for two cores; unet-s: goes on from such a network; realtime: the small network that keeps up with a
+    camera there; mobile: a smaller one for browsers and boards; paper: the published CamVid training. Other flags override
+    it."""
     run: Path = Path("runs/seg")
     """Folder for state, logs and the final checkpoint."""
     resume: bool = False

@@ -179,6 +179,14 @@ def check_training(config: SegTrainConfig) -> None:
 
 PRESETS: dict[str, SegTrainConfig] = {
     "cpu": SegTrainConfig(unet=UNetOptions(dropout=0.2)),
+    "unet-s": SegTrainConfig(
+        unet=UNetOptions(dropout=0.2, prob="relu6"),
+        init="camvid-unet-s",
+        auxiliary=0.4,
+        whole_epochs=10,
+        augment=AugmentOptions(crop_height=224, crop_width=288, corrupt=0.25),
+        loop=TrainConfig(epochs=100, learning_rate=2e-3),
+    ),
     "realtime": SegTrainConfig(
         network="smp",
         smp=SmpOptions(
@@ -211,5 +219,5 @@ PRESETS: dict[str, SegTrainConfig] = {
         ),
     ),
 }  # fmt: skip
-"""cpu: our best recipe for two cores; realtime: the network that keeps up with a camera there; mobile: for browsers and boards;
-paper: the published CamVid training (crop size and class weights not stated there)."""
+"""cpu: our best recipe for two cores; unet-s: what follows it; realtime: the network that keeps up with a camera there; mobile:
+for browsers and boards; paper: the published CamVid training (crop size and class weights not stated there)."""

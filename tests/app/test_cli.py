@@ -108,7 +108,9 @@ def test_an_unknown_command_lists_the_known_ones(capsys: pytest.CaptureFixture[s
 
 
 def test_an_unknown_preset_lists_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "choose from cpu, realtime, mobile, paper" in one_line_error(capsys, "train", "seg", "--preset", "gpu")
+    assert "choose from cpu, unet-s, realtime, mobile, paper" in one_line_error(
+        capsys, "train", "seg", "--preset", "gpu"
+    )
     line = one_line_error(capsys, "train", "classification", "--preset=paper")
     assert "choose from small, sgd, sgd-imagenet, adamw, adamw-imagenet" in line
 
