@@ -70,9 +70,12 @@ def figure(record: dict[str, Any], name: str) -> str:
 def machine(records: dict[str, Any]) -> str:
     one = records[MODELS[0]]
     versions = ", ".join(f"{name} {number}" for name, number in one["versions"].items() if number)
+    executor = f"{one['executor'].split()[0]} {one['precision']}"
+    products = [records[model]["arithmetic"]["product_gflops_per_s"][executor] for model in MODELS]
     words = (
         f"{one['cores']} cores of a {one['cpu']}, {one['executor']}, batch 1, {'x'.join(map(str, one['size']))}; {versions}; "
-        f"{runs_of(records, MODELS)}. Rows of a network run in turn, so a ratio compares neighbours in time."
+        f"{runs_of(records, MODELS)}. Rows of a network run in turn, so a ratio compares neighbours in time. Products of "
+        f"1024 x 1024 matrices: {min(products):.0f} to {max(products):.0f} GFLOP/s. Virtual machines of one name differ."
     )
     return f"## Speed of the networks that ship\n{words}"
 
