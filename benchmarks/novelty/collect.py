@@ -6,6 +6,7 @@
 A network without statistics of its own world gets them as `steadyseg calibrate --own-world` makes them, in OUT/NETWORK/.
 """
 
+import pickle
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,15 @@ def thinned(shots: Iterator[Shot], every: int) -> Iterator[Shot]:
     return (shot for shot in shots if places.setdefault(shot.name, len(places)) % every == 0)
 
 
+def begin(folder: Path, about: dict[str, Any]) -> None:
+    """What was found of other weights or pictures in that folder is forgotten: it would pass for this network's."""
+    path = folder / "about.pickle"
+    if path.exists() and pickle.loads(path.read_bytes()) != about:
+        for file in folder.glob("*.pickle"):
+            file.unlink()
+    save(path, about)
+
+
 def main() -> None:
     parser = flags(__doc__)
     parser.add_argument("--every", type=int, default=1, help="only each so many-th picture")
@@ -36,7 +46,7 @@ def main() -> None:
     data, watched = Data(given.data), {folder: Watched(model) for folder, model in models.items()}
     for folder, one in watched.items():
         weights = digest_of_weights(find_model(models[folder]))
-        save(folder / "about.pickle", {"every": given.every, "novelty": one.meta.novelty, "weights": weights})
+        begin(folder, {"every": given.every, "novelty": one.meta.novelty, "weights": weights})
     for group, shots in GROUPS.items():
         missing = [folder for folder in watched if not (folder / f"{group}.pickle").exists()]
         if not missing:

@@ -70,8 +70,8 @@ def figure(record: dict[str, Any], name: str) -> str:
 def machine(records: dict[str, Any]) -> str:
     one = records[MODELS[0]]
     versions = ", ".join(f"{name} {number}" for name, number in one["versions"].items() if number)
-    executor = f"{one['executor'].split()[0]} {one['precision']}"
-    products = [records[model]["arithmetic"]["product_gflops_per_s"][executor] for model in MODELS]
+    arithmetic = [records[model]["arithmetic"] for model in MODELS]
+    products = [found["product_gflops_per_s"][found["compared_with"]] for found in arithmetic]
     words = (
         f"{one['cores']} cores of a {one['cpu']}, {one['executor']}, batch 1, {'x'.join(map(str, one['size']))}; {versions}; "
         f"{runs_of(records, MODELS)}. Rows of a network run in turn, so a ratio compares neighbours in time. Products of "
