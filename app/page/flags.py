@@ -17,7 +17,7 @@ class PageOptions:
     """Address to serve at. Browsers give the camera only to 127.0.0.1 or over HTTPS."""
     port: int = 7860
     """Port to serve at."""
-    model: str = "camvid-unet-s"
+    model: str = "camvid-realtime"
     """Pretrained name or .safetensors file that is chosen at first."""
     source: str | None = None
     """File, camera index, address or street of this machine that the tab Live can play besides the browser's camera."""

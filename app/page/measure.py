@@ -21,7 +21,7 @@ CAMERA_FRAMES, CAMERA_HZ = 250, 25
 BROWSER_FLAGS = ("--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync")
 CAMERA_FLAGS = ("--disable-gpu", "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream")
 FIRST_PICTURE_MS = 120_000
-TARGET_RATE_HZ, TARGET_AGE_MS, MOST_CYCLES = 12.0, 300.0, 50
+TARGET_RATE_HZ, TARGET_AGE_MS, MOST_CYCLES = 15.0, 200.0, 50
 """What two cores, shared with the browser, should reach with camvid-realtime and 480x360."""
 SETTLE_S = 5
 """After the first pictures, before anything counts."""
