@@ -7,16 +7,11 @@ import torch
 from torch import Tensor
 
 from core.errors import InputError
+from core.evaluation.figures import FINE_BINS, accuracy_of, at_cutoff, calibration_of, class_iou, mean_of_known
 from core.evaluation.risk_coverage import RiskCoverage
-
-FINE_BINS = 30
-"""Confidence bins kept; three of them make one of 10 and two make one of 15, so one histogram serves both ECEs."""
 
 SMALLEST_PROBABILITY = 1e-12
 """The NLL takes -log(max(p, 1e-12)): a class ruled out entirely costs 27.6 nats and not infinity."""
-
-REFERENCE_EPSILON = 1e-7
-"""Added to the bin counts by the code that the published ECE values come from."""
 
 LARGEST_PROBABILITY = 1.0 + 1e-3
 """A mean of rounded probabilities may exceed 1 a little; logits exceed it by far."""
@@ -90,7 +85,7 @@ class StreamingMetrics:
         """All metrics as JSON values, fractions in 0..1, NLL in nats (p clamped at 1e-12); None where undefined.
 
         `miou` is the mean over classes present in the labels; `iou` has None for the others. `ece` has 10 bins,
-        `ece_15` 15; `ece_signed` > 0 means over-confident; `ece_reference` is the published code's (`_reference_ece`).
+        `ece_15` 15; `ece_signed` > 0 means over-confident; `ece_reference` is the published code's (`reference_ece`).
         Certain means confidence > cutoff, strictly: `acc_90` and `iou_90` look at certain samples only (at a class's
         presence too), `freq_90` is their share, `unc_90` the share of uncertain samples among the wrong ones. The
         number in these keys is the cutoff in percent. The ranking's keys are those of RiskCoverage, by confidence.
@@ -109,7 +104,7 @@ class StreamingMetrics:
         samples = int(confusion.sum())
         if samples == 0:
             raise InputError("metrics need at least one non-void sample, got none: check the labels and the void id")
-        iou = _class_iou(confusion.sum(0))
+        iou = class_iou(confusion.sum(0))
         nll, brier = self._sums.tolist()
         steady, labels_steady = self._per_pair(self._steady, self._pairs)
         agreed, frozen = self._per_pair(self._agreed, self._known_pairs)
@@ -117,12 +112,12 @@ class StreamingMetrics:
         return {
             "valid_samples": samples,
             "nll": nll / samples,
-            "accuracy": _accuracy(confusion.sum(0)),
-            "miou": _mean_of_known(iou),
+            "accuracy": accuracy_of(confusion.sum(0)),
+            "miou": mean_of_known(iou),
             "iou": iou,
-            **_calibration(self._bins.cpu()),
+            **calibration_of(self._bins.cpu()),
             "brier": brier / samples,
-            **_at_cutoff(confusion, f"{100 * self.cutoff:g}"),
+            **at_cutoff(confusion, f"{100 * self.cutoff:g}"),
             "consistency": steady,
             "label_consistency": labels_steady,
             "consistency_pairs": self._pairs,
@@ -247,77 +242,3 @@ def _check_confidence(confidence: Tensor) -> None:
     low, high = (float(x) for x in confidence.aminmax())  # both are NaN if one value is
     if not (low >= 0.0 and high <= LARGEST_PROBABILITY):
         raise InputError(f"the largest probability must lie in 0..1, got {low:g}..{high:g}: pass finite softmax output")
-
-
-def _accuracy(confusion: Tensor) -> float | None:
-    total = int(confusion.sum())
-    return int(confusion.trace()) / total if total else None
-
-
-def _class_iou(confusion: Tensor) -> list[float | None]:
-    """Intersection over union per class; None where the class is absent from the labels."""
-    hit, present, predicted = confusion.diagonal(), confusion.sum(1), confusion.sum(0)
-    iou = hit.double() / (present + predicted - hit)
-    return [value if count else None for value, count in zip(iou.tolist(), present.tolist(), strict=True)]
-
-
-def _mean_of_known(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
-
-
-def _at_cutoff(confusion: Tensor, percent: str) -> dict[str, float | None]:
-    """Metrics of the certain samples, confusion[1], and of the uncertain ones, confusion[0]."""
-    uncertain_wrong, certain_wrong = (int(part.sum() - part.trace()) for part in confusion)
-    wrong = uncertain_wrong + certain_wrong
-    return {
-        f"acc_{percent}": _accuracy(confusion[1]),
-        f"iou_{percent}": _mean_of_known(_class_iou(confusion[1])),
-        f"unc_{percent}": uncertain_wrong / wrong if wrong else None,
-        f"freq_{percent}": int(confusion[1].sum()) / int(confusion.sum()),
-    }
-
-
-def _calibration(bins: Tensor) -> dict[str, Any]:
-    count, correct, confidence, _ = _merge_bins(bins, 10)
-    return {
-        "ece": _ece(bins, 10),
-        "ece_15": _ece(bins, 15),
-        "ece_signed": float((confidence - correct).sum() / count.sum()),
-        "ece_reference": _reference_ece(bins),
-        "reliability": [
-            {
-                "lower": i / 10,
-                "upper": (i + 1) / 10,
-                "count": int(count[i]),
-                "accuracy": float(correct[i] / count[i]) if count[i] else None,
-                "confidence": float(confidence[i] / count[i]) if count[i] else None,
-            }
-            for i in range(10)
-        ],
-    }
-
-
-def _merge_bins(bins: Tensor, groups: int) -> Tensor:
-    """(4, 30) fine bins -> (4, groups)."""
-    return bins.view(4, groups, -1).sum(2)
-
-
-def _ece(bins: Tensor, groups: int) -> float:
-    """Sum over bins of (count / total) * |accuracy - confidence|, in which the counts cancel."""
-    count, correct, confidence, _ = _merge_bins(bins, groups)
-    return float((correct - confidence).abs().sum() / count.sum())
-
-
-def _reference_ece(bins: Tensor) -> float:
-    """The ECE of the published code, for comparison with published numbers only.
-
-    Count and accuracy take (a, b], the summed confidence takes [a, b): a confidence on an edge is summed one bin higher
-    than counted, and one of exactly 1 not at all, so saturated samples look less confident than they are.
-    """
-    count, correct, confidence, _ = _merge_bins(bins, 10)
-    on_upper_edge = bins[3, 2::3]  # (10,) the fine edges that are tenths
-    on_lower_edge = torch.cat([torch.zeros_like(on_upper_edge[:1]), on_upper_edge[:-1]])
-    mean_confidence = (confidence - on_upper_edge + on_lower_edge) / (count + REFERENCE_EPSILON)
-    gap = (correct / count.clamp_min(1.0) - mean_confidence).abs()
-    return float((count * gap).sum() / count.sum())

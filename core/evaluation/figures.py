@@ -1,0 +1,86 @@
+"""Figures out of what was counted: a confusion matrix (K, K) [true, predicted], and bins of confidence."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+FINE_BINS = 30
+"""Confidence bins kept; three of them make one of 10 and two make one of 15, so one histogram serves both ECEs."""
+
+REFERENCE_EPSILON = 1e-7
+"""Added to the bin counts by the code that the published ECE values come from."""
+
+
+def accuracy_of(confusion: Tensor) -> float | None:
+    total = int(confusion.sum())
+    return int(confusion.trace()) / total if total else None
+
+
+def class_iou(confusion: Tensor) -> list[float | None]:
+    """Intersection over union per class; None where the class is absent from the labels."""
+    hit, present, predicted = confusion.diagonal(), confusion.sum(1), confusion.sum(0)
+    iou = hit.double() / (present + predicted - hit)
+    return [value if count else None for value, count in zip(iou.tolist(), present.tolist(), strict=True)]
+
+
+def mean_of_known(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def at_cutoff(confusion: Tensor, percent: str) -> dict[str, float | None]:
+    """Metrics of the certain samples, confusion[1], and of the uncertain ones, confusion[0]."""
+    uncertain_wrong, certain_wrong = (int(part.sum() - part.trace()) for part in confusion)
+    wrong = uncertain_wrong + certain_wrong
+    return {
+        f"acc_{percent}": accuracy_of(confusion[1]),
+        f"iou_{percent}": mean_of_known(class_iou(confusion[1])),
+        f"unc_{percent}": uncertain_wrong / wrong if wrong else None,
+        f"freq_{percent}": int(confusion[1].sum()) / int(confusion.sum()),
+    }
+
+
+def calibration_of(bins: Tensor) -> dict[str, Any]:
+    count, correct, confidence, _ = _merge_bins(bins, 10)
+    return {
+        "ece": _ece(bins, 10),
+        "ece_15": _ece(bins, 15),
+        "ece_signed": float((confidence - correct).sum() / count.sum()),
+        "ece_reference": reference_ece(bins),
+        "reliability": [
+            {
+                "lower": i / 10,
+                "upper": (i + 1) / 10,
+                "count": int(count[i]),
+                "accuracy": float(correct[i] / count[i]) if count[i] else None,
+                "confidence": float(confidence[i] / count[i]) if count[i] else None,
+            }
+            for i in range(10)
+        ],
+    }
+
+
+def _merge_bins(bins: Tensor, groups: int) -> Tensor:
+    """(4, 30) fine bins -> (4, groups)."""
+    return bins.view(4, groups, -1).sum(2)
+
+
+def _ece(bins: Tensor, groups: int) -> float:
+    """Sum over bins of (count / total) * |accuracy - confidence|, in which the counts cancel."""
+    count, correct, confidence, _ = _merge_bins(bins, groups)
+    return float((correct - confidence).abs().sum() / count.sum())
+
+
+def reference_ece(bins: Tensor) -> float:
+    """The ECE of the published code, for comparison with published numbers only.
+
+    Count and accuracy take (a, b], the summed confidence takes [a, b): a confidence on an edge is summed one bin higher
+    than counted, and one of exactly 1 not at all, so saturated samples look less confident than they are.
+    """
+    count, correct, confidence, _ = _merge_bins(bins, 10)
+    on_upper_edge = bins[3, 2::3]  # (10,) the fine edges that are tenths
+    on_lower_edge = torch.cat([torch.zeros_like(on_upper_edge[:1]), on_upper_edge[:-1]])
+    mean_confidence = (confidence - on_upper_edge + on_lower_edge) / (count + REFERENCE_EPSILON)
+    gap = (correct / count.clamp_min(1.0) - mean_confidence).abs()
+    return float((count * gap).sum() / count.sum())
