@@ -191,10 +191,12 @@ PRESETS: dict[str, SegTrainConfig] = {
         network="smp",
         smp=SmpOptions(
             encoder="tu-regnetx_002", decoder_channels=(128, 64, 32, 24, 16), head_stride=2, decoder_dropout=0.1,
-            encoder_dropout=0.1,
+            encoder_dropout=0.1, encoder_prob="relu6",
         ),
-        teacher=("camvid-unet-s",),
-        loop=TrainConfig(epochs=80),
+        auxiliary=0.4,
+        whole_epochs=15,
+        augment=AugmentOptions(crop_height=224, crop_width=288, corrupt=0.15),
+        loop=TrainConfig(epochs=195),
     ),
     "mobile": SegTrainConfig(
         network="smp",
