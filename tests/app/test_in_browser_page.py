@@ -182,14 +182,16 @@ def test_a_file_a_seek_and_a_second_tab(browser: Any, served_site: str, tmp_path
         page.set_input_files("#file", str(video))
         until(page, "steadyseg.instruments.shown > 2")
         page.evaluate("""() => {
-          globalThis.resets = 0;
+          globalThis.taken = globalThis.resets = 0;
           const own = steadyseg.source.next;
           steadyseg.source.next = async function () {
             const frame = await own.call(this);
+            taken += 1;
             resets += Number(Boolean(frame?.reset));
             return frame;
           };
         }""")
+        until(page, "taken > 0")  # the call that was under way before is not counted, and must not take the seek's frame
         page.evaluate("steadyseg.source.video.currentTime = 0.1")
         until(page, "resets > 0")
         play(other)
