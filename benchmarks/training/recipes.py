@@ -80,7 +80,7 @@ RECIPES = (
         seeds=(0, 1), seen=EXTRA,
     ),
     Recipe("street", "(the procedural street, to begin with)", epochs=STREET_EPOCHS, data="street"),
-    Recipe("from-street", "begins with the street's weights", ("--init", "{street-0}")),
+    Recipe("from-street", "begins with the weights of 10 epochs of the procedural street", ("--init", "{street-0}")),
     Recipe("long", "three times as many epochs", epochs=3 * EPOCHS),
     Recipe("taught", "taught by the mean of both base networks", ("--teacher", "{base-0}", "{base-1}")),
 )  # fmt: skip
