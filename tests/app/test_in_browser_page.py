@@ -191,7 +191,7 @@ def test_a_file_a_seek_and_a_second_tab(browser: Any, served_site: str, tmp_path
             return frame;
           };
         }""")
-        until(page, "taken > 0")  # the call that was under way before is not counted, and must not take the seek's frame
+        until(page, "taken > 0")  # the call under way before is not counted: it must not take the seek's frame
         page.evaluate("steadyseg.source.video.currentTime = 0.1")
         until(page, "resets > 0")
         play(other)
