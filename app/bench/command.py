@@ -88,7 +88,7 @@ def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
         say("the machine's own rate")
         # Products are of floats: int8 stands beside those of the format that it replaced.
         floats = resolve_precision("auto") if executor.precision == "int8" else executor.precision
-        rates = matrix_rates(job.seconds, floats if on_openvino else None, executor.device)
+        rates = matrix_rates(job.seconds, floats, executor.device, on_openvino=on_openvino)
     gflops = {name: pass_gflops(subject.network(ALONE[name]), size) for name in names if name in ALONE}
     done = rows_record(timings)
     rate_of = f"{executor.name.split()[0]} {floats}"
