@@ -46,20 +46,20 @@ DATA ?= ../shared/data
 NOVELTY := camvid-unet-s camvid-realtime
 CLASSIFIERS := cifar10-resnet18-plain cifar10-resnet18-mc-smooth
 results: setup
-	$(BIN)/python -m benchmarks.results --data $(DATA)/camvid $(FRESH)
-	$(BIN)/python -m benchmarks.robustness --data $(DATA) $(FRESH)
-	$(BIN)/python -m benchmarks.analysis --data $(DATA) $(FRESH)
-	$(BIN)/python -m benchmarks.novelty.collect --data $(DATA) --every 2 $(NOVELTY)
-	for study in regions motorway_labels streams; do $(BIN)/python -m benchmarks.novelty.$$study --data $(DATA) $(NOVELTY); done
-	$(BIN)/python -m benchmarks.novelty.classifiers --data $(DATA) $(CLASSIFIERS)
-	$(BIN)/python -m benchmarks.novelty
-	$(BIN)/python -m benchmarks.cards
+	$(BIN)/python -m studies.results --data $(DATA)/camvid $(FRESH)
+	$(BIN)/python -m studies.robustness --data $(DATA) $(FRESH)
+	$(BIN)/python -m studies.analysis --data $(DATA) $(FRESH)
+	$(BIN)/python -m studies.novelty.collect --data $(DATA) --every 2 $(NOVELTY)
+	for study in regions motorway_labels streams; do $(BIN)/python -m studies.novelty.$$study --data $(DATA) $(NOVELTY); done
+	$(BIN)/python -m studies.novelty.classifiers --data $(DATA) $(CLASSIFIERS)
+	$(BIN)/python -m studies.novelty
+	$(BIN)/python -m studies.results.cards
 
 # Its own environment (6 GB): a peer's pins must never move ours.
 peers: .venv-peers/installed
-	PYTHONPATH=. .venv-peers/bin/python benchmarks/peers/compare_mc_dropout.py
+	PYTHONPATH=. .venv-peers/bin/python studies/peers/compare_mc_dropout.py
 
-.venv-peers/installed: benchmarks/peers/requirements.txt
+.venv-peers/installed: studies/peers/requirements.txt
 	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@

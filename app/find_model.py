@@ -5,10 +5,10 @@ from pathlib import Path
 
 from classification.opening import ARCHITECTURE
 from classification.pretrained import FOLDER as CLASSIFIERS
-from core.checkpoint import read_meta
 from core.errors import InputError
 from core.method import MethodOptions
-from core.pretrained import SUFFIX, find_in, list_checkpoints
+from core.model.checkpoint import read_meta
+from core.model.pretrained import SUFFIX, find_in, list_checkpoints
 from seg.pretrained import FOLDER as SEGMENTERS
 
 
@@ -25,7 +25,7 @@ def is_graph(model: str) -> bool:
 def is_classifier(model: str) -> bool:
     """Of a checkpoint or a graph file; InputError where it is neither."""
     if is_graph(model):
-        from export.onnx_file import read_onnx
+        from export.file.onnx_file import read_onnx
 
         return read_onnx(Path(model)).meta.kind == "classifier"
     return read_meta(find_model(model)).architecture == ARCHITECTURE

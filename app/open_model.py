@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from app.find_model import is_graph, refuse_classifier
-from core.checkpoint import CheckpointMeta
-from core.device import choose_device
 from core.errors import InputError
-from core.int8 import round_convolutions
 from core.method import MethodOptions, draws_dropout
+from core.model.checkpoint import CheckpointMeta
+from core.model.int8 import round_convolutions
 from core.novelty.opening import open_head
 from core.predictors import SplitNetwork
 from core.segmenter import Segmenter
-from export.cpu_segmenter import CpuSegmenter
-from export.networks import (
+from core.system.machine import choose_device
+from export.run.cpu import CpuSegmenter
+from export.run.networks import (
     FrameNetwork,
     OpenVinoNetwork,
     OpenVinoPasses,
@@ -24,11 +24,11 @@ from export.networks import (
     openvino_model,
     openvino_name,
 )  # fmt: skip
-from export.open_file import kernel_available, open_graph, resolve_precision
+from export.run.open_file import kernel_available, open_graph, resolve_precision
 from seg.exported import DrawnPart, FrameToLogits, SharedPart
 from seg.pretrained import find_checkpoint
 from seg.streaming import StreamingSegmenter
-from seg.torch_segmenter import open_network, open_torch_segmenter
+from seg.torch_executor import open_network, open_torch_segmenter
 
 if TYPE_CHECKING:
     from export.kernels.dropout_masks import DropoutMasks

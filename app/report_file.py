@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.atomic_file import DISK_ERRORS, write_whole
 from core.errors import InputError, refuse_existing
+from core.system.files import DISK_ERRORS, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

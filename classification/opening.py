@@ -7,11 +7,11 @@ from torch import nn
 
 from classification.networks.build import build_classifier
 from classification.pretrained import find_classifier
-from core.checkpoint import CheckpointMeta, load_checkpoint, load_weights, read_meta
 from core.classes import ClassList
 from core.errors import InputError
+from core.model.checkpoint import CheckpointMeta, load_checkpoint, load_weights, read_meta
+from core.model.weight_limit import limited_weights
 from core.preprocess import MAX_HEIGHT
-from core.weight_limit import limited_weights
 
 ARCHITECTURE = "classifier"
 """What the record of every classifier says."""

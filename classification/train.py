@@ -17,10 +17,10 @@ from classification.data.augment import Augment, Mixing
 from classification.data.open import ClassificationSet, open_classification, training_indices
 from classification.networks.build import build_classifier
 from classification.options import ClassTrainConfig, check_class_training
-from core.checkpoint import CheckpointMeta
 from core.dropout import set_dropout_active
 from core.errors import InputError
 from core.evaluation.metrics import StreamingMetrics
+from core.model.checkpoint import CheckpointMeta
 from core.preprocess import Normalize
 from core.seeds import mix_seed
 from core.training.distributed import ALONE, Processes

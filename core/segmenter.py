@@ -13,7 +13,7 @@ from core.continuity import Continuity
 from core.frame import Frame, Maps
 from core.method import Method
 from core.motion import Motion, MotionEstimator
-from core.own_world import OwnWorld, smooth_score
+from core.reference import OwnWorld, smooth_score
 from core.timing import StageClock
 
 

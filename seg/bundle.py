@@ -1,9 +1,9 @@
-"""Makes a segmentation run's result a pretrained checkpoint (core/bundle.py).
+"""Makes a segmentation run's result a pretrained checkpoint (core/model/bundle.py).
 
 python -m seg.bundle runs/camvid/model.safetensors camvid-unet-s --licence "..." --results stills.json stream.json
 """
 
-from core.bundle import bundle, bundle_arguments
+from core.model.bundle import bundle, bundle_arguments
 from seg.pretrained import FOLDER
 
 if __name__ == "__main__":

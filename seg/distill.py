@@ -17,7 +17,7 @@ from core.errors import InputError
 from core.method import MethodOptions
 from core.preprocess import network_size
 from seg.data.augment import to_tensors
-from seg.torch_segmenter import open_torch_segmenter
+from seg.torch_executor import open_torch_segmenter
 
 STRIDE = 2
 """The teacher's maps are kept at half size and in 8 bits: 166 MB for CamVid train instead of 2.6 GB."""

@@ -14,9 +14,9 @@ from core.dropout import Dropout
 from core.frame import MOTION, TOLD
 from core.motion import Motion, no_motion
 from core.novelty.head import WatchedPasses
-from core.own_world import OwnWorld, smooth_score
 from core.prediction import Prediction, Sight
 from core.predictors import OnePass
+from core.reference import OwnWorld, smooth_score
 from core.segmenter import RARE_LEVEL
 from core.temporal import RecursionState, State, WindowState, forget
 from seg.streaming import Outputs, StreamingSegmenter

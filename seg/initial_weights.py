@@ -2,9 +2,9 @@
 
 from torch import nn
 
-from core.checkpoint import load_checkpoint, load_weights
 from core.classes import ClassList
 from core.errors import InputError
+from core.model.checkpoint import load_checkpoint, load_weights
 from seg.pretrained import find_checkpoint
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from core.pretrained import find_in, list_checkpoints
+from core.model.pretrained import find_in, list_checkpoints
 
 FOLDER = Path(__file__).parent / "checkpoints"
 

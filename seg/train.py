@@ -13,14 +13,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-from core.checkpoint import CheckpointMeta
 from core.classes import CAMVID, CLASS_LISTS, ClassList
 from core.dropout import set_dropout_active
 from core.errors import InputError
 from core.evaluation.metrics import StreamingMetrics
-from core.json_text import parse_json
+from core.model.checkpoint import CheckpointMeta
 from core.preprocess import Normalize, enlarge, network_size
 from core.seeds import mix_seed
+from core.system.json_text import parse_json
 from core.training.distributed import ALONE, Processes
 from core.training.loop import Batch, epoch_order
 from core.training.run import TrainingRun

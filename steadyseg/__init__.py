@@ -19,12 +19,6 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py h
     from app.video.render import draw_uncertainty as draw_uncertainty
     from classification.data.open import open_classification as open_classification
     from classification.opening import open_classifier as open_classifier
-    from core.analysis.curvature import Hessian as Hessian
-    from core.analysis.eigenvalues import top_eigenpairs as top_eigenpairs
-    from core.analysis.features import watch_maps as watch_maps
-    from core.analysis.fourier import frequencies as frequencies
-    from core.analysis.fourier import log_amplitude as log_amplitude
-    from core.analysis.units import list_units as list_units
     from core.dropout import Dropout as Dropout
     from core.dropout import set_dropout_active as set_dropout_active
     from core.errors import InputError as InputError
@@ -55,7 +49,7 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py h
     from core.temporal import TemporalSmoothing as TemporalSmoothing
     from seg.pipeline import segment as segment
     from seg.street.drive import Street as Street
-    from seg.torch_segmenter import open_network as open_network
+    from seg.torch_executor import open_network as open_network
 
     __version__: str
 
@@ -81,19 +75,13 @@ _NAMES = {
     "core.predictors": "Ensemble MonteCarlo OnePass passes running_mean",
     "core.preprocess": "Normalize",
     # checkpoints as plain networks, and labelled pictures
-    "seg.torch_segmenter": "open_network",
+    "seg.torch_executor": "open_network",
     "classification.opening": "open_classifier",
     "classification.data.open": "open_classification",
     # evaluation and calibration
     "core.evaluation.metrics": "StreamingMetrics",
     "core.evaluation.temperature": "TemperatureScan",
     "core.evaluation.conformal": "ConformalScores prediction_sets",
-    # what a network computes, and the loss around its weights
-    "core.analysis.units": "list_units",
-    "core.analysis.features": "watch_maps",
-    "core.analysis.fourier": "frequencies log_amplitude",
-    "core.analysis.curvature": "Hessian",
-    "core.analysis.eigenvalues": "top_eigenpairs",
     # export
     "app.export.flags": "ExportJob",
     "app.export.command": "run_export",

@@ -6,60 +6,70 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 PROJECT = Path(__file__).parent.parent
-PACKAGES = ("core", "seg", "classification", "export", "app", "steadyseg")
-PRODUCT = {"core", "core/evaluation", "seg", "seg/data", "seg/networks", "seg/street", "export", "app"}
+PACKAGES = ("core", "seg", "classification", "export", "app", "steadyseg", "studies")
+CORE = {"core", "core/system", "core/model"}
+PRODUCT = {
+    *CORE,
+    "core/evaluation",
+    "seg",
+    "seg/data",
+    "seg/networks",
+    "seg/street",
+    "export/file",
+    "export/run",
+    "app",
+}
 ALLOWED = {
     "core": set(),
+    "core/system": {"core"},
+    "core/model": {"core", "core/system"},
     "core/evaluation": {"core"},
-    "core/novelty": {"core"},
-    "core/training": {"core"},
-    "core/robustness": {"core", "core/evaluation"},
-    "core/analysis": {"core", "core/evaluation"},
+    "core/novelty": {"core", "core/model"},
+    "core/training": CORE,
+    "core/corruptions": {"core"},
     "seg/street/paint": {"core"},
     "seg/street": {"core", "seg/street/paint"},
-    "seg/data": {"core", "core/robustness", "seg/options"},
+    "seg/data": {"core", "core/system", "core/corruptions", "seg/options"},
     "seg/networks": {"core", "seg/options"},
     "seg": {
-        "core", "core/evaluation", "core/novelty", "core/robustness", "core/training", "seg/data", "seg/networks",
-        "seg/street",
+        *CORE, "core/evaluation", "core/novelty", "core/training", "seg/data", "seg/networks", "seg/street",
     },
-    "seg/own_world": {"core", "core/novelty", "core/robustness", "seg", "seg/data"},
-    "classification/data": {"core", "classification/options"},
+    "seg/novelty": {*CORE, "core/novelty", "core/corruptions", "seg", "seg/data"},
+    "classification/data": {*CORE, "classification/options"},
     "classification/networks": {"core", "classification/options"},
     "classification": {
-        "core", "core/evaluation", "core/novelty", "core/robustness", "core/training", "classification/data",
+        *CORE, "core/evaluation", "core/novelty", "core/corruptions", "core/training", "classification/data",
         "classification/networks",
     },
-    "export/kernels": {"core"},
-    "export": {"core", "export/kernels"},
+    "export/file": {"core"},
+    "export/kernels": {"core", "core/system"},
+    "export/run": {"core", "core/system", "export/file", "export/kernels"},
+    "export/write": {"core", "core/system", "export/file", "export/run"},
     "app": {
-        "core", "core/novelty", "core/training", "seg", "seg/data", "seg/networks", "classification", "classification/data",
-        "classification/networks", "export", "export/kernels",
+        *CORE, "core/novelty", "seg", "seg/data", "seg/networks", "classification", "classification/data",
+        "classification/networks", "export/file", "export/run", "export/kernels",
     },
-    "app/sources": {"core", "seg/data", "seg/street", "app"},
+    "app/train": {*CORE, "core/training", "seg", "classification", "classification/networks", "app"},
+    "app/sources": {"core", "core/system", "seg/data", "seg/street", "app"},
     "app/video": {*PRODUCT, "app/sources"},
-    "app/evaluation": {*PRODUCT, "core/novelty", "seg/own_world", "classification", "classification/data"},
+    "app/evaluation": {*PRODUCT, "core/novelty", "seg/novelty", "classification", "classification/data"},
     "app/in_browser": {*PRODUCT, "app/video"},
-    "app/export": {*PRODUCT, "classification", "app/sources", "app/in_browser"},
-    "app/bench": {*PRODUCT, "export/kernels", "app/sources", "app/video"},
-    "app/robustness": {*PRODUCT, "core/novelty", "core/robustness", "classification", "classification/data", "app/sources"},
-    "app/analysis": {
-        *PRODUCT, "core/analysis", "core/training", "classification", "classification/data", "classification/networks",
-        "app/robustness",
-    },
-    "app/page": {*PRODUCT, "app/sources", "app/video", "app/in_browser"},
+    "app/export": {*PRODUCT, "export/write", "classification", "app/sources", "app/in_browser"},
+    "app/page/parts": {*PRODUCT, "app/sources", "app/video"},
+    "app/page/live": {*PRODUCT, "app/sources", "app/video", "app/page/parts"},
+    "app/page/file": {*PRODUCT, "app/sources", "app/video", "app/page/parts", "app/page/flags"},
+    "app/page": {*PRODUCT, "app/in_browser", "app/page/parts", "app/page/live", "app/page/file"},
     "app/scale": {*PRODUCT, "app/video"},
-    "app/scale/engines": {"core", "app/scale"},
+    "app/scale/engines": {"core", "core/system", "app", "app/scale"},
     "app/scale/batch": {*PRODUCT, "app/sources", "app/video", "app/scale", "app/scale/engines"},
     "app/scale/cameras": {*PRODUCT, "app/sources", "app/video", "app/scale", "app/scale/engines"},
     "steadyseg": {
-        *PRODUCT, "core/training", "core/robustness", "core/analysis", "export/kernels", "classification",
-        "classification/data", "classification/networks", "app/sources", "app/video", "app/export",
+        *PRODUCT, "classification", "classification/data", "app/sources", "app/video", "app/export",
     },
 }  # fmt: skip
-"""Folder -> what its files may import besides each other. `seg/options` and `classification/options` are files that lie below
-the rest of their folder: flags, without torch."""
-GROUND = ("seg/options", "classification/options")
+"""Folder -> what its files may import besides each other. Studies may import all of it, their own folder and the harness."""
+GROUND = ("seg/options", "classification/options", "app/page/flags")
+"""Files that lie below the rest of their folder: flags, without torch."""
 
 
 @cache
@@ -80,7 +90,8 @@ def imports() -> dict[str, set[str]]:
                 named = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
             else:
                 continue
-            outside = {one.split(".")[0] for one in named} & {"demos", "tests", "benchmarks"}
+            above = {"demos", "tests"} if name.startswith("studies") else {"demos", "tests", "studies"}
+            outside = {one.split(".")[0] for one in named} & above
             assert not outside, f"{name} imports {outside}"
             others |= {one.replace(".", "/") for one in named} & files - {name}
     return found
@@ -102,10 +113,35 @@ def test_imports_follow_the_arrows() -> None:
     wrong = []
     for name, others in imports().items():
         folder = name.rpartition("/")[0]
-        allowed = {"core", "core/training"} if name in GROUND else {folder} | ALLOWED[folder]
+        if name.startswith("studies"):
+            continue
+        allowed = {"core", "core/training"} if name in GROUND else {folder} | ALLOWED.get(folder, set())
         wrong += [f"{name} imports {other}" for other in others if not rooms(other) & allowed]
     assert not wrong
 
 
 def test_the_arrows_that_are_allowed_run_down() -> None:
     TopologicalSorter(ALLOWED).prepare()
+
+
+def study(name: str) -> str:
+    """The study of a file under studies/, `harness` included."""
+    return name.split("/")[1]
+
+
+BORROWED = {
+    ("analysis", "robustness"), ("in_browser", "performance"), ("novelty", "robustness"), ("results", "robustness"),
+    ("scale", "performance"), ("training", "robustness"),
+}  # fmt: skip
+"""Pairs of studies of which the first still imports parts of the second."""
+
+
+def test_a_study_imports_no_other_study() -> None:
+    pairs = {
+        (study(name), study(other))
+        for name, others in imports().items()
+        if name.startswith("studies/")
+        for other in others
+        if other.startswith("studies/") and study(other) not in (study(name), "harness", "__init__")
+    }
+    assert pairs == BORROWED

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from made_classifier import save_classifier, save_pictures
+from made.classifier import save_classifier, save_pictures
 
 DEMOS = Path(__file__).parent.parent / "demos"
 CLASSIFIER, PICTURES, PICTURE = "a classifier", "its pictures", "a picture to write"

@@ -7,30 +7,30 @@ from typing import Any
 
 import pytest
 
-from app.analysis.command import markdown as analysis_markdown
 from app.commands import load
 from app.find_model import find_model
-from app.robustness.report import markdown
-from benchmarks.ablations.document import document as ablations_document
-from benchmarks.analysis.document import document as analysis_document
-from benchmarks.cards import cards, updated
-from benchmarks.classification.document import document as classification_document
-from benchmarks.document import fill
-from benchmarks.in_browser.document import document as browser_document
-from benchmarks.novelty.document import NO_ROADS, mean_over, worst
-from benchmarks.novelty.document import document as novelty_document
-from benchmarks.performance.document import MODELS
-from benchmarks.performance.document import document as performance_document
-from benchmarks.reliability import document as reliability_document
-from benchmarks.results.document import document as results_document
-from benchmarks.results.figures import figure
-from benchmarks.results.matrix import COMPARED, CONTROL, MEMBERS, rule_job
-from benchmarks.results.matrix import FOLDER as MATRIX
-from benchmarks.robustness.document import document as robustness_document
-from benchmarks.scale.document import document as scale_document
-from benchmarks.study import digest_of_weights
-from benchmarks.training.document import document as training_document
 from core.errors import InputError
+from studies.ablations.document import document as ablations_document
+from studies.analysis.command import markdown as analysis_markdown
+from studies.analysis.document import document as analysis_document
+from studies.classification.document import document as classification_document
+from studies.faults.document import document as reliability_document
+from studies.harness.document import fill
+from studies.harness.study import digest_of_weights
+from studies.in_browser.document import document as browser_document
+from studies.novelty.document import NO_ROADS, mean_over, worst
+from studies.novelty.document import document as novelty_document
+from studies.performance.document import MODELS
+from studies.performance.document import document as performance_document
+from studies.results.cards import cards, updated
+from studies.results.document import document as results_document
+from studies.results.figures import figure
+from studies.results.matrix import COMPARED, CONTROL, MEMBERS, rule_job
+from studies.results.matrix import FOLDER as MATRIX
+from studies.robustness.document import document as robustness_document
+from studies.robustness.report import markdown
+from studies.scale.document import document as scale_document
+from studies.training.document import document as training_document
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -47,20 +47,18 @@ def pictures_of(text: str) -> dict[str, str]:
 
 def test_results(rows: dict[str, Any]) -> None:
     text = (DOCS / "results.md").read_text()
-    assert results_document(rows, DOCS, pictures_of(text)) == text, "python -m benchmarks.results makes it again"
+    assert results_document(rows, DOCS, pictures_of(text)) == text, "python -m studies.results makes it again"
 
 
 def test_classification() -> None:
     text = (DOCS / "classification.md").read_text()
     record = json.loads((DOCS / "classification.json").read_text())
-    assert classification_document(record, pictures_of(text)) == text, (
-        "python -m benchmarks.classification makes it again"
-    )
+    assert classification_document(record, pictures_of(text)) == text, "python -m studies.classification makes it again"
 
 
 def test_robustness() -> None:
     text = (DOCS / "robustness.md").read_text()
-    assert robustness_document(DOCS) == text, "python -m benchmarks.robustness makes it again"
+    assert robustness_document(DOCS) == text, "python -m studies.robustness makes it again"
 
 
 @pytest.mark.parametrize(
@@ -73,7 +71,7 @@ def test_robustness_reports(report: Path) -> None:
 
 def test_analysis() -> None:
     text = (DOCS / "analysis.md").read_text()
-    assert analysis_document(DOCS) == text, "python -m benchmarks.analysis --document makes it again"
+    assert analysis_document(DOCS) == text, "python -m studies.analysis --document makes it again"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +79,7 @@ def test_analysis() -> None:
 )
 def test_analysis_reports(report: Path) -> None:
     record, plots = json.loads(report.read_text()), sorted(path.name for path in report.parent.glob("*.png"))
-    study = load(f"app.analysis.{record['study']}:STUDY")
+    study = load(f"studies.analysis.{record['study']}:STUDY")
     found = (report.parent / "report.md").read_text()
     assert analysis_markdown(study, record, record["command"], plots) == found
     assert "worst.png" not in plots, "it would show pictures of the data set"
@@ -92,27 +90,27 @@ def test_training() -> None:
         pytest.skip("no row of the ablation is committed yet")
     record = json.loads((DOCS / "training.json").read_text())
     made = training_document(record)
-    assert made == (DOCS / "training.md").read_text(), "python -m benchmarks.training --document makes it again"
+    assert made == (DOCS / "training.md").read_text(), "python -m studies.training --document makes it again"
 
 
 def test_ablations() -> None:
     record = json.loads((DOCS / "ablations.json").read_text())
     made = ablations_document(record)
-    assert made == (DOCS / "ablations.md").read_text(), "python -m benchmarks.ablations --document makes it again"
+    assert made == (DOCS / "ablations.md").read_text(), "python -m studies.ablations --document makes it again"
 
 
 def test_novelty() -> None:
     record = json.loads((DOCS / "novelty.json").read_text())
-    assert novelty_document(record) == (DOCS / "novelty.md").read_text(), "python -m benchmarks.novelty makes it again"
+    assert novelty_document(record) == (DOCS / "novelty.md").read_text(), "python -m studies.novelty makes it again"
     for name, found in record["networks"].items():
         file = MATRIX / f"{name}.safetensors"
         weights = digest_of_weights(file if file.exists() else find_model(name))
-        assert found["weights"] == weights, f"{name}: python -m benchmarks.novelty.collect measures it again"
+        assert found["weights"] == weights, f"{name}: python -m studies.novelty.collect measures it again"
 
 
 def test_performance() -> None:
     text = (DOCS / "performance.md").read_text()
-    assert performance_document(DOCS) == text, "python -m benchmarks.performance --document makes it again"
+    assert performance_document(DOCS) == text, "python -m studies.performance --document makes it again"
 
 
 def test_the_front_pages_speed() -> None:
@@ -136,19 +134,19 @@ def test_what_the_front_page_says_of_novelty() -> None:
 
 def test_reliability() -> None:
     made = reliability_document(DOCS)
-    assert made == (DOCS / "reliability.md").read_text(), "python -m benchmarks.reliability makes its sections again"
+    assert made == (DOCS / "reliability.md").read_text(), "python -m studies.faults.document makes its sections again"
     record = json.loads((DOCS / "fuzzing.json").read_text())
     assert not any(row["found"] for row in record.values() if isinstance(row, dict) and "found" in row)
 
 
 def test_browser() -> None:
     text = (DOCS / "browser.md").read_text()
-    assert browser_document(DOCS) == text, "python -m benchmarks.in_browser makes its measured part again"
+    assert browser_document(DOCS) == text, "python -m studies.in_browser makes its measured part again"
 
 
 @pytest.mark.parametrize("card", cards(), ids=lambda card: card.stem)
 def test_cards_and_readme(card: Path) -> None:
-    assert updated(card) == card.read_text(), "python -m benchmarks.cards makes its tables again"
+    assert updated(card) == card.read_text(), "python -m studies.results.cards makes its tables again"
 
 
 def test_rows_measured_twice_are_the_same_to_six_digits(rows: dict[str, Any]) -> None:
@@ -208,4 +206,4 @@ def test_a_name_that_meets_no_row_is_an_error() -> None:
 
 def test_scale() -> None:
     text = (DOCS / "scale.md").read_text()
-    assert scale_document(DOCS) == text, "python -m benchmarks.scale document makes it again"
+    assert scale_document(DOCS) == text, "python -m studies.scale document makes it again"

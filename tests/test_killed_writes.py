@@ -19,10 +19,10 @@ import torch
 from app.report_file import write_json
 from app.sources.open_source import open_source
 from app.video.video_writer import VideoSink
-from benchmarks.study import Cache
-from core.checkpoint import load_checkpoint, read_meta, save_checkpoint
-from export.writer import write_model
+from core.model.checkpoint import load_checkpoint, read_meta, save_checkpoint
+from export.write.traced import write_model
 from seg.pretrained import find_checkpoint
+from studies.harness.study import Cache
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the killed processes are forks of this one")
 OLD, NEW = 1, 2
@@ -40,7 +40,7 @@ def saved(path: Path) -> float:
 def export(path: Path, number: int) -> None:
     """A tensor instead of a graph: the way to the disk is the same."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("export.writer.check_onnx", lambda *_: None)
+        patch.setattr("export.write.traced.check_onnx", lambda *_: None)
         write_model(onnx.numpy_helper.from_array(np.full(10_000, number)), path, overwrite=True)
 
 

@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom at a tiny size, come without outputs, and use public names alone."""
+"""The notebooks run from top to bottom at a tiny size, come without outputs, and import public names and studies alone."""
 
 import ast
 import json
@@ -26,10 +26,10 @@ def test_there_is_one_for_each_paper() -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_no_output_is_kept_and_public_names_alone_are_used(path: Path) -> None:
+def test_no_output_is_kept_and_public_names_and_studies_alone_are_used(path: Path) -> None:
     cells = code_cells(path)
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells), "strip its outputs"
-    known = {"steadyseg", "numpy", "torch", "matplotlib", "pathlib", "time"}
+    known = {"steadyseg", "studies", "numpy", "torch", "matplotlib", "pathlib", "time"}
     for cell in cells:
         for node in ast.walk(ast.parse("".join(cell["source"]))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

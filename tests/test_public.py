@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 
 import steadyseg
+from studies.harness.tree import DOCUMENT, with_tree
 
 PROJECT = Path(__file__).parent.parent
 PUBLIC = """
-    Blur ConformalScores Dropout Ensemble ExportJob Frame Hessian InputError Maps Method MethodOptions MonteCarlo
+    Blur ConformalScores Dropout Ensemble ExportJob Frame InputError Maps Method MethodOptions MonteCarlo
     Normalize OnePass Place Preceded Prediction Prob Segmenter Source SpatialSmoothing StreamingMetrics Street
-    TemperatureScan TemporalSmoothing __version__ draw_overlay draw_uncertainty frequencies insert_dropout
-    insert_smoothing list_units log_amplitude open_classification open_classifier open_network open_segmenter
+    TemperatureScan TemporalSmoothing __version__ draw_overlay draw_uncertainty insert_dropout
+    insert_smoothing open_classification open_classifier open_network open_segmenter
     open_source passes prediction_sets read_ahead run_export running_mean segment set_dropout_active
-    subsampling_places top_eigenpairs watch_maps
+    subsampling_places
 """
-"""A name that leaves this list breaks its users: it needs a row in docs/renamed.md."""
 
 
 def test_the_public_names_are_these() -> None:
@@ -70,7 +70,7 @@ def test_nothing_of_the_product_imports_its_face() -> None:
 
 
 def test_demos_use_public_names_alone() -> None:
-    ours = {"app", "core", "seg", "classification", "export", "benchmarks", "tests"}
+    ours = {"app", "core", "seg", "classification", "export", "studies", "tests"}
     for path in (PROJECT / "demos").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -86,24 +86,9 @@ def test_the_front_page_is_short_and_its_links_lead_somewhere() -> None:
             assert (page.parent / link).exists(), f"{page.name}: {link}"
 
 
-def test_the_map_of_the_tree_is_whole() -> None:
-    """Every Python file of the product is named, and nothing that is not there."""
-    tree = (PROJECT / "docs/architecture.md").read_text().split("## The tree")[1].split("```")[1]
-    folder, named = "", set()
-    for line in tree.splitlines():
-        if match := re.match(r"([\w/]+)/(?= )", line):
-            folder = match[1]
-        named |= {f"{folder}/{name}" for name in re.findall(r"\b\w+\.py\b", line)}
-    alike = ("seg/street/paint", "classification/networks")
-    there = {
-        str(path.relative_to(PROJECT))
-        for room in ("steadyseg", "app", "core", "seg", "classification", "export")
-        for path in (PROJECT / room).rglob("*.py")
-        if path.name != "__init__.py" or room == "steadyseg"
-    }
-    named = {name for name in named if not name.startswith("benchmarks/")}
-    assert named <= there
-    assert {path for path in there - named if not path.startswith(alike)} == set()
+def test_the_list_of_files_is_that_of_the_tree() -> None:
+    text = DOCUMENT.read_text()
+    assert with_tree(text) == text, "python -m studies.harness.tree writes it again"
 
 
 @pytest.mark.slow

@@ -14,22 +14,22 @@ from app.evaluation.flags import CalibrateJob
 from app.evaluation.int8 import describe_int8, fit_int8
 from app.evaluation.own_world import describe_world, watch
 from app.find_model import is_classifier, is_graph
-from core.checkpoint import CheckpointMeta, load_checkpoint, load_weights, save_checkpoint, without_novelty
-from core.device import choose_device
 from core.dropout import has_dropout
 from core.errors import InputError, refuse_existing
 from core.evaluation.temperature import temperature_record
 from core.method import Method, MethodOptions, ModeName, draws_dropout, fit_of, settings
+from core.model.checkpoint import CheckpointMeta, load_checkpoint, load_weights, save_checkpoint, without_novelty
 from core.novelty.record import OwnWorldFit
+from core.system.machine import choose_device
 from seg.calibrate import ConformalFit, fit_temperature
 from seg.class_weights import adjust_head
 from seg.data.camvid import open_split
 from seg.evaluate import LiveMetrics, seed_frames
-from seg.own_world.distances import default_stages
-from seg.own_world.fit import fit_own_world
+from seg.novelty.distances import default_stages
+from seg.novelty.fit import fit_own_world
 from seg.pipeline import segment
 from seg.pretrained import find_checkpoint
-from seg.torch_segmenter import TorchSegmenter, open_torch_segmenter
+from seg.torch_executor import TorchSegmenter, open_torch_segmenter
 
 
 def run_calibrate(job: CalibrateJob) -> int:

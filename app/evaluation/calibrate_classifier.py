@@ -15,15 +15,15 @@ from classification.calibrate import fit_sets, fit_temperature
 from classification.data.held_back import open_split_of, open_trained
 from classification.data.open import ClassificationSet
 from classification.evaluate import Classifier, batch_size, batches, default_samples
+from classification.novelty import default_stages, fit_own_world
 from classification.opening import open_classifier, require_classes
-from classification.own_world import default_stages, fit_own_world
-from core.checkpoint import CheckpointMeta, load_checkpoint, save_checkpoint, without_novelty
-from core.device import choose_device
 from core.dropout import set_dropout_active
 from core.errors import InputError
 from core.evaluation.temperature import temperature_record
 from core.method import Method, fit_of, settings
+from core.model.checkpoint import CheckpointMeta, load_checkpoint, save_checkpoint, without_novelty
 from core.novelty.record import NoveltyRecord, OwnWorldFit
+from core.system.machine import choose_device
 
 
 def calibrate_classifier(job: CalibrateJob) -> int:

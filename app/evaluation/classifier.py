@@ -14,14 +14,14 @@ from classification.data.open import ClassificationSet, open_classification
 from classification.evaluate import Batch, Classifier, default_samples
 from classification.opening import open_classifiers
 from core.classes import ClassList
-from core.device import choose_device
 from core.dropout import is_stochastic
 from core.errors import InputError
 from core.method import Method, ModeName
 from core.novelty.opening import open_head
-from core.own_world import OwnWorld
 from core.prediction import Prediction
-from export.graph_classifier import GraphClassifier
+from core.reference import OwnWorld
+from core.system.machine import choose_device
+from export.run.classifier import GraphClassifier
 
 
 class Subject(Protocol):

@@ -15,9 +15,9 @@ from app.evaluation.record import FRAME_KEYS, describe_run, note_fit, novelty_re
 from app.find_model import is_classifier, is_graph
 from app.open_model import open_segmenter
 from app.report_file import check_place, write_json
-from core.checkpoint import read_meta
 from core.errors import InputError
 from core.frame import Frame, Maps
+from core.model.checkpoint import read_meta
 from core.segmenter import Segmenter
 from seg.calibrate import ConformalCheck
 from seg.evaluate import LiveMetrics, seed_frames

@@ -9,11 +9,11 @@ from rich.console import Console
 from rich.progress import track
 
 from core.frame import Frame
-from core.int8 import measure_ranges
+from core.model.int8 import measure_ranges
 from seg.calibrate import fit_temperature
 from seg.data.camvid import open_split
 from seg.evaluate import LiveMetrics
-from seg.torch_segmenter import TorchSegmenter
+from seg.torch_executor import TorchSegmenter
 
 MOST_FITTED = 64
 FIGURES = ("accuracy", "miou", "nll", "ece")

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from app.evaluation.flags import EvaluateJob
 from core.method import Method
-from core.own_world import STRANGE
+from core.reference import STRANGE
 
 
 class Ran(Protocol):

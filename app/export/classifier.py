@@ -16,18 +16,19 @@ from app.find_model import find_model, frame_flags, refuse_flags
 from classification.evaluate import default_samples
 from classification.exported import OUTPUTS, ExportedClassifier
 from classification.opening import open_classifier
-from core.checkpoint import CheckpointMeta
 from core.dropout import draw_mask, is_stochastic, set_dropout_active
 from core.errors import CheckFailed, InputError
 from core.method import Method
+from core.model.checkpoint import CheckpointMeta
 from core.prediction import Prediction
 from core.predictors import MonteCarlo
 from core.preprocess import Normalize
-from export.metadata import StreamMeta, add_metadata
-from export.networks import openvino_available
-from export.picture_proof import prove_pictures
-from export.proof import Arrays, RandomProof, Runner, compare_draws, openvino_runner, session_runner
-from export.writer import to_onnx
+from export.file.metadata import StreamMeta, add_metadata
+from export.run.networks import openvino_available
+from export.run.runners import Arrays, Runner, openvino_runner, session_runner
+from export.write.picture_proof import prove_pictures
+from export.write.proof import RandomProof, compare_draws
+from export.write.traced import to_onnx
 
 PROVEN_BATCHES = (1, 2, 5)
 DRAWS = 64

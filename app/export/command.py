@@ -10,8 +10,8 @@ from app.export.segmenter import export_model
 from app.export.web import export_web
 from core.errors import InputError, refuse_existing
 from core.method import is_temporal
-from export.triton import check_place, write_repository
-from export.writer import import_onnx, write_model
+from export.write.traced import import_onnx, write_model
+from export.write.triton import check_place, write_repository
 
 
 def run_export(job: ExportJob) -> int:

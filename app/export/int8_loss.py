@@ -12,11 +12,11 @@ from app.sources.open_source import open_source
 from core.errors import CheckFailed, InputError
 from core.frame import Frame, Maps
 from core.prediction import Prediction
-from export.proof import session_runner
-from export.subgraph import IMAGE, LOGITS, network_alone
+from export.file.subgraph import IMAGE, LOGITS, network_alone
+from export.run.runners import session_runner
 from seg.data.camvid import ImageFolderSplit, open_split
 from seg.evaluate import LiveMetrics, mark_stills
-from seg.torch_segmenter import TorchSegmenter
+from seg.torch_executor import TorchSegmenter
 
 MOST_FITTED = 64
 """Frames that the scales are fitted on; 33 or more of a longer source."""

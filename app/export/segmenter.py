@@ -20,16 +20,17 @@ from core.dropout import draw_mask
 from core.errors import CheckFailed, InputError
 from core.method import MethodOptions, draws_dropout
 from core.preprocess import SIZE_MULTIPLE, network_size
-from export.cpu_segmenter import resize_frame
-from export.metadata import StreamMeta, add_metadata
-from export.parity import Bounds, Parity, hold, images_both, run_both
-from export.precision import to_fp16, to_int8
-from export.proof import TOLERANCE, Runner, prove_random, prove_stream, session_runner
-from export.rounding import rounding
-from export.writer import to_onnx
+from export.file.metadata import StreamMeta, add_metadata
+from export.run.cpu import resize_frame
+from export.run.runners import Runner, session_runner
+from export.write.parity import Bounds, Parity, hold, images_both, run_both
+from export.write.precision import to_fp16, to_int8
+from export.write.proof import TOLERANCE, prove_random, prove_stream
+from export.write.rounding import rounding
+from export.write.traced import to_onnx
 from seg.exported import ExportedStep
 from seg.pretrained import find_checkpoint
-from seg.torch_segmenter import TorchSegmenter, open_torch_segmenter
+from seg.torch_executor import TorchSegmenter, open_torch_segmenter
 
 PROOF_FRAMES = 30
 RESIZED_LABELS = 0.99

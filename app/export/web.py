@@ -14,9 +14,9 @@ from app.in_browser.site import GraphFile, check_place, write_site
 from core.dropout import is_stochastic, set_dropout_active
 from core.errors import InputError
 from core.method import ModeName, is_temporal
-from export.onnx_file import check_onnx
-from export.writer import import_onnx
-from seg.torch_segmenter import open_network
+from export.file.onnx_file import check_onnx
+from export.write.traced import import_onnx
+from seg.torch_executor import open_network
 
 MODES: tuple[ModeName, ...] = ("vq-dnn", "dnn", "vq-bnn")
 """What the page offers, the first by default: smoothed, single frame, and one random draw a frame, smoothed."""

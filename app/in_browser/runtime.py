@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.request import Request, urlopen
 
-from core.atomic_file import write_whole
 from core.errors import InputError
-from core.fetching import HEADERS, FetchError, fetch_errors, with_retries
+from core.system.fetching import HEADERS, FetchError, fetch_errors, with_retries
+from core.system.files import write_whole
 
 VERSION = "1.30.0"
 NAME = f"onnxruntime-web-{VERSION}.tgz"

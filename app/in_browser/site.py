@@ -16,8 +16,8 @@ from app.in_browser.runtime import LICENCE, PROVIDERS, VERSION
 from app.in_browser.sample import FPS, SECONDS, write_sample
 from app.video.render import UNUSUAL, draw_uncertainty
 from core.errors import InputError
-from core.own_world import STRANGE
-from export.metadata import StreamMeta
+from core.reference import STRANGE
+from export.file.metadata import StreamMeta
 
 WEB = Path(__file__).parent / "web"
 FORMAT = "steadyseg-web-1"

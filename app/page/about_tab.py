@@ -3,9 +3,9 @@
 import re
 from typing import Any
 
-from app.page.settings import model_meta
-from core.checkpoint import CheckpointMeta
+from app.page.parts.settings import model_meta
 from core.method import method_of_fit
+from core.model.checkpoint import CheckpointMeta
 from seg.pretrained import find_checkpoint
 
 PROTOCOLS = {"stills": "single pictures", "stream": "a video", "moving-stills": "pictures with made motion"}

@@ -39,8 +39,6 @@ class PageOptions:
     """Folder of `steadyseg export MODEL --web DIR`: served too, at /in-browser/, with the headers that its threads need."""
     open_browser: bool = True
     """Open the address in the browser."""
-    measure: int | None = None
-    """Drive the page for so many seconds with a headless Chromium and a made camera, print what it reaches, and end."""
 
     def check(self) -> None:
         """Raises InputError for values that cannot be served."""
@@ -53,8 +51,6 @@ class PageOptions:
         for flag, path in (("ssl-certfile", self.ssl_certfile), ("ssl-keyfile", self.ssl_keyfile)):
             if path is not None and not path.is_file():
                 raise InputError(f"--{flag} {path}: no such file")
-        if self.measure is not None and self.measure < 5:
-            raise InputError(f"--measure needs 5 seconds or more, got {self.measure}")
 
     @property
     def max_upload(self) -> int:

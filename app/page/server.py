@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 from app.in_browser.routes import LINK, check_site, tab_routes
 from app.page.about_tab import about, add_about_tab
-from app.page.controls import SET_JS, Controls, add_controls, describe_controls
-from app.page.file_tab import add_file_tab
+from app.page.error_messages import show_errors
+from app.page.file.file_tab import add_file_tab
+from app.page.file.session import SWEEP_S, Sessions
 from app.page.flags import PageOptions
 from app.page.guard import Guard, Names
-from app.page.legend import legend
-from app.page.live_routes import live_routes
-from app.page.live_tab import add_compare_tab, add_live_tab
-from app.page.live_worker import LiveWorkers
-from app.page.session import SWEEP_S, Sessions
-from app.page.settings import MethodSettings, list_limits, method_options, model_meta, notices, offered_models
-from app.page.shown_errors import show_errors
-from app.page.source_feed import SourceFeed, display_name
-from app.page.style import css, head, theme
-from core.allocator import share_arenas
+from app.page.live.live_routes import live_routes
+from app.page.live.live_tab import add_compare_tab, add_live_tab
+from app.page.live.live_worker import LiveWorkers
+from app.page.live.source_feed import SourceFeed, display_name
+from app.page.parts.controls import SET_JS, Controls, add_controls, describe_controls
+from app.page.parts.legend import legend
+from app.page.parts.settings import MethodSettings, list_limits, method_options, model_meta, notices, offered_models
+from app.page.parts.style import css, head, theme
 from core.errors import InputError
+from core.system.allocator import share_arenas
 
 if TYPE_CHECKING:
     import gradio as gr

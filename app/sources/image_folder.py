@@ -10,7 +10,7 @@ from app.sources.label_files import LabelFolder
 from app.sources.source import MAX_PIXELS, Source, SourceInfo, check_size, frame_name
 from core.errors import InputError
 from core.frame import Frame
-from core.picture_file import look_at, read_upright, upright_size
+from core.system.pictures import look_at, read_upright, upright_size
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 FOLDER_FPS = 25.0

@@ -11,9 +11,9 @@ import numpy as np
 
 from app.sources.source import Source, SourceInfo
 from app.sources.timestamps import FrameClock
-from core.allocator import give_back_freed_memory
 from core.errors import InputError
 from core.frame import Frame
+from core.system.allocator import give_back_freed_memory
 
 ATTEMPTS = 8
 FIRST_DELAY_S, LONGEST_DELAY_S = 0.5, 15.0

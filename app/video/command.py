@@ -10,8 +10,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from app.report_file import check_place, write_json
 from app.sources.source import Source
 from app.video.flags import VideoJob
+from app.video.job import check_job, open_for, segment_to_files
 from app.video.report import print_report
-from app.video.work import check_job, open_for, segment_to_files
 from core.frame import Frame
 
 

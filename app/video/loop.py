@@ -13,8 +13,8 @@ from app.video.render import View, render
 from app.video.report import StreamReport
 from app.video.sinks import MaskSink, NullSink, Sink
 from core.frame import Frame, Maps
-from core.interrupts import uninterrupted
 from core.segmenter import Segmenter
+from core.system.interrupts import uninterrupted
 from core.timing import REMEMBERED
 from seg.pipeline import segment
 

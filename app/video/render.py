@@ -7,13 +7,13 @@ import numpy as np
 import torch
 
 from app.opencv import opencv
-from core.checkpoint import CheckpointMeta
 from core.classes import ClassList
 from core.errors import InputError
 from core.evaluation.conformal import prediction_sets
 from core.frame import Frame, Maps
 from core.method import Method
-from core.own_world import STRANGE
+from core.model.checkpoint import CheckpointMeta
+from core.reference import STRANGE
 
 View = Literal["overlay", "uncertainty", "side-by-side"]
 UNUSUAL = 0.2

@@ -12,7 +12,7 @@ from rich.table import Table
 from app.sources.open_source import Source
 from core.classes import ClassList
 from core.frame import Frame, Maps
-from core.own_world import STRANGE
+from core.reference import STRANGE
 from core.segmenter import Segmenter
 from seg.evaluate import LiveMetrics
 

@@ -9,10 +9,10 @@ from typing import Protocol, Self
 import numpy as np
 
 from app.video.video_writer import VideoSink
-from core.atomic_file import write_whole
 from core.classes import ClassList
 from core.errors import InputError
 from core.frame import Maps
+from core.system.files import write_whole
 
 __all__ = ["MaskSink", "NullSink", "Sink", "VideoSink"]
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 import numpy as np
 
 from app.opencv import opencv
-from core.atomic_file import DISK_ERRORS
 from core.errors import InputError, refuse_existing
-from core.file_lock import lock
-from core.interrupts import uninterrupted
+from core.system.file_lock import lock
+from core.system.files import DISK_ERRORS
+from core.system.interrupts import uninterrupted
 
 if TYPE_CHECKING:
     from av.container import OutputContainer

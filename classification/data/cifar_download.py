@@ -18,7 +18,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from core.errors import InputError
-from core.fetching import HEADERS, FetchError, fetch_errors, in_line, with_retries
+from core.system.fetching import HEADERS, FetchError, fetch_errors, in_line, with_retries
 
 SOURCE_NOTE = (
     "CIFAR-10 and CIFAR-100 are published without a licence text (https://www.cs.toronto.edu/~kriz/cifar.html). "

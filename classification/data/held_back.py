@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from classification.data.open import ClassificationSet, open_classification, training_indices
-from core.checkpoint import CheckpointMeta
 from core.errors import InputError
+from core.model.checkpoint import CheckpointMeta
 
 SPLIT = "held-back"
 

@@ -12,7 +12,7 @@ import numpy as np
 from classification.data.evaluation_view import centre_view
 from core.classes import ClassList
 from core.errors import InputError
-from core.picture_file import look_at, to_rgb
+from core.system.pictures import look_at, to_rgb
 
 SPLITS = ("train", "val", "test")
 SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")

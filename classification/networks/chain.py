@@ -11,7 +11,7 @@ from classification.options import ClassifierOptions
 from core.dropout import Dropout, is_stochastic
 from core.errors import InputError
 from core.smoothing import SpatialSmoothing
-from core.taps import TapPoint, itself
+from core.stages import TapPoint, itself
 
 
 class Block(nn.Module):

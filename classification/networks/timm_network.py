@@ -13,7 +13,7 @@ from core.dropout import Dropout, is_stochastic
 from core.errors import InputError
 from core.insertion import insert_dropout, insert_smoothing, subsampling_places
 from core.options import ProbName
-from core.taps import TapPoint
+from core.stages import TapPoint
 
 DENSE_DROPOUTS = ("pos_drop", "proj_drop", "mlp_drop", "drop1", "drop2")
 """What timm calls the dropout modules after the position embedding and after every dense layer but those of q, k and v:

@@ -15,10 +15,10 @@ from core.novelty.statistics import (
     statistic_names,
     thin,
 )
-from core.own_world import OwnWorld
 from core.prediction import Prediction, Sight
 from core.predictors import SplitNetwork, passes, running_mean
-from core.taps import FeatureTaps
+from core.reference import OwnWorld
+from core.stages import FeatureTaps
 
 LEAST_LOG_TEMPERATURE, MOST_LOG_TEMPERATURE = -1.0, 2.5
 """0.37 to 12: beyond, a softmax is as good as certain or as good as uniform."""

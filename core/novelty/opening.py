@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from core.checkpoint import CheckpointMeta, load_checkpoint
 from core.method import Method, draws_dropout, fit_of
+from core.model.checkpoint import CheckpointMeta, load_checkpoint
 from core.novelty.head import NoveltyHead
 from core.novelty.record import NoveltyRecord
 

@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from core.checkpoint import NOVELTY_PREFIX as PREFIX
 from core.errors import InputError
 from core.method import draws_dropout, method_of_fit
+from core.model.checkpoint import NOVELTY_PREFIX as PREFIX
 from core.novelty.head import NoveltyHead, Readings
 from core.novelty.scale import Scale
 from core.novelty.statistics import ClassDistance, FrameDistance, RegionDistance, statistic_names
-from core.own_world import FEWEST_FRAMES, OwnWorld
+from core.reference import FEWEST_FRAMES, OwnWorld
 
 MOST_STAGES, MOST_STEP = 8, 64
 REGIONS = "regions"

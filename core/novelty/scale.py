@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from core.own_world import OwnWorld, binomial_interval
+from core.reference import OwnWorld, binomial_interval
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from core.device import choose_device
 from core.errors import CheckFailed, InputError
+from core.system.machine import choose_device
 
 PATIENCE = timedelta(minutes=5)
 """How long a process waits for another one that does the same work: then that one is frozen, or its machine is gone."""

@@ -13,11 +13,11 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim.swa_utils import AveragedModel
 
 from core.errors import CheckFailed, InputError
-from core.mean_of_passes import MeanOfPasses
 from core.seeds import mix_seed
 from core.training.config import TrainConfig
 from core.training.distributed import ALONE, Processes, synchronise
 from core.training.layout import use_channels_last
+from core.training.mean_of_passes import MeanOfPasses
 from core.training.resume import TrainingState, load_state, save_state
 
 Batch = tuple[Tensor, Tensor]

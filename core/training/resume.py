@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from core.checkpoint import read_tensors, write_tensors
 from core.errors import InputError
-from core.json_text import parse_json
+from core.model.checkpoint import read_tensors, write_tensors
+from core.system.json_text import parse_json
 
 STATE_NAME = "state.safetensors"
 

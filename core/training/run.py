@@ -11,14 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from core.checkpoint import CheckpointMeta, save_checkpoint
-from core.device import choose_device, trains_faster_in_bf16
 from core.errors import InputError
+from core.model.checkpoint import CheckpointMeta, save_checkpoint
+from core.system.machine import choose_device, trains_faster_in_bf16
 from core.training.config import TrainConfig
 from core.training.distributed import ALONE, Processes
-from core.training.kept import kept_epochs, kept_file
 from core.training.loop import Batch, EpochDone, StepDone, fit
 from core.training.run_folder import MODEL_NAME, open_run
+from core.training.snapshots import kept_epochs, kept_file
 
 
 class TrainingRun(ABC):

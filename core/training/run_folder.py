@@ -10,11 +10,11 @@ from typing import Any, Protocol, TextIO
 
 import torch
 
-from core.atomic_file import DISK_ERRORS, write_whole
 from core.errors import InputError
-from core.file_lock import lock
-from core.interrupts import TORCHRUN
-from core.json_text import parse_json
+from core.system.file_lock import lock
+from core.system.files import DISK_ERRORS, write_whole
+from core.system.interrupts import TORCHRUN
+from core.system.json_text import parse_json
 
 CONFIG_NAME = "config.json"
 LOCK_NAME = ".lock"

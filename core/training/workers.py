@@ -9,7 +9,7 @@ from typing import Any
 from torch.utils.data import DataLoader, Dataset
 
 from core.errors import InputError
-from core.interrupts import uninterrupted
+from core.system.interrupts import uninterrupted
 
 LONGEST_TMPDIR = 75
 """Characters. Processes hand their batches over by a socket, TMPDIR/pymp-XXXXXXXX/listener-XXXXXXXX, whose name has at most 107

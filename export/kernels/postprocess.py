@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from core.device import available_cpus
 from core.errors import InputError
 from core.motion import Motion, warp_plane
+from core.system.machine import available_cpus
 
 BLOCK_BYTES = 2**17
 """Of probabilities at a time, so that the loops over classes find them in the L2 cache (16 kB: a third slower)."""

@@ -9,8 +9,8 @@ from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
+from core.corruptions.corruptions import SEVERITIES, SMALLEST_SIDE, corrupt
 from core.preprocess import network_size, resize
-from core.robustness.corruptions import SEVERITIES, SMALLEST_SIDE, corrupt
 from seg.data.rare import paste, place_of
 from seg.data.textures import draws, mix_textures
 from seg.options import AugmentOptions

@@ -10,7 +10,7 @@ import numpy as np
 from core.classes import CAMVID, CAMVID_31, ClassList
 from core.errors import InputError
 from core.frame import Frame
-from core.picture_file import read_upright
+from core.system.pictures import read_upright
 from seg.data.camvid_original import LABEL_ENDING, OriginalSplit, find_original, read_color_label
 from seg.data.label_file import read_label_file
 

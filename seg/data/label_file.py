@@ -6,7 +6,7 @@ import numpy as np
 from PIL import Image
 
 from core.errors import InputError
-from core.picture_file import look_at
+from core.system.pictures import look_at
 
 
 def read_label_file(path: Path, modes: tuple[str, ...], expected: str) -> np.ndarray:

@@ -25,7 +25,7 @@ MEASURED_FRAMES = 2
 class CameraMotion:
     """Between neighbouring frames: a velocity drawn once a clip (mean, sd), and shake drawn for each frame (sd).
 
-    The figures are those of the CamVid val stream, 15 frames/s at 480x360 (`benchmarks/camera_motion/measure.py`), rounded;
+    The figures are those of the CamVid val stream, 15 frames/s at 480x360 (`studies/camera_motion/measure.py`), rounded;
     sideways and turning velocities have mean 0, because a car turns both ways. They were fixed before any method was compared
     on these clips.
     """

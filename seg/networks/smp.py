@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from core.dropout import Dropout, is_stochastic
 from core.errors import InputError
 from core.insertion import insert_dropout, insert_smoothing
-from core.taps import TapPoint, itself
+from core.stages import TapPoint, itself
 from seg.options import SmpOptions
 
 

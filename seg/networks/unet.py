@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from core.dropout import Dropout
 from core.errors import InputError
 from core.smoothing import SpatialSmoothing
-from core.taps import TapPoint
+from core.stages import TapPoint
 from seg.options import UNetOptions
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from made_worlds import world_record, world_tensors
+from made.worlds import world_record, world_tensors
 from page_visit import free_port, launched, stripes
 from PIL import Image
 
@@ -17,12 +17,12 @@ from app.cli import main
 from app.in_browser import sample
 from app.in_browser.runtime import cache_path
 from app.page.flags import PageOptions
-from app.page.measure import write_camera
 from app.page.server import Page, build_page
-from core.checkpoint import CheckpointMeta, save_checkpoint
 from core.classes import CAMVID
+from core.model.checkpoint import CheckpointMeta, save_checkpoint
 from seg.networks.build import build_network
 from seg.options import UNetOptions
+from studies.harness.browser import write_camera
 
 
 @pytest.fixture(scope="session", autouse=True)

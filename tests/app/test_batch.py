@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet
 import pytest
-from made_video import write_video
+from made.video import write_video
 from refusals import error_after_work, one_line_error, refusal
 
 from app.cli import main

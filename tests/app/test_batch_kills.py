@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_processes import wait_for, workers_of
-from made_video import write_video
+from made.processes import wait_for, workers_of
+from made.video import write_video
 from refusals import error_after_work, one_line_error, refusal
 
 from app.scale.batch.clips import find_clips
@@ -23,7 +23,7 @@ from app.scale.batch.task import Wanted
 from app.scale.batch.worker import VideoWorker, about
 from app.scale.engines.local_engine import LocalEngine
 from app.video.flags import VideoOptions
-from benchmarks.scale.kills import contents, rows
+from studies.scale.kills import contents, rows
 
 PROJECT = Path(__file__).parents[2]
 VIDEOS, FRAMES = 12, 30

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import torch
-from made_pictures import labelled_folder
+from made.pictures import labelled_folder
 from refusals import error_after_work, one_line_error
 
 from app.cli import main
-from core.checkpoint import load_checkpoint, read_meta
+from core.model.checkpoint import load_checkpoint, read_meta
 from seg.pretrained import find_checkpoint
 
 FRAMES = 3

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_processes import workers_of
-from made_video import write_video
+from made.processes import workers_of
+from made.video import write_video
 from refusals import one_line_error, refusal
 
 from app.scale.cameras.alarms import Alarms

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from made_classifier import ANIMALS, save_classifier, save_pictures
+from made.classifier import ANIMALS, save_classifier, save_pictures
 from PIL import Image
 from refusals import error_after_work, one_line_error
 
@@ -16,9 +16,9 @@ from classification.networks.layout import MODEL_NAMES
 from classification.opening import open_classifier
 from classification.options import ClassifierOptions
 from classification.pretrained import find_classifier
-from core.checkpoint import load_checkpoint, read_meta
 from core.classes import ClassList
 from core.dropout import set_dropout_active
+from core.model.checkpoint import load_checkpoint, read_meta
 from core.preprocess import Normalize
 
 FIGURES = ("nll", "accuracy", "top_5_accuracy", "ece", "ece_15", "ece_signed", "brier", "acc_90", "freq_90", "aurc")

@@ -6,19 +6,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from made_classifier import save_pictures
+from made.classifier import save_pictures
 from PIL import Image
 from refusals import one_line_error
 
 from app.cli import main
-from app.robustness.network import open_subjects
 from classification.data.held_back import open_trained
+from classification.novelty import with_cameras
 from classification.opening import open_classifier
-from classification.own_world import with_cameras
 from core.dropout import set_dropout_active
 from core.method import Method
 from core.novelty.opening import open_head
 from core.novelty.record import NoveltyRecord
+from studies.robustness.network import open_subjects
 
 pytestmark = pytest.mark.slow
 

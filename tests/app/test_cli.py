@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from local_server import files_under
-from made_pictures import labelled_folder
+from made.local_server import files_under
+from made.pictures import labelled_folder
 from PIL import Image
 from refusals import error_after_work, one_line_error
 
 from app.cli import main
 from app.commands import TRAININGS, load
-from core.checkpoint import read_meta
+from core.model.checkpoint import read_meta
 from seg.pretrained import find_checkpoint
 
 INSTANT = 400

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from made_trainings import boxes_folder, epochs_logged
+from made.trainings import boxes_folder, epochs_logged
 from PIL import Image
 from refusals import error_after_work
 from safetensors.torch import load_file
@@ -18,10 +18,10 @@ from safetensors.torch import load_file
 from app.cli import main
 from app.report_file import write_json
 from app.sources.open_source import open_source
-from app.train_log import run_log
-from core.checkpoint import read_meta, save_checkpoint
+from app.train.log import run_log
+from core.model.checkpoint import read_meta, save_checkpoint
 from core.training.loop import EpochDone
-from export.writer import write_model
+from export.write.traced import write_model
 from seg.pretrained import find_checkpoint
 
 DISK_BYTES = 2 * 2**20
@@ -105,7 +105,7 @@ def test_a_log_that_the_disk_cut_off_is_taken_up_where_it_was_whole(tmp_path: Pa
 
 
 def test_reports_graphs_and_checkpoints_stay_the_old_ones(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("export.writer.check_onnx", lambda *_: None)  # a tensor goes the way of a graph
+    monkeypatch.setattr("export.write.traced.check_onnx", lambda *_: None)  # a tensor goes the way of a graph
     fill(disk, 50_000)
     large = np.arange(100_000, dtype=np.float32)
     meta = read_meta(find_checkpoint("street-tiny"))

@@ -10,16 +10,16 @@ from threading import Event
 import numpy as np
 import onnx
 import pytest
-from local_server import send, serving, without_proxy
+from made.local_server import send, serving, without_proxy
 from refusals import one_line_error, refusal
 
 from app.cli import main
 from app.in_browser import runtime
 from app.in_browser import site as writer
 from app.in_browser.site import WEB
-from benchmarks.in_browser.parity import first_graph
-from export.onnx_file import check_onnx
-from export.proof import session_runner
+from export.file.onnx_file import check_onnx
+from export.write.proof import session_runner
+from studies.in_browser.parity import first_graph
 
 pytestmark = pytest.mark.slow
 

@@ -12,22 +12,22 @@ import av
 import httpx
 import numpy as np
 import pytest
-from made_video import write_video
+from made.video import write_video
 from page_visit import free_port, stripes
 from refusals import refusal
 
 from app.in_browser.routes import check_site
 from app.in_browser.site import WEB
 from app.page.flags import PageOptions
-from app.page.measure import CAMERA_FLAGS, launch_bare_chromium
 from app.page.server import build_page
 from app.video.render import UNUSUAL, describe_world
-from benchmarks.in_browser.measured import memory_mb
-from benchmarks.in_browser.parity import compare_in_browser
-from benchmarks.in_browser.visit import fact, message, play, start_again, static_server, tab, until, workers_left
 from core.errors import InputError
 from core.frame import Maps
-from core.own_world import STRANGE
+from core.reference import STRANGE
+from studies.harness.browser import CAMERA_FLAGS, launch_bare_chromium
+from studies.in_browser.measured import memory_mb
+from studies.in_browser.parity import compare_in_browser
+from studies.in_browser.visit import fact, message, play, start_again, static_server, tab, until, workers_left
 
 pytestmark = pytest.mark.slow
 PARITY_FRAMES = 25

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_methods import opened, opened_by_torch
-from made_pictures import street_folder
+from made.methods import opened, opened_by_torch
+from made.pictures import street_folder
 from refusals import one_line_error, refusal
 
-import export.open_file
+import export.run.open_file
 from app.cli import main
 from app.open_model import open_segmenter
-from core.checkpoint import load_checkpoint, save_checkpoint
 from core.frame import Frame
+from core.model.checkpoint import load_checkpoint, save_checkpoint
 from seg.calibrate import fit_temperature
 from seg.street.training_set import StreetSet
 
@@ -93,7 +93,7 @@ def test_auto_takes_it_where_there_is_no_bf16_and_the_loss_is_small(
     lossy = tmp_path / "lossy.safetensors"
     save_checkpoint(lossy, tensors, dataclasses.replace(meta, int8=meta.int8 | {"accuracy": [0.9, 0.8]}))
     for has_bf16, model, number in ((True, small, "bf16"), (False, small, "int8"), (False, str(lossy), "fp32")):
-        monkeypatch.setattr(export.open_file, "cpu_has_bf16", lambda has_bf16=has_bf16: has_bf16)
+        monkeypatch.setattr(export.run.open_file, "cpu_has_bf16", lambda has_bf16=has_bf16: has_bf16)
         segmenter = open_segmenter(model)
         assert segmenter.executor.split()[-1] == number
         assert ("has no bf16" in segmenter.why) == (number == "int8")

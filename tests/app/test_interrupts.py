@@ -12,7 +12,7 @@ import pytest
 PROJECT = Path(__file__).parents[2]
 WAIT = """
 import sys, time
-from core.interrupts import interruptible, uninterrupted
+from core.system.interrupts import interruptible, uninterrupted
 try:
     with interruptible():
         print("ready", flush=True)
@@ -25,7 +25,7 @@ except KeyboardInterrupt:
 """
 WRITE = """
 import sys, time
-from core.interrupts import interruptible, uninterrupted
+from core.system.interrupts import interruptible, uninterrupted
 written, counted = 0, 0
 try:
     with interruptible():
@@ -40,7 +40,7 @@ except KeyboardInterrupt:
 """
 HANG_UP = """
 import os, sys, time
-from core.interrupts import interruptible
+from core.system.interrupts import interruptible
 try:
     with interruptible():
         print("ready", flush=True)

@@ -9,19 +9,19 @@ import av
 import cv2
 import numpy as np
 import pytest
-from made_methods import opened, opened_by_torch
-from made_pictures import street_folder
-from made_video import write_video
+from made.methods import opened, opened_by_torch
+from made.pictures import street_folder
+from made.video import write_video
 from refusals import error_after_work, one_line_error, refusal
 
 from app.cli import main
 from app.video.render import conformal_threshold
-from core.checkpoint import load_checkpoint, save_checkpoint
 from core.frame import Frame
 from core.method import MethodOptions
+from core.model.checkpoint import load_checkpoint, save_checkpoint
 from core.segmenter import Segmenter
-from export.graph_segmenter import GraphSegmenter
-from export.onnx_file import read_onnx
+from export.file.onnx_file import read_onnx
+from export.run.graph import GraphSegmenter
 from seg.pretrained import find_checkpoint
 from seg.street.drive import Street
 

@@ -22,23 +22,23 @@ from typing import Any
 import av
 import numpy as np
 import pytest
-from made_video import write_video
+from made.video import write_video
 from page_visit import free_port, stripes, wait_until
 
 from app.page.about_tab import about
-from app.page.fetch import fetch
-from app.page.file_job import STREET, Progress, Result, segment_file
+from app.page.error_messages import show_errors
+from app.page.file.fetch import fetch
+from app.page.file.file_job import STREET, Progress, Result, segment_file
+from app.page.file.session import MOST_SESSIONS, Sessions
 from app.page.flags import PageOptions
-from app.page.live_routes import live_routes
-from app.page.live_stream import RATE_HZ, LiveStream
-from app.page.live_worker import LiveWorkers, Request
-from app.page.network_pool import NetworkPool
-from app.page.pictures import jpeg, overlay_picture
-from app.page.report import diagram, report_html
+from app.page.live.live_routes import live_routes
+from app.page.live.live_stream import RATE_HZ, LiveStream
+from app.page.live.live_worker import LiveWorkers, Request
+from app.page.parts.network_pool import NetworkPool
+from app.page.parts.pictures import jpeg, overlay_picture
+from app.page.parts.report import diagram, report_html
+from app.page.parts.settings import MethodSettings, Settings, ViewSettings, method_options, settings_from
 from app.page.server import build_page, check_address
-from app.page.session import MOST_SESSIONS, Sessions
-from app.page.settings import MethodSettings, Settings, ViewSettings, method_options, settings_from
-from app.page.shown_errors import show_errors
 from core.classes import CAMVID
 from core.errors import InputError
 from core.frame import Frame, Maps
@@ -459,7 +459,7 @@ def test_a_public_address_is_copied_within_limits_and_redirections_are_checked(
             called.append(address[0])
             return connect(site.server_address[:2], timeout)
 
-        monkeypatch.setattr("app.page.fetch.socket.create_connection", to_site)
+        monkeypatch.setattr("app.page.file.fetch.socket.create_connection", to_site)
 
         def resolve(host: str, *_: Any, **__: Any) -> list[tuple]:
             return found_at("127.0.0.1" if host == "127.0.0.1" else "93.184.216.34")()
@@ -591,7 +591,7 @@ def test_wrong_flags_are_refused_before_anything_is_served(tmp_path: Path) -> No
     good = PageOptions(model="street-tiny")
     for change, expected in (
         ({"max_upload_mb": 0}, "--max-upload-mb"), ({"max_sessions": 0}, "--max-sessions"),
-        ({"measure": 4}, "5 seconds or more"), ({"ssl_certfile": tmp_path}, "needs both"),
+        ({"ssl_certfile": tmp_path}, "needs both"),
         ({"ssl_certfile": tmp_path / "x", "ssl_keyfile": tmp_path / "y"}, "no such file"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=expected):

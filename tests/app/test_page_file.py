@@ -7,7 +7,7 @@ from typing import Any
 
 import av
 import pytest
-from made_video import write_video
+from made.video import write_video
 from page_visit import stripes, visitor, wait_until
 
 # The two warnings: Gradio's own use of pandas, after each event, in its server's threads.

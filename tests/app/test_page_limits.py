@@ -8,9 +8,9 @@ import pytest
 from page_visit import stripes
 from PIL import Image
 
-from app.page.camera_picture import SHAPES, camera_picture, cut
-from app.page.network_pool import MOST_IDLE, Lease, NetworkPool
-from app.page.pictures import jpeg
+from app.page.live.camera_picture import SHAPES, camera_picture, cut
+from app.page.parts.network_pool import MOST_IDLE, Lease, NetworkPool
+from app.page.parts.pictures import jpeg
 from core.errors import InputError
 
 

@@ -14,13 +14,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from made_cluster import LOOPBACK, TOKEN, head
+from made.cluster import LOOPBACK, TOKEN, head
 from refusals import refusal, steadyseg
 
 from app.scale.engines.engine import Answer
 from app.scale.engines.ray_address import check_address
 from app.scale.engines.ray_engine import RayEngine
-from benchmarks.scale.kills import contents
+from studies.scale.kills import contents
 
 pytestmark = [
     pytest.mark.long,

@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 import pytest
-from made_video import grey_frames, write_video
+from made.video import grey_frames, write_video
 
 from app.sources.frame_queue import FrameQueue, keep_newer
 from app.sources.open_source import open_source

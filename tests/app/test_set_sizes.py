@@ -5,12 +5,12 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
-from made_methods import opened_by_torch
+from made.methods import opened_by_torch
 
 from app.cli import main
 from app.video.render import LARGEST_SET, draw_set_sizes
-from core.checkpoint import load_checkpoint, save_checkpoint
 from core.frame import Maps
+from core.model.checkpoint import load_checkpoint, save_checkpoint
 from seg.pipeline import segment
 from seg.street.drive import Street
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
-from made_video import grey_frames, quarters
+from made.video import grey_frames, quarters
 from PIL import Image
 
 from app.sources.open_source import open_source

@@ -6,12 +6,12 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
-from local_server import send, serving, status
-from made_video import grey_frames, quarters, write_video
+from made.local_server import send, serving, status
+from made.video import grey_frames, quarters, write_video
 from page_visit import wait_until
 from PIL import Image
 
-from app.page.source_feed import SourceFeed, Watch
+from app.page.live.source_feed import SourceFeed, Watch
 from core.errors import InputError
 
 

@@ -8,7 +8,7 @@ import av
 import cv2
 import numpy as np
 import pytest
-from made_video import grey_frames, quarters, write_audio, write_video
+from made.video import grey_frames, quarters, write_audio, write_video
 from PIL import Image
 
 from app.sources.camera import CameraConnection

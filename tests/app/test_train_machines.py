@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from made_processes import descendants
-from made_trainings import boxes_folder, epochs_logged
+from made.processes import descendants
+from made.trainings import boxes_folder, epochs_logged
 
-from core.checkpoint import load_checkpoint
+from core.model.checkpoint import load_checkpoint
 
 ROOT = Path(__file__).parents[2]
 EPOCHS = 30

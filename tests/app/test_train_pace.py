@@ -1,6 +1,6 @@
 """How long a training will take, said after its first steps."""
 
-from app.train_command import Pace
+from app.train.command import Pace
 from core.training.loop import StepDone
 
 

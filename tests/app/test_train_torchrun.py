@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from made_trainings import boxes_folder, colours_folder, epochs_logged, events
+from made.trainings import boxes_folder, colours_folder, epochs_logged, events
 
-from core.checkpoint import load_checkpoint
+from core.model.checkpoint import load_checkpoint
 
 ROOT = Path(__file__).parents[2]
 TORCHRUN = [

@@ -12,7 +12,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from made_video import grey_frames, write_video
+from made.video import grey_frames, write_video
 from refusals import error_after_work
 
 from app.sources.live import LiveSource

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from local_server import Respond, files_under, serving, status, without_proxy
+from made.local_server import Respond, files_under, serving, status, without_proxy
 from refusals import refusal
 
-from app import data_command
+from app import data as data_command
 from app.cli import main
 from classification.data import cifar_download
 from classification.data.cifar import CIFAR10, CIFAR100

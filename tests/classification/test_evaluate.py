@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from made_classifier import ANIMALS, save_classifier, save_pictures
+from made.classifier import ANIMALS, save_classifier, save_pictures
 from refusals import refusal
 from torch import Tensor
 
@@ -24,9 +24,9 @@ from classification.evaluate import (
 )
 from classification.opening import open_classifier, open_classifiers
 from classification.options import ClassifierOptions
-from core.checkpoint import CheckpointMeta
 from core.classes import CAMVID, ClassList
 from core.dropout import set_dropout_active
+from core.model.checkpoint import CheckpointMeta
 from core.prediction import Prediction, entropy
 from core.seeds import mix_seed
 

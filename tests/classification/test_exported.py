@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from made_classifier import save_classifier
+from made.classifier import save_classifier
 from torch import Tensor
 
 from classification.exported import ExportedClassifier, repeat

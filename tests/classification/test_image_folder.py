@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_pictures import picture
+from made.pictures import picture
 from PIL import Image
 from refusals import refusal
 

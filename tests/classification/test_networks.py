@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from made_classifier import random_input
+from made.classifier import random_input
 from refusals import refusal
 from torch import Tensor, nn
 from torchvision.ops import StochasticDepth

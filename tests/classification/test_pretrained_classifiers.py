@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from made_classifier import save_classifier
+from made.classifier import save_classifier
 from refusals import refusal
 
 import classification.pretrained
 from classification.opening import open_classifier
 from classification.pretrained import find_classifier, list_classifiers
-from core.bundle import bundle
-from core.checkpoint import load_checkpoint, parse_meta, read_meta
 from core.errors import InputError
+from core.model.bundle import bundle
+from core.model.checkpoint import load_checkpoint, parse_meta, read_meta
 
 LIMIT_MB = 10
 """Of all together."""

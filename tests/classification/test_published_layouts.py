@@ -8,7 +8,7 @@ import timm
 import torch
 import torch.nn.functional as F
 import torchvision
-from made_classifier import random_input
+from made.classifier import random_input
 from torch import Tensor, nn
 
 from classification.networks.build import build_classifier

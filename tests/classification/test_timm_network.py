@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import timm
 import torch
-from made_classifier import random_input
+from made.classifier import random_input
 from refusals import refusal
 from torch import nn
 
@@ -17,7 +17,7 @@ from core.errors import InputError
 from core.insertion import insert_smoothing, list_inserted
 from core.predictors import MonteCarlo, SplitNetwork
 from core.smoothing import SpatialSmoothing
-from core.taps import FeatureTaps
+from core.stages import FeatureTaps
 
 VIT = "vit_tiny_patch16_224"
 

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from made_trainings import colours_folder
+from made.trainings import colours_folder
 from refusals import error_after_work, refusal
 from torch import Tensor
 
 from app.cli import main
 from classification.networks.build import build_classifier
+from classification.networks.recipes import drop_unsuited
 from classification.options import CLASS_PRESETS, ClassifierOptions, ClassTrainConfig, PictureOptions
-from classification.recipes import drop_unsuited
 from classification.train import ClassTraining, colours
-from core.checkpoint import load_checkpoint, load_weights
 from core.dropout import is_stochastic
 from core.errors import InputError
+from core.model.checkpoint import load_checkpoint, load_weights
 from core.training.config import TrainConfig
 from core.training.loop import EpochDone, StepDone, learning_rate
 

@@ -15,7 +15,8 @@ import torch
 from refusals import refusal
 from torch import Tensor, nn
 
-from core.checkpoint import (
+from core.classes import CAMVID, ClassList
+from core.model.checkpoint import (
     FORMAT_VERSION,
     CheckpointMeta,
     load_checkpoint,
@@ -24,7 +25,6 @@ from core.checkpoint import (
     read_meta,
     save_checkpoint,
 )
-from core.classes import CAMVID, ClassList
 from seg.pretrained import find_checkpoint, list_segmenters
 
 META = CheckpointMeta(
@@ -134,7 +134,7 @@ def test_an_interrupted_save_leaves_the_old_file_whole(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(f"core.atomic_file.os.{failing}", fail)
+    monkeypatch.setattr(f"core.system.files.os.{failing}", fail)
     with pytest.raises(type(error)):
         save_checkpoint(path, {"weight": torch.ones(5)}, META)
     assert path.read_bytes() == before and sorted(tmp_path.iterdir()) == files
@@ -153,8 +153,8 @@ def test_a_save_flushes_to_disk_before_it_renames(tmp_path: Path, monkeypatch: p
 
         return call
 
-    monkeypatch.setattr("core.atomic_file.os.fsync", noted("fsync", fsync))
-    monkeypatch.setattr("core.atomic_file.os.replace", noted("replace", replace))
+    monkeypatch.setattr("core.system.files.os.fsync", noted("fsync", fsync))
+    monkeypatch.setattr("core.system.files.os.replace", noted("replace", replace))
     saved(tmp_path)
     assert order == ["fsync", "replace"] * 2  # the file, and the readable copy of its header
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from core.corruptions.corruptions import COMMON, EXTRA, SEVERITIES, corrupt
 from core.errors import InputError
-from core.robustness.corruptions import COMMON, EXTRA, SEVERITIES, corrupt
 
 imagecorruptions = pytest.importorskip("imagecorruptions", reason="imagecorruptions-imaug is not installed")
 

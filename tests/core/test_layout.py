@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from core.device import trains_faster_in_bf16
+from core.system.machine import trains_faster_in_bf16
 from core.training.config import TrainConfig
 from core.training.layout import use_channels_last
 from core.training.loop import fit
-from export.open_file import resolve_precision
+from export.run.open_file import resolve_precision
 
 CPU = torch.device("cpu")
 ROOT = Path(__file__).parents[2]

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from refusals import refusal
 
-from core.checkpoint import CheckpointMeta
 from core.classes import CAMVID
 from core.method import Method, MethodOptions, settings
+from core.model.checkpoint import CheckpointMeta
 
 META = CheckpointMeta("unet", {}, CAMVID, 360, 480, (0.4, 0.4, 0.4), (0.3, 0.3, 0.3))
 FITTED = MethodOptions("vq-dnn").resolve()

@@ -6,10 +6,10 @@ import pytest
 import torch
 from pytorch_ood.detector import EnergyBased, Entropy, Mahalanobis, MaxLogit
 
-from benchmarks.novelty.regions import Standard, scores_of
 from core.novelty.gaussians import GaussianSums
 from core.novelty.statistics import RegionDistance
-from core.own_world import OwnWorld, binomial_interval, smooth_score
+from core.reference import OwnWorld, binomial_interval, smooth_score
+from studies.novelty.regions import Standard, scores_of
 
 WORLD = OwnWorld(tuple(float(score) for score in range(1, 61)))
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from made_pictures import picture
+from made.pictures import picture
 from PIL import Image
 from refusals import refusal
 
-from core.picture_file import EXIF_ORIENTATION, look_at, read_upright, to_rgb, upright_size
+from core.system.pictures import EXIF_ORIENTATION, look_at, read_upright, to_rgb, upright_size
 
 
 def tiff_of_two_sizes(real: int, said: int) -> bytes:

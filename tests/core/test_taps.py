@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from core.taps import FeatureTaps, tap_points
+from core.stages import FeatureTaps, tap_points
 from seg.networks.smp import SmpNetwork
 from seg.networks.unet import UNet
 from seg.options import SmpOptions, UNetOptions

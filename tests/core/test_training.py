@@ -11,14 +11,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from core.checkpoint import read_tensors
 from core.dropout import Dropout
 from core.errors import CheckFailed, InputError
-from core.mean_of_passes import MeanOfPasses
+from core.model.checkpoint import read_tensors
 from core.options import require_ranges
 from core.seeds import mix_seed
 from core.training.config import TRAIN_RANGES, TrainConfig
 from core.training.loop import EpochDone, StepDone, fit, learning_rate
+from core.training.mean_of_passes import MeanOfPasses
 
 VOID = 9
 CPU = torch.device("cpu")

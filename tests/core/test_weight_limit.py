@@ -11,10 +11,10 @@ from torch import nn
 
 from app.open_model import open_segmenter
 from classification.opening import open_classifier
-from core import weight_limit
-from core.checkpoint import CheckpointMeta, save_checkpoint
 from core.classes import CAMVID, ClassList
-from core.weight_limit import limited_weights
+from core.model import weight_limit
+from core.model.checkpoint import CheckpointMeta, save_checkpoint
+from core.model.weight_limit import limited_weights
 
 
 @pytest.mark.parametrize(

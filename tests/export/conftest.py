@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from made_graphs import FLAGS, HEIGHT, WIDTH, Graphs
+from made.graphs import FLAGS, HEIGHT, WIDTH, Graphs
 from PIL import Image
 
 from app.cli import main

@@ -8,8 +8,8 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from made_classifier import ANIMALS, save_classifier, save_pictures
-from made_graphs import scale_weights, skip_tracing
+from made.classifier import ANIMALS, save_classifier, save_pictures
+from made.graphs import scale_weights, skip_tracing
 from onnx import ModelProto, TensorProto, helper
 from refusals import one_line_error, refusal
 
@@ -20,10 +20,10 @@ from classification.opening import open_classifier
 from classification.options import ClassifierOptions
 from core.classes import ClassList
 from core.errors import CheckFailed, InputError
-from export.graph_classifier import GraphClassifier
-from export.metadata import StreamMeta
-from export.onnx_file import read_onnx
-from export.proof import session_runner
+from export.file.metadata import StreamMeta
+from export.file.onnx_file import read_onnx
+from export.run.classifier import GraphClassifier
+from export.write.proof import session_runner
 
 META = StreamMeta(
     kind="classifier", classes=ClassList.of_names(ANIMALS), height=8, width=8, mean=(0.4, 0.4, 0.4), std=(0.3, 0.3, 0.3),
@@ -274,7 +274,7 @@ def test_a_network_without_dropout_has_no_passes(tmp_path: Path, capsys: pytest.
 
 
 def test_the_record_can_be_read_back() -> None:
-    from export.metadata import from_props
+    from export.file.metadata import from_props
 
     assert from_props(META.to_props(), "m") == META
     assert from_props(dataclasses.replace(META, mode="dnn", samples=1).to_props(), "m").mode == "dnn"

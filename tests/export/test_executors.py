@@ -11,19 +11,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from made_graphs import HEIGHT, WIDTH, Graphs
-from made_methods import opened
+from made.graphs import HEIGHT, WIDTH, Graphs
+from made.methods import opened
 from refusals import refusal
 
-from app.bench.executors import WholePasses
 from app.open_model import on_openvino
 from core.frame import Frame, Maps
 from core.method import MethodOptions
 from core.segmenter import Segmenter
-from export.networks import OpenVinoPasses
+from export.run.networks import OpenVinoPasses
 from seg.streaming import StreamingSegmenter
 from seg.street.drive import Street
-from seg.torch_segmenter import open_network
+from seg.torch_executor import open_network
+from studies.performance.executors import WholePasses
 
 pytestmark = pytest.mark.slow
 
@@ -83,8 +83,8 @@ def test_a_graph_file_runs_as_the_checkpoint_does(graphs: Graphs, executor: str,
     "name", ["vq-dnn", "motion", *(pytest.param(name, marks=pytest.mark.long) for name in ("dnn", "window"))]
 )
 def test_the_whole_graph_runs_as_torch_does_and_keeps_its_state(graphs: Graphs, name: str) -> None:
-    from export.graph_segmenter import GraphSegmenter
-    from export.onnx_file import read_onnx
+    from export.file.onnx_file import read_onnx
+    from export.run.graph import GraphSegmenter
 
     file = read_onnx(graphs(name))
     whole = GraphSegmenter(file.data, file.meta, "cpu", keep_probs=True)
@@ -183,7 +183,7 @@ def test_a_conversion_reports_to_nobody(tmp_path: Path) -> None:
     pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
     code = (
         "import os, torch\n"
-        "from export.networks import openvino_model\n"
+        "from export.run.networks import openvino_model\n"
         "forks = []; os.register_at_fork(before=lambda: forks.append(1))\n"
         "openvino_model(torch.nn.Conv2d(3, 4, 1), [torch.zeros(1, 3, 8, 8)])\n"
         "import atexit; atexit.register(lambda: print(len(forks)))"

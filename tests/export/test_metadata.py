@@ -10,7 +10,7 @@ from refusals import refusal
 
 from core.classes import CAMVID
 from core.errors import InputError
-from export.metadata import MAX_CHARACTERS, StreamMeta, from_props
+from export.file.metadata import MAX_CHARACTERS, StreamMeta, from_props
 
 META = StreamMeta(
     kind="stream",

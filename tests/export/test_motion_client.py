@@ -6,8 +6,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from made_graphs import HEIGHT, WIDTH, Graphs
-from made_methods import opened
+from made.graphs import HEIGHT, WIDTH, Graphs
+from made.methods import opened
 from refusals import one_line_error
 
 from core.frame import Frame

@@ -9,26 +9,26 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from made_graphs import HEIGHT, WIDTH, Graphs, skip_tracing
-from made_pictures import picture
+from made.graphs import HEIGHT, WIDTH, Graphs, skip_tracing
+from made.pictures import picture
 from onnx import TensorProto
 from refusals import one_line_error
 from torch import nn
 
 from app.cli import main
 from app.export.int8_loss import Loss, thin_frames
-from core.checkpoint import CheckpointMeta, save_checkpoint
 from core.classes import CAMVID
 from core.errors import CheckFailed
 from core.frame import Frame
-from export.onnx_file import read_onnx
-from export.open_file import open_graph
-from export.parity import Bounds, hold, images_both
-from export.precision import to_fp16
-from export.proof import session_runner
-from export.rounding import rounding
-from export.subgraph import network_alone, network_of, with_network
-from export.writer import to_onnx
+from core.model.checkpoint import CheckpointMeta, save_checkpoint
+from export.file.onnx_file import read_onnx
+from export.file.subgraph import network_alone, network_of, with_network
+from export.run.open_file import open_graph
+from export.write.parity import Bounds, hold, images_both
+from export.write.precision import to_fp16
+from export.write.proof import session_runner
+from export.write.rounding import rounding
+from export.write.traced import to_onnx
 from seg.networks.unet import UNet
 from seg.options import UNetOptions
 from seg.street.training_set import StreetSet

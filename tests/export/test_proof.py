@@ -6,14 +6,14 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from made_graphs import HEIGHT, WIDTH, Graphs, scale_weights, skip_tracing
-from made_methods import opened_by_torch
+from made.graphs import HEIGHT, WIDTH, Graphs, scale_weights, skip_tracing
+from made.methods import opened_by_torch
 from refusals import one_line_error
 
 from app.cli import main
 from core.errors import CheckFailed
-from export.onnx_file import read_onnx
-from export.proof import prove_random, session_runner
+from export.file.onnx_file import read_onnx
+from export.write.proof import prove_random, session_runner
 from seg.exported import ExportedStep
 
 pytestmark = pytest.mark.slow

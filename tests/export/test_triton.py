@@ -13,15 +13,15 @@ import numpy as np
 import onnx
 import pytest
 from google.protobuf import text_format
-from made_graphs import HEIGHT, WIDTH, Graphs, skip_tracing
+from made.graphs import HEIGHT, WIDTH, Graphs, skip_tracing
 from refusals import one_line_error
 
 from app.cli import main
 from core.frame import Frame
-from export.graph_segmenter import GraphSegmenter
-from export.onnx_file import read_onnx
-from export.onnxruntime_session import cpu_session
-from export.triton import write_repository
+from export.file.onnx_file import read_onnx
+from export.run.graph import GraphSegmenter
+from export.run.sessions import cpu_session
+from export.write.triton import write_repository
 from seg.street.training_set import StreetSet
 
 NUMPY = {"TYPE_UINT8": np.uint8, "TYPE_FP32": np.float32, "TYPE_FP16": np.float16}

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.robustness.corruptions import COMMON, EXTRA
+from core.corruptions.corruptions import COMMON, EXTRA
 from seg.data.augment import Augment, Example, to_tensors
 from seg.data.textures import texture
 from seg.options import AugmentOptions

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from made_trainings import boxes_folder
+from made.trainings import boxes_folder
 from refusals import refusal
 
-from core.checkpoint import load_checkpoint
+from core.model.checkpoint import load_checkpoint
 from core.training.config import TrainConfig
 from seg.networks.auxiliary import DeepSupervision
 from seg.networks.build import build_network
 from seg.options import AugmentOptions, SegTrainConfig, SmpOptions, UNetOptions, check_training
-from seg.torch_segmenter import open_network
+from seg.torch_executor import open_network
 from seg.train import Training
 
 UNET = UNetOptions(width=2, depth=3, dropout=0.0, dropout_places=())

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from made_methods import opened_by_torch
+from made.methods import opened_by_torch
 from torch import Tensor, nn
 
 from core.classes import CAMVID
@@ -21,7 +21,7 @@ from seg.calibrate import STRIDE, ConformalFit, fit_temperature
 from seg.evaluate import seed_frames
 from seg.streaming import StreamingSegmenter
 from seg.street.drive import Street
-from seg.torch_segmenter import TorchSegmenter
+from seg.torch_executor import TorchSegmenter
 
 SEED = 5
 

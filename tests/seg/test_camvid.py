@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_pictures import labels, picture
+from made.pictures import labels, picture
 from PIL import Image
 from refusals import refusal
 
 from core.classes import CAMVID, ClassList
 from core.errors import InputError
-from core.picture_file import read_upright
+from core.system.pictures import read_upright
 from seg.data.camvid import open_split, read_label
 from seg.data.statistics import class_weights, measure
 from seg.options import SegTrainConfig

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
-from local_server import Respond, files_under, send, serving, status, without_proxy
+from made.local_server import Respond, files_under, send, serving, status, without_proxy
 from refusals import refusal
 
 from seg.data import camvid_download

@@ -10,8 +10,8 @@ from PIL import Image
 from refusals import refusal
 
 from app.cli import main
-from core.checkpoint import read_meta
 from core.classes import CAMVID, CAMVID_31, ClassList
+from core.model.checkpoint import read_meta
 from seg.data.camvid import ImageFolderSplit, open_split, read_label
 from seg.data.camvid_download import MANIFEST, read_manifest
 from seg.data.camvid_original import LABELS, MEMBERS, STILLS, find_published_split, read_color_label

@@ -6,8 +6,8 @@ import pytest
 import torch
 from refusals import refusal
 
-from core.checkpoint import CheckpointMeta, save_checkpoint
 from core.classes import CAMVID, CAMVID_31, ClassList
+from core.model.checkpoint import CheckpointMeta, save_checkpoint
 from seg.initial_weights import load_initial_weights
 from seg.networks.build import build_network
 from seg.options import SmpOptions, UNetOptions

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from made_methods import opened_by_torch
+from made.methods import opened_by_torch
 
-from core.checkpoint import load_checkpoint, parse_meta, read_meta
 from core.errors import InputError
+from core.model.checkpoint import load_checkpoint, parse_meta, read_meta
 from seg.bundle import bundle
 from seg.pretrained import FOLDER, find_checkpoint, list_segmenters
 from seg.street.drive import Street
@@ -57,7 +57,7 @@ def test_bundling_halves_the_weights_and_keeps_the_results(tmp_path: Path) -> No
 
 
 def test_weights_that_half_precision_cannot_hold_are_not_pretrained(tmp_path: Path) -> None:
-    from core.checkpoint import save_checkpoint
+    from core.model.checkpoint import save_checkpoint
 
     tensors, meta = load_checkpoint(FOLDER / "street-tiny.safetensors")
     tensors["head.bias"] = tensors["head.bias"].float() + 1e6

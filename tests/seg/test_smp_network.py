@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 import segmentation_models_pytorch as smp_library
 import torch
-from made_methods import opened_by_torch
+from made.methods import opened_by_torch
 from refusals import refusal
 from torch import Tensor, nn
 
-from core.checkpoint import CheckpointMeta, save_checkpoint
 from core.classes import CAMVID
 from core.dropout import Dropout, set_dropout_active
+from core.model.checkpoint import CheckpointMeta, save_checkpoint
 from core.predictors import MonteCarlo, SplitNetwork
 from seg.networks.build import build_network
 from seg.networks.smp import SmpNetwork

@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from made_methods import method, opened_by_torch
-from made_pictures import picture
+from made.methods import method, opened_by_torch
+from made.pictures import picture
 from torch import Tensor, nn
 
-from core.checkpoint import CheckpointMeta, save_checkpoint
 from core.classes import ClassList
 from core.dropout import Dropout, set_dropout_active
 from core.errors import InputError
 from core.frame import Frame, Maps
 from core.method import MODE_NAMES, ModeName
+from core.model.checkpoint import CheckpointMeta, save_checkpoint
 from core.temporal import TemporalSmoothing
 from seg.networks.unet import UNet
 from seg.options import UNetOptions
 from seg.streaming import StreamingSegmenter
-from seg.torch_segmenter import TorchSegmenter
+from seg.torch_executor import TorchSegmenter
 
 MEAN, STD = (0.4, 0.45, 0.5), (0.3, 0.25, 0.2)
 CLASSES = ClassList(("a", "b", "c", "d"), ((255, 0, 0), (0, 255, 0), (0, 0, 255), (9, 9, 9)))

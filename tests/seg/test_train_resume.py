@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from made_methods import opened_by_torch
-from made_trainings import boxes_folder, epochs_logged, events
+from made.methods import opened_by_torch
+from made.trainings import boxes_folder, epochs_logged, events
 from refusals import error_after_work, one_line_error
 from torch import Tensor
 
 from app.cli import main
-from core.checkpoint import load_checkpoint, read_tensors, write_tensors
 from core.errors import InputError
+from core.model.checkpoint import load_checkpoint, read_tensors, write_tensors
 from core.preprocess import network_size
 from core.training.loop import learning_rate
 from core.training.run_folder import open_run

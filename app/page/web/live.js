@@ -25,7 +25,7 @@
   live.settings = {};
   live.watch = null;
   live.counts = { camera: 0, shown: 0 };
-  live.ages = []; // of every shown frame, for `steadyseg demo --measure`
+  live.ages = []; // of every shown frame, for studies/performance/page.py
 
   const address = (path) => new URL(`live/${live.key}${path}`, document.baseURI).href;
   const stage = () => [...document.querySelectorAll(".stage")].find((one) => one.offsetParent !== null);

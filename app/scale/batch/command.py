@@ -23,8 +23,8 @@ from app.scale.engines.capacity import usable_cores
 from app.scale.engines.open_engine import THREADS, check_placing, open_engine
 from app.scale.flags import BatchJob
 from core.errors import CheckFailed, InputError
-from core.file_lock import lock
 from core.options import require_ranges
+from core.system.file_lock import lock
 
 SHOWN = 20
 """Failed videos in the table on the terminal; summary.json has all."""

@@ -19,7 +19,7 @@ from app.scale.batch.frame_table import VERSION, FrameTable
 from app.scale.batch.task import Wanted
 from app.sources.source import Source
 from app.video.flags import VideoJob
-from app.video.work import segment_to_files
+from app.video.job import segment_to_files
 from core.errors import InputError
 from core.frame import Frame
 from core.segmenter import Segmenter

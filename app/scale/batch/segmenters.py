@@ -7,10 +7,10 @@ from typing import TypeVar
 import torch
 
 from app.video.flags import VideoJob
-from app.video.work import needs_probs, open_for
+from app.video.job import needs_probs, open_for
 from core.method import draws_dropout
 from core.segmenter import Segmenter
-from export.networks import FrameNetwork
+from export.run.networks import FrameNetwork
 
 MOST = 4
 """Segmenters, and compiled networks (40 MB each at 360 pixels of height); the least recently used one is given up."""

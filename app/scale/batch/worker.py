@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from app.scale.batch.task import About, Row, Wanted
 from app.scale.engines.cores import peak_memory_bytes, settle
-from core.atomic_file import DISK_ERRORS
 from core.errors import InputError
+from core.system.files import DISK_ERRORS
 
 if TYPE_CHECKING:
     from app.scale.batch.clips import Clip
@@ -52,7 +52,7 @@ class VideoWorker:
     def _open(self) -> "Segmenters":
         if self._segmenters is None:
             from app.scale.batch.segmenters import Segmenters
-            from app.scale.threads import hold_threads
+            from app.scale.engines.threads import hold_threads
 
             hold_threads(self._threads)
             self._segmenters = Segmenters()

@@ -30,7 +30,7 @@ class CameraState:
     novelty: float | None = None
     """Of the latest frame: the share of the network's own world that is at least as strange; None where it is not known."""
     novel_s: float = 0.0
-    """For how long every frame has been strange (`core.own_world.STRANGE`), up to the latest one."""
+    """For how long every frame has been strange (`core.reference.STRANGE`), up to the latest one."""
     expected_accuracy: float | None = None
     """Of the latest frame: the share of its pixels that should be right; None where no temperature follows the frame."""
     trouble: str = ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from app.scale.cameras.state import CameraState
 from app.scale.engines.cores import peak_memory_bytes, settle
 from core.errors import InputError
-from core.own_world import STRANGE
+from core.reference import STRANGE
 
 if TYPE_CHECKING:
     from app.scale.cameras.camera_file import Camera
@@ -97,9 +97,9 @@ class CameraWorker:
 
     def _open(self) -> Any:
         """A segmenter with a state of its own. All share the compiled network: one thread steps them."""
-        from app.scale.threads import hold_threads
+        from app.scale.engines.threads import hold_threads
         from app.video.flags import VideoJob
-        from app.video.work import open_for
+        from app.video.job import open_for
 
         hold_threads(self._threads)
 

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from core.device import available_cpus
+from core.system.machine import available_cpus
 
 KEPT_FREE = 0.1
 """Of the machine's free memory: frames of later videos may be larger than the first one's."""

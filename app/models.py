@@ -1,0 +1,115 @@
+"""`steadyseg models`: every name with its parameters and the arithmetic of one pass; pretrained checkpoints first."""
+
+import torch
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from torch import nn
+
+from classification.networks.build import build_classifier
+from classification.networks.layout import FAMILIES, MODELS
+from classification.options import ClassifierOptions
+from classification.pretrained import find_classifier, list_classifiers
+from core.method import method_of_fit
+from core.model.checkpoint import CheckpointMeta, read_meta
+from seg.networks.build import build_network
+from seg.options import PRESETS, UNET_PAPER
+from seg.pretrained import find_checkpoint, list_segmenters
+
+ARCHITECTURES = {"unet (--preset cpu)": PRESETS["cpu"].unet, "unet-paper (--preset paper)": UNET_PAPER}
+COLUMNS = ("name", "size", "params", "GFLOPs")
+SIDE, CLASSES = 32, 10
+"""Pictures that the classifiers are listed for: CIFAR-10's."""
+
+
+def run_models() -> int:
+    """Lists the pretrained checkpoints, what the training presets build, and every family of classifiers."""
+    console = Console()
+    console.print(segmenter_table())
+    if list_classifiers():
+        console.print(classifier_table())
+    console.print(segmentation_presets())
+    console.print(classifier_families())
+    console.print(
+        "GFLOPs: one pass, a multiplication and an addition counted as two. Any segmentation-models-pytorch network is "
+        "trained by name (steadyseg train seg --network smp --architecture Unet --encoder resnet18 ...), and any timm network "
+        "(steadyseg train classification --model timm:NAME ...).", soft_wrap=True,
+    )  # fmt: skip
+    return 0
+
+
+def segmenter_table() -> Table:
+    table = make_table("pretrained: segmentation", *COLUMNS, "accuracy", "mIoU", "calibrated")
+    for name in list_segmenters():
+        meta = read_meta(find_checkpoint(name))
+        cost = cost_of(build_network(meta.architecture, meta.options, len(meta.classes)), meta.height, meta.width)
+        table.add_row(name, *cost, *figures(meta, "accuracy", "miou"), describe_calibration(meta))
+    return table
+
+
+def classifier_table() -> Table:
+    table = make_table("pretrained: classification", "name", "params", "GFLOPs", "N", "accuracy", "NLL", "calibrated")
+    for name in list_classifiers():
+        meta = read_meta(find_classifier(name))
+        cost = cost_of(build_classifier(meta.options, len(meta.classes)), meta.height, meta.width)
+        table.add_row(name, *cost[1:], *figures(meta, "samples", "accuracy", "nll"), describe_calibration(meta))
+    return table
+
+
+def segmentation_presets() -> Table:
+    table = make_table("segmentation: train seg", *COLUMNS)
+    for name, options in ARCHITECTURES.items():
+        table.add_row(name, *cost_of(build_network("unet", options, 11), 360, 480))
+    return table
+
+
+def classifier_families() -> Table:
+    """A row for each network, a line between families."""
+    title = f"classification: --model NAME, {CLASSES} classes"
+    table = make_table(title, *COLUMNS)
+    for family in FAMILIES:
+        for name in (name for name, (of, _) in MODELS.items() if of == family):
+            with torch.device("meta"):  # 500 MB for a VGG; smoothing and dropout need real values to find their places
+                network = build_classifier(ClassifierOptions(model=name), CLASSES)
+            table.add_row(name, *cost_of(network, SIDE, SIDE))
+        table.add_section()
+    return table
+
+
+def make_table(title: str, first: str, *columns: str) -> Table:
+    """A table that fits 80 characters and shows names and figures whole."""
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for column in (first, *columns):
+        table.add_column(column, no_wrap=column != "calibrated")
+    return table
+
+
+def figures(meta: CheckpointMeta, *keys: str) -> list[str]:
+    """Measured on single images, as the record has it: without dropout, or with the N passes that a classifier averages."""
+    row = meta.metrics.get("stills-dnn") or meta.metrics.get("stills-bnn") or {}
+    values = [row.get(key, "-") for key in keys]
+    return [f"{value:.3f}" if isinstance(value, float) else str(value) for value in values]
+
+
+def describe_calibration(meta: CheckpointMeta) -> str:
+    fitted = dict.fromkeys(method_of_fit(*one).mode for one in meta.calibration.items())
+    return ", ".join(fitted) or "-"
+
+
+def cost_of(network: nn.Module, height: int, width: int) -> tuple[str, str, str]:
+    """(size, millions of parameters, GFLOPs), counted by running it without memory or arithmetic."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    parameters = sum(parameter.numel() for parameter in network.parameters())
+    leave_out_norms(network)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        network.eval().to("meta")(torch.empty(1, 3, height, width, device="meta"))
+    return f"{width}x{height}", f"{parameters / 1e6:.2f} M", f"{counter.get_total_flops() / 1e9:.2f}"
+
+
+def leave_out_norms(network: nn.Module) -> None:
+    """BatchNorms are folded into the convolutions where speed counts, and running them here is two thirds of the time."""
+    for module in list(network.modules()):
+        for name, child in module.named_children():
+            if type(child) is nn.BatchNorm2d:
+                setattr(module, name, nn.Identity())

@@ -1,0 +1,239 @@
+"""A file through the segmenter for the page: progress and preview while it runs, then video or picture, masks and report."""
+
+import base64
+import contextlib
+import shutil
+import time
+import zipfile
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from app.opencv import opencv
+from app.page.parts.network_pool import Lease, NetworkPool, OpenMethod
+from app.page.parts.pictures import jpeg, overlay_picture, second_picture
+from app.page.parts.settings import Settings, model_meta
+from app.report_file import write_json
+from app.sources.image_folder import IMAGE_SUFFIXES
+from app.sources.open_source import open_source
+from app.sources.source import Source, SourceInfo
+from app.video.loop import process
+from app.video.render import conformal_threshold, rendered_size, side_by_side
+from app.video.report import StreamReport
+from app.video.sinks import MaskSink, Sink, VideoSink
+from core.classes import CAMVID
+from core.errors import InputError
+from core.frame import Frame, Maps
+from core.method import Method
+from core.model.checkpoint import CheckpointMeta
+from core.segmenter import Segmenter
+
+STREET = "street:7:150"
+"""Six seconds of the procedural street: it knows its labels, so its report has accuracy and calibration error."""
+WIDEST = 1920
+"""Pixels a side of the two views together: what a page shows, and well inside the 4096 that every H.264 player takes."""
+PREVIEW_WIDTH = 960
+TELL_EVERY_S = 0.5
+NAME_LENGTH = 40
+"""Characters kept of the upload's name: file systems end at 255 bytes, and the video is first written under a longer one."""
+MOST_PIXELS, MOST_SECONDS = 4096 * 2304, 3600
+"""Larger or longer videos are for the command `steadyseg video`, which keeps no visitor waiting."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a job is."""
+
+    done: int
+    total: int | None
+    seconds: float
+    preview: str | None = None
+    """Data URL of the newest picture; nothing is written to disk for it."""
+    metrics: dict[str, Any] | None = None
+    """What is measured so far, where the source knows its labels."""
+
+    def html(self) -> str:
+        """A bar, the count, the speed and the time that is left."""
+        text = f"{self.done} of {self.total or '?'} frames" if self.done else "opening ..."
+        rate = self.done / self.seconds if self.seconds else 0.0
+        if rate:
+            text += f" · {rate:.1f} frames/s"
+        if rate and self.total:
+            text += f" · {max(self.total - self.done, 0) / rate:.0f} s left"
+        share = f" value='{self.done}' max='{self.total}'" if self.total else ""
+        return f"<progress{share}></progress>{text}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a job leaves behind; one of `video` and `picture` is there."""
+
+    video: Path | None
+    picture: Path | None
+    masks: Path | None
+    report: Path
+    record: dict[str, Any]
+    metrics: dict[str, Any] | None
+    stopped: bool
+
+
+def segment_file(
+    spec: str,
+    settings: Settings,
+    folder: Path,
+    pool: NetworkPool,
+    stop_asked: Callable[[], bool],
+    *,
+    keep_masks: bool = False,
+) -> Iterator[Progress | Result]:
+    """Yields progress twice a second and the result at last; what is done until a stop is kept.
+
+    `spec` is a file or the street. Closing the generator frees reader and encoder. Raises InputError, one line without
+    this machine's folders.
+    """
+    try:
+        with Lease(pool) as lease:
+            yield from _segment_file(spec, settings, folder, lease, stop_asked, keep_masks)
+    except InputError as error:
+        raise InputError(str(error).replace(spec, Path(spec).name).replace(f"{folder}/", "")) from error
+
+
+def _segment_file(
+    spec: str, settings: Settings, folder: Path, lease: Lease, stop_asked: Callable[[], bool], keep_masks: bool
+) -> Iterator[Progress | Result]:
+    yield Progress(0, None, 0.0)
+    meta = model_meta(settings.method.model)
+    segmenter = open_checked(spec, settings, meta, lease)
+    still = Path(spec).suffix.lower() in IMAGE_SUFFIXES
+    name = "street" if spec == STREET else Path(spec).stem[:NAME_LENGTH]
+    output, report_file = folder / f"{name}-segmented.{'png' if still else 'mp4'}", folder / f"{name}-report.json"
+    masks = MaskSink(folder / f"{name}-masks", segmenter.classes) if keep_masks else None
+    with open_source(spec, classes=segmenter.classes, most_pixels=MOST_PIXELS) as source:
+        check_length(source.info)
+        sink: Sink = PictureSink(output) if still else VideoSink(output, *fit_size(source.info), source.info.fps)
+        report = StreamReport(segmenter.classes)
+        stopped = yield from _run(
+            source, segmenter, sink, report, Painter(settings, meta, segmenter.method), masks, stop_asked
+        )
+    if not report.frames:
+        raise InputError(f"{spec}: none of its frames could be read; is it damaged?")
+    record = {"source": Path(spec).name, "output": output.name, **report.record(segmenter, source, sink.notes)}
+    write_json(report_file, record)
+    zipped = zip_masks(folder / f"{name}-masks") if masks else None
+    video, picture = (None, output) if still else (output, None)
+    yield Result(video, picture, zipped, report_file, record, metrics_so_far(report), stopped)
+
+
+def _run(
+    source: Source,
+    segmenter: Segmenter,
+    sink: Sink,
+    report: StreamReport,
+    paint: "Painter",
+    masks: MaskSink | None,
+    stop_asked: Callable[[], bool],
+) -> Generator[Progress, None, bool]:
+    """The loop; returns whether it was stopped."""
+    began = told = time.perf_counter()
+    most = round(MOST_SECONDS * source.info.fps)
+    with contextlib.closing(
+        process(source, segmenter, sink, paint, report=report, masks=masks, max_frames=most)
+    ) as frames:
+        for _ in frames:
+            if stop_asked():
+                return True
+            if time.perf_counter() - told > TELL_EVERY_S:
+                told = time.perf_counter()
+                yield Progress(report.frames, source.info.length, told - began, paint.preview(), metrics_so_far(report))
+    return False
+
+
+class Painter:
+    """Both pictures of a frame side by side, as the controls want them; remembers the newest."""
+
+    def __init__(self, settings: Settings, meta: CheckpointMeta, method: Method) -> None:
+        self._view, self._method, self._meta = settings.view, method, meta
+        self._newest: np.ndarray | None = None
+
+    def __call__(self, frame: Frame, maps: Maps) -> np.ndarray:
+        left = overlay_picture(frame, maps, self._meta.classes, self._view)
+        self._newest = side_by_side(left, second_picture(maps, self._view.second, self._meta, self._method))
+        return self._newest
+
+    def preview(self) -> str | None:
+        """The newest picture as a data URL."""
+        if self._newest is None:
+            return None
+        height, width = self._newest.shape[:2]
+        scale = min(1.0, PREVIEW_WIDTH / width)
+        size = (max(1, round(width * scale)), max(1, round(height * scale)))
+        small = opencv().resize(self._newest, size, interpolation=opencv().INTER_AREA)
+        return "data:image/jpeg;base64," + base64.b64encode(jpeg(small)).decode("ascii")
+
+
+def open_checked(spec: str, settings: Settings, meta: CheckpointMeta, lease: Lease) -> Segmenter:
+    """The segmenter of a job. Raises InputError where the settings ask for what the model or the file does not have."""
+    sets = settings.view.second == "set size"
+    if sets:
+        conformal_threshold(meta, settings.method.options.resolve(meta))
+    segmenter = OpenMethod(settings.method, lease).segmenter
+    segmenter.keep_probs = sets or spec == STREET
+    check_labels(spec, segmenter)
+    return segmenter
+
+
+def metrics_so_far(report: StreamReport) -> dict[str, Any] | None:
+    """The metrics so far; None without labels."""
+    return report.live.result() if report.live.frames and report.live.measurable else None
+
+
+def check_labels(spec: str, segmenter: Segmenter) -> None:
+    """Raises InputError where the street's labels would be measured against other classes."""
+    if spec == STREET and segmenter.classes.names != CAMVID.names:
+        raise InputError("the street is labelled with CamVid's 11 classes and this model has others; upload a video")
+
+
+def check_length(info: SourceInfo) -> None:
+    """Raises InputError for videos that are longer than a page should work on."""
+    if info.length is not None and info.length > MOST_SECONDS * info.fps:
+        raise InputError(f"{info.name}: is longer than {MOST_SECONDS // 60} minutes; cut it, or use steadyseg video")
+
+
+def fit_size(info: SourceInfo) -> tuple[int, int]:
+    """(width, height) of both views side by side, reduced to at most `WIDEST` a side."""
+    width, height = rendered_size("side-by-side", info.width, info.height)
+    scale = min(1.0, WIDEST / max(width, height))
+    return max(1, round(width * scale)), max(1, round(height * scale))
+
+
+def zip_masks(folder: Path) -> Path:
+    """The folder's PNGs as one .zip beside it; the folder goes. Uncompressed: PNGs are compressed already."""
+    path = folder.with_suffix(".zip")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for file in sorted(folder.iterdir()):
+            archive.write(file, file.name)
+    shutil.rmtree(folder)
+    return path
+
+
+class PictureSink:
+    """A PNG file of the one picture that it is given."""
+
+    notes: tuple[str, ...] = ()
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def write(self, image: np.ndarray, time_s: float) -> None:
+        self._path.write_bytes(opencv().imencode(".png", image[..., ::-1])[1].tobytes())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

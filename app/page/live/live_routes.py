@@ -1,0 +1,90 @@
+"""The live stream's own two addresses beside Gradio's: a frame goes in by POST, its two pictures are the answer.
+
+Gradio's own image streaming would carry every picture as base64 inside JSON, through its queue and a Svelte component, and
+know neither the frame's age nor which ones were left out. Here every request is one frame, and its answer is the receipt: a
+browser has one or two frames on the way and never more, so a slow network lowers the rate and not the freshness.
+"""
+
+import asyncio
+import json
+import re
+import struct
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from app.page.live.live_stream import LivePictures
+from app.page.live.live_worker import LiveWorkers, Request
+from app.page.parts.settings import settings_from
+from core.errors import InputError
+
+if TYPE_CHECKING:
+    from starlette.requests import Request as WebRequest
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+KEY = re.compile("[0-9a-f]{32}")
+
+
+def live_routes(workers: LiveWorkers, models: Mapping[str, str]) -> "list[Route]":
+    """POST /live/KEY and /live/KEY/end. `models`: those that the page offers."""
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+    async def answer(request: "WebRequest") -> "Response":
+        arrived_s = time.perf_counter()
+        try:
+            key = check_key(request)
+            record, picture = unpack(await request.body())
+            asked = Request(
+                settings_from(record, models), picture or None, capture_time(record, arrived_s), arrived_s, Future()
+            )
+            workers.offer(key, asked)
+            pictures = await asyncio.wrap_future(asked.answer)
+        except InputError as error:
+            return Response(json.dumps({"error": str(error)}), 422, media_type="application/json")
+        if pictures is None:
+            return Response(status_code=204)
+        return Response(pack(pictures), media_type="application/octet-stream", headers={"Cache-Control": "no-store"})
+
+    async def end(request: "WebRequest") -> "Response":
+        try:
+            workers.end(check_key(request))
+        except InputError as error:
+            return Response(json.dumps({"error": str(error)}), 422, media_type="application/json")
+        return Response(status_code=204)
+
+    return [Route("/live/{key}", answer, methods=["POST"]), Route("/live/{key}/end", end, methods=["POST"])]
+
+
+def check_key(request: "WebRequest") -> str:
+    """The visitor's name."""
+    key = str(request.path_params["key"])
+    if not KEY.fullmatch(key):
+        raise InputError("not a name of a live stream; reload the page")
+    return key
+
+
+def unpack(body: bytes) -> tuple[dict[str, Any], bytes]:
+    """(settings, JPEG or nothing): 4 bytes length (little endian), so many bytes of JSON, and the rest."""
+    length = struct.unpack_from("<I", body)[0] if len(body) >= 4 else len(body)
+    try:
+        record = json.loads(body[4 : 4 + length])
+    except (ValueError, RecursionError) as error:
+        raise InputError("the page sent settings that cannot be read; reload it") from error
+    if not isinstance(record, dict):
+        raise InputError("the page sent settings that cannot be read; reload it")
+    return record, body[4 + length :]
+
+
+def capture_time(record: dict[str, Any], arrived_s: float) -> float:
+    """When the browser took the picture, by its own clock; the arrival where it does not say."""
+    value = record.get("captured_ms")
+    return value / 1e3 if isinstance(value, (int, float)) and abs(value) < 1e15 else arrived_s
+
+
+def pack(pictures: LivePictures) -> bytes:
+    """Lengths of the facts and of the left picture (4 bytes each, little endian), facts as JSON, left, right."""
+    facts = json.dumps(pictures.facts).encode()
+    return b"".join([struct.pack("<II", len(facts), len(pictures.left)), facts, pictures.left, pictures.right])

@@ -1,0 +1,144 @@
+"""One visitor's live stream, frame by frame: a camera picture in, two pictures and the facts about them out."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.page.parts.network_pool import Lease, NetworkPool, OpenMethod
+from app.page.parts.pictures import jpeg, overlay_picture, second_picture
+from app.page.parts.settings import MethodSettings, Settings
+from app.video.render import UNUSUAL, describe_world
+from core.errors import InputError
+from core.frame import Frame, Maps
+from core.reference import STRANGE
+
+RATE_HZ = 15.0
+"""tau was chosen at this frame rate, so gaps between camera pictures count fifteenths of a second."""
+PAUSE_S = 1.0
+"""A camera that is silent for longer was switched off: the stream starts anew."""
+UNSURE = 0.5
+"""Below this confidence all other classes together are likelier than the shown one."""
+
+
+@dataclass(frozen=True)
+class LivePictures:
+    """What one camera frame becomes on the page."""
+
+    left: bytes
+    """JPEG."""
+    right: bytes
+    """JPEG."""
+    facts: dict[str, Any]
+    """JSON values about this frame; shares and probabilities in 0..1."""
+
+
+class LiveStream:
+    """The temporal state of one visitor's camera; for one thread at a time."""
+
+    def __init__(self, pool: NetworkPool, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._lease, self._clock = Lease(pool), clock
+        self._open: dict[MethodSettings, OpenMethod] = {}
+        self._labels: dict[MethodSettings, np.ndarray] = {}
+        self._index, self._time_s = -1, -np.inf
+        self.frames = 0
+
+    def step(self, image: np.ndarray, settings: Settings, time_s: float) -> LivePictures:
+        """One camera picture, (H, W, 3) uint8 RGB, taken at `time_s` of the camera's clock.
+
+        Raises InputError where the method is one that the model cannot do; the stream goes on with the next frame.
+        """
+        frame, began_s = self._numbered(image, time_s), self._clock()
+        self._close_all_but(settings.methods)
+        needs_probs = settings.watch is not None or (settings.view.second == "set size" and settings.against is None)
+        results = [self._segment(frame, method, needs_probs) for method in settings.methods]
+        flicker = [self._flicker(method, maps) for method, (_, maps) in zip(settings.methods, results, strict=True)]
+        changes = [changed if settings.view.mark_changes else None for changed, _ in flicker]
+        stepped_s = self._clock()
+        opened, maps = results[-1]
+        classes = opened.meta.classes
+        left = overlay_picture(frame, results[0][1], classes, settings.view, changes[0])
+        note = None
+        if settings.against is not None:
+            right = overlay_picture(frame, maps, classes, settings.view, changes[-1])
+        else:
+            try:
+                right = second_picture(maps, settings.view.second, opened.meta, opened.segmenter.method)
+            except InputError as error:
+                right, note = second_picture(maps, "entropy", opened.meta, opened.segmenter.method), str(error)
+        facts = {
+            **describe_maps(maps, len(classes)),
+            "flicker": [share for _, share in flicker],
+            "probs": [at_pixel(maps, settings.watch) for _, maps in results] if settings.watch else None,
+            "world": describe_frame(maps),
+            "note": note,
+            "executor": opened.segmenter.executor,
+            "step_ms": round((stepped_s - began_s) * 1e3, 1),
+        }
+        return LivePictures(jpeg(left), jpeg(right), facts)
+
+    def close(self) -> None:
+        """Lets go of the networks and their state."""
+        self._close_all_but(())
+
+    def _segment(self, frame: Frame, method: MethodSettings, keep_probs: bool) -> tuple[OpenMethod, Maps]:
+        opened = self._open.get(method)
+        if opened is None:
+            opened = self._open[method] = OpenMethod(method, self._lease)
+        return opened, opened.step(frame, keep_probs)
+
+    def _close_all_but(self, methods: tuple[MethodSettings, ...]) -> None:
+        for method in self._open.keys() - set(methods):
+            self._open.pop(method).close()
+            self._labels.pop(method, None)
+
+    def _numbered(self, image: np.ndarray, time_s: float) -> Frame:
+        """The time since the frame before decides the gap of the index; a long silence starts anew."""
+        elapsed_s = time_s - self._time_s
+        fresh = not 0 <= elapsed_s <= PAUSE_S
+        self._index += 1 if fresh else max(1, round(elapsed_s * RATE_HZ))
+        self._time_s = time_s
+        self.frames += 1
+        if fresh:
+            self._labels.clear()
+        return Frame(image, self._index, time_s, discontinuity=fresh)
+
+    def _flicker(self, method: MethodSettings, maps: Maps) -> tuple[np.ndarray | None, float | None]:
+        """((H, W) bool: the label changed since the previous frame, their share); None for a first frame."""
+        before, self._labels[method] = self._labels.get(method), maps.label
+        if before is None or before.shape != maps.label.shape:
+            return None, None
+        changed = before != maps.label
+        return changed, round(float(np.count_nonzero(changed)) / changed.size, 5)
+
+
+def describe_frame(maps: Maps) -> dict[str, Any] | None:
+    """Whether the network knows such frames, and how much of this one should be right; None where it does not tell."""
+    if maps.novelty is None:
+        return None
+    level = "strange" if maps.novelty <= STRANGE else "unusual" if maps.novelty <= UNUSUAL else "known"
+    expected = None if maps.expected_accuracy is None else round(maps.expected_accuracy, 3)
+    return {"level": level, "novelty": round(maps.novelty, 4), "expected": expected, "words": describe_world(maps)}
+
+
+def describe_maps(maps: Maps, num_classes: int) -> dict[str, Any]:
+    """Mean confidence and entropy, share of uncertain pixels, and the share of each class."""
+    counts = np.bincount(maps.label.ravel(), minlength=num_classes)
+    return {
+        "width": maps.label.shape[1],
+        "height": maps.label.shape[0],
+        "confidence": round(float(maps.confidence.mean()) / 255, 4),
+        "entropy": round(float(maps.entropy.mean()) / 255, 4),
+        "unsure": round(float(np.count_nonzero(maps.confidence < UNSURE * 255)) / maps.label.size, 4),
+        "shares": [round(float(count) / maps.label.size, 4) for count in counts[:num_classes]],
+    }
+
+
+def at_pixel(maps: Maps, place: tuple[float, float]) -> list[float]:
+    """The class distribution at (x, y), given as shares of width and height; the probabilities have the network's size."""
+    assert maps.probs is not None
+    _, height, width = maps.probs.shape
+    x, y = (min(int(share * size), size - 1) for share, size in zip(place, (width, height), strict=True))
+    return [round(float(value), 4) for value in maps.probs[:, y, x]]

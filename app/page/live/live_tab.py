@@ -1,0 +1,122 @@
+"""The markup of the Live and Compare tabs; app/page/web/live.js fills in the pictures, instruments.js the figures."""
+
+import json
+from typing import Any
+
+from app.page.parts.legend import escape, legend, shade_stops
+from app.page.parts.pictures import SCALES
+from app.page.parts.settings import MODES, SECONDS
+from core.classes import ClassList
+
+TILES = (
+    ("fps", "frames/s", "frames shown per second, over the last two seconds"),
+    ("age", "latency", "from the camera to this screen, measured in this browser; median of two seconds"),
+    ("dropped", "dropped frames", "camera frames that gave way to a newer one, of all since the start"),
+    ("confidence", "mean confidence", "mean over the picture of the likeliest class's probability"),
+    ("unsure", "uncertain pixels", "share of pixels with confidence below 0.5"),
+)
+"""What the strip shows: key, name, what it is."""
+WORLD_MEANS = (
+    "Compared with frames of the training recordings that nothing was fitted on: of 20 of them one is as strange as what is "
+    "called not my world. There, do not trust the labels: leave the decision to somebody else, or train on such pictures."
+)
+
+
+def stage(name: str, source: str | None) -> str:
+    """Buttons, two pictures and the strip of one tab, `live` or `compare`. `source`: the server's own video, if it has one."""
+    play = f"<button data-do='server' class='primary'>Play {escape(source)}</button>" if source else ""
+    first = "" if source else " class='primary'"
+    return (
+        f"<div class='stage' data-stage='{name}'><div class='bar'>{play}"
+        f"<button data-do='camera'{first}>Camera</button><button data-do='stop' disabled>Stop</button>"
+        "<a href='#controls'>Settings</a><span class='message' role='status' aria-live='polite'></span></div>"
+        f"<div class='pictures'>{_picture('left', name)}{_picture('right', name)}</div>"
+        f"<div class='world' role='status' title='{WORLD_MEANS}'></div>"
+        f"<div class='strip'>{''.join(_tile(*tile) for tile in TILES)}</div></div>"
+    )
+
+
+def _picture(side: str, name: str) -> str:
+    if name == "compare":
+        foot = (
+            f"<div class='foot'>labels that change from frame to frame <b data-fact='flicker-{side}'>-</b>"
+            f"<span class='track'><i data-bar='flicker-{side}'></i></span></div>"
+        )
+        modes = escape(json.dumps({mode: name for name, mode in MODES}))
+        caption = f"<span data-fact='title-{side}' data-modes='{modes}'></span>"
+    elif side == "left":
+        caption = "<span>segmentation</span>"
+        foot = "<div class='foot'>click a pixel to inspect it</div>"
+    else:
+        caption = "<span data-fact='second'>uncertainty (entropy)</span>"
+        foot = f"<div class='foot'>{scale()}</div>"
+    hint = "No picture is stored." if side == "left" else ""
+    return (
+        f"<figure class='view'><figcaption>{caption}</figcaption><div class='frame' tabindex='0' role='img' "
+        f"aria-label='picture {side}; Enter inspects its middle, arrows move'><canvas data-picture='{side}'></canvas>"
+        f"<span class='mark'></span><p class='hint'>{hint}</p></div>{foot}</figure>"
+    )
+
+
+def scale() -> str:
+    """The colours of the second picture; `data-scales` is what the script says beside them for each kind."""
+    scales = {second: (name, *SCALES[second]) for name, second in SECONDS}
+    low, high = SCALES["entropy"]
+    return (
+        f"<span class='scale' data-scales='{escape(json.dumps(scales))}'><span data-fact='low'>{low}</span>"
+        f"<i style='background:linear-gradient(to right, {shade_stops()})'></i><span data-fact='high'>{high}</span></span>"
+    )
+
+
+def _tile(key: str, name: str, meaning: str) -> str:
+    return f"<div class='tile' title='{escape(meaning)}'><b data-fact='{key}'>-</b><span>{name}</span></div>"
+
+
+def details(name: str) -> str:
+    """Timeline and inspected pixel."""
+    panels = "".join(_panel(side, title) for side, title in PANELS[name])
+    return (
+        "<div class='details'><div class='timeline'><div class='key'><span><i class='confidence'></i>confidence</span>"
+        "<span><i class='unsure'></i>uncertain pixels</span><span class='span'>last 20 s</span></div>"
+        "<svg viewBox='0 0 600 60' preserveAspectRatio='none' role='img' aria-label='Confidence and uncertain pixels over "
+        "time'><line x1='0' x2='600' y1='2' y2='2'/><line x1='0' x2='600' y1='30' y2='30'/><line x1='0' x2='600' y1='58' "
+        "y2='58'/><polyline class='confidence'/><polyline class='unsure'/></svg><div class='runs' data-fact='executor'></div>"
+        f"</div>{panels}</div>"
+    )
+
+
+PANELS = {
+    "live": (("right", "inspected pixel"),),
+    "compare": (("left", "inspected pixel, left"), ("right", "inspected pixel, right")),
+}
+
+
+def _panel(side: str, title: str) -> str:
+    return (
+        f"<div class='inspect' data-side='{side}'><div class='key'><span>{title}</span><span class='span'>last 8 s"
+        "</span><button data-do-not-watch aria-label='close'>×</button></div><div class='chart'></div>"
+        "<p class='hint'>Click a pixel in a picture to see the probabilities of all classes there, now and over time.</p></div>"
+    )
+
+
+def add_live_tab(classes: ClassList, source: str | None) -> list[Any]:
+    """Returns the parts that another model changes: the legend."""
+    import gradio as gr
+
+    gr.HTML(stage("live", source), js_on_load=None)
+    colors = gr.HTML(legend(classes), js_on_load=None, elem_id="legend")
+    gr.HTML(details("live"), js_on_load=None)
+    return [colors]
+
+
+def add_compare_tab(classes: ClassList, source: str | None) -> tuple[list[Any], list[Any]]:
+    """(the legend, the two controls of this tab)."""
+    import gradio as gr
+
+    with gr.Row(elem_id="compare"):
+        against = gr.Radio(list(MODES), value="dnn", label="Left picture", elem_id="against")
+        mark = gr.Checkbox(False, label="Changed labels in white", elem_id="mark-changes")
+    gr.HTML(stage("compare", source), js_on_load=None)
+    colors = gr.HTML(legend(classes), js_on_load=None, elem_id="legend-compare")
+    gr.HTML(details("compare"), js_on_load=None)
+    return [colors], [against, mark]

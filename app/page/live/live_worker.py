@@ -1,0 +1,228 @@
+"""Live streams outside the event loop: a thread and a queue of one frame for each visitor, released on close or idle.
+
+A stranger costs no place: the first picture of a newcomer is decoded at the door, one newcomer at a time.
+"""
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from app.page.live.camera_picture import camera_picture
+from app.page.live.live_stream import LivePictures, LiveStream
+from app.page.parts.network_pool import Lease, NetworkPool, OpenMethod
+from app.page.parts.settings import MethodSettings, Settings
+from app.sources.frame_queue import FrameQueue
+from core.errors import InputError
+from core.frame import Frame
+from core.segmenter import Segmenter
+from core.system.allocator import give_back_freed_memory
+
+IDLE_S = 20.0
+"""A visitor who sends nothing for so long has left without saying so."""
+
+
+class FrameFeed(Protocol):
+    """The pictures of a source on the server's side, the newest one at any time."""
+
+    def newest(self) -> tuple[np.ndarray, float, float]:
+        """(picture, its time in seconds, `time.perf_counter()` at its arrival); waits for one that was not given yet."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Request:
+    """One frame that a browser wants to have segmented."""
+
+    settings: Settings
+    picture: bytes | None
+    """JPEG; None: the next one of the server's own source."""
+    captured_s: float
+    """By the browser's clock."""
+    arrived_s: float
+    answer: "Future[LivePictures | None]"
+    """None: a newer frame took its place."""
+
+
+def settle(answer: "Future[LivePictures | None]", result: LivePictures | InputError | None) -> None:
+    """Gives the answer, unless the browser that waited for it is gone."""
+    if not answer.set_running_or_notify_cancel():
+        return
+    if isinstance(result, InputError):
+        answer.set_exception(result)
+    else:
+        answer.set_result(result)
+
+
+def told(error: Exception) -> InputError:
+    """What the visitor hears: our own words, or only that something failed."""
+    if isinstance(error, InputError):
+        return error
+    print(f"live: {type(error).__name__}; this visitor's stream starts anew", file=sys.stderr)
+    return InputError("something failed in this frame; the stream starts anew")
+
+
+class LiveWorker:
+    """The thread of one visitor. Whatever goes wrong in it is an answer to that visitor and to nobody else."""
+
+    def __init__(
+        self, pool: NetworkPool, open_feed: Callable[[], FrameFeed] | None, on_end: Callable[[], None], idle_s: float
+    ) -> None:
+        self._pool, self._open_feed, self._on_end, self._idle_s = pool, open_feed, on_end, idle_s
+        self._feed: FrameFeed | None = None
+        self._queue = FrameQueue(1, self._drop)
+        self.dropped = 0
+        self._thread = threading.Thread(target=self._run, name="live", daemon=True)
+        self._thread.start()
+
+    def offer(self, request: Request) -> bool:
+        """Hands a frame in; one that still waits there is answered with None. False: the worker has ended."""
+        return self._queue.put(request)
+
+    def end(self) -> None:
+        """Asks it to end; what waits is answered with None."""
+        for request in self._queue.stop():
+            settle(request.answer, None)
+
+    def join(self, timeout_s: float) -> None:
+        """Waits for its end."""
+        self._thread.join(timeout_s)
+
+    def is_current(self) -> bool:
+        """Whether it is this worker's thread that asks."""
+        return threading.current_thread() is self._thread
+
+    def _run(self) -> None:
+        stream = LiveStream(self._pool)
+        try:
+            while (request := self._queue.take(self._idle_s)) is not None:
+                self._answer(stream, request)
+        finally:
+            self.end()  # where idle: a frame that came in this very moment is answered too
+            stream.close()
+            if self._feed is not None:
+                self._feed.close()
+            self._on_end()
+            give_back_freed_memory()
+
+    def _drop(self, older: Request, newer: Request) -> Request:
+        self.dropped += 1
+        settle(older.answer, None)
+        return newer
+
+    def _answer(self, stream: LiveStream, request: Request) -> None:
+        taken_s = time.perf_counter()
+        try:
+            image, time_s, arrived_s = self._picture(request)
+            pictures = stream.step(image, request.settings, time_s)
+            pictures.facts.update(self._times(request.arrived_s, taken_s, arrived_s))
+        except Exception as error:
+            if not isinstance(error, InputError):
+                stream.close()
+            settle(request.answer, told(error))
+        else:
+            settle(request.answer, pictures)
+
+    def _picture(self, request: Request) -> tuple[np.ndarray, float, float]:
+        if request.picture is not None:
+            return camera_picture(request.picture), request.captured_s, request.arrived_s
+        if self._feed is None:
+            assert self._open_feed is not None, "`LiveWorkers.offer` refuses"
+            self._feed = self._open_feed()
+        return self._feed.newest()
+
+    def _times(self, came_s: float, taken_s: float, arrived_s: float) -> dict[str, Any]:
+        """How long the request waited and took, and how old its frame is now, on this side of the network."""
+        now_s = time.perf_counter()
+        return {
+            "wait_ms": round((taken_s - came_s) * 1e3, 1),
+            "server_ms": round((now_s - came_s) * 1e3, 1),
+            "age_ms": round((now_s - arrived_s) * 1e3, 1),
+            "replaced": self.dropped,
+        }
+
+
+class LiveWorkers:
+    """The live visitors by the name that each browser drew for itself (128 random bits)."""
+
+    def __init__(self, most: int, open_feed: Callable[[], FrameFeed] | None = None, idle_s: float = IDLE_S) -> None:
+        self.most = most
+        self._open_feed, self._idle_s = open_feed, idle_s
+        self.pool = NetworkPool()
+        self._door = ThreadPoolExecutor(1, "door")
+        self._workers: dict[str, LiveWorker] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._workers)
+
+    def warm(self, method: MethodSettings) -> Segmenter:
+        """Loads libraries, kernels and the network that the first visitor would wait for; tells what computes."""
+        with Lease(self.pool) as lease:
+            opened = OpenMethod(method, lease)
+            height, width = opened.meta.height, opened.meta.width
+            opened.step(Frame(np.zeros((height, width, 3), np.uint8), 0, 0.0), keep_probs=False)
+        return opened.segmenter
+
+    def offer(self, key: str, request: Request) -> None:
+        """Hands a frame to that visitor's worker, or takes a newcomer to the door. Raises InputError without a source."""
+        if request.picture is None and self._open_feed is None:
+            raise InputError("this page has no video of its own; start it with --source")
+        worker = self._workers.get(key)
+        if worker is None or not worker.offer(request):
+            self._door.submit(self._admit, key, request)
+
+    def end(self, key: str) -> None:
+        """The visitor left."""
+        worker = self._forget(key)
+        if worker is not None:
+            worker.end()
+
+    def close(self, timeout_s: float = 5.0) -> None:
+        """Ends all of them and waits."""
+        with self._lock:
+            workers = list(self._workers.values())
+        for worker in workers:
+            worker.end()
+        for worker in workers:
+            worker.join(timeout_s)
+
+    def _admit(self, key: str, request: Request) -> None:
+        """Runs at the door: a worker for a newcomer, the reason why not as the answer otherwise."""
+        try:
+            while not self._worker(key, request).offer(request):
+                self._forget(key)
+        except Exception as error:
+            settle(request.answer, told(error))
+
+    def _worker(self, key: str, request: Request) -> LiveWorker:
+        """The visitor's worker, made where there is a place and its first picture is one. Raises InputError otherwise."""
+        worker = self._workers.get(key)
+        if worker is not None:
+            return worker
+        if len(self._workers) >= self.most:  # nobody else adds to them
+            raise InputError(f"all {self.most} places are taken; this page tries again until one is free")
+        if request.picture is not None:
+            camera_picture(request.picture)
+        with self._lock:
+            worker = LiveWorker(self.pool, self._open_feed, lambda: self._ended(key), self._idle_s)
+            self._workers[key] = worker
+        return worker
+
+    def _forget(self, key: str) -> LiveWorker | None:
+        with self._lock:
+            return self._workers.pop(key, None)
+
+    def _ended(self, key: str) -> None:
+        """Called by a worker's own thread: only that worker is forgotten, not one that took its name since."""
+        with self._lock:
+            worker = self._workers.get(key)
+            if worker is not None and worker.is_current():
+                del self._workers[key]

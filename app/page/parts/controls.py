@@ -1,0 +1,146 @@
+"""The controls beside the tabs. The browser sends their values with every frame; nothing restarts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from app.page.parts.settings import (
+    FIRST_MODE,
+    LEAST_TAU,
+    MODES,
+    MOST_SAMPLES,
+    MOST_TAU,
+    MOST_WINDOW,
+    SAMPLES,
+    SECONDS,
+    TAU,
+    MethodSettings,
+    Second,
+    Settings,
+    ViewSettings,
+    method_options,
+    model_meta,
+    offered_models,
+)
+from app.video.render import conformal_threshold
+from core.errors import InputError
+from core.method import MethodOptions, default_tau, is_temporal
+from core.model.checkpoint import CheckpointMeta
+
+SET_JS = "(...values) => { window.steadyseg?.set(...values); return []; }"
+"""Runs in the browser alone: the next frame carries the new values."""
+
+
+@dataclass(frozen=True)
+class Controls:
+    """Gradio components. Their order in `values` is the order of the arguments of `set` in app/page/web/live.js."""
+
+    offered: Mapping[str, str]
+    """What the values of `model` stand for."""
+    model: Any
+    mode: Any
+    samples: Any
+    tau: Any
+    window: Any
+    motion: Any
+    calibrated: Any
+    second: Any
+    opacity: Any
+    min_confidence: Any
+
+    @property
+    def method_values(self) -> list[Any]:
+        """The model and what `method_options` takes."""
+        return [self.model, self.mode, self.samples, self.tau, self.window, self.motion, self.calibrated]
+
+    @property
+    def values(self) -> list[Any]:
+        return [*self.method_values, self.second, self.opacity, self.min_confidence]
+
+    def settings(self, values: Sequence[Any]) -> Settings:
+        """What Gradio hands to a function for `values`, as the file tab needs it."""
+        model, *method, second, opacity, min_confidence = values
+        view = ViewSettings(second, opacity / 100, min_confidence / 100)
+        return Settings(MethodSettings(self.offered[model], method_options(*method)), view)
+
+
+def add_controls(model: str) -> Controls:
+    """Network, method and view; what is rarely changed is folded away."""
+    import gradio as gr
+
+    meta = model_meta(model)
+    offered = offered_models(model)
+    models = gr.Dropdown(list(offered), value=Path(model).name, label="Model", elem_id="model")
+    mode = gr.Radio(
+        list(MODES), value=FIRST_MODE, label="Method", info="Smoothed: mean over recent frames.", elem_id="mode"
+    )
+    samples = gr.Slider(
+        1, MOST_SAMPLES, SAMPLES, step=1, label="Samples per frame", info="Dropout passes that are averaged.",
+        visible=False, elem_id="samples",
+    )  # fmt: skip
+    second = gr.Dropdown(
+        second_choices(meta, method_options()), value="entropy", label="Second picture", elem_id="second"
+    )  # fmt: skip
+    opacity = gr.Slider(
+        0, 100, 50, step=5, label="Overlay opacity %", info="Of the class colours.", elem_id="opacity"
+    )  # fmt: skip
+    min_confidence = gr.Slider(
+        0, 95, 0, step=5, label="Confidence threshold %", info="Pixels below are grey.", elem_id="min-confidence"
+    )  # fmt: skip
+    with gr.Accordion("More settings", open=False, elem_id="more"):
+        tau = gr.Slider(
+            LEAST_TAU, MOST_TAU, TAU, step=0.25, label="Decay time tau",
+            info="Of the mean, in frames.", elem_id="tau",
+        )  # fmt: skip
+        motion = gr.Checkbox(
+            True, label="Motion compensation", info="The mean follows the optical flow.", elem_id="motion"
+        )
+        window = gr.Slider(
+            0, MOST_WINDOW, 0, step=1, label="Window K", info="Past frames; 0: all, faster.",
+            elem_id="window",
+        )  # fmt: skip
+        calibrated = gr.Checkbox(
+            True,
+            label="Calibrated temperature",
+            info=describe_temperature(meta, method_options()),
+            elem_id="calibrated",
+        )
+    mode.change(
+        lambda mode: (gr.update(visible=mode == "bnn"), *[gr.update(visible=is_temporal(mode))] * 3),
+        mode, [samples, tau, motion, window], show_progress="hidden", api_visibility="private",
+    )  # fmt: skip
+    # In the browser: an answer of the server could arrive after the visitor has set tau by hand.
+    motion.input(None, motion, tau, js=f"motion => motion ? {default_tau(True)} : {default_tau(False)}")
+    return Controls(offered, models, mode, samples, tau, window, motion, calibrated, second, opacity, min_confidence)
+
+
+def second_choices(meta: CheckpointMeta, options: MethodOptions) -> list[tuple[str, Second]]:
+    """The second pictures; that of set sizes says what it needs where the model lacks it."""
+    try:
+        conformal_threshold(meta, options.resolve(meta))
+    except InputError:
+        missing = " (needs calibration)"
+    else:
+        missing = ""
+    return [(name + (missing if second == "set size" else ""), second) for name, second in SECONDS]
+
+
+def describe_temperature(meta: CheckpointMeta, options: MethodOptions) -> str:
+    """What the switch means for this model and method."""
+    method = replace(options, calibrated=None).resolve(meta)
+    if not method.calibrated:
+        return f"None was fitted for {method}: see steadyseg calibrate."
+    number = f"{method.temperature:.2f}"
+    if method.adaptive:
+        return (
+            f"Logits are divided by a number that follows each frame, {number} on usual ones, fitted for this method."
+        )
+    return f"Logits are divided by {number}, fitted for this method."
+
+
+def describe_controls(meta: CheckpointMeta, options: MethodOptions) -> tuple[Any, Any]:
+    """What `calibrated` and `second` say about another model or method."""
+    import gradio as gr
+
+    return gr.update(info=describe_temperature(meta, options)), gr.update(choices=second_choices(meta, options))

@@ -1,0 +1,72 @@
+"""The page's pictures: the overlay with classes hidden or withheld, and four ways to show where it may be wrong."""
+
+import numpy as np
+
+from app.opencv import opencv
+from app.page.parts.settings import Second, ViewSettings
+from app.video.render import (
+    LARGEST_SET,
+    conformal_threshold,
+    draw_overlay,
+    draw_set_sizes,
+    draw_strange,
+    draw_uncertainty,
+)
+from core.classes import ClassList
+from core.frame import Frame, Maps
+from core.method import Method
+from core.model.checkpoint import CheckpointMeta
+
+DISAGREEMENT_GAIN = 4
+"""Samples differ by a fraction of what they are unsure about; unenlarged, the picture is black."""
+JPEG_QUALITY = 85
+SCALES: dict[Second, tuple[str, str]] = {
+    "entropy": ("certain", "uncertain"),
+    "confidence": ("confidence 1", "0"),
+    "disagreement": ("samples agree", f"disagree (x {DISAGREEMENT_GAIN})"),
+    "set size": ("1 class", f"{LARGEST_SET} or more"),
+    "strange regions": ("as usual", "as 1 pixel in 100 is"),
+}
+"""What the darkest and the brightest colour of the second picture mean."""
+
+
+def overlay_picture(
+    frame: Frame, maps: Maps, classes: ClassList, view: ViewSettings, changed: np.ndarray | None = None
+) -> np.ndarray:
+    """(H, W, 3) uint8 RGB: class colours over the camera's picture.
+
+    Hidden classes keep the camera's own colours; what is too unsure is grey. `changed` (H, W) bool becomes white.
+    """
+    cv2 = opencv()
+    image, label = frame.image, maps.label
+    picture = draw_overlay(image, label, classes.palette(), view.opacity)
+    if view.hidden:
+        table = np.isin(np.arange(256), sorted(view.hidden)).astype(np.uint8)
+        cv2.copyTo(image, cv2.LUT(label, table), picture)
+    if view.min_confidence > 0:
+        grey = cv2.cvtColor(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB)
+        unsure = cv2.compare(maps.confidence, view.min_confidence * 255, cv2.CMP_LT)
+        cv2.copyTo(cv2.convertScaleAbs(grey, alpha=0.6), unsure, picture)
+    if changed is not None:
+        picture[changed] = 255
+    return picture
+
+
+def second_picture(maps: Maps, second: Second, meta: CheckpointMeta, method: Method) -> np.ndarray:
+    """(H, W, 3) uint8 RGB, black is sure. Raises InputError where what is asked for was not fitted."""
+    if second == "entropy":
+        return draw_uncertainty(maps.entropy)
+    if second == "confidence":
+        return draw_uncertainty(255 - maps.confidence)
+    if second == "strange regions":
+        return draw_strange(maps)
+    if second == "disagreement":
+        return draw_uncertainty(opencv().convertScaleAbs(maps.disagreement, alpha=DISAGREEMENT_GAIN))
+    return draw_uncertainty(draw_set_sizes(maps, conformal_threshold(meta, method)))
+
+
+def jpeg(image: np.ndarray) -> bytes:
+    """An (H, W, 3) uint8 RGB picture as a JPEG; nothing is written to disk. 2 ms for 480x360."""
+    cv2 = opencv()
+    _, data = cv2.imencode(".jpg", image[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
+    return bytes(data)

@@ -1,0 +1,103 @@
+"""A report as the page shows it: the figures, then the classes by their share of the picture."""
+
+from typing import Any
+
+from app.page.parts.legend import escape
+from app.sources.source import LOSSES
+
+METRICS = {
+    "accuracy": "accuracy",
+    "miou": "mean IoU",
+    "ece": "calibration error (ECE)",
+    "nll": "negative log likelihood (NLL)",
+    "brier": "Brier score",
+    "consistency": "temporal consistency",
+}
+"""What is measured against labels: key in the report, name on the page."""
+MOST_CLASSES = 6
+
+
+def report_html(record: dict[str, Any]) -> str:
+    """`StreamReport.record` as HTML; whatever was lost or changed on the way is named."""
+    tables = "".join(_table(rows(record)) for rows in (_figures, _metrics, _shares))
+    return f"<div class='report'>{tables}{_notes(record)}</div>"
+
+
+def _figures(record: dict[str, Any]) -> list[tuple[str, str]]:
+    samples = "1 sample" if record["samples"] == 1 else f"{record['samples']} samples"
+    return [
+        ("frames", f"{record['frames']}"),
+        ("speed", f"{record['fps']:.1f} frames/s on {record['device']} ({record['executor']})"),
+        ("method", f"{record['mode']}, {samples} per frame"),
+        ("mean confidence", f"{record['mean_confidence']:.3f}"),
+        ("mean uncertainty (entropy)", f"{record['mean_entropy']:.3f}"),
+        ("mean disagreement", f"{record['mean_disagreement']:.3f}"),
+    ]
+
+
+def _metrics(record: dict[str, Any]) -> list[tuple[str, str]]:
+    """Where the source knows its labels."""
+    return [(name, f"{record[key]:.3f}") for key, name in METRICS.items() if isinstance(record.get(key), float)]
+
+
+def _shares(record: dict[str, Any]) -> list[tuple[str, str]]:
+    shares = sorted(record["class_shares"].items(), key=lambda item: -item[1])
+    seen = [(name, share) for name, share in shares if share > 0]
+    rows = [(name, f"{share:.1%}") for name, share in seen[:MOST_CLASSES]]
+    rest = sum(share for _, share in seen[MOST_CLASSES:])
+    return [*rows, ("other classes", f"{rest:.1%}")] if rest else rows
+
+
+def _notes(record: dict[str, Any]) -> str:
+    lost = [f"{count} {LOSSES[cause]}" for cause, count in record["losses"].items() if count]
+    uncalibrated = [] if record["calibrated"] else [f"not calibrated: {record['note']}"]
+    notes = [f"<span class='notice'>{escape(note)}</span>" for note in (*uncalibrated, *lost, *record["notes"])]
+    return f"<div class='notes'>{' '.join(notes)}</div>"
+
+
+def _table(rows: list[tuple[str, str]]) -> str:
+    cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in rows)
+    return f"<table>{cells}</table>"
+
+
+SIDE = 180
+LEFT, BELOW = 30, 26
+
+
+def metrics_html(metrics: dict[str, Any] | None) -> str:
+    """Accuracy, calibration error and the diagram; nothing without labels."""
+    if metrics is None:
+        return ""
+    rows = [("accuracy so far", metrics["accuracy"]), ("calibration error (ECE)", metrics["ece"])]
+    cells = "".join(f"<tr><th>{name}</th><td>{value:.1%}</td></tr>" for name, value in rows)
+    return (
+        f"<div class='learned'>{diagram(metrics['reliability'])}<div class='report'><table>{cells}</table>"
+        "<p>Reliability diagram: of the pixels with confidence 80 %, 80 % should be right. Bars that end on the diagonal are "
+        "calibrated, below it overconfident, above it underconfident. Dark bars hold many pixels.</p></div></div>"
+    )
+
+
+def diagram(bins: list[dict[str, Any]]) -> str:
+    """SVG: a bar of accuracy for each tenth of confidence, as dark as it is frequent; the dot is its mean confidence."""
+    total = sum(one["count"] for one in bins) or 1
+    bars = "".join(_bar(one, one["count"] / total) for one in bins if one["count"])
+    floor, right = SIDE, LEFT + SIDE
+    return (
+        f"<svg viewBox='0 0 {LEFT + SIDE + 6} {SIDE + BELOW + 6}' role='img' aria-label='Reliability diagram' "
+        f"fill='currentColor' font-size='11'>{bars}"
+        f"<path d='M{LEFT} {floor}L{right} 0' stroke='currentColor' stroke-dasharray='4 3' fill='none'/>"
+        f"<path d='M{LEFT} 0V{floor}H{right}' stroke='currentColor' fill='none'/>"
+        f"<text x='{LEFT}' y='{floor + 14}'>0</text><text x='{right}' y='{floor + 14}' text-anchor='end'>1</text>"
+        f"<text x='{LEFT + SIDE / 2}' y='{floor + 22}' text-anchor='middle'>confidence</text>"
+        f"<text transform='translate(12 {SIDE / 2}) rotate(-90)' text-anchor='middle'>accuracy</text></svg>"
+    )
+
+
+def _bar(one: dict[str, Any], share: float) -> str:
+    x, width = LEFT + SIDE * one["lower"], SIDE * (one["upper"] - one["lower"])
+    top = SIDE * (1 - one["accuracy"])
+    opacity = min(1.0, 0.15 + share**0.5)
+    return (
+        f"<rect x='{x + 1:.1f}' y='{top:.1f}' width='{width - 2:.1f}' height='{SIDE - top:.1f}' fill='#2563eb' "
+        f"opacity='{opacity:.2f}'/><circle cx='{LEFT + SIDE * one['confidence']:.1f}' cy='{top:.1f}' r='2.5'/>"
+    )

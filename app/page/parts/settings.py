@@ -1,0 +1,165 @@
+"""What the page's controls decide: which network runs with which method, and what is drawn of its maps."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from app.page.parts.legend import escape
+from core.errors import InputError
+from core.method import MODE_NAMES, MOTION_TAU, MethodOptions, ModeName, is_temporal
+from core.model.checkpoint import CheckpointMeta, read_meta
+from core.system.machine import choose_device
+from seg.pretrained import find_checkpoint, list_segmenters
+
+MODES: tuple[tuple[str, ModeName], ...] = (
+    ("single frame (dnn)", "dnn"),
+    ("smoothed (vq-dnn)", "vq-dnn"),
+    ("MC dropout (bnn)", "bnn"),
+    ("MC dropout smoothed (vq-bnn)", "vq-bnn"),
+)
+FIRST_MODE: ModeName = "vq-dnn"
+SAMPLES, MOST_SAMPLES = 5, 50
+"""Published are 30 samples; the included networks have a temperature for 5, which stay watchable on two cores."""
+TAU, LEAST_TAU, MOST_TAU = MOTION_TAU, 0.25, 16.0
+"""Decay time of the temporal mean in frames; 16 at 15 frames/s are a second."""
+MOST_WINDOW = 10
+Second = Literal["entropy", "confidence", "disagreement", "set size", "strange regions"]
+SECONDS: tuple[tuple[str, Second], ...] = (
+    ("uncertainty (entropy)", "entropy"),
+    ("1 - confidence", "confidence"),
+    ("disagreement of samples", "disagreement"),
+    ("prediction set size", "set size"),
+    ("strange regions", "strange regions"),
+)
+
+
+def method_options(
+    mode: ModeName = FIRST_MODE,
+    samples: float = SAMPLES,
+    tau: float = TAU,
+    window: float = 0,
+    motion: bool = True,
+    calibrated: bool = True,
+) -> MethodOptions:
+    """What the controls say, as far as the mode has it: the others are hidden and count for nothing. Window 0: no window."""
+    temporal, frames = is_temporal(mode), round(window) or None
+    return MethodOptions(
+        mode, round(samples) if mode == "bnn" else None, tau if temporal else None, frames if temporal else None,
+        motion if temporal and frames is None else None, calibrated=None if calibrated else False,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MethodSettings:
+    """What needs another segmenter. Changing any of it starts the temporal mean anew, on the next frame."""
+
+    model: str
+    options: MethodOptions = field(default_factory=method_options)
+
+
+@dataclass(frozen=True)
+class ViewSettings:
+    """What only changes the pictures; the temporal state never hears of it."""
+
+    second: Second = "entropy"
+    opacity: float = 0.5
+    """Of the class colours over the camera's picture, 0..1."""
+    min_confidence: float = 0.0
+    """Pixels of lower confidence, 0..1, are grey."""
+    hidden: frozenset[int] = frozenset()
+    """Class ids that get no colour."""
+    mark_changes: bool = False
+    """Pixels whose label changed since the previous frame are white."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The controls as one visitor has set them."""
+
+    method: MethodSettings
+    view: ViewSettings = ViewSettings()
+    against: MethodSettings | None = None
+    """Compare: the method of the left picture; the second picture then is `method`'s own overlay."""
+    watch: tuple[float, float] | None = None
+    """(x, y) of the inspected pixel as shares of width and height."""
+
+    @property
+    def methods(self) -> tuple[MethodSettings, ...]:
+        """What runs on each frame: one method, or when comparing the other one first."""
+        return (self.method,) if self.against is None else (self.against, self.method)
+
+
+def settings_from(record: Mapping[str, Any], models: Mapping[str, str]) -> Settings:
+    """What a browser sent -> Settings, for `offered_models`. Raises InputError for anything that the controls cannot say."""
+    model = models.get(str(record.get("model")))
+    if model is None:
+        raise InputError("the page asked for a model that it does not offer; reload it")
+    mode, against, second = record.get("mode", FIRST_MODE), record.get("against"), record.get("second", "entropy")
+    if mode not in MODE_NAMES or against not in (None, *MODE_NAMES) or second not in get_args(Second):
+        raise InputError("the page asked for a method or view that does not exist; reload it")
+    values = (
+        number(record, "samples", SAMPLES, 1, MOST_SAMPLES),
+        number(record, "tau", TAU, LEAST_TAU, MOST_TAU),
+        number(record, "window", 0, 0, MOST_WINDOW),
+        bool(record.get("motion", True)),
+        bool(record.get("calibrated", True)),
+    )
+    left = MethodSettings(model, method_options(against, *values)) if against else None
+    view = ViewSettings(
+        second=second,
+        opacity=number(record, "opacity", 0.5, 0, 1),
+        min_confidence=number(record, "min_confidence", 0, 0, 1),
+        hidden=frozenset(round(between(value, "hidden", 0, 255)) for value in read_list(record, "hidden", 256)),
+        mark_changes=bool(record.get("mark_changes", False)),
+    )
+    watch = [between(value, "watch", 0, 1) for value in read_list(record, "watch", 2)]
+    method = MethodSettings(model, method_options(mode, *values))
+    return Settings(method, view, left, (watch[0], watch[1]) if len(watch) == 2 else None)
+
+
+def number(record: Mapping[str, Any], key: str, default: float, least: float, most: float) -> float:
+    """A number of the record within its limits."""
+    return between(record.get(key, default), key, least, most)
+
+
+def between(value: Any, key: str, least: float, most: float) -> float:
+    """`value` where it is a number in least..most; InputError otherwise."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
+        raise InputError(f"{key} must be a number in {least:g}..{most:g}")
+    return float(value)
+
+
+def read_list(record: Mapping[str, Any], key: str, most: int) -> list[Any]:
+    """A list of the record, or none; InputError where it is something else or too long."""
+    value = record.get(key) or []
+    if not isinstance(value, list) or len(value) > most:
+        raise InputError(f"{key} must be a list of at most {most}")
+    return value
+
+
+def offered_models(model: str) -> dict[str, str]:
+    """Name on the page -> pretrained name or file, of the included checkpoints and of the one that the page starts with: no
+    folder of this machine leaves it."""
+    names = list_segmenters()
+    return {Path(name).name: name for name in (names if model in names else [model, *names])}
+
+
+def model_meta(model: str) -> CheckpointMeta:
+    """The checkpoint's header. Raises InputError where there is no such checkpoint."""
+    return read_meta(find_checkpoint(model))
+
+
+def list_limits(meta: CheckpointMeta) -> list[str]:
+    """What is less than it could be, in words."""
+    notes = []
+    if not meta.calibration:
+        notes.append("not calibrated: confidences are the network's own")
+    if choose_device("auto").type == "cpu":
+        notes.append("no GPU found: runs on the CPU")
+    return notes
+
+
+def notices(meta: CheckpointMeta) -> str:
+    """`list_limits` as HTML."""
+    return " ".join(f"<span class='notice'>{escape(note)}</span>" for note in list_limits(meta))

@@ -1,0 +1,152 @@
+"""One source through one segmenter into files: what `steadyseg video` does once and `steadyseg batch` for every video."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.find_model import is_graph
+from app.open_model import TakeNetwork, open_segmenter
+from app.sources.image_folder import IMAGE_SUFFIXES
+from app.sources.open_source import describe_losses, open_source
+from app.sources.source import Source
+from app.video.flags import VideoJob, VideoOptions
+from app.video.loop import Paint, process
+from app.video.render import (
+    View,
+    conformal_threshold,
+    draw_banner,
+    draw_set_sizes,
+    draw_strange,
+    draw_uncertainty,
+    rendered_size,
+)  # fmt: skip
+from app.video.report import EachFrame, StreamReport, nothing
+from app.video.sinks import MaskSink, NullSink, Sink, VideoSink
+from core.errors import InputError
+from core.frame import Frame, Maps
+from core.method import Method
+from core.model.checkpoint import read_meta
+from core.segmenter import Segmenter
+from seg.pretrained import find_checkpoint
+
+Follow = Callable[[Iterator[Frame], Source], bool]
+"""Takes every frame after it was written; returns whether an interruption ended that before the last one."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a source."""
+
+    record: dict[str, Any]
+    """The report as JSON values."""
+    lost: str
+    """What was lost on the way, in words; empty where nothing was."""
+    interrupted: bool = False
+    broken_off: InputError | OSError | None = None
+    """What ended the work after frames that went well: what they left is whole."""
+
+
+def check_job(job: VideoJob) -> None:
+    """InputError before any work for what cannot be done."""
+    if job.options.max_frames is not None and job.options.max_frames < 1:
+        raise InputError(f"--max-frames must be 1 or more, got {job.options.max_frames}")
+    refuse_own_input(job)
+
+
+def refuse_own_input(job: VideoJob) -> None:
+    """InputError where --overwrite would replace what is read: a label is called like its frame, and so like its image."""
+    is_image = Path(job.source).suffix.lower() in IMAGE_SUFFIXES
+    for written, read in (
+        (job.output, job.source),
+        (job.masks, os.path.dirname(job.source) or "." if is_image else job.source),
+        (job.masks, job.labels),
+    ):
+        if written and read and os.path.exists(written) and os.path.exists(read) and os.path.samefile(written, read):
+            raise InputError(f"{written}: would be written over while it is read; choose another place")
+
+
+def needs_probs(job: VideoJob) -> bool:
+    """Whether something of the job reads the mean probabilities: metrics against labels, and set sizes."""
+    return job.labels is not None or job.source.startswith("street") or job.options.view == "set-size"
+
+
+def open_for(job: VideoJob, take: TakeNetwork | None = None) -> Segmenter:
+    """The segmenter that the job's options ask for. `take` may hand out networks that were compiled before."""
+    options = job.options
+    return open_segmenter(
+        options.model, options.method, size=options.size, executor=options.executor, precision=options.precision,
+        device=options.device, keep_probs=needs_probs(job), take=take,
+    )  # fmt: skip
+
+
+def segment_to_files(
+    job: VideoJob,
+    segmenter: Segmenter,
+    *,
+    follow: Follow,
+    each: EachFrame = nothing,
+    opened: Callable[[Source], None] = nothing,
+) -> Outcome:
+    """Everything is opened and checked before the first frame; `opened` is told of the source then.
+
+    An interruption, a camera that is gone for good and a full disk leave playable files and a report of what went well.
+    `each` gets the figures of every frame. Raises InputError where not one frame could be read.
+    """
+    options = job.options
+    view = choose_view(options, segmenter)
+    with open_source(job.source, labels=job.labels, classes=segmenter.classes) as source:
+        width, height = rendered_size("overlay" if callable(view) else view, source.info.width, source.info.height)
+        sink: Sink = VideoSink(job.output, width, height, source.info.fps, job.overwrite) if job.output else NullSink()
+        masks = MaskSink(job.masks, segmenter.classes, job.overwrite) if job.masks else None
+        opened(source)
+        report = StreamReport(segmenter.classes, each)
+        interrupted = False
+        broken_off: InputError | OSError | None = None
+        try:
+            with contextlib.closing(
+                process(source, segmenter, sink, view, report=report, masks=masks, max_frames=options.max_frames)
+            ) as frames:
+                interrupted = follow(frames, source)
+        except (InputError, OSError) as error:  # hours may have gone well
+            broken_off = error
+    if not report.frames and not interrupted:
+        unread = InputError(f"{source.info.name}: none of its frames could be read ({describe_losses(source.losses)})")
+        raise broken_off or unread
+    record = {
+        "source": source.info.name,
+        "output": job.output and job.output.name,
+        **report.record(segmenter, source, sink.notes),
+    }
+    return Outcome(record, describe_losses(source.losses), interrupted, broken_off)
+
+
+def choose_view(options: VideoOptions, segmenter: Segmenter) -> View | Paint:
+    """What the output shows; InputError where the model cannot show it."""
+    if options.view == "set-size":
+        return make_set_size_view(options.model, segmenter.method)
+    if options.view == "strange":
+        if segmenter.own_world is None:
+            raise InputError(
+                f"--view strange: {options.model} knows nothing of its own world with {segmenter.method}; fit it with "
+                "`steadyseg calibrate --own-world`"
+            )
+        return lambda _, maps: draw_banner(draw_strange(maps), maps)
+    return options.view
+
+
+def make_set_size_view(model: str, method: Method) -> Paint:
+    """Draws the size of every pixel's prediction set; the thresholds belong to the checkpoint's temperature for this mode."""
+    if is_graph(model):
+        raise InputError(f"{model}: a graph file carries no thresholds for --view set-size; give the checkpoint")
+    meta = read_meta(find_checkpoint(model))
+    threshold = conformal_threshold(meta, method)
+
+    def draw(frame: Frame, maps: Maps) -> np.ndarray:
+        return draw_uncertainty(draw_set_sizes(maps, threshold))
+
+    return draw

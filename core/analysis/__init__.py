@@ -1,1 +1,0 @@
-"""The papers' studies of what a network computes and of the loss around its weights; the commands are in app/analysis."""

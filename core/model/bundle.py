@@ -1,0 +1,73 @@
+"""Makes a run's result a bundled checkpoint: half-precision weights, measured figures and the licence note in its record."""
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from core.errors import InputError
+from core.model.checkpoint import NOVELTY_PREFIX, load_checkpoint, save_checkpoint
+
+CARD_KEYS = (
+    "data", "split", "protocol", "mode", "samples", "tau", "window", "motion", "calibrated", "temperature", "seed",
+    "executor", "frames", "frame_list_hash", "nll", "accuracy", "top_5_accuracy", "miou", "iou", "ece", "ece_15", "ece_signed",
+    "brier", "acc_90", "iou_90", "unc_90", "freq_90", "aurc", "error_recall_10", "error_recall_10_ceiling", "consistency",
+    "label_consistency", "change_agreement", "change_agreement_frozen", "fitted_on", "conformal",
+)  # fmt: skip
+"""What of an evaluation's JSON goes into the record."""
+
+
+def bundle(
+    source: Path,
+    name: str,
+    licence: str,
+    command: str,
+    results: list[Path],
+    folder: Path,
+) -> Path:
+    """Writes `folder/name.safetensors` and its .json; results are files of `steadyseg evaluate --json`.
+
+    fp16 is what is measured afterwards too: bundle without results, evaluate the pretrained file, bundle again with them.
+    """
+    tensors, meta = load_checkpoint(source)
+    half = {
+        key: value.half() if value.is_floating_point() and not key.startswith(NOVELTY_PREFIX) else value
+        for key, value in tensors.items()
+    }
+    if any(not torch.isfinite(value.float()).all() for value in half.values()):
+        raise InputError(f"{source}: a weight does not fit into half precision; it cannot be bundled")
+    metrics = dict(meta.metrics)
+    for path in results:
+        record = json.loads(path.read_text())
+        metrics[f"{record['protocol']}-{record['mode']}"] = {
+            key: round_figures(record[key]) for key in CARD_KEYS if key in record
+        }
+    training = meta.training | ({"command": command} if command else {})
+    target = folder / f"{name}.safetensors"
+    save_checkpoint(
+        target, half, dataclasses.replace(meta, metrics=metrics, training=training, licence=licence or meta.licence)
+    )
+    return target
+
+
+def round_figures(value: Any) -> Any:
+    """Six decimals are more than any measurement here carries."""
+    if isinstance(value, dict):
+        return {key: round_figures(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [round_figures(item) for item in value]
+    return round(value, 6) if isinstance(value, float) else value
+
+
+def bundle_arguments(description: str | None) -> argparse.ArgumentParser:
+    """The arguments of both packages' `bundle` scripts."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", type=Path)
+    parser.add_argument("name")
+    parser.add_argument("--licence", default="")
+    parser.add_argument("--command", default="", help="the training command, for the record")
+    parser.add_argument("--results", type=Path, nargs="*", default=[])
+    return parser

@@ -1,0 +1,281 @@
+"""Checkpoints: safetensors whose header carries everything needed to use the weights; never pickle."""
+
+import dataclasses
+import json
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from core.classes import ClassList
+from core.errors import InputError
+from core.method import Method, fit_of
+from core.model.int8 import is_int8_record, is_proven
+from core.system.files import write_whole
+from core.system.json_text import parse_json
+
+FORMAT_VERSION = 1
+HEADER_KEY = "steadyseg"
+NOVELTY_PREFIX = "novelty."
+"""Of tensors that are no weights of the network."""
+MAX_HEADER_BYTES = 16 * 2**20
+"""A header of ours is a few hundred kB; a file that claims more is refused before anything is allocated."""
+
+LEAST_TEMPERATURE, MOST_TEMPERATURE = 1e-3, 1e3
+"""Far beyond what a fit gives; outside, logits divided by it leave float32."""
+LEAST_STD, MOST_MEAN = 1e-6, 1e6
+"""Far beyond what pictures of 0..1 have; outside, what a network sees leaves float32 and its labels still look plausible."""
+
+
+@dataclass(frozen=True)
+class CheckpointMeta:
+    """Everything needed to use the weights, and where they come from."""
+
+    architecture: str
+    """Key of the network builder: unet or smp."""
+    options: dict[str, Any]
+    """The builder's options."""
+    classes: ClassList
+    height: int
+    """Pixels: frames are resized to this height."""
+    width: int
+    """Pixels: the width the network was trained and measured at; other aspects keep theirs."""
+    mean: tuple[float, float, float]
+    """RGB mean of the training images, 0..1."""
+    std: tuple[float, float, float]
+    """RGB standard deviation of the training images, 0..1."""
+    calibration: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Post-hoc calibration by method: its settings, `temperature`, what it was fitted on, and conformal thresholds."""
+    metrics: dict[str, Any] = field(default_factory=dict)
+    """Measured figures by protocol and mode, each with its data, frame list hash and seed."""
+    training: dict[str, Any] = field(default_factory=dict)
+    """The training configuration, command, hours and machine."""
+    novelty: dict[str, Any] = field(default_factory=dict)
+    """Statistics of the network's own world (core/novelty/record.py); their matrices are tensors named `NOVELTY_PREFIX`..."""
+    int8: dict[str, Any] = field(default_factory=dict)
+    """`ranges` of the convolutions (core/model/int8.py), what they were fitted on, figures with them (float32, int8)."""
+    licence: str = ""
+    """Licence note of weights and training data."""
+    format_version: int = FORMAT_VERSION
+
+    def fit(self, method: Method) -> dict[str, Any] | None:
+        """The calibration that was fitted with this very method (its temperature aside); None: there is none."""
+        return fit_of(self.calibration, method)  # type: ignore[return-value]
+
+    def fit_in_use(self, method: Method) -> dict[str, Any]:
+        """The fit of a calibrated method; the thresholds of a temperature that follows the frame are its own. Else empty."""
+        fit = self.fit(method) or {} if method.calibrated else {}
+        if not method.adaptive:
+            return fit
+        own = fit.get("adaptive", {})
+        return {key: value for key, value in fit.items() if key not in ("conformal", "class_risk")} | own
+
+    @property
+    def int8_is_proven(self) -> bool:
+        """Whether int8 may be taken unasked."""
+        return bool(self.int8) and is_proven(self.int8["accuracy"], self.int8["ece"])
+
+    def in_int8(self) -> "CheckpointMeta":
+        """Of the rounded network: each temperature times the ratio that its fit found (1 in older records)."""
+        ratio = float(self.int8.get("temperature_ratio", 1.0))
+        fits = {key: fit | {"temperature": float(fit["temperature"]) * ratio} for key, fit in self.calibration.items()}
+        following = {
+            key: fit | {"level": float(fit["level"]) + math.log(ratio)} for key, fit in self.frame_temperatures.items()
+        }
+        novelty = self.novelty | {"temperatures": following} if following else self.novelty
+        return replace(self, calibration=fits, novelty=novelty)
+
+    @property
+    def frame_temperatures(self) -> dict[str, dict[str, Any]]:
+        """By method: how the temperature follows a frame's statistics; empty without them."""
+        fits = self.novelty.get("temperatures", {})
+        return fits if isinstance(fits, dict) and all(map(_is_frame_fit, fits.items())) else {}
+
+    def with_fit(self, method: Method, fit: dict[str, Any]) -> "CheckpointMeta":
+        """The same with one more calibration, in place of an earlier one of this very method."""
+        earlier = self.fit(method)
+        kept = {key: one for key, one in self.calibration.items() if one is not earlier}
+        return replace(self, calibration=kept | {str(method): fit})
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self), indent=1, default=str)
+
+
+def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], meta: CheckpointMeta) -> None:
+    """Writes `path` (.safetensors) atomically, then the readable copy of its header beside it (.json)."""
+    write_tensors(path, tensors, meta.to_json())
+    write_whole(path.with_suffix(".json"), (meta.to_json() + "\n").encode())
+
+
+def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], CheckpointMeta]:
+    """Reads a checkpoint of ours; anything else raises InputError in one line."""
+    tensors, header = read_tensors(path)
+    meta = parse_meta(header, path)
+    _refuse_no_numbers(tensors, path)
+    return tensors, meta
+
+
+def read_meta(path: Path) -> CheckpointMeta:
+    """Only the header: cheap, for lists and help."""
+    return parse_meta(_read_header(path), path)
+
+
+def parse_meta(text: str, path: Path) -> CheckpointMeta:
+    """The JSON text of a header -> CheckpointMeta; InputError names what is missing."""
+    try:
+        record = parse_json(text)
+    except ValueError as error:
+        raise InputError(f"{path}: the checkpoint's header is not JSON ({error})") from error
+    if not isinstance(record, dict):
+        raise InputError(f"{path}: the checkpoint's header is {type(record).__name__}, expected a JSON object")
+    version = record.get("format_version")
+    if version != FORMAT_VERSION:
+        raise InputError(
+            f"{path}: checkpoint format {version!r}, this version reads {FORMAT_VERSION}; use the release that wrote it"
+        )
+    fields = dataclasses.fields(CheckpointMeta)
+    required = [f.name for f in fields if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING]
+    missing = [name for name in required if name not in record]
+    if missing:
+        raise InputError(f"{path}: the checkpoint's header lacks {', '.join(missing)}; it cannot be used without")
+    try:
+        classes = record["classes"]
+        record["classes"] = ClassList(
+            tuple(classes["names"]), tuple(tuple(color) for color in classes["colors"]), classes["void"]
+        )
+        record["mean"], record["std"] = tuple(map(float, record["mean"])), tuple(map(float, record["std"]))
+        meta = CheckpointMeta(**{f.name: record[f.name] for f in fields if f.name in record})
+        _check(meta)
+        return meta
+    except (KeyError, TypeError, ValueError) as error:  # InputError is a ValueError: it gets the file's name here
+        raise InputError(f"{path}: the checkpoint's header is malformed ({error})") from error
+
+
+def _check(meta: CheckpointMeta) -> None:
+    """A record may come from anywhere: wrong types and values end here and not inside the network."""
+    for name, holds in {
+        "architecture": isinstance(meta.architecture, str),
+        "options": isinstance(meta.options, dict),
+        "metrics": isinstance(meta.metrics, dict),
+        "training": isinstance(meta.training, dict),
+        "novelty": isinstance(meta.novelty, dict),
+        "height": isinstance(meta.height, int) and meta.height > 0,
+        "width": isinstance(meta.width, int) and meta.width > 0,
+        "mean": len(meta.mean) == 3 and all(abs(value) <= MOST_MEAN for value in meta.mean),  # of NaN it is false
+        "std": len(meta.std) == 3 and all(LEAST_STD <= value <= MOST_MEAN for value in meta.std),
+        "calibration": isinstance(meta.calibration, dict) and all(map(_is_fit, meta.calibration.items())),
+        "int8": meta.int8 == {} or is_int8_record(meta.int8),
+    }.items():
+        if not holds:
+            raise ValueError(f"{name} is {getattr(meta, name)!r}")
+
+
+def _is_fit(entry: tuple[str, Any]) -> bool:
+    """Whether it has a usable temperature, and settings that can be those of a method."""
+    key, fit = entry
+    temperature = fit.get("temperature") if isinstance(fit, dict) else None
+    if not isinstance(temperature, float | int) or isinstance(temperature, bool):
+        return False
+    return _is_method(key, fit) and LEAST_TEMPERATURE <= temperature <= MOST_TEMPERATURE
+
+
+def _is_frame_fit(entry: tuple[str, Any]) -> bool:
+    """The same of how the temperature follows the frame."""
+    key, fit = entry
+    level = fit.get("level") if isinstance(fit, dict) else None
+    if not isinstance(level, int | float) or isinstance(level, bool):
+        return False
+    return abs(level) < 100 and _is_method(key, fit)
+
+
+def _is_method(key: str, fit: Mapping[str, Any]) -> bool:
+    numbers = [fit.get(name) for name in ("samples", "tau", "window") if fit.get(name) is not None]
+    mode = fit.get("mode", key)
+    return all(isinstance(one, int | float) for one in numbers) and isinstance(mode, str) and mode.isprintable()
+
+
+def load_weights(network: torch.nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Strict load: missing, surplus or misshapen tensors raise InputError with the first of them."""
+    expected = network.state_dict()
+    tensors = without_novelty(tensors)
+    for problem, names in (
+        ("lacks", expected.keys() - tensors.keys()),
+        ("has an unknown", tensors.keys() - expected.keys()),
+    ):
+        if names:
+            raise InputError(f"{path}: the checkpoint {problem} tensor {sorted(names)[0]} ({len(names)} in all)")
+    for name, tensor in expected.items():
+        if tensors[name].shape != tensor.shape:
+            raise InputError(
+                f"{path}: tensor {name} is {tuple(tensors[name].shape)}, the architecture needs {tuple(tensor.shape)}"
+            )
+    network.load_state_dict(dict(tensors))  # copies into the network's own number format
+
+
+def without_novelty(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The network's own."""
+    return {name: value for name, value in tensors.items() if not name.startswith(NOVELTY_PREFIX)}
+
+
+def _refuse_no_numbers(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """A network with one NaN among its weights gives one label everywhere, at an entropy of 0: it looks sure.
+
+    The smallest and the largest value are NaN where any is: the quickest way to ask.
+    """
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and tensor.numel():
+            ends = torch.aminmax(tensor.half() if tensor.itemsize == 1 else tensor)
+            if not all(math.isfinite(end.item()) for end in ends):
+                raise InputError(f"{path}: tensor {name} holds NaN or infinite values; fetch or train it again")
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: str) -> None:
+    """One file, written beside, flushed to disk and renamed: after a crash the old or the new one is there, whole."""
+    from safetensors.torch import save
+
+    data = save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata={HEADER_KEY: header})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, data)
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], str]:
+    """The tensors and our header text of a safetensors file; hostile or damaged files raise InputError."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    header = _read_header(path)
+    try:
+        return load(path.read_bytes()), header
+    except (SafetensorError, ValueError, OverflowError, KeyError) as error:  # KeyError: a number type torch lacks
+        raise InputError(f"{path}: not a whole safetensors file ({error}); fetch or copy it again") from error
+
+
+def _read_header(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            start = file.read(8)
+            length = struct.unpack("<Q", start)[0] if len(start) == 8 else -1
+            if not 2 <= length <= MAX_HEADER_BYTES or length > path.stat().st_size - 8:
+                raise InputError(
+                    f"{path}: not a safetensors checkpoint (its header claims {length} bytes); pickles (.pt, .pth) are "
+                    "refused because loading one can run code"
+                )
+            content = file.read(length)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    try:
+        header = parse_json(content)
+    except ValueError as error:
+        raise InputError(f"{path}: not a safetensors checkpoint (its header is not JSON)") from error
+    metadata = header.get("__metadata__") if isinstance(header, dict) else None
+    text = metadata.get(HEADER_KEY) if isinstance(metadata, dict) else None
+    if not isinstance(text, str):
+        raise InputError(
+            f"{path}: a safetensors file, but not a SteadySeg checkpoint (no {HEADER_KEY!r} in its header)"
+        )
+    return text

@@ -1,0 +1,248 @@
+"""Opens an exported ONNX file from anywhere: what could read other files, run other code or take all memory is refused.
+
+Layers: size, then the count of its fields, then the parser, then its operators and what they refer to, then whether it is ours,
+then the sizes of its tensors. What a frame costs in time is not limited: a long chain of large products is a network too. Only
+bytes are handed on, never the path: relative file names inside a model have nothing to be relative to.
+"""
+
+import functools
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from core.errors import InputError
+from export.file.metadata import StreamMeta, from_props
+from export.file.protobuf_limits import count_parts
+from export.file.signature import check_signature
+from export.file.sizes import check_sizes
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto, TensorProto
+
+MAX_BYTES = 512 * 2**20
+"""The widest network here (31 million weights) is 124 MB in fp32."""
+
+OPERATORS = {
+    "Abs", "Add", "And", "ArgMax", "AveragePool", "BatchNormalization", "BitwiseXor", "Cast", "Clip", "Col2Im", "Concat",
+    "ConstantOfShape", "Conv", "ConvTranspose", "Cos", "CumSum", "DequantizeLinear", "Div", "Einsum", "Equal", "Exp",
+    "Expand", "Floor", "Gather", "GatherND", "Gelu", "Gemm", "Greater", "GreaterOrEqual", "GridSample",
+    "HardSigmoid", "HardSwish", "Identity", "InstanceNormalization", "LSTM", "LayerNormalization", "LeakyRelu", "Less",
+    "LessOrEqual", "Log", "LogSoftmax", "MatMul",
+    "Max", "MaxPool", "Min", "Mod", "Mul", "Neg", "Not", "Pad", "Pow", "QuantizeLinear", "RandomUniformLike", "Range",
+    "Reciprocal", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceSum", "Relu", "Reshape", "Resize", "Round",
+    "ScatterElements", "Shape", "Sigmoid", "Sign", "Sin", "Slice", "Softmax", "Split", "Sqrt", "Squeeze", "Sub", "Tanh", "Tile",
+    "TopK", "Transpose", "Unsqueeze", "Where",
+}  # fmt: skip
+"""What the exporter writes: of standard operators those of networks, none that repeats or branches, and of no other domain."""
+MASKING = {"Add", "Pad", "Where"}
+"""What reads masks of attention and borders of pooling layers: there alone -infinity is a number like any other."""
+
+
+@dataclass(frozen=True)
+class OnnxFile:
+    """An exported file that passed every check."""
+
+    path: Path
+    data: bytes = field(repr=False)
+    """The whole file; executors get these bytes and never the path."""
+    model: "ModelProto" = field(repr=False)
+    meta: StreamMeta
+
+
+def read_onnx(path: Path) -> OnnxFile:
+    """Reads a file that `steadyseg export` wrote; everything else raises InputError in one line."""
+    _import_onnx()
+    return check_onnx(_read(path), path)
+
+
+def check_onnx(data: bytes, path: Path) -> OnnxFile:
+    """The same of bytes; nothing is written that would not open."""
+    onnx = _import_onnx()
+    model = _parse(data, onnx, path)
+    _refuse_references(model, onnx, path)
+    _refuse_newer(model, onnx, path)
+    meta = from_props(_props(model, path), str(path))
+    check_signature(model.graph, meta, str(path))
+    try:
+        onnx.checker.check_model(data)  # from the bytes, without shape inference: its cost grows with the file alone
+    except (onnx.checker.ValidationError, ValueError) as error:
+        raise InputError(f"{path}: not a valid ONNX graph ({_one_line(error)}); export it again") from error
+    check_sizes(model, meta, str(path))
+    return OnnxFile(path, data, model, meta)
+
+
+def _import_onnx() -> ModuleType:
+    try:
+        import onnx
+        import onnx.checker
+    except ImportError as error:
+        raise InputError("ONNX files need the onnx package: pip install 'steadyseg[export]'") from error
+    return onnx
+
+
+def _read(path: Path) -> bytes:
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise InputError(f"{path}: a folder, expected an ONNX file")
+        if not stat.S_ISREG(status.st_mode):  # a pipe would wait and a device would never end
+            raise InputError(f"{path}: a pipe or device, expected an ONNX file")
+        if status.st_size > MAX_BYTES:
+            raise InputError(f"{path}: {status.st_size} bytes, larger than the {MAX_BYTES} that are read")
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        raise InputError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
+    if len(data) > MAX_BYTES:
+        raise InputError(f"{path}: larger than the {MAX_BYTES} bytes that are read")
+    return data
+
+
+def _parse(data: bytes, onnx: ModuleType, path: Path) -> "ModelProto":
+    from google.protobuf.message import DecodeError
+
+    try:
+        count_parts(data, onnx.ModelProto.DESCRIPTOR)
+        model: ModelProto = onnx.load_model_from_string(data)
+    except (ValueError, DecodeError) as error:
+        raise InputError(f"{path}: not a whole ONNX file ({_one_line(error)}); copy or export it again") from error
+    if not model.HasField("graph") or not model.graph.node:
+        raise InputError(f"{path}: not a whole ONNX file (it has no graph); copy or export it again")
+    return model
+
+
+def _refuse_references(model: "ModelProto", onnx: ModuleType, path: Path) -> None:
+    """External data anywhere, numbers that are none, functions, training graphs and operators of others."""
+    readers: dict[str, set[str]] = {}
+    for node in model.graph.node:
+        for name in node.input:
+            readers.setdefault(name, set()).add(node.op_type)
+    for message in _messages(model, onnx):
+        if isinstance(message, onnx.TensorProto):
+            _refuse_tensor(message, readers.get(message.name, set()), onnx, path)
+        elif isinstance(message, onnx.AttributeProto) and not np.isfinite([message.f, *message.floats]).all():
+            raise InputError(f"{path}: attribute {message.name[:80]!r} is NaN or infinite; export it again")
+        elif isinstance(message, onnx.NodeProto):
+            _refuse_operator(message, path)
+    if model.functions or model.training_info or model.graph.sparse_initializer:
+        what = (
+            "functions of its own"
+            if model.functions
+            else "a training graph"
+            if model.training_info
+            else "sparse tensors"
+        )
+        raise InputError(
+            f"{path}: has {what}, which steadyseg export never writes; export it again with steadyseg export"
+        )
+
+
+def _refuse_tensor(tensor: "TensorProto", readers: set[str], onnx: ModuleType, path: Path) -> None:
+    shown = repr(tensor.name[:80])
+    if tensor.external_data or tensor.data_location != onnx.TensorProto.DEFAULT:
+        raise InputError(
+            f"{path}: tensor {shown} is external data (kept in another file), which could name any file of this machine; save "
+            "the model as one file"
+        )
+    try:
+        values = onnx.numpy_helper.to_array(tensor)
+        finite = np.isfinite(values)
+        if readers and readers <= MASKING:
+            finite |= values == -np.inf
+    except (ValueError, TypeError, KeyError) as error:  # not as many values as its sizes say, or none that are numbers
+        raise InputError(f"{path}: tensor {shown} is damaged ({_one_line(error)}); export it again") from error
+    if not finite.all():
+        raise InputError(f"{path}: tensor {shown} holds NaN or infinite values; export it again")
+
+
+def _refuse_operator(node: "NodeProto", path: Path) -> None:
+    if node.domain or node.op_type not in OPERATORS:
+        where = f" of the custom domain {node.domain[:80]!r}" if node.domain else ""
+        raise InputError(
+            f"{path}: operator {node.op_type[:80]!r}{where}, which steadyseg export never writes; only what its networks are "
+            "made of is run"
+        )
+
+
+def _messages(root: Any, onnx: ModuleType) -> Iterator[Any]:
+    """Every message inside, whatever holds it: subgraphs, attributes, functions, sparse tensors. Weights are not copied."""
+    from google.protobuf.message import Message
+
+    pending = [root]
+    while pending:
+        message = pending.pop()
+        yield message
+        if isinstance(message, onnx.TensorProto):
+            continue
+        for descriptor, value in message.ListFields():
+            if descriptor.message_type is not None:
+                pending.extend([value] if isinstance(value, Message) else value)
+
+
+def _refuse_newer(model: "ModelProto", onnx: ModuleType, path: Path) -> None:
+    """A file for newer software than is installed: both numbers are said."""
+    opsets = [entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")]
+    if not opsets:
+        raise InputError(f"{path}: names no opset version; not a whole ONNX file, copy or export it again")
+    for what, found, known in (
+        ("opset", max(opsets), onnx.defs.onnx_opset_version()),
+        ("IR version", model.ir_version, onnx.IR_VERSION),
+    ):
+        runtime = _runtime_limit(what, known)
+        limit, package = min((known, f"onnx {onnx.__version__}"), runtime or (known, ""))
+        if found > limit:
+            raise InputError(
+                f"{path}: {what} {found}, the installed {package} reads up to {limit}; update onnx and onnxruntime or "
+                "export it again"
+            )
+
+
+@functools.cache
+def _runtime_limit(what: str, known: int) -> tuple[int, str] | None:
+    """The newest that the installed ONNX Runtime opens (0: nothing), and its name; None where it is not installed.
+
+    It names no number, so graphs of one node are opened, 0.5 ms each (1.31 reads opset 26 where onnx 1.23 knows 28).
+    """
+    import onnx
+    from onnx import helper
+
+    try:
+        import onnxruntime
+    except ImportError:
+        return None
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4  # the refusals are expected
+    values = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "probe", values[:1], values[1:])
+    for number in range(known, 2, -1):
+        opset, version = (number, 8) if what == "opset" else (13, number)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=version)
+        try:
+            onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        except Exception:  # its exceptions have no common base but Exception
+            continue
+        break
+    else:
+        number = 0
+    return number, f"onnxruntime {onnxruntime.__version__}"
+
+
+def _props(model: "ModelProto", path: Path) -> dict[str, str]:
+    props: dict[str, str] = {}
+    for entry in model.metadata_props:
+        if entry.key in props:  # readers differ in which of the two they take
+            raise InputError(f"{path}: two entries {entry.key[:80]!r} in its metadata; export it again")
+        props[entry.key] = entry.value
+    return props
+
+
+def _one_line(error: Exception) -> str:
+    text = "".join(letter if letter.isprintable() else " " for letter in str(error)[:1000])
+    return " ".join(text.split())[:200]

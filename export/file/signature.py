@@ -1,0 +1,154 @@
+"""The inputs and outputs of an exported graph, and whether they are those that its metadata promises.
+
+A foreign graph with our metadata, or one whose states were put in another order, would run and give wrong maps.
+"""
+
+import math
+from typing import TYPE_CHECKING
+
+from core.errors import InputError
+from core.frame import MOTION, TOLD
+from core.method import is_temporal
+from export.file.metadata import StreamMeta
+
+if TYPE_CHECKING:
+    import onnx
+
+MAPS = ("label", "confidence", "entropy", "disagreement")
+MAX_STATE_VALUES = 2**30
+"""In all states: an executor allocates them at the start. A window of 5 with 150 classes at 512 x 1024 has 4e8."""
+MAX_DIMENSIONS = 5
+"""A window of predictions: (n, 1, K, h, w)."""
+
+FLOATS = ("FLOAT", "FLOAT16")
+Shape = tuple[int | str | None, ...]
+"""Whole numbers are fixed, names and None are free."""
+Values = dict[str, tuple[str, Shape]]
+"""Type and shape by name, in the order of the graph."""
+
+
+def state_names(count: int, end: str) -> list[str]:
+    """state_00_in, state_01_in, ...: two digits, so that sorting by name keeps the order."""
+    return [f"state_{index:02d}_{end}" for index in range(count)]
+
+
+def check_signature(graph: "onnx.GraphProto", meta: StreamMeta, name: str) -> None:
+    """InputError where names, order, types or shapes of the graph's inputs and outputs do not fit the metadata."""
+    inputs = {value.name: type_and_shape(value, name) for value in graph.input}
+    outputs = {value.name: type_and_shape(value, name) for value in graph.output}
+    if len(inputs) != len(graph.input) or len(outputs) != len(graph.output):
+        raise InputError(f"{name}: two inputs or two outputs have the same name")
+    if meta.kind == "logits":
+        _check_logits(inputs, outputs, meta, name)
+    elif meta.kind == "classifier":
+        _check_classifier(inputs, outputs, meta, name)
+    else:
+        _check_stream(inputs, outputs, meta, name)
+
+
+def _check_logits(inputs: Values, outputs: Values, meta: StreamMeta, name: str) -> None:
+    _expect_names(list(inputs), ["image"], "inputs", name)
+    _expect_names(list(outputs), ["logits"], "outputs", name)
+    _expect(inputs, "image", FLOATS, ("N", 3, "h", "w"), name)
+    _expect(outputs, "logits", FLOATS, ("N", len(meta.classes), "h", "w"), name)
+
+
+def _check_classifier(inputs: Values, outputs: Values, meta: StreamMeta, name: str) -> None:
+    _expect_names(list(inputs), ["image"], "inputs", name)
+    _expect_names(list(outputs), ["probs", "entropy", "disagreement"], "outputs", name)
+    _expect(inputs, "image", ("UINT8",), ("N", meta.height, meta.width, 3), name)
+    _expect(outputs, "probs", ("FLOAT",), ("N", len(meta.classes)), name)
+    for key in ("entropy", "disagreement"):
+        _expect(outputs, key, ("FLOAT",), ("N",), name)
+
+
+def _check_stream(inputs: Values, outputs: Values, meta: StreamMeta, name: str) -> None:
+    states = sum(key.startswith("state_") for key in inputs)
+    temporal = is_temporal(meta.mode)
+    if temporal != (states > 0):
+        raise InputError(f"{name}: mode {meta.mode} with {states} state inputs; a vq mode has them, another has none")
+    moved = MOTION if meta.motion else ()
+    _expect_names(list(inputs), ["frame", "gap", "reset", *moved, *state_names(states, "in")], "inputs", name)
+    holds_mean = temporal and meta.window is None  # the recursion's state is the mean; a window's are single frames
+    carried = [*([] if holds_mean else ["probs"]), *state_names(states, "out")]
+    _expect_names(list(outputs), [*MAPS, *carried, *(TOLD if meta.own_world else ())], "outputs", name)
+    _expect(inputs, "frame", ("UINT8",), (1, "H", "W", 3), name)
+    for key, types in (("gap", ("INT64", "FLOAT")), ("reset", ("BOOL", "INT64", "FLOAT"))):
+        _expect(inputs, key, types, (1,) if inputs[key][1] else (), name)
+    stride = meta.head_stride
+    size = (math.ceil(meta.height / stride), math.ceil(meta.width / stride))
+    for key, shape in zip(moved, ((*size, 2), size), strict=False):
+        _expect(inputs, key, ("FLOAT",), shape, name)
+    for key in TOLD[:2] if meta.own_world else ():
+        _expect(outputs, key, ("FLOAT",), (1,), name)
+    for key in (*MAPS, *(TOLD[2:] if meta.own_world else ())):
+        _expect(outputs, key, ("UINT8",), (1, *inputs["frame"][1][1:3]), name)
+    _check_states(inputs, outputs, states, name)
+    _check_probabilities(carried[0], outputs, meta, name)
+
+
+def _check_states(inputs: Values, outputs: Values, states: int, name: str) -> None:
+    """Fixed shapes, the same on both sides: the first frame needs zeros of that shape, every other the last output."""
+    values = 0
+    for entering, leaving in zip(state_names(states, "in"), state_names(states, "out"), strict=True):
+        kind, shape = inputs[entering]
+        sizes = [size for size in shape if isinstance(size, int) and size >= 0]  # a window of 0 has empty states
+        if len(sizes) != len(shape) or len(shape) > MAX_DIMENSIONS or kind not in FLOATS:
+            raise InputError(f"{name}: {entering} is {_text(kind, shape)}, expected a float of fixed shape")
+        if outputs[leaving] != inputs[entering]:
+            raise InputError(
+                f"{name}: {leaving} is {_text(*outputs[leaving])} but {entering} is {_text(kind, shape)}; "
+                "the states do not come back as they went in"
+            )
+        values += math.prod(sizes)
+    if values > MAX_STATE_VALUES:
+        raise InputError(f"{name}: its states have {values} values in all, at most {MAX_STATE_VALUES} are accepted")
+
+
+def _check_probabilities(key: str, outputs: Values, meta: StreamMeta, name: str) -> None:
+    """The first state, or `probs`, holds (..., K, h, w) probabilities, from which classes are evaluated and inspected."""
+    stride = meta.head_stride
+    expected = (len(meta.classes), math.ceil(meta.height / stride), math.ceil(meta.width / stride))
+    kind, shape = outputs[key]
+    if shape[-3:] != expected or kind not in FLOATS:
+        raise InputError(
+            f"{name}: {key} is {_text(kind, shape)}, expected a float whose shape ends with {list(expected)}: classes, height "
+            f"and width of its metadata over head_stride {stride}"
+        )
+
+
+def _expect_names(found: list[str], expected: list[str], what: str, name: str) -> None:
+    if found != expected:
+        shown = ", ".join(repr(key[:40]) for key in found[:20]) or "none"
+        raise InputError(f"{name}: its {what} are {shown}, expected {', '.join(expected[:20])} in this order")
+
+
+def _expect(values: Values, key: str, types: tuple[str, ...], shape: Shape, name: str) -> None:
+    """`shape` fixes the sizes that are numbers; a free size in the graph satisfies no number but an equal one does."""
+    kind, found = values[key]
+    fits = len(found) == len(shape) and all(
+        size == wanted if isinstance(wanted, int) else not isinstance(size, int) or size > 0
+        for size, wanted in zip(found, shape, strict=False)
+    )
+    if kind not in types or not fits:
+        raise InputError(f"{name}: {key} is {_text(kind, found)}, expected {_text(' or '.join(types), shape)}")
+
+
+def type_and_shape(value: "onnx.ValueInfoProto", name: str) -> tuple[str, Shape]:
+    """Of an input or output of the file `name`; InputError for what is no tensor."""
+    import onnx
+
+    if not value.type.HasField("tensor_type") or not value.type.tensor_type.HasField("shape"):
+        raise InputError(f"{name}: {value.name[:40]!r} is no tensor with a shape")
+    tensor = value.type.tensor_type
+    numbers = onnx.TensorProto.DataType.values()
+    kind = onnx.TensorProto.DataType.Name(tensor.elem_type) if tensor.elem_type in numbers else str(tensor.elem_type)
+    shape = (size.dim_value if size.HasField("dim_value") else size.dim_param or None for size in tensor.shape.dim)
+    return kind, tuple(shape)
+
+
+def _text(kind: str, shape: Shape) -> str:
+    sizes = (
+        str(size) if isinstance(size, int) else "?" if size is None else ascii(size[:20])[1:-1] for size in shape[:8]
+    )
+    return f"{kind.lower()} [{', '.join(sizes)}]"

@@ -1,0 +1,210 @@
+"""What runs the network alone, from a uint8 frame of its size to logits: OpenVINO or ONNX Runtime on the CPU."""
+
+import functools
+import importlib.util
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+from torch import Tensor, nn
+
+from core.errors import InputError
+from core.system.machine import available_cpus, onednn_may_use_bf16
+from core.tracing import tracing
+from export.run.runtime_errors import refusing
+
+if TYPE_CHECKING:
+    from export.kernels.dropout_masks import DropoutMasks
+
+
+class FrameSight(NamedTuple):
+    """What a network says of a whole frame (core/prediction.Sight)."""
+
+    score: float
+    temperature: float
+    regions: np.ndarray
+    """(h', w') float32."""
+
+    def blend(self, other: "FrameSight", weight: float) -> "FrameSight":
+        """As `core.prediction.Sight.blend`."""
+        return FrameSight(
+            self.score + (other.score - self.score) * weight,
+            self.temperature + (other.temperature - self.temperature) * weight,
+            self.regions + (other.regions - self.regions) * weight,
+        )
+
+
+class FrameNetwork(Protocol):
+    """(1, h, w, 3) uint8 -> (K, h / s, w / s) float32 logits, valid until the next call."""
+
+    executor: str
+    """For the report: name, version and number format."""
+    sight: FrameSight | None
+    """Of the last pass; None where the network has no statistics of its own world."""
+
+    def __call__(self, frame: np.ndarray) -> np.ndarray: ...
+
+    def passes(self, frame: np.ndarray, count: int) -> Iterator[np.ndarray]:
+        """The logits of so many dropout passes, each valid until the next one."""
+        ...
+
+
+def openvino_available() -> bool:
+    return importlib.util.find_spec("openvino") is not None
+
+
+def cpu_has_bf16() -> bool:
+    """Whether OpenVINO computes in bf16 here faster than in fp32."""
+    if not openvino_available() or not onednn_may_use_bf16():
+        return False
+    return "BF16" in _core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+
+
+class OpenVinoNetwork:
+    """OpenVINO on the CPU, one request at a time, all cores of this process."""
+
+    def __init__(self, model: Any, precision: str, masks: "DropoutMasks | None" = None) -> None:
+        """`masks`: what the model takes after the frame, drawn for every call; a model without draws them itself."""
+
+        self._masks = masks
+        self.sight: FrameSight | None = None
+        self.executor = openvino_name(precision)
+        self._request = _request(model, precision)
+
+    def __call__(self, frame: np.ndarray) -> np.ndarray:
+        masks = self._masks.draw() if self._masks else []
+        self._request.infer([frame, *masks], share_inputs=True)
+        outputs = [tensor.data[0] for tensor in self._request.output_tensors]
+        self.sight = read_sight(outputs[1:])
+        return outputs[0]
+
+    def passes(self, frame: np.ndarray, count: int) -> Iterator[np.ndarray]:
+        for _ in range(count):
+            yield self(frame)
+
+
+class OpenVinoPasses:
+    """Several dropout passes on OpenVINO: what comes before the first dropout layer is computed once a frame."""
+
+    def __init__(self, shared: Any, drawn: Any, precision: str, masks: "DropoutMasks") -> None:
+        """Two models: frame -> tensors, and (those tensors, then the masks) -> logits."""
+        self._masks, self.executor = masks, openvino_name(precision)
+        self.sight: FrameSight | None = None
+        self._shared, self._drawn = _request(shared, precision), _request(drawn, precision)
+        self._count = len(self._shared.model_outputs)
+        for place in range(self._count):  # the same memory on both sides
+            self._drawn.set_input_tensor(place, self._shared.get_output_tensor(place))
+
+    def __call__(self, frame: np.ndarray) -> np.ndarray:
+        return next(self.passes(frame, 1))
+
+    def passes(self, frame: np.ndarray, count: int) -> Iterator[np.ndarray]:
+        self._shared.infer([frame], share_inputs=True)
+        for _ in range(count):
+            masks = {self._count + place: mask for place, mask in enumerate(self._masks.draw())}
+            self._drawn.infer(masks, share_inputs=True)
+            outputs = [tensor.data[0] for tensor in self._drawn.output_tensors]
+            self.sight = read_sight(outputs[1:])
+            yield outputs[0]
+
+
+class OnnxRuntimeNetwork:
+    """ONNX Runtime on the CPU."""
+
+    def __init__(self, data: bytes, precision: str) -> None:
+        from export.run.sessions import cpu_session
+
+        self._session = cpu_session(data)
+        self.sight: FrameSight | None = None
+        self.executor = onnxruntime_name(precision)
+
+    def __call__(self, frame: np.ndarray) -> np.ndarray:
+        outputs = [found[0] for found in self._session.run(None, {"frame": frame})]
+        self.sight = read_sight(outputs[1:])
+        return outputs[0]
+
+    def passes(self, frame: np.ndarray, count: int) -> Iterator[np.ndarray]:
+        for _ in range(count):
+            yield self(frame)
+
+
+def read_sight(outputs: Sequence[Any]) -> FrameSight | None:
+    """A network's outputs after its logits, regions copied out of the runtime's memory."""
+    return FrameSight(float(outputs[0]), float(outputs[1]), outputs[2].copy()) if outputs else None
+
+
+def _request(model: Any, precision: str) -> Any:
+    """The compiled model's one request."""
+    # What int8 leaves in float: in bf16 a frame takes 0.33 of fp32's time, in f32 0.40, and the labels are the same.
+    hint = {"fp32": "f32", "bf16": "bf16", "int8": "bf16" if cpu_has_bf16() else "f32"}[precision]
+    properties = {
+        "INFERENCE_PRECISION_HINT": hint,
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_NUM_THREADS": available_cpus(),
+    }
+    with refusing("OpenVINO cannot compile the network"):
+        return _core().compile_model(model, "CPU", properties).create_infer_request()
+
+
+def openvino_name(precision: str) -> str:
+    """For reports: openvino 2026.4.1 bf16."""
+    _core()
+    import openvino
+
+    return f"openvino {openvino.__version__.split('-')[0]} {precision}"
+
+
+def onnxruntime_name(precision: str) -> str:
+    """For reports: onnxruntime 1.31.1 fp32."""
+    from export.run.sessions import import_onnxruntime
+
+    return f"onnxruntime {import_onnxruntime().__version__} {precision}"
+
+
+@tracing()
+def openvino_model(module: nn.Module, example: Sequence[Tensor]) -> Any:
+    """A torch module as an OpenVINO model, by torch.export: 2 to 4 seconds."""
+    import warnings
+
+    import torch
+
+    _core()
+    import openvino
+
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        program = torch.export.export(module, tuple(example), strict=False)
+        return openvino.convert_model(program)
+
+
+def read_openvino(data: bytes) -> Any:
+    """An ONNX file's bytes as an OpenVINO model."""
+    with refusing("OpenVINO cannot read the graph"):
+        return _core().read_model(data)
+
+
+def compile_openvino(data: bytes) -> Any:
+    """An ONNX file's bytes as a compiled OpenVINO model that computes in fp32."""
+    properties = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": available_cpus()}
+    model = read_openvino(data)
+    with refusing("OpenVINO cannot compile the graph"):
+        return _core().compile_model(model, "CPU", properties)
+
+
+@functools.cache
+def _core() -> Any:
+    """One OpenVINO for the process, never dropped, and without its telemetry.
+
+    It gives the thread that uses it first a signal stack of its own, and unmaps it with the last reference, in whichever
+    thread that is: the first thread's next signal (Ctrl-C, a child's end) would then kill the process with a segmentation
+    fault (measured with 2026.4). Its telemetry would report every conversion to Google Analytics from a process that a
+    thread forks in the middle of the work: ten forks a conversion, and children that hang on locks of other threads. Where
+    that package cannot be imported, OpenVINO's own stand-in takes its place.
+    """
+    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
+    try:
+        import openvino
+    except ImportError as error:
+        raise InputError("this needs OpenVINO (x86-64 or ARM): pip install 'steadyseg[export]'") from error
+    return openvino.Core()

@@ -1,0 +1,120 @@
+"""A graph file -> the executor that runs it fastest here, and why."""
+
+import importlib.util
+from pathlib import Path
+
+from core.errors import InputError
+from core.reference import OwnWorld
+from core.segmenter import Segmenter
+from export.file.metadata import StreamMeta
+from export.file.onnx_file import OnnxFile, read_onnx
+from export.file.subgraph import network_of
+from export.run.cpu import CpuSegmenter
+from export.run.graph import GraphSegmenter
+from export.run.networks import (
+    FrameNetwork,
+    OnnxRuntimeNetwork,
+    OpenVinoNetwork,
+    cpu_has_bf16,
+    onnxruntime_name,
+    openvino_available,
+    openvino_name,
+    read_openvino,
+)  # fmt: skip
+from export.run.sessions import PROVIDERS, open_session
+
+
+def open_graph(
+    path: Path, *, executor: str = "auto", device: str = "auto", precision: str = "auto", keep_probs: bool = False
+) -> Segmenter:
+    """The segmenter that runs the file fastest here. InputError for a number format that it was not made for."""
+    if device not in ("auto", *PROVIDERS):
+        raise InputError(f"unknown device {device!r}; choose from auto, {', '.join(PROVIDERS)}")
+    file = read_onnx(path)
+    meta = file.meta
+    if meta.kind == "classifier":
+        raise InputError(f"{path}: holds an image classifier, which segments nothing; steadyseg evaluate measures it")
+    if meta.kind != "stream":
+        raise InputError(f"{path}: holds the network alone; export it with --stateful to segment video with it")
+    chosen, why = choose(meta, executor, device)
+    if chosen == "graph":
+        if precision == "bf16":
+            raise InputError("ONNX Runtime has no bf16 on the CPU; use --executor openvino or --precision auto")
+        segmenter: Segmenter = GraphSegmenter(file.data, meta, device, keep_probs=keep_probs)
+    else:
+        segmenter = _host(file, chosen, precision, keep_probs)
+    segmenter.why = why
+    return segmenter
+
+
+def choose(meta: StreamMeta, executor: str, device: str) -> tuple[str, str]:
+    """(openvino, onnxruntime or graph; why): the fused kernel after the network wins on a CPU wherever it can be used."""
+    fusable = meta.window is None and meta.samples == 1 and kernel_available()
+    if executor == "torch":
+        raise InputError("a graph file is run by onnxruntime or openvino; give the checkpoint's name to use torch")
+    if executor == "openvino":
+        if not fusable:
+            raise InputError(
+                "the OpenVINO executor computes one pass a frame with the recursion; use --executor onnxruntime for "
+                "windows and several passes"
+            )
+        if device not in ("auto", "cpu"):
+            raise InputError(f"the OpenVINO executor runs on the CPU, got --device {device}")
+        return "openvino", "asked for"
+    on_gpu = device in ("cuda", "tensorrt") or (device == "auto" and gpu_works())
+    if on_gpu or not fusable:
+        return "graph", "a GPU runs the whole graph" if on_gpu else "windows and several passes need the whole graph"
+    if executor == "onnxruntime" or not openvino_available():
+        return (
+            "onnxruntime",
+            "asked for" if executor == "onnxruntime" else "OpenVINO, which is faster, is not installed",
+        )
+    return "openvino", "the fastest on a CPU (docs/performance.md)"
+
+
+def _host(file: OnnxFile, chosen: str, precision: str, keep_probs: bool) -> CpuSegmenter:
+    meta = file.meta
+
+    on_openvino = chosen == "openvino"
+    if precision == "int8" != meta.precision:
+        raise InputError(f"the file holds {meta.precision}; omit --precision int8 or export with it")
+    if not on_openvino and precision == "bf16":
+        raise InputError("ONNX Runtime has no bf16 on the CPU; use --executor openvino or --precision auto")
+    number = resolve_precision(precision) if on_openvino and meta.precision != "int8" else meta.precision
+
+    def open_network(height: int, width: int) -> FrameNetwork:
+        data = network_of(file.model, height, width).SerializeToString()
+        return OpenVinoNetwork(read_openvino(data), number) if on_openvino else OnnxRuntimeNetwork(data, number)
+
+    return CpuSegmenter(
+        openvino_name(number) if on_openvino else onnxruntime_name(number), open_network,
+        lambda height, width: (meta.height, meta.width), meta.classes, meta.method, (meta.height, meta.width),
+        head_stride=meta.head_stride, keep_probs=keep_probs,
+        own_world=OwnWorld(tuple(meta.own_world)) if meta.own_world else None,
+    )  # fmt: skip
+
+
+def resolve_precision(precision: str, int8_is_proven: bool = False) -> str:
+    """auto: bf16 where the processor computes in it (about 0.1 % of the labels differ from fp32's), else int8 if proven."""
+    if precision == "auto":
+        return "bf16" if cpu_has_bf16() else "int8" if int8_is_proven else "fp32"
+    return precision
+
+
+def kernel_available() -> bool:
+    from export.kernels.postprocess import postprocess_available
+
+    return postprocess_available()
+
+
+def gpu_works() -> bool:
+    """Whether ONNX Runtime makes a session on a GPU here: a one-node graph is tried."""
+    if importlib.util.find_spec("onnxruntime") is None:
+        return False
+    import onnx
+
+    value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1])
+    out = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1])
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Neg", ["x"], ["y"])], "probe", [value], [out])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=10)
+    return open_session(model.SerializeToString(), "auto")[1] == "cuda"

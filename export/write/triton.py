@@ -1,0 +1,147 @@
+"""A model repository for NVIDIA's Triton Inference Server: it keeps the state of every stream, ONNX Runtime computes.
+
+What the server promises was read in its documents and code (docs/user_guide/implicit_state_management.md, core's
+sequence_batch_scheduler.cc and backend_model_instance.cc); no server was run. tests/export/test_triton.py simulates one.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.errors import InputError, refuse_existing
+from core.system.files import write_whole
+from export.file.signature import Shape, type_and_shape
+
+if TYPE_CHECKING:
+    import onnx
+
+TYPES = {"UINT8": "TYPE_UINT8", "FLOAT": "TYPE_FP32", "FLOAT16": "TYPE_FP16"}
+"""ONNX's names -> Triton's."""
+CANDIDATES = 64
+"""Sequences at once for an instance, each with a state (camvid-unet-s at 360x480: 8 MB); later ones wait for an end."""
+IDLE_US = 60_000_000
+"""After a minute without a frame a sequence is over, so that a client that vanished holds no place."""
+
+
+def check_name(name: str) -> None:
+    """InputError for what is no name of a Triton model."""
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name):
+        raise InputError(
+            f"--triton: the model is called like the file, and {name!r} is no name; use letters, digits, _ . -"
+        )
+
+
+def check_place(folder: Path, name: str, overwrite: bool) -> None:
+    """InputError before any work where the repository cannot take the model."""
+    check_name(name)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"--triton {folder}: is a file; give the folder of the model repository")
+    refuse_existing(folder / name, overwrite)
+
+
+def write_repository(folder: Path, name: str, model: "onnx.ModelProto") -> Path:
+    """FOLDER/NAME with the graph as version 1, config.pbtxt and README.md; the path of the model's folder.
+
+    InputError for a graph without state, or a place that cannot be written to.
+    """
+    text = config_text(name, model.graph)
+    place = folder / name
+    try:
+        (place / "1").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--triton {folder}: cannot be written to ({error.strerror})") from error
+    write_whole(place / "1" / "model.onnx", model.SerializeToString())
+    write_whole(place / "README.md", README.replace("NAME", name).encode())
+    write_whole(place / "config.pbtxt", text.encode())  # last: a server finds a model by it
+    return place
+
+
+def config_text(name: str, graph: "onnx.GraphProto") -> str:
+    """The model's config.pbtxt. The first axis of everything is 1, so that Triton batches nothing (max_batch_size 0)."""
+    inputs = {value.name: type_and_shape(value, name) for value in graph.input}
+    outputs = {value.name: type_and_shape(value, name) for value in graph.output}
+    states = [key for key in inputs if key.startswith("state_")]
+    if not states:
+        raise InputError(
+            "--triton serves streams: the graph needs a memory; use --stateful with --mode vq-dnn or vq-bnn"
+        )
+    carried = [key.removesuffix("_in") + "_out" for key in states]
+    asked = [key for key in inputs if key not in (*states, "reset")]
+    given = [key for key in outputs if key not in carried]
+    return "\n".join([
+        f'name: "{name}"', 'backend: "onnxruntime"', 'default_model_filename: "model.onnx"', "max_batch_size: 0",
+        *_list("input", ([f'name: "{key}"', *_typed(inputs[key])] for key in asked)),
+        *_list("output", ([f'name: "{key}"', *_typed(outputs[key])] for key in given)),
+        *_block("sequence_batching", [
+            f"max_sequence_idle_microseconds: {IDLE_US}",
+            *_block("oldest", [f"max_candidate_sequences: {CANDIDATES}"]),
+            *_list("control_input", [[
+                'name: "reset"',
+                *_list("control", [["kind: CONTROL_SEQUENCE_START", "fp32_false_true: [ 0, 1 ]"]]),
+            ]]),
+            *_list("state", (_state(*pair, inputs[pair[0]]) for pair in zip(states, carried, strict=True))),
+        ]),
+        *TENSORRT, "",
+    ])  # fmt: skip
+
+
+def _state(entering: str, leaving: str, kind: tuple[str, Shape]) -> list[str]:
+    """Without an initial state a sequence would begin with whatever was in memory."""
+    start = [f'name: "{entering}_zero"', *_typed(kind), "zero_data: true"]
+    names = [f'input_name: "{entering}"', f'output_name: "{leaving}"']
+    return [*names, *_typed(kind), *_list("initial_state", [start])]
+
+
+def _typed(kind: tuple[str, Shape]) -> list[str]:
+    """Free sizes are -1."""
+    name, shape = kind
+    sizes = ", ".join(str(size) if isinstance(size, int) else "-1" for size in shape)
+    return [f"data_type: {TYPES[name]}", f"dims: [ {sizes} ]"]
+
+
+def _block(name: str, lines: Sequence[str]) -> list[str]:
+    return [f"{name} {{", *(f"  {line}" for line in lines), "}"]
+
+
+def _list(name: str, items: Iterable[Sequence[str]]) -> list[str]:
+    found = [["  {", *(f"    {line}" for line in item), "  },"] for item in items]
+    found[-1][-1] = "  }"
+    return [f"{name} [", *(line for item in found for line in item), "]"]
+
+
+TENSORRT = (
+    "# On a GPU with TensorRT, without the marks at the lines' beginnings (the first frame of each size then takes minutes):",
+    "# optimization { execution_accelerators { gpu_execution_accelerator : [ {",
+    '#   name : "tensorrt"',
+    '#   parameters { key: "precision_mode" value: "FP16" }',
+    '#   parameters { key: "max_workspace_size_bytes" value: "1073741824" }',
+    "# } ] } }",
+)
+README = """# NAME
+
+For Triton Inference Server with its ONNX Runtime backend: `tritonserver --model-repository=FOLDER_ABOVE_THIS_ONE`. The server
+keeps the temporal mean of every stream; a client sends frames and two flags. Written by `steadyseg export --triton`, which
+ran no server: config.pbtxt was parsed by Triton's own schema and its names, types and shapes were held against the graph.
+
+```python
+import numpy as np
+import tritonclient.grpc as triton
+
+client = triton.InferenceServerClient("localhost:8001")
+gap = triton.InferInput("gap", [1], "FP32")
+gap.set_data_from_numpy(np.ones(1, np.float32))  # source frames since the last one that was sent
+for number, frame in enumerate(frames):  # (H, W, 3) uint8 RGB
+    image = triton.InferInput("frame", [1, *frame.shape], "UINT8")
+    image.set_data_from_numpy(frame[None])
+    flags = {"sequence_start": number == 0, "sequence_end": number == len(frames) - 1}
+    found = client.infer("NAME", [image, gap], sequence_id=1, **flags)
+    label, uncertainty = found.as_numpy("label")[0], found.as_numpy("entropy")[0]
+```
+
+- A stream is a `sequence_id`, not 0. Its first request needs `sequence_start`, which also starts its mean anew: send it again
+  at a scene cut, a seek or another frame size. Its last request needs `sequence_end`, or its place is held for a minute.
+- `reset` and the states are the server's; clients do not send them.
+- Warm a server up by a sequence of one frame of your size. `model_warmup` in config.pbtxt goes past the part of the server
+  that holds states, so a model with states could fail to load by it.
+"""

@@ -1,0 +1,78 @@
+"""A network's stages, and how far features lie from those of training frames: fitted in one pass."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from core.errors import InputError
+from core.model.checkpoint import CheckpointMeta
+from core.novelty.gaussians import GaussianSums
+from core.novelty.statistics import FrameDistance, RegionDistance, pooled, thin, thinning_step
+from core.preprocess import Normalize, nearest, network_size, resize
+from core.stages import FeatureTaps, tap_points
+from seg.novelty.frames import Labelled
+
+
+class Looker:
+    """Runs a network and reads its stages."""
+
+    def __init__(self, network: nn.Module, meta: CheckpointMeta, stages: tuple[str, ...], device: torch.device) -> None:
+        self.network = network.to(device).to(memory_format=torch.channels_last).eval()  # a third faster
+        self.stages, self.device = stages, device
+        self.taps = FeatureTaps(network, stages)
+        self.normalize, self.height = Normalize(meta.mean, meta.std).to(device), meta.height
+
+    @torch.inference_mode()
+    def __call__(self, image: np.ndarray) -> tuple[Tensor, list[Tensor], tuple[int, int]]:
+        """(H, W, 3) uint8 -> logits (1, K, h / s, w / s), the features of every stage, and (h, w) of what the network saw."""
+        pixels = torch.from_numpy(np.ascontiguousarray(image)).to(self.device)[None].permute(0, 3, 1, 2)
+        size = network_size(image.shape[0], image.shape[1], self.height)
+        logits = self.network(self.normalize(resize(pixels, size)))
+        return logits, self.taps.take(), size
+
+
+def default_stages(network: nn.Module) -> tuple[str, ...]:
+    """The deepest of the encoder, the decoder's first and its last: chosen on held-back frames (docs/novelty.md)."""
+    names = list(tap_points(network))
+    deepest = [name for name in names if name.startswith("enc")][-1:]
+    decoder = [name for name in names if name.startswith("dec") and name != "decoder"] or ["decoder"]
+    return tuple(dict.fromkeys([*deepest, decoder[0], decoder[-1]]))
+
+
+def fit_distances(
+    looker: Looker, frames: Iterable[Labelled], num_classes: int
+) -> tuple[list[FrameDistance], RegionDistance, tuple[int, ...], dict[str, float]]:
+    """Of every stage: mean features, every how many-th row and column they are of, and the shrinkage; of the last one the
+    class means too. In one pass, in O(C^2) memory whatever the number of frames. InputError for none.
+    """
+    wholes: list[GaussianSums] = []
+    steps: list[int] = []
+    within: GaussianSums | None = None
+    for image, label in frames:
+        _, features, size = looker(image)
+        steps = steps or [thinning_step(size[0], one) for one in features]
+        features = [thin(one, step).cpu() for one, step in zip(features, steps, strict=True)]
+        wholes = wholes or [GaussianSums(one.shape[1], 1) for one in features]
+        for total, found in zip(wholes, features, strict=True):
+            total.update(pooled(found), torch.zeros(1, dtype=torch.long))
+        last = features[-1][0]
+        small = nearest(torch.from_numpy(label)[None], size)[0]
+        within = within or GaussianSums(len(last), num_classes)
+        within.update(last.flatten(1).T, label_places(small, last.shape[-2:]).flatten())
+    if within is None:
+        raise InputError("no frame was given to fit statistics on")
+    fits = [total.fit() for total in wholes]
+    shrinkage = {name: fit.shrinkage for name, fit in zip(looker.stages, fits, strict=True)}
+    return [FrameDistance.of(fit) for fit in fits], RegionDistance.of(within.fit()), tuple(steps), shrinkage
+
+
+def label_places(label: Tensor, size: torch.Size) -> Tensor:
+    """(h, w) label at the places of a thinned stage (h', w'), the first of which lies in the corner."""
+    rows, columns = (
+        (torch.arange(count) * step + step // 2).clamp_max(length - 1)
+        for count, length in zip(size, label.shape, strict=True)
+        for step in [max(1, round(length / count))]
+    )
+    return label[rows[:, None], columns[None]]

@@ -1,0 +1,86 @@
+"""The frames that a network's own world is fitted on, and what is made of them.
+
+Blocks of neighbouring frames are kept out of the means and covariances. Corruptions: EXTRA and textures, never those that
+studies report.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from core.corruptions.camera_changes import random_camera
+from core.corruptions.corruptions import EXTRA, corrupt
+from core.corruptions.tuning import with_changes
+from core.frame import Frame
+from core.model.checkpoint import CheckpointMeta
+from seg.data.camvid import ImageFolderSplit
+from seg.data.moving_stills import CLIP_FRAMES, moving_stills
+from seg.novelty.blocks import hold_back_blocks
+from seg.train import split_held_back
+
+Labelled = tuple[np.ndarray, np.ndarray]
+"""(H, W, 3) uint8 RGB, (H, W) uint8 class ids."""
+Watch = Callable[[Iterable[Any], str], Iterable[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """Where frames for each purpose lie in the split of training images."""
+
+    split: ImageFolderSplit
+    fitted: tuple[int, ...]
+    held_back: tuple[int, ...]
+    untrained: tuple[int, ...]
+    """Never trained on; the blocks where the training's record does not tell."""
+    note: str
+    """Which of them the network was trained on."""
+
+    @classmethod
+    def of(cls, split: ImageFolderSplit, meta: CheckpointMeta) -> "Frames":
+        blocks = hold_back_blocks([example.name for example in split.examples])
+        share = meta.training.get("config", {}).get("hold_back", 0.0)
+        _, kept_back = split_held_back(len(split), share)
+        if not kept_back or meta.training.get("held_back") != len(kept_back):
+            note = "the record of the training does not tell which frames it held back, so the temperature is fitted on blocks"
+            return cls(split, blocks.fitted, blocks.held_back, blocks.held_back, note)
+        fitted = tuple(sorted(set(blocks.fitted) - set(kept_back)))
+        trained = len(set(blocks.held_back) - set(kept_back))
+        note = f"{trained} of the {len(blocks.held_back)} frames of the blocks were trained on" if trained else ""
+        return cls(split, fitted, blocks.held_back, tuple(kept_back), note)
+
+    def read(self, places: Iterable[int]) -> Iterator[tuple[int, Labelled]]:
+        return ((place, self.split[place]) for place in places)
+
+
+def with_cameras(
+    frames: Frames, places: tuple[int, ...], watch: Watch, title: str, cameras: int = 1
+) -> Iterator[Labelled]:
+    """Every frame as it is, then as other cameras would give it."""
+    for place in watch(places, title):
+        image, label = frames.split[place]
+        yield image, label
+        for number in range(cameras):
+            yield random_camera(image, np.random.default_rng([place, number])), label
+
+
+def tuning_pictures(frames: Frames, watch: Watch) -> Iterator[tuple[bool, np.ndarray, np.ndarray]]:
+    """(is it as it is, image, label): untrained frames, and under EXTRA and textures at three severities each."""
+    for number, place in enumerate(watch(frames.untrained, "temperature of a frame")):
+        image, label = frames.split[place]
+        for is_clean, changed in with_changes(image, number, place):
+            yield is_clean, changed, label
+
+
+def tuning_clips(frames: Frames, meta: CheckpointMeta, watch: Watch) -> Iterator[Frame]:
+    """Every second clip under one of EXTRA at severity 3, the others as they are; two labelled frames a clip."""
+    examples = tuple(frames.split.examples[place] for place in frames.untrained)
+    for frame in watch(moving_stills(dataclasses.replace(frames.split, examples=examples)), "level under smoothing"):
+        clip = frame.index // CLIP_FRAMES
+        if clip % 2 == 0:
+            yield frame
+            continue
+        kind = EXTRA[clip // 2 % len(EXTRA)]
+        yield dataclasses.replace(frame, image=corrupt(frame.image, kind, 3, 13, frame.index))

@@ -1,0 +1,105 @@
+"""Trains the ablations' networks as far as time allows, measures them and writes docs/ablations.md.
+
+    python -m studies.ablations --data ../shared/data/cifar10 [--hours 6] [--document]
+
+A training that was stopped goes on after its last whole epoch, and the list is begun again where it ended: run it as often as
+there is time (nice -n 15, in the background). What was measured is kept in docs/ablations.json while checkpoint and data stay
+the same. --hours 0 trains nothing.
+"""
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from classification.data.open import ClassificationSet, open_classification
+from classification.evaluate import Classifier, batches
+from classification.opening import open_classifier
+from classification.train import ClassTraining
+from core.evaluation.metrics import SMALLEST_PROBABILITY, StreamingMetrics
+from core.system.allocator import keep_freed_memory
+from core.training.loop import EpochDone
+from core.training.run_folder import CONFIG_NAME, MODEL_NAME
+from studies.ablations.document import document
+from studies.ablations.matrix import Variant, to_train
+from studies.harness.study import Cache, digest_of_weights, exit_code, origin
+
+DOCS = Path(__file__).parent.parent.parent / "docs"
+SAMPLES = 50
+"""Dropout passes, as published."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="CIFAR-10 folder")
+    parser.add_argument("--hours", type=float, default=6.0, help="no new epoch is begun after so long")
+    parser.add_argument("--document", action="store_true", help="only write the document")
+    given = parser.parse_args()
+    return exit_code("ablations", lambda: work(given.data, given.hours, given.document))
+
+
+def work(data: Path, hours: float, only_document: bool) -> None:
+    """Trains, measures, writes."""
+    keep_freed_memory()
+    cache = Cache(DOCS / "ablations.json")
+    if not only_document:
+        ends = time.monotonic() + 3600 * hours
+        test = open_classification(data, "test")
+        for variant, seed in to_train():
+            done = train(variant, seed, data, ends)
+            if done:
+                measure(variant, seed, test, cache)
+    (DOCS / "ablations.md").write_text(document(cache.record))
+
+
+def train(variant: Variant, seed: int, data: Path, ends: float) -> bool:
+    """Begins or goes on; whether its model is there."""
+    run, console = variant.run(seed), Console(stderr=True)
+    if (run / MODEL_NAME).exists():
+        return True
+    if time.monotonic() >= ends:
+        return False
+    training = ClassTraining(variant.config(data, seed), run, "cpu")
+    for event in training.events(resume=(run / CONFIG_NAME).exists()):
+        if isinstance(event, EpochDone):
+            console.print(f"{run.name}: epoch {event.epoch} loss {event.loss:.4f} {event.seconds:.0f} s")
+            if time.monotonic() >= ends and event.epoch < training.loop.epochs:
+                return False
+    return True
+
+
+def measure(variant: Variant, seed: int, test: ClassificationSet, cache: Cache) -> None:
+    """The mean of 50 dropout passes, picture by picture."""
+    file = variant.run(seed) / MODEL_NAME
+    digest = f"{digest_of_weights(file)}-{test.list_hash}"
+    name = f"{variant.name}-{seed}"
+    if cache.get(name, digest) is not None:
+        return
+    network, meta = open_classifier(file)
+    classifier = Classifier([network], meta.mean, meta.std, torch.device("cpu"))
+    metrics = StreamingMetrics(len(meta.classes))
+    nll: list[float] = []
+    right: list[bool] = []
+    for batch in batches(test, meta.height):
+        labels = batch[2]
+        *_, mean = classifier.by_size(batch, "bnn", SAMPLES)
+        metrics.update(mean.probs, labels)
+        nll += (-mean.probs.gather(1, labels[:, None])[:, 0].clamp_min(SMALLEST_PROBABILITY).log()).tolist()
+        right += (mean.probs.argmax(1) == labels).tolist()
+    result = metrics.result()
+    told = json.loads((variant.run(seed) / CONFIG_NAME).read_text())
+    rows: dict[str, Any] = {
+        "figures": {key: result[key] for key in ("nll", "accuracy", "ece")}, "images": len(test),
+        "epochs": told["loop"]["epochs"], "nll": " ".join(f"{value:.3f}" for value in nll),
+        "right": "".join("01"[value] for value in right),
+    }  # fmt: skip
+    cache.put(name, digest, rows, origin())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""Runs the studies of networks' insides and writes docs/analysis.md and docs/analysis/.
+
+    python -m studies.analysis --data ../shared/data [--only PAIR/STUDY ...] [--fresh] [--document]
+
+The data folder holds camvid/ and cifar10/. A study is kept while its networks, its data and its flags stay what they are. The
+contact sheets of the worst errors show pictures of the data sets, so they are left out.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from app.commands import load
+from app.find_model import find_model
+from classification.data.open import open_classification
+from core.errors import InputError
+from core.model.bundle import round_figures
+from core.model.pretrained import SUFFIX
+from core.system.allocator import keep_freed_memory
+from studies.analysis.command import command_line, write_report
+from studies.analysis.document import write_document
+from studies.analysis.runs import REPOSITORY, Run, all_runs
+from studies.analysis.study import Study, run
+from studies.harness.study import data_digest, exit_code
+
+DOCS = REPOSITORY / "docs"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="folder with camvid/ and cifar10/")
+    parser.add_argument("--only", nargs="*", help="only these, as PAIR/STUDY")
+    parser.add_argument("--fresh", action="store_true", help="run again what is there already")
+    parser.add_argument("--document", action="store_true", help="only write reports, plots and document again")
+    given = parser.parse_args()
+    return exit_code("analysis", lambda: work(given.data, given.only, given.fresh, given.document))
+
+
+def work(data: Path | None, only: list[str] | None, fresh: bool, document: bool) -> None:
+    """Runs what is missing, a folder of docs/analysis/ for each, then writes the document from what is there."""
+    if document:
+        draw_again()
+    elif data is None:
+        raise InputError("--data: give the folder with camvid/ and cifar10/, or --document")
+    else:
+        run_all(data, only, fresh)
+    write_document(DOCS)
+
+
+def run_all(data: Path, only: list[str] | None, fresh: bool) -> None:
+    keep_freed_memory()
+    runs = all_runs()
+    unknown = set(only or ()) - {one.name for one in runs}
+    if unknown:
+        raise InputError(f"--only {sorted(unknown)[0]}: no such run; there are {', '.join(one.name for one in runs)}")
+    digests = {
+        "camvid": data_digest(data / "camvid"), "cifar10": open_classification(data / "cifar10", "test").list_hash,
+    }  # fmt: skip
+    for one in runs:
+        files = [REPOSITORY / model if model.endswith(SUFFIX) else find_model(model) for model in one.pair.models]
+        digest = one.digest(files, digests[one.pair.data])
+        if one.name in (only or [one.name]) and (fresh or known_digest(one) != digest):
+            study(one, files, data, digest)
+
+
+def study(one: Run, files: list[Path], data: Path, digest: str) -> None:
+    """The report as a user gets it, without the paths of this machine."""
+    Console(stderr=True).print(one.name)
+    out = DOCS / "analysis" / one.name
+    kind: Study = load(f"studies.analysis.{one.study}:STUDY")
+    record = run(kind, one.job([str(file) for file in files], str(data / one.pair.data)), keep=lambda _: None)
+    record = round_figures(record) | {"digest": digest}
+    write_report(
+        kind, record, out, command_line(one.job(one.pair.models, one.pair.data)), plots=True, without=("worst",)
+    )
+
+
+def draw_again() -> None:
+    """Reports and plots of what was measured."""
+    for file in sorted((DOCS / "analysis").glob("*/*/report.json")):
+        record = json.loads(file.read_text())
+        kind: Study = load(f"studies.analysis.{record['study']}:STUDY")
+        write_report(kind, record, file.parent, record.pop("command"), plots=True, without=("worst",))
+
+
+def known_digest(one: Run) -> str | None:
+    """Of what is there already; None where nothing is."""
+    file = DOCS / "analysis" / one.name / "report.json"
+    return json.loads(file.read_text())["digest"] if file.exists() else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

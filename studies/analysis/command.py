@@ -1,0 +1,122 @@
+"""`steadyseg analyze STUDY`: measures, prints the table, and writes report.md, report.json and the plots into a folder."""
+
+import dataclasses
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from app.commands import load
+from app.report_file import write_figure, write_json
+from core.system.files import write_whole
+from studies.analysis.flags import StudyJob
+from studies.robustness.command import check_folder
+
+
+def run_study(job: StudyJob) -> int:
+    """The study of the job's kind."""
+    from studies.analysis.study import Results, Study, run
+    from studies.analysis.subjects import require_checkpoints
+    from studies.robustness.network import short_names
+    from studies.robustness.plots import require_matplotlib
+
+    require_checkpoints(job.options.models)
+    if job.options.plots:
+        require_matplotlib()
+    names = "+".join(Path(name).name for name in short_names(job.options.models))
+    out = job.options.out or Path("runs") / job.study / names
+    check_folder(out)
+    study: Study = load(f"studies.analysis.{job.study}:STUDY")
+    command = command_line(job)
+
+    def keep(record: Results) -> None:
+        out.mkdir(parents=True, exist_ok=True)
+        write_record(record, out, command)
+
+    record = run(study, job, keep)
+    write_report(study, record, out, command, job.options.plots)
+    console = Console()
+    for title, columns, rows in study.tables(record["results"]):
+        table = Table(*columns, title=title, title_justify="left")
+        for row in rows:
+            table.add_row(*(figure(value) for value in row))
+        console.print(table)
+    for note in record["notes"]:
+        Console(stderr=True).print(f"note: {note}", soft_wrap=True, highlight=False)
+    print(out / "report.md")
+    return 0
+
+
+def write_report(
+    study: Any, record: dict[str, Any], out: Path, command: str, plots: bool, without: tuple[str, ...] = ()
+) -> None:
+    """report.json, the plots but those `without`, and report.md, in a folder that is made where there is none."""
+    out.mkdir(parents=True, exist_ok=True)
+    write_record(record, out, command)
+    names = []
+    for name, drawn in (study.figures(record["results"]) if plots else {}).items():
+        if name not in without:
+            write_figure(out / f"{name}.png", drawn, dpi=130)
+            names.append(f"{name}.png")
+    write_whole(out / "report.md", markdown(study, record, command, sorted(names)).encode())
+
+
+def write_record(record: dict[str, Any], out: Path, command: str) -> None:
+    """report.json; pictures that are drawn alone are left out."""
+    results = {key: value for key, value in record["results"].items() if key != "images"}
+    write_json(out / "report.json", {"command": command, **record, "results": results})
+
+
+def markdown(study: Any, record: dict[str, Any], command: str, plots: list[str]) -> str:
+    """The whole report; `plots` are names of PNG files beside it."""
+    models = ", ".join(model["model"] for model in record["models"])
+    memory = f", at most {record['peak_memory_mb']} MB of memory" if record["peak_memory_mb"] else ""
+    parts = [
+        f"# {study.title}: {models}",
+        f"`{command}`",
+        f"{record['pictures']} of {record['split_pictures']} pictures of {record['data']} {record['split']} (list "
+        f"{record['list_hash']}), seed {record['seed']}, {record['device']}; {record['seconds']:.0f} s, "
+        f"{record['cpu_seconds']:.0f} s of processor time{memory}.",
+        study.about,
+        "\n".join(f"* {note}" for note in record["notes"]),
+        *(f"![{plot.removesuffix('.png')}]({plot})" for plot in plots),
+        *(f"{title}\n\n{table}" for title, table in tables_of(study, record)),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def tables_of(study: Any, record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for title, columns, rows in study.tables(record["results"]):
+        right = [not all(isinstance(row[place], str) for row in rows) for place in range(len(columns))]
+        lines = [
+            list(columns),
+            ["---:" if one else "---" for one in right],
+            *([figure(v) for v in row] for row in rows),
+        ]
+        yield title, "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def figure(value: Any) -> str:
+    """Four significant digits; a dash for None."""
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def command_line(job: StudyJob) -> str:
+    """The command line that makes the same report: models, data, and every flag that is not at its default."""
+    words = [*job.options.models, "--data", str(job.options.data)]
+    for part in (job.options, job):
+        for field in dataclasses.fields(part):
+            value = getattr(part, field.name)
+            if field.name in ("models", "data", "out", "options") or value == field.default:
+                continue
+            flag = field.name.replace("_", "-")
+            if isinstance(value, bool):
+                words.append(f"--{flag}" if value else f"--no-{flag}")
+            else:
+                words += [f"--{flag}", *map(str, value if isinstance(value, tuple) else (value,))]
+    return shlex.join(["steadyseg", "analyze", job.study, *words])

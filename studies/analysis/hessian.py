@@ -1,0 +1,228 @@
+"""`analyze hessian`: eigenvalues of the loss's Hessian mini-batch by mini-batch, and the density of all of them."""
+
+import statistics
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from core.errors import InputError
+from core.seeds import mix_seed
+from studies.analysis.measures.curvature import Hessian, require_memory
+from studies.analysis.measures.eigenvalues import top_eigenpairs
+from studies.analysis.measures.nll import score
+from studies.analysis.measures.spectrum import Quadrature, lanczos, mean_quadrature, random_signs
+from studies.analysis.plots import STYLES, legend_below, new_figure
+from studies.analysis.study import Results, Room, Study, Table
+from studies.analysis.subjects import Studied
+from studies.analysis.training_pictures import TrainingPictures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ABOUT = (
+    "Hessian of the mean NLL of each mini-batch over all weights, by exact products (double backward), at the trained "
+    "weights, BatchNorm at its running statistics, dropout off, 32 bits. The top eigenvalues (largest magnitude, sign kept) "
+    "are found by power iteration with deflation, as published; `residual` is |H v - a v| / |a| of the worst. NEP is the "
+    "share of negative ones among them, APE the mean of the positive ones. L2 is half the weight decay times |w|^2 over all "
+    "weights, whose Hessian is the decay times the identity: with it every eigenvalue is larger by exactly the decay. The "
+    "density of all eigenvalues is that of stochastic Lanczos quadrature, one start vector of random signs a mini-batch. ± "
+    "is the standard deviation over mini-batches."
+)
+EXTRA_VECTORS = 6
+"""Beside the basis: gradient, its product, the iterate, and what an operation of these needs."""
+GRID = 400
+
+
+def measure(room: Room) -> Iterator[Results]:
+    job: Any = room.job
+    for studied in room.studied:
+        prepare(studied, job)
+    size = job.batch_size or (1 if room.is_dense else 16)
+    batches = [numbers for numbers in room.batches(size) if len(numbers) == size]
+    if not batches:
+        raise InputError(
+            f"{len(room.studied[0].pictures)} pictures fill no mini-batch of {size}; use a smaller --batch-size"
+        )
+    decays = {studied.name: decay_of(studied, job.weight_decay) for studied in room.studied}
+    rows: list[Results] = []
+    for number, numbers in enumerate(room.track(batches, "mini-batches")):
+        for studied in room.studied:
+            rows.append(row_of(studied, numbers, number, room, decays[studied.name]))
+        yield {
+            "rows": rows,
+            "batch_size": size,
+            "top": job.top,
+            "networks": [summary(rows, s.name) for s in room.studied],
+        }
+    for studied in room.studied:
+        if decays[studied.name] is None:
+            room.note(
+                f"{studied.name}: its record has no weight decay, so nothing is said with L2; give --weight-decay"
+            )
+
+
+def prepare(studied: Studied, job: Any) -> None:
+    """The network's weights take gradients; InputError where they, k times, do not fit into memory."""
+    network = studied.subject.network.to(memory_format=torch.contiguous_format).requires_grad_(True)
+    studied.subject.switch("dnn", None)
+    weights = sum(weight.numel() for weight in network.parameters())
+    if job.top > weights:
+        raise InputError(f"--top {job.top}: {studied.name} has {weights} weights; ask for fewer eigenvalues")
+    require_memory(weights, job.top + EXTRA_VECTORS, 4, f"{studied.name}: --top {job.top}")
+    require_memory(weights, job.steps + EXTRA_VECTORS, 4, f"{studied.name}: --steps {job.steps}")
+
+
+def decay_of(studied: Studied, given: float | None) -> float | None:
+    """The weight decay: as given, or of the network's training."""
+    if given is not None:
+        return given
+    try:
+        return float(studied.subject.meta.training["config"]["loop"]["weight_decay"])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def row_of(studied: Studied, numbers: range, number: int, room: Room, decay: float | None) -> Results:
+    """One mini-batch of one network."""
+    job: Any = room.job
+    pictures, labels = TrainingPictures(studied, room.options.seed, job.augmented).batch(numbers)
+    network, void = studied.subject.network, studied.subject.meta.classes.void
+
+    def loss() -> Tensor:
+        found = score(network(pictures), labels, void)
+        return found.nll / max(1, found.samples)
+
+    hessian = Hessian(network, loss)
+    seed = mix_seed(room.options.seed, number)
+    pairs = top_eigenpairs(
+        hessian, hessian.gradient, job.top, iterations=job.iterations, tolerance=job.tolerance, seed=seed
+    )
+    measure_ = lanczos(hessian, random_signs(hessian.gradient, seed), job.steps) if job.steps else None
+    return {
+        "model": studied.name, "batch": number, "loss": hessian.loss, "gradient_norm": float(hessian.gradient.norm()),
+        "eigenvalues": [pair.value for pair in pairs], "iterations": [pair.iterations for pair in pairs],
+        "residual": max(pair.residual for pair in pairs), "weight_decay": decay,
+        "nodes": measure_.nodes.tolist() if measure_ else [], "weights": measure_.weights.tolist() if measure_ else [],
+    }  # fmt: skip
+
+
+def summary(rows: Sequence[Results], model: str) -> Results:
+    """What the mini-batches of a network agree on."""
+    mine = [row for row in rows if row["model"] == model]
+    largest = [max(row["eigenvalues"], key=abs) for row in mine]
+    pooled = [value for row in mine for value in row["eigenvalues"]]
+    decay = mine[0]["weight_decay"]
+    found: Results = {
+        "model": model, "batches": len(mine), "loss": mean(row["loss"] for row in mine), "largest": mean(largest),
+        "largest_sd": spread(largest), "weight_decay": decay, **signs(pooled, ""),
+        **({} if decay is None else signs([value + decay for value in pooled], "_l2")),
+        "residual": max(row["residual"] for row in mine),
+    }  # fmt: skip
+    if mine[0]["nodes"]:
+        parts = [quadrature(row) for row in mine]
+        shares = [part.share_below(0.0) for part in parts]
+        traces = [part.moment(1) for part in parts]
+        found |= {"mean_eigenvalue": mean(traces), "mean_eigenvalue_sd": spread(traces), "negative_share": mean(shares),
+                  "most_negative": mean(float(part.nodes.min()) for part in parts)}  # fmt: skip
+    return found
+
+
+def signs(values: Sequence[float], ending: str) -> Results:
+    """NEP and APE."""
+    positive = [value for value in values if value > 0]
+    return {
+        f"nep{ending}": sum(value < 0 for value in values) / len(values),
+        f"ape{ending}": mean(positive) if positive else None,
+    }
+
+
+def mean(values: Any) -> float:
+    return statistics.fmean(values)
+
+
+def spread(values: Sequence[float]) -> float | None:
+    return statistics.stdev(values) if len(values) > 1 else None
+
+
+def quadrature(row: Results) -> Quadrature:
+    return Quadrature(*(torch.tensor(row[key], dtype=torch.float64) for key in ("nodes", "weights")))
+
+
+def tables(results: Results) -> list[Table]:
+    columns = ("network", "batches", "loss", "largest", "±", "NEP", "APE", "NEP with L2", "APE with L2", "residual")
+    keys = ("model", "batches", "loss", "largest", "largest_sd", "nep", "ape", "nep_l2", "ape_l2", "residual")
+    found: list[Table] = [(
+        f"Top {results['top']} eigenvalues of mini-batches of {results['batch_size']}", columns,
+        [[row.get(key) for key in keys] for row in results["networks"]],
+    )]  # fmt: skip
+    if "mean_eigenvalue" in results["networks"][0]:
+        measured = ("model", "mean_eigenvalue", "mean_eigenvalue_sd", "negative_share", "most_negative")
+        names = (
+            "network",
+            "mean eigenvalue (trace / weights)",
+            "±",
+            "negative share of the density",
+            "most negative node",
+        )
+        rows = [[row[key] for key in measured] for row in results["networks"]]
+        found.append(("Density of all eigenvalues", names, rows))
+    return found
+
+
+def figures(results: Results) -> dict[str, "Figure"]:
+    rows = results["rows"]
+    models = [row["model"] for row in results["networks"]]
+    has_density = bool(rows[0]["nodes"])
+    figure, axes = new_figure(2 if has_density else 1)
+    draw_top(axes[0], rows, models, results)
+    if has_density:
+        draw_density(axes[1], rows, models)
+    legend_below(figure, axes)
+    return {"hessian": figure}
+
+
+def draw_top(axis: Any, rows: Sequence[Results], models: Sequence[str], results: Results) -> None:
+    """The published picture: the density of the pooled top eigenvalues, each of them a tick."""
+    pooled = {m: torch.tensor([v for r in rows if r["model"] == m for v in r["eigenvalues"]]) for m in models}
+    every = torch.cat(list(pooled.values()))
+    low, high = float(every.min()), float(every.max())
+    margin = 0.5 * max(high - low, 1e-9)
+    grid = torch.linspace(low - margin, high + margin, GRID, dtype=torch.float64)
+    for number, (model, values) in enumerate(pooled.items()):
+        # Silverman's rule of thumb, at least 1/200 of the axis
+        sd = float(values.double().std()) if len(values) > 1 else 0.0
+        width = max(1.06 * sd * len(values) ** -0.2, float(grid[-1] - grid[0]) / 200)
+        part = Quadrature(values.double(), torch.full((len(values),), 1 / len(values), dtype=torch.float64))
+        line = STYLES[number % len(STYLES)]
+        axis.plot(grid, part.density(grid, width), line, color=f"C{number}", label=model)
+        axis.plot(values, torch.full_like(values, 0.0) - 0.02 * (number + 1), "|", color=f"C{number}", ms=7,
+                  transform=axis.get_xaxis_transform(), clip_on=False)  # fmt: skip
+    axis.axvline(0.0, color="grey", lw=0.6)
+    axis.set_title(f"top {results['top']} of each of {results['networks'][0]['batches']} mini-batches", fontsize=9)
+    axis.set_xlabel("eigenvalue of the Hessian", labelpad=12)
+    axis.set_ylabel("density")
+    axis.tick_params(axis="x", pad=10)
+
+
+def draw_density(axis: Any, rows: Sequence[Results], models: Sequence[str]) -> None:
+    """All eigenvalues, on a logarithmic axis: nearly all are near 0."""
+    whole = {m: mean_quadrature([quadrature(r) for r in rows if r["model"] == m]) for m in models}
+    low = min(float(part.nodes.min()) for part in whole.values())
+    high = max(float(part.nodes.max()) for part in whole.values())
+    width = (high - low) / 100
+    grid = torch.linspace(low - 3 * width, high + 3 * width, GRID, dtype=torch.float64)
+    for number, (model, part) in enumerate(whole.items()):
+        axis.plot(grid, part.density(grid, width), STYLES[number % len(STYLES)], color=f"C{number}", label=model)
+    axis.set_yscale("log")
+    # Down to where a single eigenvalue of the lightest node stands out.
+    lightest = min(float(part.weights[part.weights > 1e-12].min()) for part in whole.values())
+    highest = max(float(part.density(grid, width).max()) for part in whole.values())
+    axis.set_ylim(max(lightest / width / 10, 1e-12), 5 * highest)
+    axis.set_title(f"all eigenvalues (Lanczos, Gaussians of width {width:.2g})", fontsize=9)
+    axis.set_xlabel("eigenvalue of the Hessian")
+    axis.set_ylabel("density (log scale)")
+
+
+STUDY = Study("hessian", "Hessian of the loss", ABOUT, measure, tables, figures, (128, 8), split="train")

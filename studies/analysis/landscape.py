@@ -1,0 +1,216 @@
+"""`analyze landscape`: loss and accuracy on a plane through the weights, and a training's way in the plane it moved in."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from core.errors import InputError
+from core.model.checkpoint import load_checkpoint
+from core.training.snapshots import kept_checkpoints
+from studies.analysis.measures.landscape import (
+    Weights,
+    grid,
+    moved,
+    moving_weights,
+    random_direction,
+    squared_norm,
+    sum_of_norms,
+)
+from studies.analysis.measures.nll import score
+from studies.analysis.measures.trajectory import Trajectory, project
+from studies.analysis.plots import new_figure
+from studies.analysis.study import Results, Room, Study, Table
+from studies.analysis.subjects import Studied
+from studies.analysis.training_pictures import TrainingPictures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ABOUT = (
+    "Mean NLL (without L2) and accuracy at the trained weights + x * first direction + y * second direction. Random directions "
+    "are Gaussian, rescaled by `--rule`: filter (the norm of each filter, the paper's rule) or axis0 (the norm over the output "
+    "channels, the rule of the published code). Biases, BatchNorm's scales and shifts and position tables stay, and BatchNorm "
+    "uses the running statistics of the trained weights everywhere. Dropout is off. L2 is kept apart: |w|^2, and the published "
+    "code's sum of unsquared norms."
+)
+TRAJECTORY = (
+    "The plane is that of the two directions in which the kept checkpoints lie farthest from the last one; the picture is this "
+    "product's, no claim of the papers rests on it."
+)
+
+
+class Plane:
+    """The loss of one network over its plane."""
+
+    def __init__(self, studied: Studied, job: Any, seed: int) -> None:
+        self.studied, self.job, self.seed = studied, job, seed
+        self.network = studied.subject.network
+        studied.subject.switch("dnn", None)
+        self.trajectory: Trajectory | None = None
+        weights = moving_weights(self.network)
+        if job.run is not None:
+            weights = {name: weight.detach().clone() for name, weight in self.network.named_parameters()}
+            self.trajectory = trajectory_of(job.run, self.network, list(weights))
+            reach = [max(abs(place[axis]) for place in self.trajectory.places) for axis in (0, 1)]
+            first, second = self.trajectory.directions
+            self.ways: tuple[Weights, Weights] = (like(first, weights), like(second, weights))
+            self.places = [grid(job.points, 1.25 * max(one, 1e-6)) for one in reach]
+        else:
+            self.ways = (
+                random_direction(weights, job.rule, seed), random_direction(weights, job.rule, seed + 1)
+            )  # fmt: skip
+            self.places = [grid(job.points, job.reach)] * 2
+        self.weights = weights
+        self.pictures = TrainingPictures(studied, seed, job.augmented)
+        self.batches: list[tuple[Tensor, Tensor]] = []
+        self.loss = [[0.0] * job.points for _ in range(job.points)]
+        self.accuracy = [[0.0] * job.points for _ in range(job.points)]
+        self.l2: list[list[list[float]]] = [[[0.0, 0.0] for _ in range(job.points)] for _ in range(job.points)]
+
+    @torch.no_grad()
+    def fill(self, row: int, batches: Sequence[range]) -> None:
+        """One row of the plane: one y and all x."""
+        self.batches = self.batches or [self.pictures.batch(numbers) for numbers in batches]
+        void = self.studied.subject.meta.classes.void
+        for column, x in enumerate(self.places[0]):
+            with moved(self.network, self.weights, [(x, self.ways[0]), (self.places[1][row], self.ways[1])]):
+                total, correct, samples = 0.0, 0, 0
+                for batch, labels in self.batches:
+                    found = score(self.network(batch).double(), labels, void)
+                    total, correct, samples = total + float(found.nll), correct + found.correct, samples + found.samples
+                self.loss[row][column], self.accuracy[row][column] = total / samples, correct / samples
+                self.l2[row][column] = [squared_norm(self.network), sum_of_norms(self.network)]
+
+    def record(self, rows: int) -> Results:
+        middle = self.job.points // 2
+        found: Results = {
+            "model": self.studied.name, "x": self.places[0], "y": self.places[1], "loss": self.loss,
+            "accuracy": self.accuracy, "squared_norm": [[cell[0] for cell in line] for line in self.l2],
+            "sum_of_norms": [[cell[1] for cell in line] for line in self.l2], "rows_done": rows,
+            "centre_loss": self.loss[middle][middle], "centre_accuracy": self.accuracy[middle][middle],
+        }  # fmt: skip
+        if self.trajectory is not None:
+            found |= {"trajectory": self.trajectory.places, "explained": self.trajectory.explained}
+        return found | flatness(found)
+
+
+def like(way: Weights, weights: Weights) -> Weights:
+    """On the weights' device."""
+    return {name: part.to(weights[name]) for name, part in way.items()}
+
+
+def flatness(plane: Results) -> Results:
+    """The loss near half of the reach (the grid point next below) and at its end, mean over the four points on the axes;
+    None before they are known."""
+    size = len(plane["x"])
+    middle = size // 2
+    if plane["rows_done"] < size:
+        return {"half_rise": None, "end_rise": None}
+    found = {}
+    for name, step in (("half_rise", max(1, middle // 2)), ("end_rise", middle)):
+        cross = [plane["loss"][middle][middle + s] for s in (-step, step)]
+        cross += [plane["loss"][middle + s][middle] for s in (-step, step)]
+        found[name] = sum(cross) / 4 - plane["centre_loss"]
+    return found
+
+
+def trajectory_of(run: Path, network: torch.nn.Module, names: list[str]) -> Trajectory:
+    """Of the checkpoints that a training kept; InputError where there are too few or they are of another network."""
+    files = kept_checkpoints(run)
+    points = []
+    shapes = {name: weight.shape for name, weight in network.named_parameters()}
+    for file in files:
+        tensors, _ = load_checkpoint(file)
+        wrong = next((name for name in names if name not in tensors or tensors[name].shape != shapes[name]), None)
+        if wrong:
+            raise InputError(f"{file}: has no {wrong} of this network's shape; --run must be the training of MODEL")
+        points.append({name: tensors[name].float() for name in names})
+    final = {name: weight.detach().cpu().float() for name, weight in network.named_parameters()}
+    return project([*points, final], names)
+
+
+def measure(room: Room) -> Iterator[Results]:
+    job: Any = room.job
+    if job.run is not None and len(room.studied) > 1:
+        raise InputError("--run is the training of one network; give one MODEL")
+    for studied in room.studied:
+        studied.subject.network.to(memory_format=torch.contiguous_format)
+    planes = [Plane(studied, job, room.options.seed) for studied in room.studied]
+    if job.run is not None:
+        room.note(TRAJECTORY)
+    # From the middle outwards, so that what there was time for is a whole strip around the trained weights.
+    order = sorted(range(job.points), key=lambda row: abs(row - job.points // 2))
+    for done, row in enumerate(room.track(order, "rows of the plane"), start=1):
+        for plane in planes:
+            plane.fill(row, room.batches())
+        yield {"planes": [plane.record(done) for plane in planes], "rule": None if job.run else job.rule}
+
+
+def tables(results: Results) -> list[Table]:
+    columns = (
+        "network",
+        "loss at the centre",
+        "accuracy",
+        "rise near half the reach",
+        "rise at the end",
+        "squared norm",
+        "sum of norms",
+    )
+    rows = []
+    for plane in results["planes"]:
+        middle = len(plane["x"]) // 2
+        rows.append([
+            plane["model"], plane["centre_loss"], plane["centre_accuracy"], plane["half_rise"], plane["end_rise"],
+            plane["squared_norm"][middle][middle], plane["sum_of_norms"][middle][middle],
+        ])  # fmt: skip
+    return [("Loss around the trained weights (rise: mean over the four points on the axes)", columns, rows)]
+
+
+def figures(results: Results) -> dict[str, "Figure"]:
+    from matplotlib.colors import LogNorm
+
+    planes = results["planes"]
+    figure, axes = new_figure(len(planes) + 1, 4.2)
+    known = [value for plane in planes for line in plane["loss"] for value in line if value > 0]
+    low, high = max(min(known), 1e-4), min(max(known), 1e3)
+    for axis, plane in zip(axes, planes, strict=False):
+        shown = axis.pcolormesh(plane["x"], plane["y"], plane["loss"], norm=LogNorm(low, max(high, 1.01 * low)),
+                                cmap="viridis", shading="nearest")  # fmt: skip
+        levels = [low * (high / low) ** (step / 8) for step in range(1, 8)] if high > low else []
+        if plane["rows_done"] == len(plane["y"]) and levels:
+            axis.contour(plane["x"], plane["y"], plane["loss"], levels=levels, colors="white", linewidths=0.6)
+        axis.plot(0, 0, "r+", ms=9)
+        if "trajectory" in plane:
+            axis.plot(*zip(*plane["trajectory"], strict=True), "r.-", lw=1, label="kept checkpoints")
+            axis.legend(fontsize=7)
+            first, second = (f"{100 * share:.0f} %" for share in plane["explained"])
+            axis.set_xlabel(f"first principal direction ({first} of the distances)")
+            axis.set_ylabel(f"second ({second})")
+        else:
+            axis.set_xlabel("first direction (1: as long as the filters)")
+            axis.set_ylabel("second direction")
+        axis.set_title(plane["model"], fontsize=9)
+    figure.colorbar(shown, ax=axes[len(planes) - 1], label="mean NLL, nats (log scale)")
+    draw_cuts(axes[-1], planes)
+    return {"landscape": figure}
+
+
+def draw_cuts(axis: Any, planes: Sequence[Results]) -> None:
+    """The loss along both axes: what the colours cannot be read for."""
+    for number, plane in enumerate(planes):
+        middle = len(plane["x"]) // 2
+        axis.plot(plane["x"], plane["loss"][middle], "-", color=f"C{number}", label=f"{plane['model']}, first")
+        if plane["rows_done"] == len(plane["y"]):
+            down = [line[middle] for line in plane["loss"]]
+            axis.plot(plane["y"], down, "--", color=f"C{number}", label=f"{plane['model']}, second")
+    axis.set_yscale("log")
+    axis.set_title("along the two directions", fontsize=9)
+    axis.set_xlabel("distance from the trained weights")
+    axis.set_ylabel("mean NLL, nats (log scale)")
+    axis.legend(fontsize=7)
+
+
+STUDY = Study("landscape", "Loss landscape", ABOUT, measure, tables, figures, (256, 4), split="train")

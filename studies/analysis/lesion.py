@@ -1,0 +1,168 @@
+"""`analyze lesion`: accuracy and NLL without one unit at a time, and smoothing layers at part of their weight."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from core.errors import InputError
+from studies.analysis.measures.features import Seen, trace
+from studies.analysis.measures.lesion import can_be_removed, removed, weighted
+from studies.analysis.measures.nll import score
+from studies.analysis.measures.units import KINDS, find_units, list_units
+from studies.analysis.plots import MARKS, legend_below, new_figure
+from studies.analysis.study import Results, Room, Study, Table
+from studies.analysis.subjects import Studied
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ABOUT = (
+    "Accuracy and NLL (nats) of the trained network with one unit removed, dropout off, nothing trained again. An attention or "
+    "MLP block returns 0, so that its residual path goes on alone. A convolution or block that keeps the shape returns what "
+    "entered; a convolution that changes it returns 0; a block that changes it cannot be removed. A smoothing layer returns "
+    "what entered, padded with zeros to the size it gives. Its weight goes from 1, as trained, to 0, removed. The change is "
+    "that against the whole network on the same pictures; ± is its standard error over pictures."
+)
+WEIGHTS = (0.75, 0.5, 0.25, 0.0)
+
+
+class Lesions:
+    """All changes of one network, and what they did so far."""
+
+    def __init__(self, studied: Studied, named: Sequence[str]) -> None:
+        self.studied = studied
+        network = studied.subject.network
+        studied.subject.switch("dnn", None)
+        batch = studied.batch(range(1))
+        asked = find_units(network, named, studied.name) if named else []
+        units = asked or [unit for kind in KINDS for unit in list_units(network, kind)]
+        seen = trace(network, batch, units, studied.layout)
+        self.left_out = [one.unit.name for one in seen if not can_be_removed(one)]
+        kept = [one for one in seen if can_be_removed(one)]
+        if asked and len(kept) < len(asked):
+            lost = next(unit.name for unit in asked if unit.name not in [one.unit.name for one in kept])
+            raise InputError(f"{studied.name}: {lost} changes its map's shape or has none, so it cannot be removed")
+        self.changes: list[tuple[Seen | None, float]] = [(None, 1.0)]
+        for one in kept:
+            weights = WEIGHTS if one.unit.kind == "smoothing" else (0.0,)
+            self.changes += [(one, weight) for weight in weights]
+        self.nll: list[list[float]] = [[] for _ in self.changes]
+        self.correct: list[list[float]] = [[] for _ in self.changes]
+        self.samples: list[int] = []
+
+    @torch.no_grad()
+    def add(self, numbers: range) -> None:
+        """One batch under every change; figures are kept picture by picture."""
+        batch, truth = self.studied.batch(numbers), self.studied.truth(numbers)
+        void = self.studied.subject.meta.classes.void
+        for place, (seen, weight) in enumerate(self.changes):
+            with change(seen, weight):
+                logits = self.studied.subject.network(batch)
+            for one, label in zip(logits, truth, strict=True):
+                found = score(one[None].double(), label[None], void)
+                self.nll[place].append(float(found.nll))
+                self.correct[place].append(float(found.correct))
+                if not place:
+                    self.samples.append(found.samples)
+
+    def rows(self) -> list[Results]:
+        """One for each change, the whole network first."""
+        total = sum(self.samples)
+        whole_nll, whole_correct = sum(self.nll[0]) / total, sum(self.correct[0]) / total
+        rows = []
+        for place, (seen, weight) in enumerate(self.changes):
+            nll, correct = sum(self.nll[place]) / total, sum(self.correct[place]) / total
+            rows.append({
+                "model": self.studied.name, "unit": seen.unit.name if seen else "", "kind": seen.unit.kind if seen else "",
+                "weight": weight, "nll": nll, "accuracy": correct, "nll_change": nll - whole_nll,
+                "nll_change_se": self._error(self.nll, place), "accuracy_change": correct - whole_correct,
+                "accuracy_change_se": self._error(self.correct, place),
+            })  # fmt: skip
+        return rows
+
+    def _error(self, values: Sequence[Sequence[float]], place: int) -> float | None:
+        """Standard error over pictures of the mean change, a ratio where pictures have different numbers of pixels."""
+        n, per = len(self.samples), sum(self.samples) / len(self.samples)
+        if n < 2:
+            return None
+        change = torch.tensor(values[place], dtype=torch.float64) - torch.tensor(values[0], dtype=torch.float64)
+        ratio = float(change.sum()) / sum(self.samples)
+        rest = change - ratio * torch.tensor(self.samples, dtype=torch.float64)
+        return float(rest.std()) / (per * n**0.5)
+
+
+def change(seen: Seen | None, weight: float) -> AbstractContextManager[None]:
+    if seen is None:
+        return nullcontext()
+    return removed(seen.unit) if weight == 0.0 else weighted(seen.unit, weight)
+
+
+def measure(room: Room) -> Iterator[Results]:
+    job: Any = room.job
+    lesions = [Lesions(studied, job.units) for studied in room.studied]
+    for one in lesions:
+        if one.left_out:
+            room.note(f"{one.studied.name}: not removed, as they change their map's shape: {', '.join(one.left_out)}")
+    for numbers in room.track(room.batches(), "batches of pictures"):
+        for one in lesions:
+            one.add(numbers)
+        yield {"rows": [row for one in lesions for row in one.rows()], "seen": len(lesions[0].samples)}
+
+
+def tables(results: Results) -> list[Table]:
+    columns = ("network", "without", "kind", "weight", "accuracy", "change", "±", "NLL", "change", "±")
+    rows = [
+        [row["model"], row["unit"] or "(whole)", row["kind"], row["weight"], row["accuracy"], row["accuracy_change"],
+         row["accuracy_change_se"], row["nll"], row["nll_change"], row["nll_change_se"]]
+        for row in results["rows"]
+    ]  # fmt: skip
+    return [("One unit changed at a time", columns, rows)]
+
+
+def figures(results: Results) -> dict[str, "Figure"]:
+    rows = [row for row in results["rows"] if row["unit"] and row["weight"] == 0.0]
+    models = list(dict.fromkeys(row["model"] for row in results["rows"]))
+    smooth = [row for row in results["rows"] if row["kind"] == "smoothing"]
+    panels = len(models) + bool(smooth)
+    most = max(sum(row["model"] == model for row in rows) for model in models)
+    figure, axes = new_figure(panels, 4.4, max(3.6, 0.17 * most + 1.2))
+    kinds = list(dict.fromkeys(row["kind"] for row in rows))
+    for axis, model in zip(axes, models, strict=False):
+        mine = [row for row in rows if row["model"] == model]
+        for place, row in enumerate(mine):
+            number = kinds.index(row["kind"])
+            axis.barh(place, row["nll_change"], color=f"C{number}", xerr=row["nll_change_se"], height=0.7,
+                      error_kw={"lw": 0.8})  # fmt: skip
+        axis.set_yticks(range(len(mine)), [row["unit"] for row in mine], fontsize=6)
+        axis.invert_yaxis()
+        axis.set_xscale("symlog", linthresh=0.1)
+        axis.set_xlabel("change in NLL, nats (log beyond ±0.1)")
+        axis.set_title(f"{model}, one unit removed", fontsize=9)
+    for number, kind in enumerate(kinds):
+        axes[0].barh([0], [0], color=f"C{number}", label=kind)
+    if smooth:
+        draw_weights(axes[-1], smooth)
+        axes[-1].legend(fontsize=7)
+    legend_below(figure, axes[: len(models)])
+    return {"lesion": figure}
+
+
+def draw_weights(axis: Any, rows: Sequence[Results]) -> None:
+    """The change in NLL by the weight of one smoothing layer, all others as trained."""
+    groups = list(dict.fromkeys((row["model"], row["unit"]) for row in rows))
+    for number, group in enumerate(groups):
+        mine = [row for row in rows if (row["model"], row["unit"]) == group]
+        weights, changes = [1.0, *(row["weight"] for row in mine)], [0.0, *(row["nll_change"] for row in mine)]
+        several = len({model for model, _ in groups}) > 1
+        label = f"{group[0]} {group[1]}" if several else group[1]
+        axis.plot(weights, changes, f"{MARKS[number % len(MARKS)]}-", ms=4, color=f"C{number % 10}", label=label)
+    axis.axhline(0.0, color="grey", lw=0.5)
+    axis.invert_xaxis()
+    axis.set_xlabel("its weight (1 as trained, 0 removed)")
+    axis.set_ylabel("change in NLL, nats")
+    axis.set_title("one smoothing layer at part of its weight", fontsize=9)
+
+
+STUDY = Study("lesion", "Lesions", ABOUT, measure, tables, figures, (1000, 10))

@@ -1,0 +1,233 @@
+"""`analyze reliability`: how honest confidence is by class, distance from a boundary, region size and novelty."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from core.method import Method
+from core.prediction import entropy
+from core.seeds import mix_seed
+from studies.analysis.measures.regions import DISTANCES, SIZES, distance_groups, interval_names, size_groups
+from studies.analysis.measures.reliability import CONFIDENT, GroupTally, scores
+from studies.analysis.plots import new_figure
+from studies.analysis.study import Results, Room, Study, Table
+from studies.analysis.subjects import Studied
+from studies.robustness.network import DNN, at_size_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ABOUT = (
+    "Confidence is the largest probability, `gap` its mean minus the accuracy (above 0: too sure), ECE of 15 bins in the "
+    f"group alone, `confident errors` the share of samples that are wrong at a confidence above {CONFIDENT:g}. Groups: by "
+    "true class; by distance of a pixel from the nearest boundary of true labels, in steps; by size of the region of equal "
+    "true labels, in pixels; by novelty: five equal groups of pictures by the score of their statistics, or by their mean "
+    "entropy where the network has none for the method. Fitted temperatures are used for the methods that have one. The "
+    "contact sheet shows the most confident errors, one a picture."
+)
+NOVELTY_GROUPS = 5
+SHEET = 24
+CROP = 64
+"""Pixels of a picture around the worst place."""
+AROUND = 9
+"""Side of the square over which confidence in errors is averaged to find it: a lone pixel may be a slip of the label."""
+
+
+class Reliability:
+    """One network with one method."""
+
+    def __init__(self, studied: Studied, method: Method, pictures: int) -> None:
+        self.studied, self.method = studied, method
+        self.classes = GroupTally(len(studied.subject))
+        self.distances = GroupTally(len(DISTANCES) + 1)
+        self.sizes = GroupTally(len(SIZES) + 1)
+        self.pictures = GroupTally(pictures)
+        self.strangeness: dict[int, float] = {}
+        self.measured_by = "entropy"
+        self.worst: list[Results] = []
+
+    def add(self, number: int, probs: Tensor, truth: Tensor, score: float | None = None) -> None:
+        """One picture: probs (1, K, ...) and labels (1, ...) of one size; how strange it is, where the network tells."""
+        void = self.studied.subject.meta.classes.void
+        kept = torch.ones_like(truth, dtype=torch.bool) if void is None else truth != void
+        if not bool(kept.any()):
+            return
+        labels = truth.masked_fill(~kept, 0)
+        found = scores(probs, labels)
+        keep = kept.flatten()
+        self.classes.add(torch.where(keep, labels.flatten(), -1), *found)
+        self.pictures.add(torch.where(keep, number, -1), *found)
+        if void is not None:
+            self.distances.add(distance_groups(truth[0].cpu(), void).flatten().to(truth.device), *found)
+            self.sizes.add(size_groups(truth[0], void).flatten().to(truth.device), *found)
+        if score is None:
+            score = float((entropy(probs) / math.log(probs.shape[1]))[kept].mean())
+        else:
+            self.measured_by = "score"
+        self.strangeness[number] = score
+        self._note_worst(number, probs, truth, kept)
+
+    def _note_worst(self, number: int, probs: Tensor, truth: Tensor, kept: Tensor) -> None:
+        """The picture's most confident error."""
+        confidence, predicted = probs.max(1)
+        blame = torch.where(kept & (predicted != truth), confidence, torch.zeros_like(confidence))
+        if not float(blame.max()):
+            return
+        y = x = 0
+        if blame.ndim == 3:
+            around = F.avg_pool2d(blame[None], AROUND, 1, AROUND // 2)[0, 0]
+            around = torch.where(blame[0] > 0, around, torch.zeros_like(around))
+            y, x = divmod(int(around.argmax()), blame.shape[-1])
+        place = (0, y, x) if blame.ndim == 3 else (0,)
+        names = self.studied.subject.meta.classes.names
+        self.worst.append({
+            "model": self.studied.name, "mode": str(self.method), "picture": number, "y": y, "x": x,
+            "true": names[int(truth[place])], "predicted": names[int(predicted[place])],
+            "confidence": float(confidence[place]),
+        })  # fmt: skip
+
+    def rows(self) -> list[Results]:
+        """Groups of all kinds."""
+        classes = self.studied.subject.meta.classes.names
+        ranked = sorted(self.strangeness, key=self.strangeness.__getitem__)
+        parts = [list(part) for part in np.array_split(ranked, min(NOVELTY_GROUPS, len(ranked)))]
+        names = [f"{place + 1} of {len(parts)}, {self._range_of(part)}" for place, part in enumerate(parts)]
+        found = [("all", self.pictures.merged([ranked]), ["all"]), ("class", self.classes, list(classes)),
+                 ("novelty", self.pictures.merged(parts), names)]  # fmt: skip
+        if self.studied.subject.is_dense:
+            found += [
+                ("distance", self.distances, interval_names(DISTANCES)),
+                ("size", self.sizes, interval_names(SIZES)),
+            ]
+        about = {"model": self.studied.name, "mode": str(self.method)}
+        return [about | {"by": by} | row for by, tally, words in found for row in tally.rows(words)]
+
+    def _range_of(self, part: Sequence[int]) -> str:
+        values = [self.strangeness[number] for number in part]
+        return f"{self.measured_by} {min(values):.3f} to {max(values):.3f}"
+
+
+def measure(room: Room) -> Iterator[Results]:
+    job: Any = room.job
+    tallies: list[Reliability] = []
+    for studied in room.studied:
+        methods = [DNN, *([Method("bnn", job.samples)] if studied.subject.has_dropout and job.samples > 1 else [])]
+        tallies += [Reliability(studied, method, len(studied.pictures)) for method in methods]
+        if studied.subject.calibrated_methods:
+            told = ", ".join(map(str, studied.subject.calibrated_methods))
+            room.note(f"{studied.name}: calibrated for {told}; its other methods are as trained")
+    for part, numbers in enumerate(room.track(room.batches(), "batches of pictures")):
+        for studied in room.studied:
+            mine = {tally.method: tally for tally in tallies if tally.studied is studied}
+            images = studied.pictures.images[numbers.start : numbers.stop]
+            truth = studied.truth(numbers)
+            seed = mix_seed(room.options.seed, part)
+            for method, prediction in studied.subject.predict(images, list(mine), seed):
+                probs = at_size_of(prediction.probs.float(), truth)
+                for place, number in enumerate(numbers):
+                    score = float(prediction.sight.score[place]) if prediction.sight else None
+                    mine[method].add(number, probs[place : place + 1], truth[place : place + 1], score)
+        yield {"rows": [row for tally in tallies for row in tally.rows()], "worst": worst_of(tallies)} | sheet_of(
+            tallies
+        )
+
+
+def worst_of(tallies: Sequence[Reliability]) -> list[Results]:
+    """The most confident errors of each network and method."""
+    return [
+        one for tally in tallies
+        for one in sorted(tally.worst, key=lambda one: -one["confidence"])[: SHEET // max(1, min(len(tallies), 4))]
+    ]  # fmt: skip
+
+
+def sheet_of(tallies: Sequence[Reliability]) -> Results:
+    """Pixels around the worst places: for the plot alone, no part of the record."""
+    by_name = {tally.studied.name: tally.studied for tally in tallies}
+    images = []
+    for one in worst_of(tallies):
+        image = by_name[one["model"]].pictures.images[one["picture"]]
+        if by_name[one["model"]].subject.is_dense:
+            half = CROP // 2
+            top, left = (
+                max(0, min(place - half, side - CROP))
+                for place, side in zip((one["y"], one["x"]), image.shape[:2], strict=True)
+            )
+            image = image[top : top + CROP, left : left + CROP]
+        images.append(image)
+    return {"images": images}
+
+
+def tables(results: Results) -> list[Table]:
+    columns = ("network", "method", "group", "share", "accuracy", "confidence", "gap", "ECE", "NLL", "confident errors")
+    keys = ("model", "mode", "group", "share", "accuracy", "confidence", "gap", "ece_15", "nll", "confident_errors")
+    found: list[Table] = []
+    for by, title in TITLES.items():
+        mine = [[row[key] for key in keys] for row in results["rows"] if row["by"] == by]
+        if mine:
+            found.append((title, columns, mine))
+    worst = [
+        [one[key] for key in ("model", "mode", "picture", "true", "predicted", "confidence")]
+        for one in results["worst"]
+    ]
+    found.append(("Most confident errors", ("network", "method", "picture", "true", "predicted", "confidence"), worst))
+    return found
+
+
+TITLES = {
+    "all": "All samples", "class": "By true class", "distance": "By distance from a boundary, pixels",
+    "size": "By size of the region, pixels", "novelty": "By novelty of the picture",
+}  # fmt: skip
+
+
+def figures(results: Results) -> dict[str, "Figure"]:
+    rows = results["rows"]
+    kinds = [kind for kind in TITLES if kind != "all" and any(row["by"] == kind for row in rows)]
+    figure, axes = new_figure(2, 5.2, 3.8, -(-len(kinds) // 2))
+    groups = list(dict.fromkeys((row["model"], row["mode"]) for row in rows))
+    for axis, kind in zip(axes, kinds, strict=False):
+        names = list(dict.fromkeys(row["group"] for row in rows if row["by"] == kind))
+        if kind == "novelty":  # every network has groups of its own
+            names = [f"{place + 1}" for place in range(NOVELTY_GROUPS)]
+        for number, group in enumerate(groups):
+            mine = [row for row in rows if row["by"] == kind and (row["model"], row["mode"]) == group]
+            places = range(len(mine)) if kind == "novelty" else [names.index(row["group"]) for row in mine]
+            label = " ".join(group)
+            axis.plot(
+                places, [row["accuracy"] for row in mine], "o-", color=f"C{number}", ms=4, label=f"{label}, accuracy"
+            )
+            axis.plot(places, [row["confidence"] for row in mine], "x--", color=f"C{number}", ms=5,
+                      label=f"{label}, confidence")  # fmt: skip
+        axis.set_xticks(range(len(names)), names, fontsize=7, rotation=35 if kind == "class" else 0,
+                        ha="right" if kind == "class" else "center")  # fmt: skip
+        axis.set_title(TITLES[kind] + (" (5: most novel)" if kind == "novelty" else ""), fontsize=9)
+        axis.set_ylabel("share")
+    for axis in axes[len(kinds) :]:
+        axis.set_axis_off()
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8)
+    return {"reliability": figure} | contact_sheet(results)
+
+
+def contact_sheet(results: Results) -> dict[str, "Figure"]:
+    """The most confident errors with what they are and were taken for."""
+    images = results.get("images")
+    if not images:
+        return {}
+    columns = 8
+    figure, axes = new_figure(columns, 1.5, 2.0, -(-len(images) // columns))
+    for axis in axes:
+        axis.set_axis_off()
+    for axis, image, one in zip(axes, images, results["worst"], strict=False):
+        axis.imshow(image)
+        told = f"{one['true']}\nas {one['predicted']}\n{one['confidence']:.3f}"
+        axis.set_title(told, fontsize=6)
+    models = list(dict.fromkeys(f"{one['model']} {one['mode']}" for one in results["worst"]))
+    figure.suptitle(f"Most confident errors, of {'; then of '.join(models)}", fontsize=8)
+    return {"worst": figure}
+
+
+STUDY = Study("reliability", "Reliability by group", ABOUT, measure, tables, figures, (1000, 30))

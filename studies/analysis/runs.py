@@ -1,0 +1,79 @@
+"""Which studies docs/analysis.md shows, of which networks, with which flags."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.commands import ANALYSES, load
+from app.parsing import parse
+from studies.harness.study import digest_of_weights
+
+REPOSITORY = Path(__file__).parent.parent.parent
+CHECKPOINTS = "studies/results/checkpoints"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two networks side by side, plain first."""
+
+    name: str
+    about: str
+    models: tuple[str, str]
+    data: str
+    """Folder of the data."""
+
+
+CLASSIFIERS = Pair(
+    "classifiers",
+    "The included ResNet-18 (width 24), CIFAR-10: plain against smoothing **and** MC dropout together, one training each",
+    ("cifar10-resnet18-plain", "cifar10-resnet18-mc-smooth"), "cifar10",
+)  # fmt: skip
+SEGMENTATION = Pair(
+    "segmentation",
+    "The papers' U-Net (width 16), CamVid: without smoothing and with it, one training each, no dropout",
+    (f"{CHECKPOINTS}/paper-plain-0.safetensors", f"{CHECKPOINTS}/paper-smooth-0.safetensors"), "camvid",
+)  # fmt: skip
+PAIRS = (CLASSIFIERS, SEGMENTATION)
+
+FLAGS: dict[str, dict[str, str]] = {
+    "fourier": {"classifiers": "--images 256", "segmentation": "--images 8"},
+    "variance": {"classifiers": "--images 128", "segmentation": "--images 8"},
+    "similarity": {"classifiers": "--images 256", "segmentation": "--images 8"},
+    "reliability": {"classifiers": "", "segmentation": "--images 20"},
+    "lesion": {"classifiers": "--images 300", "segmentation": "--images 4"},
+    "hessian": {"classifiers": "--images 96 --top 3 --steps 24", "segmentation": "--images 3 --top 2 --steps 12"},
+    "landscape": {"classifiers": "--images 128 --points 11", "segmentation": "--images 1 --points 9"},
+}
+"""By study and pair; what is not said is the command's default."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One study of one pair."""
+
+    study: str
+    pair: Pair
+
+    @property
+    def name(self) -> str:
+        return f"{self.pair.name}/{self.study}"
+
+    def words(self, models: Sequence[str], data: str) -> list[str]:
+        """The words after `steadyseg analyze STUDY`."""
+        return [*models, "--data", data, *FLAGS[self.study][self.pair.name].split()]
+
+    def job(self, models: Sequence[str], data: str) -> Any:
+        """The flags as the command has them."""
+        command = ANALYSES[self.study]
+        return parse(load(command.flags), self.words(models, data), f"steadyseg analyze {self.study}", command.summary)
+
+    def digest(self, files: Sequence[Path], data: str) -> str:
+        """Changes with the weights, the data and the flags."""
+        parts = [*map(digest_of_weights, files), data, *self.words(self.pair.models, self.pair.data)]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+
+
+def all_runs() -> list[Run]:
+    return [Run(study, pair) for pair in PAIRS for study in FLAGS]

@@ -1,0 +1,168 @@
+"""`analyze similarity`: CKA between the layers of networks, with their smoothing and without, and covariance in space."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from core.errors import InputError
+from studies.analysis.fourier import sides
+from studies.analysis.measures.correlation import SpatialCovariance
+from studies.analysis.measures.features import watch_maps
+from studies.analysis.measures.lesion import removed
+from studies.analysis.measures.similarity import LEAST_BATCH, MinibatchCka, gram, mean_beside_diagonal
+from studies.analysis.measures.units import Unit, list_units
+from studies.analysis.plots import draw_by_depth, legend_below, new_figure
+from studies.analysis.study import Results, Room, Study, Table, depths
+from studies.analysis.subjects import Studied
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ABOUT = (
+    "CKA: linear, of the flattened maps, by the unbiased estimator summed over mini-batches (1: the same up to turning and "
+    "scaling). Dropout is off. `without smoothing` is the same network with every smoothing layer removed (maps keep their "
+    "sizes), nothing trained again. Correlation in space: covariance of two points of a map by their distance over the "
+    "variance, mean over channels, each channel's mean taken off; its length is the distance in points of that map at which it "
+    "falls below 1/e."
+)
+REACH = 8
+WITHOUT = "without smoothing"
+
+
+class Layers:
+    """The features of one network, with its smoothing layers or without."""
+
+    def __init__(self, studied: Studied, units: list[Unit], smoothed: bool = True) -> None:
+        self.studied, self.units, self.smoothed = studied, units, smoothed
+        self.name = studied.name if smoothed else f"{studied.name} {WITHOUT}"
+        self.covariances: dict[tuple[str, str], SpatialCovariance] = {}
+        self.sizes: dict[tuple[str, str], tuple[int, ...]] = {}
+        self.grams: dict[str, Tensor] = {}
+
+    @torch.no_grad()
+    def look(self, batch: Tensor) -> None:
+        """The Gram matrix of every unit's output; covariances are added up."""
+        self.grams = {}
+        network = self.studied.subject.network
+        with ExitStack() as stack:
+            if not self.smoothed:
+                for unit in list_units(network, "smoothing"):
+                    stack.enter_context(removed(unit))
+            stack.enter_context(watch_maps(self.units, self._see, self.studied.layout))
+            self.studied.subject.logits(batch, "dnn")
+
+    def _see(self, unit: Unit, before: Tensor, after: Tensor) -> None:
+        self.grams[unit.name] = gram(after)
+        for side, maps in sides(unit, before, after).items():
+            self.covariances.setdefault((unit.name, side), SpatialCovariance(REACH)).add(maps)
+            self.sizes[unit.name, side] = tuple(maps.shape[1:])
+
+    def rows(self) -> list[Results]:
+        """Covariance in space of each map, in the order of computation."""
+        places = depths(side for _, side in self.covariances)
+        return [
+            {
+                "model": self.name, "unit": name, "map": side, "depth": depth,
+                **dict(zip(("channels", "height", "width"), self.sizes[name, side], strict=True)),
+                "variance": one.variance, "length": one.length(), "correlation": one.along_axes(),
+            }
+            for depth, ((name, side), one) in zip(places, self.covariances.items(), strict=True)
+        ]  # fmt: skip
+
+
+def measure(room: Room) -> Iterator[Results]:
+    layers = []
+    job: Any = room.job
+    for studied in room.studied:
+        units, left_out = studied.units_with_maps(job.units, least=2)
+        room.note(left_out)
+        layers.append(Layers(studied, units))
+        if list_units(studied.subject.network, "smoothing"):
+            layers.append(Layers(studied, units, smoothed=False))
+    pairs = [(one, other) for place, one in enumerate(layers) for other in layers[place:] if related(one, other)]
+    sums = [MinibatchCka() for _ in pairs]
+    size = 8 if room.is_dense else 64
+    batches = [numbers for numbers in room.batches(size) if len(numbers) >= LEAST_BATCH]
+    if not batches:
+        raise InputError(
+            f"{len(room.studied[0].pictures)} pictures; unbiased CKA needs {LEAST_BATCH} or more: raise --images"
+        )
+    for numbers in room.track(batches, "mini-batches"):
+        for one in layers:
+            one.look(one.studied.batch(numbers))
+        for (one, other), total in zip(pairs, sums, strict=True):
+            total.add(list(one.grams.values()), list(other.grams.values()))
+        yield {
+            "pairs": [
+                {"first": one.name, "second": other.name, "rows": list(one.grams), "columns": list(other.grams),
+                 "cka": total.result()}
+                for (one, other), total in zip(pairs, sums, strict=True)
+            ],
+            "rows": [row for one in layers if one.smoothed for row in one.rows()],
+        }  # fmt: skip
+
+
+def related(one: Layers, other: Layers) -> bool:
+    """A network with itself, with itself without smoothing, and with other networks as they are."""
+    return one is other or one.studied is other.studied or (one.smoothed and other.smoothed)
+
+
+def tables(results: Results) -> list[Table]:
+    pairs = []
+    for pair in results["pairs"]:
+        same = [
+            value for row, line in zip(pair["rows"], pair["cka"], strict=True)
+            for column, value in zip(pair["columns"], line, strict=True) if row == column and value is not None
+        ]  # fmt: skip
+        alike = sum(same) / len(same) if same else None
+        own = mean_beside_diagonal(pair["cka"]) if pair["first"] == pair["second"] else None
+        pairs.append([pair["first"], pair["second"], alike, own])
+    columns = ("network", "network", "mean CKA of equally named layers", "mean CKA of different layers")
+    rows = [
+        [row["model"], row["unit"], row["map"], f"{row['width']}x{row['height']}", row["length"],
+         *(row["correlation"][place] if len(row["correlation"]) > place else None for place in (1, 2, 4))]
+        for row in results["rows"]
+    ]  # fmt: skip
+    names = ("network", "unit", "map", "size", "correlation length, points", "at 1 point", "at 2", "at 4")
+    return [("CKA", columns, pairs), ("Correlation in space", names, rows)]
+
+
+def figures(results: Results) -> dict[str, "Figure"]:
+    pairs = [pair for pair in results["pairs"] if not pair["first"].endswith(WITHOUT)]
+    columns = 2 if len(pairs) == 4 else min(3, len(pairs))
+    figure, axes = new_figure(columns, 4.6, 4.2, -(-len(pairs) // columns))
+    for axis, pair in zip(axes, pairs, strict=False):
+        values = [[float("nan") if v is None else v for v in line] for line in pair["cka"]]
+        shown = axis.imshow(values, vmin=0, vmax=1, cmap="magma", origin="lower", aspect="auto")
+        axis.set_title(f"{pair['first']}\nagainst {pair['second']}", fontsize=8)
+        for setter, names in ((axis.set_yticks, pair["rows"]), (axis.set_xticks, pair["columns"])):
+            setter(range(len(names)), names, fontsize=5)
+        axis.tick_params(axis="x", rotation=90)
+    for axis in axes[len(pairs) :]:
+        axis.set_axis_off()
+    figure.colorbar(shown, ax=axes, label="CKA", shrink=0.8)
+    return {"similarity": figure, "correlation": correlation_figure(results["rows"])}
+
+
+def correlation_figure(rows: Sequence[Results]) -> "Figure":
+    figure, axes = new_figure(2)
+    for number, model in enumerate(dict.fromkeys(row["model"] for row in rows)):
+        mine = [row for row in rows if row["model"] == model]
+        known = [row for row in mine if row["length"] is not None]
+        draw_by_depth(axes[0], known, "length", number, model)
+        nearest = [row | {"near": row["correlation"][1]} for row in mine if len(row["correlation"]) > 1]
+        draw_by_depth(axes[1], nearest, "near", number, model)
+    for axis, word in (
+        (axes[0], "correlation length, points of the map"),
+        (axes[1], "correlation of neighbouring points"),
+    ):
+        axis.set_ylabel(word)
+    axes[0].plot([], [], color="grey", lw=5, alpha=0.5, label="a smoothing layer")
+    legend_below(figure, axes)
+    return figure
+
+
+STUDY = Study("similarity", "Similarity of layers", ABOUT, measure, tables, figures, (512, 16), needs_labels=False)

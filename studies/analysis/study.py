@@ -1,0 +1,191 @@
+"""What all studies share: networks and pictures opened, time watched, the report kept after every part."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from torch import Tensor
+
+from core.seeds import mix_seed
+from studies.analysis.flags import StudyJob, StudyOptions
+from studies.analysis.subjects import Studied, open_studied
+from studies.robustness.pictures import batches_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+T = TypeVar("T")
+Results = dict[str, Any]
+Table = tuple[str, Sequence[str], Sequence[Sequence[Any]]]
+"""What it shows, its columns, its rows."""
+
+
+class Tally(Protocol):
+    """Sums of a network over batches of pictures."""
+
+    studied: Studied
+    seen: int
+
+    def add(self, batch: Tensor, seed: int) -> None: ...
+
+    def rows(self) -> list[Results]: ...
+
+
+class Room:
+    """Where a study works: its networks, the time it has, and what it has to say besides its figures."""
+
+    def __init__(self, job: StudyJob, studied: Sequence[Studied], show: bool = True) -> None:
+        self.job, self.studied = job, studied
+        self.options: StudyOptions = job.options
+        self.notes: list[str] = []
+        self.began, self.cpu_began = time.perf_counter(), time.process_time()
+        self._console = Console(stderr=True, quiet=not show)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the networks label pixels."""
+        return self.studied[0].subject.is_dense
+
+    @property
+    def is_over(self) -> bool:
+        return time.perf_counter() - self.began >= self.options.seconds
+
+    def batches(self, most: int | None = None) -> list[range]:
+        """Numbers of the pictures that all networks look at together: as many as the largest pictures allow, or `most`."""
+        size = min(studied.pictures.batch for studied in self.studied)
+        return batches_of(len(self.studied[0].pictures), size if most is None else most)
+
+    def tally(self, tallies: Sequence[Tally], batches: Sequence[range]) -> Iterator[Results]:
+        """Shows each batch to all of them; what they have seen until then, after each."""
+        for number, numbers in enumerate(self.track(batches, "batches of pictures")):
+            for one in tallies:
+                one.add(one.studied.batch(numbers), mix_seed(self.options.seed, number))
+            yield {"rows": [row for one in tallies for row in one.rows()], "seen": tallies[0].seen}
+
+    def track(self, items: Sequence[T], title: str) -> Iterator[T]:
+        """The items one by one, with a bar and the time that is left on stderr; ends early when --seconds are over."""
+        columns = (
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("ETA"),
+            TimeRemainingColumn(),
+        )  # fmt: skip
+        with Progress(*columns, console=self._console, speed_estimate_period=600) as progress:
+            task = progress.add_task(title, total=len(items))
+            for done, item in enumerate(items):
+                if done and self.is_over:
+                    told = f"{title}: {done} of {len(items)} done when --seconds {self.options.seconds:g} were over"
+                    self.note(told)
+                    return
+                yield item
+                progress.update(task, completed=done + 1)
+
+    def note(self, words: str) -> None:
+        """Something that the reader has to know, once."""
+        if words and words not in self.notes:
+            self.notes.append(words)
+
+
+@dataclass(frozen=True)
+class Study:
+    """One study: how it measures, and how what it found is shown."""
+
+    name: str
+    title: str
+    about: str
+    """What its figures mean; the report begins with it."""
+    measure: Callable[[Room], Iterator[Results]]
+    """Yields the results so far after every part; the last are the whole."""
+    tables: Callable[[Results], list[Table]]
+    figures: Callable[[Results], dict[str, "Figure"]]
+    """By file name without ending."""
+    images: tuple[int, int]
+    """Pictures without --images: for classifiers, for segmentation networks."""
+    needs_labels: bool = True
+    split: str = "test"
+
+
+def run(study: Study, job: StudyJob, keep: Callable[[Results], None], show: bool = True) -> Results:
+    """The whole record; `keep` gets the record so far after every part, so that who is interrupted loses one part."""
+    options = job.options
+    split = options.split or study.split
+    torch.manual_seed(options.seed)
+    studied = open_studied(options, split, study.images, study.needs_labels)
+    room = Room(job, studied, show)
+    about = describe(study, room, split)
+    results: Results = {}
+    for results in study.measure(room):
+        keep(about | costs(room) | {"notes": ["unfinished", *room.notes], "results": results})
+    return about | costs(room) | {"notes": [*general_notes(room), *room.notes], "results": results}
+
+
+def describe(study: Study, room: Room, split: str) -> Results:
+    """What was run on what, so that it can be run again."""
+    pictures = room.studied[0].pictures
+    return {
+        "study": study.name,
+        "models": [
+            {
+                "model": studied.name,
+                "architecture": studied.subject.meta.architecture,
+                "options": studied.subject.meta.options,
+                "parameters": sum(weight.numel() for weight in studied.subject.network.parameters()),
+                "dropout": studied.subject.has_dropout,
+                "height": studied.subject.meta.height,
+            }
+            for studied in room.studied
+        ],
+        "data": pictures.data,
+        "split": split,
+        "pictures": len(pictures),
+        "split_pictures": pictures.whole,
+        "list_hash": pictures.list_hash,
+        "seed": room.options.seed,
+        "device": room.studied[0].subject.device.type,
+        "threads": torch.get_num_threads(),
+        "cores": os.cpu_count(),
+        "torch": torch.__version__,
+    }
+
+
+def costs(room: Room) -> Results:
+    """Seconds by the wall and of all cores, and the most memory that the process has held."""
+    return {
+        "seconds": round(time.perf_counter() - room.began, 1),
+        "cpu_seconds": round(time.process_time() - room.cpu_began, 1),
+        "peak_memory_mb": peak_memory_mb(),
+    }
+
+
+def depths(sides: Iterable[str]) -> list[float]:
+    """Where maps stand, 0 the first block's and 1 the last one's, by the word for each; a smoothing layer's `in` stands with
+    the block before it and its `out` half way to the next, so that networks with and without smoothing can be compared."""
+    places, blocks = [], -1
+    for side in sides:
+        blocks += side == ""
+        places.append(max(0, blocks) + 0.5 * (side == "out"))
+    return [place / max(1, blocks) for place in places]
+
+
+def peak_memory_mb() -> int | None:
+    """Of this process so far; None where the system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / 2**20 if sys.platform == "darwin" else peak / 2**10)
+
+
+def general_notes(room: Room) -> list[str]:
+    pictures = room.studied[0].pictures
+    asked = room.options.images
+    if asked and asked > len(pictures):
+        return [f"{asked} pictures were asked for; {pictures.split} has {pictures.whole}"]
+    if len(pictures) < pictures.whole:
+        return [f"{len(pictures)} of {pictures.whole} pictures, drawn with seed {room.options.seed}"]
+    return []

@@ -1,0 +1,149 @@
+"""The networks of a study with the pictures that each of them sees: checkpoints of either kind, and timm's by name."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from app.find_model import is_graph
+from classification.data.held_back import SPLIT as HELD_BACK
+from classification.data.open import open_classification
+from classification.networks.build import build_classifier
+from classification.networks.layout import TIMM
+from classification.opening import ARCHITECTURE, require_classes
+from classification.options import ClassifierOptions
+from core.classes import ClassList
+from core.errors import InputError
+from core.model.checkpoint import CheckpointMeta
+from core.seeds import mix_seed
+from core.system.machine import choose_device
+from studies.analysis.flags import StudyOptions
+from studies.analysis.measures.features import Layout, layout_of, trace
+from studies.analysis.measures.units import Unit, find_units, list_units
+from studies.robustness.network import Subject, open_subject, short_names
+from studies.robustness.pictures import Pictures, open_pictures
+
+IMAGENET_CLASSES = 1000
+"""Outputs of timm's pretrained networks, as this product opens them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Studied:
+    """A network under study."""
+
+    subject: Subject
+    pictures: Pictures
+    layout: Layout
+    labelled: bool = True
+    """Whether its outputs are the data's classes."""
+
+    @property
+    def name(self) -> str:
+        return self.subject.name
+
+    def batch(self, numbers: range) -> Tensor:
+        """(B, 3, h, w) normalised pictures of these numbers."""
+        images = self.pictures.images[numbers.start : numbers.stop]
+        return self.subject.normalize(self.subject.pixels(images))
+
+    def truth(self, numbers: range) -> Tensor:
+        """(B,) or (B, H, W) labels at the pictures' size, on the network's device."""
+        return self.pictures.truth(numbers).to(self.subject.device)
+
+    def units_with_maps(self, named: Sequence[str], least: int) -> tuple[list[Unit], str]:
+        """(the named units, or every block and smoothing layer, that return a feature map; what was left out and why).
+
+        InputError for a named unit without a map or one whose map has fewer than `least` points a side, and where nothing
+        is left.
+        """
+        network = self.subject.network
+        asked = find_units(network, named, self.name) if named else []
+        units = asked or [*list_units(network, "block"), *list_units(network, "smoothing")]
+        self.subject.switch("dnn", None)
+        seen = trace(network, self.batch(range(1)), units, self.layout)
+        small = [one for one in seen if min(one.size[1:]) < least]
+        kept = [one.unit for one in seen if one not in small]
+        told = ", ".join(f"{one.unit.name} ({one.size[2]}x{one.size[1]})" for one in small)
+        if (asked and len(kept) < len(asked)) or not kept:
+            mapless = [unit.name for unit in units if unit not in [one.unit for one in seen]]
+            what = f"{told}: a map with a side below {least}" if small else f"{', '.join(mapless)}: no feature map"
+            raise InputError(f"{self.name}: {what} cannot be analyzed; name other --units or give larger pictures")
+        return kept, f"{self.name}: left out, as a side of the map is below {least}: {told}" if small else ""
+
+
+def open_studied(options: StudyOptions, split: str, images: tuple[int, int], needs_labels: bool) -> list[Studied]:
+    """The networks in the order of their names; InputError unless they are of one kind and fit the data.
+
+    `images`: how many pictures for classifiers and for segmentation networks where the options do not say.
+    """
+    require_checkpoints(options.models)
+    device = choose_device(options.device)
+    found = []
+    for model, name in zip(options.models, short_names(options.models), strict=True):
+        subject, labelled = open_one(model, name, options, split, device)
+        if needs_labels and not labelled:
+            raise InputError(
+                f"{model}: its {IMAGENET_CLASSES} outputs are ImageNet's classes, not those of {options.data}; this study "
+                "needs labels: train it there (train classification --model timm:NAME) or give --timm-weights random"
+            )
+        require_data(options.data, split, subject)
+        count = options.images or images[subject.is_dense]
+        pictures = open_pictures(options.data, split, [subject], count, options.seed)
+        found.append(Studied(subject, pictures, layout_of(subject.network), labelled))
+    require_alike(found)
+    return found
+
+
+def require_checkpoints(models: Sequence[str]) -> None:
+    """InputError where there is none, or a graph file."""
+    if not models:
+        raise InputError(
+            "say which network: a pretrained name, a .safetensors file or timm:NAME, or several to compare"
+        )
+    for model in models:
+        if is_graph(model):
+            raise InputError(f"{model}: a study looks inside the network; give the checkpoint it was exported from")
+
+
+def open_one(model: str, name: str, options: StudyOptions, split: str, device: torch.device) -> tuple[Subject, bool]:
+    """(network, whether its outputs are the data's classes)."""
+    if model.startswith(TIMM):
+        network, meta = open_timm(model, options, split)
+        return Subject(name, network, meta, device), options.timm_weights == "random"
+    return open_subject(model, name, device), True
+
+
+def open_timm(model: str, options: StudyOptions, split: str) -> tuple[Any, CheckpointMeta]:
+    """A network of the library with the size and colours that it was made for; its record has the data's classes."""
+    if split == HELD_BACK:
+        raise InputError(f"{model} comes without a record of what its training held back; give another --split")
+    classes: ClassList = open_classification(options.data, split).classes
+    pretrained = options.timm_weights == "pretrained"
+    settings = ClassifierOptions(model=model, pretrained=pretrained)
+    torch.manual_seed(mix_seed(options.seed))
+    network: Any = build_classifier(settings, IMAGENET_CLASSES if pretrained else len(classes))
+    known = network.model.pretrained_cfg
+    side, mean, std = known["input_size"][-1], tuple(known["mean"]), tuple(known["std"])
+    return network, CheckpointMeta(ARCHITECTURE, asdict(settings), classes, side, side, mean, std)
+
+
+def require_data(data: Path, split: str, subject: Subject) -> None:
+    """InputError where the data is labelled for the other task."""
+    pixels = any((data / f"{split}{ending}").is_dir() for ending in ("annot", "_labels"))
+    if pixels and not subject.is_dense:
+        raise InputError(
+            f"{subject.name} is an image classifier and {data} holds labelled pixels; give CIFAR or an ImageFolder, or a "
+            "segmentation network"
+        )
+
+
+def require_alike(found: Sequence[Studied]) -> None:
+    """InputError unless all label the same things with the same classes."""
+    first = found[0].subject
+    for other in (studied.subject for studied in found[1:]):
+        if other.is_dense != first.is_dense:
+            raise InputError(f"{first.name} and {other.name} cannot be compared: one labels pictures, the other pixels")
+        require_classes(other.meta.classes, first.meta.classes, other.name, first.name)

@@ -1,0 +1,141 @@
+"""`analyze variance`: variance of feature maps by depth, over positions, over dropout draws and over both."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from core.seeds import mix_seed
+from studies.analysis.fourier import sides
+from studies.analysis.measures.features import watch_maps
+from studies.analysis.measures.units import Unit
+from studies.analysis.measures.variance import DrawVariance
+from studies.analysis.plots import draw_by_depth, legend_below, new_figure, smoothing_pairs
+from studies.analysis.study import Results, Room, Study, Table, depths
+from studies.analysis.subjects import Studied
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ABOUT = (
+    "Unbiased variance of every sample and channel, then the mean over samples and channels. `positions`: over the points of a "
+    "map, of single draws where there is dropout. `draws`: of a point over dropout draws. `both`: over "
+    "all points of all draws. `averaged`: over the points of the mean of the draws, what an ensemble of them leaves. Of a "
+    "smoothing layer `in` and `out` are the maps that enter and leave it; a blur with zero padding also dims the border."
+)
+KEYS = ("positions", "draws", "both", "averaged")
+
+
+class Variances:
+    """One network's figures, summed over pictures."""
+
+    def __init__(self, studied: Studied, units: list[Unit], samples: int) -> None:
+        self.studied, self.units = studied, units
+        self.samples = samples if studied.subject.has_dropout else 1
+        self.sums: dict[tuple[str, str], dict[str, float | None]] = {}
+        self.sizes: dict[tuple[str, str], tuple[int, ...]] = {}
+        self.seen = 0
+
+    @torch.no_grad()
+    def add(self, batch: Tensor, seed: int) -> None:
+        """All draws of a batch."""
+        moments: dict[tuple[str, str], DrawVariance] = {}
+
+        def see(unit: Unit, before: Tensor, after: Tensor) -> None:
+            for side, maps in sides(unit, before, after).items():
+                moments.setdefault((unit.name, side), DrawVariance()).add(maps)
+                self.sizes[unit.name, side] = tuple(maps.shape[1:])
+
+        with watch_maps(self.units, see, self.studied.layout):
+            for draw in range(self.samples):
+                self.studied.subject.logits(batch, "bnn" if self.samples > 1 else "dnn", mix_seed(seed, draw))
+        for key, one in moments.items():
+            total = self.sums.setdefault(key, dict.fromkeys(KEYS))
+            for name, value in one.result().items():
+                total[name] = None if value is None else (total[name] or 0.0) + len(batch) * value
+        self.seen += len(batch)
+
+    def rows(self) -> list[Results]:
+        """One for each map, in the order of computation."""
+        places = depths(side for _, side in self.sums)
+        return [
+            {
+                "model": self.studied.name, "unit": name, "map": side, "depth": depth,
+                **dict(zip(("channels", "height", "width"), self.sizes[name, side], strict=True)),
+                "samples": self.samples,
+                **{key: None if value is None else value / self.seen for key, value in total.items()},
+            }
+            for depth, ((name, side), total) in zip(places, self.sums.items(), strict=True)
+        ]  # fmt: skip
+
+
+def measure(room: Room) -> Iterator[Results]:
+    job: Any = room.job
+    tallies = []
+    for studied in room.studied:
+        units, left_out = studied.units_with_maps(job.units, least=2)
+        room.note(left_out)
+        tallies.append(Variances(studied, units, job.samples))
+        if tallies[-1].samples == 1:
+            room.note(f"{studied.name}: nothing is drawn, so there is the variance over positions alone")
+    # Every unit's sums over the draws are kept for a batch, in double: smaller batches than for a single pass.
+    yield from room.tally(tallies, room.batches(None if room.is_dense else 32))
+
+
+def tables(results: Results) -> list[Table]:
+    columns = ("network", "unit", "map", "size", "channels", "positions", "draws", "both", "averaged")
+    rows = [
+        [row["model"], row["unit"], row["map"], f"{row['width']}x{row['height']}", row["channels"],
+         *(row[key] for key in KEYS)]
+        for row in results["rows"]
+    ]  # fmt: skip
+    return [("Variance of feature maps", columns, rows), *smoothing_table(results["rows"])]
+
+
+def smoothing_table(rows: list[Results]) -> list[Table]:
+    """What each smoothing layer does: after it / before it."""
+    found = []
+    for before, after in smoothing_pairs(rows):
+        shares = [after[key] / before[key] if before[key] and after[key] is not None else None for key in KEYS[:2]]
+        ensemble = before["averaged"] / before["positions"] if before["averaged"] and before["positions"] else None
+        found.append([before["model"], before["unit"], *shares, ensemble])
+    columns = (
+        "network",
+        "smoothing layer",
+        "positions after / before",
+        "draws after / before",
+        "averaged / positions before",
+    )
+    return (
+        [("What smoothing leaves of the variance, beside what averaging the draws leaves", columns, found)]
+        if found
+        else []
+    )
+
+
+def figures(results: Results) -> dict[str, "Figure"]:
+    rows = results["rows"]
+    drawn = any(row["draws"] is not None for row in rows)
+    keys = KEYS if drawn else KEYS[:1]
+    figure, axes = new_figure(len(keys), 3.8)
+    for axis, key in zip(axes, keys, strict=True):
+        for number, model in enumerate(dict.fromkeys(row["model"] for row in rows)):
+            mine = [row for row in rows if row["model"] == model and row[key]]  # none and 0 are not drawn
+            draw_by_depth(axis, mine, key, number, model)
+        axis.plot([], [], color="grey", lw=5, alpha=0.5, label="a smoothing layer")
+        axis.set_yscale("log")
+        axis.set_title(TITLES[key], fontsize=9)
+    axes[0].set_ylabel("variance of feature maps (log scale)")
+    legend_below(figure, axes)
+    draws = max(row["samples"] for row in rows)
+    figure.suptitle(f"Variance by depth, {results['seen']} pictures, {draws} draws at most", fontsize=10)
+    return {"variance": figure}
+
+
+TITLES = {
+    "positions": "over positions", "draws": "over dropout draws", "both": "over both",
+    "averaged": "over positions, of the mean of the draws",
+}  # fmt: skip
+
+STUDY = Study("variance", "Variance of feature maps", ABOUT, measure, tables, figures, (256, 8), needs_labels=False)

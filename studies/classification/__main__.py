@@ -1,0 +1,97 @@
+"""Measures the trained classifiers and writes docs/classification.md, its figures and docs/classification.json.
+
+    python -m studies.classification --data ../shared/data/cifar10 [--fresh]
+
+The checkpoints are those of runs/classification (`--commands` prints what trains them); what was measured is kept while they
+and the data stay the same.
+"""
+
+import argparse
+import hashlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import track
+
+from classification.data.open import ClassificationSet, open_classification
+from classification.evaluate import Classifier as Ensemble
+from classification.evaluate import SizeMetrics, batches
+from classification.opening import open_classifiers
+from core.model.checkpoint import read_meta
+from core.system.allocator import keep_freed_memory
+from studies.classification.document import write_document
+from studies.classification.effects import Pictures
+from studies.classification.matrix import EVERY, Classifier, subjects
+from studies.harness.study import Cache, exit_code, origin
+
+DOCS = Path(__file__).parent.parent.parent / "docs"
+SAMPLES = 50
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="CIFAR-10 folder")
+    parser.add_argument("--fresh", action="store_true", help="measure again what is there already")
+    parser.add_argument("--commands", action="store_true", help="only print the trainings")
+    given = parser.parse_args()
+    if given.commands:
+        print("\n".join(one.command for one in EVERY))
+        return 0
+    return exit_code("classification", lambda: run(given.data, given.fresh))
+
+
+def run(data: Path, fresh: bool) -> None:
+    """Measures what is missing, then writes the document from what is there."""
+    keep_freed_memory()  # a fifth of the time would be page faults
+    cache = Cache(DOCS / "classification.json")
+    test = open_classification(data, "test")
+    for name, members in subjects().items():
+        absent = [one.name for one in members if not one.file.exists()]
+        if absent:
+            Console(stderr=True).print(f"not measured, not trained here: {', '.join(absent)}")
+            continue
+        digest = "-".join(
+            [test.list_hash, *(hashlib.sha256(one.file.read_bytes()).hexdigest()[:12] for one in members)]
+        )
+        if fresh or cache.get(name, digest) is None:
+            cache.put(name, digest, measure(name, members, test), origin())
+    write_document(cache.record, DOCS)
+
+
+def measure(name: str, members: list[Classifier], test: ClassificationSet) -> dict[str, Any]:
+    """Dropout off (n = 0; for an ensemble after all members), and by the number of passes where there is dropout."""
+    networks, meta = open_classifiers(members[0].file, [one.file for one in members[1:]])
+    ensemble = Ensemble(networks, meta.mean, meta.std, torch.device("cpu"))
+    off = SizeMetrics(len(meta.classes), [0] if len(members) == 1 else range(1, len(members) + 1))
+    on = SizeMetrics(len(meta.classes), range(1, SAMPLES + 1)) if ensemble.has_dropout else None
+    pictures = Pictures()
+    every = list(batches(test, meta.height))
+    for batch in track(every, name, console=Console(stderr=True)):
+        labels = batch[2]
+        off.update(pictures.watch(ensemble.by_size(batch, "dnn", 1), labels, off.sizes), labels)
+        if on:
+            on.update(pictures.watch(ensemble.by_size(batch, "bnn", SAMPLES), labels, on.sizes), labels)
+    last = max(off.full)
+    found: dict[str, Any] = {
+        "off": off.full[last].figures() | {"reliability": off.full[last].details()["reliability"]},
+        "images": len(test),
+        "trained": [describe_training(one) for one in members],
+    }
+    if len(members) == 1:
+        found["pictures"] = pictures.record()
+    if on:
+        found |= {"curve": on.curve(), "passes": on.rows()}
+    return found
+
+
+def describe_training(one: Classifier) -> dict[str, Any]:
+    """How long it took and on what, as the checkpoint tells."""
+    told = read_meta(one.file).training
+    return {key: told.get(key) for key in ("hours_of_last_start", "machine", "images")}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,145 @@
+"""docs/classification.md: tables and figures of what was measured; what it means is written by hand in findings.md."""
+
+from pathlib import Path
+from typing import Any
+
+from core.system.files import write_whole
+from studies.classification.effects import EFFECTS, Change, changes
+from studies.classification.figures import figure
+from studies.classification.matrix import EVERY, FACTORS, Classifier, subjects
+from studies.classification.plots import write_plots
+from studies.harness.document import fill, section, table
+
+SIZES = (1, 2, 5, 50)
+PUBLISHED = {
+    "plain": (0.182, 95.2, 2.75), "smooth": (0.173, 95.4, 2.31), "mc": (0.157, 95.2, 1.14), "mc-smooth": (0.144, 95.5, 1.04),
+}  # fmt: skip
+"""ResNet-18, CIFAR-10, all 50,000 pictures, width 64, N = 50, mean of 3 (arXiv 2105.12639, Table E.1): NLL, accuracy, ECE."""
+ABSENT = "-"
+
+
+def write_document(record: dict[str, Any], docs: Path) -> None:
+    """Writes docs/classification.md and its figures; the record is a Cache's."""
+    pictures = write_plots(measured_of(record), docs)
+    write_whole(docs / "classification.md", document(record, pictures).encode())
+
+
+def measured_of(record: dict[str, Any]) -> dict[str, Any]:
+    """Rows by network, in the study's order."""
+    return {name: record[name]["rows"] for name in subjects() if name in record}
+
+
+def document(record: dict[str, Any], pictures: dict[str, str]) -> str:
+    """The whole text; `pictures` are {title: file name}."""
+    measured = measured_of(record)
+    findings = (Path(__file__).parent / "findings.md").read_text()
+    parts = [
+        fill(findings, lambda name: figure(measured, name)),
+        *(f"![{title}]({name})" for title, name in pictures.items()),
+        kinds_table(measured),
+        effects_table(measured),
+        runs_table(measured),
+        sizes_table(measured),
+        commands(record),
+    ]
+    return "\n\n".join(part.rstrip() for part in parts if part) + "\n"
+
+
+def best_row(record: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """50 passes where there is dropout, else the one without."""
+    found = record.get(name)
+    if not found:
+        return None
+    return found["passes"][-1] if "passes" in found else found["off"]
+
+
+def format_spread(values: list[float], scale: float, digits: int) -> str:
+    """Mean, and half the range where there are several."""
+    if not values:
+        return ABSENT
+    mean = scale * sum(values) / len(values)
+    half = scale * (max(values) - min(values)) / 2
+    return f"{mean:.{digits}f}" + (f" ± {half:.{digits}f}" if len(values) > 1 else "")
+
+
+def kinds_table(record: dict[str, Any]) -> str:
+    """Table E.1's four rows, published and ours."""
+    header = ["dropout", "smoothing", "published: NLL", "acc", "ECE", "ours: NLL", "acc", "ECE", "seeds"]
+    lines = []
+    for factors in FACTORS:
+        kind = Classifier("resnet18", *factors).kind
+        rows = [row for seed in (0, 1) if (row := best_row(record, Classifier("resnet18", *factors, seed).name))]
+        nll, accuracy, ece = PUBLISHED[kind]
+        ours = [
+            format_spread([row["nll"] for row in rows], 1, 3), format_spread([row["accuracy"] for row in rows], 100, 1),
+            format_spread([row["ece"] for row in rows], 100, 1), str(len(rows)),
+        ]  # fmt: skip
+        given = [f"{nll:.3f}", f"{accuracy:.1f}", f"{ece:.2f}"]
+        lines.append([*("yes" if flag else ABSENT for flag in factors), *given, *ours])
+    words = (
+        "ResNet-18 on CIFAR-10; 50 passes where there is dropout. Published: width 64, all 50,000 pictures, 200 epochs. Ours: "
+        "width 32, 5,000 pictures, 40 epochs, 1,000 test pictures; mean over the seeds ± half their range. Percent but for NLL."
+    )
+    return section("The published table", words, table(header, lines))
+
+
+def effects_table(record: dict[str, Any]) -> str:
+    """What each method changes, paired by picture."""
+    header = ["effect", "NLL", "of each seed", "accuracy, points", "of each seed"]
+    lines = []
+    for title, (before, after) in EFFECTS.items():
+        found = changes(record, before, after)
+        if found:
+            cells = (format_change(found["nll"], 1, 3), format_change(found["right"], 100, 1))
+            lines.append([title, *(cell for pair in cells for cell in pair)])
+    words = (
+        "What each method changes in the same pictures: mean over the pictures and seeds, and its 95 % interval over the "
+        "pictures (paired). An interval that holds 0 shows no effect; two seeds only hint at what another training would give."
+    )
+    return section("Effects", words, table(header, lines))
+
+
+def format_change(change: Change, scale: float, digits: int) -> tuple[str, str]:
+    """-0.052 ± 0.017, and the mean of each seed."""
+    by_seed = ", ".join(f"{scale * mean:+.{digits}f}" for mean in change.by_seed)
+    return f"{scale * change.mean:+.{digits}f} ± {scale * change.half:.{digits}f}", by_seed
+
+
+def runs_table(record: dict[str, Any]) -> str:
+    """Every network: dropout off and by the number of passes."""
+    header = ["network", "row", "NLL", "acc", "ECE", "Brier", "AURC", "acc-90", "freq-90"]
+    lines = []
+    for name, found in record.items():
+        rows = [("dropout off", found["off"])] + [
+            (f"N = {row['n']}", row) for row in found.get("passes", []) if row["n"] in SIZES
+        ]
+        for label, row in rows:
+            shares = [f"{100 * row[key]:.1f}" for key in ("accuracy", "ece", "brier")]
+            certain = [ABSENT if row[key] is None else f"{100 * row[key]:.1f}" for key in ("acc_90", "freq_90")]
+            lines.append([name, label, f"{row['nll']:.4f}", *shares, f"{row['aurc']:.4f}", *certain])
+    words = "`ensemble`: the networks of both seeds; each pass is one of each."
+    return section("Every network", words, table(header, lines))
+
+
+def sizes_table(record: dict[str, Any]) -> str:
+    """NLL by ensemble size of the networks with dropout."""
+    sizes = (1, 2, 3, 5, 10, 20, 50)
+    lines = []
+    for name, found in record.items():
+        by_size = {point["n"]: point["nll"] for point in found.get("curve", [])}
+        if by_size:
+            lines.append([name, *(f"{by_size[size]:.4f}" for size in sizes)])
+    return section("NLL by the number of passes", "", table(["network", *map(str, sizes)], lines))
+
+
+def commands(record: dict[str, Any]) -> str:
+    header = ["network", "trained by", "hours", "digest of data and weights", "measured at"]
+    lines = []
+    for one in EVERY:
+        found = record.get(one.name)
+        told = [found["rows"]["trained"][0]["hours_of_last_start"], found["digest"], found["commit"]] if found else []
+        lines.append([f"`{one.name}`", f"`{one.command}`", *map(str, told or [ABSENT] * 3)])
+    words = (
+        "Any row again: `steadyseg evaluate runs/classification/NETWORK/model.safetensors --data cifar10 --samples 50`."
+    )
+    return section("Where it comes from", words, table(header, lines))

@@ -1,0 +1,42 @@
+"""The measured sections of docs/reliability.md, each from its own JSON file.
+
+python -m studies.faults.document        makes them again
+"""
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from core.system.files import write_whole
+from studies.faults.fuzzing.document import fuzzing_section
+from studies.faults.page_soak.document import page_section
+from studies.faults.rtsp.document import rtsp_section
+
+DOCS = Path(__file__).parents[2] / "docs"
+SECTIONS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
+    "RTSP": ("rtsp.json", rtsp_section),
+    "The page for an hour": ("page-soak.json", page_section),
+    "Damaged files and requests": ("fuzzing.json", fuzzing_section),
+}
+
+
+def document(docs: Path) -> str:
+    """The text with the sections of today's records in the place of the old ones; at its end where there was none."""
+    text = (docs / "reliability.md").read_text()
+    for heading, (name, section) in SECTIONS.items():
+        before, found, rest = text.partition(f"## {heading}\n")
+        after = re.search(r"^## ", rest, re.MULTILINE) if found else None
+        body = section(json.loads((docs / name).read_text()))
+        text = f"{before.rstrip()}\n\n## {heading}\n\n{body}\n" + (f"\n{rest[after.start() :]}" if after else "")
+    return text
+
+
+def write_document(docs: Path) -> None:
+    write_whole(docs / "reliability.md", document(docs).encode())
+
+
+if __name__ == "__main__":
+    sys.exit(write_document(DOCS))

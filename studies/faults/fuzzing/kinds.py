@@ -1,0 +1,197 @@
+"""What is fuzzed: for every kind of file its seeds, how it is damaged, and the product's own way into it, stage by stage."""
+
+import contextlib
+import json
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import onnx
+import torch
+from google.protobuf.message import DecodeError
+
+from app.find_model import is_classifier
+from app.open_model import open_segmenter
+from app.sources.open_source import open_source
+from classification.opening import open_classifier
+from core.frame import Frame
+from core.method import MethodOptions
+from core.model.checkpoint import HEADER_KEY, read_meta, read_tensors
+from core.system.json_text import parse_json
+from core.system.pictures import look_at, read_upright, upright_size
+from export.file.onnx_file import read_onnx
+from export.file.protobuf_limits import count_parts
+from export.run.classifier import GraphClassifier
+from export.run.open_file import open_graph
+from seg.train import read_classes
+from studies.faults.fuzzing import seeds
+from studies.faults.fuzzing.mutate import damage_bytes, damage_json, damage_message
+from studies.faults.fuzzing.requests import Server, damage_request, request_seeds, send_request, server
+from studies.faults.fuzzing.trial import Stages
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of file."""
+
+    seeds: Callable[[Path], list[Path]]
+    damage: Callable[[bytes, Random], bytes]
+    stages: Stages
+    server: Callable[[], Server] | None = None
+    """The process whose memory counts, where it is not the one that opens the file."""
+
+
+def open_checkpoint(path: Path) -> Iterator[str]:
+    """As `steadyseg video` and `evaluate` open it; the size is one that the owner chose."""
+    read_tensors(path)
+    yield "safetensors read"
+    read_meta(path)
+    yield "record read"
+    if is_classifier(str(path)):
+        network, _ = open_classifier(path)
+        yield "network opened"
+        network(torch.zeros(1, 3, 32, 32))
+    else:
+        segmenter = open_segmenter(str(path), MethodOptions("vq-dnn"), executor="torch", size=96)
+        yield "network opened"
+        segmenter.step(Frame(np.zeros((96, 128, 3), np.uint8), 0, 0.0))
+    yield "one picture computed"
+
+
+def open_graph_file(path: Path) -> Iterator[str]:
+    """As `steadyseg video` and `evaluate` open it."""
+    if is_parsed(path):
+        yield "graph parsed"
+    file = read_onnx(path)
+    yield "graph accepted"
+    if file.meta.kind == "logits":
+        return
+    if file.meta.kind == "classifier":
+        classifier = GraphClassifier(path)
+        yield "executor opened"
+        side = file.meta.height
+        classifier(np.zeros((1, side, side, 3), np.uint8))
+    else:
+        segmenter = open_graph(path)
+        yield "executor opened"
+        segmenter.step(Frame(np.zeros((96, 128, 3), np.uint8), 0, 0.0))
+    yield "one picture computed"
+
+
+def is_parsed(path: Path) -> bool:
+    """Whether protobuf's own parser takes the file: the first check, before the product's."""
+    data = path.read_bytes()
+    try:
+        count_parts(data, onnx.ModelProto.DESCRIPTOR)
+        onnx.load_model_from_string(data)
+    except (ValueError, DecodeError):
+        return False
+    return True
+
+
+def open_class_file(path: Path) -> Iterator[str]:
+    """As `steadyseg train seg --classes` opens it."""
+    with contextlib.suppress(ValueError):
+        parse_json(path.read_bytes())
+        yield "JSON read"
+    classes = read_classes(path)
+    yield "class list accepted"
+    classes.palette()
+    json.dumps([classes.names, classes.void_id])
+    yield "palette made"
+
+
+def open_image(path: Path) -> Iterator[str]:
+    """As every source, label and data set opens it."""
+    look_at(path, upright_size)
+    yield "header read"
+    read_upright(path)
+    yield "picture decoded"
+    with open_source(str(path)) as source:
+        list(source)
+    yield "came as a frame"
+
+
+def open_video(path: Path) -> Iterator[str]:
+    """As `steadyseg video` opens it."""
+    with open_source(str(path)) as source:
+        yield "first frame decoded"
+        for _ in islice(source, 100):
+            pass
+    yield "read to its end"
+
+
+def damage_checkpoint(data: bytes, dice: Random) -> bytes:
+    """The record, the table of tensors, the weights, or any byte."""
+    way, length = dice.random(), struct.unpack("<Q", data[:8])[0]
+    if way < 0.1:
+        return damage_bytes(data, dice)
+    if way < 0.25:
+        return damage_bytes(data, dice, start=8 + length)
+    header = json.loads(data[8 : 8 + length])
+    if way < 0.35:
+        metadata = header.pop("__metadata__")
+        header = damage_json(header, dice) | {"__metadata__": metadata}
+    else:
+        record = damage_json(json.loads(header["__metadata__"][HEADER_KEY]), dice)
+        header["__metadata__"][HEADER_KEY] = json.dumps(record)
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data[8 + length :]
+
+
+def damage_graph(data: bytes, dice: Random) -> bytes:
+    """The graph's messages, its metadata, or any byte."""
+    way = dice.random()
+    if way < 0.1:
+        return damage_bytes(data, dice)
+    model = onnx.load_model_from_string(data)
+    if way < 0.3:
+        entry = dice.choice(model.metadata_props)
+        try:
+            entry.value = json.dumps(damage_json(json.loads(entry.value), dice))
+        except ValueError:  # a plain text
+            entry.value = damage_bytes(entry.value.encode(), dice).decode(errors="replace")
+        return model.SerializeToString()
+    model.graph.CopyFrom(damage_message(model.graph, dice))
+    return model.SerializeToString()
+
+
+def damage_class_file(data: bytes, dice: Random) -> bytes:
+    if dice.random() < 0.2:
+        return damage_bytes(data, dice)
+    return json.dumps(damage_json(json.loads(data), dice)).encode()
+
+
+def damage_image(data: bytes, dice: Random) -> bytes:
+    """Behind the bytes by which a format is known; the sums of a PNG's chunks are put right in most cases."""
+    found = damage_bytes(data, dice, start=16 if data[:4] == b"\x89PNG" else 4)
+    return with_sums(found) if found[:4] == b"\x89PNG" and dice.random() < 0.8 else found
+
+
+def with_sums(data: bytes) -> bytes:
+    """A PNG whose chunks have the sums that they should."""
+    found, place = bytearray(data), 8
+    while place + 12 <= len(found):
+        end = place + 8 + int.from_bytes(found[place : place + 4], "big")
+        found[end : end + 4] = struct.pack(">I", zlib.crc32(found[place + 4 : end]))
+        place = end + 4
+    return bytes(found)
+
+
+def damage_video(data: bytes, dice: Random) -> bytes:
+    return damage_bytes(data, dice, start=32)
+
+
+KINDS = {
+    "checkpoint": Kind(seeds.checkpoints, damage_checkpoint, open_checkpoint),
+    "graph": Kind(seeds.graphs, damage_graph, open_graph_file),
+    "class list": Kind(seeds.class_files, damage_class_file, open_class_file),
+    "image": Kind(seeds.images, damage_image, open_image),
+    "video": Kind(seeds.videos, damage_video, open_video),
+    "page request": Kind(request_seeds, damage_request, send_request, server),
+}

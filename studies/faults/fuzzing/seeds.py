@@ -1,0 +1,121 @@
+"""The whole files that damages begin with: small real ones of every kind, made by the product where it writes such files."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import numpy as np
+import torch
+from PIL import Image
+
+from classification.networks.build import build_classifier
+from classification.options import ClassifierOptions
+from core.classes import CAMVID, ClassList
+from core.model.checkpoint import CheckpointMeta, save_checkpoint
+from seg.networks.build import build_network
+from seg.options import SmpOptions, UNetOptions
+from seg.pretrained import find_checkpoint
+from seg.street.drive import Street
+
+HEIGHT, WIDTH = 48, 64
+SIZE = ("--size", "96", "--proof-frames", "street")
+EXPORTS = {
+    "dnn": ("street-tiny", "--stateful", "--mode", "dnn", *SIZE),
+    "vq-dnn": ("street-tiny", "--stateful", "--mode", "vq-dnn", *SIZE),
+    "window": ("street-tiny", "--stateful", "--mode", "vq-dnn", "--window", "2", *SIZE),
+    "logits": ("street-tiny", "--mode", "dnn", *SIZE),
+    "classifier": ("CLASSIFIER", "--mode", "dnn"),
+}
+VIDEOS = {
+    ".mp4": "libx264", ".mkv": "libx265", ".mov": "mjpeg", ".avi": "mpeg4", ".webm": "libvpx-vp9", ".ts": "mpeg2video",
+    ".gif": "gif",
+}  # fmt: skip
+PIXELS = {"mjpeg": "yuvj420p", "gif": "rgb8"}
+QUIET = {"libx265": {"x265-params": "log-level=none"}}
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """street-tiny, and untrained small networks of the other kinds."""
+    torch.manual_seed(0)
+    meta = CheckpointMeta("unet", {}, CAMVID, 48, 64, (0.4, 0.4, 0.4), (0.3, 0.3, 0.3))
+    fit = {"vq-dnn": {"mode": "vq-dnn", "samples": 1, "tau": 8.0, "window": None, "motion": True, "temperature": 1.2}}
+    made = [find_checkpoint("street-tiny")]
+    for name, options in (("unet", UNetOptions(width=2)), ("smp", SmpOptions(encoder="tu-mobilenetv3_small_050"))):
+        made.append(folder / f"{name}.safetensors")
+        record = replace(meta, architecture=name, options=asdict(options), calibration=fit)
+        save_checkpoint(made[-1], build_network(name, options, len(CAMVID)).state_dict(), record)
+    options = ClassifierOptions(width=4, dropout=0.3, smoothing=True)
+    made.append(folder / "classifier.safetensors")
+    animals = ClassList.of_names(("cat", "dog", "eel"))
+    record = replace(meta, architecture="classifier", options=asdict(options), classes=animals, height=32, width=32)
+    save_checkpoint(made[-1], build_classifier(options, 3).state_dict(), record)
+    return made
+
+
+def graphs(folder: Path) -> list[Path]:
+    """What `steadyseg export` writes, proven as for any user."""
+    made = []
+    classifier = checkpoints(folder)[-1]
+    for name, (model, *flags) in EXPORTS.items():
+        path = folder / f"{name}.onnx"
+        model = str(classifier) if model == "CLASSIFIER" else model
+        if not path.exists():
+            command = [sys.executable, "-m", "app.cli", "export", model, *flags, "-o", str(path)]
+            subprocess.run(command, check=True, capture_output=True)  # its threads must not be this process's
+        made.append(path)
+    return made
+
+
+def class_files(folder: Path) -> list[Path]:
+    """CamVid's classes, and the least that a list can be."""
+    made = []
+    for name, record in (
+        ("camvid", {"names": CAMVID.names, "colors": CAMVID.colors, "void": CAMVID.void}),
+        ("two", {"names": ["a", "b"], "colors": [[0, 0, 0], [1, 2, 3]]}),
+    ):
+        made.append(folder / f"{name}.json")
+        made[-1].write_text(json.dumps(record))
+    return made
+
+
+def images(folder: Path) -> list[Path]:
+    """A picture of the street in every format, depth and layout that is opened."""
+    picture = Image.fromarray(next(_street(1)))
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    deep = Image.fromarray(np.asarray(picture.convert("L")).astype(np.uint16) * 257)
+    kinds: list[tuple[str, Image.Image, dict[str, object]]] = [
+        ("rgb.png", picture, {"exif": exif}), ("palette.png", picture.quantize(11), {}), ("deep.png", deep, {}),
+        ("rgba.png", picture.convert("RGBA"), {}), ("plain.jpg", picture, {"exif": exif}),
+        ("progressive.jpg", picture, {"progressive": True}), ("cmyk.jpg", picture.convert("CMYK"), {}),
+        ("raw.tif", picture, {}), ("lzw.tif", picture, {"compression": "tiff_lzw", "exif": exif}), ("deep.tif", deep, {}),
+        ("jpeg.tif", picture, {"compression": "jpeg"}), ("group4.tif", picture.convert("1"), {"compression": "group4"}),
+        ("lossy.webp", picture, {"exif": exif}), ("whole.webp", picture, {"lossless": True}), ("plain.bmp", picture, {}),
+        ("palette.bmp", picture.quantize(11), {}), ("plain.ppm", picture, {}), ("deep.pgm", deep, {}),
+    ]  # fmt: skip
+    for name, image, options in kinds:
+        image.save(folder / name, **options)  # type: ignore[arg-type]
+    return [folder / name for name, *_ in kinds]
+
+
+def videos(folder: Path) -> list[Path]:
+    """Twelve frames of the street in the containers and codecs that people have."""
+    made = []
+    for suffix, codec in VIDEOS.items():
+        made.append(folder / f"street{suffix}")
+        with av.open(str(made[-1]), "w") as container:
+            stream = container.add_stream(codec, rate=Fraction(25), options=QUIET.get(codec, {}))
+            stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, PIXELS.get(codec, "yuv420p")
+            for image in _street(12):
+                container.mux(stream.encode(av.VideoFrame.from_ndarray(image)))
+            container.mux(stream.encode())
+    return made
+
+
+def _street(count: int) -> Iterator[np.ndarray]:
+    return (frame.image for frame in Street(seed=1, height=HEIGHT, width=WIDTH).frames(count))

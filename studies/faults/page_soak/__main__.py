@@ -1,0 +1,154 @@
+"""Keeps a page at work for an hour: visitors who stay, who come and go, and file jobs; writes docs/page-soak.json.
+
+    python -m studies.faults.page_soak [--seconds 3600] [--model camvid-realtime]
+
+The server is a process of its own. Its memory, threads, open files and folder are sampled from outside.
+"""
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from core.errors import InputError
+from core.system.files import write_whole
+from studies.faults.page_soak.visitors import LiveVisitor, run_file_job, street_jpegs, street_video
+from studies.harness.browser import browser_page, disk_use_kb, street_camera, wait_for_picture
+from studies.harness.study import exit_code, origin
+
+DOCS = Path(__file__).parents[3] / "docs"
+STAYING, PASSING, JOBS = 3, 200, 20
+"""Visitors besides the browser's, those who come for five pictures and leave, and file jobs, of which half are cancelled."""
+SAMPLE_S = 10.0
+WARM = 0.1
+"""Share of the time after which the first figures are taken: networks are compiled and pools are full by then."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--model", default="camvid-realtime")
+    given = parser.parse_args()
+    return exit_code("page_soak", lambda: run(given.seconds, given.model))
+
+
+def run(seconds: float, model: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        (place / "server").mkdir()
+        with (
+            served(model, place / "server") as (server, address),
+            browser_page(street_camera(place / "cam.mjpeg")) as page,
+        ):
+            page.goto(address)
+            page.locator(".stage [data-do=camera]").first.click()
+            wait_for_picture(page)
+            record = {"model": model, "seconds": seconds, **origin()}
+            record |= soak(server.pid, address, place, page, seconds)
+            server.send_signal(signal.SIGTERM)
+            record["exit_code_after_sigterm"] = server.wait(60)
+        record["left_in_the_temporary_folder"] = [path.name for path in (place / "server").iterdir()]
+    print(json.dumps({key: value for key, value in record.items() if key != "samples"}, indent=1))
+    write_whole(DOCS / "page-soak.json", (json.dumps(record, indent=1) + "\n").encode())
+
+
+def soak(pid: int, address: str, folder: Path, page: Any, seconds: float) -> dict[str, Any]:
+    """Everything at once, until the time is over; samples and counts."""
+    ended, samples, began_s = threading.Event(), [sample(pid, folder / "server")], time.monotonic()
+    pictures = street_jpegs()
+    staying = [LiveVisitor(address, pictures, rate_hz) for rate_hz in (2.0, 5.0, 15.0)[:STAYING]]
+    passing, jobs = {"came": 0, "pictures": 0, "refused": 0}, {"done": 0, "stopped": 0, "failed": 0}
+    threads = [threading.Thread(target=visitor.stay, args=(ended,)) for visitor in staying]
+    threads.append(threading.Thread(target=pass_by, args=(address, pictures, seconds, ended, passing)))
+    threads.append(threading.Thread(target=work, args=(address, folder, seconds, ended, jobs)))
+    for thread in threads:
+        thread.start()
+    while time.monotonic() - began_s < seconds:
+        page.wait_for_timeout(SAMPLE_S * 1000)
+        samples.append({"second": round(time.monotonic() - began_s), **sample(pid, folder / "server")})
+    ended.set()
+    for thread in threads:
+        thread.join(120)
+    shown, ages = page.evaluate("[steadyseg.counts.shown, steadyseg.ages.slice().sort((a, b) => a - b)]")
+    return {
+        "browser": {"shown": shown, "per_second": round(shown / seconds, 2), "age_ms_p50": round(ages[len(ages) // 2]),
+                    "age_ms_p95": round(ages[int(len(ages) * 0.95)])},
+        "staying": [visitor.counts for visitor in staying], "passing": passing, "jobs": jobs,
+        "flat": flatness(samples[max(1, int(len(samples) * WARM)) :]), "samples": samples,
+    }  # fmt: skip
+
+
+def pass_by(
+    address: str, pictures: list[bytes], seconds: float, ended: threading.Event, counts: dict[str, int]
+) -> None:
+    """One visitor after the other."""
+    for _ in range(PASSING):
+        began_s = time.monotonic()
+        visitor = LiveVisitor(address, pictures, 15.0)
+        visitor.show(5)
+        counts["came"] += 1
+        counts["pictures"] += visitor.counts["answered"]
+        counts["refused"] += visitor.counts["refused"]
+        if ended.wait(max(0.0, seconds / PASSING - (time.monotonic() - began_s))):
+            return
+
+
+def work(address: str, folder: Path, seconds: float, ended: threading.Event, counts: dict[str, int]) -> None:
+    """One file job after the other; every second one is stopped half way."""
+    video = street_video(folder / "drive.mp4")
+    for number in range(JOBS):
+        began_s = time.monotonic()
+        counts[run_file_job(address, video, stop=number % 2 == 1)] += 1
+        if ended.wait(max(0.0, seconds / JOBS - (time.monotonic() - began_s))):
+            return
+
+
+def sample(pid: int, files: Path) -> dict[str, Any]:
+    """What the server holds now."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    figures = {key: int(found[1]) for key in ("VmRSS", "Threads") if (found := re.search(rf"{key}:\s+(\d+)", status))}
+    return {
+        "rss_mb": figures["VmRSS"] // 1024, "threads": figures["Threads"], "handles": len(os.listdir(f"/proc/{pid}/fd")),
+        "disk_kb": disk_use_kb(files), "entries": sum(1 for _ in files.rglob("*")),
+    }  # fmt: skip
+
+
+def flatness(samples: list[dict[str, Any]]) -> dict[str, Any]:
+    """The largest value of each third: what grows without end is larger in the last."""
+    third = max(1, len(samples) // 3)
+    parts = [samples[:third], samples[third : 2 * third], samples[2 * third :]]
+    keys = ("rss_mb", "threads", "handles", "disk_kb", "entries")
+    return {key: [max(one[key] for one in part) for part in parts] for key in keys}
+
+
+@contextmanager
+def served(model: str, folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """(the server's process, its address); what it writes lies in `folder`."""
+    command = [sys.executable, "-m", "app.cli", "demo", "--port", "7899", "--model", model, "--no-open-browser"]
+    command += ["--max-sessions", str(STAYING + 2)]
+    environment = {**os.environ, "TMPDIR": str(folder), "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            line = server.stdout.readline()
+            found = re.search(r"http://\S+", line)
+            if found is None:
+                raise InputError(f"the page did not start: {line.strip()}")
+            threading.Thread(target=server.stdout.read, daemon=True).start()
+            yield server, found[0]
+        finally:
+            server.kill()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""Ten minutes of RTSP over all that happens to a network camera, and what the command and the page make of it.
+
+    python -m studies.faults.rtsp [--only video|page] [--seconds 600]
+
+A real server (studies/faults/rtsp/server.py says which packages it needs) behind a proxy of ours: killed and started again five
+times, held back for 30 s, cut off five times, and the picture's size changed. Writes docs/rtsp.json and the section *RTSP* of
+docs/reliability.md. What is shorter than the usual ten minutes is only printed.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+
+from core.system.files import write_whole
+from studies.faults.document import write_document
+from studies.faults.rtsp.page import watch_page
+from studies.faults.rtsp.watch import watch_video
+from studies.harness.study import exit_code
+
+DOCS = Path(__file__).parents[3] / "docs"
+USUAL_S = 600.0
+WATCHED = {"video": watch_video, "page": watch_page}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=WATCHED, help="not both, one after the other")
+    parser.add_argument("--seconds", type=float, default=USUAL_S, help="shorter ones squeeze all but the stall's 30 s")
+    given = parser.parse_args()
+    watched = (given.only,) if given.only else tuple(WATCHED)
+    return exit_code("rtsp", lambda: run(watched, given.seconds))
+
+
+def run(watched: tuple[str, ...], seconds: float) -> None:
+    place = DOCS / "rtsp.json"
+    record = json.loads(place.read_text()) if place.exists() else {}
+    for name in watched:
+        with tempfile.TemporaryDirectory(prefix="steadyseg-") as folder:
+            record[name] = WATCHED[name](Path(folder), seconds, Console(stderr=True))
+    text = json.dumps(record, indent=1) + "\n"
+    if seconds < USUAL_S:
+        print(text)
+        return
+    write_whole(place, text.encode())
+    write_document(DOCS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""What a GPU is needed for, in commands of at most some minutes each, for a machine that reaches nothing else.
+
+    python -m studies.gpu pack --data ../shared/data/camvid [--wheels DIR] --to PARTS [--part-mib 60]
+    python unpack.py PARTS --to WORK                 # there, once or as the parts arrive; then in WORK/code:
+    python -m studies.gpu executors --data ../camvid --out OUT
+    python -m studies.gpu paper --data ../camvid --runs ../runs --out OUT --minutes 8      # again until it says done
+    python -m studies.gpu recipes --data ../camvid --runs ../runs --out OUT --minutes 8
+
+executors: parity and throughput of torch, CUDA graphs, ONNX Runtime on CUDA and TensorRT, in every number format. paper:
+`unet-paper`, width 64, 130 epochs, plain, smooth, MC dropout and both. recipes: the networks that ship, at full length.
+OUT gets what goes home.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from core.model.bundle import round_figures
+from core.system.machine import choose_device
+from studies.gpu.executors import measure_executors
+from studies.gpu.jobs import paper_jobs, recipe_jobs
+from studies.gpu.pack import pack
+from studies.gpu.trainings import Block, run_block
+from studies.harness.study import exit_code, origin
+
+MODELS = ("camvid-unet-s", "camvid-realtime", "camvid-mobile")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", choices=("pack", "executors", "paper", "recipes"))
+    parser.add_argument("--data", type=Path, required=True, help="CamVid folder")
+    parser.add_argument("--wheels", type=Path, help="pack: a folder of wheels that the machine lacks")
+    parser.add_argument("--to", type=Path, help="pack: where the parts go")
+    parser.add_argument("--part-mib", type=int, default=60, help="pack: size of a part")
+    parser.add_argument("--runs", type=Path, default=Path("runs/gpu"), help="where trainings and graph files stay")
+    parser.add_argument("--out", type=Path, default=Path("runs/gpu/out"), help="what goes home")
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    parser.add_argument("--minutes", type=float, default=8.0, help="after these a block stops, to go on later")
+    parser.add_argument("--parallel", type=int, default=4, help="trainings at a time")
+    parser.add_argument("--frames", type=int, default=32, help="executors: of the val stream")
+    parser.add_argument("--seconds", type=float, default=2.0, help="executors: for each row")
+    return exit_code("gpu", lambda: run(parser.parse_args()))
+
+
+def run(given: argparse.Namespace) -> None:
+    if given.work == "pack":
+        if given.to is None:
+            raise SystemExit("gpu: pack needs --to, the folder for the parts")
+        for part in pack(given.data, given.wheels, given.to, given.part_mib):
+            print(f"{part} {part.stat().st_size / 2**20:.1f} MiB")
+        return
+    device = choose_device(given.device).type
+    given.out.mkdir(parents=True, exist_ok=True)
+    if given.work == "executors":
+        rows = measure_executors(MODELS, given.data, device, given.frames, given.seconds, given.runs)
+        record = {"device": name_of(device), **origin(), "rows": round_figures(rows)}
+        (given.out / "executors.json").write_text(json.dumps(record, indent=1) + "\n")
+        print(given.out / "executors.json")
+        return
+    jobs = paper_jobs() if given.work == "paper" else recipe_jobs()
+    block = Block(given.data, given.runs, given.out, device, given.minutes, given.parallel)
+    left = run_block(jobs, block)
+    print(f"not done yet: {', '.join(left)}; the same command goes on" if left else "done")
+
+
+def name_of(device: str) -> str:
+    import torch
+
+    return torch.cuda.get_device_name() if device == "cuda" else "cpu"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,159 @@
+"""Block (a): every executor that a GPU has, as equal to the CPU as its number format allows, and how fast."""
+
+import contextlib
+import io
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from app.cli import main as steadyseg
+from app.open_model import open_segmenter
+from core.classes import CAMVID
+from core.errors import InputError
+from core.frame import Frame
+from core.method import MethodOptions
+from core.segmenter import Segmenter
+from seg.data.camvid import open_split
+from seg.torch_executor import open_torch_segmenter
+
+MODE = MethodOptions(mode="vq-dnn", motion=False)
+WARM_UP = 3
+BATCHES = (1, 16)
+Row = dict[str, Any]
+
+
+def measure_executors(models: Iterable[str], camvid: Path, device: str, frames: int, seconds: float, work: Path) -> Row:
+    """{model: {row: parity and speed, or why it is absent}} over the first frames of the val stream."""
+    work.mkdir(parents=True, exist_ok=True)
+    split = open_split(camvid, "val", CAMVID)
+    stream = [Frame(split[i][0], i, i / 15) for i in range(min(frames, len(split)))]
+    return {model: rows_of(model, stream, device, seconds, work) for model in models}
+
+
+def rows_of(model: str, stream: list[Frame], device: str, seconds: float, work: Path) -> Row:
+    expected = labels_of(open_segmenter(model, MODE, executor="torch", precision="fp32", device="cpu"), stream)
+    rows: Row = {}
+    for precision in ("fp32", "bf16"):
+        rows[f"torch {precision}"] = whole_step(
+            lambda precision=precision: open_segmenter(model, MODE, executor="torch", precision=precision, device=device),
+            stream, expected, seconds,
+        )  # fmt: skip
+    for precision in ("fp32", "fp16"):
+        file = exported(model, precision, work)
+        for where in ("cuda", "tensorrt") if device == "cuda" else ("cpu",):
+            rows[f"onnxruntime {where} {precision}"] = whole_step(
+                lambda file=file, where=where: open_segmenter(str(file), executor="onnxruntime", device=where),
+                stream, expected, seconds,
+            )  # fmt: skip
+    for batch in BATCHES:
+        rows |= networks_alone(model, stream[0].image, device, batch, seconds)
+    return rows
+
+
+def exported(model: str, precision: str, work: Path) -> Path:
+    """The stateful graph file, made once."""
+    file = work / f"{model}-{precision}.onnx"
+    if not file.exists():
+        words = ["export", model, "-o", str(file), "--stateful", "--mode", "vq-dnn", "--precision", precision]
+        with contextlib.redirect_stdout(io.StringIO()):
+            code = steadyseg(words)
+        if code:
+            raise InputError(f"{model}: the {precision} export ended with exit code {code}")
+    return file
+
+
+def whole_step(make: Callable[[], Segmenter], stream: list[Frame], expected: list[np.ndarray], seconds: float) -> Row:
+    """A frame in, its maps out: the share of labels that are the CPU's fp32 ones, and frames a second."""
+    try:
+        segmenter = make()
+    except InputError as error:
+        return {"absent": str(error)}
+    found = labels_of(segmenter, stream)
+    equal = float(np.mean([np.mean(one == other) for one, other in zip(found, expected, strict=True)]))
+    frame = iter(range(10**9))
+    step = lambda: segmenter.step(stream[next(frame) % len(stream)])  # noqa: E731
+    return {"executor": segmenter.executor, "device": segmenter.device, "labels_equal": equal, **timed(step, seconds)}
+
+
+def labels_of(segmenter: Segmenter, stream: list[Frame]) -> list[np.ndarray]:
+    segmenter.reset()
+    return [segmenter.step(frame).label.copy() for frame in stream]
+
+
+def networks_alone(model: str, image: np.ndarray, device: str, batch: int, seconds: float) -> Row:
+    """The bare network in torch, by number format, eager and as one CUDA graph."""
+    where = torch.device(device)
+    module = open_torch_segmenter(model, MODE, device=where).module
+    network = module.predictor.get_submodule("network")
+    picture = module.preprocess(torch.from_numpy(image)[None].to(where))
+    pictures = picture.expand(batch, -1, -1, -1).contiguous(memory_format=torch.channels_last)
+    rows: Row = {}
+    with torch.inference_mode():
+        exact = network(pictures)
+        for name, kind in {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}.items():
+            if kind is torch.float16 and device == "cpu":
+                continue  # torch computes it there far slower than fp32, and nobody would
+
+            def run(kind: torch.dtype = kind) -> Tensor:
+                with torch.autocast(device, kind, enabled=kind is not torch.float32, cache_enabled=False):
+                    logits: Tensor = network(pictures)
+                return logits
+
+            rows[f"network {name} eager, batch {batch}"] = alone(run, exact, batch, device, seconds)
+            if device == "cuda":
+                replay = captured(run)
+                rows[f"network {name} CUDA graph, batch {batch}"] = alone(replay, exact, batch, device, seconds)
+    return rows
+
+
+def captured(run: Callable[[], Tensor]) -> Callable[[], Tensor]:
+    """The same work as one CUDA graph; its result is the same memory at every call."""
+    side = torch.cuda.Stream()  # a graph must not begin on the default stream, nor with work never done before
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(WARM_UP):
+            run()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = run()
+
+    def replay() -> Tensor:
+        graph.replay()
+        return result
+
+    return replay
+
+
+def alone(run: Callable[[], Tensor], exact: Tensor, batch: int, device: str, seconds: float) -> Row:
+    equal = float((run().argmax(1) == exact.argmax(1)).float().mean())
+
+    def finished() -> None:
+        run()
+        if device == "cuda":
+            torch.cuda.synchronize()
+
+    row = timed(finished, seconds)
+    return {"labels_equal": equal, **row, "frames_per_s": batch * row["frames_per_s"]}
+
+
+def timed(step: Callable[[], Any], seconds: float) -> Row:
+    """Calls a second by their median, for so many seconds and three calls at least."""
+    for _ in range(WARM_UP):
+        step()
+    times: list[float] = []
+    while sum(times) < seconds or len(times) < 3:
+        before = time.perf_counter()
+        step()
+        times.append(time.perf_counter() - before)
+    ordered = sorted(times)
+    return {
+        "latency_p50_ms": 1e3 * median(times), "latency_p95_ms": 1e3 * ordered[int(0.95 * (len(ordered) - 1))],
+        "frames_per_s": 1 / median(times), "calls": len(times),
+    }  # fmt: skip

@@ -1,0 +1,82 @@
+"""What every study shares: its flags, the file of what is measured, where that came from, and a digest of its data."""
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from core.errors import InputError
+from core.model.bundle import round_figures
+from core.model.checkpoint import NOVELTY_PREFIX
+from core.system.files import write_whole
+from seg.data.camvid import open_split
+
+
+def exit_code(name: str, work: Callable[[], None]) -> int:
+    """0, or 2 with the one line that says what was wrong."""
+    try:
+        work()
+    except InputError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+class Cache:
+    """The file, written whole after every job, so that an interrupted run goes on where it stopped."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self.record: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+        except ValueError as error:
+            raise InputError(f"{path}: damaged ({error}); delete it or get it back from git") from error
+
+    def get(self, name: str, digest: str) -> dict[str, Any] | None:
+        """What was measured under this name, if it was measured on the same things."""
+        found = self.record.get(name)
+        return found["rows"] if found and found["digest"] == digest else None
+
+    def put(self, name: str, digest: str, rows: dict[str, Any], about: dict[str, Any]) -> None:
+        self.record[name] = {"digest": digest, **about, "rows": round_figures(rows)}
+        self.write()
+
+    def write(self) -> None:
+        """The record as it is now, in place of the file."""
+        text = json.dumps(self.record, indent=1, sort_keys=True)
+        write_whole(self.path, (text + "\n").encode())
+
+
+def origin() -> dict[str, str]:
+    """The short hash of the commit at hand ("" outside a git checkout), and torch's version."""
+    try:
+        asked = ["git", "rev-parse", "--short", "HEAD"]
+        commit = subprocess.run(asked, capture_output=True, text=True, cwd=Path(__file__).parent).stdout.strip()
+    except FileNotFoundError:
+        commit = ""
+    return {"commit": commit, "torch": torch.__version__}
+
+
+def data_digest(camvid: Path) -> str:
+    """Over the bytes of every image and label of val and test, which all figures are of."""
+    total = hashlib.sha256()
+    for split in ("val", "test"):
+        for example in open_split(camvid, split).examples:
+            for path in (example.image, example.label):
+                total.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()[:12]
+
+
+def digest_of_weights(file: Path) -> str:
+    """First 12 digits of the SHA-256 of a safetensors file's tensors; what it knows of its own world is no weight."""
+    data = file.read_bytes()
+    start = 8 + int.from_bytes(data[:8], "little")
+    entries = {name: entry for name, entry in json.loads(data[8:start]).items() if name != "__metadata__"}
+    places = sorted(entry["data_offsets"] for name, entry in entries.items() if not name.startswith(NOVELTY_PREFIX))
+    weights = b"".join(data[start + begin : start + end] for begin, end in places)
+    return hashlib.sha256(weights).hexdigest()[:12]

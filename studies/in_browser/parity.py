@@ -1,0 +1,89 @@
+"""The same frames through ONNX Runtime in Python and through the page's, in a browser that Playwright drives."""
+
+import base64
+import gzip
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from export.file.onnx_file import OnnxFile, check_onnx
+from export.write.proof import GAP, GAP_AT, RESET_AT, session_runner
+
+MAPS = ("confidence", "entropy", "disagreement", "strange")
+SCRIPT = """async ({ mode, provider, threads, pixels, gap, reset, width }) => {
+  const { Segmenter } = await import(new URL("steadyseg.js", document.baseURI).href);
+  const bytes = (text) => Uint8ClampedArray.from(atob(text), (sign) => sign.charCodeAt(0));
+  const text = (map) => btoa(Array.from(map, (value) => String.fromCharCode(value)).join(""));
+  globalThis.compared ??= await Segmenter.open("./", { mode, provider, threads });
+  const { maps, facts } = await compared.maps(new ImageData(bytes(pixels), width), { gap, reset });
+  const encoded = Object.fromEntries(Object.entries(maps).map(([name, map]) => [name, text(map)]));
+  return { provider: compared.provider, threads: compared.threads, notes: compared.notes, maps: encoded, world: facts.world };
+}"""
+
+
+def compare_in_browser(
+    page: Any, site: Path, frames: Sequence[np.ndarray], provider: str, threads: int
+) -> dict[str, Any]:
+    """Every frame (h, w, 3) uint8 of the network's size through both, each side with its own state; a gap and a reset are in.
+
+    `page` shows the folder `site`; its first method is compared. The least share of equal labels in a frame, the largest
+    difference of the other maps in levels of 255, and how many of their pixels differ at all. Where the graph tells of whole
+    frames also the largest differences of novelty and expected accuracy, and the `novelties` that came.
+    """
+    file = first_graph(site)
+    run = session_runner(file.model)
+    shapes = {
+        value.name: [size.dim_value for size in value.type.tensor_type.shape.dim] for value in file.model.graph.input
+    }
+    state = {name: np.zeros(shape, np.float32) for name, shape in shapes.items() if name.startswith("state_")}
+    maps = [name for name in MAPS if name in {value.name for value in file.model.graph.output}]
+    tells = "strange" in maps
+    equal, apart, differing = 1.0, 0, 0
+    novelties, novelty_apart, accuracy_apart = [], 0.0, 0.0
+    answer: dict[str, Any] = {}
+    for number, frame in enumerate(frames):
+        gap, reset = float(GAP if number == GAP_AT else 1), number in (0, RESET_AT)
+        inputs = {"frame": frame[None], "gap": np.array([gap], np.float32), "reset": np.array([reset], np.float32)}
+        found = run({**inputs, **state})
+        state = {name: found[name.replace("_in", "_out")] for name in state}
+        answer = page.evaluate(SCRIPT, {
+            "mode": file.meta.mode, "provider": provider, "threads": threads, "pixels": encode(frame), "gap": gap,
+            "reset": reset, "width": frame.shape[1],
+        })  # fmt: skip
+        there = {name: decode(answer["maps"][name], frame) for name in ("label", *maps)}
+        equal = min(equal, float((there["label"] == found["label"][0]).mean()))
+        for name in maps:
+            difference = np.abs(there[name].astype(int) - found[name][0].astype(int))
+            apart, differing = max(apart, int(difference.max())), differing + int((difference > 0).sum())
+        if tells:
+            novelties.append(float(found["novelty"][0]))
+            novelty_apart = max(novelty_apart, abs(answer["world"]["novelty"] - novelties[-1]))
+            accuracy_apart = max(
+                accuracy_apart, abs(answer["world"]["expected"] - float(found["expected_accuracy"][0]))
+            )
+    pixels = sum(frame.shape[0] * frame.shape[1] for frame in frames) * len(maps)
+    told = {"novelties": novelties, "novelty_apart": novelty_apart, "accuracy_apart": accuracy_apart} if tells else {}
+    return {
+        "provider": answer["provider"], "threads": answer["threads"], "notes": answer["notes"], "frames": len(frames),
+        "labels_equal": equal, "largest_map_difference": apart, "map_pixels_differing": differing / pixels, **told,
+    }  # fmt: skip
+
+
+def first_graph(site: Path) -> OnnxFile:
+    """The file of the folder's first method, unpacked."""
+    method = json.loads((site / "manifest.json").read_bytes())["methods"][0]
+    path = site / method["files"]["any"]["path"]
+    return check_onnx(gzip.decompress(path.read_bytes()), path)
+
+
+def encode(frame: np.ndarray) -> str:
+    """RGBA as base64."""
+    opaque = np.concatenate([frame, np.full((*frame.shape[:2], 1), 255, np.uint8)], -1)
+    return base64.b64encode(opaque.tobytes()).decode()
+
+
+def decode(text: str, frame: np.ndarray) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(text), np.uint8).reshape(frame.shape[:2])

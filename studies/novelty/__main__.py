@@ -1,0 +1,85 @@
+"""docs/novelty.json, docs/novelty.md and its plots from what was collected.
+
+python -m studies.novelty                the record from runs/novelty, then document and plots
+python -m studies.novelty --document     document and plots again, from the record
+"""
+
+import argparse
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from core.model.bundle import round_figures
+from core.system.files import write_whole
+from studies.harness.study import origin
+from studies.novelty.document import Record, document
+from studies.novelty.ensemble import measure_ensemble
+from studies.novelty.figures import auroc_of, measure
+from studies.novelty.plots import draw
+
+DOCS = Path(__file__).parents[2] / "docs"
+STUDIES = ("regions", "streams", "motorway_labels")
+SEEDS = ("paper-plain-0", "paper-plain-1", "paper-plain-2")
+
+
+def gather(folder: Path, known: Record) -> Record:
+    """What was collected takes the place of the same network's figures; everything else stays as it was measured."""
+    collected = [one for one in sorted(folder.iterdir()) if (one / "swap.pickle").exists()]
+    left_out = {
+        file.parent.name.removeprefix("left-out-"): read(file) for file in sorted(folder.glob("*/left_out.pickle"))
+    }
+    found: Record = {
+        "networks": {one.name: measure(one) | origin() for one in collected},
+        **{study: {one.name: read(one / f"{study}.pickle") for one in collected} for study in STUDIES},
+        "passes": {one.name: passes(one / "passes.pickle") for one in collected},
+        "left_out": left_out,
+        "classifiers": {file.parent.name: read(file) for file in sorted(folder.glob("*/classifier.pickle"))},
+    }
+    record = known | {name: known.get(name, {}) | rows for name, rows in found.items()}
+    if all(folder / seed in collected for seed in SEEDS):
+        record["ensemble"] = measure_ensemble([folder / seed for seed in SEEDS])
+    return dict(round_figures(json.loads(json.dumps(record))))
+
+
+def read(path: Path) -> Any:
+    return pickle.loads(path.read_bytes()) if path.exists() else None
+
+
+def passes(path: Path) -> dict[str, Any] | None:
+    """By number of passes: AUROC of each score by kind of pictures, and alarms, also among test stills."""
+    found = read(path)
+    if found is None:
+        return None
+    record: dict[str, Any] = {"every": found["every"], "passes": {}}
+    for count, rows in found["rows"].items():
+        inside = rows["test"]
+        record["passes"][count] = {
+            "auroc": {
+                kind: {name: auroc_of(np.array(inside[name]), np.array(told[name])) for name in told if name != "alarm"}
+                for kind, told in rows.items()
+                if kind != "test"
+            },
+            "alarms": {kind: float(np.mean(told["alarm"])) for kind, told in rows.items()},
+        }
+    return record
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--from", dest="folder", type=Path, default=Path("runs/novelty"))
+    parser.add_argument("--document", action="store_true", help="from the record alone")
+    given = parser.parse_args()
+    path = DOCS / "novelty.json"
+    record = json.loads(path.read_text()) if path.exists() else {}
+    if not given.document:
+        record = gather(given.folder, record)
+        write_whole(path, (json.dumps(record, indent=1) + "\n").encode())
+    draw(record, DOCS)
+    write_whole(DOCS / "novelty.md", document(record).encode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""One study over networks, which know their own world or learn it first; what it finds lies in OUT/NETWORK/STUDY.pickle."""
+
+import argparse
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from app.cli import main as steadyseg
+from app.find_model import find_model
+from core.errors import CheckFailed
+from core.model.checkpoint import read_meta
+from studies.novelty.shots import Data
+
+
+def flags(about: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="+")
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=Path("runs/novelty"))
+    return parser
+
+
+def run(about: str, study: str, measure: Callable[[str, Data], Any]) -> None:
+    """`measure`: a network's file or name, and the data -> what is kept."""
+    given = flags(about).parse_args()
+    torch.set_num_threads(1)
+    for model in given.models:
+        folder = given.out / Path(model).stem
+        save(folder / f"{study}.pickle", measure(knowing(model, folder, given.data), Data(given.data)))
+
+
+CAMVID = ("camvid", "--mode", "dnn", "--protocol", "stills")
+"""The folder of the data, and flags of `steadyseg calibrate`."""
+
+
+def knowing(model: str, folder: Path, data: Path, fitted: tuple[str, ...] = CAMVID) -> str:
+    """The checkpoint itself where it knows its own world, else one that does, as `steadyseg calibrate --own-world` makes it."""
+    if read_meta(find_model(model)).novelty:
+        return model
+    path = folder / "knowing.safetensors"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        given = ["--data", str(data / fitted[0]), *fitted[1:], "--own-world", "-o", str(path)]
+        if steadyseg(["calibrate", model, *given]):
+            raise CheckFailed(f"{model} could not be calibrated")
+    return str(path)
+
+
+def save(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    partial.write_bytes(pickle.dumps(value))
+    partial.rename(path)

@@ -1,0 +1,102 @@
+"""What classifiers say of pictures: novelty of other pictures, and confidence under corruption, each without dropout.
+
+python -m studies.novelty.classifiers --data ../shared/data cifar10-resnet18-plain cifar10-resnet18-mc-smooth
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from app.find_model import find_model
+from classification.data.open import ClassificationSet, open_classification
+from core.corruptions.corruptions import COMMON, corrupt
+from core.evaluation.metrics import StreamingMetrics
+from core.model.checkpoint import read_meta
+from studies.novelty.by_network import flags, knowing, save
+from studies.novelty.figures import auroc_of
+from studies.novelty.shots import Data, drawing, spread_over
+from studies.robustness.network import DNN, Subject, open_subject
+
+CORRUPTED, MADE, AT_ONCE = 250, 200, 250
+"""Test pictures under each corruption; pictures that are none, of each kind; pictures of a network call."""
+SEVERITY = 3
+CIFAR = ("cifar10", "--split", "held-back", "--mode", "dnn")
+Pictures = Sequence[np.ndarray]
+
+
+def main() -> None:
+    given = flags(__doc__ or "").parse_args()
+    torch.set_num_threads(1)
+    for name in given.models:
+        path = knowing(name, given.out / name, given.data, CIFAR)
+        save(given.out / name / "classifier.pickle", measure(Path(path), Data(given.data)))
+
+
+def measure(path: Path, data: Data) -> dict[str, Any]:
+    """Figures of one network; `one`: with its single temperature, `picture`: with one for each picture."""
+    subjects = {
+        "one": open_subject(str(path), "one", torch.device("cpu")),
+        "picture": open_subject(str(path), "picture", torch.device("cpu")),
+    }
+    subjects["one"].follows = False
+    test, size = open_classification(data.folder / "cifar10", "test"), read_meta(find_model(str(path))).height
+    clean, labels = views(test, range(len(test)), size), np.asarray(test.labels)
+    told = {way: look(subject, clean, labels) for way, subject in subjects.items()}
+    places = spread_over(len(test), CORRUPTED)
+    corrupted = {
+        kind: {way: look(subject, changed, labels[places])["figures"] for way, subject in subjects.items()}
+        for kind, changed in ((kind, [corrupt(clean[i], kind, SEVERITY, 5, i) for i in places]) for kind in COMMON)
+    }
+    inside, world = told["picture"], subjects["picture"].head
+    assert world is not None
+    foreign = {}
+    for kind, pictures in others(data, size):
+        seen = look(subjects["picture"], pictures, None)
+        foreign[kind] = {
+            "pictures": len(pictures), "alarms": float(np.mean([world.own_world.is_strange(one) for one in seen["novelty"]])),
+            "auroc": {score: auroc_of(np.array(inside[score]), np.array(seen[score])) for score in ("novelty", "entropy")},
+        }  # fmt: skip
+    record = read_meta(path).novelty
+    return {
+        "stages": record["stages"], "own": record["about"], "pictures": len(test),
+        "alarms": float(np.mean([world.own_world.is_strange(one) for one in inside["novelty"]])),
+        "clean": {way: found["figures"] for way, found in told.items()},
+        "corrupted_pictures": len(places), "corrupted": corrupted, "foreign": foreign,
+    }  # fmt: skip
+
+
+def views(data: ClassificationSet, places: Sequence[int], size: int) -> list[np.ndarray]:
+    return [data.evaluation_view(data[place][0], size) for place in places]
+
+
+def others(data: Data, size: int) -> Iterator[tuple[str, Pictures]]:
+    """Classes that training never saw, and what is no picture."""
+    folder = open_classification(data.folder / "cifar100", "test")
+    yield "CIFAR-100", views(folder, range(len(folder)), size)
+    draws = [drawing("classifier", number) for number in range(MADE)]
+    yield "noise", [draw.integers(0, 256, (size, size, 3), dtype=np.uint8) for draw in draws]
+    yield "one colour", [np.full((size, size, 3), draw.integers(0, 256, 3), np.uint8) for draw in draws]
+
+
+def look(subject: Subject, pictures: Pictures, labels: np.ndarray | None) -> dict[str, Any]:
+    """Scores of every picture, higher where stranger, and with labels the figures of all together."""
+    scores: dict[str, list[float]] = {"novelty": [], "entropy": []}
+    metrics = StreamingMetrics(len(subject))
+    for first in range(0, len(pictures), AT_ONCE):
+        ((_, found),) = subject.predict(pictures[first : first + AT_ONCE], [DNN], seed=0)
+        assert found.sight is not None
+        scores["novelty"] += found.sight.score.tolist()
+        scores["entropy"] += found.entropy.tolist()
+        if labels is not None:
+            metrics.update(found.probs, torch.from_numpy(labels[first : first + AT_ONCE]).long())
+    if labels is None:
+        return scores
+    result = metrics.result()
+    return scores | {"figures": {key: result[key] for key in ("accuracy", "nll", "ece", "ece_signed")}}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""Every network over every picture, once; what is kept of each picture lies in OUT/NETWORK/GROUP.pickle. Resumable by group.
+
+    python -m studies.novelty.collect --data ../shared/data camvid-unet-s camvid-realtime \
+        studies/results/checkpoints/paper-plain-{0,1,2}.safetensors
+
+A network without statistics of its own world gets them as `steadyseg calibrate --own-world` makes them, in OUT/NETWORK/.
+"""
+
+import pickle
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from app.find_model import find_model
+from studies.harness.study import digest_of_weights
+from studies.novelty.by_network import flags, knowing, save
+from studies.novelty.looking import Watched, look
+from studies.novelty.shots import GROUPS, Data, Shot
+
+
+def thinned(shots: Iterator[Shot], every: int) -> Iterator[Shot]:
+    """Only each `every`-th picture, with all that was made of it."""
+    places: dict[str, int] = {}
+    return (shot for shot in shots if places.setdefault(shot.name, len(places)) % every == 0)
+
+
+def begin(folder: Path, about: dict[str, Any]) -> None:
+    """What was found of other weights or pictures in that folder is forgotten: it would pass for this network's."""
+    path = folder / "about.pickle"
+    if path.exists() and pickle.loads(path.read_bytes()) != about:
+        for file in folder.glob("*.pickle"):
+            file.unlink()
+    save(path, about)
+
+
+def main() -> None:
+    parser = flags(__doc__)
+    parser.add_argument("--every", type=int, default=1, help="only each so many-th picture")
+    given = parser.parse_args()
+    folders = {model: given.out / Path(model).stem for model in given.models}
+    models = {folder: knowing(model, folder, given.data) for model, folder in folders.items()}
+    torch.set_num_threads(1)
+    data, watched = Data(given.data), {folder: Watched(model) for folder, model in models.items()}
+    for folder, one in watched.items():
+        weights = digest_of_weights(find_model(models[folder]))
+        begin(folder, {"every": given.every, "novelty": one.meta.novelty, "weights": weights})
+    for group, shots in GROUPS.items():
+        missing = [folder for folder in watched if not (folder / f"{group}.pickle").exists()]
+        if not missing:
+            continue
+        started = time.perf_counter()
+        rows: dict[Path, list[dict[str, Any]]] = {folder: [] for folder in missing}
+        for shot in thinned(shots(data), given.every):
+            for folder in missing:
+                rows[folder].append(look(watched[folder], shot))
+        for folder in missing:
+            save(folder / f"{group}.pickle", rows[folder])
+        print(f"{group}: {time.perf_counter() - started:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

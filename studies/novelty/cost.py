@@ -1,0 +1,82 @@
+"""What telling novelty costs a frame: the product's step with and without it, in turn, in one process.
+
+    python -m studies.novelty.cost camvid-unet-s camvid-realtime
+    ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 python -m studies.novelty.cost camvid-unet-s camvid-realtime
+
+The networks must carry their statistics. Writes into docs/novelty.json under the processor's name; for a quiet machine.
+"""
+
+import argparse
+import dataclasses
+import json
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.open_model import open_segmenter
+from core.frame import Frame
+from core.method import MethodOptions
+from core.model.checkpoint import load_checkpoint, save_checkpoint
+from core.segmenter import Segmenter
+from core.system.files import write_whole
+from export.run.networks import cpu_has_bf16
+from seg.pretrained import find_checkpoint
+from seg.street.drive import Street
+from studies.harness.study import origin
+
+RECORD = Path(__file__).parents[2] / "docs" / "novelty.json"
+ROUNDS, WARM_UP = 60, 8
+METHOD = MethodOptions(mode="vq-dnn", motion=False)
+
+
+def without_statistics(model: str, folder: Path) -> str:
+    """The same network, that knows nothing of its own world."""
+    tensors, meta = load_checkpoint(find_checkpoint(model))
+    path = folder / f"{Path(model).stem}.safetensors"
+    save_checkpoint(path, tensors, dataclasses.replace(meta, novelty={}))
+    return str(path)
+
+
+def measure(model: str, frames: list[Frame]) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        ways = {"without": open_segmenter(without_statistics(model, Path(folder)), METHOD)}
+        ways["with"] = open_segmenter(model, METHOD)
+        times = time_in_turn(ways, frames)
+    medians = {name: float(np.median(seconds[WARM_UP:])) for name, seconds in times.items()}
+    ratios = np.array(times["with"][WARM_UP:]) / np.array(times["without"][WARM_UP:])
+    return {f"{name}_ms": 1000 * seconds for name, seconds in medians.items()} | {
+        "share": medians["with"] / medians["without"] - 1,
+        "share_quartiles": [float(one) - 1 for one in np.quantile(ratios, (0.25, 0.75))],
+    }
+
+
+def time_in_turn(ways: dict[str, Segmenter], frames: list[Frame]) -> dict[str, list[float]]:
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(ROUNDS + WARM_UP):
+        for name in list(ways) if number % 2 else list(ways)[::-1]:
+            frame = dataclasses.replace(frames[number % len(frames)], index=number, time_s=number / 15)
+            started = time.perf_counter()
+            ways[name].step(frame)
+            times[name].append(time.perf_counter() - started)
+    return times
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="+")
+    given = parser.parse_args()
+    street = Street(seed=5)
+    frames = [Frame(street.frame(number).image, number, number / 15) for number in range(12)]
+    found = {Path(model).stem: measure(model, frames) for model in given.models}
+    record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    processor = "AVX-512 with bf16" if cpu_has_bf16() else "AVX2"
+    record.setdefault("cost", {})[processor] = {**origin(), "models": found}
+    write_whole(RECORD, (json.dumps(record, indent=1) + "\n").encode())
+    print(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

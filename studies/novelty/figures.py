@@ -1,0 +1,142 @@
+"""From what `collect` kept of every picture to the figures of the study; nothing here chooses or fits what the product uses."""
+
+import pickle
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from core.evaluation.ood_detection import auroc
+from core.reference import OwnWorld, binomial_interval
+from studies.novelty.calibration import WAYS, Temperatures, expected_error, judge, reliability, swapped
+from studies.novelty.distances import Bank
+
+Row = dict[str, Any]
+UNLIKE_FITTED = ("elastic_transform", "pixelate", "zoom_blur", "fog")
+"""Corruptions that nothing like them was fitted on."""
+FOREIGN = ("motorways", "objects", "no_pictures", "street")
+DRIVES = ("0001TP", "Seq05VD")
+
+
+class Collected:
+    """One network's pictures by group."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.name = folder, folder.name
+        self.about = self.group("about")
+        self.own_world = OwnWorld(tuple(self.about["novelty"]["scores"]))
+        self.bank = Bank(self.group("bank"), self.about["novelty"]["stages"])
+
+    def group(self, name: str) -> Any:
+        return pickle.loads((self.folder / f"{name}.pickle").read_bytes())
+
+    def alarms(self, rows: Sequence[Row]) -> int:
+        return sum(self.own_world.is_strange(row["score"]) for row in rows)
+
+    def scores(self, rows: Sequence[Row]) -> dict[str, np.ndarray]:
+        """Scores that are higher for what is strange."""
+        return {
+            "novelty": np.array([row["score"] for row in rows]),
+            "entropy": np.array([row["entropy"] for row in rows]),
+            "max-logit": np.array([-row["max_logit"] for row in rows]),
+            "energy": np.array([-row["energy"] for row in rows]),
+        } | self.bank.scores(rows)
+
+
+def by_kind(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    kinds: dict[str, list[Row]] = {}
+    for row in rows:
+        kinds.setdefault(row["kind"], []).append(row)
+    return kinds
+
+
+def measure(folder: Path) -> dict[str, Any]:
+    """All figures of one network."""
+    seen = Collected(folder)
+    test, val, common, controls = (seen.group(name) for name in ("test", "val", "common", "controls"))
+    inside = seen.scores(test)
+    temperatures = Temperatures(seen.group("untrained"))
+    drives = {drive: [row for row in test if row["name"].startswith(drive)] for drive in DRIVES}
+
+    def against_test(rows: Sequence[Row]) -> dict[str, Any]:
+        return {
+            "pictures": len(rows), "alarms": seen.alarms(rows) / len(rows), "auroc": aurocs(inside, seen.scores(rows))
+        }  # fmt: skip
+
+    labelled = [*test, *val, *common, *controls]
+    return {
+        "weights": seen.about["weights"],
+        "every": seen.about["every"],
+        "stages": list(seen.about["novelty"]["stages"]),
+        "own_alarms": interval(seen, seen.group("held_back")),
+        "alarms": {name: interval(seen, rows) for name, rows in {**drives, "val": val}.items()},
+        "mild_alarms": interval(seen, controls),
+        "foreign": {
+            kind: against_test(rows) for group in FOREIGN for kind, rows in by_kind(seen.group(group)).items()
+        },
+        "controls": {
+            kind: against_test(rows)
+            | {"accuracy": mean_of(rows, "accuracy"), "clean_accuracy": mean_of(same_stills(test, rows), "accuracy")}
+            for kind, rows in by_kind(controls).items()
+        },
+        "by_stage": by_stage(seen),
+        "corrupted": {
+            kind: {"pictures": len(rows), "alarms": seen.alarms(rows) / len(rows), "accuracy": mean_of(rows, "accuracy")}
+            | {way: judge(rows, temperatures.of(rows, way)) for way in WAYS}
+            for kind, rows in by_kind(common).items()
+        },
+        "reliability": {way: reliability(common, temperatures.of(common, way)) for way in WAYS},
+        "clean": {way: judge(test, temperatures.of(test, way)) for way in WAYS},
+        "clean_accuracy": mean_of(test, "accuracy"),
+        "expected": {way: expected_error(labelled, temperatures.of(labelled, way)) for way in WAYS},
+        "swapped": swapped(seen.group("untrained"), by_kind(seen.group("swap")), by_kind(common)),
+        "risk": {name: risk_at(labelled, scores) for name, scores in seen.scores(labelled).items()},
+    }  # fmt: skip
+
+
+def by_stage(seen: Collected) -> dict[str, dict[str, float]]:
+    """AUROC of the distance at every stage alone: on what stages were chosen on, and on foreign pictures."""
+    held, proxies = seen.group("held_back"), seen.group("proxies")
+    test = seen.group("test")
+    pairs = {f"chosen on: {kind}": (held, rows) for kind, rows in by_kind(proxies).items()}
+    pairs |= {kind: (test, rows) for group in FOREIGN[:2] for kind, rows in by_kind(seen.group(group)).items()}
+    return {
+        kind: {
+            stage: auroc_of(seen.bank.distances(inside, stage), seen.bank.distances(rows, stage))
+            for stage in seen.bank.stages
+        }
+        for kind, (inside, rows) in pairs.items()
+    }
+
+
+KEPT = (1.0, 0.75, 0.5, 0.25)
+
+
+def risk_at(rows: Sequence[Row], scores: np.ndarray) -> list[float]:
+    """Share of wrong pixels in the frames that are kept, when only the least strange are: by `KEPT`."""
+    accuracy = np.array([row["accuracy"] for row in rows])[np.argsort(scores, kind="stable")]
+    return [float(1 - accuracy[: max(1, round(share * len(rows)))].mean()) for share in KEPT]
+
+
+def mean_of(rows: Sequence[Row], key: str) -> float:
+    return float(np.mean([row[key] for row in rows]))
+
+
+def same_stills(clean: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
+    names = {row["name"] for row in rows}
+    return [row for row in clean if row["name"] in names] or list(clean)
+
+
+def interval(seen: Collected, rows: Sequence[Row]) -> dict[str, Any]:
+    hits = seen.alarms(rows)
+    return {"frames": len(rows), "alarms": hits / len(rows), "interval": binomial_interval(hits, len(rows))}
+
+
+def aurocs(inside: dict[str, np.ndarray], outside: dict[str, np.ndarray]) -> dict[str, float]:
+    return {name: auroc_of(inside[name], outside[name]) for name in inside}
+
+
+def auroc_of(inside: np.ndarray, outside: np.ndarray) -> float:
+    return auroc(torch.from_numpy(inside), torch.from_numpy(outside))

@@ -1,0 +1,81 @@
+"""A class that training never saw: how well each score finds its pixels in test stills.
+
+    python -m studies.novelty.left_out --data ../shared/data Car Bicyclist
+
+For each class: a U-Net of width 16 is trained on CamVid whose pixels of that class are void, at 180x240, and learns its own
+world there (the class void again). `steadyseg train` and `calibrate` do both; OUT/left-out-CLASS holds the data, the run and
+what was found. A training that was stopped goes on after its last epoch.
+"""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from app.cli import main as steadyseg
+from core.classes import CAMVID
+from core.errors import CheckFailed, InputError
+from studies.novelty.by_network import knowing, save
+from studies.novelty.looking import Watched
+from studies.novelty.regions import compare
+from studies.novelty.shots import Data, Shot, of_split
+
+EPOCHS = 20
+TRAINING = ("--size", "180", "--crop-height", "144", "--crop-width", "192", "--width", "16", "--seed", "0")
+
+
+def without(name: str, data: Data, folder: Path) -> Path:
+    """CamVid with that class void, its pictures linked."""
+    made, missing = folder / "camvid", CAMVID.names.index(name)
+    for split in ("train", "val"):
+        (made / f"{split}annot").mkdir(parents=True, exist_ok=True)
+        if not (made / split).exists():
+            (made / split).symlink_to((data.folder / "camvid" / split).resolve())
+        for file in sorted((data.folder / "camvid" / f"{split}annot").glob("*.png")):
+            label = np.array(Image.open(file))
+            label[label == missing] = CAMVID.void_id
+            Image.fromarray(label).save(made / f"{split}annot" / file.name)
+    return made
+
+
+def trained(camvid: Path, folder: Path) -> str:
+    run = folder / "run"
+    if not (run / "model.safetensors").exists():
+        flags = ["--data", str(camvid), *TRAINING, "--epochs", str(EPOCHS), "--run", str(run)]
+        if steadyseg(["train", "seg", *flags, *(["--resume"] if run.exists() else [])]):
+            raise CheckFailed(f"{run}: the training did not end")
+    return str(run / "model.safetensors")
+
+
+def stills(name: str, data: Data) -> Iterator[Shot]:
+    """Test stills with the class; the label is 1 on it, 255 on void, else 0."""
+    missing = CAMVID.names.index(name)
+    for still, image, label in of_split(data, "test", list(range(len(data.split("test"))))):
+        truth = np.where(label == CAMVID.void_id, 255, label == missing).astype(np.uint8)
+        if (truth == 1).any():
+            yield Shot(name, still, image, truth)
+
+
+def measure(name: str, data: Data, folder: Path) -> dict[str, Any]:
+    model = trained(without(name, data, folder), folder)
+    return compare(Watched(knowing(model, folder, folder)), data, stills(name, data)) | {"epochs": EPOCHS}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("classes", nargs="+")
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=Path("runs/novelty"))
+    given = parser.parse_args()
+    for name in given.classes:
+        if name not in CAMVID.names:
+            raise InputError(f"{name}: no class of CamVid; there are {', '.join(CAMVID.names)}")
+        folder = given.out / f"left-out-{name}"
+        save(folder / "left_out.pickle", measure(name, Data(given.data), folder))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""A network with what it knows of its own world, looking at one picture after the other as the page does."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from core.classes import CAMVID
+from core.dropout import set_dropout_active
+from core.errors import InputError
+from core.method import MethodOptions
+from core.novelty.head import NoveltyHead
+from core.novelty.opening import open_head
+from core.novelty.statistics import STRIDE, thin, thinning_step
+from core.preprocess import Normalize, enlarge, nearest, network_size, resize
+from core.stages import FeatureTaps, tap_points
+from export.run.networks import OpenVinoNetwork, cpu_has_bf16, openvino_model
+from seg.pretrained import find_checkpoint
+from seg.torch_executor import open_network
+from studies.novelty.shots import Shot
+
+GRID = 10
+"""Every so many-th pixel's logits are kept."""
+
+
+class Telling(nn.Module):
+    """(1, 3, h, w) normalised -> logits, statistics, score, temperature, regions, and the mean features of every stage."""
+
+    def __init__(self, network: nn.Module, head: NoveltyHead) -> None:
+        super().__init__()
+        self.stages = tuple(name for name in tap_points(network) if name != "decoder")  # on its own: the last of it
+        self.network, self.head, self.taps = network, head, FeatureTaps(network, self.stages)
+
+    def forward(self, images: Tensor) -> tuple[Tensor, ...]:
+        logits = self.network(images)
+        features = dict(zip(self.stages, self.taps.take(), strict=True))
+        own = [features[name] for name in self.head.names]
+        sight = self.head(own, logits)
+        statistics = (self.head.statistics(self.head.thin(own), logits) - self.head.mean) / self.head.deviation
+        height = images.shape[-2]
+        means = (thin(one, thinning_step(height, one)).float().mean((2, 3)) for one in features.values())
+        return logits, statistics, sight.score, sight.temperature, sight.regions, *means
+
+
+class Watched:
+    """A checkpoint that carries its statistics, by OpenVINO in the page's number format."""
+
+    def __init__(self, model: str | Path) -> None:
+        network, meta = open_network(model)
+        head = open_head(find_checkpoint(model), meta, MethodOptions(mode="dnn").resolve(meta))
+        if head is None:
+            raise InputError(f"{model} does not know its own world; calibrate it with --own-world")
+        self.meta = meta
+        set_dropout_active(network, False)
+        self.telling = Telling(network.to(memory_format=torch.channels_last), head).eval()
+        self.normalize = Normalize(meta.mean, meta.std)
+        self.precision = "bf16" if cpu_has_bf16() else "fp32"
+        self.compiled: dict[tuple[int, int], Any] = {}
+
+    @torch.inference_mode()
+    def __call__(self, image: np.ndarray) -> tuple[list[Tensor], tuple[int, int]]:
+        """What `Telling` tells, and the size at which the network saw the picture."""
+        pixels = torch.from_numpy(np.ascontiguousarray(image))[None].permute(0, 3, 1, 2)
+        size = network_size(*image.shape[:2], self.meta.height)
+        if size not in self.compiled:
+            model = openvino_model(self.telling, [torch.zeros(1, 3, *size)])
+            self.compiled[size] = OpenVinoNetwork(model, self.precision)._request
+        request = self.compiled[size]
+        request.infer([self.normalize(resize(pixels, size)).contiguous().numpy()], share_inputs=True)
+        return [torch.from_numpy(tensor.data.copy()) for tensor in request.output_tensors], size
+
+
+def look(one: Watched, shot: Shot) -> dict[str, Any]:
+    """What is kept of a picture."""
+    (logits, statistics, score, temperature, _, *pooled), size = one(shot.image)
+    logits = enlarge(logits, size)
+    seen = logits[..., ::STRIDE, ::STRIDE].float()
+    logs = seen.log_softmax(1)
+    record: dict[str, Any] = {
+        "kind": shot.kind, "name": shot.name, "score": float(score), "temperature": float(temperature),
+        "deviations": statistics[0].numpy(),
+        "entropy": float(-(logs.exp() * logs).sum(1).mean()), "max_logit": float(seen.amax(1).mean()),
+        "energy": float(torch.logsumexp(seen, 1).mean()),
+        "pooled": {stage: found[0].numpy() for stage, found in zip(one.telling.stages, pooled, strict=True)},
+        "grid": logits[0, :, GRID // 2 :: GRID, GRID // 2 :: GRID].flatten(1).half().numpy(),
+    }  # fmt: skip
+    if shot.label is not None:
+        label = nearest(torch.from_numpy(shot.label)[None], size)[0]
+        record["label"] = label[GRID // 2 :: GRID, GRID // 2 :: GRID].flatten().numpy().astype(np.uint8)
+        kept = label != CAMVID.void_id
+        record["accuracy"] = float((logits[0].argmax(0) == label)[kept].float().mean())
+    return record

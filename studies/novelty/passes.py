@@ -1,0 +1,47 @@
+"""What one and ten dropout passes say of frames: their novelty, and the disagreement of ten as a score.
+
+python -m studies.novelty.passes --data ../shared/data camvid-unet-s
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from app.open_model import open_segmenter
+from core.frame import Frame
+from core.method import MethodOptions
+from core.reference import STRANGE
+from studies.novelty.by_network import run
+from studies.novelty.collect import thinned
+from studies.novelty.shots import GROUPS, Data
+
+PASSES = (1, 10)
+EVERY = 4
+"""Of how many pictures one is taken."""
+TOLD = ("disagreement", "entropy", "novelty", "alarm")
+SEEN = ("test", "motorways", "objects", "no_pictures")
+
+
+def measure(model: str, data: Data) -> dict[str, Any]:
+    return {"every": EVERY, "rows": {str(count): look(model, data, count) for count in PASSES}}
+
+
+def look(model: str, data: Data, samples: int) -> dict[str, dict[str, list[float]]]:
+    """By kind of pictures: each score, higher where stranger, and whether that is an alarm."""
+    torch.manual_seed(0)  # of the masks
+    segmenter = open_segmenter(model, MethodOptions(mode="bnn", samples=samples))
+    rows: dict[str, dict[str, list[float]]] = {}
+    for group in SEEN:
+        for number, shot in enumerate(thinned(GROUPS[group](data), EVERY)):
+            maps = segmenter.step(Frame(shot.image, number, number / 15))
+            assert maps.novelty is not None
+            told = rows.setdefault("test" if group == "test" else shot.kind, {name: [] for name in TOLD})
+            scores = (maps.disagreement.mean(), maps.entropy.mean(), -np.log(maps.novelty), maps.novelty <= STRANGE)
+            for name, score in zip(TOLD, scores, strict=True):
+                told[name].append(float(score))
+    return rows
+
+
+if __name__ == "__main__":
+    run(__doc__, "passes", measure)

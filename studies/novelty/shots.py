@@ -1,0 +1,262 @@
+"""The pictures of the study by group: what is fitted on, what is chosen on, and what is reported once."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from app.sources.open_source import open_source
+from core.corruptions.camera_changes import gains, gamma, h264, jpeg, random_camera, rescale
+from core.corruptions.corruptions import COMMON, EXTRA, corrupt
+from core.corruptions.textures import texture, under_texture
+from core.seeds import mix_seed
+from core.system.pictures import read_upright
+from seg.data.camvid import ImageFolderSplit, open_split
+from seg.data.moving_stills import seed_of, still_clip
+from seg.novelty.blocks import hold_back_blocks
+from seg.street.drive import Street
+from seg.train import split_held_back
+
+HEIGHT, WIDTH = 360, 480
+COMMON_STILLS, CONTROL_STILLS = 24, 30
+CLIPS = {"motorway 1": "udacity_solidWhiteRight.mp4", "motorway 2": "udacity_vehicle_test_video.mp4"}
+CLIP_FRAMES = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Shot:
+    """One picture of a group."""
+
+    kind: str
+    """What was done to it, `clean` for nothing."""
+    name: str
+    """Which picture it is; a drive's frames share what stands before the first "_"."""
+    image: np.ndarray
+    label: np.ndarray | None = None
+
+
+Shots = Iterator[Shot]
+
+
+@dataclass(frozen=True)
+class Data:
+    """Where everything lies."""
+
+    folder: Path
+
+    def split(self, name: str) -> ImageFolderSplit:
+        return open_split(self.folder / "camvid", name)
+
+    @property
+    def blocks(self) -> tuple[list[int], list[int]]:
+        found = hold_back_blocks([example.name for example in self.split("train").examples])
+        return list(found.fitted), list(found.held_back)
+
+
+def drawing(*keys: int | str) -> np.random.Generator:
+    return np.random.default_rng(mix_seed(*(seed_of(key) % 2**32 if isinstance(key, str) else key for key in keys)))
+
+
+def of_split(data: Data, split: str, places: list[int]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    opened = data.split(split)
+    for place in places:
+        yield opened.examples[place].name, *opened[place]
+
+
+def spread_over(count: int, wanted: int) -> list[int]:
+    return sorted({int(place) for place in np.linspace(0, count - 1, min(wanted, count))})
+
+
+def bank(data: Data) -> Shots:
+    """What means and covariances are fitted on: each frame as it is, and as another camera would give it."""
+    untrained = split_held_back(len(data.split("train")), 0.05)[1]
+    for name, image, _ in of_split(data, "train", sorted(set(data.blocks[0]) - set(untrained))):
+        yield Shot("clean", name, image)
+        yield Shot("camera", name, random_camera(image, drawing("fit", name)))
+
+
+def held_back(data: Data) -> Shots:
+    """The blocks: the scale of novelty, and what stages are chosen on."""
+    for name, image, label in of_split(data, "train", data.blocks[1]):
+        yield Shot("clean", name, image, label)
+        for number in range(2):
+            yield Shot("camera", name, random_camera(image, drawing("held", name, number)), label)
+
+
+def proxies(data: Data) -> Shots:
+    """Made from the blocks alone, to choose stages by: strong EXTRA and textures, scenes taken apart, bare textures."""
+    places = data.blocks[1][::3]
+    for number, (name, image, _) in enumerate(of_split(data, "train", places)):
+        for kind in EXTRA:
+            yield Shot(kind, name, corrupt(image, kind, 5, 7, number))
+        draw = drawing("proxy", name)
+        yield Shot("texture over", name, under_texture(image, 3, draw))
+        yield Shot("texture", name, texture(HEIGHT, WIDTH, draw))
+        tiles = [image[y : y + 90, x : x + 120] for y in range(0, 360, 90) for x in range(0, 480, 120)]
+        order = draw.permutation(16)
+        rows = [np.concatenate([tiles[i] for i in order[r : r + 4]], 1) for r in range(0, 16, 4)]
+        yield Shot("tiles", name, np.concatenate(rows))
+        yield Shot("upside down", name, np.ascontiguousarray(image[::-1]))
+        yield Shot("close", name, zoomed(image, draw))
+
+
+def zoomed(image: np.ndarray, draw: np.random.Generator) -> np.ndarray:
+    """A sixth of the width seen close."""
+    import cv2
+
+    y, x = int(draw.integers(0, 300)), int(draw.integers(0, 400))
+    return cv2.resize(
+        np.ascontiguousarray(image[y : y + 60, x : x + 80]), (WIDTH, HEIGHT), interpolation=cv2.INTER_CUBIC
+    )
+
+
+def untrained(data: Data) -> Shots:
+    """The frames that every training held back: the temperature of a frame is fitted on them."""
+    _, places = split_held_back(len(data.split("train")), 0.05)
+    for number, (name, image, label) in enumerate(of_split(data, "train", places)):
+        yield Shot("clean", name, image, label)
+        for kind in EXTRA:
+            for severity in (1, 3, 5):
+                yield Shot(f"{kind} {severity}", name, corrupt(image, kind, severity, 11, number), label)
+        for severity in (1, 2, 3):
+            yield Shot(
+                f"texture {severity}", name, under_texture(image, severity, drawing("untrained", name, severity)), label
+            )
+
+
+def test(data: Data) -> Shots:
+    for name, image, label in of_split(data, "test", list(range(len(data.split("test"))))):
+        yield Shot("clean", name, image, label)
+
+
+def val(data: Data) -> Shots:
+    for name, image, label in of_split(data, "val", list(range(len(data.split("val"))))):
+        yield Shot("clean", name, image, label)
+
+
+def common(data: Data) -> Shots:
+    """Severity 3 of the 15 types that count, on stills of test."""
+    places = spread_over(len(data.split("test")), COMMON_STILLS)
+    for place, (name, image, label) in zip(places, of_split(data, "test", places), strict=True):
+        for kind in COMMON:
+            yield Shot(kind, name, corrupt(image, kind, 3, 0, place), label)
+
+
+def swap(data: Data) -> Shots:
+    """The untrained frames under the types that count: only to fit on one half of them and judge on the other."""
+    _, places = split_held_back(len(data.split("train")), 0.05)
+    for number, (name, image, label) in enumerate(of_split(data, "train", places)):
+        for kind in COMMON:
+            yield Shot(kind, name, corrupt(image, kind, 3, 5, number), label)
+
+
+CONTROLS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "JPEG 80": lambda image: jpeg(image, 80),
+    "half size and back": lambda image: rescale(image, 0.5),
+    "brightness +10 %": lambda image: gains(image, 1.1, 1.1, 1.1),
+    "brightness -10 %": lambda image: gains(image, 0.9, 0.9, 0.9),
+    "gamma 1.3": lambda image: gamma(image, 1.3),
+    "gamma 0.77": lambda image: gamma(image, 1 / 1.3),
+    "red +10 %, blue -10 %": lambda image: gains(image, 1.1, 1.0, 0.9),
+    "red -10 %, blue +10 %": lambda image: gains(image, 0.9, 1.0, 1.1),
+    "H.264 crf 18, 540 lines": lambda image: h264([image], 540, crf=18),
+    "H.264 crf 28, 540 lines": lambda image: h264([image], 540, crf=28),
+    "H.264 crf 28, 432 lines": lambda image: h264([image], 432, crf=28),
+}  # fmt: skip
+
+
+def controls(data: Data) -> Shots:
+    """Other cameras and mild changes: labels stay right, nothing shall alarm. Each clip's own codec among them."""
+    places = spread_over(len(data.split("test")), CONTROL_STILLS)
+    rates = {clip: clip_rate(data.folder / "video" / file) for clip, file in CLIPS.items()}
+    for name, image, label in of_split(data, "test", places):
+        for kind, change in CONTROLS.items():
+            yield Shot(kind, name, change(image), label)
+        moving = [picture for picture, _ in still_clip(image, label, 11, seed_of(name))]
+        for clip, (height, bits) in rates.items():
+            yield Shot(f"codec of {clip}", name, h264(moving, height, bits_per_second=bits), label)
+
+
+def clip_rate(path: Path) -> tuple[int, int]:
+    """(lines, bits per second for a 4:3 picture of so many lines) of a video."""
+    import av
+
+    with av.open(str(path)) as container:
+        stream = container.streams.video[0]
+        return stream.height, round((stream.bit_rate or 4_000_000) * (4 / 3) / (stream.width / stream.height))
+
+
+def motorways(data: Data) -> Shots:
+    for clip, file in CLIPS.items():
+        with open_source(str(data.folder / "video" / file)) as source:
+            count = source.info.length or CLIP_FRAMES
+            wanted = set(spread_over(count, CLIP_FRAMES))
+            for frame in source:
+                if frame.index in wanted:
+                    yield Shot(clip, f"{clip}_{frame.index}", frame.image)
+
+
+def objects(data: Data) -> Shots:
+    """Photographs of objects and rooms, small ones enlarged, and a camera that moves over a photograph."""
+    import cv2
+
+    photographs = sorted((data.folder / "imagenet-sample/imagenet-1k-24").glob("*.JPEG"))
+    for path in photographs:
+        image = cv2.resize(read_upright(path), (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA)
+        yield Shot("photographs", path.stem, image)
+    tiny = sorted((data.folder / "imagenet-sample/tiny-imagenet-10/val").rglob("*.JPEG"))
+    for path in tiny[:: max(1, len(tiny) // 40)][:40]:
+        image = cv2.resize(read_upright(path), (WIDTH, HEIGHT), interpolation=cv2.INTER_CUBIC)
+        yield Shot("small photographs", path.stem, image)
+    from classification.data.cifar import find_cifar, open_cifar
+
+    found = find_cifar(data.folder / "cifar10")
+    assert found is not None
+    cifar = open_cifar(*found, "test")
+    for place in spread_over(len(cifar), 40):
+        image = cv2.resize(np.asarray(cifar[place][0]), (WIDTH, HEIGHT), interpolation=cv2.INTER_CUBIC)
+        yield Shot("CIFAR-10 enlarged", f"cifar_{place}", image)
+    for path in photographs[:6]:
+        image = cv2.resize(read_upright(path), (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA)
+        clip = still_clip(image, np.zeros(image.shape[:2], np.uint8), 11, seed_of(path.stem))
+        for number, (picture, _) in enumerate(clip[:6]):
+            yield Shot("moving photographs", f"{path.stem}_{number}", picture)
+
+
+def no_pictures(data: Data) -> Shots:
+    import cv2
+
+    for number in range(12):
+        draw = drawing("none", number)
+        yield Shot("noise", f"noise{number}", draw.integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8))
+        yield Shot("one colour", f"grey{number}", np.full((HEIGHT, WIDTH, 3), draw.integers(0, 256, 3), np.uint8))
+        page = np.full((HEIGHT, WIDTH, 3), 255 - 20 * (number % 3), np.uint8)
+        for line in range(12):
+            words = "".join(chr(int(letter)) for letter in draw.integers(97, 123, 34))
+            cv2.putText(page, words, (10, 28 + 29 * line), cv2.FONT_HERSHEY_SIMPLEX, 0.6, (20, 20, 20), 1 + number % 2)
+        yield Shot("text", f"text{number}", page)
+        bars = np.repeat(draw.permutation(BARS), WIDTH // len(BARS), axis=0)[None].repeat(HEIGHT, 0).astype(np.uint8)
+        bars = np.pad(bars, ((0, 0), (0, WIDTH - bars.shape[1]), (0, 0)), mode="edge")
+        yield Shot("test pattern", f"bars{number}", bars)
+        green = np.full((HEIGHT, WIDTH, 3), (0, 255, 0), np.uint8)  # like Chromium's made camera
+        cv2.circle(green, (WIDTH // 2, HEIGHT // 2), 20 + 8 * number, (255, 255, 255), -1)
+        yield Shot("green test pattern", f"green{number}", green)
+
+
+BARS = np.array(
+    [[255, 255, 255], [255, 255, 0], [0, 255, 255], [0, 255, 0], [255, 0, 255], [255, 0, 0], [0, 0, 255], [0, 0, 0]]
+)
+
+
+def street(data: Data) -> Shots:
+    for number in range(30):
+        frame = Street(seed=number // 6).frame(number % 6 * 60)
+        yield Shot("street", f"street{number // 6}_{number % 6}", frame.image, frame.label)
+
+
+GROUPS: dict[str, Callable[[Data], Shots]] = {
+    "bank": bank, "held_back": held_back, "proxies": proxies, "untrained": untrained, "test": test, "motorways": motorways,
+    "objects": objects, "no_pictures": no_pictures, "controls": controls, "common": common, "val": val, "street": street,
+    "swap": swap,
+}  # fmt: skip

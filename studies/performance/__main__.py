@@ -1,0 +1,38 @@
+"""Times the networks that ship, on a machine that does nothing else, and writes docs/performance.json and docs/performance.md.
+
+    python -m studies.performance [MODEL ...] [--seconds 20] [--soak 20000] [--document]
+
+--document only makes the document again from the figures that are there.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from studies.harness.study import Cache, exit_code, origin
+from studies.performance.document import MODELS, SOAKED, write_document
+from studies.performance.measured_bench import DOCS, bench
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", default=MODELS, metavar="MODEL", help=f"of {', '.join(MODELS)}; all")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each row")
+    parser.add_argument("--soak", type=int, default=20000, help=f"frames of {SOAKED}, whose memory is watched; 0: none")
+    parser.add_argument("--document", action="store_true", help="measure nothing")
+    given = parser.parse_args()
+    return exit_code("performance", lambda: run(() if given.document else given.models, given.seconds, given.soak))
+
+
+def run(models: Sequence[str], seconds: float, soak: int) -> None:
+    """Written after each model."""
+    cache = Cache(DOCS / "performance.json")
+    for model in models:
+        soaked = ("--soak", str(soak)) if soak and model == SOAKED else ()
+        cache.record[model] = bench(model, "--seconds", str(seconds), *soaked) | {"commit": origin()["commit"]}
+        cache.write()
+    write_document(DOCS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,218 @@
+"""`steadyseg bench`: the step, what it stands on and what stands beside it, timed in turn in one run."""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
+from app.find_model import is_graph, refuse_classifier
+from app.open_model import choose, choose_precision, open_segmenter
+from app.report_file import check_place, write_json
+from core.errors import InputError
+from core.preprocess import network_size
+from core.segmenter import Segmenter
+from core.system.machine import available_cpus
+from export.file.onnx_file import read_onnx
+from export.file.subgraph import network_of
+from export.run.networks import FrameNetwork, OnnxRuntimeNetwork, OpenVinoNetwork, read_openvino
+from export.run.open_file import resolve_precision
+from studies.performance.baselines import NaiveDeque
+from studies.performance.clip import Clip, open_clip, street_clip
+from studies.performance.executors import open_executors
+from studies.performance.flags import BenchJob
+from studies.performance.machine import cpu_name, load_average, matrix_rates, pass_gflops, peak_rss_bytes, versions
+from studies.performance.report import arithmetic_record, print_bench, ratios_record, rows_record
+from studies.performance.rows import ALONE, DROPOUT_ROWS, GRAPH_ROWS, ROWS, CheckpointRows, chosen_rows, graph_row
+from studies.performance.soak import check_soak, soak
+from studies.performance.timing import Budget, Row, Timing, measure
+from studies.performance.timing import Progress as Step
+from studies.performance.variants import Subject
+
+BUSY = 0.5
+"""Load per core of the machine above which a note is due: calls then wait for their turn, 4 ms and more each time."""
+REDRAW_S = 1.0
+"""Of the progress line, between two calls; a thread that redraws by itself would run into the timings."""
+
+
+def run_bench(job: BenchJob) -> int:
+    """Checks the flags, measures, prints and writes; a target that is not met changes nothing about the exit code."""
+    check_place(job.json)
+    check_soak(job.soak)
+    load = load_average()  # before anything of ours runs
+    if not 0 < job.seconds <= 3600:
+        raise InputError(f"--seconds must lie above 0 and be at most 3600, got {job.seconds}")
+    torch.manual_seed(0)
+    with tempfile.TemporaryDirectory(prefix="steadyseg-bench-") as folder:
+        record = (bench_graph if is_graph(job.model) else bench_checkpoint)(job, Path(folder))
+    record["load_average"] = load
+    if load is not None and load > BUSY * (os.cpu_count() or 1):
+        record["notes"].append(
+            f"other processes were busy (load {load:.1f} at the start): do not compare these figures"
+        )
+    if job.json:
+        write_json(job.json, record)
+    print_bench(record, Console())
+    return 0
+
+
+def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
+    """All rows of a pretrained checkpoint or a .safetensors file."""
+    refuse_classifier(job.model)
+    subject = Subject(job.model, job.size)
+    missing = {} if subject.has_dropout else dict.fromkeys(DROPOUT_ROWS, "the network has no dropout")
+    names = chosen_rows(job.rows, tuple(ROWS), missing)
+    chosen, why = choose(job.executor, "auto", None)
+    on_openvino = chosen == "openvino"
+    number, about_number = (
+        choose_precision(job.precision, subject.meta, job.model) if on_openvino else (job.precision, "")
+    )
+    with announce() as say:
+        say("making the clip")
+        clip, size = clip_for(job, folder, (subject.meta.height, subject.meta.width), subject.height)
+        say("converting the network")
+        executor, torch_executor = open_executors(subject, size, chosen, number, job.precision)
+        rows = CheckpointRows(executor, torch_executor, clip, size, folder)
+        soaked = run_soak(job, lambda: rows.segmenter("vq_dnn"), clip, size, say)
+        built = []
+        for name in names:
+            say(f"preparing {name}")
+            built.append(rows.build(name))
+        timings = time_rows(built, job.seconds, say)
+        say("the machine's own rate")
+        # Products are of floats: int8 stands beside those of the format that it replaced.
+        floats = resolve_precision("auto") if executor.precision == "int8" else executor.precision
+        rates = matrix_rates(job.seconds, floats, executor.device, on_openvino=on_openvino)
+    gflops = {name: pass_gflops(subject.network(ALONE[name]), size) for name in names if name in ALONE}
+    done = rows_record(timings)
+    rate_of = f"{executor.name.split()[0]} {floats}"
+    notes = [f"left out: {', '.join(missing)} (the network has no dropout)"] if missing and not job.rows else []
+    if not subject.has_smoothing:
+        notes.append("the network has no spatial smoothing: bare and bare_plain are the same")
+    return {
+        **facts(job, clip, size, executor.name, executor.device, executor.precision, why + about_number),
+        "notes": notes,
+        "rows": done,
+        "ratios": ratios_record(done, Path(job.model).stem),
+        "arithmetic": arithmetic_record(done, gflops, rates, rate_of),
+        "memory": memory_record(executor.state_bytes(), rows.naive),
+        "soak": soaked,
+    }
+
+
+def bench_graph(job: BenchJob, folder: Path) -> dict[str, Any]:
+    """The rows that a graph file can have: it holds one mode and one size."""
+    names = chosen_rows(job.rows, GRAPH_ROWS, {})
+    segmenter = open_segmenter(job.model, size=job.size, executor=job.executor, precision=job.precision)
+    file = read_onnx(Path(job.model))
+    size = (file.meta.height, file.meta.width)
+    precision = segmenter.executor.split()[-1]
+    network: FrameNetwork | None = None
+    if file.meta.samples == 1 and segmenter.device == "cpu":
+        data = network_of(file.model, *size).SerializeToString()
+        is_openvino = segmenter.executor.startswith("openvino")
+        network = (
+            OpenVinoNetwork(read_openvino(data), precision) if is_openvino else OnnxRuntimeNetwork(data, precision)
+        )
+    elif not job.rows:
+        names.remove("bare")
+    with announce() as say:
+        say("making the clip")
+        clip = clip_of(job, folder, size)
+        soaked = run_soak(job, lambda: segmenter, clip, size, say)
+        built = [graph_row(name, segmenter, network, clip, size, folder) for name in names]
+        timings = time_rows(built, job.seconds, say)
+    done = rows_record(timings)
+    mode = f"the file computes {segmenter.method}"
+    return {
+        **facts(job, clip, size, segmenter.executor, segmenter.device, precision, segmenter.why),
+        "notes": [mode],
+        "rows": done,
+        "ratios": ratios_record(done, Path(job.model).stem),
+        "arithmetic": None,
+        "memory": memory_record(None, None),
+        "soak": soaked,
+    }
+
+
+def clip_for(job: BenchJob, folder: Path, trained: tuple[int, int], height: int) -> tuple[Clip, tuple[int, int]]:
+    """The clip and the network's (h, w) for its frames, at which all rows run."""
+    clip = clip_of(job, folder, network_size(*trained, height))
+    return clip, network_size(clip.height, clip.width, height)
+
+
+def clip_of(job: BenchJob, folder: Path, size: tuple[int, int]) -> Clip:
+    if job.source is None:
+        return street_clip(folder, size)
+    return open_clip(job.source, str(job.source))
+
+
+def run_soak(
+    job: BenchJob, segmenter: Callable[[], Segmenter], clip: Clip, size: tuple[int, int], say: Callable[[str], None]
+) -> dict[str, Any] | None:
+    """Before the rows, so that nothing of theirs is in the memory that is looked at."""
+    if job.soak is None:
+        return None
+    frames = job.soak
+    result = soak(segmenter(), clip.drive(size), frames, progress=lambda done: say(f"soak: {done}/{frames} frames"))
+    return result.record()
+
+
+def time_rows(rows: list[Row], seconds: float, say: Callable[[str], None]) -> list[Timing]:
+    def report(step: Step) -> None:
+        say(f"{step.row} ({step.done}/{step.total} calls)" if step.total else step.row)
+
+    return measure(rows, Budget(seconds=seconds), progress=report)
+
+
+def facts(
+    job: BenchJob, clip: Clip, size: tuple[int, int], executor: str, device: str, precision: str, why: str
+) -> dict[str, Any]:
+    """What the figures depend on."""
+    return {
+        "model": job.model,
+        "size": [size[1], size[0]],
+        "executor": executor,
+        "device": device,
+        "precision": precision,
+        "why": why,
+        "cpu": cpu_name(),
+        "cores": available_cpus(),
+        "torch_threads": torch.get_num_threads(),
+        "versions": versions(),
+        "seconds_per_row": job.seconds,
+        "clip": {"name": clip.name, "width": clip.width, "height": clip.height, "frames": clip.frames},
+    }
+
+
+def memory_record(state_bytes: int | None, naive: NaiveDeque | None) -> dict[str, int | None]:
+    """Bytes; None: not known, or its row was not run."""
+    return {
+        "peak_rss_bytes": peak_rss_bytes(),
+        "state_bytes": state_bytes,
+        "naive_deque_bytes": None if naive is None else naive.state_bytes,
+    }
+
+
+@contextmanager
+def announce() -> Iterator[Callable[[str], None]]:
+    """A line on stderr that says what is under way."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, auto_refresh=False, transient=True) as progress:
+        task = progress.add_task("")
+        last = [0.0]
+
+        def say(what: str) -> None:
+            progress.update(task, description=what)
+            if time.monotonic() - last[0] >= REDRAW_S:
+                last[0] = time.monotonic()
+                progress.refresh()
+
+        yield say

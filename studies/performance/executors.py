@@ -1,0 +1,158 @@
+"""The executors of the bench: the network alone and whole steps, by torch and by OpenVINO, from one checkpoint."""
+
+import functools
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from app.open_model import openvino_network, torch_precision
+from core.method import ModeName, draws_dropout
+from core.model.int8 import round_convolutions
+from core.prediction import Prediction
+from core.segmenter import Segmenter
+from core.system.machine import choose_device
+from core.temporal import TemporalSmoothing
+from export.kernels.postprocess import FusedPostprocess
+from export.run.cpu import CpuSegmenter
+from export.run.networks import FrameNetwork
+from seg.streaming import StreamingSegmenter
+from seg.torch_executor import TorchSegmenter
+from studies.performance.baselines import Logits
+from studies.performance.variants import Subject, Variant
+
+
+class Executor(Protocol):
+    """What both look like to the rows."""
+
+    name: str
+    precision: str
+    device: str
+
+    def logits(self, variant: Variant) -> Logits:
+        """The network alone; the call returns when the logits are there."""
+        ...
+
+    def segmenter(self, mode: ModeName, samples: int | None = None, motion: bool = False) -> Segmenter:
+        """The whole step, all maps; several samples are whole passes, without a shared prefix."""
+        ...
+
+    def state_bytes(self) -> int:
+        """Of the temporal state of a stream."""
+        ...
+
+
+class WholePasses(nn.Module):
+    """Hides that a network can be cut, so that every dropout pass runs all of it."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network, self.head_stride = network, getattr(network, "head_stride", 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.network(x)
+
+
+class TorchExecutor:
+    """torch on the CPU or a GPU."""
+
+    def __init__(self, subject: Subject, size: tuple[int, int], device: torch.device, precision: str) -> None:
+        self._subject, self._size, self._device = subject, size, device
+        self.precision, self.device = precision, device.type
+        self.name = f"torch {torch.__version__.split('+')[0]} {precision}"
+        self._network = functools.cache(subject.network)
+
+    def logits(self, variant: Variant) -> Logits:
+        mode: ModeName = "vq-bnn" if variant == "drawing" else "dnn"
+        module = self._placed(self._subject.module(self._network(variant), mode)).module
+        network = module.predictor.get_submodule("network")
+
+        def run(picture: np.ndarray) -> Tensor:
+            autocast = torch.autocast(self.device, torch.bfloat16, enabled=self.precision == "bf16")
+            with torch.inference_mode(), autocast:
+                logits = network(module.preprocess(torch.from_numpy(picture).to(self._device)))[0]
+                if self.device == "cuda":
+                    torch.cuda.synchronize()
+            return logits
+
+        return run
+
+    def segmenter(self, mode: ModeName, samples: int | None = None, motion: bool = False) -> Segmenter:
+        network = self._network("drawing" if draws_dropout(mode) else "quiet")
+        whole = network if samples is None else WholePasses(network)
+        return self._placed(self._subject.module(whole, mode, samples, motion, watched=not draws_dropout(mode)))
+
+    def shared_prefix(self, samples: int) -> Segmenter:
+        """MC dropout whose passes share what comes before the first mask."""
+        return self._placed(self._subject.module(self._network("drawing"), "bnn", samples))
+
+    def state_bytes(self) -> int:
+        classes, stride = len(self._subject.meta.classes), self._subject.head_stride
+        height, width = (-(-length // stride) for length in self._size)
+        like = Prediction(torch.zeros(1, classes, height, width), torch.zeros(1, height, width))
+        return sum(tensor.nbytes for tensor in TemporalSmoothing().start(like))
+
+    def _placed(self, module: StreamingSegmenter) -> TorchSegmenter:
+        return TorchSegmenter(module, self._subject.meta, self._device, precision=self.precision)
+
+
+class HostExecutor:
+    """OpenVINO and the fused kernel on the CPU; each network is converted once."""
+
+    device = "cpu"
+
+    def __init__(self, subject: Subject, size: tuple[int, int], precision: str) -> None:
+        self._subject, self._size, self.precision = subject, size, precision
+        self._network = functools.cache(self._made)
+        self._open = functools.cache(self._converted)
+        self.name = self._open("quiet", False, *size).executor
+
+    def logits(self, variant: Variant) -> Logits:
+        network = self._open(variant, False, *self._size)
+        return lambda picture: torch.from_numpy(network(picture))
+
+    def segmenter(self, mode: ModeName, samples: int | None = None, motion: bool = False) -> Segmenter:
+        variant: Variant = "drawing" if draws_dropout(mode) else "quiet"
+        watched, meta = not draws_dropout(mode), self._subject.meta
+        module = self._subject.module(self._network(variant), mode, samples, motion, watched=watched)
+        return CpuSegmenter(
+            self.name, functools.partial(self._open, variant, watched), module.size, meta.classes, module.method,
+            (meta.height, meta.width), head_stride=module.head_stride,
+            own_world=module.head.own_world if module.head else None,
+        )  # fmt: skip
+
+    def state_bytes(self) -> int:
+        classes, stride = len(self._subject.meta.classes), self._subject.head_stride
+        maps = FusedPostprocess(classes, stride=stride)
+        maps([np.zeros((classes, *(-(-length // stride) for length in self._size)), np.float32)], self._size)
+        return maps.state_bytes
+
+    def _made(self, variant: Variant) -> nn.Module:
+        network = self._subject.network(variant)
+        if self.precision == "int8":
+            round_convolutions(network, self._subject.meta.int8["ranges"])
+        return network
+
+    def _converted(self, variant: Variant, watched: bool, height: int, width: int) -> FrameNetwork:
+        mode: ModeName = "vq-bnn" if variant == "drawing" else "dnn"
+        module = self._subject.module(self._network(variant), mode, watched=watched)
+        return openvino_network(module, height, width, self.precision)
+
+
+def open_executors(
+    subject: Subject, size: tuple[int, int], name: str, number: str, asked: str
+) -> tuple[Executor, Callable[[], TorchExecutor]]:
+    """(the executor of that name, torch on the same kind of device); size is the network's (h, w).
+
+    number: the format that OpenVINO computes in; asked: the --precision that torch follows where it can (not in int8).
+    """
+    if name == "torch":
+        device = choose_device("auto")
+        chosen = TorchExecutor(subject, size, device, torch_precision(asked, device))
+        return chosen, lambda: chosen
+    cpu = torch.device("cpu")
+    other = torch_precision("auto" if asked == "int8" else asked, cpu)
+    beside = functools.cache(lambda: TorchExecutor(subject, size, cpu, other))
+    return HostExecutor(subject, size, number), beside

@@ -1,0 +1,54 @@
+"""What each number format makes of a frame, with the processor as it is and held to AVX2: docs/performance.json, `formats`.
+
+    python -m studies.performance.formats [MODEL ...] [--seconds 15]
+
+Held to AVX2 the same cores compute without AVX-512, VNNI and bf16, as most desktops do;
+their memory and clock stay those of this machine.
+"""
+
+import argparse
+import sys
+from typing import Any
+
+from core.errors import InputError
+from studies.harness.study import Cache, exit_code, origin
+from studies.performance.document import FORMAT_ROWS, MODELS, write_document
+from studies.performance.measured_bench import DOCS, bench
+
+PROCESSORS = {
+    "AVX-512 with bf16": ({}, ("bf16", "int8")),
+    "held to AVX2": ({"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}, ("fp32", "int8")),
+}  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", default=MODELS, metavar="MODEL", help=f"of {', '.join(MODELS)}; all")
+    parser.add_argument("--seconds", type=float, default=15.0, help="of each row")
+    given = parser.parse_args()
+    return exit_code("formats", lambda: run(given.models, given.seconds))
+
+
+def run(models: list[str], seconds: float) -> None:
+    cache = Cache(DOCS / "performance.json")
+    for model in models:
+        found = {
+            processor: {number: rows_of(model, number, environment, seconds) for number in numbers}
+            for processor, (environment, numbers) in PROCESSORS.items()
+        }
+        cache.record.setdefault("formats", {})[model] = {**origin(), "seconds_per_row": seconds, "processors": found}
+        cache.write()
+    write_document(DOCS)
+
+
+def rows_of(model: str, number: str, environment: dict[str, str], seconds: float) -> dict[str, Any]:
+    """Frames a second by row; InputError where the format is not the one that ran."""
+    flags = ("--precision", number, "--seconds", str(seconds), "--rows", *FORMAT_ROWS)
+    record = bench(model, *flags, environment=environment)
+    if record["executor"].split()[-1] != number:
+        raise InputError(f"{model}: {record['executor']} ran, not {number}")
+    return {name: row["frames_per_s"] for name, row in record["rows"].items()}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""The machine that a bench ran on: names and versions, its rate of arithmetic, and the memory of this process."""
+
+import os
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from core.errors import InputError
+from core.system.machine import trains_faster_in_bf16
+from studies.performance.timing import Budget, Row, measure
+
+SIDE = 1024
+"""Of the matrices: 2.1 GFLOP, 20 ms and less on two cores, and 12 MB in fp32, of which products are made in blocks."""
+NUMBERS = {"fp32": torch.float32, "bf16": torch.bfloat16}
+STATM = Path("/proc/self/statm")
+
+
+def versions() -> dict[str, str | None]:
+    """Of what decides the speed; None: not installed."""
+    found: dict[str, str | None] = {"python": platform.python_version()}
+    for name, packages in {
+        "torch": ("torch",), "openvino": ("openvino",), "onnxruntime": ("onnxruntime-gpu", "onnxruntime"),
+        "numba": ("numba",), "numpy": ("numpy",),
+    }.items():  # fmt: skip
+        found[name] = next(filter(None, map(_version, packages)), None)
+    return found
+
+
+def cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.processor() or platform.machine())
+
+
+def load_average() -> float | None:
+    """Processes that ran or wanted to, on average over the last minute; None where the system does not tell."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+
+
+def matrix_rates(seconds: float, precision: str, device: str, *, on_openvino: bool) -> dict[str, float]:
+    """{executor: GFLOP/s} of the product of two 1024 x 1024 matrices, the median; a multiplication and an addition are two.
+
+    torch's bf16 only where it is asked for or computed fast: emulated, its warm-up and five calls took a minute (held to AVX2).
+    """
+    fast = {"fp32", "bf16"} if trains_faster_in_bf16(torch.device(device)) else {"fp32"}
+    rows = [_torch_product(one, number, device) for one, number in NUMBERS.items() if one in fast | {precision}]
+    if on_openvino:
+        rows.append(_openvino_product(precision))
+    timings = measure(rows, Budget(seconds=min(1.0, seconds)))
+    return {timing.row.executor: round(2 * SIDE**3 / timing.median_ms / 1e6, 1) for timing in timings}
+
+
+def pass_gflops(network: nn.Module, size: tuple[int, int]) -> float:
+    """Arithmetic of one pass over (1, 3, h, w), counted without memory or arithmetic; the network is used up."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        network.eval().to("meta")(torch.empty(1, 3, *size, device="meta"))
+    return round(counter.get_total_flops() / 1e9, 3)
+
+
+def peak_rss_bytes() -> int | None:
+    """The largest resident memory of this process so far; None where the system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def rss_bytes() -> int:
+    """Resident memory of this process now. InputError where there is no /proc."""
+    try:
+        return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError as error:
+        raise InputError(f"--soak reads {STATM}, which only Linux has; omit --soak here") from error
+
+
+def _torch_product(precision: str, number: torch.dtype, device: str) -> Row:
+    left, right = (torch.rand(SIDE, SIDE, device=device).to(number) for _ in range(2))
+
+    def run(count: int) -> None:
+        for _ in range(count):
+            torch.mm(left, right)
+        if device == "cuda":
+            torch.cuda.synchronize()
+
+    return Row(f"torch {precision} product", run, f"torch {precision}")
+
+
+def _openvino_product(precision: str) -> Row:
+    import openvino
+    from openvino import opset13
+
+    from export.run.networks import OpenVinoNetwork
+
+    picture = np.random.default_rng(0).random((SIDE, SIDE), np.float32)
+    entering: Any = opset13.parameter([SIDE, SIDE], np.float32)
+    product = opset13.matmul(entering, opset13.constant(picture), False, False)
+    network = OpenVinoNetwork(openvino.Model([product], [entering]), precision)
+    return Row(
+        f"openvino {precision} product",
+        lambda count: [network(picture) for _ in range(count)],
+        f"openvino {precision}",
+    )
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,127 @@
+"""The rows of the bench: what each of them runs."""
+
+import functools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from core.errors import InputError
+from core.segmenter import Segmenter
+from export.run.networks import FrameNetwork
+from studies.performance.baselines import NaiveDeque, Published
+from studies.performance.clip import Clip
+from studies.performance.executors import Executor, TorchExecutor
+from studies.performance.timing import Row
+from studies.performance.variants import Variant
+
+Item = TypeVar("Item")
+PASSES = (5, 10, 30, 50)
+
+ROWS: dict[str, str] = {
+    "bare_plain": "network alone, without spatial smoothing",
+    "bare": "network alone, with spatial smoothing",
+    "dnn": "one pass, all maps, novelty where it is known, no temporal smoothing",
+    "vq_dnn": "VQ-DNN: one pass, temporal smoothing, all maps, novelty where it is known",
+    "vq_dnn_motion": "the same, the mean following motion",
+    "vq_bnn": "VQ-BNN: one dropout pass, temporal smoothing, all maps",
+    **{f"mc_{n}": f"MC dropout: {n} whole passes, all maps" for n in PASSES},
+    "mc_whole_5": "MC dropout in torch: 5 whole passes, all maps",
+    **{f"mc_reuse_{n}": f"MC dropout in torch: {n} passes that share their prefix" for n in PASSES},
+    "naive_deque": "one pass, deque of 6 softmax maps, plain torch",
+    "published": "the network again on 6 frames with dropout, mean",
+    "end_to_end_labels": "H.264 file to VQ-DNN maps",
+    "end_to_end_video": "H.264 file to an H.264 file side by side",
+}
+ALONE: dict[str, Variant] = {"bare_plain": "plain", "bare": "quiet"}
+"""The rows that are a network alone."""
+GRAPH_ROWS = ("bare", "step", "end_to_end_labels", "end_to_end_video")
+"""What a graph file can be timed for: it holds one mode."""
+STEP = "the file's whole step: its mode, all maps"
+DROPOUT_ROWS = ("vq_bnn", "published", *(name for name in ROWS if name.startswith("mc_")))
+
+
+class CheckpointRows:
+    """Rows of a checkpoint in one executor, built when they are asked for."""
+
+    def __init__(
+        self, executor: Executor, torch: Callable[[], TorchExecutor], clip: Clip, size: tuple[int, int], folder: Path
+    ) -> None:
+        self._executor, self._torch, self._clip, self._size, self._folder = executor, torch, clip, size, folder
+        self.naive: NaiveDeque | None = None
+        """Made by the row of that name; its memory is compared with ours."""
+
+    def build(self, name: str) -> Row:
+        """A row of `ROWS`."""
+        executor = self._executor
+        if name in ALONE:
+            return Row(name, repeat(executor.logits(ALONE[name]), self._pictures()), executor.name)
+        if name == "naive_deque":
+            self.naive = NaiveDeque(executor.logits("quiet"), self._size)
+            return Row(name, repeat(self.naive, self._pictures()), executor.name)
+        if name == "published":
+            return Row(name, repeat(Published(executor.logits("drawing")), self._pictures()), executor.name)
+        if name.startswith("end_to_end"):
+            return clip_row(name, self.segmenter("vq_dnn"), self._clip, self._folder)
+        segmenter = self.segmenter(name)
+        return Row(name, repeat(segmenter.step, self._clip.drive(self._size)), segmenter.executor)
+
+    def segmenter(self, name: str) -> Segmenter:
+        """The whole step of a row that is one."""
+        kind, _, passes = name.rpartition("_")
+        if kind == "mc":
+            return self._executor.segmenter("bnn", int(passes))
+        if kind == "mc_whole":
+            return self._torch().segmenter("bnn", int(passes))
+        if kind == "mc_reuse":
+            return self._torch().shared_prefix(int(passes))
+        if name == "vq_dnn_motion":
+            return self._executor.segmenter("vq-dnn", motion=True)
+        modes = {"dnn": "dnn", "vq_dnn": "vq-dnn", "vq_bnn": "vq-bnn"}
+        return self._executor.segmenter(modes[name])  # type: ignore[arg-type]
+
+    def _pictures(self) -> Iterator[np.ndarray]:
+        return (frame.image[None] for frame in self._clip.drive(self._size))
+
+
+def graph_row(
+    name: str, segmenter: Segmenter, network: FrameNetwork | None, clip: Clip, size: tuple[int, int], folder: Path
+) -> Row:
+    """A row of `GRAPH_ROWS`."""
+    if name == "bare":
+        if network is None:
+            raise InputError("only a file of one pass a frame has a network alone, timed on the CPU; omit `bare`")
+        pictures = (frame.image[None] for frame in clip.drive(size))
+        return Row(name, repeat(network, pictures), network.executor)
+    if name == "step":
+        return Row(name, repeat(segmenter.step, clip.drive(size)), segmenter.executor)
+    return clip_row(name, segmenter, clip, folder)
+
+
+def clip_row(name: str, segmenter: Segmenter, clip: Clip, folder: Path) -> Row:
+    """One timed call is the whole clip, opening and closing included."""
+    if name == "end_to_end_labels":
+        return Row(name, functools.partial(clip.to_labels, segmenter), segmenter.executor, clip.frames)
+    output = folder / "bench.mp4"
+    return Row(name, lambda n: clip.to_video(segmenter, n, output), segmenter.executor, clip.frames)
+
+
+def repeat(step: Callable[[Item], object], stream: Iterator[Item]) -> Callable[[int], object]:
+    """n -> the step on the next n of an endless stream."""
+
+    def run(count: int) -> None:
+        for _ in range(count):
+            step(next(stream))
+
+    return run
+
+
+def chosen_rows(asked: tuple[str, ...], known: tuple[str, ...], missing: dict[str, str]) -> list[str]:
+    """The rows to run in their usual order; InputError for unknown ones and for those in `missing`, with its reason."""
+    for name in asked:
+        if name not in known:
+            raise InputError(f"unknown row {name!r}; choose from {', '.join(known)}")
+        if name in missing:
+            raise InputError(f"row {name} cannot be run: {missing[name]}")
+    return [name for name in known if (name in asked if asked else name not in missing)]

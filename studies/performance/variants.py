@@ -1,0 +1,73 @@
+"""The same weights as three networks: without spatial smoothing, as shipped, and as shipped with dropout drawn."""
+
+import copy
+import dataclasses
+from typing import Literal
+
+from torch import nn
+
+from core.dropout import has_dropout
+from core.insertion import Preceded
+from core.method import MethodOptions, ModeName, is_temporal
+from core.model.checkpoint import CheckpointMeta
+from core.smoothing import SpatialSmoothing
+from seg.networks.unet import UNet
+from seg.streaming import StreamingSegmenter
+from seg.torch_executor import open_torch_segmenter
+
+Variant = Literal["plain", "quiet", "drawing"]
+
+
+class Subject:
+    """A checkpoint under test. Raises InputError for whatever is no checkpoint."""
+
+    def __init__(self, model: str, height: int | None) -> None:
+        opened = open_torch_segmenter(model, MethodOptions(mode="dnn"), size=height)
+        self.meta: CheckpointMeta = opened.meta
+        self.height, self.temperature = opened.module.height, opened.method.temperature
+        self._head = opened.module.head
+        self._network = opened.module.predictor.get_submodule("network")
+
+    @property
+    def head_stride(self) -> int:
+        return getattr(self._network, "head_stride", 1)
+
+    @property
+    def has_dropout(self) -> bool:
+        return has_dropout(self._network)
+
+    @property
+    def has_smoothing(self) -> bool:
+        return any(isinstance(module, SpatialSmoothing) for module in self._network.modules())
+
+    def network(self, variant: Variant) -> nn.Module:
+        """A network of its own: what uses it sets its dropout and its place."""
+        network = copy.deepcopy(self._network)
+        return without_smoothing(network) if variant == "plain" else network
+
+    def module(
+        self,
+        network: nn.Module,
+        mode: ModeName,
+        samples: int | None = None,
+        motion: bool = False,
+        *,
+        watched: bool = False,
+    ) -> StreamingSegmenter:
+        """The whole step around a network. `watched`: novelty is told where the checkpoint knows its own world."""
+        options = MethodOptions(mode, samples, motion=motion and is_temporal(mode), temperature=self.temperature)
+        head = self._head if watched else None
+        return StreamingSegmenter(network, self.meta.mean, self.meta.std, self.height, options.resolve(), head)
+
+
+def without_smoothing(network: nn.Module) -> nn.Module:
+    """The same network, in place or anew, with the spatial smoothing taken out; it has no weights."""
+    if isinstance(network, UNet):  # its pooling rounds the other way where no blur grows the map, so it is built again
+        plain = UNet(network.head.out_channels, dataclasses.replace(network.options, smoothing=False))
+        plain.load_state_dict(network.state_dict())
+        return plain.eval()
+    for owner in list(network.modules()):
+        for name, child in owner.named_children():
+            if isinstance(child, Preceded) and isinstance(child.layer, SpatialSmoothing):
+                setattr(owner, name, child.module)
+    return network

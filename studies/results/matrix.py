@@ -1,0 +1,94 @@
+"""The networks that are compared: what each differs in, and the one line that trains it."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.model.checkpoint import read_meta
+from seg.pretrained import find_checkpoint
+from studies.harness.study import digest_of_weights
+
+FOLDER = Path(__file__).parent / "checkpoints"
+RECIPES = {
+    "paper": "--preset paper --width 16 --epochs 40 --step-epochs 31",
+    "cpu": "--preset cpu --epochs 40",
+}
+"""paper: the published training at a quarter of its width, 130 epochs and the fall of the rate at 100 scaled to 40 and 31."""
+RATES = {"paper": 0.5, "cpu": 0.2}
+
+
+@dataclass(frozen=True)
+class Network:
+    """One training. All of a recipe and seed differ in nothing but dropout and spatial smoothing."""
+
+    recipe: str
+    dropout: bool
+    smoothing: bool
+    seed: int = 0
+    clean: bool = False
+    """Trained without the stills nearest in time to the val stream."""
+
+    @property
+    def name(self) -> str:
+        factors = "-".join([*["mc"] * self.dropout, *["smooth"] * self.smoothing]) or "plain"
+        return f"{self.recipe}-{factors}-{self.seed}" + "-clean" * self.clean
+
+    @property
+    def file(self) -> Path:
+        return FOLDER / f"{self.name}.safetensors"
+
+    @property
+    def command(self) -> str:
+        """Trains it."""
+        rate = RATES[self.recipe] if self.dropout else 0
+        smoothing = "--smoothing" if self.smoothing else "--no-smoothing"
+        apart = " --leave-out studies/results/nearest_to_val.txt" if self.clean else ""
+        return (
+            f"steadyseg train seg --data CamVid {RECIPES[self.recipe]} --seed {self.seed} --dropout {rate} {smoothing}{apart} "
+            f"--run runs/{self.name}"
+        )
+
+    def digest(self) -> str:
+        return digest_of_file(self.file)
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A network that ships."""
+
+    name: str
+    dropout: bool = True
+
+    @property
+    def file(self) -> Path:
+        return find_checkpoint(self.name)
+
+    @property
+    def command(self) -> str:
+        """Trains it."""
+        return str(read_meta(self.file).training["command"])
+
+    def digest(self) -> str:
+        """Of its weights alone: what is measured here is without what was fitted later and stands in the file's header."""
+        return digest_of_weights(self.file)
+
+
+def digest_of_file(file: Path) -> str:
+    """First 12 digits of the file's SHA-256."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:12]
+
+
+FACTORS = ((False, False), (False, True), (True, False), (True, True))
+"""(dropout, smoothing)"""
+COMPARED = [Network(recipe, *factors) for recipe in RECIPES for factors in FACTORS]
+"""The four networks of each recipe, seed 0."""
+MEMBERS = [Network("paper", False, False, seed) for seed in (0, 1, 2)]
+"""The deep ensemble: three plain trainings."""
+CONTROL = Network("paper", True, True, clean=True)
+PRETRAINED = [Pretrained("camvid-unet-s"), Pretrained("camvid-realtime"), Pretrained("camvid-mobile")]
+"""Today's first began with the weights that the default rule was chosen with."""
+
+
+def rule_job(network: Network | Pretrained) -> str:
+    """The job that measures how its predictions change along the stream, and the default rule where its choice did not look."""
+    return f"{network.name} default rule"

@@ -1,0 +1,198 @@
+"""The tables that set our rows beside the published ones."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from studies.harness.document import section, table
+from studies.results.cells import (
+    ABSENT,
+    TITLES,
+    Rows,
+    cell,
+    change,
+    format_row,
+    mark_columns,
+    row_at,
+    yes,
+)
+from studies.results.figures import figure
+from studies.results.matrix import COMPARED, MEMBERS, RECIPES, Network
+from studies.results.published import (
+    PUBLISHED_THROUGHPUT,
+    SPATIAL_TABLE,
+    VQBNN_KEYS,
+    VQBNN_TABLE,
+    PublishedRow,
+)
+from studies.results.rule_tables import labels_note
+
+THROUGHPUT_ROWS = {
+    "bare_plain": "the plain network alone", "bare": "with spatial smoothing", "dnn": "one pass, all maps",
+    "vq_dnn": "VQ-DNN, all maps", "vq_dnn_motion": "VQ-DNN along the motion, all maps", "vq_bnn": "VQ-BNN, all maps",
+    "mc_30": "MC dropout, 30 passes, all maps",
+}  # fmt: skip
+
+
+EFFECTS: dict[str, tuple[tuple[bool, bool, str], tuple[bool, bool, str]]] = {
+    "temporal smoothing, plain network": ((False, False, "dnn"), (False, False, "vq-dnn")),
+    "temporal smoothing, one dropout pass": ((True, False, "bnn-1"), (True, False, "vq-bnn")),
+    "temporal smoothing, one dropout pass, spatial smoothing": ((True, True, "bnn-1"), (True, True, "vq-bnn")),
+    "30 dropout passes instead of one": ((True, False, "bnn-1"), (True, False, "bnn-30")),
+    "VQ-BNN (one pass) instead of 30 passes": ((True, False, "bnn-30"), (True, False, "vq-bnn")),
+    "VQ-BNN instead of 30 passes, both with spatial smoothing": ((True, True, "bnn-30"), (True, True, "vq-bnn")),
+    "spatial smoothing, one dropout pass": ((True, False, "bnn-1"), (True, True, "bnn-1")),
+    "spatial smoothing, 30 dropout passes": ((True, False, "bnn-30"), (True, True, "bnn-30")),
+    "spatial smoothing, VQ-BNN": ((True, False, "vq-bnn"), (True, True, "vq-bnn")),
+    "spatial smoothing, no dropout": ((False, False, "dnn"), (False, True, "dnn")),
+    "dropout, 30 passes": ((False, False, "dnn"), (True, False, "bnn-30")),
+    "all three, one pass": ((False, False, "dnn"), (True, True, "vq-bnn")),
+}
+"""What the papers say smoothing and dropout do: from a row to a row, each (dropout, spatial smoothing, method)."""
+
+
+def method_of(row: PublishedRow, protocol: str) -> str:
+    """Our row for a published one: 30 passes where they have 50, one pass on moving stills."""
+    if row.temporal:
+        return "vq-bnn" if row.dropout else "vq-dnn"
+    if not row.dropout:
+        return "dnn"
+    return "bnn-1" if protocol == "moving-stills" else "bnn-30"
+
+
+def published_effects_table(rows: Rows, protocol: str) -> str:
+    """Table 2 / E.4, ours beside it, with the change of NLL against each block's plain row."""
+    lines = []
+    for row in SPATIAL_TABLE:
+        method = method_of(row, protocol)
+        ours = []
+        for recipe in RECIPES:
+            found, plain = (
+                row_at(rows, Network(recipe, *factors).name, protocol, name)
+                for factors, name in (((row.dropout, row.smoothing), method), ((False, False), "dnn"))
+            )
+            ours += [*format_row(found), change(found, plain)]
+        first = SPATIAL_TABLE[0]
+        published = [
+            f"{row.nll:.3f}", f"{100 * row.accuracy:.1f}", f"{100 * row.ece:.2f}", f"{100 * row.consistency:.1f}",
+            f"{100 * (row.nll / first.nll - 1):+.0f} %",
+        ]  # fmt: skip
+        lines.append([yes(row.dropout), yes(row.smoothing), yes(row.temporal), method, *published, *ours])
+    if all(set(line[9:]) == {ABSENT} for line in lines):
+        return ""
+    header = ["MC", "spatial", "temporal", "our row", "NLL", "acc", "ECE", "cons", "NLL change"]
+    for recipe in RECIPES:
+        header += [f"{recipe}: NLL", "acc", "mIoU", "ECE", "cons", "NLL change"]
+    words = (
+        "First the published figures (arXiv 2105.12639, Table 2 / E.4; width 64, 720x960 labels, their own stream), then ours "
+        "by recipe, temperature 1. Percent but for NLL; changes are against the plain network on single frames."
+    )
+    return section(f"{TITLES[protocol]}: the published table", words + labels_note(rows), table(header, lines))
+
+
+def effects_table(rows: Rows) -> str:
+    """Each published effect alone: the change of NLL from one row to another."""
+    lines = []
+    for words, ends in EFFECTS.items():
+        cells = []
+        for recipe in RECIPES:
+            for protocol in ("stream", "moving-stills"):
+                base, row = (row_at(rows, Network(recipe, *at[:2]).name, protocol, at[2]) for at in ends)
+                cells.append(change(row, base))
+        base, row = (find_published_nll(*at) for at in ends)
+        lines.append([words, change(row, base), *cells])
+    if all(set(line[2:]) == {ABSENT} for line in lines):
+        return ""
+    columns = [f"{recipe}: {protocol}" for recipe in RECIPES for protocol in ("stream", "moving stills")]
+    words = (
+        "Change of NLL, temperature 1; no row of 30 passes on moving stills. Where both ends are one network, it is the same "
+        "weights on the same frames; between two networks there is also the luck of two trainings (*Seeds*)."
+    )
+    return section("Effect by effect", words + seeds_note(rows), table(["effect", "published", *columns], lines))
+
+
+def seeds_note(rows: Rows) -> str:
+    """How far apart trainings lie that differ in their seed alone, beside which an effect between networks is read."""
+    if any(network.name not in rows for network in MEMBERS):
+        return ""
+    stream, stills, smoothing = (
+        figure(rows, f"spread nll paper-plain-?/{what}")
+        for what in ("stream/dnn", "stills/dnn", "stream/dnn > =/=/vq-dnn")
+    )
+    return (
+        f" Three plain `paper` trainings, mean ± standard deviation over seeds: NLL {stream} on the stream, {stills} on "
+        f"stills; temporal smoothing, within each of them, {smoothing}."
+    )
+
+
+def find_published_nll(dropout: bool, smoothing: bool, method: str) -> dict[str, Any] | None:
+    """Table 2 / E.4 has no row of one dropout pass on a single frame."""
+    for row in SPATIAL_TABLE:
+        if (row.dropout, row.smoothing, method_of(row, "stream")) == (dropout, smoothing, method):
+            return {"nll": row.nll}
+    return None
+
+
+def vqbnn_table(rows: Rows) -> str:
+    """Table 1 of the VQ-BNN paper."""
+    plain, dropout = Network("paper", False, False).name, Network("paper", True, False).name
+    ours = {
+        "DNN": (plain, "dnn"), "BNN (30)": (dropout, "bnn-30"), "VQ-DNN": (plain, "vq-dnn"), "VQ-BNN": (dropout, "vq-bnn"),
+    }  # fmt: skip
+    lines = []
+    for name, published in VQBNN_TABLE.items():
+        given = [
+            ABSENT if value is None else cell(key, value) for key, value in zip(VQBNN_KEYS, published, strict=True)
+        ]
+        lines.append([name, *given, *format_row(row_at(rows, ours[name][0], "stream", ours[name][1]), VQBNN_KEYS)])
+    titles = ["NLL", "acc", "acc-90", "unc-90", "IoU", "IoU-90", "freq-90", "ECE"]
+    header = ["", *titles, *mark_columns("ours", titles)]
+    words = (
+        "arXiv 1907.05911, Table 1 (left) and the `paper` recipe without spatial smoothing on the val stream (right)."
+    )
+    return section("The VQ-BNN table", words, table(header, lines))
+
+
+def passes_table(rows: Rows) -> str:
+    """NLL against the number of passes, with the one pass that temporal smoothing needs."""
+    lines = []
+    for network in (network for network in COMPARED if network.dropout):
+        for protocol in ("stills", "stream"):
+            names = ("dnn", "bnn-1", "bnn-5", "bnn-30", "vq-bnn", "vq-bnn motion")
+            found = [row_at(rows, network.name, protocol, name) for name in names]
+            if any(found):
+                lines.append([network.name, protocol, *(format_row(row, ["nll"])[0] for row in found)])
+    header = [
+        "network",
+        "protocol",
+        "dropout off",
+        "1 pass",
+        "5",
+        "30",
+        "VQ-BNN (1 pass)",
+        "VQ-BNN along the motion (1 pass)",
+    ]
+    return section("NLL by the number of passes", "Temperature 1.", table(header, lines))
+
+
+def throughput_table(docs: Path) -> str:
+    """Relative to the plain network alone, from one run of `steadyseg bench`; it depends on no weights."""
+    path = docs / "results-throughput.json"
+    if not path.exists():
+        return ""
+    record = json.loads(path.read_text())
+    plain = record["rows"]["bare_plain"]["median_ms"]
+    lines = [
+        [
+            meaning, PUBLISHED_THROUGHPUT.get(name, ABSENT), cell("", plain / row["median_ms"]),
+            f"{row['median_ms']:.1f}", str(row["calls"]),
+        ]
+        for name, meaning in THROUGHPUT_ROWS.items()
+        if (row := record["rows"].get(name))
+    ]  # fmt: skip
+    words = (
+        f"Percent of the frames per second of the plain network alone. Published: arXiv 1907.05911, Table 1. Ours: U-Net of "
+        f"width 16, {record['executor']}, {record['cores']} cores, side by side in one run: `steadyseg bench "
+        f"{record['model']} --rows {' '.join(THROUGHPUT_ROWS)} --json {path.name}`. A median of few calls is uncertain."
+    )
+    return section("Relative throughput", words, table(["row", "published", "ours", "median ms", "calls"], lines))

@@ -1,0 +1,80 @@
+"""Qualitative strips: frame, labels, uncertainty and error of a few frames, each network and mode below the other.
+
+Those of CamVid go to the ignored folder out/ (its pictures are not ours to publish); the committed one shows the street.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from app.video.render import colour_labels, draw_uncertainty
+from core.classes import CAMVID
+from core.frame import Frame, Maps
+from core.method import MethodOptions, ModeName
+from seg.data.camvid import open_split
+from seg.pipeline import segment
+from seg.street.drive import Street
+from seg.torch_executor import open_torch_segmenter
+from studies.results.matrix import COMPARED
+
+CAMVID_PLACES = (20, 60, 100)
+"""Of the val stream."""
+STREET_PLACE = 12
+MEMORY = 16
+"""Frames before it that a shown frame's mean has seen."""
+TITLE_HEIGHT = 18
+
+
+def write_strips(data: Path, docs: Path, private: Path) -> dict[str, str]:
+    """{title: file name in docs} of the committed strip; those of CamVid are written to `private`."""
+    private.mkdir(parents=True, exist_ok=True)
+    for network in COMPARED:
+        target = private / f"strip-{network.name}.png"
+        if network.file.exists() and not (target.exists() and target.stat().st_mtime > network.file.stat().st_mtime):
+            found = strips(network.file, lambda: open_split(data, "val").frames(), CAMVID_PLACES)
+            picture = np.concatenate([row for rows in found for row in rows])
+            Image.fromarray(picture).save(target)
+    rows = []
+    for model in ("street-tiny", "camvid-unet-s"):
+        for row in next(strips(model, lambda: Street(seed=7).frames(STREET_PLACE + 1, 0), (STREET_PLACE,))):
+            rows.append(row)
+    name = "results-strip.png"
+    Image.fromarray(np.concatenate(rows)).quantize(128).save(docs / name, optimize=True)
+    return {"The street, by a network trained on it and by one that never saw a drawing": name}
+
+
+def strips(
+    model: str | Path, frames: Callable[[], Iterable[Frame]], places: tuple[int, ...]
+) -> Iterator[list[np.ndarray]]:
+    """For each place the rows of single frames and of the mean that follows motion: (h, 4 w, 3) uint8 RGB."""
+    modes: tuple[ModeName, ...] = ("dnn", "vq-dnn")
+    segmenters = {mode: open_torch_segmenter(model, MethodOptions(mode)) for mode in modes}
+    for place in places:
+        rows = []
+        for mode, segmenter in segmenters.items():
+            segmenter.reset()
+            *_, (frame, maps) = segment(islice(frames(), max(0, place - MEMORY), place + 1), segmenter)
+            rows.append(add_title(strip(frame, maps), f"{Path(model).stem}, {mode}, frame {place}"))
+        yield rows
+
+
+def strip(frame: Frame, maps: Maps) -> np.ndarray:
+    """Frame, predicted labels, uncertainty, and what is wrong (white), void black."""
+    assert frame.label is not None
+    wrong = (maps.label != frame.label) & (frame.label != CAMVID.void)
+    error = np.repeat((wrong * np.uint8(255))[..., None], 3, axis=2)
+    return np.concatenate(
+        [frame.image, colour_labels(maps.label, CAMVID.palette()), draw_uncertainty(maps.entropy), error], axis=1
+    )
+
+
+def add_title(picture: np.ndarray, text: str) -> np.ndarray:
+    """With a line of text above."""
+    line = Image.new("RGB", (picture.shape[1], TITLE_HEIGHT), (24, 24, 24))
+    ImageDraw.Draw(line).text(
+        (6, 3), f"{text}: picture, labels, uncertainty (black is sure), errors (white)", (235, 235, 235)
+    )
+    return np.concatenate([np.asarray(line), picture])

@@ -1,0 +1,100 @@
+"""Runs the robustness studies of the networks that ship and writes docs/robustness.md and docs/robustness/.
+
+    python -m studies.robustness --data ../shared/data [--only NAME] [--fresh]
+
+The data folder holds camvid/ and cifar10/, and video/ with what is not CamVid. A study is kept while its networks, its data
+and its settings stay what they are.
+"""
+
+import argparse
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from app.find_model import find_model
+from classification.data.open import open_classification
+from core.errors import InputError
+from core.model.bundle import round_figures
+from core.model.pretrained import SUFFIX
+from studies.harness.study import data_digest, exit_code
+from studies.robustness.command import RobustnessJob, command_line, show_progress, write_report
+from studies.robustness.document import write_document
+from studies.robustness.runs import REPOSITORY, Run, all_runs, digest_of
+from studies.robustness.studies import robustness
+
+DOCS = Path(__file__).parent.parent.parent / "docs"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder with camvid/, cifar10/ and video/")
+    parser.add_argument("--only", nargs="*", help="only these runs, by name")
+    parser.add_argument("--fresh", action="store_true", help="run again what is there already")
+    given = parser.parse_args()
+    return exit_code("robustness", lambda: run_all(given.data, given.only, given.fresh))
+
+
+def run_all(data: Path, only: list[str] | None, fresh: bool) -> None:
+    """Runs what is missing, a folder of docs/robustness/ for each, then writes the document from what is there."""
+    runs = all_runs(videos_elsewhere(data))
+    unknown = set(only or ()) - {run.name for run in runs}
+    if unknown:
+        raise InputError(
+            f"--only {' '.join(sorted(unknown))}: no such run; there are {', '.join(r.name for r in runs)}"
+        )
+    digests = data_digests(data)
+    for run in runs:
+        files = checkpoints_of(run)
+        absent = [file.name for file in files if not file.exists()]
+        if absent:
+            Console(stderr=True).print(f"{run.name}: not run, no such checkpoint: {', '.join(absent)}")
+        elif run.name in (only or [run.name]):
+            digest = digest_of(run, files, digests[run.group.data])
+            if fresh or known_digest(run) != digest:
+                study(run, data, digest)
+    write_document(DOCS)
+
+
+def study(run: Run, data: Path, digest: str) -> None:
+    """The report as a user gets it, without the paths of this machine."""
+    Console(stderr=True).print(run.name)
+    models = tuple(map(str, checkpoints_of(run)))
+    told = dataclasses.replace(run.options, elsewhere=tuple(Path(video).name for video in run.options.elsewhere))
+    command = command_line(
+        RobustnessJob(run.group.models, Path(run.group.data), "test", run.studies, told, None, True, "auto")
+    )
+    record = robustness(models, data / run.group.data, studies=run.studies, options=run.options, watch=show_progress)
+    write_report(round_figures(record) | {"digest": digest}, DOCS / "robustness" / run.name, command, plots=True)
+
+
+def videos_elsewhere(data: Path) -> tuple[str, ...]:
+    """They show something else than CamVid."""
+    return tuple(str(path) for path in sorted((data / "video").glob("*.mp4")))
+
+
+def known_digest(run: Run) -> str | None:
+    """Of what is there already; None where nothing is."""
+    file = DOCS / "robustness" / run.name / "report.json"
+    return json.loads(file.read_text())["digest"] if file.exists() else None
+
+
+def checkpoints_of(run: Run) -> list[Path]:
+    """The files of its networks, there or not."""
+    return [checkpoint_of(model) for model in run.group.models]
+
+
+def checkpoint_of(model: str) -> Path:
+    """The file of a pretrained name; files are named from the repository's root."""
+    return REPOSITORY / model if model.endswith(SUFFIX) else find_model(model)
+
+
+def data_digests(data: Path) -> dict[str, str]:
+    """By folder name, over what the studies read."""
+    return {"camvid": data_digest(data / "camvid"), "cifar10": open_classification(data / "cifar10", "test").list_hash}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

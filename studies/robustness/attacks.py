@@ -1,0 +1,111 @@
+"""How often a small change, made to deceive a network, does so: FGSM and PGD against each method of looking."""
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from core.seeds import mix_seed
+from studies.robustness.flags import RobustnessOptions, Watch, no_progress
+from studies.robustness.measures.attacks import PGD_STEP_SHARE, PGD_STEPS, AttackSuccess, fgsm, pgd
+from studies.robustness.network import Method, Subject, at_size_of
+from studies.robustness.pictures import Pictures
+from studies.robustness.tally import Row
+
+ATTACKS: dict[str, Callable[..., Tensor]] = {"fgsm": fgsm, "pgd": pgd}
+MOST_PASSES = 5
+"""Dropout passes whose mean an attack sees the gradient of; the graphs of all are in memory at once."""
+
+
+def study_attacks(
+    subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOptions, watch: Watch = no_progress
+) -> dict[str, Any]:
+    """`rows` by network, method, attack and budget: accuracies and attack success rate; each method is attacked for itself."""
+    found: dict[tuple[str, Method, str, float], AttackSuccess] = {}
+    kinds = list(product(ATTACKS, options.eps))
+    jobs = [
+        (subject, method, kind, numbers)
+        for subject in subjects
+        for method in attacked_methods(subject, options)
+        for kind in kinds
+        for numbers in pictures.batches()
+    ]
+    for subject, method, (attack, levels), numbers in watch(jobs, "attacks"):
+        seed = mix_seed(options.seed, pictures.places[numbers.start])
+        clean, truth = clean_pixels(subject, pictures, numbers)
+        attacked = attack_on(subject, method, attack, clean, truth, levels / 255, seed)
+        before, after = (labels_of(subject, method, pixels, seed) for pixels in (clean, attacked))
+        success = found.setdefault((subject.name, method, attack, levels), AttackSuccess(subject.meta.classes.void))
+        success.update(before, after, truth)
+    return {
+        "pictures": len(pictures),
+        "rows": [
+            {
+                "model": name, "mode": method.mode, "samples": method.samples, "attack": attack, "eps_levels": levels,
+                "gradient_samples": gradient_samples(method), **success_row(success),
+            }
+            for (name, method, attack, levels), success in found.items()
+        ],
+        "notes": notes(subjects, options),
+    }  # fmt: skip
+
+
+def success_row(success: AttackSuccess) -> Row:
+    """Its counts are of pictures or pixels, not of passes."""
+    result = success.result()
+    return {("counted" if key == "samples" else key): value for key, value in result.items()}
+
+
+def notes(subjects: Sequence[Subject], options: RobustnessOptions) -> list[str]:
+    """What the attacks may do and see."""
+    budgets = ", ".join(f"{levels:g}/255" for levels in options.eps)
+    told = [
+        f"budgets in pixel space, max-norm {budgets} of the range 0..1, at the size the network sees; untargeted, clamped to "
+        "0..1, not rounded to levels",
+        f"pgd: {PGD_STEPS} steps of {PGD_STEP_SHARE:g} of the budget from a random start. The published code attacks "
+        "normalised input without clamping and its tables do not state their budget: figures are not comparable with them",
+        "attack success rate: share of the right answers that the attack makes wrong",
+    ]
+    if subjects[0].is_dense:
+        told.append("pixels are counted; void ones neither count nor have a gradient")
+    if any(len(attacked_methods(subject, options)) > 1 for subject in subjects):
+        told.append(
+            f"of the bnn methods the longest alone is attacked, through the mean of at most {MOST_PASSES} passes"
+        )
+    return told
+
+
+def attacked_methods(subject: Subject, options: RobustnessOptions) -> list[Method]:
+    """One pass without dropout, and the most passes."""
+    methods = subject.methods(options.samples)
+    return methods[:1] + methods[1:][-1:]
+
+
+def gradient_samples(method: Method) -> int:
+    return min(method.samples, MOST_PASSES)
+
+
+def clean_pixels(subject: Subject, pictures: Pictures, numbers: range) -> tuple[Tensor, Tensor]:
+    """(B, 3, h, w) in 0..1 at the network's size, and the labels there."""
+    pixels = subject.pixels(pictures.images[numbers.start : numbers.stop]).float() / 255
+    size = (pixels.shape[-2], pixels.shape[-1])
+    return pixels.clamp(0.0, 1.0), subject.labels_at(pictures.truth(numbers).to(subject.device), size)
+
+
+def attack_on(
+    subject: Subject, method: Method, attack: str, clean: Tensor, truth: Tensor, eps: float, seed: int
+) -> Tensor:
+    """(B, 3, h, w) attacked pixels; `seed` is that of the masks which the attack shall be measured with."""
+    return ATTACKS[attack](
+        subject.on_pixels(method), clean, truth, eps=eps, samples=gradient_samples(method), void=subject.meta.classes.void,
+        seed=mix_seed(seed, 1),  # with the very masks that come later it would know what no attacker knows
+    )  # fmt: skip
+
+
+def labels_of(subject: Subject, method: Method, pixels: Tensor, seed: int) -> Tensor:
+    """(B,) or (B, h, w) predicted class ids of pixels (B, 3, h, w) in 0..1."""
+    _, seen = next(subject.predict_pixels(pixels, [method], seed))
+    like = torch.empty(len(pixels), *pixels.shape[-2:], device="meta")
+    return at_size_of(seen.probs, like).argmax(1)

@@ -1,0 +1,89 @@
+"""`steadyseg analyze robustness`: runs the studies and writes the report, its JSON and its plots into a folder."""
+
+import dataclasses
+import os
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rich.console import Console
+from rich.progress import track
+
+from app.find_model import is_graph
+from app.report_file import write_json
+from core.errors import InputError
+from core.system.files import write_whole
+from studies.robustness.flags import RobustnessJob, RobustnessOptions
+
+T = TypeVar("T")
+DEFAULT_PLACE = Path("runs/robustness")
+
+
+def run_robustness(job: RobustnessJob) -> int:
+    """Measures, prints the summary, and where the report is."""
+    if not job.models:
+        raise InputError("say which network: a pretrained name or a .safetensors file, or several to compare")
+    for model in job.models:
+        if is_graph(model):
+            raise InputError(
+                f"{model}: attacks and dropout need the network itself; give the checkpoint it was exported from"
+            )
+    from studies.robustness.network import short_names
+    from studies.robustness.plots import require_matplotlib
+    from studies.robustness.report import summary
+    from studies.robustness.studies import robustness  # after what can be refused without torch
+
+    if job.plots:
+        require_matplotlib()
+    out = job.out or DEFAULT_PLACE / "+".join(Path(name).stem for name in short_names(job.models))
+    check_folder(out)
+    record = robustness(
+        job.models, job.data, split=job.split, studies=job.studies, options=job.options, device=job.device, watch=show_progress,
+        keep=lambda so_far: write_report(so_far, out, command_line(job), job.plots),
+    )  # fmt: skip
+    Console().print(summary(record))
+    for note in record["notes"]:
+        Console(stderr=True).print(f"note: {note}", soft_wrap=True, highlight=False)
+    print(out / "report.md")
+    return 0
+
+
+def write_report(record: dict[str, Any], out: Path, command: str, plots: bool) -> None:
+    """report.json, the plots and report.md, in a folder that is made where there is none."""
+    from studies.robustness.plots import write_plots
+    from studies.robustness.report import markdown
+
+    if not plots:
+        record = record | {"notes": [*record["notes"], "no plots: --no-plots"]}
+    out.mkdir(parents=True, exist_ok=True)
+    write_json(out / "report.json", {"command": command, **record})
+    names = write_plots(record, out) if plots else []
+    write_whole(out / "report.md", markdown(record, command, names).encode())
+
+
+def command_line(job: RobustnessJob) -> str:
+    """The command line that makes the same report, for whoever reads it."""
+    words = [*job.models, "--data", str(job.data)]
+    flags: dict[str, Any] = {"split": job.split, "studies": job.studies, "device": job.device}
+    usual: dict[str, Any] = {"split": "test", "studies": (), "device": "auto"}
+    for field in dataclasses.fields(RobustnessOptions):
+        flags[field.name], usual[field.name] = getattr(job.options, field.name), field.default
+    for name, value in flags.items():
+        if value != usual[name]:
+            words += [f"--{name.replace('_', '-')}", *map(str, value if isinstance(value, tuple) else (value,))]
+    return shlex.join(["steadyseg", "analyze", "robustness", *words])
+
+
+def check_folder(out: Path) -> None:
+    """InputError before any work is done where `out` is no folder that can be written to, and cannot be made one."""
+    there = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise InputError(f"--out {out}: {there} is a file; give the name of a folder")
+    if not os.access(there, os.W_OK):
+        raise InputError(f"--out {out}: {there} cannot be written to; choose another folder")
+
+
+def show_progress(items: list[T], title: str) -> Iterable[T]:
+    """A progress bar on stderr."""
+    return track(items, title, console=Console(stderr=True))

@@ -1,0 +1,68 @@
+"""Temporal consistency along sequences of pictures that change a little; the definitions are those of `StreamingMetrics`."""
+
+import torch
+from torch import Tensor
+
+from core.errors import InputError
+from core.evaluation.metrics import StreamingMetrics
+from studies.robustness.measures.perturbations import Comparison
+
+MEASURES = ("consistency", "cec", "cec_reference")
+
+
+class TemporalConsistency:
+    """Means over sequences; every sequence counts the same, whatever the batches.
+
+    Consistency is the share of pairs of frames with one arg-max (arXiv 2105.12639, Eq. 34; 1 - consistency is CIFAR-P's flip
+    probability). CEC is the cross-entropy of a pair: `cec` as in the paper (Eq. 35: summed over classes, the earlier frame
+    weighs), `cec_reference` as in the published code (averaged over classes, the roles swapped), which the published values
+    fit. Pairs are neighbours, or the first frame with each later one.
+    """
+
+    def __init__(self, num_classes: int, compare: Comparison = "neighbours", void: int | None = None) -> None:
+        if compare not in ("first", "neighbours"):
+            raise InputError(f"frames are compared with 'first' or 'neighbours', got {compare!r}")
+        self.num_classes, self.compare, self.void = num_classes, compare, void
+        self._sums = dict.fromkeys(MEASURES, 0.0)
+        self.sequences = 0
+
+    def update(self, probs: Tensor, labels: Tensor | None = None) -> None:
+        """Adds a batch: probabilities (S, F, K, ...) of S sequences of F frames, K classes, pixels if there are any.
+
+        `labels` (S, ...) of the sequences leave void pixels out; without them all count. Raises InputError for other shapes.
+        """
+        if probs.ndim < 3 or probs.shape[1] < 2 or 0 in probs.shape:
+            raise InputError(f"expected (sequences, 2 or more frames, classes, ...), got {tuple(probs.shape)}")
+        void = self.void
+        if labels is None:  # any class will do
+            labels, void = torch.zeros(probs[:, 0, 0].shape, dtype=torch.int64, device=probs.device), None
+        # The sequences of a batch are, frame by frame, the pixels of one stream: (1, K, S, ...).
+        frames = [frame.movedim(1, 0).unsqueeze(0) for frame in probs.unbind(1)]
+        metrics = StreamingMetrics(self.num_classes, void)
+        metrics.update(frames[0], labels.unsqueeze(0))
+        for place, frame in enumerate(frames[1:]):
+            if self.compare == "first" and place:
+                metrics.update(frames[0], labels.unsqueeze(0))
+            metrics.update(frame, labels.unsqueeze(0), continues=True)
+        result = metrics.result()
+        for measure in MEASURES:
+            self._sums[measure] += len(probs) * result[measure]
+        self.sequences += len(probs)
+
+    def result(self) -> dict[str, float]:
+        """`consistency` (share), `cec` and `cec_reference` (nats). InputError if there was no sequence."""
+        if not self.sequences:
+            raise InputError("consistency needs at least one sequence, got none")
+        return {measure: total / self.sequences for measure, total in self._sums.items()}
+
+
+def relative_confidence(probs: Tensor, labels: Tensor) -> Tensor:
+    """Probability of the true class over the largest one, 1 where the prediction is right (arXiv 2105.12639, Eq. 36).
+
+    probs (N, K, ...), labels (N, ...) class ids -> (N, ...). Raises InputError for other shapes or ids.
+    """
+    if probs.ndim < 2 or labels.shape != probs.shape[:1] + probs.shape[2:]:
+        raise InputError(f"expected (N, K, ...) and (N, ...), got {tuple(probs.shape)} and {tuple(labels.shape)}")
+    if labels.numel() and not 0 <= int(labels.min()) <= int(labels.max()) < probs.shape[1]:
+        raise InputError(f"class ids must lie in 0..{probs.shape[1] - 1}, got {int(labels.min())}..{int(labels.max())}")
+    return probs.gather(1, labels.long().unsqueeze(1)).squeeze(1) / probs.amax(1)

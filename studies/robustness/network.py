@@ -1,0 +1,201 @@
+"""A network under study, classifier or segmentation alike: pictures in, what each method predicts out."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from app.find_model import find_model, is_classifier
+from classification.opening import open_classifier, require_classes
+from core.dropout import is_stochastic, set_dropout_active
+from core.errors import InputError
+from core.method import Method, MethodOptions, draws_dropout, fit_of, method_of_fit
+from core.model.checkpoint import CheckpointMeta
+from core.novelty.head import NoveltyHead, WatchedPasses
+from core.novelty.opening import open_head
+from core.prediction import Prediction
+from core.predictors import passes
+from core.preprocess import Normalize, nearest, network_size, resize
+from seg.evaluate import enlarge
+from seg.torch_executor import open_network
+from studies.robustness.flags import CLASSIFIER_SAMPLES
+from studies.robustness.measures.attacks import OnPixels
+
+DNN = Method("dnn")
+
+
+class Subject:
+    """A network with its record, on its device; what it was calibrated for is in use in those modes, if it shall be."""
+
+    def __init__(
+        self,
+        name: str,
+        network: nn.Module,
+        meta: CheckpointMeta,
+        device: torch.device,
+        calibrated: bool = True,
+        head: NoveltyHead | None = None,
+    ) -> None:
+        """`head`: what tells how strange a picture is in one pass, and its temperature where calibration is in use."""
+        self.name, self.meta, self.device = name, meta, device
+        self.calibrated = calibrated
+        self.head = head.to(device) if head else None
+        self.follows = calibrated and head is not None and fit_of(meta.frame_temperatures, DNN) is not None
+        self.network = network.to(device).to(memory_format=torch.channels_last).eval().requires_grad_(False)
+        self.normalize = Normalize(meta.mean, meta.std).to(device)
+        self.is_dense = meta.classes.void is not None
+        set_dropout_active(self.network, True)
+        self.has_dropout = is_stochastic(self.network)
+
+    def __len__(self) -> int:
+        """How many classes."""
+        return len(self.meta.classes)
+
+    def methods(self, samples: Sequence[int] = ()) -> list[Method]:
+        """dnn, and bnn with so many passes where there is dropout; a classifier's default is 1, 2 and 5 of them."""
+        chosen = samples or (() if self.is_dense else CLASSIFIER_SAMPLES)
+        return [DNN, *(Method("bnn", count) for count in sorted(chosen) if self.has_dropout)]
+
+    def fit(self, method: Method) -> dict[str, Any]:
+        """The calibration of this very method; empty where there is none or none shall be in use."""
+        return self.meta.fit_in_use(
+            replace(method, calibrated=self.calibrated, adaptive=self.follows and method == DNN)
+        )
+
+    def temperature(self, method: Method) -> float:
+        """What the logits are divided by; 1 where the method is not calibrated."""
+        return float(self.fit(method).get("temperature", 1.0))
+
+    @property
+    def calibrated_methods(self) -> list[Method]:
+        """Those whose calibration is in use."""
+        return [method_of_fit(*one) for one in self.meta.calibration.items()] if self.calibrated else []
+
+    def pixels(self, images: Sequence[np.ndarray]) -> Tensor:
+        """Pictures (H, W, 3) uint8 of one size -> (B, 3, h, w) uint8 at the network's size.
+
+        Raises InputError for a classifier whose size is another: what it sees of a picture is cut before it is corrupted.
+        """
+        stacked = torch.from_numpy(np.stack(images)).to(self.device).permute(0, 3, 1, 2)
+        if self.is_dense:
+            return resize(stacked, self.size(*images[0].shape[:2]))
+        if stacked.shape[-2:] != (self.meta.height, self.meta.width):
+            height, width = images[0].shape[:2]
+            raise InputError(f"{self.name} sees {self.meta.width}x{self.meta.height} pixels, got {width}x{height}")
+        return stacked
+
+    def size(self, height: int, width: int) -> tuple[int, int]:
+        """(h, w) at which a segmentation network sees a picture of H x W."""
+        return network_size(height, width, self.meta.height)
+
+    def predict(
+        self, images: Sequence[np.ndarray], methods: Sequence[Method], seed: int
+    ) -> Iterator[tuple[Method, Prediction]]:
+        """Pictures (H, W, 3) uint8 of one size -> each method's prediction, at the network's size.
+
+        The masks depend on the seed alone, and the passes of a shorter method are the first of a longer one's.
+        """
+        yield from self._predict(self.normalize(self.pixels(images)), methods, seed)
+
+    def predict_pixels(
+        self, pixels: Tensor, methods: Sequence[Method], seed: int
+    ) -> Iterator[tuple[Method, Prediction]]:
+        """The same of pixels (B, 3, h, w) in 0..1 at the network's size, as attacks and noise leave them."""
+        yield from self._predict(self.normalize(255.0 * pixels), methods, seed)
+
+    def logits(self, batch: Tensor, mode: str, seed: int | None = None) -> Tensor:
+        """One pass of a normalised batch (B, 3, h, w), with dropout in the bnn modes."""
+        self.switch(mode, seed)
+        return self.network(batch)
+
+    def on_pixels(self, method: Method) -> nn.Module:
+        """The network as attacks see it: pixels in 0..1 -> tempered logits at the pictures' size."""
+        self.switch(method.mode, None)
+        return OnPixels(Tempered(self.network, self.temperature(method)), self.normalize)
+
+    def labels_at(self, labels: Tensor, size: tuple[int, int]) -> Tensor:
+        """(B, H, W) labels at the network's size, by nearest neighbour; (B,) as they are."""
+        return nearest(labels, size) if self.is_dense and tuple(labels.shape[-2:]) != size else labels
+
+    def switch(self, mode: str, seed: int | None) -> None:
+        """Dropout on or off, and its masks from the seed."""
+        set_dropout_active(self.network, draws_dropout(mode))
+        if draws_dropout(mode) and seed is not None:
+            torch.manual_seed(seed)
+
+    @torch.inference_mode()
+    def _predict(self, batch: Tensor, methods: Sequence[Method], seed: int) -> Iterator[tuple[Method, Prediction]]:
+        if DNN in methods:
+            yield DNN, self._single_pass(batch)
+        wanted = [method for method in methods if method.mode == "bnn"]
+        if not wanted:
+            return
+        self.switch("bnn", seed)
+        means: dict[Method, Prediction] = {}
+        for count, logits in enumerate(passes(self.network, batch, max(method.samples for method in wanted)), start=1):
+            for method in (method for method in wanted if method.samples >= count):
+                now = Prediction.from_logits(logits, self.temperature(method))
+                means[method] = now if count == 1 else means[method].blend(now, 1.0 / count)
+                if method.samples == count:
+                    yield method, means.pop(method)
+
+    def _single_pass(self, batch: Tensor) -> Prediction:
+        """Without dropout, and with what is told of the whole picture."""
+        self.switch("dnn", None)
+        if self.head is None:
+            return Prediction.from_logits(self.network(batch), self.temperature(DNN))
+        watched = WatchedPasses(self.network, self.head, None if self.follows else self.temperature(DNN))
+        try:
+            return watched.predict(*watched.look(batch))
+        finally:
+            watched.taps.remove()
+
+
+class Tempered(nn.Module):
+    """Logits divided by a temperature."""
+
+    def __init__(self, network: nn.Module, temperature: float) -> None:
+        super().__init__()
+        self.network, self.temperature = network, temperature
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.network(x)
+        return logits if self.temperature == 1.0 else logits / self.temperature
+
+
+def at_size_of(probs: Tensor, labels: Tensor) -> Tensor:
+    """(B, K, h, w) at the size of the labels (B, H, W); (B, K) as they are."""
+    return enlarge(probs, tuple(labels.shape[1:])) if probs.ndim == 4 else probs
+
+
+def open_subjects(models: Sequence[str], device: torch.device, calibrated: bool = True) -> list[Subject]:
+    """The networks by name or file; InputError unless they are of one kind and know the same classes."""
+    if not models:
+        raise InputError("say which network: a pretrained name or a .safetensors file, or several to compare")
+    subjects = [open_subject(*one, device, calibrated) for one in zip(models, short_names(models), strict=True)]
+    first = subjects[0]
+    for other in subjects[1:]:
+        if other.is_dense != first.is_dense:
+            raise InputError(f"{first.name} and {other.name} cannot be compared: one labels pictures, the other pixels")
+        require_classes(other.meta.classes, first.meta.classes, other.name, first.name)
+    return subjects
+
+
+def open_subject(model: str, name: str, device: torch.device, calibrated: bool = True) -> Subject:
+    """A network with what it knows of its own world."""
+    network, meta = open_classifier(find_model(model)) if is_classifier(model) else open_network(model)
+    head = open_head(find_model(model), meta, MethodOptions(mode="dnn").resolve(meta))
+    return Subject(name, network, meta, device, calibrated, head)
+
+
+def short_names(models: Sequence[str]) -> list[str]:
+    """File names without folder and ending, or a run's folder where the file is its model; whole where that is not unique."""
+    short = [Path(model).parent.name if Path(model).stem == "model" else Path(model).stem for model in models]
+    names = [name if name and short.count(name) == 1 else model for name, model in zip(short, models, strict=True)]
+    if len(set(names)) != len(names):
+        raise InputError(f"a network is named twice: {', '.join(names)}")
+    return names

@@ -1,0 +1,114 @@
+"""The labelled pictures that every network of a study sees: chosen by a seed, read once."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from classification.data.held_back import open_split_of
+from classification.opening import require_classes
+from core.errors import InputError
+from seg.data.camvid import ImageFolderSplit, open_split
+from studies.robustness.network import Subject
+
+DEFAULT_STILLS, DEFAULT_IMAGES = 30, 1000
+BATCH_PIXELS = 2**17
+"""A batch of classifier's pictures: 128 of 32x32, 2 of 224x224; an attack keeps the graphs of several passes of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pictures:
+    """Pictures with labels in an order that the seed has drawn, so that the first few of them are a random part."""
+
+    root: Path
+    split: str
+    whole: int
+    """How many the split has."""
+    images: tuple[np.ndarray, ...]
+    """(H, W, 3) uint8 RGB; what a classifier sees of each."""
+    labels: tuple[np.ndarray, ...]
+    """() class id, or (H, W) class ids and void."""
+    places: tuple[int, ...]
+    """Of each in the whole split: what is drawn for a picture does not depend on which others were chosen."""
+    list_hash: str
+    """12 digits that stand for which pictures these are."""
+    data: str
+    """cifar10, cifar100, or the folder's name."""
+    batch: int
+    """How many fit into one."""
+    view: Callable[[np.ndarray], np.ndarray]
+    """(H, W, 3) uint8 picture -> what the networks are shown of it."""
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def first(self, count: int) -> "Pictures":
+        """The first of them; the hash stays that of all."""
+        return replace(self, images=self.images[:count], labels=self.labels[:count], places=self.places[:count])
+
+    def batches(self) -> list[range]:
+        """Numbers of the pictures that are looked at together."""
+        return batches_of(len(self), self.batch)
+
+    def truth(self, numbers: range) -> Tensor:
+        """(B,) or (B, H, W) int64."""
+        return torch.from_numpy(np.stack([self.labels[i] for i in numbers])).long()
+
+
+def batches_of(count: int, size: int) -> list[range]:
+    return [range(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+def batch_size(height: int, width: int) -> int:
+    return max(1, min(128, BATCH_PIXELS // (height * width)))
+
+
+def chosen_places(whole: int, wanted: int, seed: int) -> list[int]:
+    """`wanted` of the numbers 0..whole-1, or all, in random order; with one seed the more begin with the fewer."""
+    return [int(place) for place in np.random.default_rng([seed % 2**64, whole]).permutation(whole)[:wanted]]
+
+
+def open_pictures(data: Path, split: str, subjects: Sequence[Subject], images: int | None, seed: int) -> Pictures:
+    """Reads what the networks' kind needs; InputError for what is missing or does not fit them."""
+    first = subjects[0]
+    if first.is_dense:
+        return stills(open_split(data, split, first.meta.classes), images or DEFAULT_STILLS, seed)
+    return views(data, split, subjects, images or DEFAULT_IMAGES, seed)
+
+
+def stills(split: ImageFolderSplit, wanted: int, seed: int) -> Pictures:
+    """Labelled pictures of a segmentation set, one a batch."""
+    places = chosen_places(len(split), wanted, seed)
+    read = [split[place] for place in places]
+    chosen = replace(split, examples=tuple(split.examples[place] for place in places))
+    return Pictures(
+        split.root, split.split, len(split), tuple(image for image, _ in read), tuple(label for _, label in read),
+        tuple(places), chosen.frame_hash, split.root.absolute().name, batch=1, view=lambda image: image,
+    )  # fmt: skip
+
+
+def views(data: Path, split: str, subjects: Sequence[Subject], wanted: int, seed: int) -> Pictures:
+    """What classifiers see of a set's pictures; ImageNet-C, too, is made of pictures cut to what is seen."""
+    first = subjects[0]
+    for other in subjects[1:]:
+        if other.meta.height != first.meta.height:
+            raise InputError(
+                f"{first.name} sees pictures of {first.meta.height} pixels and {other.name} of {other.meta.height}: "
+                "they cannot share corrupted ones; study them one by one"
+            )
+    whole = open_split_of(data, split, first.meta, first.name)
+    require_classes(whole.classes, first.meta.classes, str(data), first.name)
+    places = chosen_places(len(whole), wanted, seed)
+    chosen, side = whole.subset(places), first.meta.height
+    read = [chosen[number] for number in range(len(places))]
+
+    def view(image: np.ndarray) -> np.ndarray:
+        return chosen.evaluation_view(image, side)
+
+    return Pictures(
+        data, split, len(whole), tuple(view(image) for image, _ in read), tuple(np.asarray(label) for _, label in read),
+        tuple(places), chosen.list_hash, chosen.name, batch_size(side, side), view,
+    )  # fmt: skip

@@ -1,0 +1,236 @@
+"""The report of the robustness studies as Markdown, and its summary as a table of the terminal."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from rich.table import Table
+
+from studies.robustness.tally import Row, title_of, titles_of
+
+MEASURES = {"accuracy": "accuracy", "nll": "NLL", "ece": "ECE", "miou": "mIoU"}
+
+
+def markdown(record: dict[str, Any], command: str, plots: Sequence[str]) -> str:
+    """The whole report; `plots` are names of PNG files beside it."""
+    studies = record["studies"]
+    models = ", ".join(model["model"] for model in record["models"])
+    parts = [
+        f"# Robustness of {models}",
+        f"`{command}`",
+        f"{record['pictures']} pictures of {record['data']} {record['split']} (list {record['list_hash']}), seed "
+        f"{record['seed']}, {record['device']}, {record['seconds']:.0f} s. `dnn` is one pass with dropout off, `bnn xN` the "
+        "mean of N dropout passes. Fractions in 0..1, NLL in nats.",
+        bullets(record["notes"]),
+    ]
+    for name, section in SECTIONS.items():
+        if name in studies:
+            shown = [f"![{name}]({plot})" for plot in plots if plot.startswith(name)]
+            parts += [section(studies[name]), *shown, bullets(studies[name]["notes"])]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def corruptions(study: dict[str, Any]) -> str:
+    """Means first, then type by type."""
+    words = measures(study["clean"])
+    columns = [
+        "network",
+        *(f"clean {word}" for word in words.values()),
+        *(f"corrupted {word}" for word in words.values()),
+    ]
+    ratios = [key for key in ("mce", "mcnll", "mcece") if any(row[key] is not None for row in study["means"])]
+    rows = [
+        [title_of(clean), *(clean[key] for key in words), *(of_mean(row, key, "mean_") for key in words),
+         *(row[key] for key in ratios)]
+        for clean, row in zip(study["clean"], study["means"], strict=True)
+    ]  # fmt: skip
+    parts = [heading("Corruptions", study), table([*columns, *(RATIO_WORDS[key] for key in ratios)], rows)]
+    titles = [title_of(row) for row in study["means"]]
+    severities = ", ".join(map(str, study["severities"]))
+    per_type = words | ({"ce": "CE", "cnll": "CNLL", "cece": "CECE"} if ratios else {})
+    for key, word in per_type.items():
+        parts.append(f"{'Accuracy' if key == 'accuracy' else word} by type, mean over severities {severities}:")
+        lines = [[name, *(of_mean(row["types"][name], key) for row in study["means"])] for name in study["types"]]
+        parts.append(table(["type", *titles], lines))
+    return "\n\n".join(parts)
+
+
+def of_mean(row: Row, key: str, prefix: str = "") -> float | None:
+    """A mean that says accuracy where core counts errors."""
+    if key != "accuracy":
+        return row[f"{prefix}{key}"]
+    error: float | None = row[f"{prefix}error"]
+    return None if error is None else 1.0 - error
+
+
+RATIO_WORDS = {"mce": "mCE", "mcnll": "mCNLL", "mcece": "mCECE"}
+
+
+def stream(study: dict[str, Any]) -> str:
+    """Every method on the clean frames and by severity; then, type by type, what averaging over time gains there."""
+    levels = [0, *study["severities"]]
+    headings = ["clean", *(f"severity {level}" for level in levels[1:])]
+    groups = list(dict.fromkeys(map(stream_title, study["rows"])))
+    parts = [heading("Stream", study)]
+    for key, word in (("accuracy", "Accuracy"), ("nll", "NLL"), ("ece", "ECE"), ("consistency", "Consistency")):
+        lines = [[title, *(stream_mean(study, title, level, key) for level in levels)] for title in groups]
+        parts += [f"{word}, mean over types:", table(["network", *headings], lines)]
+    for key, word in (("accuracy", "accuracy"), ("nll", "NLL")):
+        lines = [
+            [title, name, *(stream_gain(study, title, level, key, name) for level in levels)]
+            for title in groups if " vq-" in title for name in study["types"]
+        ]  # fmt: skip
+        parts += [
+            f"{word[0].upper()}{word[1:]} minus that of dnn, type by type:",
+            table(["network", "type", *headings], lines),
+        ]
+    return "\n\n".join(parts)
+
+
+def stream_mean(study: dict[str, Any], title: str, severity: int, key: str, name: str = "") -> float | None:
+    """Of a method at a severity: of one type, or the mean over all; severity 0 is clean, whatever the type."""
+    mine = [row for row in study["rows"] if stream_title(row) == title and row["severity"] == severity]
+    return mean(row[key] for row in mine if not severity or name in ("", row["type"]))
+
+
+def stream_gain(study: dict[str, Any], title: str, severity: int, key: str, name: str = "") -> float | None:
+    """What a method that averages over time has more than its network without."""
+    base = f"{title.partition(' vq-')[0]} dnn"
+    ours, theirs = (stream_mean(study, method, severity, key, name) for method in (title, base))
+    return None if ours is None or theirs is None else ours - theirs
+
+
+def stream_title(row: Row) -> str:
+    """The network and its memory."""
+    if row["tau"] is None:
+        return f"{row['model']} {row['mode']}"
+    memory = "motion" if row["motion"] else f"window {row['window']}"
+    return f"{row['model']} {row['mode']} {memory}, tau {row['tau']:g}"
+
+
+def perturbations(study: dict[str, Any]) -> str:
+    """Means, then perturbation by perturbation."""
+    keys = {
+        "consistency": "consistency", "cec": "CEC (paper)", "cec_reference": "CEC (code)",
+        "relative_confidence": "relative confidence",
+    }  # fmt: skip
+    rows = [[title_of(row), *(row[key] for key in keys)] for row in study["means"]]
+    parts = [
+        heading("Perturbation sequences", study),
+        table(["network, mean over perturbations", *keys.values()], rows, 4),
+    ]
+    titles = titles_of(study["rows"])
+    lines = [
+        [name, *(row["consistency"] for row in study["rows"] if row["perturbation"] == name)]
+        for name in study["perturbations"]
+    ]
+    parts += ["Consistency by perturbation:", table(["perturbation", *titles], lines, 4)]
+    return "\n\n".join(parts)
+
+
+def attacks(study: dict[str, Any]) -> str:
+    columns = ["network", "attack", "budget", "clean accuracy", "attacked accuracy", "attack success rate"]
+    rows = [
+        [title_of(row), row["attack"], f"{row['eps_levels']:g}/255", row["clean_accuracy"], row["attacked_accuracy"],
+         row["attack_success_rate"]]
+        for row in study["rows"]
+    ]  # fmt: skip
+    return heading("Attacks", study) + "\n\n" + table(columns, rows)
+
+
+def bands(study: dict[str, Any]) -> str:
+    """The drop in accuracy by band."""
+    titles = titles_of(study["rows"])
+    centres = list(dict.fromkeys(row["centre"] for row in study["rows"]))
+    parts = [heading("Bands of frequency", study), "Drop in accuracy by the centre of the band, in units of pi:"]
+    lines = []
+    for kind in band_kinds(study):
+        for title in titles:
+            mine = [row for row in study["rows"] if band_kind(row) == kind and title_of(row) == title]
+            lines.append([f"{title}, {kind}", *(row["accuracy_drop"] for row in mine)])
+    parts.append(table(["network", *(f"{centre:g}" for centre in centres)], lines))
+    return "\n\n".join(parts)
+
+
+def band_kind(row: Row) -> str:
+    """What was added to the pictures."""
+    levels = row["eps_levels"]
+    return f"noise {row['noise_rms']:g}" if levels is None else f"PGD {levels:g}/255"
+
+
+def band_kinds(study: dict[str, Any]) -> list[str]:
+    return list(dict.fromkeys(map(band_kind, study["rows"])))
+
+
+def elsewhere(study: dict[str, Any]) -> str:
+    rows = [
+        [title_of(row), row["score"], row["mean_here"], row["mean_elsewhere"], row["auroc"]] for row in study["rows"]
+    ]
+    table_ = table(["network", "score", "mean here", "mean elsewhere", "AUROC"], rows)
+    told = f"{study['pictures']} pictures against {study['elsewhere_pictures']} from {', '.join(study['sources'])}"
+    return "\n\n".join([heading("Elsewhere", study), told, table_])
+
+
+SECTIONS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "corruptions": corruptions, "stream": stream, "perturbations": perturbations, "attacks": attacks, "bands": bands,
+    "elsewhere": elsewhere,
+}  # fmt: skip
+
+
+def summary(record: dict[str, Any]) -> Table:
+    """A column for each network and method: the figures to look at first."""
+    studies = record["studies"]
+    lines: dict[str, dict[str, Any]] = {}
+
+    def note(row: Row, name: str, value: Any) -> None:
+        lines.setdefault(title_of(row), {})[name] = value
+
+    if found := studies.get("corruptions"):
+        for clean, mean_row in zip(found["clean"], found["means"], strict=True):
+            note(clean, "accuracy", clean["accuracy"])
+            note(clean, "corrupted accuracy", of_mean(mean_row, "accuracy", "mean_"))
+            note(clean, "NLL", clean["nll"])
+            note(clean, "corrupted NLL", mean_row["mean_nll"])
+    for row in studies.get("perturbations", {}).get("means", ()):
+        note(row, "consistency", row["consistency"])
+    for row in studies.get("attacks", {}).get("rows", ()):
+        note(row, f"{row['attack']} {row['eps_levels']:g}/255 succeeds", row["attack_success_rate"])
+    for row in studies.get("elsewhere", {}).get("rows", ()):
+        if row["score"] in ("entropy", "disagreement"):
+            note(row, f"AUROC {row['score']}", row["auroc"])
+    figures = list(dict.fromkeys(name for values in lines.values() for name in values))
+    made = Table("", *lines, title=f"{record['data']} {record['split']}", title_justify="left")
+    for name in figures:
+        made.add_row(name, *(figure(values.get(name), 3) for values in lines.values()))
+    return made
+
+
+def measures(rows: Sequence[Row]) -> dict[str, str]:
+    """The measures that rows have, with their words."""
+    return {key: word for key, word in MEASURES.items() if rows and key in rows[0]}
+
+
+def heading(title: str, study: dict[str, Any]) -> str:
+    return f"## {title}\n\n{study['seconds']:.0f} s."
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], digits: int = 3) -> str:
+    """A Markdown table; numbers to so many decimals and to the right, a dash for None."""
+    is_text = [all(isinstance(row[place], str) for row in rows) for place in range(len(columns))]
+    lines = [list(columns), ["---" if text else "---:" for text in is_text]]
+    lines += [[figure(value, digits) for value in row] for row in rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def figure(value: Any, digits: int) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.{digits}f}" if isinstance(value, float) else str(value)
+
+
+def bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"* {line}" for line in lines)
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

@@ -1,0 +1,96 @@
+"""What is studied: networks that are compared, once with everything and twice more for the spread, and the default one."""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from core.model.checkpoint import read_meta
+from studies.harness.study import digest_of_weights
+from studies.robustness.flags import RobustnessOptions, StudyName
+
+SEEDS = (0, 1, 2)
+"""Of the choice of pictures, of all noise and of the dropout masks. Seed 0 has everything, the others what is repeated."""
+REPEATED_SEVERITY = 3
+MATRIX = Path(__file__).parent.parent / "results" / "checkpoints"
+REPOSITORY = Path(__file__).parents[2]
+CALIBRATED = "classifiers-calibrated"
+PROTOCOL = 1
+"""Raised whenever a study measures something else: then all are run again."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Networks that see the same pictures."""
+
+    name: str
+    about: str
+    models: tuple[str, ...]
+    data: str
+    """Name of its folder beside the others: camvid or cifar10."""
+    repeated: tuple[StudyName, ...]
+    """Studies that the other seeds have too; none where the networks differ in too much to say what does what."""
+    calibrated: Literal["auto", "off"]
+
+    def run_name(self, seed: int) -> str:
+        """Folder of the run with this seed."""
+        return f"{self.name}-seed{seed}" if seed else self.name
+
+
+def from_matrix(name: str) -> str:
+    return str((MATRIX / f"{name}.safetensors").relative_to(REPOSITORY))
+
+
+GROUPS = (
+    Group(
+        "classifiers", "the pretrained classifiers of CIFAR-10, temperature 1",
+        ("cifar10-resnet18-plain", "cifar10-resnet18-mc-smooth"), "cifar10", ("corruptions", "attacks", "bands"), "off",
+    ),
+    Group(
+        "segmentation", "two networks of the published CamVid recipe that differ in spatial smoothing alone, temperature 1",
+        (from_matrix("paper-plain-0"), from_matrix("paper-smooth-0")), "camvid", ("corruptions", "stream", "attacks"), "off",
+    ),
+    Group("camvid-unet-s", "the default network as it ships, calibrated", ("camvid-unet-s",), "camvid", (), "auto"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Run:
+    """One call of `steadyseg analyze robustness`."""
+
+    name: str
+    group: Group
+    studies: tuple[StudyName, ...]
+    options: RobustnessOptions
+
+
+def all_runs(videos: tuple[str, ...]) -> list[Run]:
+    """`videos` show something else than CamVid."""
+    runs = []
+    for group in GROUPS:
+        elsewhere = videos if group.data == "camvid" else ()
+        whole = RobustnessOptions(elsewhere=elsewhere, calibrated=group.calibrated)
+        runs.append(Run(group.run_name(0), group, (), whole))
+        for seed in SEEDS[1:] if group.repeated else ():
+            again = RobustnessOptions(severities=(REPEATED_SEVERITY,), calibrated=group.calibrated, seed=seed)
+            runs.append(Run(group.run_name(seed), group, group.repeated, again))
+    calibrated = RobustnessOptions(severities=(REPEATED_SEVERITY,))
+    return [*runs, Run(CALIBRATED, GROUPS[0], ("corruptions",), calibrated)]
+
+
+def digest_of(run: Run, files: list[Path], data: str) -> str:
+    """It changes with the weights, the data, the settings and what a study measures; a video counts by its name.
+
+    What is fitted later and stands in a file's header counts only where the run uses it.
+    """
+    usual = asdict(RobustnessOptions())
+    options = {name: value for name, value in asdict(run.options).items() if value != usual[name]}
+    options["elsewhere"] = [Path(video).name for video in run.options.elsewhere]
+    settings = json.dumps([PROTOCOL, run.studies, options, data], sort_keys=True)
+    total = hashlib.sha256(settings.encode())
+    for file in files:
+        total.update(digest_of_weights(file).encode())
+        if run.options.calibrated == "auto":
+            total.update(json.dumps(read_meta(file).calibration, sort_keys=True).encode())
+    return total.hexdigest()[:12]

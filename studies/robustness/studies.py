@@ -1,0 +1,167 @@
+"""All robustness studies that networks and data allow, as one record: what `steadyseg analyze robustness` reports."""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from app.sources.open_source import open_source
+from core.errors import InputError
+from core.system.machine import choose_device
+from studies.robustness.attacks import study_attacks
+from studies.robustness.bands import study_bands
+from studies.robustness.corruptions import study_corruptions
+from studies.robustness.elsewhere import require_recorded, study_elsewhere
+from studies.robustness.flags import STUDIES, RobustnessOptions, StudyName, Watch, no_progress
+from studies.robustness.network import Subject, open_subjects
+from studies.robustness.perturbations import PublishedSequences, study_perturbations
+from studies.robustness.pictures import Pictures, open_pictures
+from studies.robustness.stream import study_stream, val_stream
+
+COSTLY_STILLS, COSTLY_IMAGES = 3, 50
+"""Pictures of the studies that look at each tens of times: with all defaults two cores need less than half an hour."""
+COSTLY = ("perturbations", "attacks", "bands")
+
+Study = Callable[[Sequence[Subject], Pictures, RobustnessOptions, Watch], dict[str, Any]]
+RUN: dict[StudyName, Study] = {
+    "corruptions": study_corruptions, "stream": study_stream, "perturbations": study_perturbations, "attacks": study_attacks,
+    "bands": study_bands, "elsewhere": study_elsewhere,
+}  # fmt: skip
+
+
+def robustness(
+    models: Sequence[str],
+    data: Path,
+    *,
+    split: str = "test",
+    studies: Sequence[StudyName] = (),
+    options: RobustnessOptions = RobustnessOptions(),  # noqa: B008 (frozen)
+    device: str = "auto",
+    watch: Watch = no_progress,
+    keep: Callable[[dict[str, Any]], None] = lambda _: None,
+) -> dict[str, Any]:
+    """The record of the named studies, or of all that the data allows; several networks see the same pictures.
+
+    JSON values, fractions in 0..1. `notes` say what was left out and why. After each study `keep` gets the record so far,
+    so that who is interrupted loses one study and not all. Raises InputError for bad input, if it can be seen before any
+    study runs.
+    """
+    started = time.perf_counter()
+    subjects = open_subjects(models, choose_device(device), options.calibrated == "auto")
+    if options.samples and not any(subject.has_dropout for subject in subjects):
+        raise InputError("--samples asks for dropout passes and there is no dropout to draw; omit it")
+    pictures = open_pictures(data, split, subjects, options.images, options.seed)
+    chosen, notes = chosen_studies(subjects, pictures, studies, options)
+    check_files(chosen, pictures, options)
+    few = pictures.first(options.costly_images or (COSTLY_STILLS if subjects[0].is_dense else COSTLY_IMAGES))
+    notes += general_notes(subjects, pictures, few, chosen, options)
+    head, done = about(subjects, pictures, options), dict[str, Any]()
+    record: dict[str, Any] = {}
+    for place, name in enumerate(chosen, start=1):
+        begun = time.perf_counter()
+        found = RUN[name](subjects, few if name in COSTLY else pictures, options, watch)
+        done[name] = found | {"seconds": round(time.perf_counter() - begun, 1)}
+        missing = [f"unfinished: without {', '.join(chosen[place:])}"] if chosen[place:] else []
+        seconds = round(time.perf_counter() - started, 1)
+        record = {**head, "notes": [*missing, *notes], "studies": done, "seconds": seconds}
+        keep(record)
+    return record
+
+
+def about(subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOptions) -> dict[str, Any]:
+    """What was run on what, so that it can be run again."""
+    return {
+        "models": [
+            {
+                "model": subject.name,
+                "architecture": subject.meta.architecture,
+                "dropout": subject.has_dropout,
+                "temperatures": {str(method): subject.temperature(method) for method in subject.calibrated_methods},
+                "height": subject.meta.height,
+                "width": subject.meta.width,
+            }
+            for subject in subjects
+        ],
+        "data": pictures.data,
+        "split": pictures.split,
+        "pictures": len(pictures),
+        "split_pictures": pictures.whole,
+        "list_hash": pictures.list_hash,
+        "seed": options.seed,
+        "device": subjects[0].device.type,
+        "threads": torch.get_num_threads(),
+        "cores": os.cpu_count(),
+        "torch": torch.__version__,
+    }
+
+
+def general_notes(
+    subjects: Sequence[Subject], pictures: Pictures, few: Pictures, chosen: Sequence[str], options: RobustnessOptions
+) -> list[str]:
+    """What holds for all studies."""
+    notes = []
+    if options.images and options.images > len(pictures):
+        notes.append(f"{options.images} pictures were asked for; {pictures.split} has {pictures.whole}")
+    elif len(pictures) < pictures.whole:
+        notes.append(f"{len(pictures)} of {pictures.whole} pictures, drawn with seed {options.seed}")
+    costly = [name for name in COSTLY if name in chosen]
+    if costly and len(few) < len(pictures):
+        notes.append(f"{', '.join(costly)}: the first {len(few)} of these pictures alone (--costly-images)")
+    notes += [f"{s.name}: no dropout, so one pass is all there is" for s in subjects if not s.has_dropout]
+    for subject in subjects:
+        for method in subject.calibrated_methods:
+            fitted = subject.fit(method)
+            told = f"{subject.name}: {method} is calibrated, temperature {float(fitted['temperature']):.3f}"
+            if (fitted.get("data"), fitted.get("split")) == (pictures.data, pictures.split):
+                told += f", fitted on {pictures.data} {pictures.split} itself, which flatters NLL and ECE"
+            notes.append(told)
+        if subject.calibrated_methods:
+            notes.append(f"{subject.name}: its other methods are not calibrated; --calibrated off compares all without")
+    return notes
+
+
+def chosen_studies(
+    subjects: Sequence[Subject], pictures: Pictures, asked: Sequence[StudyName], options: RobustnessOptions
+) -> tuple[list[StudyName], list[str]]:
+    """(studies in order, what was left out and why); InputError for one that is asked for and cannot be."""
+    lacking = {name: reason for name in STUDIES if (reason := hindrance(name, subjects, pictures, options))}
+    for name in asked:
+        if name in lacking:
+            raise InputError(f"--studies {name}: {lacking[name]}")
+    chosen = [name for name in STUDIES if (name in asked if asked else name not in lacking)]
+    for flag, given, needs in (
+        ("cifar-c", options.cifar_c, "corruptions"), ("cifar-p", options.cifar_p, "perturbations"),
+        ("elsewhere", options.elsewhere, "elsewhere"),
+    ):  # fmt: skip
+        if given and needs not in chosen:
+            raise InputError(f"--{flag} is for the study {needs}, which --studies leaves out")
+    left_out = [f"{name} left out: {reason}" for name, reason in lacking.items() if not asked]
+    return chosen, left_out if subjects[0].is_dense else [told for told in left_out if not told.startswith("stream")]
+
+
+def check_files(chosen: Sequence[str], pictures: Pictures, options: RobustnessOptions) -> None:
+    """Opens what later studies read, so that a slip is said now and not after the first study's quarter of an hour."""
+    if "perturbations" in chosen and options.cifar_p:
+        PublishedSequences(options, pictures)
+    for spec in options.elsewhere:
+        with open_source(spec) as source:
+            require_recorded(spec, source)
+
+
+def hindrance(
+    name: StudyName, subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOptions
+) -> str | None:
+    """Why a study cannot be, in words; None where it can."""
+    if name == "elsewhere" and not options.elsewhere:
+        return "--elsewhere names no video or folder that shows something else"
+    if name == "stream":
+        if not subjects[0].is_dense:
+            return "a classifier looks at single pictures, not at a stream"
+        try:
+            val_stream(pictures, subjects[0], options.stream_frames)
+        except InputError as error:
+            return str(error)
+    return None

@@ -1,0 +1,75 @@
+"""Past one process, measured: a batch against loops, kills, cameras; docs/scale.json and docs/scale.md.
+
+    python -m studies.scale throughput|throughput-ray [--clips 1000]
+    python -m studies.scale kills [--clips 1000] [--engine local ray]
+    python -m studies.scale cameras|capacity [--cameras 50] [--seconds 300]
+    python -m studies.scale start
+    python -m studies.scale document
+
+Every study is measured alone and keeps its command, its size and the commit beside its figures. --data holds video/.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from core.model.bundle import round_figures
+from core.system.files import write_whole
+from studies.harness.study import exit_code, origin
+from studies.performance.machine import cpu_name, load_average
+from studies.scale import cameras, kills, start, throughput
+from studies.scale.clips import make_clips
+from studies.scale.document import TABLES, write_document
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("study", choices=(*TABLES, "document"))
+    parser.add_argument("--clips", type=int, default=1000)
+    parser.add_argument("--cameras", type=int, default=50, help="of capacity: the most that are tried")
+    parser.add_argument("--seconds", type=float, default=300.0)
+    parser.add_argument("--engine", nargs="+", choices=("local", "ray"), default=["local", "ray"])
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    return exit_code("scale", lambda: run(parser.parse_args()))
+
+
+def run(given: argparse.Namespace) -> None:
+    if given.study != "document":
+        place = DOCS / "scale.json"
+        record = json.loads(place.read_text()) if place.exists() else {}
+        load = load_average()
+        measured = round_figures(measure(given))
+        command = " ".join(["python -m studies.scale", *sys.argv[1:]])
+        record[given.study] = {"command": command, **origin(), "cpu": processor(), "load_before": load, **measured}
+        write_whole(place, (json.dumps(record, indent=1) + "\n").encode())
+    write_document(DOCS)
+
+
+def processor() -> str:
+    """Its name and the instructions that torch takes, which decide the speed."""
+    return f"{cpu_name()} ({torch.backends.cpu.get_cpu_capability()})"
+
+
+def measure(given: argparse.Namespace) -> dict[str, Any]:
+    """The figures of one study."""
+    if given.study == "start":
+        return start.measure()
+    if given.study == "cameras":
+        return cameras.watch(given.cameras, fps=5.0, sample_fps=1.0, seconds=given.seconds)
+    if given.study == "capacity":
+        return {"tried": cameras.most_that_hold(15.0, given.seconds, given.cameras)}
+    clips = make_clips(ROOT / "runs" / "clips" / str(given.clips), given.clips, given.data / "video")
+    if given.study in ("throughput", "throughput-ray"):
+        return throughput.measure(clips, ("local",) if given.study == "throughput" else ("ray",))
+    return {engine: kills.measure(clips, engine) for engine in given.engine}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+"""The ablation of the training recipe: a table of small trainings, one after the other, and docs/training.md from it.
+
+    python -m studies.training --data ../shared/data/camvid [--only NAME ...] [--runs runs/training]
+    python -m studies.training --document
+
+Each row is a `steadyseg train seg` in runs/training/NAME; a row that was interrupted goes on after its last whole epoch, a
+row that is done is kept. What is measured lies beside its model in figures.json. --document copies the figures that are
+there into docs/training.json and writes docs/training.md.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from core.errors import CheckFailed, InputError
+from core.model.bundle import round_figures
+from core.system.allocator import keep_freed_memory
+from core.system.files import write_whole
+from core.training.run_folder import CONFIG_NAME, MODEL_NAME
+from studies.harness.study import exit_code, origin
+from studies.training.document import RECORD, write_document
+from studies.training.measure import HeldBack, measure, training_hours
+from studies.training.recipes import HOLD_BACK, Row, all_rows, digest_of
+
+FIGURES_NAME = "figures.json"
+RUNS = Path("runs/training")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="CamVid folder")
+    parser.add_argument("--runs", type=Path, default=RUNS, help="where the trainings are")
+    parser.add_argument("--only", nargs="*", help="only these rows, by name")
+    parser.add_argument("--list", action="store_true", help="only print the rows' names, in order")
+    parser.add_argument("--document", action="store_true", help="only write docs/training.json and docs/training.md")
+    given = parser.parse_args()
+    if given.list:
+        print("\n".join(row.name for row in all_rows()))
+        return 0
+    if given.document:
+        return exit_code("training", lambda: write_document(gather(given.runs)))
+    return exit_code("training", lambda: run_all(given.data, given.runs, given.only))
+
+
+def run_all(camvid: Path | None, runs: Path, only: list[str] | None) -> None:
+    """Trains and measures what is missing, in the table's order."""
+    if camvid is None:
+        raise InputError("--data lacks; give the CamVid folder")
+    rows = all_rows()
+    unknown = set(only or ()) - {row.name for row in rows}
+    if unknown:
+        raise InputError(f"--only {sorted(unknown)[0]}: no such row; there are {', '.join(row.name for row in rows)}")
+    keep_freed_memory()
+    held_back = HeldBack(camvid, HOLD_BACK)
+    for row in rows:
+        if row.name in (only or [row.name]):
+            train(row, camvid, runs)
+            measure_row(row, held_back, runs)
+
+
+def train(row: Row, camvid: Path, runs: Path) -> None:
+    """To the end, from where it stopped; nothing where the model is there. CheckFailed where it ended otherwise."""
+    folder = row.folder(runs)
+    if (folder / MODEL_NAME).exists():
+        return
+    absent = [name for name in row.needs() if not (runs / name / MODEL_NAME).exists()]
+    if absent:
+        raise InputError(f"{row.name} begins with what {absent[0]} leaves; train that first")
+    resume = ["--resume"] if (folder / CONFIG_NAME).exists() else []
+    command = [sys.executable, "-m", "app.cli", "train", "seg", *row.flags(camvid, runs), *resume]
+    Console(stderr=True).print(f"{row.name}: {' '.join(command[3:])}", soft_wrap=True)
+    if code := subprocess.run(command).returncode:
+        raise CheckFailed(f"{row.name}: the training ended with exit code {code}; see {folder}")
+
+
+def measure_row(row: Row, held_back: HeldBack, runs: Path) -> None:
+    """Writes the row's figures beside its model, unless they are of this very model and slice."""
+    folder = row.folder(runs)
+    digest = f"{digest_of(folder / MODEL_NAME)}-{held_back.digest}"
+    if read_figures(folder).get("digest") == digest:
+        return
+    Console(stderr=True).print(f"{row.name}: measuring")
+    rows = measure(folder / MODEL_NAME, held_back.pairs) | {"hours": training_hours(folder)}
+    record = {"digest": digest, **origin(), "rows": round_figures(rows)}
+    write_whole(folder / FIGURES_NAME, (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
+
+
+def gather(runs: Path) -> dict[str, Any]:
+    """What is measured of the table's rows: the committed figures, and in their place those that the runs have now."""
+    record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    now = {row.name: read_figures(row.folder(runs)) for row in all_rows()}
+    return {
+        row.name: now[row.name] or record.get(row.name) for row in all_rows() if now[row.name] or row.name in record
+    }
+
+
+def read_figures(folder: Path) -> dict[str, Any]:
+    """What was measured of a run; empty where nothing was."""
+    file = folder / FIGURES_NAME
+    return dict(json.loads(file.read_text())) if file.exists() else {}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""What a trained network is worth on the held-back slice of train: plain, and under the corruptions meant for tuning."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import torch
+
+from app.train.log import LOG_NAME
+from core.classes import CAMVID
+from core.corruptions.corruptions import EXTRA, corrupt
+from core.evaluation.metrics import StreamingMetrics
+from seg.data.camvid import ImageFolderSplit, open_split
+from seg.torch_executor import open_network
+from seg.train import split_held_back
+from studies.robustness.network import DNN, Subject, at_size_of
+
+RARE = ("Pole", "SignSymbol", "Pedestrian", "Bicyclist")
+SEVERITY = 3
+Pair = tuple[np.ndarray, np.ndarray]
+
+
+class HeldBack:
+    """The pictures of train that no training of the table saw, with their labels."""
+
+    def __init__(self, camvid: Path, share: float) -> None:
+        split = open_split(camvid, "train")
+        self.pairs, self.names = held_back_pairs(split, share)
+        total = hashlib.sha256()
+        for name, (image, label) in zip(self.names, self.pairs, strict=True):
+            total.update(name.encode() + image.tobytes() + label.tobytes())
+        self.digest = total.hexdigest()[:12]
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+
+def held_back_pairs(split: ImageFolderSplit, share: float) -> tuple[list[Pair], list[str]]:
+    _, held = split_held_back(len(split), share)
+    return [split[i] for i in held], [split.examples[i].name for i in held]
+
+
+def measure(model: Path, pairs: list[Pair]) -> dict[str, Any]:
+    """Dropout off, no temperature: accuracy, mIoU, NLL, ECE, IoU of the rare classes, and accuracy by corruption."""
+    network, meta = open_network(model)
+    subject = Subject(model.parent.name, network, meta, torch.device("cpu"))
+    plain = metrics_of(subject, iter(pairs))
+    return {
+        **{key: plain[key] for key in ("accuracy", "miou", "nll", "ece")},
+        "iou": {name: plain["iou"][CAMVID.names.index(name)] for name in RARE},
+        "corrupted": {name: metrics_of(subject, corrupted(pairs, name))["accuracy"] for name in EXTRA},
+        "images": len(pairs),
+    }
+
+
+def metrics_of(subject: Subject, pairs: Iterator[Pair]) -> dict[str, Any]:
+    metrics = StreamingMetrics(len(subject), subject.meta.classes.void)
+    for image, label in pairs:
+        labels = torch.from_numpy(label)[None]
+        for _, prediction in subject.predict([image], [DNN], seed=0):
+            metrics.update(at_size_of(prediction.probs, labels), labels)
+    return metrics.result()
+
+
+def corrupted(pairs: list[Pair], name: str) -> Iterator[Pair]:
+    """At the pictures' own size, as in `analyze robustness`."""
+    for index, (image, label) in enumerate(pairs):
+        yield corrupt(image, name, SEVERITY, index=index), label
+
+
+def training_hours(run: Path) -> float:
+    """Epochs times the median epoch: pauses and other work on the machine count for little."""
+    lines = (run / LOG_NAME).read_text().splitlines()
+    epochs = {event["epoch"]: event["seconds"] for event in map(json.loads, lines) if event["event"] == "epoch"}
+    return len(epochs) * median(epochs.values()) / 3600

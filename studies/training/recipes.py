@@ -1,0 +1,104 @@
+"""The ablation's table: trainings that differ from the first in one thing, all at small size, none on val or test."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.corruptions.corruptions import EXTRA
+from core.training.run_folder import MODEL_NAME
+
+HOLD_BACK = 0.2
+"""Of CamVid train: 8 neighbours at the end of every 40 pictures, 72 of 367; the network sees none of them."""
+BASE = (
+    "--size", "180", "--crop-height", "144", "--crop-width", "192", "--width", "16", "--hold-back", str(HOLD_BACK),
+    "--precision", "bf16", "--evaluate-every", "20",
+)  # fmt: skip
+"""Half the size of the networks that ship; everything else is the preset `cpu`. Memory is channels last in every training."""
+EPOCHS = 40
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One line of the table: what it changes, and the flags that do so; {name} stands for the model of another training."""
+
+    name: str
+    words: str
+    flags: tuple[str, ...] = ()
+    epochs: int = EPOCHS
+    data: str = "camvid"
+    """The folder of that name, or `street`."""
+    seeds: tuple[int, ...] = (0,)
+    seen: tuple[str, ...] = ()
+    """Corruptions that it trains on: its figures there are no figures of a shift that it never saw."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One training: a recipe and a seed."""
+
+    recipe: Recipe
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.recipe.name}-{self.seed}"
+
+    def needs(self) -> list[str]:
+        """The trainings whose models its flags name."""
+        return [flag[1:-1] for flag in self.recipe.flags if flag.startswith("{")]
+
+    def folder(self, runs: Path) -> Path:
+        return runs / self.name
+
+    def flags(self, camvid: Path, runs: Path) -> list[str]:
+        """What follows `steadyseg train seg`."""
+        data = "street" if self.recipe.data == "street" else str(camvid)
+        given = [str(runs / flag[1:-1] / MODEL_NAME) if flag.startswith("{") else flag for flag in self.recipe.flags]
+        return [
+            "--data", data, *BASE, "--epochs", str(self.recipe.epochs), "--seed", str(self.seed), *given,
+            "--run", str(self.folder(runs)),
+        ]  # fmt: skip
+
+
+STREET_EPOCHS = 10
+"""Of 1,200 pictures: as many as 40 of CamVid's 295."""
+
+RECIPES = (
+    Recipe("base", "the preset `cpu` at half size", seeds=(0, 1)),
+    Recipe("textures", "textures mixed into half of the pictures", ("--textures", "0.5")),
+    Recipe(
+        "corrupt", "noise and blur on half of the pictures",
+        ("--corrupt", "0.5", "--corruptions", "speckle_noise", "gaussian_blur"), seen=("speckle_noise", "gaussian_blur"),
+    ),
+    Recipe("auxiliary", "auxiliary heads on the coarser decoder stages", ("--auxiliary", "0.4"), seeds=(0, 1)),
+    Recipe("rare-crops", "half of the crops around a rare class", ("--rare-crop", "0.5")),
+    Recipe("paste", "rare things of another picture pasted into half of the pictures", ("--paste", "0.5")),
+    Recipe("relu6", "spatial smoothing with ReLU6 instead of tanh, which int8 computes without floats", ("--prob", "relu6")),
+    Recipe(
+        "chosen", "auxiliary heads, ReLU6, and four corruptions on 15 % of the pictures: what the networks that ship take",
+        ("--auxiliary", "0.4", "--prob", "relu6", "--corrupt", "0.15", "--corruptions", *EXTRA),
+        seeds=(0, 1), seen=EXTRA,
+    ),
+    Recipe("street", "(the procedural street, to begin with)", epochs=STREET_EPOCHS, data="street"),
+    Recipe("from-street", "begins with the weights of 10 epochs of the procedural street", ("--init", "{street-0}")),
+    Recipe("long", "three times as many epochs", epochs=3 * EPOCHS),
+    Recipe("taught", "taught by the mean of both base networks", ("--teacher", "{base-0}", "{base-1}")),
+)  # fmt: skip
+"""In the order in which they are trained."""
+
+
+def all_rows(recipes: tuple[Recipe, ...] = RECIPES) -> list[Row]:
+    """First seeds first, so that the table stands before the second seeds do; what a row needs comes before it."""
+    rows: list[Row] = []
+    pending = sorted((Row(r, seed) for r in recipes for seed in r.seeds), key=lambda row: row.seed)
+    while pending:
+        ready = [row for row in pending if set(row.needs()) <= {done.name for done in rows}]
+        assert ready, f"{pending[0].name} needs a training that is not in the table"
+        rows.append(ready[0])
+        pending.remove(ready[0])
+    return rows
+
+
+def digest_of(file: Path) -> str:
+    """First 12 digits of the file's SHA-256."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:12]

@@ -1,0 +1,56 @@
+"""Small untrained classifiers as checkpoints, and folders of labelled pictures, for tests of every room."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+from classification.networks.build import build_classifier
+from classification.options import ClassifierOptions
+from core.classes import ClassList
+from core.model.checkpoint import CheckpointMeta, save_checkpoint
+
+ANIMALS = ("cat", "dog", "eel", "fox", "gnu", "hen")
+
+
+def save_classifier(
+    path: Path, options: ClassifierOptions | None = None, seed: int = 0, size: int = 32, **meta: Any
+) -> Path:
+    """A checkpoint whose logits are stretched, so that it is surer here than there; `meta` overrides its record."""
+    options = options or ClassifierOptions(width=4, dropout=0.3, smoothing=True)
+    torch.manual_seed(seed)
+    record: dict[str, Any] = {
+        "classes": ClassList.of_names(ANIMALS), "height": size, "width": size, "mean": (0.5, 0.5, 0.5), "std": (0.2, 0.2, 0.2),
+    } | meta  # fmt: skip
+    network = build_classifier(options, len(record["classes"]))
+    final = [module for module in network.modules() if isinstance(module, torch.nn.Linear)][-1]
+    final.weight.data *= 20
+    save_checkpoint(path, network.state_dict(), CheckpointMeta("classifier", dataclasses.asdict(options), **record))
+    return path
+
+
+def save_pictures(
+    root: Path,
+    per_class: int = 3,
+    side: int = 40,
+    names: tuple[str, ...] = ANIMALS,
+    splits: tuple[str, ...] = ("train", "test"),
+) -> Path:
+    """An ImageFolder of noise, brighter from class to class."""
+    generator = np.random.default_rng(0)
+    for split in splits:
+        for number, name in enumerate(names):
+            (root / split / name).mkdir(parents=True)
+            for i in range(per_class):
+                top = 40 + 215 * (number + 1) // len(names)
+                pixels = generator.integers(0, top, (side, side, 3), dtype=np.uint8)
+                Image.fromarray(pixels).save(root / split / name / f"{i}.png")
+    return root
+
+
+def random_input(side: int = 32, batch: int = 2) -> torch.Tensor:
+    """(B, 3, s, s), as a network takes it."""
+    return torch.randn(batch, 3, side, side, generator=torch.Generator().manual_seed(side))

@@ -1,0 +1,45 @@
+"""Data that a tiny network learns at once, and what a training's folder tells."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from made.pictures import save_split
+from PIL import Image
+
+
+def boxes_folder(root: Path, drawn: Sequence[Sequence[int]], background: int) -> Path:
+    """A train split in CamVid's layout: pictures of 48x64 with a coloured box on noise for each class drawn in it."""
+    generator = np.random.default_rng(0)
+    pairs = []
+    for i, classes in enumerate(drawn):
+        image, label = generator.integers(0, 90, (48, 64, 3), dtype=np.uint8), np.full((48, 64), background, np.uint8)
+        for c in classes:
+            top, left = generator.integers(0, 36), generator.integers(0, 50)
+            image[top : top + 12, left : left + 14] += np.array([c * 14, 160 - c * 13, c % 4 * 40], np.uint8)
+            label[top : top + 12, left : left + 14] = c
+        pairs.append((f"{i:02}", image, label))
+    save_split(root, "train", pairs)
+    return root
+
+
+def colours_folder(root: Path, colours: Mapping[str, tuple[int, int, int]], count: int) -> Path:
+    """An ImageFolder without a test split: so many noisy pictures of 20x24 of each colour, a class each."""
+    generator = np.random.default_rng(0)
+    for name, colour in colours.items():
+        (root / "train" / name).mkdir(parents=True)
+        for i in range(count):
+            image = generator.integers(0, 90, (20, 24, 3), dtype=np.uint8) + np.array(colour, np.uint8)
+            Image.fromarray(image).save(root / "train" / name / f"{i}.png")
+    return root
+
+
+def epochs_logged(run: Path) -> int:
+    log = run / "log.jsonl"
+    return log.read_text().count('"event": "epoch"') if log.exists() else 0
+
+
+def events(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]

@@ -1,0 +1,288 @@
+"""`steadyseg analyze` with its studies of networks' insides: reports of whole runs, and one line for bad input."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from made.classifier import save_classifier, save_pictures
+from made.robustness import SIDE, classifier, image_folder, segmenter, stills_folder
+from refusals import error_after_work, one_line_error, steadyseg
+
+from app.cli import main
+from classification.options import ClassifierOptions
+
+STUDIES = ("fourier", "variance", "hessian", "landscape", "lesion", "similarity", "reliability")
+SMALL: dict[str, tuple[str, ...]] = {
+    "variance": ("--samples", "3"),
+    "hessian": ("--split", "test", "--top", "2", "--steps", "4", "--batch-size", "2", "--iterations", "4"),
+    "landscape": ("--split", "test", "--points", "3", "--reach", "0.5"),
+    "reliability": ("--samples", "2"),
+}
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("room")
+    classifier(root / "drop.safetensors")
+    save_classifier(root / "smooth.safetensors", names_of(3), size=SIDE, classes=classes())
+    segmenter(root / "still.safetensors")
+    image_folder(root / "pictures")
+    stills_folder(root / "stills")
+    return root
+
+
+def classes() -> Any:
+    from made.robustness import NAMES
+
+    from core.classes import ClassList
+
+    return ClassList.of_names(NAMES)
+
+
+def names_of(width: int) -> ClassifierOptions:
+    return ClassifierOptions(width=width, smoothing=True)
+
+
+def run(out: Path, study: str, *arguments: str | Path) -> dict[str, Any]:
+    assert main(["analyze", study, *map(str, arguments), "--out", str(out), *SMALL.get(study, ())]) == 0
+    return dict(json.loads((out / "report.json").read_text()))
+
+
+def check_report(out: Path, study: str, record: dict[str, Any], plots: tuple[str, ...]) -> str:
+    """What every report has."""
+    assert record["study"] == study and record["notes"][:1] != ["unfinished"]
+    assert (
+        record["cpu_seconds"] >= 0
+        and record["peak_memory_mb"] > 100
+        and record["command"].startswith("steadyseg analyze")
+    )
+    text = (out / "report.md").read_text()
+    for plot in plots:
+        assert (out / f"{plot}.png").stat().st_size > 5000 and f"![{plot}]({plot}.png)" in text
+    assert "s of processor time" in text and "nan" not in text.lower().replace("finance", "")
+    return text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("study", STUDIES)
+def test_two_classifiers_side_by_side(study: str, room: Path, tmp_path: Path) -> None:
+    models = (room / "drop.safetensors", room / "smooth.safetensors")
+    record = run(tmp_path, study, *models, "--data", room / "pictures", "--images", "8")
+    plots = {"similarity": ("similarity", "correlation"), "reliability": ("reliability", "worst")}.get(study, (study,))
+    text = check_report(tmp_path, study, record, plots)
+    assert "drop" in text and "smooth" in text and record["pictures"] == 8
+    CHECKS[study](record["results"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("study", STUDIES)
+def test_a_segmentation_network(study: str, room: Path, tmp_path: Path) -> None:
+    images = "4" if study == "similarity" else "2"
+    flags = ("--data", room / "stills", "--images", images)
+    record = run(tmp_path, study, room / "still.safetensors", *flags)
+    check_report(tmp_path, study, record, (study,))
+
+
+def check_fourier(results: dict[str, Any]) -> None:
+    modes = {(row["model"], row["mode"]) for row in results["rows"]}
+    assert modes == {("drop", "dnn"), ("drop", "bnn"), ("smooth", "dnn")}
+    by = {(row["unit"], row["map"]): row for row in results["rows"] if row["model"] == "smooth"}
+    before, after = by["stage1.smooth", "in"], by["stage1.smooth", "out"]
+    assert (before["height"], after["height"]) == (SIDE, SIDE + 1) and before["amplitude"][0] == 0.0
+    assert after["amplitude"][12] < before["amplitude"][12]  # at 0.75 pi a blur takes away
+
+
+def check_variance(results: dict[str, Any]) -> None:
+    drop, smooth = ([row for row in results["rows"] if row["model"] == name] for name in ("drop", "smooth"))
+    assert all(row["draws"] is None for row in smooth) and max(row["draws"] for row in drop) > 0
+    late = [row for row in drop if row["unit"].startswith("stage4")]
+    assert all(row["averaged"] <= row["positions"] and row["draws"] > 0 for row in late)
+
+
+def check_hessian(results: dict[str, Any]) -> None:
+    assert len(results["rows"]) == 2 * 4 and all(len(row["eigenvalues"]) == 2 for row in results["rows"])
+    for row in results["rows"]:
+        assert sum(row["weights"]) == pytest.approx(1.0) and len(row["nodes"]) <= 4
+        assert max(row["nodes"]) <= 1.5 * max(map(abs, row["eigenvalues"])) + 1e-3  # few iterations
+    assert all(0 <= row["nep"] <= 1 and "nep_l2" not in row for row in results["networks"])
+
+
+def check_landscape(results: dict[str, Any]) -> None:
+    for plane in results["planes"]:
+        assert plane["loss"][1][1] == plane["centre_loss"] and plane["rows_done"] == 3
+        assert plane["x"] == [-0.5, 0.0, 0.5] and math.isfinite(plane["end_rise"])
+
+
+def check_lesion(results: dict[str, Any]) -> None:
+    whole = [row for row in results["rows"] if not row["unit"]]
+    assert len(whole) == 2 and all(row["nll_change"] == 0.0 for row in whole)
+    smoothing = [row for row in results["rows"] if row["kind"] == "smoothing"]
+    assert {row["weight"] for row in smoothing} == {0.75, 0.5, 0.25, 0.0} and len(smoothing) == 16
+    assert any(abs(row["nll_change"]) > 0.01 for row in results["rows"])
+
+
+def check_similarity(results: dict[str, Any]) -> None:
+    names = {(pair["first"], pair["second"]) for pair in results["pairs"]}
+    assert ("smooth", "smooth without smoothing") in names and ("drop", "smooth") in names and ("drop", "drop") in names
+    own = next(pair["cka"] for pair in results["pairs"] if pair["first"] == pair["second"] == "drop")
+    assert all(own[i][i] == pytest.approx(1.0) for i in range(len(own)))
+
+
+def check_reliability(results: dict[str, Any]) -> None:
+    rows = [row for row in results["rows"] if row["by"] == "all"]
+    assert [(row["model"], row["mode"]) for row in rows] == [("drop", "dnn"), ("drop", "bnn x2"), ("smooth", "dnn")]
+    shares = [row["share"] for row in results["rows"] if row["by"] == "class" and row["model"] == "smooth"]
+    assert sum(shares) == pytest.approx(1.0) and results["worst"][0]["true"] != results["worst"][0]["predicted"]
+
+
+CHECKS = {
+    "fourier": check_fourier, "variance": check_variance, "hessian": check_hessian, "landscape": check_landscape,
+    "lesion": check_lesion, "similarity": check_similarity, "reliability": check_reliability,
+}  # fmt: skip
+
+
+@pytest.mark.slow
+def test_the_landscapes_centre_is_the_loss_that_evaluate_measures(room: Path, tmp_path: Path) -> None:
+    measured = tmp_path / "measured.json"
+    model, data = str(room / "drop.safetensors"), str(room / "pictures")
+    assert main(["evaluate", model, "--data", data, "--mode", "dnn", "--json", str(measured)]) == 0
+    record = run(tmp_path, "landscape", model, "--data", data, "--no-augmented", "--no-plots")
+    plane, known = record["results"]["planes"][0], json.loads(measured.read_text())
+    expected = known["nll"] if "nll" in known else known["rows"][0]["nll"]
+    assert plane["centre_loss"] == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.slow
+def test_one_seed_repeats_and_another_does_not(room: Path, tmp_path: Path) -> None:
+    def rows(out: str, *flags: str) -> Any:
+        given = (room / "drop.safetensors", "--data", room / "pictures", "--images", "6", "--no-plots", *flags)
+        return run(tmp_path / out, "variance", *given)["results"]["rows"]
+
+    assert rows("a") == rows("b") and rows("a") != rows("c", "--seed", "1")
+
+
+@pytest.mark.slow
+def test_any_timm_network_by_name(tmp_path: Path) -> None:
+    data = save_pictures(tmp_path / "data", 2, 64)
+    names = ("timm:vit_tiny_patch16_224", "timm:swin_tiny_patch4_window7_224")
+    flags = ("--data", data, "--images", "4", "--timm-weights", "random")
+    record = run(tmp_path / "f", "fourier", *names, *flags)
+    found = {(row["model"], row["height"]) for row in record["results"]["rows"]}
+    assert {("timm:vit_tiny_patch16_224", 14), ("timm:swin_tiny_patch4_window7_224", 56)} <= found
+    lesion = run(tmp_path / "l", "lesion", names[0], *flags, "--units", "model.blocks.0.attn", "model.blocks.1.mlp")
+    kinds = [row["kind"] for row in lesion["results"]["rows"]]
+    assert kinds == ["", "attention", "mlp"]
+
+
+@pytest.mark.slow
+def test_a_trainings_way_is_drawn_from_its_kept_checkpoints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, run_ = save_pictures(tmp_path / "data", 4, 32), tmp_path / "run"
+    train = ("train", "classification", "--data", data, "--run", run_, "--width", "4", "--size", "32", "--epochs", "4",
+             "--batch-size", "8", "--hold-back", "0", "--keep-checkpoints", "3", "--threads", "1")  # fmt: skip
+    assert main([*map(str, train)]) == 0
+    kept = sorted(path.name for path in (run_ / "checkpoints").glob("*.safetensors"))
+    assert kept == ["epoch-0000.safetensors", "epoch-0001.safetensors", "epoch-0002.safetensors"]
+    flags = ("--data", data, "--images", "8")
+    record = run(tmp_path / "out", "landscape", run_ / "model.safetensors", *flags, "--run", run_)
+    plane = record["results"]["planes"][0]
+    assert len(plane["trajectory"]) == 4 and plane["trajectory"][-1] == [0.0, 0.0] and sum(plane["explained"]) <= 1.001
+    capsys.readouterr()
+    model = save_classifier(tmp_path / "other.safetensors", ClassifierOptions(width=8))
+    line = error_after_work(capsys, "analyze", "landscape", model, *flags, "--run", run_, "--out", tmp_path / "x")
+    assert "of this network's shape; --run must be the training of MODEL" in line
+    (tmp_path / "empty").mkdir()
+    line = error_after_work(
+        capsys, "analyze", "landscape", model, *flags, "--run", tmp_path / "empty", "--out", tmp_path
+    )
+    assert "kept 0 checkpoints" in line and "--keep-checkpoints 10" in line
+
+
+@pytest.mark.slow
+def test_time_that_is_over_leaves_what_was_measured(room: Path, tmp_path: Path) -> None:
+    flags = ("--data", room / "pictures", "--images", "8", "--seconds", "0.001", "--no-plots")
+    record = run(tmp_path, "hessian", room / "drop.safetensors", *flags)
+    assert {row["batch"] for row in record["results"]["rows"]} == {0}
+    assert "mini-batches: 1 of 4 done when --seconds 0.001 were over" in record["notes"]
+
+
+@pytest.mark.parametrize(
+    ("study", "flags", "words"),
+    [
+        ("fourier", ("--units", "stage9.0"), "drop has no unit 'stage9.0'; it has stem, stage1.0"),
+        ("lesion", ("--units", "stage2.0",), "stage2.0 changes its map's shape or has none"),
+        ("hessian", ("--top", "5", "--split", "test", "--batch-size", "99"), "fill no mini-batch of 99"),
+        ("hessian", ("--top", "1000000", "--split", "test"), "weights; ask for fewer eigenvalues"),
+        ("hessian", ("--steps", str(10**9), "--split", "test"), "GiB are free; ask for fewer"),
+        ("landscape", ("--points", "4"), "--points must be odd, 3 or more"),
+        ("landscape", ("--reach", "0"), "--reach must be more than 0"),
+        ("fourier", ("--seconds", "nan"), "--seconds must be more than 0, got nan"),
+        ("variance", ("--samples", "0"), "--samples must be 1 or more"),
+        ("similarity", ("--images", "3"), "unbiased CKA needs 4 or more"),
+        ("reliability", ("--out", "README.md"), "README.md is a file"),
+    ],
+)  # fmt: skip
+def test_bad_input_of_a_study_is_one_line(
+    study: str, flags: tuple[str, ...], words: str, room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = () if "--out" in flags else ("--out", tmp_path)
+    line = one_line_error(
+        capsys, "analyze", study, room / "drop.safetensors", "--data", room / "pictures", *flags, *out
+    )
+    assert words in line
+
+
+def test_models_and_data_that_do_not_fit_are_one_line(
+    room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(study: str, *words: str | Path) -> str:
+        return one_line_error(capsys, "analyze", study, *words, "--out", tmp_path)
+
+    drop, still, pictures, stills = (room / n for n in ("drop.safetensors", "still.safetensors", "pictures", "stills"))
+    assert "drop is an image classifier" in refused("lesion", drop, "--data", stills)
+    assert "no such folder; expected test/ with images and testannot/" in refused("lesion", still, "--data", pictures)
+    mixed = refused("fourier", drop, still, "--data", pictures)
+    assert "testannot" in mixed or "one labels pictures, the other pixels" in mixed
+    assert "say which network" in refused("variance", "--data", pictures)
+    assert "give the checkpoint it was exported from" in refused("variance", "a.onnx", "--data", pictures)
+    assert "timm has no network 'resnt18'" in refused("fourier", "timm:resnt18", "--data", pictures)
+    assert "is named twice" in refused("fourier", drop, drop, "--data", pictures)
+    six = save_classifier(tmp_path / "six.safetensors")
+    assert "classes" in refused("reliability", six, "--data", pictures)
+
+
+def test_maps_of_one_point_are_left_out_and_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = save_classifier(
+        tmp_path / "vgg.safetensors", ClassifierOptions(model="vgg11", width=4, head="gap"), size=17
+    )
+    data = save_pictures(tmp_path / "data", 1, 17)
+    flags = (model, "--data", data, "--out", tmp_path / "out")
+    record = run(tmp_path / "out", "fourier", model, "--data", data, "--no-plots")
+    assert "left out, as a side of the map is below 2: stage5.1 (1x1)" in " ".join(record["notes"])
+    assert {row["height"] for row in record["results"]["rows"]} == {17, 8, 4, 2}  # odd ones too
+    capsys.readouterr()
+    line = one_line_error(capsys, "analyze", "fourier", *flags, "--units", "stage5.1")
+    assert "stage5.1 (1x1): a map with a side below 2 cannot be analyzed" in line
+
+
+def test_a_loss_that_is_no_number_ends_in_one_line(
+    room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from core.model.checkpoint import load_checkpoint, save_checkpoint
+
+    tensors, meta = load_checkpoint(room / "drop.safetensors")
+    tensors["stem.1.running_var"] = torch.full_like(tensors["stem.1.running_var"], 1e-38)
+    tensors["stem.1.weight"] = torch.full_like(tensors["stem.1.weight"], 3e38)
+    save_checkpoint(tmp_path / "wild.safetensors", tensors, meta)
+    flags = ("--data", room / "pictures", "--split", "test", "--batch-size", "2", "--out", tmp_path / "o")
+    line = error_after_work(capsys, "analyze", "hessian", tmp_path / "wild.safetensors", *flags, code=1)
+    assert "the loss is " in line or "not finite" in line
+
+
+def test_help_and_the_list_of_studies_import_no_torch() -> None:
+    done = steadyseg("analyze")
+    assert done.returncode == 0 and all(study in done.stdout for study in STUDIES)
+    told = steadyseg("analyze", "hessian", "--help")
+    assert told.returncode == 0 and "--weight-decay" in told.stdout and "--timm-weights" in told.stdout

@@ -1,0 +1,94 @@
+"""Which parts a network has, by name, and their maps: ours, timm's, segmentation-models-pytorch's, one of two layers."""
+
+import pytest
+import timm
+import torch
+from made.classifier import random_input
+from refusals import refusal
+from torch import nn
+
+from classification.networks.build import build_classifier
+from classification.options import ClassifierOptions
+from core.insertion import insert_smoothing
+from seg.networks.build import build_network
+from seg.options import SmpOptions, UNetOptions
+from studies.analysis.measures.features import as_maps, layout_of, watch_maps
+from studies.analysis.measures.units import find_units, list_units
+
+
+def names(network: nn.Module, kind: str = "block") -> list[str]:
+    return [unit.name for unit in list_units(network, kind)]  # type: ignore[arg-type]
+
+
+def test_our_classifiers_have_a_stem_their_residual_blocks_and_the_smoothing_between() -> None:
+    network = build_classifier(ClassifierOptions(width=4, smoothing=True), 5)
+    assert names(network) == ["stem", *(f"stage{s}.{b}" for s in range(1, 5) for b in range(2)), "head"]
+    assert names(network, "smoothing") == [f"stage{s}.smooth" for s in range(1, 5)]
+    assert names(network, "conv")[:3] == ["stem.0", "stage1.0.first.0", "stage1.0.last.0"]
+    assert not names(network, "attention")
+    alternet = build_classifier(ClassifierOptions(model="alternet18", width=4), 5)
+    assert "stage2.1" in names(alternet) and names(alternet, "attention")[0] == "stage2.1.branch.4"
+    assert len(names(build_classifier(ClassifierOptions(model="vgg11", width=4, head="gap"), 5))) == 9
+
+
+def test_segmentation_networks_have_stages_and_decoder_blocks() -> None:
+    unet = build_network("unet", UNetOptions(width=4, smoothing=True), 3)
+    assert names(unet) == [f"stages.{i}" for i in range(9)] and len(names(unet, "smoothing")) == 4
+    smp = build_network("smp", SmpOptions(encoder="resnet18", encoder_weights=None, encoder_smoothing=True), 3)
+    found = names(smp)
+    assert "model.decoder.blocks.0" in found and len([name for name in found if ".encoder." in name]) == 8
+    assert len(names(smp, "smoothing")) >= 3
+
+
+@pytest.mark.parametrize(
+    ("name", "blocks", "kinds", "side"),
+    [
+        ("resnet18", 8, (), 8),
+        ("vit_tiny_patch16_224", 13, ("attention", "mlp"), 14),
+        ("swin_tiny_patch4_window7_224", 17, ("attention", "mlp"), 56),
+        ("convnext_atto", 17, ("mlp",), 8),
+        ("mobilenetv3_small_050", 12, (), 8),
+    ],
+)
+def test_timms_networks_tell_their_blocks_and_maps(name: str, blocks: int, kinds: tuple[str, ...], side: int) -> None:
+    network = timm.create_model(name, num_classes=5).eval()
+    units = list_units(network, "block")
+    assert abs(len(units) - blocks) <= 2, [unit.name for unit in units]
+    assert all(list_units(network, kind) for kind in kinds)  # type: ignore[arg-type]
+    shapes = {}
+    size = 224 if "224" in name else 32
+    with (
+        torch.no_grad(),
+        watch_maps(units, lambda unit, _, maps: shapes.update({unit.name: maps.shape}), layout_of(network)),
+    ):
+        network(random_input(size, 1))
+    assert max(shape[-1] for shape in shapes.values()) == side and all(s[-1] == s[-2] for s in shapes.values())
+
+
+def test_a_network_without_blocks_has_its_layers() -> None:
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 5, 1), nn.Flatten(), nn.Linear(5, 2))
+    assert names(network) == ["0", "2", "4"]
+
+
+def test_what_enters_and_leaves_a_smoothing_layer_is_seen() -> None:
+    network = timm.create_model("resnet18", num_classes=5).eval()
+    insert_smoothing(network)
+    seen = []
+    units = list_units(network, "smoothing")
+    with torch.no_grad(), watch_maps(units, lambda unit, a, b: seen.append((unit.name, a, b)), layout_of(network)):
+        network(random_input(64, 1))
+    assert len(seen) == len(units) > 2
+    for name, before, after in seen:
+        torch.testing.assert_close(network.get_submodule(name)(before), after)
+
+
+def test_tokens_become_squares_without_the_class_token() -> None:
+    tokens = torch.arange(10.0).view(1, 10, 1)
+    assert as_maps(tokens).flatten().tolist() == list(range(1, 10))  # type: ignore[union-attr]
+    assert as_maps(tokens[:, :7]) is None and as_maps(torch.zeros(2, 5)) is None
+
+
+def test_an_unknown_unit_is_one_line_that_lists_what_there_is() -> None:
+    network = build_classifier(ClassifierOptions(width=4), 5)
+    assert [unit.name for unit in find_units(network, ["stage2.0", "stem.0"], "net")] == ["stage2.0", "stem.0"]
+    assert "net has no unit 'stage9'; it has stem, stage1.0" in refusal(find_units, network, ["stage9"], "net")

@@ -1,0 +1,109 @@
+"""TemporalConsistency along sequences against plain loops, for classes and for maps of classes."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from core.errors import InputError
+from core.evaluation.metrics import StreamingMetrics
+from studies.robustness.measures.temporal_consistency import TemporalConsistency, relative_confidence
+
+KEYS = ("consistency", "cec", "cec_reference")
+
+
+def drawn(seed: int, *shape: int) -> Tensor:
+    """(S, F, K, ...) probabilities of which neighbours often agree."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn(shape, generator=generator).cumsum(1)
+    return logits.softmax(2)
+
+
+def slow(probs: np.ndarray, compare: str) -> dict[str, float]:
+    """Sequence by sequence, pair by pair."""
+    values = []
+    for sequence in probs.astype(np.float64):
+        pairs = [(0 if compare == "first" else i - 1, i) for i in range(1, len(sequence))]
+        rows = []
+        for i, j in pairs:
+            p, q = sequence[i], sequence[j]
+            rows.append([p.argmax() == q.argmax(), -(p * np.log(q)).sum(), -(q * np.log(p)).mean()])
+        values.append(np.mean(rows, axis=0))
+    return dict(zip(KEYS, np.mean(values, axis=0), strict=True))
+
+
+def measured(probs: Tensor, compare: str = "neighbours", parts: int = 1) -> dict[str, float]:
+    consistency = TemporalConsistency(probs.shape[2], compare)
+    for part in probs.tensor_split(parts):
+        consistency.update(part)
+    return consistency.result()
+
+
+@pytest.mark.parametrize("compare", ["neighbours", "first"])
+def test_the_means_are_those_of_a_loop_over_pairs_however_batched(compare: str) -> None:
+    probs = drawn(1, 23, 31, 10)
+    expected = slow(probs.numpy(), compare)
+    assert 0.2 < expected["consistency"] < 0.9
+    for parts in (1, 4):
+        assert measured(probs, compare, parts) == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_two_comparisons_differ() -> None:
+    probs = drawn(2, 40, 31, 10)
+    assert measured(probs, "first")["consistency"] < measured(probs)["consistency"] - 0.1
+
+
+def test_three_frames_by_hand() -> None:
+    probs = torch.tensor([[[0.8, 0.2], [0.6, 0.4], [0.1, 0.9]]])
+    cec = -(0.8 * math.log(0.6) + 0.2 * math.log(0.4) + 0.6 * math.log(0.1) + 0.4 * math.log(0.9)) / 2
+    reverse = -(0.6 * math.log(0.8) + 0.4 * math.log(0.2) + 0.1 * math.log(0.6) + 0.9 * math.log(0.4)) / 2
+    expected = {"consistency": 0.5, "cec": cec, "cec_reference": reverse / 2}
+    assert measured(probs) == pytest.approx(expected, rel=1e-6)
+    assert measured(probs, "first")["consistency"] == 0.5
+
+
+def test_maps_are_measured_as_the_stream_of_their_frames_is() -> None:
+    probs = drawn(3, 1, 5, 4, 6, 7)
+    labels = torch.arange(42).view(1, 6, 7) % 5  # 4 is void
+    consistency = TemporalConsistency(4, void=4)
+    consistency.update(probs, labels)
+    stream = StreamingMetrics(4, void=4)
+    for i in range(5):
+        stream.update(probs[:, i], labels, continues=i > 0)
+    assert consistency.result() == pytest.approx({key: stream.result()[key] for key in KEYS}, rel=1e-6)
+
+
+def test_without_labels_every_pixel_counts_whatever_void_is() -> None:
+    probs = drawn(4, 2, 3, 4, 5, 5)
+    consistency = TemporalConsistency(4, void=0)
+    consistency.update(probs)
+    assert consistency.result() == measured(probs)
+
+
+def test_relative_confidence_is_one_where_right() -> None:
+    probs = drawn(5, 50, 1, 6)[:, 0]
+    labels = torch.arange(50) % 6
+    values = relative_confidence(probs, labels)
+    for p, label, value in zip(probs.tolist(), labels.tolist(), values.tolist(), strict=True):
+        assert value == pytest.approx(p[label] / max(p))
+    assert ((values == 1) == (probs.argmax(1) == labels)).all()
+    maps = probs.T.reshape(1, 6, 5, 10)
+    assert (relative_confidence(maps, labels.view(1, 5, 10)) == values.view(1, 5, 10)).all()
+
+
+def test_bad_input_is_one_clear_line() -> None:
+    with pytest.raises(InputError, match="'first' or 'neighbours', got 'last'"):
+        TemporalConsistency(3, "last")
+    with pytest.raises(InputError, match="got none"):
+        TemporalConsistency(3).result()
+    for shape in ((4, 3), (4, 1, 3), (0, 2, 3)):
+        with pytest.raises(InputError, match="2 or more frames"):
+            TemporalConsistency(3).update(torch.full(shape, 1 / 3))
+    with pytest.raises(InputError, match="finite softmax"):
+        TemporalConsistency(3).update(torch.full((1, 2, 3), 7.0))
+    with pytest.raises(InputError, match=r"\(2, 3\) and \(3,\)"):
+        relative_confidence(torch.full((2, 3), 1 / 3), torch.zeros(3, dtype=torch.int64))
+    with pytest.raises(InputError, match=r"0..2, got 0..3"):
+        relative_confidence(torch.full((2, 3), 1 / 3), torch.tensor([0, 3]))

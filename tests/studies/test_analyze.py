@@ -1,0 +1,267 @@
+"""`steadyseg analyze robustness`: the report it writes, one line and exit code 2 for bad input, and the real networks."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from made.robustness import SIDE, classifier, image_folder, segmenter, stills_folder
+from PIL import Image
+from refusals import one_line_error
+
+from app.cli import main
+from seg.pretrained import find_checkpoint
+
+pytest.importorskip("imagecorruptions", reason="imagecorruptions-imaug is not installed")
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("room")
+    classifier(root / "drop.safetensors")
+    segmenter(root / "still.safetensors", calibrated=True)
+    image_folder(root / "pictures")
+    stills_folder(root / "stills")
+    return root
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    return one_line_error(capsys, "analyze", "robustness", *arguments)
+
+
+def is_drawn(path: Path) -> bool:
+    """Whether a picture has lines and colours on its white."""
+    pixels = np.asarray(Image.open(path).convert("RGB")).reshape(-1, 3)
+    ink = (pixels < 200).any(1).mean()
+    colourful = (np.ptp(pixels.astype(int), axis=1) > 60).mean()
+    return bool(pixels.shape[0] > 1e5 and ink > 0.005 and colourful > 0.0005)
+
+
+def run(out: Path, *arguments: str | Path) -> dict[str, Any]:
+    assert main(["analyze", "robustness", *map(str, arguments), "--out", str(out)]) == 0
+    return json.loads((out / "report.json").read_text())
+
+
+# whole runs
+
+
+@pytest.mark.slow
+def test_segmentation_networks_get_a_report_with_every_study(
+    room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = (
+        "--types", "fog", "contrast", "--severities", "1", "5", "--images", "2", "--costly-images", "1", "--samples", "1", "2",
+        "--stream-frames", "2", "--elsewhere", room / "stills" / "val",
+    )  # fmt: skip
+    record = run(tmp_path / "deep" / "out", room / "still.safetensors", "--data", room / "stills", *flags)
+    captured = capsys.readouterr()
+    out = tmp_path / "deep" / "out"
+    assert captured.out.splitlines()[-1] == str(out / "report.md") and "corrupted" in captured.out
+    assert "note: 2 of 4 pictures" in captured.err
+    assert list(record["studies"]) == ["corruptions", "stream", "perturbations", "attacks", "bands", "elsewhere"]
+    text = (out / "report.md").read_text()
+    plots = sorted(path.name for path in out.glob("*.png"))
+    assert plots == [
+        "bands.png", "corruptions.png", "corruptions_passes.png", "elsewhere.png", "perturbations.png", "stream.png",
+    ]  # fmt: skip
+    for name in plots:
+        assert f"]({name})" in text and is_drawn(out / name), name
+    for words in (
+        "## Corruptions",
+        "## Stream",
+        "## Perturbation",
+        "## Attacks",
+        "## Bands",
+        "## Elsewhere",
+        "ImageNet-C's",
+    ):
+        assert words in text, words
+    assert "dnn is calibrated, temperature 1.500" in text and "max-norm 2/255" in text and "nan" not in text
+    clean = record["studies"]["corruptions"]["clean"][0]
+    assert f"| still dnn | {clean['accuracy']:.3f} | {clean['nll']:.3f} |" in text
+    assert record["command"].endswith(f"--elsewhere {room / 'stills' / 'val'}") and "--samples 1 2" in record["command"]
+
+
+def test_an_interrupted_run_leaves_the_studies_that_are_whole(
+    room: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(items: list[Any], title: str) -> list[Any]:
+        if title == "stream":
+            raise KeyboardInterrupt
+        return items
+
+    monkeypatch.setattr("studies.robustness.command.show_progress", stopped)
+    arguments = (
+        room / "still.safetensors", "--data", room / "stills", "--studies", "corruptions", "stream", "--types", "fog",
+        "--severities", "2", "--images", "1", "--stream-frames", "2", "--no-plots", "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert main(["analyze", "robustness", *map(str, arguments)]) == 130
+    record = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert list(record["studies"]) == ["corruptions"] and record["notes"][0] == "unfinished: without stream"
+    text = (tmp_path / "out" / "report.md").read_text()
+    assert "* unfinished: without stream" in text and "## Corruptions" in text and "no plots" in text
+
+
+@pytest.mark.slow
+def test_a_classifier_gets_one_and_the_command_in_it_makes_it_again(
+    room: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments = (
+        room / "drop.safetensors", "--data", room / "pictures", "--studies", "corruptions", "--types", "fog",
+        "--severities", "2", "--images", "3", "--calibrated", "off",
+    )  # fmt: skip
+    assert main(["analyze", "robustness", *map(str, arguments)]) == 0
+    first = json.loads((tmp_path / "runs" / "robustness" / "drop" / "report.json").read_text())
+    assert is_drawn(tmp_path / "runs" / "robustness" / "drop" / "corruptions_passes.png")
+    words = first["command"].split()[1:]
+    assert main([*words, "--out", "again", "--no-plots"]) == 0
+    again = json.loads((tmp_path / "again" / "report.json").read_text())
+    assert again["studies"]["corruptions"]["rows"] == first["studies"]["corruptions"]["rows"]
+    assert sorted(path.name for path in (tmp_path / "again").iterdir()) == ["report.json", "report.md"]
+
+
+@pytest.mark.long
+def test_a_pretrained_network_on_two_stills_of_camvid(data_dir: Path, tmp_path: Path) -> None:
+    if not (data_dir / "camvid" / "test").is_dir():
+        pytest.skip(f"no CamVid in {data_dir}")
+    find_checkpoint("camvid-realtime")
+    record = run(
+        tmp_path, "camvid-realtime", "--data", data_dir / "camvid", "--images", 2, "--studies", "corruptions", "stream",
+        "--types", "gaussian_noise", "brightness", "--severities", 1, "--stream-frames", 3,
+    )  # fmt: skip
+    found, stream = record["studies"]["corruptions"], record["studies"]["stream"]
+    assert record["pictures"] == 2 and record["split_pictures"] >= 147
+    accuracy = {row["type"]: row["accuracy"] for row in found["rows"]}
+    assert found["clean"][0]["accuracy"] > 0.75  # of all 147: 0.836
+    assert accuracy["gaussian_noise"] < accuracy["brightness"] < found["clean"][0]["accuracy"] + 0.05
+    clean = [row for row in stream["rows"] if row["severity"] == 0 and row["model"] == "camvid-realtime"]
+    assert all(row["accuracy"] > 0.85 and row["consistency"] > 0.9 for row in clean) and len(clean) == 4
+    assert is_drawn(tmp_path / "corruptions.png") and is_drawn(tmp_path / "stream.png")
+
+
+# bad input
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--types", "gausian_noise"], "did you mean gaussian_noise? There are gaussian_noise, shot_noise"),
+        (["--severities", "6"], "--severities must be of 1, 2, 3, 4, 5, got 6"),
+        (["--severities", "0", "1"], "got 0"),
+        (["--severities", "2", "2"], "--severities names something twice: 2 2"),
+        (["--images", "0"], "--images must be 1 or more, got 0"),
+        (["--costly-images", "-1"], "--costly-images must be 1 or more"),
+        (["--samples", "0"], "--samples must be 1 or more, got 0"),
+        (["--stream-frames", "1"], "--stream-frames must be 2 or more"),
+        (["--eps", "0"], "--eps must lie in (0, 255], got 0"),
+        (["--eps", "nan"], "--eps must lie in (0, 255]"),
+        (["--noise", "1.5"], "--noise must lie in (0, 1], got 1.5"),
+        (["--studies", "elsewhere"], "--studies elsewhere: --elsewhere names no video"),
+        (["--studies", "attacks", "--elsewhere", "x.mp4"], "--elsewhere is for the study elsewhere"),
+        (["--studies", "theory"], "invalid choice 'theory'"),
+        (["--elsewhere", "nowhere.mp4", "--studies", "elsewhere"], "no such file or folder: 'nowhere.mp4'"),
+        (["--split", "train"], "train: no such folder"),
+        (["--cifar-c", "."], "published pictures are 32x32 pixels with a class each"),
+        (["--device", "tpu"], "unknown device 'tpu'"),
+    ],
+)
+def test_bad_flags_are_one_line(
+    flags: list[str], words: str, room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = refused(capsys, room / "still.safetensors", "--data", room / "stills", "--out", tmp_path / "out", *flags)
+    assert words in line
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("models", "data", "words"),
+    [
+        ([], "stills", "say which network"),
+        (["camvid-unet-x"], "stills", "unknown model 'camvid-unet-x'"),
+        (["network.onnx"], "stills", "give the checkpoint it was exported from"),
+        (["drop.safetensors"], "stills", "no class folders"),
+        (["still.safetensors"], "pictures", "testannot: no such folder"),
+        (["still.safetensors"], "nowhere", "no such folder"),
+        (["still.safetensors", "drop.safetensors"], "stills", "cannot be compared"),
+        (["still.safetensors", "still.safetensors"], "stills", "named twice"),
+    ],
+)
+def test_networks_and_data_that_do_not_go_together_are_one_line(
+    models: list[str], data: str, words: str, room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [str(room / name) if name.endswith(".safetensors") else name for name in models]
+    assert words in refused(capsys, *paths, "--data", room / data, "--out", tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_dropout_passes_of_a_network_without_dropout_are_refused(
+    room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = classifier(tmp_path / "plain.safetensors", dropout=0.0)
+    line = refused(capsys, plain, "--data", room / "pictures", "--samples", "5", "--out", tmp_path / "out")
+    assert "no dropout to draw" in line
+
+
+@pytest.mark.parametrize("flag", ["--cifar-c", "--cifar-p"])
+def test_published_files_of_another_shape_or_with_objects_are_one_line(
+    flag: str, room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study, name = ("corruptions", "fog") if flag == "--cifar-c" else ("perturbations", "tilt")
+    arguments = (room / "drop.safetensors", "--data", room / "pictures", "--studies", study, "--out", tmp_path / "out")
+    folder = tmp_path / "files"
+    folder.mkdir()
+    assert "has none of the published files" in refused(capsys, *arguments, flag, folder)
+    np.save(folder / "labels.npy", np.zeros(5, np.int64))
+    np.save(folder / f"{name}.npy", np.zeros((5, SIDE, SIDE, 1), np.uint8))
+    assert f"{name}.npy: expected uint8" in refused(capsys, *arguments, flag, folder)
+    np.save(folder / f"{name}.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    assert "not a whole .npy file of numbers" in refused(capsys, *arguments, flag, folder)
+
+
+def test_pictures_under_32_pixels_are_one_line(room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = stills_folder(tmp_path / "small", count=2, size=(24, 64))
+    line = refused(capsys, room / "still.safetensors", "--data", small, "--out", tmp_path / "out")
+    assert "32x32 pixels or more, got 64x24" in line
+
+
+@pytest.mark.parametrize("package", ["matplotlib", "imagecorruptions"])
+def test_a_missing_package_is_one_line_with_what_brings_it(
+    package: str, room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in [name for name in sys.modules if name.split(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, package, None)  # an import of it fails
+    line = refused(capsys, room / "still.safetensors", "--data", room / "stills", "--out", tmp_path / "out")
+    assert "pip install 'steadyseg[analyze]'" in line
+
+
+def test_a_report_needs_a_folder_that_can_be_made(
+    room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("precious")
+    line = refused(capsys, room / "still.safetensors", "--data", room / "stills", "--out", tmp_path / "file")
+    assert "is a file; give the name of a folder" in line and (tmp_path / "file").read_text() == "precious"
+
+
+def test_the_help_lists_what_can_be_analyzed_and_imports_no_torch() -> None:
+    code = (
+        "import sys; from app.cli import main\n"
+        "try: main(['analyze', 'robustness', '--help'])\n"
+        "except SystemExit as stop: assert stop.code == 0\n"
+        "heavy = {'torch', 'matplotlib', 'cv2'} & set(sys.modules); assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "usage: steadyseg analyze robustness" in done.stdout and "--cifar-p" in done.stdout
+
+
+def test_analyze_alone_lists_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["analyze"])
+    assert stop.value.code == 0 and "robustness" in capsys.readouterr().out
+    line = one_line_error(capsys, "analyze", "loss")
+    assert "say what to analyze first, not 'loss'; choose from robustness" in line

@@ -1,0 +1,80 @@
+"""The fuzzing tool notices what it is there to notice."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core.errors import CheckFailed, InputError
+from studies.faults.fuzzing import trial
+from studies.faults.fuzzing.trial import try_file
+
+
+def is_whole(path: Path) -> Iterator[str]:
+    yield "opened"
+    yield "run"
+
+
+def is_refused(path: Path) -> Iterator[str]:
+    yield "opened"
+    raise InputError(f"{path}: no")
+
+
+def is_refused_in_two_lines(path: Path) -> Iterator[str]:
+    yield "opened"
+    raise CheckFailed("no\nno")
+
+
+def fails(path: Path) -> Iterator[str]:
+    yield "opened"
+    raise KeyError("classes")
+
+
+def hangs(path: Path) -> Iterator[str]:
+    yield "opened"
+    while True:
+        pass
+
+
+def crashes(path: Path) -> Iterator[str]:
+    yield "opened"
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("stages", "end", "why"),
+    [
+        (is_whole, "whole", ""),
+        (is_refused, "refused", "x: no"),
+        (is_refused_in_two_lines, "traceback", "of several lines"),
+        (fails, "traceback", "KeyError in test_fuzzing.py"),
+        (hangs, "hang", ""),
+        (crashes, "killed", "SIGKILL"),
+    ],
+)
+def test_every_end_of_a_trial_is_told(
+    stages: trial.Stages, end: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial, "SECONDS", 1)
+    found = try_file(stages, Path("x"))
+    assert found.end == end and why in found.why
+    assert found.stages == (("opened", "run") if end == "whole" else ("opened",))
+
+
+def test_the_memory_of_a_trial_is_told() -> None:
+    """In a process of its own: a child starts with its parent's memory, and that of the tests is 1.6 GB."""
+    program = """
+from pathlib import Path
+from studies.faults.fuzzing.trial import try_file
+
+def fills(path):
+    yield str(len(b"x" * 300_000_000))
+
+print(try_file(lambda path: iter(()), Path("x")).peak_bytes, try_file(fills, Path("x")).peak_bytes)
+"""
+    empty, full = map(int, subprocess.check_output([sys.executable, "-c", program]).split())
+    assert full - empty > 200_000_000

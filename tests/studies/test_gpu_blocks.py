@@ -1,0 +1,106 @@
+"""The blocks for a lent GPU, dry-run on the CPU at tiny size: parts, executors, trainings that stop and go on."""
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made.trainings import boxes_folder
+
+from app.cli import preset_of
+from app.commands import find_command, load
+from app.parsing import parse
+from core.errors import InputError
+from studies.gpu.executors import measure_executors
+from studies.gpu.jobs import FORMS, paper_jobs, recipe_jobs
+from studies.gpu.pack import UNPACK, pack
+from studies.gpu.trainings import Block, Job, is_done, run_block
+
+TINY = (
+    "--size", "48", "--width", "2", "--crop-height", "32", "--crop-width", "48", "--batch-size", "2", "--precision", "fp32",
+    "--threads", "1", "--workers", "0", "--hold-back", "0",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Train and val alike: ten pictures of boxes."""
+    root = boxes_folder(tmp_path_factory.mktemp("camvid"), 10 * [range(1, 11)], background=0)
+    for split in ("val", "test"):
+        shutil.copytree(root / "train", root / split)
+        shutil.copytree(root / "trainannot", root / f"{split}annot")
+    return root
+
+
+def test_parts_arrive_one_by_one_and_a_spoilt_one_is_refused(data: Path, tmp_path: Path) -> None:
+    parts = pack(data, None, tmp_path / "parts", part_mib=4)
+    assert len(parts) > 3 and all(part.stat().st_size <= 4 * 2**20 for part in parts)
+    for number, part in enumerate(parts):
+        carried = tmp_path / f"carried-{number}"
+        carried.mkdir()
+        shutil.copy(part, carried)
+        shutil.copy(tmp_path / "parts" / "parts.json", carried)
+        said = unpacked(carried, tmp_path / "work")
+        assert said.startswith("missing") == (part != parts[-1])
+    made = tmp_path / "work"
+    assert (made / "camvid" / "train" / "09.png").read_bytes() == (data / "train" / "09.png").read_bytes()
+    assert (made / "code" / "app" / "cli.py").exists() and (made / "code" / "studies" / "gpu" / "unpack.py").exists()
+    parts[1].write_bytes(parts[1].read_bytes()[:-1] + b"?")
+    assert "part-01: not the part" in unpacked(tmp_path / "parts", tmp_path / "again")
+    with pytest.raises(InputError, match="not empty"):
+        pack(data, None, tmp_path / "parts", part_mib=4)
+
+
+def unpacked(folder: Path, to: Path) -> str:
+    """By a Python that sees none of our code."""
+    command = [sys.executable, "-I", str(UNPACK), str(folder), "--to", str(to)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=to.parent)
+    return done.stdout + done.stderr
+
+
+@pytest.mark.long
+def test_blocks_of_seconds_end_the_work_together(data: Path, tmp_path: Path) -> None:
+    """The first is too short for two processes to start in, on any machine; what a block did is kept."""
+    stills = ("--split", "test", "--protocol", "stills", "--mode", "dnn")
+    jobs = [Job("one", (*TINY, "--epochs", "30"), (stills,)), Job("two", (*TINY, "--epochs", "30"), (), kept=False)]
+    block = Block(data, tmp_path / "runs", tmp_path / "out", "cpu", minutes=0.33, parallel=1)
+    left = [run_block(jobs, replace(block, minutes=0.05))]
+    while left[-1] and len(left) < 15:
+        left.append(
+            run_block(jobs, replace(block, minutes=0.33 * len(left)))
+        )  # longer ones: a slow machine's must get on
+    assert left[0] and not left[-1] and all(is_done(job, block) for job in jobs)
+    record = json.loads((tmp_path / "out" / "trainings.json").read_text())
+    assert record["one"]["evaluations"][0]["frames"] == 10 and record["two"]["epochs"][-1]["epoch"] == 30
+    assert {file.name for file in (tmp_path / "out").glob("*.safetensors")} == {"one.safetensors"}
+
+
+@pytest.mark.long
+def test_every_executor_of_this_machine_is_measured(data: Path, tmp_path: Path) -> None:
+    rows = measure_executors(["street-tiny"], data, "cpu", frames=2, seconds=0.01, work=tmp_path)["street-tiny"]
+    assert {"torch fp32", "torch bf16", "onnxruntime cpu fp32", "network fp32 eager, batch 16"} <= rows.keys()
+    assert rows["torch fp32"]["labels_equal"] == 1.0 and rows["onnxruntime cpu fp32"]["labels_equal"] > 0.99
+    assert all(row["frames_per_s"] > 0 for row in rows.values())
+
+
+def test_the_jobs_are_the_published_forms_and_every_flag_is_known(data: Path) -> None:
+    jobs = [*paper_jobs(), *recipe_jobs()]
+    assert len({job.name for job in jobs}) == len(jobs)
+    trained = [parsed("train", "seg", *job.flags).config for job in jobs]
+    published = trained[: len(paper_jobs())]
+    assert {(config.unet.dropout > 0, config.unet.smoothing) for config in published} == set(FORMS.values())
+    assert all(config.unet.width == 64 and config.loop.epochs == 130 for config in published)
+    for job, config in zip(jobs, trained, strict=True):
+        evaluated = [parsed("evaluate", "model", *flags, "--data", str(data)).method for flags in job.evaluations]
+        has_dropout = config.network == "smp" or config.unet.dropout > 0
+        assert has_dropout or not any(method.mode in ("bnn", "vq-bnn") for method in evaluated)
+
+
+def parsed(*words: str) -> Any:
+    """As the command line would have it."""
+    program, command, rest = find_command(list(words))
+    return parse(load(command.flags), rest, program, command.summary, preset_of(command, rest))

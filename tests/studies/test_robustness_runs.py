@@ -1,0 +1,80 @@
+"""The robustness studies that ship: what is run again when, and what the document says of several seeds."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from studies.robustness.__main__ import checkpoints_of, data_digests, known_digest, videos_elsewhere
+from studies.robustness.document import compare, corruption_mean, spreads, success
+from studies.robustness.runs import GROUPS, SEEDS, all_runs, digest_of
+
+
+def report(nll: float, smooth: float) -> dict[str, Any]:
+    """Two networks, two types; the second network's success rate is missing."""
+
+    def rows(name: str, values: list[float]) -> list[dict[str, Any]]:
+        about = {"model": name, "mode": "dnn", "samples": 1}
+        return [
+            {**about, "type": kind, "severity": severity, "accuracy": 0.5, "nll": value * severity, "ece": 0.1}
+            for kind, value in zip("ab", values, strict=True) for severity in (1, 3)
+        ]  # fmt: skip
+
+    clean = [{"model": name, "mode": "dnn", "samples": 1} for name in ("plain", "smooth")]
+    attacked = {**clean[0], "attack": "pgd", "eps_levels": 2.0, "attack_success_rate": nll / 10}
+    return {"studies": {
+        "corruptions": {"clean": clean, "rows": rows("plain", [nll, nll]) + rows("smooth", [smooth, smooth + 1])},
+        "attacks": {"rows": [attacked]},
+    }}  # fmt: skip
+
+
+def test_a_figure_is_the_mean_over_types_at_the_severity_of_all_seeds() -> None:
+    assert corruption_mean(report(1.0, 2.0), "smooth dnn", "nll") == 3 * 2.5
+    assert (
+        success(report(1.0, 2.0), "plain dnn", "pgd") == 0.1 and success(report(1.0, 2.0), "smooth dnn", "pgd") is None
+    )
+
+
+def test_the_change_is_counted_seed_by_seed() -> None:
+    records = [report(1.0, 0.5), report(2.0, 1.0), report(3.0, 3.5)]  # plain 3, 6, 9; smooth 3, 4.5, 12
+    told = compare(records, "smooth dnn", "plain dnn", lambda r, n: corruption_mean(r, n, "nll"))
+    assert told == "6.500 ± 4.822 (+0.500 ± 2.291, 1 of 3)"
+    assert compare(records, "plain dnn", "plain dnn", lambda r, n: corruption_mean(r, n, "nll")) == "6.000 ± 3.000"
+    assert compare(records, "smooth dnn", "plain dnn", lambda r, n: success(r, n, "pgd")) == "-"
+    table = spreads(records)[1]
+    assert "| smooth dnn |" in table and "6.500 ± 4.822" in table and len(table.splitlines()) == 4
+
+
+def test_a_run_is_made_again_when_anything_it_depends_on_changes(tmp_path: Path) -> None:
+    weights = tmp_path / "w"
+    save_file({"weight": torch.ones(2)}, weights)
+    run = next(run for run in all_runs(("elsewhere/a.mp4",)) if run.options.elsewhere)
+    known = digest_of(run, [weights], "data")
+    moved = replace(run, options=replace(run.options, elsewhere=("here/a.mp4",)))
+    assert digest_of(moved, [weights], "data") == known
+    assert digest_of(replace(run, options=replace(run.options, seed=7)), [weights], "data") != known
+    assert digest_of(replace(run, studies=("bands",)), [weights], "data") != known
+    assert digest_of(run, [weights], "other") != known
+    save_file(
+        {"weight": torch.ones(2), "novelty.means": torch.ones(3)}, weights, {"note": "the header alone, and no weight"}
+    )
+    assert digest_of(run, [weights], "data") == known
+    save_file({"weight": torch.zeros(2)}, weights)
+    assert digest_of(run, [weights], "data") != known
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
+def test_every_group_has_a_whole_run_and_what_is_repeated_has_all_seeds(group: Any) -> None:
+    mine = [run for run in all_runs(()) if run.group is group and "calibrated" not in run.name]
+    assert mine[0].studies == () and [run.options.seed for run in mine] == list(SEEDS if group.repeated else SEEDS[:1])
+    assert all(run.studies == group.repeated for run in mine[1:])
+    assert len({run.name for run in all_runs(())}) == len(all_runs(()))
+
+
+def test_the_committed_studies_are_of_these_checkpoints_and_this_data(data_dir: Path) -> None:
+    digests = data_digests(data_dir)
+    for run in all_runs(videos_elsewhere(data_dir)):
+        assert known_digest(run) == digest_of(run, checkpoints_of(run), digests[run.group.data]), run.name

@@ -1,0 +1,72 @@
+"""The study of training recipes: its table in order, and a tiny table from training to document."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from made.trainings import boxes_folder
+
+from core.corruptions.corruptions import COMMON
+from seg.options import AugmentOptions
+from studies.training import __main__ as study
+from studies.training import document, recipes
+from studies.training.measure import HeldBack
+from studies.training.recipes import HOLD_BACK, RECIPES, Recipe, Row, all_rows
+
+TINY = (
+    "--size", "48", "--width", "2", "--crop-height", "32", "--crop-width", "48", "--batch-size", "2", "--precision", "fp32",
+    "--threads", "1", "--workers", "0", "--hold-back", str(HOLD_BACK), "--evaluate-every", "0", "--device", "cpu",
+)  # fmt: skip
+
+
+def test_what_a_row_needs_is_trained_before_it() -> None:
+    names = [row.name for row in all_rows()]
+    assert len(set(names)) == len(names) == sum(len(recipe.seeds) for recipe in RECIPES)
+    for row in all_rows():
+        assert all(names.index(need) < names.index(row.name) for need in row.needs())
+
+
+def test_nothing_in_the_table_trains_on_what_robustness_is_measured_by() -> None:
+    words = {flag for recipe in RECIPES for flag in recipe.flags}
+    assert not words & set(COMMON) and {name for r in RECIPES for name in r.seen} <= set(AugmentOptions().corruptions)
+    assert all(set(recipe.seen) == words_of(recipe) for recipe in RECIPES)
+
+
+def words_of(recipe: Recipe) -> set[str]:
+    return set(recipe.flags) & set(AugmentOptions().corruptions)
+
+
+@pytest.mark.long
+def test_a_table_is_trained_measured_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forty pictures, eight of them held back; the second row is taught by the first and begins with it."""
+    data = boxes_folder(tmp_path / "data", 40 * [range(11)], background=11)
+    first = Recipe("base", "nothing", epochs=1)
+    second = Recipe("after", "all", ("--init", "{base-0}", "--teacher", "{base-0}"), epochs=1)
+    monkeypatch.setattr(recipes, "BASE", TINY)
+    table = [Row(first, 0), Row(second, 0)]
+    monkeypatch.setattr(study, "all_rows", lambda: table)
+    monkeypatch.setattr(document, "RECIPES", (first, second))
+    monkeypatch.setattr(document, "all_rows", lambda: table)
+    monkeypatch.setattr(document, "DOCS", tmp_path)
+    monkeypatch.setattr(document, "RECORD", tmp_path / "training.json")
+    monkeypatch.setattr(study, "RECORD", tmp_path / "training.json")
+    (tmp_path / "findings.md").write_text("It changes mIoU by {after - base miou} points, after {hours} hours.")
+    monkeypatch.setattr(document, "FINDINGS", tmp_path / "findings.md")
+    torch.set_num_threads(1)
+    runs = tmp_path / "runs"
+    study.run_all(data, runs, None)
+    before = (runs / "after-0" / "figures.json").stat().st_mtime_ns
+    study.run_all(data, runs, None)  # all of it is there
+    assert (runs / "after-0" / "figures.json").stat().st_mtime_ns == before
+    document.write_document(study.gather(runs))
+    record = json.loads((tmp_path / "training.json").read_text())
+    assert record["after-0"]["rows"]["images"] == 8 and set(record["after-0"]["rows"]["corrupted"])
+    text = (tmp_path / "training.md").read_text()
+    gained = 100 * (record["after-0"]["rows"]["miou"] - record["base-0"]["rows"]["miou"])
+    assert f"It changes mIoU by {gained:+.1f} points" in text and "| `after` | all | 1 | 1 |" in text
+
+
+def test_the_held_back_slice_is_the_end_of_every_forty(tmp_path: Path) -> None:
+    held = HeldBack(boxes_folder(tmp_path, 45 * [range(1, 3)], background=0), HOLD_BACK)
+    assert held.names == [f"{i:02}" for i in range(32, 40)]
