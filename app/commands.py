@@ -27,7 +27,8 @@ def load(place: str) -> Any:
 
 
 def find_command(words: list[str]) -> tuple[str, Command, list[str]]:
-    """(program, command, remaining words); a command that has kinds where no kind is named. InputError for unknown words."""
+    """(program, command, remaining words); a command that has kinds where no kind is named. InputError for unknown
+    words."""
     program, command, rest = "steadyseg", STEADYSEG, words
     while command.kinds and rest and rest[0] not in ("-h", "--help"):
         if rest[0] not in command.kinds:
@@ -40,17 +41,23 @@ def find_command(words: list[str]) -> tuple[str, Command, list[str]]:
 TRAININGS = {
     "seg": Command(
         "Train a segmentation network on labelled images (SegNet-Tutorial layout) or on the procedural street.",
-        "app.train.flags:SegTrainJob", "app.train.command:train_segmenter", presets="seg.options:PRESETS",
+        "app.train.flags:SegTrainJob",
+        "app.train.command:train_segmenter",
+        presets="seg.options:PRESETS",
     ),
     "classification": Command(
         "Train an image classifier on CIFAR-10, CIFAR-100 or a folder of images by class.",
-        "app.train.flags:ClassTrainJob", "app.train.command:train_classifier", presets="classification.options:CLASS_PRESETS",
+        "app.train.flags:ClassTrainJob",
+        "app.train.command:train_classifier",
+        presets="classification.options:CLASS_PRESETS",
     ),
-}  # fmt: skip
+}
 ANALYSES = {
     "robustness": Command(
-        "Study how networks stand corruptions, small changes, attacks and pictures from elsewhere; several are compared.",
-        "studies.robustness.flags:RobustnessJob", "studies.robustness.command:run_robustness",
+        "Study how networks stand corruptions, small changes, attacks and pictures from elsewhere; several "
+        "are compared.",
+        "studies.robustness.flags:RobustnessJob",
+        "studies.robustness.command:run_robustness",
     ),
     **{
         name: Command(summary, f"studies.analysis.flags:{name.capitalize()}Job", "studies.analysis.command:run_study")
@@ -59,47 +66,59 @@ ANALYSES = {
             "variance": "How feature maps vary over positions and over dropout draws, before and after smoothing.",
             "hessian": "Eigenvalues of the loss's Hessian: the largest of every mini-batch, and the density of all.",
             "landscape": "Loss and accuracy on a plane through the weights, or on the one that a training moved in.",
-            "lesion": "What is lost without one convolution, attention or MLP block, block or smoothing layer at a time.",
+            "lesion": (
+                "What is lost without one convolution, attention or MLP block, block or smoothing layer at a time."
+            ),
             "similarity": "How alike layers are (CKA), of one network or several, and how far maps correlate in space.",
             "reliability": "How honest confidence is by class, distance from a boundary, region size and novelty.",
         }.items()
     },
-}  # fmt: skip
+}
 STEADYSEG = Command(
     "Real-time video segmentation that knows when it is unsure.",
     kinds={
         "demo": Command(
             "Open the page: webcam or video file in, segmentation and uncertainty out.",
-            "app.page.flags:PageOptions", "app.page.server:serve",
+            "app.page.flags:PageOptions",
+            "app.page.server:serve",
         ),
         "video": Command(
             "Segment a video file, camera, stream, image folder or the procedural street.",
-            "app.video.flags:VideoJob", "app.video.command:run_video",
+            "app.video.flags:VideoJob",
+            "app.video.command:run_video",
         ),
         "batch": Command(
             "Segment many videos: a folder of results for each, on all cores of this machine or on a Ray cluster.",
-            "app.scale.flags:BatchJob", "app.scale.batch.command:run_batch",
+            "app.scale.flags:BatchJob",
+            "app.scale.batch.command:run_batch",
         ),
         "cameras": Command(
             "Watch many cameras: each with its own state, figures for Prometheus, alarms as JSON lines.",
-            "app.scale.flags:CamerasJob", "app.scale.cameras.command:run_cameras",
+            "app.scale.flags:CamerasJob",
+            "app.scale.cameras.command:run_cameras",
         ),
-        "train": Command("Train a network: `train seg` or `train classification`, each with its own flags.", kinds=TRAININGS),
+        "train": Command(
+            "Train a network: `train seg` or `train classification`, each with its own flags.", kinds=TRAININGS
+        ),
         "evaluate": Command(
             "Measure a network on labelled data: accuracy, IoU and how honest its uncertainty is.",
-            "app.evaluation.flags:EvaluateJob", "app.evaluation.evaluate:run_evaluate",
+            "app.evaluation.flags:EvaluateJob",
+            "app.evaluation.evaluate:run_evaluate",
         ),
         "calibrate": Command(
             "Fit how sure a network may say it is: temperature, prediction sets, and a bound on what a class misses.",
-            "app.evaluation.flags:CalibrateJob", "app.evaluation.calibrate:run_calibrate",
+            "app.evaluation.flags:CalibrateJob",
+            "app.evaluation.calibrate:run_calibrate",
         ),
         "export": Command(
             "Write one .onnx file to deploy, with the proof that it computes what torch computes.",
-            "app.export.flags:ExportJob", "app.export.command:run_export",
+            "app.export.flags:ExportJob",
+            "app.export.command:run_export",
         ),
         "bench": Command(
             "Time a model: the whole step against the network alone, MC dropout and what one would write by hand.",
-            "studies.performance.flags:BenchJob", "studies.performance.command:run_bench",
+            "studies.performance.flags:BenchJob",
+            "studies.performance.command:run_bench",
         ),
         "analyze": Command(
             "Study networks: how robust they are, what their feature maps hold, and the loss around their weights.",
@@ -111,7 +130,8 @@ STEADYSEG = Command(
         ),
         "data": Command(
             "Fetch a data set, every file verified against its hash; run it again to go on where it stopped.",
-            "app.data_flags:DataJob", "app.data:run_download",
+            "app.data_flags:DataJob",
+            "app.data:run_download",
         ),
     },
-)  # fmt: skip
+)

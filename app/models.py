@@ -32,9 +32,11 @@ def run_models() -> int:
     console.print(classifier_families())
     console.print(
         "GFLOPs: one pass, a multiplication and an addition counted as two. Any segmentation-models-pytorch network is "
-        "trained by name (steadyseg train seg --network smp --architecture Unet --encoder resnet18 ...), and any timm network "
-        "(steadyseg train classification --model timm:NAME ...).", soft_wrap=True,
-    )  # fmt: skip
+        "trained by name (steadyseg train seg --network smp --architecture Unet --encoder resnet18 ...), and "
+        "any timm network "
+        "(steadyseg train classification --model timm:NAME ...).",
+        soft_wrap=True,
+    )
     return 0
 
 
@@ -85,7 +87,8 @@ def make_table(title: str, first: str, *columns: str) -> Table:
 
 
 def figures(meta: CheckpointMeta, *keys: str) -> list[str]:
-    """Measured on single images, as the record has it: without dropout, or with the N passes that a classifier averages."""
+    """Measured on single images, as the record has it: without dropout, or with the N passes that a classifier
+    averages."""
     row = meta.metrics.get("stills-dnn") or meta.metrics.get("stills-bnn") or {}
     values = [row.get(key, "-") for key in keys]
     return [f"{value:.3f}" if isinstance(value, float) else str(value) for value in values]
@@ -108,7 +111,8 @@ def cost_of(network: nn.Module, height: int, width: int) -> tuple[str, str, str]
 
 
 def leave_out_norms(network: nn.Module) -> None:
-    """BatchNorms are folded into the convolutions where speed counts, and running them here is two thirds of the time."""
+    """BatchNorms are folded into the convolutions where speed counts, and running them here is two thirds of the
+    time."""
     for module in list(network.modules()):
         for name, child in module.named_children():
             if type(child) is nn.BatchNorm2d:

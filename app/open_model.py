@@ -1,4 +1,5 @@
-"""Any model a user can name -> the segmenter that runs it fastest here: checkpoints by torch or OpenVINO, graph files too."""
+"""Any model a user can name -> the segmenter that runs it fastest here: checkpoints by torch or OpenVINO, graph files
+too."""
 
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
@@ -23,7 +24,7 @@ from export.run.networks import (
     openvino_available,
     openvino_model,
     openvino_name,
-)  # fmt: skip
+)
 from export.run.open_file import kernel_available, open_graph, resolve_precision
 from seg.exported import DrawnPart, FrameToLogits, SharedPart
 from seg.pretrained import find_checkpoint
@@ -53,8 +54,9 @@ def open_segmenter(
 ) -> Segmenter:
     """Opens a pretrained name, a .safetensors file or an .onnx file of `steadyseg export --stateful`.
 
-    `members`: further checkpoints, a deep ensemble. `size`: height in pixels at which the network works. `take` may hand out
-    networks that were compiled before. A graph file computes what it was made for; InputError where more is asked of it.
+    `members`: further checkpoints, a deep ensemble. `size`: height in pixels at which the network works. `take` may
+    hand out networks that were compiled before. A graph file computes what it was made for; InputError where more is
+    asked of it.
     """
     if is_graph(model):
         if members or options.temperature is not None:
@@ -75,9 +77,14 @@ def open_segmenter(
     if chosen == "torch":
         where = choose_device(device)
         segmenter: Segmenter = open_torch_segmenter(
-            model, options, members=members, size=size, device=where, keep_probs=keep_probs,
+            model,
+            options,
+            members=members,
+            size=size,
+            device=where,
+            keep_probs=keep_probs,
             precision=torch_precision(precision, where),
-        )  # fmt: skip
+        )
     else:
         network, meta = open_network(model)
         number, and_why = choose_precision(precision, meta, model)
@@ -116,7 +123,8 @@ def choose(executor: str, device: str, window: int | None) -> tuple[str, str]:
 
 
 def choose_precision(precision: str, meta: CheckpointMeta, model: str) -> tuple[str, str]:
-    """(the number format of a checkpoint on OpenVINO, what is to be said of it); InputError for int8 without its ranges."""
+    """(the number format of a checkpoint on OpenVINO, what is to be said of it); InputError for int8 without its
+    ranges."""
     number = resolve_precision(precision, meta.int8_is_proven)
     if number != "int8":
         return number, ""
@@ -156,14 +164,21 @@ def on_openvino(
         return take((model, drawn, shared, watched, height, width, precision), make) if take else make()
 
     return CpuSegmenter(
-        openvino_name(precision), network, module.size, meta.classes, module.method, (meta.height, meta.width),
-        head_stride=module.head_stride, keep_probs=keep_probs,
+        openvino_name(precision),
+        network,
+        module.size,
+        meta.classes,
+        module.method,
+        (meta.height, meta.width),
+        head_stride=module.head_stride,
+        keep_probs=keep_probs,
         own_world=module.head.own_world if module.head else None,
-    )  # fmt: skip
+    )
 
 
 def openvino_network(module: StreamingSegmenter, height: int, width: int, precision: str) -> OpenVinoNetwork:
-    """The network of a streaming module for frames of h x w; its dropout masks are drawn on the host, from torch's seed."""
+    """The network of a streaming module for frames of h x w; its dropout masks are drawn on the host, from torch's
+    seed."""
     network = FrameToLogits(module)
     shapes = network.mask_shapes(height, width)
     return OpenVinoNetwork(
@@ -180,9 +195,11 @@ def openvino_passes(module: StreamingSegmenter, height: int, width: int, precisi
     first = SharedPart(network)
     rest = DrawnPart(first, height, width)
     return OpenVinoPasses(
-        openvino_model(first, zeros((1, height, width, 3))), openvino_model(rest, [*rest.example, *zeros(*shapes)]),
-        precision, masks,
-    )  # fmt: skip
+        openvino_model(first, zeros((1, height, width, 3))),
+        openvino_model(rest, [*rest.example, *zeros(*shapes)]),
+        precision,
+        masks,
+    )
 
 
 def masks_of(network: FrameToLogits, shapes: Sequence[tuple[int, ...]]) -> "DropoutMasks | None":

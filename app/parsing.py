@@ -17,8 +17,10 @@ from core.errors import InputError
 T = TypeVar("T")
 REGISTRY = ConstructorRegistry()
 RENAMED = {
-    "--undo-class-weights": "--logit-adjustment", "--published": "--cifar-c", "--published-sequences": "--cifar-p",
-}  # fmt: skip
+    "--undo-class-weights": "--logit-adjustment",
+    "--published": "--cifar-c",
+    "--published-sequences": "--cifar-p",
+}
 """Flags of earlier releases."""
 
 

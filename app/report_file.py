@@ -27,7 +27,8 @@ def check_place(path: Path | None, *, overwrite: bool = True) -> None:
 
 
 def write_json(path: Path, record: dict[str, Any]) -> None:
-    """Writes a report whole or not at all; a folder that is not there or not writable is bad input, a full disk an OSError."""
+    """Writes a report whole or not at all; a folder that is not there or not writable is bad input, a full disk an
+    OSError."""
     _write(path, (json.dumps(record, indent=1) + "\n").encode())
 
 

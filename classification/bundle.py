@@ -1,6 +1,7 @@
 """Makes a classifier of a run a pretrained checkpoint (core/model/bundle.py).
 
-python -m classification.bundle runs/plain/model.safetensors cifar10-resnet18-plain --licence "..." --results dnn.json bnn.json
+python -m classification.bundle runs/plain/model.safetensors cifar10-resnet18-plain --licence "..." --results dnn.json
+bnn.json
 """
 
 from classification.pretrained import FOLDER

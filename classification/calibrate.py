@@ -28,8 +28,8 @@ def fit_sets(
     temperature: float | None,
     num_classes: int,
 ) -> tuple[ConformalScores, StreamingMetrics]:
-    """The scores of all pictures, whose quantiles are the thresholds, and the metrics there, at this temperature (None: each
-    picture has its own)."""
+    """The scores of all pictures, whose quantiles are the thresholds, and the metrics there, at this temperature (None:
+    each picture has its own)."""
     scores, metrics = ConformalScores(None), StreamingMetrics(num_classes)
     for batch in batches:
         *_, mean = classifier.by_size(batch, mode, samples, temperature)

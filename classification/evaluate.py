@@ -1,4 +1,5 @@
-"""What a classifier is worth by ensemble size: after 1, 2, ... dropout passes or networks, all in one pass over the data."""
+"""What a classifier is worth by ensemble size: after 1, 2, ... dropout passes or networks, all in one pass over the
+data."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -26,9 +27,20 @@ PIXELS = 2**20
 """Of all pictures of a network call: 256 of CIFAR's 32 x 32, 20 of 224 x 224."""
 MOST_AT_ONCE = 256
 FIGURES = (
-    "nll", "accuracy", "ece", "ece_15", "ece_signed", "ece_reference", "brier", "acc_90", "unc_90", "freq_90", "aurc",
-    "error_recall_10", "error_recall_10_ceiling",
-)  # fmt: skip
+    "nll",
+    "accuracy",
+    "ece",
+    "ece_15",
+    "ece_signed",
+    "ece_reference",
+    "brier",
+    "acc_90",
+    "unc_90",
+    "freq_90",
+    "aurc",
+    "error_recall_10",
+    "error_recall_10_ceiling",
+)
 """What of core's metrics makes sense for whole images; consistency and IoU are for pixels."""
 
 Batch = tuple[int, Tensor, Tensor]
@@ -52,8 +64,8 @@ def batch_size(size: int) -> int:
 class Classifier:
     """One network, or several as a deep ensemble, on its device: pictures in, predictions by ensemble size out.
 
-    The masks of a batch depend on the seed and its first picture's place alone, and the passes of a smaller ensemble are the
-    first ones of a larger: so results of one device repeat, whatever N is.
+    The masks of a batch depend on the seed and its first picture's place alone, and the passes of a smaller ensemble
+    are the first ones of a larger: so results of one device repeat, whatever N is.
     """
 
     def __init__(
@@ -112,7 +124,8 @@ class SizeMetrics:
     """Metrics by ensemble size: NLL and accuracy of each, all of them for `FULL_SIZES`, the first and the last."""
 
     def __init__(self, num_classes: int, sizes: Sequence[int]) -> None:
-        """`sizes`: how many members the predictions of a batch have, in the order in which they come; 0: dropout off."""
+        """`sizes`: how many members the predictions of a batch have, in the order in which they come; 0: dropout
+        off."""
         self.sizes = tuple(sizes)
         full = {*FULL_SIZES, self.sizes[0], self.sizes[-1]}
         self.full = {size: ImageMetrics(num_classes) for size in self.sizes if size in full}

@@ -17,10 +17,10 @@ OUTPUTS = ("probs", "entropy", "disagreement", "logits")
 class ExportedClassifier(nn.Module):
     """(image, *masks) -> (probs (B, K), entropy (B,), disagreement (B,), logits (B, N, K)).
 
-    image is uint8 (B, s, s, 3) RGB. probs is the mean over N dropout passes; entropy (of the mean) and disagreement are shares
-    of ln K, in 0..1. The N passes are one batch of B N pictures: what comes before the first dropout is computed once and
-    repeated, so the graph does not grow with N. Masks are drawn inside, or are inputs (B, N, ...), one for each call of a
-    dropout layer in order of use.
+    image is uint8 (B, s, s, 3) RGB. probs is the mean over N dropout passes; entropy (of the mean) and disagreement are
+    shares of ln K, in 0..1. The N passes are one batch of B N pictures: what comes before the first dropout is computed
+    once and repeated, so the graph does not grow with N. Masks are drawn inside, or are inputs (B, N, ...), one for
+    each call of a dropout layer in order of use.
     """
 
     def __init__(
@@ -45,8 +45,11 @@ class ExportedClassifier(nn.Module):
         probs = self._by_pass(one.probs).mean(1)
         total, expected = entropy(probs), self._by_pass(one.member_entropy).mean(1)
         return (
-            probs, total / one.max_entropy, (total - expected).clamp_min(0.0) / one.max_entropy, self._by_pass(logits)
-        )  # fmt: skip
+            probs,
+            total / one.max_entropy,
+            (total - expected).clamp_min(0.0) / one.max_entropy,
+            self._by_pass(logits),
+        )
 
     def example(self, size: int, batch: int = 2) -> Tensor:
         """Pictures that the graph is traced with."""
@@ -91,7 +94,8 @@ class ExportedClassifier(nn.Module):
 
 
 def repeat(shared: Any, times: int) -> Any:
-    """Every picture's part of what a prefix gave, `times` in a row: tensors (B, ...) -> (B times, ...), inside of tuples."""
+    """Every picture's part of what a prefix gave, `times` in a row: tensors (B, ...) -> (B times, ...), inside of
+    tuples."""
     if isinstance(shared, Tensor):
         return shared[:, None].expand(-1, times, *shared.shape[1:]).flatten(0, 1)
     return tuple(repeat(part, times) for part in shared) if isinstance(shared, tuple) else shared

@@ -1,8 +1,8 @@
 """Fits what a classifier knows of its own world (`steadyseg calibrate --own-world`).
 
-Class means: the pictures it was trained on, each as it is and as another camera would give it. The scale of novelty and the
-temperature of a picture: others, as they are, from other cameras, and under EXTRA and textures. A picture is strange where its
-features are far from every class (Lee et al. 2018, arXiv 1807.03888).
+Class means: the pictures it was trained on, each as it is and as another camera would give it. The scale of novelty and
+the temperature of a picture: others, as they are, from other cameras, and under EXTRA and textures. A picture is
+strange where its features are far from every class (Lee et al. 2018, arXiv 1807.03888).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,12 +31,14 @@ from core.reference import FEWEST_FRAMES
 from core.stages import FeatureTaps, tap_points
 
 STAGES = 4
-"""Stages that are compared, the last ones; early ones tell noise from pictures, late ones tell classes (docs/novelty.md)."""
+"""Stages that are compared, the last ones; early ones tell noise from pictures, late ones tell classes
+(docs/novelty.md)."""
 ENTROPY_WEIGHT = 0.5
-"""Other than a street, a picture of one thing is also strange where the network cannot decide (0, 0.5 and 1 were tried)."""
+"""Other than a street, a picture of one thing is also strange where the network cannot decide (0, 0.5 and 1 were
+tried)."""
 CLEAN_SHARE = 0.8
-"""One picture tells less of a change than a frame, so temperatures would rise at home too: with 0.5 the mean confidence of
-unchanged held-back pictures fell 6 to 11 points below their accuracy, with 0.8 4 to 8."""
+"""One picture tells less of a change than a frame, so temperatures would rise at home too: with 0.5 the mean confidence
+of unchanged held-back pictures fell 6 to 11 points below their accuracy, with 0.8 4 to 8."""
 MOST_CHANGED = 500
 """Pictures that the temperature is fitted on under EXTRA and textures, in 15 ways each."""
 Labelled = tuple[np.ndarray, int]
@@ -88,14 +90,24 @@ def fit_own_world(
         scale.standardise(torch.stack(statistics)), list(logits), list(labels), shares(clean, CLEAN_SHARE)
     )
     record = NoveltyRecord(
-        stages=stages, steps=(1,) * len(stages), weights=rounded(weights), **asdict(scale),
-        temperatures={"dnn": fit.record()}, dropout={},
+        stages=stages,
+        steps=(1,) * len(stages),
+        weights=rounded(weights),
+        **asdict(scale),
+        temperatures={"dnn": fit.record()},
+        dropout={},
         about={
-            "data": trained.name, "frames": len(trained), "held_back": len(held_back), "held_back_pictures": len(rows),
-            "untrained": len(held_back), "frame_list_hash": trained.list_hash, "shrinkage": shrinkage, "note": "",
+            "data": trained.name,
+            "frames": len(trained),
+            "held_back": len(held_back),
+            "held_back_pictures": len(rows),
+            "untrained": len(held_back),
+            "frame_list_hash": trained.list_hash,
+            "shrinkage": shrinkage,
+            "note": "",
             **scale.alarms(),
         },
-    )  # fmt: skip
+    )
     return OwnWorldFit(asdict(record), novelty_tensors(stages, distances, regions))
 
 
@@ -135,8 +147,8 @@ class Looker:
 def fit_distances(
     looker: Looker, pictures: Iterable[Labelled]
 ) -> tuple[list[ClassDistance], RegionDistance, dict[str, float]]:
-    """Of every stage, in one pass and O(C^2) memory. A record has regions too: of the last stage, by the means of pictures;
-    nothing shows those of a classifier."""
+    """Of every stage, in one pass and O(C^2) memory. A record has regions too: of the last stage, by the means of
+    pictures; nothing shows those of a classifier."""
     sums: list[GaussianSums] = []
     for _, features, labels in looker.in_batches(pictures):
         means = [pooled(found) for found in features]

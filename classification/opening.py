@@ -18,10 +18,11 @@ ARCHITECTURE = "classifier"
 
 
 def open_classifier(model: str | Path) -> tuple[nn.Module, CheckpointMeta]:
-    """(network (B, 3, s, s) normalised -> (B, K) logits, its record) of a pretrained name or a file; s is `meta.height`.
+    """(network (B, 3, s, s) normalised -> (B, K) logits, its record) of a pretrained name or a file; s is
+    `meta.height`.
 
-    The network is in evaluation mode; its dropout layers draw until `set_dropout_active(network, False)`. InputError for
-    anything that is no classifier of ours.
+    The network is in evaluation mode; its dropout layers draw until `set_dropout_active(network, False)`. InputError
+    for anything that is no classifier of ours.
     """
     path = find_classifier(model)
     check_record(read_meta(path), path)
@@ -33,7 +34,8 @@ def open_classifier(model: str | Path) -> tuple[nn.Module, CheckpointMeta]:
 
 
 def open_classifiers(model: str | Path, members: Sequence[str | Path] = ()) -> tuple[list[nn.Module], CheckpointMeta]:
-    """A classifier and further ones of the same classes and pictures, a deep ensemble; the record is the first one's."""
+    """A classifier and further ones of the same classes and pictures, a deep ensemble; the record is the first
+    one's."""
     first, meta = open_classifier(model)
     networks = [first]
     for name in members:
@@ -42,7 +44,8 @@ def open_classifiers(model: str | Path, members: Sequence[str | Path] = ()) -> t
         for what in ("height", "mean", "std"):
             if getattr(other, what) != getattr(meta, what):
                 raise InputError(
-                    f"{name}: its {what} is {getattr(other, what)}, that of {model} {getattr(meta, what)}; the members of an "
+                    f"{name}: its {what} is {getattr(other, what)}, that of {model} {getattr(meta, what)}; the "
+                    f"members of an "
                     "ensemble see the same pictures"
                 )
         networks.append(network)
@@ -64,13 +67,15 @@ def check_record(meta: CheckpointMeta, path: Path) -> None:
 
 
 def require_classes(classes: ClassList, expected: ClassList, what: str, where: str) -> None:
-    """InputError where `what` has other classes than `where`, or the same in another order: ids would mean something else."""
+    """InputError where `what` has other classes than `where`, or the same in another order: ids would mean something
+    else."""
     ours, theirs = classes.names, expected.names
     if ours == theirs:
         return
     if len(ours) != len(theirs):
         raise InputError(
-            f"{what}: {len(ours)} classes ({_in_short(ours)}), but {where} has {len(theirs)} ({_in_short(theirs)}); they must "
+            f"{what}: {len(ours)} classes ({_in_short(ours)}), but {where} has {len(theirs)} "
+            f"({_in_short(theirs)}); they must "
             "be the same"
         )
     place = next(i for i, (one, other) in enumerate(zip(ours, theirs, strict=True)) if one != other)

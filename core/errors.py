@@ -10,7 +10,8 @@ class InputError(ValueError):
     """Bad input from outside; the message says what was given, what was expected and what to do."""
 
     def __str__(self) -> str:
-        """One line that a terminal shows as it is: what is quoted of a file may hold line breaks and control characters."""
+        """One line that a terminal shows as it is: what is quoted of a file may hold line breaks and control
+        characters."""
         text = "".join(letter if letter.isprintable() else " " for letter in super().__str__())
         return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 3]}..."
 

@@ -53,8 +53,8 @@ class Maps:
     probs: np.ndarray | None = None
     """(K, h, w) float32, the smoothed mean, on request."""
     novelty: float | None = None
-    """Share of the frames of the network's own world that are at least as strange, averaged over time; at most 0.05 is called
-    strange. None where the checkpoint has no statistics of its world, or none for this method."""
+    """Share of the frames of the network's own world that are at least as strange, averaged over time; at most 0.05 is
+    called strange. None where the checkpoint has no statistics of its world, or none for this method."""
     expected_accuracy: float | None = None
     """Share of the pixels that should be right: the mean confidence, where the temperature follows the frame."""
     strange: np.ndarray | None = None

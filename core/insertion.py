@@ -1,6 +1,7 @@
 """Puts spatial smoothing and dropout into networks that were built without them: before the modules that subsample.
 
-The skips of a U-Net and the stage outputs of a feature extractor are taken before what is inserted, as in our own U-Net.
+The skips of a U-Net and the stage outputs of a feature extractor are taken before what is inserted, as in our own
+U-Net.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,8 +30,8 @@ class Place:
     channels: int
     """Channels of the map that enters it."""
     activated: bool
-    """Whether that map comes out of an activation module or has nothing below 0; MobileNet-like and pre-activation stages
-    end without one."""
+    """Whether that map comes out of an activation module or has nothing below 0; MobileNet-like and pre-activation
+    stages end without one."""
 
 
 class Preceded(nn.Module):
@@ -80,8 +81,8 @@ def insert_dropout(network: nn.Module, rate: float, deepest: int = 2, example: T
 def subsampling_places(network: nn.Module, example: Tensor | None = None) -> list[Place]:
     """The outermost modules that halve a feature map, in the order of computation; a stem that reads the image is none.
 
-    Found by running `example` ((1, 3, 128, 128) noise without it) through the network, so any CNN made of modules will do.
-    InputError where the network does not take the example or has no such module.
+    Found by running `example` ((1, 3, 128, 128) noise without it) through the network, so any CNN made of modules will
+    do. InputError where the network does not take the example or has no such module.
     """
     if example is None:
         example = torch.rand(1, 3, 128, 128, generator=torch.Generator().manual_seed(0))
@@ -109,7 +110,8 @@ class _Trace:
         self.enters_activated: dict[nn.Module, bool] = {}
         self.outputs: dict[nn.Module, Tensor] = {}
         self.order: dict[nn.Module, int] = {}
-        # With the tensors themselves, so that no later tensor takes over an id, and their versions, as `x += y` may follow.
+        # With the tensors themselves, so that no later tensor takes over an id, and their versions, as `x += y` may
+        # follow.
         self._activated: dict[int, tuple[Tensor, int]] = {}
         training = {module: module.training for module in network.modules()}  # of each: some may be frozen
         handles = [module.register_forward_pre_hook(self._enter) for module in network.modules()]

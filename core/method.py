@@ -1,7 +1,7 @@
 """A method: which passes a frame gets, how frames are averaged over time, and at which temperature.
 
-`MethodOptions` are the flags of every command that runs a network, `Method` is what really runs and what a record holds. No
-torch here: the command line reads these to print its help.
+`MethodOptions` are the flags of every command that runs a network, `Method` is what really runs and what a record
+holds. No torch here: the command line reads these to print its help.
 """
 
 import math
@@ -95,8 +95,8 @@ class MethodOptions:
     """How a network is run. What is left out is decided by the model."""
 
     mode: ModeName | None = None
-    """dnn: one pass; bnn: mean of dropout passes; vq-dnn, vq-bnn: the same, averaged over the recent frames; auto: vq-dnn for
-    video and dnn for single images, or what an .onnx file was made for."""
+    """dnn: one pass; bnn: mean of dropout passes; vq-dnn, vq-bnn: the same, averaged over the recent frames; auto:
+    vq-dnn for video and dnn for single images, or what an .onnx file was made for."""
     samples: int | None = None
     """Dropout passes per frame (default 30 for bnn, 1 for vq-bnn; for a classifier 50)."""
     tau: float | None = None
@@ -104,7 +104,8 @@ class MethodOptions:
     window: int | None = None
     """Number of previous frames in the temporal mean; all of them (the recursion) without it."""
     motion: bool | None = None
-    """Motion compensation: the temporal mean is warped along the optical flow between frames; auto: on, but for a window."""
+    """Motion compensation: the temporal mean is warped along the optical flow between frames; auto: on, but for a
+    window."""
     temperature: float | None = None
     """Divide the logits by this instead of the checkpoint's own temperature."""
     calibrated: bool | None = None

@@ -1,8 +1,9 @@
-"""Motion between neighbouring frames, cheap enough for every frame: where each pixel was, and how far that is to be believed.
+"""Motion between neighbouring frames, cheap enough for every frame: where each pixel was, and how far that is to be
+believed.
 
-Dense inverse search (Kroeger et al. 2016, arXiv 1603.03590; OpenCV's DIS, 1.5 ms at 480x360 on one core) on grey pictures of
-the network's size. Where the found pixel does not look like this one (occluded, come into view, another scene), the past
-counts less.
+Dense inverse search (Kroeger et al. 2016, arXiv 1603.03590; OpenCV's DIS, 1.5 ms at 480x360 on one core) on grey
+pictures of the network's size. Where the found pixel does not look like this one (occluded, come into view, another
+scene), the past counts less.
 """
 
 import functools
@@ -28,7 +29,8 @@ class Motion:
     """From the previous frame to this one."""
 
     source: np.ndarray
-    """(h, w, 2) float32: the position (x, y) in the previous frame of what each pixel shows; outside it the edge is meant."""
+    """(h, w, 2) float32: the position (x, y) in the previous frame of what each pixel shows; outside it the edge is
+    meant."""
     trust: np.ndarray
     """(h, w) float32 in 0..1: exp(-(difference / 20)^2)."""
 
@@ -45,7 +47,8 @@ class MotionEstimator:
         self._previous: np.ndarray | None = None
 
     def __call__(self, image: np.ndarray, size: tuple[int, int], gap: int = 1) -> Motion | None:
-        """(H, W, 3) uint8 RGB -> the motion at `size` (h, w) since the last call; None without a last frame of that size.
+        """(H, W, 3) uint8 RGB -> the motion at `size` (h, w) since the last call; None without a last frame of that
+        size.
 
         `gap`: source frames since then; 0 starts anew.
         """
@@ -81,7 +84,8 @@ def grey(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
 
 
 def warp_plane(plane: np.ndarray, source: np.ndarray) -> np.ndarray:
-    """(h, w) uint8, uint16 or float32 of the previous frame -> where its pixels are now: bilinear, the edge repeated."""
+    """(h, w) uint8, uint16 or float32 of the previous frame -> where its pixels are now: bilinear, the edge
+    repeated."""
     from cv2 import BORDER_REPLICATE, INTER_LINEAR, remap
 
     no_second_map: Any = None  # x and y are one array

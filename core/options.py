@@ -1,4 +1,5 @@
-"""What all options share: names of choices and checks of ranges. No torch: the command line reads options for its help."""
+"""What all options share: names of choices and checks of ranges. No torch: the command line reads options for its
+help."""
 
 from typing import Literal
 

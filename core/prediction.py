@@ -36,7 +36,8 @@ class Sight(NamedTuple):
 class Prediction:
     """A mixture of categorical predictions (dropout masks, frames, ensemble members, or all at once).
 
-    Total uncertainty H[mean p] = expected entropy mean H[p] + disagreement, and disagreement is never negative (Jensen).
+    Total uncertainty H[mean p] = expected entropy mean H[p] + disagreement, and disagreement is never negative
+    (Jensen).
     """
 
     probs: Tensor
@@ -53,7 +54,8 @@ class Prediction:
 
     @classmethod
     def from_logits(cls, logits: Tensor, temperature: float | Tensor = 1.0) -> "Prediction":
-        """One member: logits (B, K, ...) / temperature -> softmax over dimension 1; a tensor broadcasts as in division."""
+        """One member: logits (B, K, ...) / temperature -> softmax over dimension 1; a tensor broadcasts as in
+        division."""
         if logits.dtype in (torch.float16, torch.bfloat16):  # 8 bits of mantissa are too few for probabilities
             logits = logits.float()
         tempered = logits if isinstance(temperature, float) and temperature == 1.0 else logits / temperature

@@ -79,7 +79,8 @@ class Ensemble(nn.Module):
 
 
 class AllMembers(nn.Module):
-    """The mean of every member's softmax (Lakshminarayanan et al. 2017, arXiv 1612.01474): as many passes as members."""
+    """The mean of every member's softmax (Lakshminarayanan et al. 2017, arXiv 1612.01474): as many passes as
+    members."""
 
     def __init__(self, network: Ensemble, temperature: float | Tensor = 1.0) -> None:
         super().__init__()
@@ -93,7 +94,8 @@ class AllMembers(nn.Module):
 
 
 class OneMember(nn.Module):
-    """One member drawn at random for every call: what temporal smoothing then averages is an ensemble for one pass a frame.
+    """One member drawn at random for every call: what temporal smoothing then averages is an ensemble for one pass a
+    frame.
 
     The draw is that of torch's generator (VQ-BNN, arXiv 1907.05911: the temporally smoothed ensemble).
     """

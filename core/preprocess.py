@@ -32,7 +32,8 @@ def network_size(frame_height: int, frame_width: int, height: int) -> tuple[int,
 
 
 def resize(images: Tensor, size: tuple[int, int]) -> Tensor:
-    """(B, C, H, W) uint8 -> (B, C, h, w) of the same 256 levels: bilinear, antialiased; as it is where the size is right.
+    """(B, C, H, W) uint8 -> (B, C, h, w) of the same 256 levels: bilinear, antialiased; as it is where the size is
+    right.
 
     An exported graph computes the same in float and rounds (tests: at most one level apart).
     """
@@ -59,7 +60,8 @@ def enlarge(maps: Tensor, size: tuple[int, int] | torch.Size) -> Tensor:
 def nearest(labels: Tensor, size: tuple[int, int]) -> Tensor:
     """(B, h, w) -> (B, H, W) by nearest neighbour with half-pixel centres: row i comes from floor((i + 1/2) h / H).
 
-    In whole numbers: libraries compute it in float and part where a centre falls on an edge, at every third pixel of 2 : 3.
+    In whole numbers: libraries compute it in float and part where a centre falls on an edge, at every third pixel of 2
+    : 3.
     """
     for dimension, length in zip((1, 2), size, strict=True):
         places = torch.arange(length, device=labels.device)

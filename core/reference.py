@@ -1,7 +1,7 @@
 """From a frame's score to a number with a meaning: the share of the network's own world that is at least as strange.
 
-The own world is frames of the training recordings that nothing was fitted on. Scores are averaged over time by the recursion of
-the maps (core/temporal.py), and start anew where they do.
+The own world is frames of the training recordings that nothing was fitted on. Scores are averaged over time by the
+recursion of the maps (core/temporal.py), and start anew where they do.
 """
 
 import math
@@ -22,7 +22,8 @@ class OwnWorld:
     scores: tuple[float, ...]
 
     def share(self, score: float) -> float:
-        """(1 + how many are at least as strange) / (1 + all): never 0, and exact for one more frame of the own world."""
+        """(1 + how many are at least as strange) / (1 + all): never 0, and exact for one more frame of the own
+        world."""
         at_least = len(self.scores) - bisect_left(self.scores, score)
         return (1 + (at_least if score == score else 0)) / (1 + len(self.scores))  # NaN is the strangest
 
@@ -30,7 +31,8 @@ class OwnWorld:
     def most(self) -> float:
         """What a score counts for at most: the strangest frame of the own world, and one deviation more.
 
-        Unbounded, a picture of one colour would keep the mean over time strange for 20 frames after it is gone; so it takes 6.
+        Unbounded, a picture of one colour would keep the mean over time strange for 20 frames after it is gone; so it
+        takes 6.
         """
         return self.scores[-1] + 1.0
 
@@ -43,7 +45,8 @@ class OwnWorld:
 
 
 def smooth_score(score: Any, before: tuple[Any, Any], decay: Any) -> tuple[Any, Any]:
-    """(mean, mass) with one more frame: mass = 1 + d mass; mean += (now - mean) / mass. d = 0: anew. Floats or tensors."""
+    """(mean, mass) with one more frame: mass = 1 + d mass; mean += (now - mean) / mass. d = 0: anew. Floats or
+    tensors."""
     mean, mass = before
     mass = 1.0 + decay * mass
     return mean + (score - mean) / mass, mass

@@ -90,7 +90,8 @@ class StagedSegmenter(ABC):
             return self.finish(passes, (height, width), gap, motion)
 
     def add_novelty(self, maps: Maps, score: float, regions: np.ndarray, gap: int) -> Maps:
-        """The maps with what is said of the whole frame. score: of this frame alone; regions: (h', w') as in `Sight`."""
+        """The maps with what is said of the whole frame. score: of this frame alone; regions: (h', w') as in
+        `Sight`."""
         if self.own_world is None:
             return maps
         tau = self.method.tau
@@ -118,7 +119,8 @@ class StagedSegmenter(ABC):
 
     @abstractmethod
     def finish(self, passes: Any, size: tuple[int, int], gap: int, motion: Motion | None) -> Maps:
-        """The temporal mean and the maps at the frame's size (H, W). `gap`: source frames since the last one, 0: none."""
+        """The temporal mean and the maps at the frame's size (H, W). `gap`: source frames since the last one, 0:
+        none."""
 
 
 def draw_regions(regions: np.ndarray, size: tuple[int, ...]) -> np.ndarray:

@@ -11,19 +11,26 @@ KERNELS_1D: dict[int, tuple[float, ...]] = {1: (1,), 2: (1, 1), 3: (1, 2, 1), 5:
 """The paper's 1-D kernels by size; the 2-D kernel is their outer product divided by its sum."""
 
 DEFAULT_SCALE = {
-    "tanh": 10.0, "relu6": 6.0, "constant": 5.0, "sigmoid": 10.0, "softmax": 10.0, "bn-tanh": 10.0, "signed-tanh": 10.0,
+    "tanh": 10.0,
+    "relu6": 6.0,
+    "constant": 5.0,
+    "sigmoid": 10.0,
+    "softmax": 10.0,
+    "bn-tanh": 10.0,
+    "signed-tanh": 10.0,
     "none": 1.0,
-}  # fmt: skip
-"""The published parameter t of each Prob (Tables A.1 and B.1, and its code); signed-tanh is ours and takes that of tanh."""
+}
+"""The published parameter t of each Prob (Tables A.1 and B.1, and its code); signed-tanh is ours and takes that of
+tanh."""
 
 
 class Prob(nn.Module):
     """Turns feature maps into bounded, probability-like ones; any shape in, the same shape out.
 
     tanh: ReLU(t tanh(z / t)), in [0, t]; relu6: clamp to [0, t]; constant: z / t without ReLU;
-    sigmoid: ReLU(4 t (sigmoid(z / t) - 1/2)), in [0, 2 t]; softmax: t softmax(z / t) over channels, in [0, t]; bn-tanh: tanh
-    of BatchNorm(z), whose scale and shift are trained and which needs the number of channels; signed-tanh: t tanh(z / t)
-    without ReLU, in [-t, t], for maps that come without an activation; none: identity.
+    sigmoid: ReLU(4 t (sigmoid(z / t) - 1/2)), in [0, 2 t]; softmax: t softmax(z / t) over channels, in [0, t]; bn-tanh:
+    tanh of BatchNorm(z), whose scale and shift are trained and which needs the number of channels; signed-tanh: t
+    tanh(z / t) without ReLU, in [-t, t], for maps that come without an activation; none: identity.
     """
 
     def __init__(self, name: ProbName = "tanh", scale: float | None = None, channels: int | None = None) -> None:

@@ -50,7 +50,8 @@ class FeatureTaps:
         self._handles = [self._listen(name, points[name]) for name in stages]
 
     def take(self) -> list[Tensor]:
-        """The features of the last pass in the order of `stages`; they are let go of here. InputError where one did not run."""
+        """The features of the last pass in the order of `stages`; they are let go of here. InputError where one did not
+        run."""
         seen = self.seen()
         if absent := [name for name in self.stages if name not in seen]:
             raise InputError(f"stage {absent[0]!r} is not run by this network; name others with --stages")

@@ -1,10 +1,10 @@
 """Temporal smoothing: an exponentially weighted mean of the recent frames' predictions (VQ-BNN, arXiv 1907.05911).
 
-The prediction t source frames back weighs exp(-t / tau). Softmax first, then the mean. State is explicit: functions take it
-and return the next one; None, or zeros, starts anew. Shapes never change, so that a graph can carry the state.
+The prediction t source frames back weighs exp(-t / tau). Softmax first, then the mean. State is explicit: functions
+take it and return the next one; None, or zeros, starts anew. Shapes never change, so that a graph can carry the state.
 
-Beyond the paper, the mean can follow the picture: it is warped along the motion between the frames, and where a pixel does not
-look like the one it came from, the past weighs less (`core/motion.py`; measured in docs/results.md).
+Beyond the paper, the mean can follow the picture: it is warped along the motion between the frames, and where a pixel
+does not look like the one it came from, the past weighs less (`core/motion.py`; measured in docs/results.md).
 """
 
 import math
@@ -27,7 +27,8 @@ class RecursionState(NamedTuple):
     member_entropy: Tensor
     """(B, ...)"""
     mass: Tensor
-    """(B,), or (B, ...) where the mean follows motion: sum of the weights, at most 1 / (1 - exp(-1 / tau)); 0: nothing seen."""
+    """(B,), or (B, ...) where the mean follows motion: sum of the weights, at most 1 / (1 - exp(-1 / tau)); 0: nothing
+    seen."""
 
 
 class WindowState(NamedTuple):
@@ -46,12 +47,14 @@ State = RecursionState | WindowState
 
 @dataclass(frozen=True)
 class TemporalSmoothing:
-    """The rule: recursion over all frames (window None), which may follow motion, or the exact window of K previous frames."""
+    """The rule: recursion over all frames (window None), which may follow motion, or the exact window of K previous
+    frames."""
 
     tau: float = 1.25
     """Decay time in source frames (published: 1.25, that is e^-0.8 per frame)."""
     window: int | None = None
-    """K previous frames (published: 5), or None for the recursion (K to infinity); they differ by e^(-(K+1)/tau) of mass."""
+    """K previous frames (published: 5), or None for the recursion (K to infinity); they differ by e^(-(K+1)/tau) of
+    mass."""
     motion: bool = False
     """Warp the mean along the motion between frames before this one is added; recursion only."""
 
@@ -123,7 +126,8 @@ def warp_state(state: RecursionState, motion: Motion) -> RecursionState:
 def smooth_window(
     now: Prediction, state: WindowState, tau: float, gap: int | Tensor = 1
 ) -> tuple[Prediction, WindowState]:
-    """The exact weighted mean of this frame and those at most n source frames older, n places in the state (Eq. 9-10)."""
+    """The exact weighted mean of this frame and those at most n source frames older, n places in the state (Eq.
+    9-10)."""
     slots = state.ages.shape[0]
     ages = torch.where(state.ages > 0, state.ages + gap, state.ages)  # now counted from the new frame, still plus one
     seen = (ages > 0) & (ages <= slots + 1)

@@ -13,10 +13,11 @@ _tracers: list[int] = []
 
 @contextmanager
 def tracing() -> Iterator[None]:
-    """One thread at a time: torch.export keeps one stack of modes for the whole process ("Trying to pop empty mode stack").
+    """One thread at a time: torch.export keeps one stack of modes for the whole process ("Trying to pop empty mode
+    stack").
 
-    Threads that build or run networks meanwhile need not wait: torch's tracer replaces `nn.Module.__call__` for them too, but
-    leaves modules alone that are no part of what it traces.
+    Threads that build or run networks meanwhile need not wait: torch's tracer replaces `nn.Module.__call__` for them
+    too, but leaves modules alone that are no part of what it traces.
     """
     with _alone:
         _tracers.append(threading.get_ident())
@@ -29,8 +30,8 @@ def tracing() -> Iterator[None]:
 def is_exporting() -> bool:
     """Whether this very thread traces.
 
-    torch's own flag is the whole process's: another thread's frames were resized as a graph does it, in float, and 198 of 386
-    had wrong labels.
+    torch's own flag is the whole process's: another thread's frames were resized as a graph does it, in float, and 198
+    of 386 had wrong labels.
     """
     return torch.compiler.is_exporting() and (not _tracers or threading.get_ident() in _tracers)
 

@@ -2,7 +2,8 @@
 
     python demos/ensemble_size_curve.py MODEL [DATA [PASSES]]
 
-MODEL: an included network's name or a .safetensors file with dropout; DATA: the folder of CIFAR or of SPLIT/CLASS/*.jpg.
+MODEL: an included network's name or a .safetensors file with dropout; DATA: the folder of CIFAR or of
+SPLIT/CLASS/*.jpg.
 """
 
 import sys

@@ -1,4 +1,5 @@
-"""Segment a video and print what is seen and how sure the network is: python demos/segment_video.py [FILE|street|0 [MODEL]]"""
+"""Segment a video and print what is seen and how sure the network is: python demos/segment_video.py [FILE|street|0
+[MODEL]]"""
 
 import sys
 

@@ -47,7 +47,8 @@ def fit_temperature(module: StreamingSegmenter, frames: Iterable[Frame], classes
 
 
 def at_all_temperatures(module: StreamingSegmenter, stride: int, device: torch.device) -> nn.Module:
-    """The module's predictor with the grid of temperatures as its batch, on every stride-th row and column of the logits."""
+    """The module's predictor with the grid of temperatures as its batch, on every stride-th row and column of the
+    logits."""
     network = module.predictor.get_submodule("network")
     if isinstance(network, Ensemble):
         seen: nn.Module = Ensemble([Thinned(member, stride) for member in network.members])
@@ -111,7 +112,8 @@ class ConformalFit:
 
 
 class ConformalCheck:
-    """What thresholds fitted elsewhere do on labelled frames: coverage of the sets, and what the controlled class misses."""
+    """What thresholds fitted elsewhere do on labelled frames: coverage of the sets, and what the controlled class
+    misses."""
 
     def __init__(self, fitted: Mapping[str, Any], classes: ClassList) -> None:
         conformal = fitted["conformal"]

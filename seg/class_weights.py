@@ -1,7 +1,8 @@
 """Taking back what class weights in the loss taught: a loss weighted by w makes a network answer p_c w_c, not p_c.
 
-Subtracting log w_c from the logits gives p_c again (logit adjustment: Menon et al. 2021, arXiv 2007.07314), at no cost when
-it is folded into the last layer's bias. Rare classes are then found less often, and what is found is right more often.
+Subtracting log w_c from the logits gives p_c again (logit adjustment: Menon et al. 2021, arXiv 2007.07314), at no cost
+when it is folded into the last layer's bias. Rare classes are then found less often, and what is found is right more
+often.
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,8 @@ from torch import Tensor
 from core.errors import InputError
 
 HEAD_BIASES = ("head.bias", "model.segmentation_head.bias", "model.segmentation_head.0.bias")
-"""The bias that is added to the logits last: of our U-Net, of an SMP network at half its input's size, and at all of it."""
+"""The bias that is added to the logits last: of our U-Net, of an SMP network at half its input's size, and at all of
+it."""
 
 
 def read_class_weights(training: Mapping[str, Any]) -> Tensor | None:

@@ -1,7 +1,8 @@
 """Distillation: a small network learns from the mean softmax of others besides the labels (arXiv 1503.02531).
 
-The teachers look once at every whole training picture and its mirror image; what they said travels through the same zoom,
-crop and flip as the label. Void pixels are taught as well: there the teachers are the only ones who know anything.
+The teachers look once at every whole training picture and its mirror image; what they said travels through the same
+zoom, crop and flip as the label. Void pixels are taught as well: there the teachers are the only ones who know
+anything.
 """
 
 from collections.abc import Sequence

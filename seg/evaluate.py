@@ -21,7 +21,8 @@ def mark_stills(frames: Iterable[Frame]) -> Iterator[Frame]:
 
 
 def seed_frames(frames: Iterable[Frame], seed: int) -> Iterator[Frame]:
-    """The same frames; torch's generator is set before each, so that its dropout masks depend on (seed, its place) alone.
+    """The same frames; torch's generator is set before each, so that its dropout masks depend on (seed, its place)
+    alone.
 
     Then the first 5 of 30 passes are those of a run with 5.
     """

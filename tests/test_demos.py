@@ -33,8 +33,9 @@ def test_a_demo_runs_and_says_what_it_found(
         arguments = [str(tmp_path / "street.jpg")]
     if CLASSIFIER in arguments:
         made = {
-            CLASSIFIER: str(save_classifier(tmp_path / "c.safetensors")), PICTURES: str(save_pictures(tmp_path / "d", 2)),
-        }  # fmt: skip
+            CLASSIFIER: str(save_classifier(tmp_path / "c.safetensors")),
+            PICTURES: str(save_pictures(tmp_path / "d", 2)),
+        }
         arguments = [made.get(argument, argument) for argument in arguments]
     monkeypatch.setattr(sys, "argv", [name, *arguments])
     runpy.run_path(str(DEMOS / name), run_name="__main__")

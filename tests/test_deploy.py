@@ -1,4 +1,5 @@
-"""The files in deploy/ without a cluster: valid against Kubernetes' own schemas, and every flag in them is one of ours."""
+"""The files in deploy/ without a cluster: valid against Kubernetes' own schemas, and every flag in them is one of
+ours."""
 
 from pathlib import Path
 from typing import Any

@@ -90,11 +90,13 @@ IN_FILES, IN_VIDEOS = [(os, "fsync"), (os, "replace")], [(VideoSink, "_check_roo
 @pytest.mark.parametrize(
     ("name", "write", "read", "moments"),
     [
-        ("model.safetensors", save, saved, IN_FILES), ("model.onnx", export, exported, IN_FILES),
-        ("results.json", keep, kept, IN_FILES), ("report.json", report, reported, IN_FILES),
+        ("model.safetensors", save, saved, IN_FILES),
+        ("model.onnx", export, exported, IN_FILES),
+        ("results.json", keep, kept, IN_FILES),
+        ("report.json", report, reported, IN_FILES),
         ("out.mp4", film, filmed, IN_VIDEOS),
     ],
-)  # fmt: skip
+)
 def test_what_was_there_is_whole_and_the_next_run_works(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -1,4 +1,5 @@
-"""The notebooks run from top to bottom at a tiny size, come without outputs, and import public names and studies alone."""
+"""The notebooks run from top to bottom at a tiny size, come without outputs, and import public names and studies
+alone."""
 
 import ast
 import json

@@ -1,4 +1,5 @@
-"""`steadyseg calibrate`: fits temperature and conformal thresholds on labelled frames and stores them in the checkpoint."""
+"""`steadyseg calibrate`: fits temperature and conformal thresholds on labelled frames and stores them in the
+checkpoint."""
 
 import dataclasses
 from pathlib import Path
@@ -33,7 +34,8 @@ from seg.torch_executor import TorchSegmenter, open_torch_segmenter
 
 
 def run_calibrate(job: CalibrateJob) -> int:
-    """Two passes over the frames: one for the temperature, one with it for everything that is read from probabilities."""
+    """Two passes over the frames: one for the temperature, one with it for everything that is read from
+    probabilities."""
     check_flags(job)
     if is_classifier(job.model):
         from app.evaluation.calibrate_classifier import calibrate_classifier
@@ -156,8 +158,8 @@ def adjust_logits(job: CalibrateJob, segmenter: TorchSegmenter) -> None:
 
 
 def fit_world(job: CalibrateJob, segmenter: TorchSegmenter) -> OwnWorldFit:
-    """What the network knows of its own world, from the train images, with a frame's temperature for dnn, for both rules
-    of vq-dnn and, where it has dropout, of vq-bnn, and for this method."""
+    """What the network knows of its own world, from the train images, with a frame's temperature for dnn, for both
+    rules of vq-dnn and, where it has dropout, of vq-bnn, and for this method."""
     split = open_split(job.data, "train", segmenter.classes)
     network = segmenter.module.predictor.get_submodule("network")
     stages = job.stages or default_stages(network)
@@ -211,7 +213,10 @@ def add(path: Path, method: Method, record: dict[str, Any]) -> None:
 def print_fit(method: Method, record: dict[str, Any]) -> None:
     """What was fitted, on what, and what it did there."""
     table = Table(
-        title=f"{method}; fitted on {record['data']} {record['split'] or ''}, {record['protocol']}, {record['frames']} images",
+        title=(
+            f"{method}; fitted on {record['data']} {record['split'] or ''}, {record['protocol']}, "
+            f"{record['frames']} images"
+        ),
         title_justify="left",
     )
     table.add_column("")

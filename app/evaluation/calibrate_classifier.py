@@ -28,12 +28,17 @@ from core.system.machine import choose_device
 
 def calibrate_classifier(job: CalibrateJob) -> int:
     """Two passes over the pictures for each mode: one for the temperature, one with it for the sets."""
-    refuse_flags(job.model, {
-        f"--protocol {job.protocol}": job.protocol not in ("auto", "stills"), **frame_flags(job.method),
-        "--frames": job.frames is not None,
-        "--risk-class": job.risk_class is not None, "--logit-adjustment": job.logit_adjustment,
-        "--int8": job.int8,
-    })  # fmt: skip
+    refuse_flags(
+        job.model,
+        {
+            f"--protocol {job.protocol}": job.protocol not in ("auto", "stills"),
+            **frame_flags(job.method),
+            "--frames": job.frames is not None,
+            "--risk-class": job.risk_class is not None,
+            "--logit-adjustment": job.logit_adjustment,
+            "--int8": job.int8,
+        },
+    )
     if job.own_world and job.split == "train":
         raise InputError(
             "--own-world --split train: novelty is fitted on pictures that it was not trained on; give another"
@@ -71,10 +76,15 @@ def calibrate_classifier(job: CalibrateJob) -> int:
             classifier, watched(f"{mode} thresholds"), mode, passes, round(found.temperature, 4), classes
         )
         record = {
-            "data": data.name, "split": job.split, "frames": len(data), "frame_list_hash": data.list_hash,
-            **settings(method), "seed": job.seed, **temperature_record(found, metrics.result()),
+            "data": data.name,
+            "split": job.split,
+            "frames": len(data),
+            "frame_list_hash": data.list_hash,
+            **settings(method),
+            "seed": job.seed,
+            **temperature_record(found, metrics.result()),
             "conformal": {"coverage": job.coverage, **scores.thresholds(job.coverage)},
-        }  # fmt: skip
+        }
         if following and mode == "dnn":
             own, _ = fit_sets(classifier, watched("dnn thresholds"), mode, passes, None, classes)
             record["adaptive"] = {"conformal": {"coverage": job.coverage, **own.thresholds(job.coverage)}}

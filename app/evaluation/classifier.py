@@ -56,7 +56,8 @@ class TorchSubject:
     def __init__(self, job: EvaluateJob) -> None:
         if job.executor not in ("auto", "torch"):
             raise InputError(
-                f"a classifier's checkpoint is run by torch, got --executor {job.executor}; steadyseg export {job.model} "
+                f"a classifier's checkpoint is run by torch, got --executor {job.executor}; steadyseg export "
+                f"{job.model} "
                 "-o c.onnx makes a graph file for others"
             )
         self.job = job

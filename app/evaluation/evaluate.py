@@ -25,10 +25,26 @@ from seg.pipeline import segment
 from seg.pretrained import find_checkpoint
 
 TABLE_KEYS = (
-    "nll", "accuracy", "miou", "ece", "ece_15", "ece_signed", "brier", "acc_90", "iou_90", "unc_90", "freq_90",
-    "aurc", "error_recall_10", "error_recall_10_ceiling", "consistency", "label_consistency",
-    "change_agreement", "change_agreement_frozen", "cec",
-)  # fmt: skip
+    "nll",
+    "accuracy",
+    "miou",
+    "ece",
+    "ece_15",
+    "ece_signed",
+    "brier",
+    "acc_90",
+    "iou_90",
+    "unc_90",
+    "freq_90",
+    "aurc",
+    "error_recall_10",
+    "error_recall_10_ceiling",
+    "consistency",
+    "label_consistency",
+    "change_agreement",
+    "change_agreement_frozen",
+    "cec",
+)
 
 
 def run_evaluate(job: EvaluateJob) -> int:
@@ -45,10 +61,14 @@ def run_evaluate(job: EvaluateJob) -> int:
         refuse_memory(job.method.mode)
     of_graph = is_graph(job.model)
     segmenter = open_segmenter(
-        job.model, job.method if of_graph else job.method.or_default(mode="dnn"), members=job.members,
-        executor="torch" if job.executor == "auto" and not of_graph else job.executor, precision=job.precision,
-        device=job.device, keep_probs=True,
-    )  # fmt: skip
+        job.model,
+        job.method if of_graph else job.method.or_default(mode="dnn"),
+        members=job.members,
+        executor="torch" if job.executor == "auto" and not of_graph else job.executor,
+        precision=job.precision,
+        device=job.device,
+        keep_probs=True,
+    )
     if job.protocol == "stills":
         refuse_memory(segmenter.method.mode)
     Console(stderr=True).print(
@@ -121,7 +141,8 @@ class Promises:
                 self.gaps.append(maps.expected_accuracy - float((maps.label == frame.label)[kept].mean()))
 
     def record(self) -> dict[str, Any]:
-        """JSON values; nothing where nothing was said. Differences are expected accuracy - accuracy of single frames."""
+        """JSON values; nothing where nothing was said. Differences are expected accuracy - accuracy of single
+        frames."""
         if not self.novelty:
             return {}
         told = novelty_record(self.novelty)
@@ -134,14 +155,18 @@ class Promises:
 
 
 def calibration_in_use(job: EvaluateJob, segmenter: Segmenter) -> dict[str, Any]:
-    """The checkpoint's calibration of the method, whose thresholds belong to its temperature; empty where none is in use."""
+    """The checkpoint's calibration of the method, whose thresholds belong to its temperature; empty where none is in
+    use."""
     return {} if is_graph(job.model) else read_meta(find_checkpoint(job.model)).fit_in_use(segmenter.method)
 
 
 def print_result(record: dict[str, Any]) -> None:
     """Two tables on stdout: the figures, and IoU per class."""
     console = Console()
-    title = f"{record['model']}, {record['data']} {record['split'] or ''}, {record['frames']} frames, {record['protocol']}, "
+    title = (
+        f"{record['model']}, {record['data']} {record['split'] or ''}, {record['frames']} frames, "
+        f"{record['protocol']}, "
+    )
     figures = Table(title=title + f"{record['mode']} x{record['samples']}", title_justify="left")
     figures.add_column("metric")
     figures.add_column("value", justify="right")

@@ -20,9 +20,22 @@ from core.evaluation.conformal import Coverage
 from core.method import ModeName
 
 HEAD_KEYS = (
-    "nll", "accuracy", "top_5_accuracy", "ece", "ece_15", "ece_signed", "brier", "acc_90", "unc_90", "freq_90", "aurc",
-    "error_recall_10", "error_recall_10_ceiling", "entropy", "disagreement",
-)  # fmt: skip
+    "nll",
+    "accuracy",
+    "top_5_accuracy",
+    "ece",
+    "ece_15",
+    "ece_signed",
+    "brier",
+    "acc_90",
+    "unc_90",
+    "freq_90",
+    "aurc",
+    "error_recall_10",
+    "error_recall_10_ceiling",
+    "entropy",
+    "disagreement",
+)
 SIZE_KEYS = ("nll", "accuracy", "ece", "ece_15", "brier", "aurc")
 """Columns of the table by ensemble size: what fits 80 characters."""
 MOST_CLASSES = 10
@@ -31,10 +44,15 @@ MOST_CLASSES = 10
 
 def evaluate_classifier(job: EvaluateJob) -> int:
     """Measures, prints tables, writes the JSON and the plot."""
-    refuse_flags(job.model, {
-        f"--protocol {job.protocol}": job.protocol != "stills", **frame_flags(job.method), "--frames": job.frames is not None,
-        "--precision bf16": job.precision == "bf16",
-    })  # fmt: skip
+    refuse_flags(
+        job.model,
+        {
+            f"--protocol {job.protocol}": job.protocol != "stills",
+            **frame_flags(job.method),
+            "--frames": job.frames is not None,
+            "--precision bf16": job.precision == "bf16",
+        },
+    )
     subject: Subject = GraphSubject(job) if is_graph(job.model) else TorchSubject(job)
     data = subject.open_data(job.data, job.split)
     require_classes(data.classes, subject.classes, str(job.data), job.model)
@@ -44,9 +62,11 @@ def evaluate_classifier(job: EvaluateJob) -> int:
     record = {
         **describe_run(job, subject, subject.methods[mode], data.name, job.split),
         "temperatures": {mode: method.temperature for mode, method in subject.methods.items()},
-        "fitted_on": fitted_on, "frame_list_hash": data.list_hash,
-        **measure(subject, data, mode, console), "class_names": list(subject.classes.names),
-    }  # fmt: skip
+        "fitted_on": fitted_on,
+        "frame_list_hash": data.list_hash,
+        **measure(subject, data, mode, console),
+        "class_names": list(subject.classes.names),
+    }
     if job.json:
         write_json(job.json, record)
     if job.plot:
@@ -56,7 +76,8 @@ def evaluate_classifier(job: EvaluateJob) -> int:
 
 
 def measure(subject: Subject, data: ClassificationSet, headline: ModeName, console: Console) -> dict[str, Any]:
-    """One pass over the pictures; the figures of the largest ensemble of the headline's mode, and those of all sizes."""
+    """One pass over the pictures; the figures of the largest ensemble of the headline's mode, and those of all
+    sizes."""
     classes = len(subject.classes)
     by_mode = {mode: SizeMetrics(classes, sizes) for mode, sizes in subject.sizes.items()}
     fitted = subject.fit(headline).get("conformal", {})

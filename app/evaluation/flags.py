@@ -16,16 +16,16 @@ class EvaluateJob:
     """What is measured on what."""
 
     model: Positional[str]
-    """Pretrained name, .safetensors file, or .onnx file of `steadyseg export` (segmentation: --stateful). An image classifier
-    is measured by ensemble size, in one pass: dropout off, and after 1, 2, ... dropout passes or members; flags about frames
-    are not for it."""
+    """Pretrained name, .safetensors file, or .onnx file of `steadyseg export` (segmentation: --stateful). An image
+    classifier is measured by ensemble size, in one pass: dropout off, and after 1, 2, ... dropout passes or members;
+    flags about frames are not for it."""
     data: Path
     """Folder with SPLIT/ and SPLITannot/, or `street`; for a classifier CIFAR's folder or SPLIT/CLASS/*.jpg."""
     split: SplitName = "test"
     """Which split; held-back: the training pictures that a classifier's training held back."""
     protocol: Literal["stills", "stream", "moving-stills"] = "stills"
-    """stills: every image alone; stream: the images in order as one 15 Hz video, with consistency; moving-stills: a virtual
-    camera drives up to every image, the last two of 7 frames are measured."""
+    """stills: every image alone; stream: the images in order as one 15 Hz video, with consistency; moving-stills: a
+    virtual camera drives up to every image, the last two of 7 frames are measured."""
     method: OmitArgPrefixes[MethodOptions] = field(default_factory=MethodOptions)
     members: tuple[str, ...] = ()
     """Further checkpoints: a deep ensemble. dnn averages all its members, vq-dnn draws one for every frame."""
@@ -52,13 +52,13 @@ class CalibrateJob:
     model: Positional[str]
     """Pretrained name or .safetensors file."""
     data: Path
-    """Folder with SPLIT/ and SPLITannot/, or `street`; for a classifier CIFAR's folder or SPLIT/CLASS/*.jpg. Never the data
-    that is reported afterwards."""
+    """Folder with SPLIT/ and SPLITannot/, or `street`; for a classifier CIFAR's folder or SPLIT/CLASS/*.jpg. Never the
+    data that is reported afterwards."""
     output: Annotated[Path, arg(aliases=["-o"])]
     """The calibrated checkpoint; it keeps what is fitted for other methods."""
     split: SplitName = "val"
-    """Which split. held-back: what a classifier's training held back (train classification --hold-back 0.1): what to fit on
-    where there is no val split, as in CIFAR."""
+    """Which split. held-back: what a classifier's training held back (train classification --hold-back 0.1): what to
+    fit on where there is no val split, as in CIFAR."""
     protocol: Literal["auto", "stills", "stream", "moving-stills"] = "auto"
     """As in `evaluate`; auto: the stream, so that the temporal mean is on while it is fitted."""
     method: OmitArgPrefixes[MethodOptions] = field(default_factory=MethodOptions)
@@ -77,8 +77,8 @@ class CalibrateJob:
     device: str = "auto"
     """auto, cpu or cuda."""
     own_world: bool = False
-    """Also fit what the network knows of its own world on the train images: novelty, regions and a temperature that follows
-    the frame, in every mode of one pass and in this one; of a classifier in mode dnn, by picture."""
+    """Also fit what the network knows of its own world on the train images: novelty, regions and a temperature that
+    follows the frame, in every mode of one pass and in this one; of a classifier in mode dnn, by picture."""
     stages: tuple[str, ...] = ()
     """Stages of the network for --own-world; regions are of the last one. Those of docs/novelty.md without it."""
     int8: bool = False

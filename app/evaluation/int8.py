@@ -1,4 +1,5 @@
-"""`steadyseg calibrate --int8`: the ranges of a network's convolutions on train images, and what int8 loses on others."""
+"""`steadyseg calibrate --int8`: the ranges of a network's convolutions on train images, and what int8 loses on
+others."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -20,8 +21,8 @@ FIGURES = ("accuracy", "miou", "nll", "ece")
 
 
 def fit_int8(data: Path, segmenter: TorchSegmenter, frames: Callable[[str], Iterable[Frame]]) -> dict[str, Any]:
-    """What goes into the checkpoint. The segmenter is at the temperature that was fitted on the labelled `frames`, which take
-    a title; the rounded network gets its own there."""
+    """What goes into the checkpoint. The segmenter is at the temperature that was fitted on the labelled `frames`,
+    which take a title; the rounded network gets its own there."""
     split = open_split(data, "train", segmenter.classes).spaced(MOST_FITTED)
     images = track(range(len(split)), "int8: ranges", console=Console(stderr=True))
     pictures = (segmenter.module.preprocess(torch.from_numpy(split[place][0])[None]) for place in images)
@@ -39,9 +40,12 @@ def fit_int8(data: Path, segmenter: TorchSegmenter, frames: Callable[[str], Iter
     results = full_metrics.result(), small_metrics.result()
     pairs = {key: [round(float(result[key]), 6) for result in results] for key in FIGURES}
     return {
-        "ranges": ranges, "fitted": len(split), "temperature_ratio": round(own / segmenter.method.temperature, 4),
-        "labels_equal": round(sum(equal) / len(equal), 6), **pairs,
-    }  # fmt: skip
+        "ranges": ranges,
+        "fitted": len(split),
+        "temperature_ratio": round(own / segmenter.method.temperature, 4),
+        "labels_equal": round(sum(equal) / len(equal), 6),
+        **pairs,
+    }
 
 
 def describe_int8(record: dict[str, Any], is_proven: bool) -> str:

@@ -48,9 +48,12 @@ def draw_reliability(axes: Any, record: dict[str, Any]) -> None:
         axes.bar((one["lower"] + one["upper"]) / 2, one["accuracy"], width=0.095, color=BLUE, alpha=shade)
     axes.plot([one["confidence"] for one in bins], [one["accuracy"] for one in bins], "o", color=BLUE, markersize=4)
     axes.set(
-        xlim=(0, 1), ylim=(0, 1), xlabel="it says (confidence)", ylabel="is right (accuracy)",
+        xlim=(0, 1),
+        ylim=(0, 1),
+        xlabel="it says (confidence)",
+        ylabel="is right (accuracy)",
         title=f"{record['mode']} x{record['samples']}: ECE {record['ece']:.2%}",
-    )  # fmt: skip
+    )
 
 
 def draw_curve(axes: Any, record: dict[str, Any]) -> None:

@@ -66,6 +66,7 @@ def note_fit(
     if fit and (fit.get("data"), fit.get("split")) == (data, split):
         console.print(
             f"note: the temperature of {method} was fitted on this split: these figures flatter it (--calibrated off "
-            "omits it)", soft_wrap=True,
-        )  # fmt: skip
+            "omits it)",
+            soft_wrap=True,
+        )
     return fit or None

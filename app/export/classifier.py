@@ -34,18 +34,26 @@ PROVEN_BATCHES = (1, 2, 5)
 DRAWS = 64
 """Passes of torch and of the graph whose moments are compared, at least."""
 DRAWN_PICTURES = {64: 16, 4096: 8}
-"""Up to this side, so many pictures: their logits' total variance then varies by 4 % from proof to proof, 15 % are allowed."""
+"""Up to this side, so many pictures: their logits' total variance then varies by 4 % from proof to proof, 15 % are
+allowed."""
 PASS_PIXELS = 2**22
 """Of all passes of one call of that comparison: 4,096 of CIFAR's size, 83 of 224 x 224."""
 
 
 def export_classifier(job: ExportJob, console: Console) -> Any:
     """The graph of the checkpoint, proven; CheckFailed where a proof fails."""
-    refuse_flags(job.model, {
-        "--stateful": job.stateful, **frame_flags(job.method), "--size": job.size is not None, "--width": job.width is not None,
-        "--calibration-data": job.calibration_data is not None, "--proof-frames": job.proof_frames != "street",
-        "--fixed-frames": job.fixed_frames,
-    })  # fmt: skip
+    refuse_flags(
+        job.model,
+        {
+            "--stateful": job.stateful,
+            **frame_flags(job.method),
+            "--size": job.size is not None,
+            "--width": job.width is not None,
+            "--calibration-data": job.calibration_data is not None,
+            "--proof-frames": job.proof_frames != "street",
+            "--fixed-frames": job.fixed_frames,
+        },
+    )
     if job.precision != "fp32":
         raise InputError(f"a classifier is exported in fp32, got --precision {job.precision}; omit it")
     path = find_model(job.model)
@@ -91,7 +99,8 @@ def trace(step: ExportedClassifier, size: int, shapes: list[tuple[int, ...]]) ->
 def prove(
     step: ExportedClassifier, graph: Any, meta: CheckpointMeta, shapes: list[tuple[int, ...]], console: Console
 ) -> None:
-    """Against torch's own predictor, on batches of several sizes, with the same masks on both sides; by all runtimes here."""
+    """Against torch's own predictor, on batches of several sizes, with the same masks on both sides; by all runtimes
+    here."""
     runners: dict[str, Runner] = {"ONNX Runtime": session_runner(graph)}
     if openvino_available():
         runners["OpenVINO"] = openvino_runner(graph.SerializeToString())
@@ -123,7 +132,8 @@ def proof_pictures(count: int, size: int, seed: int) -> np.ndarray:
 
 
 def torch_runner(step: ExportedClassifier, meta: CheckpointMeta) -> Callable[[Arrays], Arrays]:
-    """The product's own way: N passes one after the other (core's MonteCarlo), the masks of each handed to it in turn."""
+    """The product's own way: N passes one after the other (core's MonteCarlo), the masks of each handed to it in
+    turn."""
     predictor = MonteCarlo(step.network, step.samples, step.temperature)
     normalize = Normalize(meta.mean, meta.std)
 

@@ -1,4 +1,5 @@
-"""What a network in int8 loses, measured on labelled stills against the same network in float32; and what it is fitted on."""
+"""What a network in int8 loses, measured on labelled stills against the same network in float32; and what it is fitted
+on."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -54,7 +55,8 @@ def check_data(data: Path | None) -> str:
     """What int8 is fitted on, as `open_source` knows it; InputError where it cannot be."""
     if data is None:
         raise InputError(
-            "--precision int8 needs --calibration-data: a folder with train/ (labelled test/ and testannot/ measure the "
+            "--precision int8 needs --calibration-data: a folder with train/ (labelled test/ and testannot/ "
+            "measure the "
             "loss), an image folder or a video"
         )
     spec = str(data / "train") if (data / "train").is_dir() else str(data)
@@ -111,7 +113,8 @@ def measure_loss(full: Any, small: Any, segmenter: TorchSegmenter, data: Path) -
     loss = Loss(len(chosen), len(split), miou, ece)
     if not loss.accepted:
         raise CheckFailed(
-            f"int8 costs more than {100 * MIOU_LOSS:g} point of mean IoU or {100 * ECE_CHANGE:g} of ECE, so no file was "
+            f"int8 costs more than {100 * MIOU_LOSS:g} point of mean IoU or {100 * ECE_CHANGE:g} of ECE, so no "
+            f"file was "
             f"written: {loss}; fit it on other --calibration-data or use --precision fp16"
         )
     return loss

@@ -175,7 +175,8 @@ def refuse_precision(job: ExportJob, segmenter: TorchSegmenter) -> None:
     """What is not made: known before the work begins."""
     if job.precision != "fp32" and segmenter.method.samples > 1:
         raise InputError(
-            f"--precision {job.precision} is made of one pass a frame, got {segmenter.method.samples}; use --samples 1 or "
+            f"--precision {job.precision} is made of one pass a frame, got {segmenter.method.samples}; use "
+            f"--samples 1 or "
             "--precision fp32"
         )
     mode = segmenter.method.mode

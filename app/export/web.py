@@ -1,4 +1,5 @@
-"""`steadyseg export MODEL --web DIR`: a proven stateful file for each method, and the page that runs them in the browser."""
+"""`steadyseg export MODEL --web DIR`: a proven stateful file for each method, and the page that runs them in the
+browser."""
 
 from dataclasses import replace
 from pathlib import Path

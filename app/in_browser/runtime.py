@@ -30,16 +30,18 @@ PROVIDERS: Mapping[str, tuple[str, ...]] = {
     "wasm": ("ort.wasm.min.mjs", f"{WASM}.mjs", f"{WASM}.wasm"),
     "webgpu": ("ort.jspi.min.mjs", f"{JSPI}.mjs", f"{JSPI}.wasm"),
 }
-"""Provider -> entry, glue and machine code. WebGPU's is the build for browsers whose WebAssembly can wait for a promise (JSPI):
-16.8 MB against the 26.8 of the build that unwinds its stack instead."""
+"""Provider -> entry, glue and machine code. WebGPU's is the build for browsers whose WebAssembly can wait for a promise
+(JSPI): 16.8 MB against the 26.8 of the build that unwinds its stack instead."""
 LICENCE = f"""onnxruntime-web {VERSION}, https://github.com/microsoft/onnxruntime
 
 MIT License
 
 Copyright (c) Microsoft Corporation
 
-Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation
-files (the "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy,
+Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
+documentation
+files (the "Software"), to deal in the Software without restriction, including without limitation the rights to use,
+copy,
 modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the
 Software is furnished to do so, subject to the following conditions:
 
@@ -48,13 +50,15 @@ Software.
 
 THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
 WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR
-COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE,
+COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR
+OTHERWISE,
 ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
 """
 
 
 def runtime_files(package: Path | None = None) -> dict[str, bytes]:
-    """The content of every file of PROVIDERS by name, from a package file, or from the one that is kept and fetched if need be.
+    """The content of every file of PROVIDERS by name, from a package file, or from the one that is kept and fetched if
+    need be.
 
     InputError for a file that is not this very package, and where it cannot be fetched.
     """

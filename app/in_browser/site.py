@@ -1,4 +1,5 @@
-"""The folder of the page: its scripts, the runtime, the graph files, the street's clip, and a manifest of all of them."""
+"""The folder of the page: its scripts, the runtime, the graph files, the street's clip, and a manifest of all of
+them."""
 
 import gzip
 import hashlib
@@ -26,8 +27,9 @@ VERSION_MARK = "VERSION_OF_THIS_FOLDER"
 FILES_MARK = '["FILES_OF_THIS_FOLDER"]'
 """In the service worker: what its cache is called after, and the files of the page itself."""
 PACKED, GZIP_LEVEL = ".packed", 6
-"""What large files end with: they are gzip, which the page unpacks itself. Plain servers compress nothing, and those that know
-the ending .gz may unpack such a file on its way. Level 9 makes 0.4 % less of the runtime in twice the time."""
+"""What large files end with: they are gzip, which the page unpacks itself. Plain servers compress nothing, and those
+that know the ending .gz may unpack such a file on its way. Level 9 makes 0.4 % less of the runtime in twice the
+time."""
 HASH_DIGITS = 12
 """Of a file's hash in its name: a file that changes gets another name, so that no cache can mix old and new."""
 
@@ -67,7 +69,8 @@ def is_site(folder: Path) -> bool:
 def write_site(
     folder: Path, graphs: Sequence[GraphFile], runtime: Mapping[str, bytes], overwrite: bool = False
 ) -> None:
-    """Writes it beside and renames it, so that a server never shows half of it. The first graph's method is the default."""
+    """Writes it beside and renames it, so that a server never shows half of it. The first graph's method is the
+    default."""
     check_place(folder, overwrite)
     partial = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.partial")
     partial.mkdir()
@@ -90,17 +93,25 @@ def fill(folder: Path, graphs: Sequence[GraphFile], runtime: Mapping[str, bytes]
     first = graphs[0].meta
     write_sample(folder / "street.mp4", first.height, first.width)
     record = describe(first)
-    record["sample"] = {**keep(folder, "sample", "street.mp4", (folder / "street.mp4").read_bytes()), "fps": FPS,
-                        "seconds": SECONDS}  # fmt: skip
+    record["sample"] = {
+        **keep(folder, "sample", "street.mp4", (folder / "street.mp4").read_bytes()),
+        "fps": FPS,
+        "seconds": SECONDS,
+    }
     (folder / "street.mp4").unlink()
     # Entry, glue and machine code name each other, so these keep their names and the folder has the version in its own.
     home = f"runtime-{VERSION}"
     record["runtime"] = {
         "version": VERSION,
-        **{provider: {"entry": f"{home}/{names[0]}", "glue": f"{home}/{names[1]}",
-                      "wasm": keep(folder, home, names[2] + PACKED, runtime[names[2]], named=False)}
-           for provider, names in PROVIDERS.items()},
-    }  # fmt: skip
+        **{
+            provider: {
+                "entry": f"{home}/{names[0]}",
+                "glue": f"{home}/{names[1]}",
+                "wasm": keep(folder, home, names[2] + PACKED, runtime[names[2]], named=False),
+            }
+            for provider, names in PROVIDERS.items()
+        },
+    }
     for name in (script for names in PROVIDERS.values() for script in names[:2]):
         (folder / home / name).write_bytes(runtime[name])
     (folder / home / "LICENSE").write_text(LICENCE)
@@ -144,11 +155,20 @@ def describe_methods(folder: Path, graphs: Sequence[GraphFile]) -> list[dict[str
     methods: dict[str, dict[str, Any]] = {}
     for graph in graphs:
         meta = graph.meta
-        entry = methods.setdefault(meta.mode, {
-            "mode": meta.mode, "samples": meta.samples, "tau": meta.tau, "window": meta.window,
-            "temperature": meta.temperature, "calibrated": meta.method.calibrated, "note": meta.note,
-            "own_world": len(meta.own_world), "files": {},
-        })  # fmt: skip
+        entry = methods.setdefault(
+            meta.mode,
+            {
+                "mode": meta.mode,
+                "samples": meta.samples,
+                "tau": meta.tau,
+                "window": meta.window,
+                "temperature": meta.temperature,
+                "calibrated": meta.method.calibrated,
+                "note": meta.note,
+                "own_world": len(meta.own_world),
+                "files": {},
+            },
+        )
         kept = keep(folder, "models", f"{meta.mode}-{meta.precision}.onnx{PACKED}", graph.data)
         entry["files"][graph.provider] = {**kept, "precision": meta.precision}
     return list(methods.values())

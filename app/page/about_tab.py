@@ -10,8 +10,10 @@ from seg.pretrained import find_checkpoint
 
 PROTOCOLS = {"stills": "single pictures", "stream": "a video", "moving-stills": "pictures with made motion"}
 PLAIN = (
-    "What it can do was measured on pictures like those it was trained on. Elsewhere (indoors, at night, in rain, in another "
-    "country) it will still name something for every pixel, because it must; then the uncertainty map is the part to look at, "
+    "What it can do was measured on pictures like those it was trained on. Elsewhere (indoors, at night, "
+    "in rain, in another "
+    "country) it will still name something for every pixel, because it must; then the uncertainty map is "
+    "the part to look at, "
     "though a calm map proves nothing there: of motorways the default network is surer than of the towns it knows. "
     "It is no safety device."
 )

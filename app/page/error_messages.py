@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 def show_errors(blocks: "gr.Blocks") -> None:
     """Every event of these blocks, from the check of its values to its last result, shows its error as a message.
 
-    Gradio prints a traceback for each, which holds the values that a visitor sent. Of what nobody foresaw the log has the kind.
+    Gradio prints a traceback for each, which holds the values that a visitor sent. Of what nobody foresaw the log has
+    the kind.
     """
     import gradio as gr
 

@@ -26,28 +26,31 @@ ADDRESSES: tuple[tuple[tuple[str, ...], str], ...] = (
     (WRITE, r"/live/\w+(/end)?"),
     (READ, r"/in-browser(/.*)?"),
 )
-"""(methods, path): what the page uses. What else Gradio serves is not there (404): it fetches addresses, runs FFmpeg on what a
-visitor names, or changes the page."""
+"""(methods, path): what the page uses. What else Gradio serves is not there (404): it fetches addresses, runs FFmpeg on
+what a visitor names, or changes the page."""
 UPLOAD = re.compile("/gradio_api/upload/?")
 MOST_BODY = 2_000_000
 """Bytes of any request but an upload: a camera picture of 640x480 has 60 kB, the page's settings 2 kB."""
 ENVELOPE = 100_000
 """Bytes of an upload beside the file."""
 
-POLICY = "; ".join((
-    "default-src 'self'",
-    "script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:",  # Gradio makes functions of the text of its event scripts
-    "style-src 'self' 'unsafe-inline'",
-    "img-src 'self' data: blob:",
-    "media-src 'self' data: blob:",
-    "font-src 'self' data:",
-    "connect-src 'self' data: blob:",
-    "worker-src 'self' blob:",
-    "object-src 'none'",
-    "base-uri 'self'",
-    "form-action 'self'",
-    "frame-ancestors 'none'",
-))  # fmt: skip
+POLICY = "; ".join(
+    (
+        "default-src 'self'",
+        # Gradio makes functions of the text of its event scripts
+        "script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:",
+        "style-src 'self' 'unsafe-inline'",
+        "img-src 'self' data: blob:",
+        "media-src 'self' data: blob:",
+        "font-src 'self' data:",
+        "connect-src 'self' data: blob:",
+        "worker-src 'self' blob:",
+        "object-src 'none'",
+        "base-uri 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+    )
+)
 HEADERS = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-frame-options", b"DENY"),
@@ -56,7 +59,8 @@ HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
 )
 FRAMEWORKS = {"gradio", "fastapi", "starlette", "pydantic", "json"}
-"""Packages that read what a visitor sent before our own code does, and repeat it in their refusals: NaN, half a character."""
+"""Packages that read what a visitor sent before our own code does, and repeat it in their refusals: NaN, half a
+character."""
 JSON = (b"content-type", b"application/json")
 
 
@@ -64,8 +68,8 @@ class Names:
     """The names that the page answers to, without ports.
 
     A page on another machine's network is known by names that only its users know: an address in figures cannot be
-    pointed elsewhere by a foreign name server (DNS rebinding), so those are taken; a name must be this machine's own, that
-    of a share, or one given with --allow-host.
+    pointed elsewhere by a foreign name server (DNS rebinding), so those are taken; a name must be this machine's own,
+    that of a share, or one given with --allow-host.
     """
 
     def __init__(self, local: bool, more: Iterable[str] = ()) -> None:

@@ -58,13 +58,29 @@ class Page:
         )
         routes = [*live_routes(self.workers, offered_models(options.model)), *tab_routes(options.in_browser)]
         _, address, shared = self.blocks.launch(
-            server_name=options.host, server_port=options.port, inbrowser=options.open_browser, share=options.share,
-            ssl_certfile=text_of(options.ssl_certfile), ssl_keyfile=text_of(options.ssl_keyfile), ssl_verify=False,
-            max_file_size=f"{options.max_upload_mb}mb", allowed_paths=[], strict_cors=True,
-            prevent_thread_lock=True, quiet=True, footer_links=[], run_history=False, enable_monitoring=False,
-            ssr_mode=False, pwa=False, mcp_server=False, theme=theme(), css=css(), head=head(),
+            server_name=options.host,
+            server_port=options.port,
+            inbrowser=options.open_browser,
+            share=options.share,
+            ssl_certfile=text_of(options.ssl_certfile),
+            ssl_keyfile=text_of(options.ssl_keyfile),
+            ssl_verify=False,
+            max_file_size=f"{options.max_upload_mb}mb",
+            allowed_paths=[],
+            strict_cors=True,
+            prevent_thread_lock=True,
+            quiet=True,
+            footer_links=[],
+            run_history=False,
+            enable_monitoring=False,
+            ssr_mode=False,
+            pwa=False,
+            mcp_server=False,
+            theme=theme(),
+            css=css(),
+            head=head(),
             app_kwargs={"routes": routes, "middleware": [middleware]},
-        )  # fmt: skip
+        )
         if shared:
             self.names.add(shared)
         return str(shared or address)
@@ -87,7 +103,8 @@ def serve(options: PageOptions) -> int:
 
 @contextmanager
 def serving(options: PageOptions) -> Iterator[tuple[Page, str, Path]]:
-    """(page, its address, the folder of everything that it writes), announced on stdout; all of it is gone afterwards."""
+    """(page, its address, the folder of everything that it writes), announced on stdout; all of it is gone
+    afterwards."""
     options.check()
     model_meta(options.model)
     check_site(options.in_browser)
@@ -191,13 +208,20 @@ def connect(
         return describe_controls(model_meta(controls.offered[name]), method_options(*values))
 
     controls.model.change(
-        describe, controls.model, [noted, *cards, *legends],
-        js="(model) => { steadyseg.modelChanged(); return [model]; }", **QUIET,
-    )  # fmt: skip
+        describe,
+        controls.model,
+        [noted, *cards, *legends],
+        js="(model) => { steadyseg.modelChanged(); return [model]; }",
+        **QUIET,
+    )
     gr.on(
-        [one.change for one in controls.method_values], describe_method, controls.method_values,
-        [controls.calibrated, controls.second], trigger_mode="always_last", **QUIET,
-    )  # fmt: skip
+        [one.change for one in controls.method_values],
+        describe_method,
+        controls.method_values,
+        [controls.calibrated, controls.second],
+        trigger_mode="always_last",
+        **QUIET,
+    )
 
 
 def text_of(path: Path | None) -> str | None:

@@ -42,7 +42,8 @@ def open_container(
 ) -> "InputContainer":
     """Opens an absolute path or URL; `timeout_s` bounds opening and every single read. Raises av.error.FFmpegError.
 
-    Frames of more than `most_pixels`, which may come at any time, are refused by the decoder before it takes memory for them.
+    Frames of more than `most_pixels`, which may come at any time, are refused by the decoder before it takes memory for
+    them.
     """
     import av
 
@@ -54,7 +55,8 @@ def open_container(
 def video_stream(
     container: "InputContainer", name: str, low_delay: bool, most_pixels: int = MAX_PIXELS
 ) -> "VideoStream":
-    """The first video stream that is a moving picture. Raises InputError where there is none, or one of too large frames."""
+    """The first video stream that is a moving picture. Raises InputError where there is none, or one of too large
+    frames."""
     moving = [stream for stream in container.streams.video if not _is_cover(stream)]
     if not moving:
         kinds = ", ".join(sorted({stream.type for stream in container.streams})) or "none"
@@ -146,7 +148,8 @@ def picture_notes(container: "InputContainer", stream: "VideoStream", frame: "Vi
 
 
 def count_announced(container: "InputContainer", stream: "VideoStream") -> int | None:
-    """Frames that the container promises, or None. An MP4 cut by an edit list counts those too that it does not show."""
+    """Frames that the container promises, or None. An MP4 cut by an edit list counts those too that it does not
+    show."""
     if "mp4" in container.format.name and stream.frames:
         return sum(not entry.is_discard for entry in stream.index_entries)
     return stream.frames or None

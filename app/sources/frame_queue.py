@@ -20,8 +20,8 @@ def keep_newer(dropped: T, newer: T) -> T:
 class FrameQueue(Generic[T]):
     """For one writer and one reader; items are never None.
 
-    Without `replace`, `put` waits while the queue is full, so nothing is lost. With it, `put` never waits: the oldest item
-    is dropped, and `replace(dropped, newer)` returns what enters the queue instead of the newer one.
+    Without `replace`, `put` waits while the queue is full, so nothing is lost. With it, `put` never waits: the oldest
+    item is dropped, and `replace(dropped, newer)` returns what enters the queue instead of the newer one.
     """
 
     def __init__(self, capacity: int, replace: Callable[[T, T], T] | None = None) -> None:

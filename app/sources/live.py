@@ -96,6 +96,7 @@ class LiveSource(Source):
                 reason = error
             else:
                 self.losses["reconnect"] += 1
-                give_back_freed_memory()  # of the decoder's threads that are gone: 12 reconnections kept 290 MB without it
+                # of the decoder's threads that are gone: 12 reconnections kept 290 MB without it
+                give_back_freed_memory()
                 return True
         raise InputError(f"{self.info.name}: lost, and gone after {self._attempts} attempts to reconnect ({reason})")

@@ -10,7 +10,8 @@ from core.errors import InputError
 from core.frame import Frame
 
 MAX_SIDE, MAX_PIXELS = 8192, 8192 * 4352
-"""Pixels per side and in all: 8K video is 7680 x 4320, in cinemas 8192 x 4320. A decoder holds up to 20 frames at a time."""
+"""Pixels per side and in all: 8K video is 7680 x 4320, in cinemas 8192 x 4320. A decoder holds up to 20 frames at a
+time."""
 
 LOSSES = {
     "decode_error": "packets or images that could not be decoded",
@@ -84,7 +85,8 @@ def check_size(name: str, width: int, height: int, most_pixels: int = MAX_PIXELS
     """Raises InputError for frames that are empty, larger than `MAX_SIDE` per side or than `most_pixels` in all."""
     if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE and width * height <= most_pixels):
         raise InputError(
-            f"{name}: frames are {width}x{height}; expected 1 to {MAX_SIDE} per side and at most {most_pixels / 1e6:.1f} "
+            f"{name}: frames are {width}x{height}; expected 1 to {MAX_SIDE} per side and at most "
+            f"{most_pixels / 1e6:.1f} "
             "million pixels; scale it down"
         )
 

@@ -68,7 +68,8 @@ class RecordedSource(Source):
             first = next(self._frames, None)
             if first is None:
                 raise InputError(
-                    f"{name}: no frame could be decoded; is the file truncated or damaged, or are its frames larger than "
+                    f"{name}: no frame could be decoded; is the file truncated or damaged, or are its frames larger "
+                    f"than "
                     f"{most_pixels / 1e6:.1f} million pixels?"
                 )
             self._first = first

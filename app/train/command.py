@@ -93,18 +93,26 @@ def follow(training: Trainer, events: Events, run: Path, processes: Processes) -
     console = Console(stderr=True)
     together = f", {processes.count} processes" if processes.count > 1 else ""
     console.print(
-        f"{len(training.images)} images, {len(training.held_back)} held back, {training.steps_per_epoch} steps an epoch, "
+        f"{len(training.images)} images, {len(training.held_back)} held back, {training.steps_per_epoch} "
+        f"steps an epoch, "
         f"on {training.device.type} in {training.loop.precision}{together}; logs and state in {run}"
     )
     if kept := len(miscomputed(training.network, training.device)):
         console.print(
-            f"{kept} of its convolutions keep the default memory layout: channels last is faster, but oneDNN computes their "
-            "gradient wrongly there (strided 1x1, few channels: github.com/uxlfoundation/oneDNN/issues/6035)", soft_wrap=True,
-        )  # fmt: skip
+            f"{kept} of its convolutions keep the default memory layout: channels last is faster, but oneDNN "
+            f"computes their "
+            "gradient wrongly there (strided 1x1, few channels: github.com/uxlfoundation/oneDNN/issues/6035)",
+            soft_wrap=True,
+        )
     columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[status]}"),
-        TimeElapsedColumn(), TextColumn("ETA"), TimeRemainingColumn(),
-    )  # fmt: skip
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[status]}"),
+        TimeElapsedColumn(),
+        TextColumn("ETA"),
+        TimeRemainingColumn(),
+    )
     with run_log(run) as log, Progress(*columns, console=console, speed_estimate_period=600) as progress:
         task = progress.add_task("training", total=training.total_steps, status="")
         pace = Pace(training.loop.epochs, training.cost)
@@ -121,7 +129,8 @@ def follow(training: Trainer, events: Events, run: Path, processes: Processes) -
 
 
 class Pace:
-    """Tells after the first steps how long the training will take: the first ones are slow, and an epoch may take long."""
+    """Tells after the first steps how long the training will take: the first ones are slow, and an epoch may take
+    long."""
 
     FROM, TO = 3, 13
     """Steps of this start between which is timed."""

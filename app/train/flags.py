@@ -17,16 +17,16 @@ class SegTrainJob:
     config: OmitArgPrefixes[SegTrainConfig] = PRESETS["cpu"]
     """Everything below is recorded in the checkpoint."""
     preset: Literal["cpu", "unet-s", "realtime", "mobile", "paper"] = "cpu"
-    """cpu: our best recipe for two cores; unet-s: goes on from such a network; realtime: the small network that keeps up with a
-    camera there; mobile: a smaller one for browsers and boards; paper: the published CamVid training. Other flags override
-    it."""
+    """cpu: our best recipe for two cores; unet-s: goes on from such a network; realtime: the small network that keeps
+    up with a camera there; mobile: a smaller one for browsers and boards; paper: the published CamVid training. Other
+    flags override it."""
     run: Path = Path("runs/seg")
     """Folder for state, logs and the final checkpoint."""
     resume: bool = False
     """Go on after the last whole epoch in `run`; needs the flags it began with."""
     device: str = "auto"
-    """auto, cpu or cuda. Of several processes (torchrun --nproc_per_node 2 -- .venv/bin/steadyseg train ...) each takes a
-    GPU."""
+    """auto, cpu or cuda. Of several processes (torchrun --nproc_per_node 2 -- .venv/bin/steadyseg train ...) each takes
+    a GPU."""
 
 
 @dataclass(frozen=True)
@@ -43,5 +43,5 @@ class ClassTrainJob:
     resume: bool = False
     """Go on after the last whole epoch in `run`; needs the flags it began with."""
     device: str = "auto"
-    """auto, cpu or cuda. Of several processes (torchrun --nproc_per_node 2 -- .venv/bin/steadyseg train ...) each takes a
-    GPU."""
+    """auto, cpu or cuda. Of several processes (torchrun --nproc_per_node 2 -- .venv/bin/steadyseg train ...) each takes
+    a GPU."""

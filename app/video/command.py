@@ -16,8 +16,8 @@ from core.frame import Frame
 
 
 def run_video(job: VideoJob) -> int:
-    """Everything is opened and checked before the first frame. Ctrl-C, a camera that is gone for good and a full disk leave
-    playable files and a report; exit codes 130, 2 and 1."""
+    """Everything is opened and checked before the first frame. Ctrl-C, a camera that is gone for good and a full disk
+    leave playable files and a report; exit codes 130, 2 and 1."""
     check_place(job.report, overwrite=job.overwrite)
     check_job(job)
     torch.manual_seed(job.options.seed)  # of the masks that torch draws, and of what seeds the others
@@ -47,11 +47,16 @@ def run_video(job: VideoJob) -> int:
 
 
 def show_progress(frames: Iterator[Frame], console: Console, total: int | None) -> bool:
-    """Runs the job to its end with frames done, frames per second and time left on stderr; returns whether Ctrl-C ended it."""
+    """Runs the job to its end with frames done, frames per second and time left on stderr; returns whether Ctrl-C ended
+    it."""
     columns = (
-        TextColumn("{task.completed}/{task.fields[of]} frames"), BarColumn(), TextColumn("{task.fields[rate]} frames/s"),
-        TimeElapsedColumn(), TextColumn("ETA"), TimeRemainingColumn(),
-    )  # fmt: skip
+        TextColumn("{task.completed}/{task.fields[of]} frames"),
+        BarColumn(),
+        TextColumn("{task.fields[rate]} frames/s"),
+        TimeElapsedColumn(),
+        TextColumn("ETA"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("frames", total=total, of=total or "?", rate="-")
         started = time.perf_counter()

@@ -19,8 +19,8 @@ class VideoOptions:
     size: int | None = None
     """Height in pixels that frames are resized to for the network; the checkpoint's without it."""
     view: Literal["overlay", "uncertainty", "side-by-side", "strange", "set-size"] = "overlay"
-    """What the output shows; strange: regions unlike the network's own world, where the checkpoint knows it; set-size: how many
-    classes a pixel may be, for a calibrated checkpoint."""
+    """What the output shows; strange: regions unlike the network's own world, where the checkpoint knows it; set-size:
+    how many classes a pixel may be, for a calibrated checkpoint."""
     executor: Literal["auto", "torch", "openvino", "onnxruntime"] = "auto"
     """What computes; auto takes the fastest that is there and says which and why."""
     precision: Literal["auto", "fp32", "bf16", "int8"] = "auto"

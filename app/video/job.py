@@ -1,4 +1,5 @@
-"""One source through one segmenter into files: what `steadyseg video` does once and `steadyseg batch` for every video."""
+"""One source through one segmenter into files: what `steadyseg video` does once and `steadyseg batch` for every
+video."""
 
 import contextlib
 import os
@@ -24,7 +25,7 @@ from app.video.render import (
     draw_strange,
     draw_uncertainty,
     rendered_size,
-)  # fmt: skip
+)
 from app.video.report import EachFrame, StreamReport, nothing
 from app.video.sinks import MaskSink, NullSink, Sink, VideoSink
 from core.errors import InputError
@@ -59,7 +60,8 @@ def check_job(job: VideoJob) -> None:
 
 
 def refuse_own_input(job: VideoJob) -> None:
-    """InputError where --overwrite would replace what is read: a label is called like its frame, and so like its image."""
+    """InputError where --overwrite would replace what is read: a label is called like its frame, and so like its
+    image."""
     is_image = Path(job.source).suffix.lower() in IMAGE_SUFFIXES
     for written, read in (
         (job.output, job.source),
@@ -79,9 +81,15 @@ def open_for(job: VideoJob, take: TakeNetwork | None = None) -> Segmenter:
     """The segmenter that the job's options ask for. `take` may hand out networks that were compiled before."""
     options = job.options
     return open_segmenter(
-        options.model, options.method, size=options.size, executor=options.executor, precision=options.precision,
-        device=options.device, keep_probs=needs_probs(job), take=take,
-    )  # fmt: skip
+        options.model,
+        options.method,
+        size=options.size,
+        executor=options.executor,
+        precision=options.precision,
+        device=options.device,
+        keep_probs=needs_probs(job),
+        take=take,
+    )
 
 
 def segment_to_files(
@@ -140,7 +148,8 @@ def choose_view(options: VideoOptions, segmenter: Segmenter) -> View | Paint:
 
 
 def make_set_size_view(model: str, method: Method) -> Paint:
-    """Draws the size of every pixel's prediction set; the thresholds belong to the checkpoint's temperature for this mode."""
+    """Draws the size of every pixel's prediction set; the thresholds belong to the checkpoint's temperature for this
+    mode."""
     if is_graph(model):
         raise InputError(f"{model}: a graph file carries no thresholds for --view set-size; give the checkpoint")
     meta = read_meta(find_checkpoint(model))

@@ -1,4 +1,5 @@
-"""The loop that makes files of a stream: source -> segmenter -> render -> sink, for the command line and the page alike."""
+"""The loop that makes files of a stream: source -> segmenter -> render -> sink, for the command line and the page
+alike."""
 
 import contextlib
 from collections import deque
@@ -32,7 +33,8 @@ def process(
     masks: MaskSink | None = None,
     max_frames: int | None = None,
 ) -> Generator[Frame, None, None]:
-    """Yields every frame after it was written and reported. Closing the generator, in whatever way, finishes the sink."""
+    """Yields every frame after it was written and reported. Closing the generator, in whatever way, finishes the
+    sink."""
     clock = segmenter.clock
     decode_ms: deque[float] = deque(maxlen=REMEMBERED)
     clock.samples["decode"] = decode_ms

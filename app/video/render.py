@@ -41,8 +41,8 @@ def rendered_size(view: View, width: int, height: int) -> tuple[int, int]:
 def draw_overlay(image: np.ndarray, label: np.ndarray, palette: np.ndarray, opacity: float = 0.5) -> np.ndarray:
     """Class colours over the picture: opacity 0 shows the picture alone, 1 the colours alone.
 
-    image: (H, W, 3) uint8 RGB; label: (H, W) uint8; palette: (256, 3) uint8 RGB. 0.7 ms a frame; `palette[label]` instead
-    of OpenCV's table look-up would take 5 ms.
+    image: (H, W, 3) uint8 RGB; label: (H, W) uint8; palette: (256, 3) uint8 RGB. 0.7 ms a frame; `palette[label]`
+    instead of OpenCV's table look-up would take 5 ms.
     """
     cv2 = opencv()
     return cv2.addWeighted(image, 1 - opacity, colour_labels(label, palette), opacity, 0)
@@ -57,7 +57,8 @@ def describe_world(maps: Maps) -> str | None:
 
 
 def draw_banner(picture: np.ndarray, maps: Maps) -> np.ndarray:
-    """The picture with a line at its top where a frame is unusual; as it is elsewhere, and where it is under 64 pixels."""
+    """The picture with a line at its top where a frame is unusual; as it is elsewhere, and where it is under 64
+    pixels."""
     words = describe_world(maps)
     if words is None or maps.novelty is None or maps.novelty > UNUSUAL or min(picture.shape[:2]) < 64:
         return picture
@@ -86,9 +87,9 @@ def colour_labels(label: np.ndarray, palette: np.ndarray) -> np.ndarray:
 def draw_uncertainty(entropy: np.ndarray) -> np.ndarray:
     """(H, W) uint8 -> (H, W, 3) uint8 RGB: black is sure, pale yellow is as unsure as can be. 0.4 ms a frame.
 
-    The colours are matplotlib's inferno: perceptually even and safe for colour-blind readers, as viridis and cividis are,
-    but with the widest range of lightness (0 to 98 of 100, against 14 to 91), so that a grey print says the same and
-    sure regions stay quiet.
+    The colours are matplotlib's inferno: perceptually even and safe for colour-blind readers, as viridis and cividis
+    are, but with the widest range of lightness (0 to 98 of 100, against 14 to 91), so that a grey print says the same
+    and sure regions stay quiet.
     """
     return colour_labels(entropy, _inferno())
 

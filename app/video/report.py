@@ -17,8 +17,17 @@ from core.segmenter import Segmenter
 from seg.evaluate import LiveMetrics
 
 METRIC_KEYS = (
-    "nll", "accuracy", "miou", "iou", "ece", "ece_15", "brier", "consistency", "label_consistency", "change_agreement",
-)  # fmt: skip
+    "nll",
+    "accuracy",
+    "miou",
+    "iou",
+    "ece",
+    "ece_15",
+    "brier",
+    "consistency",
+    "label_consistency",
+    "change_agreement",
+)
 
 
 NOVELTY_STEPS = 1000

@@ -34,8 +34,8 @@ superfast 7.6 ms, ultrafast 4.0 ms, at 8.1, 13.5 and 17.0 kB a frame and 39.5, 4
 and 2.4 ms. veryfast would cost 40 % of the 33 ms of a 30 Hz frame; ultrafast saves 3.5 ms and makes the file a
 quarter larger. A second thread changes the sum by less than 1 ms, but works while the caller does something else."""
 HELD_BACK = 5
-"""Frames that the encoder has and the file has not: 4 with these settings (measured), and the one that is coming. None is
-larger than it is raw: noise, the worst of pictures, takes 0.55 of that."""
+"""Frames that the encoder has and the file has not: 4 with these settings (measured), and the one that is coming. None
+is larger than it is raw: noise, the worst of pictures, takes 0.55 of that."""
 INDEX_ENTRY, BOOKKEEPING = 32, 64 * 2**10
 """Bytes of a frame in the index (20 were measured, times at random), and of all that is no frame."""
 BT709 = RANGE_TV = 1
@@ -45,10 +45,10 @@ BT709 = RANGE_TV = 1
 class VideoSink:
     """An H.264 file (yuv420p, index at the front) that browsers play.
 
-    Frame times are kept, variable rates included. It is written beside its place under a hidden name and moved there when
-    the `with` ends, by Ctrl-C or an exception too: what was written until then plays. Raises InputError on
-    construction for a place that cannot take it, and OSError for a disk that is full: before it is to the last byte, so that
-    there is room for the end of the file.
+    Frame times are kept, variable rates included. It is written beside its place under a hidden name and moved there
+    when the `with` ends, by Ctrl-C or an exception too: what was written until then plays. Raises InputError on
+    construction for a place that cannot take it, and OSError for a disk that is full: before it is to the last byte, so
+    that there is room for the end of the file.
     """
 
     def __init__(self, path: Path, width: int, height: int, fps: float, overwrite: bool = False) -> None:
@@ -144,7 +144,8 @@ class VideoSink:
             raise self._unwritable(error) from error
 
     def _check_room(self) -> None:
-        """The frames that the encoder holds back, none larger than it is raw, and the index still have to fit on the disk."""
+        """The frames that the encoder holds back, none larger than it is raw, and the index still have to fit on the
+        disk."""
         width, height = self._size
         needed = HELD_BACK * width * height * 3 // 2 + BOOKKEEPING + INDEX_ENTRY * self._written
         if shutil.disk_usage(self._path.parent).free < needed:

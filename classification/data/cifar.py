@@ -33,13 +33,23 @@ class CifarLayout:
 
 
 CIFAR10 = CifarLayout(
-    "cifar10", "cifar-10-batches-py", "batches.meta",
+    "cifar10",
+    "cifar-10-batches-py",
+    "batches.meta",
     {"train": tuple(f"data_batch_{number}" for number in range(1, 6)), "test": ("test_batch",)},
-    "labels", "label_names", 10,
-)  # fmt: skip
+    "labels",
+    "label_names",
+    10,
+)
 CIFAR100 = CifarLayout(
-    "cifar100", "cifar-100-python", "meta", {"train": ("train",), "test": ("test",)}, "fine_labels", "fine_label_names", 100,
-)  # fmt: skip
+    "cifar100",
+    "cifar-100-python",
+    "meta",
+    {"train": ("train",), "test": ("test",)},
+    "fine_labels",
+    "fine_label_names",
+    100,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +109,8 @@ def open_cifar(folder: Path, layout: CifarLayout, split: str) -> CifarSet:
     """Reads the split; InputError names the file that is missing, damaged, hostile or of another shape."""
     if split not in layout.files:
         raise InputError(
-            f"{folder}: CIFAR has a train and a test split, not {split!r}; hold back a part of train to choose settings on"
+            f"{folder}: CIFAR has a train and a test split, not {split!r}; hold back a part of train to choose "
+            f"settings on"
         )
     classes = _class_names(folder / layout.meta, layout)
     parts = [_batch(folder / name, layout) for name in layout.files[split]]
@@ -131,7 +142,8 @@ def _class_names(path: Path, layout: CifarLayout) -> ClassList:
 
 
 def _batch(path: Path, layout: CifarLayout) -> tuple[np.ndarray, np.ndarray]:
-    """(n, 32, 32, 3) uint8 images and (n,) int64 labels; a row of the file holds the planes R, G, B one after another."""
+    """(n, 32, 32, 3) uint8 images and (n,) int64 labels; a row of the file holds the planes R, G, B one after
+    another."""
     record = _read(path)
     data, labels = byte_array(record.get("data")), record.get(layout.labels_key)
     if data is None:

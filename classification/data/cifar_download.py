@@ -1,4 +1,5 @@
-"""Fetches CIFAR-10 or CIFAR-100: one archive, resumed where it broke off, verified, and unpacked whole or not at all."""
+"""Fetches CIFAR-10 or CIFAR-100: one archive, resumed where it broke off, verified, and unpacked whole or not at
+all."""
 
 import gzip
 import hashlib
@@ -90,9 +91,9 @@ def download_cifar(
 ) -> DownloadReport:
     """Makes `root/archive.folder` hold the published files.
 
-    Files that are there and right are kept, others in their place are refused and never overwritten. The archive grows in a
-    hidden file under `root`, from which a later call goes on, and is deleted once it is unpacked. `on_progress(bytes there,
-    all bytes)`. InputError in one line for everything that goes wrong.
+    Files that are there and right are kept, others in their place are refused and never overwritten. The archive grows
+    in a hidden file under `root`, from which a later call goes on, and is deleted once it is unpacked.
+    `on_progress(bytes there, all bytes)`. InputError in one line for everything that goes wrong.
     """
     folder = root / archive.folder
     if folder.exists():
@@ -107,7 +108,8 @@ def download_cifar(
         part.unlink()
     except OSError as error:
         raise InputError(
-            f"{error.filename or root}: cannot be written ({in_line(error)}); give a root folder that is writable and has "
+            f"{error.filename or root}: cannot be written ({in_line(error)}); give a root folder that is writable "
+            f"and has "
             f"{3 * archive.bytes / 1e9:.1f} GB of room"
         ) from error
     return DownloadReport(folder, fetched)
@@ -157,9 +159,11 @@ def _fetch_once(archive: Archive, part: Path, count: Callable[[int, int], None])
     if _md5(part) != archive.md5:
         part.unlink()
         raise FetchError(
-            f"sent {archive.bytes} bytes that do not match the published MD5 {archive.md5}; a broken connection, or a proxy or "
-            "login page that answers instead", transient=there > 0,
-        )  # fmt: skip
+            f"sent {archive.bytes} bytes that do not match the published MD5 {archive.md5}; a broken connection, "
+            f"or a proxy or "
+            "login page that answers instead",
+            transient=there > 0,
+        )
 
 
 def _append(archive: Archive, part: Path, there: int, count: Callable[[int, int], None]) -> None:

@@ -8,7 +8,8 @@ RESIZED, CROPPED = 256, 224
 
 
 def centre_view(image: np.ndarray, size: int) -> np.ndarray:
-    """(H, W, 3) uint8 -> (size, size, 3): shorter side to size * 256 / 224, bilinear with antialiasing, then the middle."""
+    """(H, W, 3) uint8 -> (size, size, 3): shorter side to size * 256 / 224, bilinear with antialiasing, then the
+    middle."""
     height, width = image.shape[:2]
     short = size * RESIZED // CROPPED
     tall = (max(short, short * height // width), max(short, short * width // height))

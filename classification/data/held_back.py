@@ -1,4 +1,5 @@
-"""Finds the training pictures that a classifier's training held back: what to calibrate on where there is no val split."""
+"""Finds the training pictures that a classifier's training held back: what to calibrate on where there is no val
+split."""
 
 from pathlib import Path
 
@@ -26,7 +27,8 @@ def open_held_back(data: Path, meta: CheckpointMeta, model: str) -> Classificati
     """InputError where the training held nothing back, or where these are not the pictures that it had."""
     if not read_division(meta)[0]:
         raise InputError(
-            f"{model}: its training held no pictures back (train classification --hold-back 0.1 does); give another --split"
+            f"{model}: its training held no pictures back (train classification --hold-back 0.1 does); give "
+            f"another --split"
         )
     source, _, held = divide_train(data, meta, model)
     return source.subset(held)
@@ -41,7 +43,8 @@ def divide_train(data: Path, meta: CheckpointMeta, model: str) -> tuple[Classifi
     recorded = {key: meta.training.get(key) for key in found}
     if found != recorded:
         raise InputError(
-            f"{data}: {found['images']} training pictures and {found['held_back']} held back, but {model} was trained on "
+            f"{data}: {found['images']} training pictures and {found['held_back']} held back, but {model} was "
+            f"trained on "
             f"{recorded['images']} and held back {recorded['held_back']}; give the data it was trained on"
         )
     return source, trained, held

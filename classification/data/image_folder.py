@@ -64,7 +64,8 @@ class ImageFolderSet:
 
 
 def open_image_folder(root: Path, split: str) -> ImageFolderSet:
-    """Lists `root/split/CLASS/**`; InputError where there are no classes, an empty one, or others than in a sister split."""
+    """Lists `root/split/CLASS/**`; InputError where there are no classes, an empty one, or others than in a sister
+    split."""
     if split not in SPLITS or not (root / split).is_dir():
         there = [name for name in SPLITS if (root / name).is_dir()]
         raise InputError(
@@ -90,8 +91,8 @@ def open_image_folder(root: Path, split: str) -> ImageFolderSet:
 
 
 def read_picture(path: Path) -> np.ndarray:
-    """(H, W, 3) uint8 RGB. Grey, palette and CMYK files are converted, transparency is dropped, as is usual for ImageNet
-    (which has some of each); a camera's note how to turn the picture is not followed."""
+    """(H, W, 3) uint8 RGB. Grey, palette and CMYK files are converted, transparency is dropped, as is usual for
+    ImageNet (which has some of each); a camera's note how to turn the picture is not followed."""
     return look_at(path, to_rgb)
 
 
@@ -109,7 +110,8 @@ def _check_same(root: Path, split: str, names: list[str], other: str) -> None:
     if different:
         where = split if different[0] in names else other
         raise InputError(
-            f"{root}: {split}/ and {other}/ have different class folders ({different[0]} is in {where}/ alone); ids go by "
+            f"{root}: {split}/ and {other}/ have different class folders ({different[0]} is in {where}/ alone); "
+            f"ids go by "
             "their sorted names, so they must be the same"
         )
 

@@ -54,7 +54,8 @@ class ClassificationSet(Protocol):
 
 
 def open_classification(data: Path, split: str) -> ClassificationSet:
-    """`split` is train or test, and for an ImageFolder also val. InputError for anything that is not such a data set."""
+    """`split` is train or test, and for an ImageFolder also val. InputError for anything that is not such a data
+    set."""
     if not data.is_dir():
         raise InputError(f"{data}: no such folder; steadyseg data cifar10|cifar100 --root DIR fetches CIFAR")
     found = find_cifar(data)
@@ -96,7 +97,8 @@ def split_held_back(labels: np.ndarray, share: float) -> tuple[np.ndarray, np.nd
 
 
 def training_indices(labels: np.ndarray, fraction: float, hold_back: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """(trained, held back): `fraction` is of what is not held back, so that every fraction has the same held-back images."""
+    """(trained, held back): `fraction` is of what is not held back, so that every fraction has the same held-back
+    images."""
     trained, held = split_held_back(labels, hold_back)
     return trained[balanced_fraction(labels[trained], fraction, seed)], held
 

@@ -15,10 +15,12 @@ NAMES = {
     ("numpy", "ndarray"): "ndarray",
     ("numpy", "dtype"): "dtype",
 }
-"""All that a pickled array of numbers names (numpy 1 and 2); the official CIFAR files name the first, third and fourth."""
+"""All that a pickled array of numbers names (numpy 1 and 2); the official CIFAR files name the first, third and
+fourth."""
 OPCODES = (
     "PROTO FRAME STOP MARK NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 BINSTRING SHORT_BINSTRING BINBYTES "
-    "SHORT_BINBYTES BINUNICODE SHORT_BINUNICODE EMPTY_LIST EMPTY_DICT EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 APPEND APPENDS "
+    "SHORT_BINBYTES BINUNICODE SHORT_BINUNICODE EMPTY_LIST EMPTY_DICT EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 "
+    "TUPLE3 APPEND APPENDS "
     "SETITEM SETITEMS BINPUT LONG_BINPUT BINGET LONG_BINGET MEMOIZE GLOBAL STACK_GLOBAL INST REDUCE BUILD"
 )
 """Instructions that plain values and arrays are made of; INST so that what it names is told like every other name."""
@@ -67,14 +69,16 @@ class _Unpickler(pickle._Unpickler):
         if (module, name) not in NAMES:
             wanted = ascii(f"{module}.{name}")[1:-1][:MAX_NAME]
             raise InputError(
-                f"{self.path}: a pickle that wants to call {wanted}, which no CIFAR file needs, so it was not opened; fetch "
+                f"{self.path}: a pickle that wants to call {wanted}, which no CIFAR file needs, so it was not opened; "
+                f"fetch "
                 "the data set again (steadyseg data)"
             )
         return _Name(NAMES[module, name])
 
 
 def read_pickle(path: Path) -> dict[str, Any]:
-    """The dictionary in a file: numbers, lists, strings (bytes where Python 2 wrote them) and `Call`s, with keys as text."""
+    """The dictionary in a file: numbers, lists, strings (bytes where Python 2 wrote them) and `Call`s, with keys as
+    text."""
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -20,16 +20,19 @@ HEADS = (3, 6, 12, 24)
 class AttentionBlock(nn.Module):
     """x + branch: BatchNorm, GELU, 1x1 convolution to the stage's inner channels, BatchNorm, window attention; no MLP.
 
-    The inner channels are a quarter of x's where the network has bottlenecks, else as many. The convolution blocks between
-    two of these are what the MLP is elsewhere; they have the MC dropout too, this block has none.
+    The inner channels are a quarter of x's where the network has bottlenecks, else as many. The convolution blocks
+    between two of these are what the MLP is elsewhere; they have the MC dropout too, this block has none.
     """
 
     def __init__(self, channels: int, inner: int, heads: int, head_width: int, window: int, skipped: float) -> None:
         super().__init__()
         self.branch = nn.Sequential(
-            nn.BatchNorm2d(channels), nn.GELU(), conv(channels, inner, 1), nn.BatchNorm2d(inner),
+            nn.BatchNorm2d(channels),
+            nn.GELU(),
+            conv(channels, inner, 1),
+            nn.BatchNorm2d(inner),
             WindowAttention(inner, channels, heads, head_width, window),
-        )  # fmt: skip
+        )
         self.skip_branch = StochasticDepth(skipped, "row") if skipped else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -39,8 +42,9 @@ class AttentionBlock(nn.Module):
 def alternet(options: ClassifierOptions, num_classes: int) -> Chain:
     """(B, 3, h, w) -> (B, K), any h, w: bare stem, four stages, BN-ReLU-GAP head.
 
-    A stage of B blocks with M of attention is (B - 2 M) convolution blocks and M pairs of a convolution and an attention
-    block, so it ends in attention where M > 0, and the block that halves the map is always a convolution block.
+    A stage of B blocks with M of attention is (B - 2 M) convolution blocks and M pairs of a convolution and an
+    attention block, so it ends in attention where M > 0, and the block that halves the map is always a convolution
+    block.
     """
     _, depth = MODELS[options.model]
     blocks = ALTERNET_BLOCKS[depth]

@@ -8,10 +8,10 @@ from torch import Tensor, nn
 class WindowAttention(nn.Module):
     """(B, C_in, H, W) -> (B, C_out, H, W): each point attends to the points of its own window x window square.
 
-    The squares tile the map from its top left corner; those that stick out of it have only the points inside, however small
-    the map is. weight(i, j) = softmax_j(q_i . k_j / sqrt(head_width) + b[y_j - y_i, x_j - x_i]); the table b has
-    (2 window - 1)^2 numbers that all heads share (arXiv 2202.06709, App. B, without shifts). q, k and v have no bias, the
-    output projection has.
+    The squares tile the map from its top left corner; those that stick out of it have only the points inside, however
+    small the map is. weight(i, j) = softmax_j(q_i . k_j / sqrt(head_width) + b[y_j - y_i, x_j - x_i]); the table b has
+    (2 window - 1)^2 numbers that all heads share (arXiv 2202.06709, App. B, without shifts). q, k and v have no bias,
+    the output projection has.
     """
 
     def __init__(self, channels_in: int, channels_out: int, heads: int, head_width: int, window: int) -> None:
@@ -28,7 +28,8 @@ class WindowAttention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         height, width = x.shape[-2:]
-        # A window never needs more rows than the map has: the table is indexed by offsets, so a smaller one is the same.
+        # A window never needs more rows than the map has: the table is indexed by offsets, so a smaller one is the
+        # same.
         rows, columns = min(self.window, height), min(self.window, width)
         below, right = -height % rows, -width % columns
         qkv = F.pad(self.to_qkv(x), (0, right, 0, below))

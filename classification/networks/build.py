@@ -18,13 +18,20 @@ from core.errors import InputError
 __all__ = ["MODEL_NAMES", "build_classifier"]
 
 BUILDERS = {
-    "alexnet": alexnet, "vgg": vgg, "prevgg": vgg, "resnet": resnet, "resnext": resnet, "wideresnet": resnet,
-    "preresnet": preresnet, "alternet": alternet,
-}  # fmt: skip
+    "alexnet": alexnet,
+    "vgg": vgg,
+    "prevgg": vgg,
+    "resnet": resnet,
+    "resnext": resnet,
+    "wideresnet": resnet,
+    "preresnet": preresnet,
+    "alternet": alternet,
+}
 
 
 def build_classifier(options: ClassifierOptions | dict[str, Any], num_classes: int) -> nn.Module:
-    """(B, 3, h, w) normalised pictures -> (B, K) logits, a `core.predictors.SplitNetwork`; a dict is a checkpoint's record.
+    """(B, 3, h, w) normalised pictures -> (B, K) logits, a `core.predictors.SplitNetwork`; a dict is a checkpoint's
+    record.
 
     InputError, in one line, for unknown names, wrong types and options that make no sense together.
     """

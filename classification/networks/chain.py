@@ -1,4 +1,5 @@
-"""Networks as chains of blocks that can be cut before the first dropout layer that draws, and the layers all of them use."""
+"""Networks as chains of blocks that can be cut before the first dropout layer that draws, and the layers all of them
+use."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -62,7 +63,8 @@ class Chain(nn.Sequential):
 
 
 def stage(modules: Iterable[nn.Module], number: int, options: ClassifierOptions, channels: int) -> Chain:
-    """The modules of stage `number` (from 1) and, where it is smoothed, the smoothing after them; `channels` leave it."""
+    """The modules of stage `number` (from 1) and, where it is smoothed, the smoothing after them; `channels` leave
+    it."""
     chain = Chain(*modules)
     if number in smoothed_stages(options):
         smoothing = SpatialSmoothing(options.prob, options.blur, options.padding or "published", channels=channels)

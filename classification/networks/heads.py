@@ -25,7 +25,8 @@ class GlobalMedian(nn.Module):
 
 
 class Clip(nn.Module):
-    """t (sigmoid(x / t) - 1/2), in [-t / 2, t / 2]: pooled features that are bounded (t = 2 as in the published code)."""
+    """t (sigmoid(x / t) - 1/2), in [-t / 2, t / 2]: pooled features that are bounded (t = 2 as in the published
+    code)."""
 
     def __init__(self, scale: float = 2.0) -> None:
         super().__init__()
@@ -66,8 +67,14 @@ def mlp_head(channels: int, num_classes: int, hidden: int, side: int, pool: int 
     """
     first = [MaxPool(pool)] if pool else []
     return nn.Sequential(
-        *first, nn.AdaptiveAvgPool2d(side), nn.Flatten(),
-        nn.Linear(channels * side**2, hidden), nn.ReLU(inplace=True), nn.Dropout(MLP_DROPOUT),
-        nn.Linear(hidden, hidden), nn.ReLU(inplace=True), nn.Dropout(MLP_DROPOUT),
+        *first,
+        nn.AdaptiveAvgPool2d(side),
+        nn.Flatten(),
+        nn.Linear(channels * side**2, hidden),
+        nn.ReLU(inplace=True),
+        nn.Dropout(MLP_DROPOUT),
+        nn.Linear(hidden, hidden),
+        nn.ReLU(inplace=True),
+        nn.Dropout(MLP_DROPOUT),
         nn.Linear(hidden, num_classes),
-    )  # fmt: skip
+    )

@@ -8,18 +8,31 @@ TIMM = "timm:"
 """Prefix of every network of the timm library."""
 
 RESIDUAL_BLOCKS: dict[int, tuple[int, ...]] = {
-    18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3),
-}  # fmt: skip
-"""Residual blocks of each stage by depth (He et al. 2016, arXiv 1512.03385, Table 1); from 50 on they are bottlenecks."""
+    18: (2, 2, 2, 2),
+    34: (3, 4, 6, 3),
+    50: (3, 4, 6, 3),
+    101: (3, 4, 23, 3),
+    152: (3, 8, 36, 3),
+}
+"""Residual blocks of each stage by depth (He et al. 2016, arXiv 1512.03385, Table 1); from 50 on they are
+bottlenecks."""
 
 ALTERNET_BLOCKS: dict[int, tuple[int, ...]] = {
-    18: (2, 2, 2, 2), 34: (3, 4, 6, 4), 50: (3, 4, 6, 4), 101: (3, 4, 23, 4), 152: (3, 8, 36, 4),
-}  # fmt: skip
-"""Convolution and attention blocks together: one more in the last stage, room for two pairs (arXiv 2202.06709, Sec. 4)."""
+    18: (2, 2, 2, 2),
+    34: (3, 4, 6, 4),
+    50: (3, 4, 6, 4),
+    101: (3, 4, 23, 4),
+    152: (3, 8, 36, 4),
+}
+"""Convolution and attention blocks together: one more in the last stage, room for two pairs (arXiv 2202.06709, Sec.
+4)."""
 
 VGG_CONVS: dict[int, tuple[int, ...]] = {
-    11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4),
-}  # fmt: skip
+    11: (1, 1, 2, 2, 2),
+    13: (2, 2, 2, 2, 2),
+    16: (2, 2, 3, 3, 3),
+    19: (2, 2, 4, 4, 4),
+}
 """Convolutions of each stage by depth (Simonyan and Zisserman 2015, arXiv 1409.1556, Table 1)."""
 
 HEADS: tuple[HeadName, ...] = ("gap", "mlp", "gmaxp", "gmedp", "gap-clip", "gap-mlp")
@@ -46,17 +59,19 @@ FAMILIES: dict[str, Family] = {
     "vgg": Family((11, 13, 16, 19), 5, (1, 2, 3, 4, 5), ("mlp", "gap", *HEADS[2:]), frozenset()),
     "prevgg": Family((11, 13, 16, 19), 5, (1, 2, 3, 4, 5), ("mlp", "gap", *HEADS[2:], "bn-gap"), frozenset()),
     "resnet": Family((18, 34, 50, 101, 152), 4, (1, 2, 3, 4), HEADS, frozenset({"stem", "stochastic_depth"})),
-    "preresnet": Family(
-        (18, 34, 50, 101, 152), 4, (1, 2, 3), ("bn-gap",), frozenset({"stem", "stochastic_depth"})
-    ),
+    "preresnet": Family((18, 34, 50, 101, 152), 4, (1, 2, 3), ("bn-gap",), frozenset({"stem", "stochastic_depth"})),
     "resnext": Family((50, 101), 4, (1, 2, 3, 4), HEADS, frozenset({"stem", "stochastic_depth"})),
     "wideresnet": Family((50, 101), 4, (1, 2, 3, 4), HEADS, frozenset({"stem", "stochastic_depth"})),
     "alternet": Family(
-        (18, 34, 50, 101, 152), 4, (1, 2, 3), ("bn-gap",),
+        (18, 34, 50, 101, 152),
+        4,
+        (1, 2, 3),
+        ("bn-gap",),
         frozenset({"stem", "stochastic_depth", "attention", "window"}),
     ),
-}  # fmt: skip
-"""Smoothed stages: after each one, but not before the BN-ReLU-GAP head of a pre-activation network (arXiv 2105.12639)."""
+}
+"""Smoothed stages: after each one, but not before the BN-ReLU-GAP head of a pre-activation network (arXiv
+2105.12639)."""
 
 TIMM_OPTIONS = frozenset({"stochastic_depth", "img_size", "patch_size", "pretrained"})
 """Options that only some families have and timm's networks have."""

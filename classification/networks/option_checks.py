@@ -1,4 +1,5 @@
-"""Whether a classifier's options make sense together, asked before torch is imported; a record's dict becomes options."""
+"""Whether a classifier's options make sense together, asked before torch is imported; a record's dict becomes
+options."""
 
 import difflib
 import math
@@ -21,11 +22,15 @@ from core.errors import InputError
 from core.options import require_ranges
 
 RANGES: dict[str, tuple[float, float]] = {
-    "width": (1, 1024), "dropout": (0, 255 / 256), "stochastic_depth": (0, 1),
-}  # fmt: skip
+    "width": (1, 1024),
+    "dropout": (0, 255 / 256),
+    "stochastic_depth": (0, 1),
+}
 OPTIONAL_RANGES: dict[str, tuple[float, float]] = {
-    "window": (1, math.inf), "img_size": (1, math.inf), "patch_size": (1, math.inf),
-}  # fmt: skip
+    "window": (1, math.inf),
+    "img_size": (1, math.inf),
+    "patch_size": (1, math.inf),
+}
 SMOOTHING_OPTIONS = ("smoothing_places", "prob", "blur", "padding")
 GROUPS = 32
 """Groups of ResNeXt's 3x3 convolutions."""
@@ -46,13 +51,15 @@ def options_of(record: dict[str, Any]) -> ClassifierOptions:
 
 
 def check_classifier(options: ClassifierOptions) -> None:
-    """InputError for the first option that makes no sense; a name after timm: and its options are asked of the library."""
+    """InputError for the first option that makes no sense; a name after timm: and its options are asked of the
+    library."""
     _require_types(options)
     require_ranges(options, RANGES)
     require_ranges(options, {name: r for name, r in OPTIONAL_RANGES.items() if getattr(options, name) is not None})
     if options.model not in MODELS and not options.model.startswith(TIMM):
         raise InputError(
-            f"unknown classifier {options.model!r} (timm's are called timm:NAME); {_suggestion(options.model, MODEL_NAMES)}"
+            f"unknown classifier {options.model!r} (timm's are called timm:NAME); "
+            f"{_suggestion(options.model, MODEL_NAMES)}"
         )
     _require_applicable(options)
     if not options.smoothing:

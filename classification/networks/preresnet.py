@@ -15,12 +15,12 @@ from classification.options import ClassifierOptions
 class PreActBlock(Block):
     """shortcut + branch (He et al. 2016, arXiv 1603.05027); basic (3x3, 3x3) or bottleneck (1x1, 3x3, 1x1).
 
-    Where the shape changes, the first BatchNorm and ReLU feed both the branch and the shortcut's 1x1 convolution, which has
-    no BatchNorm, with dropout or without: the same weights fit both. Else the shortcut is what came in, untouched.
+    Where the shape changes, the first BatchNorm and ReLU feed both the branch and the shortcut's 1x1 convolution, which
+    has no BatchNorm, with dropout or without: the same weights fit both. Else the shortcut is what came in, untouched.
 
     MC dropout sits between the last ReLU and the last convolution. Published code has it there and, later, before the
-    BatchNorm in front; we keep the former: that BatchNorm then never sees a mask, so its running variance is also that of
-    the same weights with the dropout off (the shift is known from arXiv 1801.05134).
+    BatchNorm in front; we keep the former: that BatchNorm then never sees a mask, so its running variance is also that
+    of the same weights with the dropout off (the shift is known from arXiv 1801.05134).
     """
 
     def __init__(

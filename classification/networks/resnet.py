@@ -101,7 +101,8 @@ def skip_rates(last: float, blocks: int) -> list[float]:
 def stem(width: int, large: bool, activated: bool) -> nn.Sequential:
     """large: 7x7 stride 2 and 3x3 max pooling stride 2, for ImageNet's sizes; else 3x3 stride 1, for CIFAR's.
 
-    The pre-activation networks' stem ends with the bare convolution (and the pooling): their blocks bring BatchNorm and ReLU.
+    The pre-activation networks' stem ends with the bare convolution (and the pooling): their blocks bring BatchNorm and
+    ReLU.
     """
     layers: list[nn.Module] = [conv(3, width, 7, 2) if large else conv(3, width, 3)]
     if activated:

@@ -25,8 +25,8 @@ ARGUMENTS = {"drop_path_rate": "stochastic_depth", "img_size": "img_size", "patc
 class TimmNetwork(nn.Module):
     """(B, 3, h, w) -> (B, K) logits; h = w = `side` where the network was made for one size.
 
-    A CNN (a network with modules that halve a map) gets smoothing before each of these modules but the stem and MC dropout
-    before the two last; a transformer gets MC dropout at `DENSE_DROPOUTS` and cannot be smoothed. forward(x) ==
+    A CNN (a network with modules that halve a map) gets smoothing before each of these modules but the stem and MC
+    dropout before the two last; a transformer gets MC dropout at `DENSE_DROPOUTS` and cannot be smoothed. forward(x) ==
     suffix(prefix(x)); other than in our own networks the prefix is everything where nothing draws, else nothing.
     """
 
@@ -46,7 +46,8 @@ class TimmNetwork(nn.Module):
         height, width = x.shape[-2:]
         if self.side is not None and (height, width) != (self.side, self.side):
             raise InputError(
-                f"{self.name} was built for {self.side} x {self.side} pixels and got {height} x {width}; set img_size to the "
+                f"{self.name} was built for {self.side} x {self.side} pixels and got {height} x {width}; set img_size "
+                f"to the "
                 "pictures' side, where the network has that option, or resize them"
             )
         try:
@@ -80,7 +81,8 @@ class TimmNetwork(nn.Module):
                 self.eval()(example.to(next(self.parameters())))
         except RuntimeError as error:
             raise InputError(
-                f"{self.name} of this img_size and patch_size takes no picture ({_first_line(error)}); the side must be a "
+                f"{self.name} of this img_size and patch_size takes no picture ({_first_line(error)}); the side must "
+                f"be a "
                 "multiple of the patch's and large enough for all stages"
             ) from error
         finally:
@@ -89,7 +91,8 @@ class TimmNetwork(nn.Module):
 
 
 def channels_first(channels: int, features: Any) -> Tensor:
-    """(B, C, h, w), (B, h, w, C) or tokens (B, N, C) -> (B, C, h, w) or (B, C, N, 1). InputError for what is neither."""
+    """(B, C, h, w), (B, h, w, C) or tokens (B, N, C) -> (B, C, h, w) or (B, C, N, 1). InputError for what is
+    neither."""
     if not isinstance(features, Tensor) or features.ndim not in (3, 4):
         raise InputError("a stage of this network gives no map and no tokens; name others with --stages")
     if features.ndim == 3:
@@ -102,7 +105,8 @@ def _insert(model: Any, options: ClassifierOptions, example: Tensor) -> None:
     if options.smoothing:
         if not subsamples:
             raise InputError(
-                f"{options.model} has no module that halves a feature map, so nothing to smooth before; leave smoothing out"
+                f"{options.model} has no module that halves a feature map, so nothing to smooth before; leave "
+                f"smoothing out"
             )
         # A Prob without ReLU is as good for maps without an activation; the others would delete their negative half.
         linear: ProbName = options.prob if options.prob in ("constant", "none") else "signed-tanh"
@@ -112,7 +116,8 @@ def _insert(model: Any, options: ClassifierOptions, example: Tensor) -> None:
             insert_dropout(model, options.dropout, example=example)
         elif not _replace_dropouts(model, options.dropout):
             raise InputError(
-                f"{options.model} has no module that halves a feature map and none of the dropout modules of a transformer "
+                f"{options.model} has no module that halves a feature map and none of the dropout modules of a "
+                f"transformer "
                 f"({', '.join(DENSE_DROPOUTS)}); leave dropout out"
             )
 

@@ -36,8 +36,8 @@ class ConvBlock(Block):
 def vgg(options: ClassifierOptions, num_classes: int) -> Chain:
     """(B, 3, h, w) -> (B, K), h, w >= 16, with the MLP head 32 (less where smoothing grows the maps).
 
-    Five stages; 2x2 max pooling begins the last four. In the pre-activation form even the picture itself passes BatchNorm and
-    ReLU, and the map that reaches the head is a bare convolution's, as published.
+    Five stages; 2x2 max pooling begins the last four. In the pre-activation form even the picture itself passes
+    BatchNorm and ReLU, and the map that reaches the head is a bare convolution's, as published.
     """
     family, depth = MODELS[options.model]
     chain, channels = Chain(), 3

@@ -11,9 +11,22 @@ from PIL import Image
 from core.errors import InputError
 
 COMMON = (
-    "gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur", "motion_blur", "zoom_blur", "snow",
-    "frost", "fog", "brightness", "contrast", "elastic_transform", "pixelate", "jpeg_compression",
-)  # fmt: skip
+    "gaussian_noise",
+    "shot_noise",
+    "impulse_noise",
+    "defocus_blur",
+    "glass_blur",
+    "motion_blur",
+    "zoom_blur",
+    "snow",
+    "frost",
+    "fog",
+    "brightness",
+    "contrast",
+    "elastic_transform",
+    "pixelate",
+    "jpeg_compression",
+)
 """The 15 types that the mean corruption error is a mean of."""
 EXTRA = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
 """The four types meant for tuning; no mean counts them."""
@@ -28,8 +41,8 @@ OWN_SEED = ("impulse_noise", "glass_blur")
 def corrupt(image: np.ndarray, name: str, severity: int, seed: int = 0, index: int = 0) -> np.ndarray:
     """(H, W, 3) uint8 RGB, both sides 32 or more -> its corrupted copy, of the same shape.
 
-    Depends on (seed, index, name, severity) alone: `index` numbers the pictures of a set. The types and severities are those
-    of the package imagecorruptions-imaug, which has ImageNet-C's; CIFAR-C's are milder and come as files
+    Depends on (seed, index, name, severity) alone: `index` numbers the pictures of a set. The types and severities are
+    those of the package imagecorruptions-imaug, which has ImageNet-C's; CIFAR-C's are milder and come as files
     (`studies.robustness.measures.published_images`).
     Not for several threads at once: NumPy's global generator is seeded and put back.
     Raises InputError for another shape or dtype, an unknown type, a severity outside 1..5.

@@ -30,7 +30,8 @@ def texture(height: int, width: int, generator: np.random.Generator) -> np.ndarr
 
 
 def under_texture(image: np.ndarray, severity: int, generator: np.random.Generator) -> np.ndarray:
-    """The picture with a texture blended over all of it or over a half-plane, of severity 1, 2 or 3; labels stay right."""
+    """The picture with a texture blended over all of it or over a half-plane, of severity 1, 2 or 3; labels stay
+    right."""
     height, width = image.shape[:2]
     alpha = np.full((height, width, 1), ALPHAS[severity - 1], np.float32)
     if generator.random() < 0.5:

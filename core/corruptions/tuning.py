@@ -1,4 +1,5 @@
-"""What temperatures are fitted under: a picture as it is, and under EXTRA and textures, never the types that are reported."""
+"""What temperatures are fitted under: a picture as it is, and under EXTRA and textures, never the types that are
+reported."""
 
 from collections.abc import Iterator
 

@@ -1,9 +1,9 @@
 """Conformal prediction: sets that hold the true class as often as asked, and a bound on what a class misses.
 
 Thresholds come from histograms, so memory does not grow with the data. The guarantees of conformal prediction hold for
-exchangeable samples, as a classifier's images are that come from one source. Pixels of an image, and frames of a stream, are
-not: a threshold fitted on pixels covers the asked share of the pixels of data like that it was fitted on, not of every image,
-so coverage is to be read per image and per sequence.
+exchangeable samples, as a classifier's images are that come from one source. Pixels of an image, and frames of a
+stream, are not: a threshold fitted on pixels covers the asked share of the pixels of data like that it was fitted on,
+not of every image, so coverage is to be read per image and per sequence.
 """
 
 import math
@@ -23,9 +23,10 @@ RISK_BINS = 2000
 class ConformalScores:
     """Scores of the true class of every non-void pixel.
 
-    LAC (Sadinle et al. 2019, arXiv 1609.00451): 1 - p(true class); the smallest sets on average. APS (Romano et al. 2020, arXiv
-    2006.02544) with its random number at 0: the probability of all classes likelier than the true one; sets that adapt to the
-    pixel. (At 1 it would count the true class too: every sure and right pixel would score 1, and all sets would be whole.)
+    LAC (Sadinle et al. 2019, arXiv 1609.00451): 1 - p(true class); the smallest sets on average. APS (Romano et al.
+    2020, arXiv 2006.02544) with its random number at 0: the probability of all classes likelier than the true one; sets
+    that adapt to the pixel. (At 1 it would count the true class too: every sure and right pixel would score 1, and all
+    sets would be whole.)
     """
 
     def __init__(self, void: int | None) -> None:
@@ -72,7 +73,8 @@ def prediction_sets(probs: Tensor, method: str, threshold: float) -> Tensor:
 
 
 class Coverage:
-    """How often the sets hold the true class: over all pixels, and image by image, because no guarantee holds for one image."""
+    """How often the sets hold the true class: over all pixels, and image by image, because no guarantee holds for one
+    image."""
 
     def __init__(self, method: str, threshold: float, void: int | None) -> None:
         self.method, self.threshold, self.void = method, threshold, void
@@ -111,8 +113,8 @@ class Coverage:
 class ClassRisk:
     """Conformal risk control (Angelopoulos et al. 2022, arXiv 2208.02814) of what one class misses.
 
-    The class is reported wherever its probability is at least a threshold; the loss of an image is the share of the class's
-    pixels not reported. Images that hold the class are the exchangeable units.
+    The class is reported wherever its probability is at least a threshold; the loss of an image is the share of the
+    class's pixels not reported. Images that hold the class are the exchangeable units.
     """
 
     def __init__(self, class_id: int, void: int) -> None:

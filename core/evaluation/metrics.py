@@ -90,11 +90,12 @@ class StreamingMetrics:
         presence too), `freq_90` is their share, `unc_90` the share of uncertain samples among the wrong ones. The
         number in these keys is the cutoff in percent. The ranking's keys are those of RiskCoverage, by confidence.
 
-        Of pairs of neighbouring frames, always the mean over pairs of a share of pixels: `consistency`, of those that are not
-        void in the later frame, the ones whose arg-max stays; `label_consistency`, of the same pixels, the ones whose true
-        label stays (void before counts as a change). Real things move, so a consistency above it is steadier than the truth.
-        `change_agreement`, of the pixels that are void in neither frame, the ones where prediction and label both change or
-        both stay; `change_agreement_frozen` is that of a prediction that never changes. `cec`, the mean cross-entropy
+        Of pairs of neighbouring frames, always the mean over pairs of a share of pixels: `consistency`, of those that
+        are not void in the later frame, the ones whose arg-max stays; `label_consistency`, of the same pixels, the ones
+        whose true label stays (void before counts as a change). Real things move, so a consistency above it is steadier
+        than the truth. `change_agreement`, of the pixels that are void in neither frame, the ones where prediction and
+        label both change or both stay; `change_agreement_frozen` is that of a prediction that never changes. `cec`, the
+        mean cross-entropy
         -p(now) . log p(next) of neighbours (2105.12639, Eq. 35), tells steady confidence from steady labels;
         `cec_reference` is the published code's: the roles swapped and averaged over classes.
 
@@ -227,7 +228,8 @@ class Previous:
 
 
 def kept_positions(labels: Tensor, void: int | None) -> Tensor:
-    """Flat positions of what is not void, for `take`: 0.3 ms a map of 360x480 on one core, where a mask takes 1.4 ms."""
+    """Flat positions of what is not void, for `take`: 0.3 ms a map of 360x480 on one core, where a mask takes 1.4
+    ms."""
     if void is None:
         return torch.arange(labels.numel(), device=labels.device)
     return (labels.flatten() != void).nonzero().squeeze(1)

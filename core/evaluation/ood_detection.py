@@ -10,8 +10,8 @@ from core.prediction import Prediction
 def auroc(inside: Tensor, outside: Tensor) -> float:
     """P(score of an outside sample > that of an inside one) + P(equal) / 2, over all pairs (Mann and Whitney 1947).
 
-    inside (N,), outside (M,): scores that should be higher outside, such as uncertainties. 0.5 is chance, 1 is perfect. Exact,
-    in O((N + M) log N). Raises InputError where a side is empty or a score is NaN.
+    inside (N,), outside (M,): scores that should be higher outside, such as uncertainties. 0.5 is chance, 1 is perfect.
+    Exact, in O((N + M) log N). Raises InputError where a side is empty or a score is NaN.
     """
     for name, scores in (("inside", inside), ("outside", outside)):
         if scores.ndim != 1 or not scores.numel():

@@ -1,8 +1,9 @@
-"""Post-hoc calibration: one temperature for the logits (Guo et al. 2017, arXiv 1706.04599), found in one pass over a stream.
+"""Post-hoc calibration: one temperature for the logits (Guo et al. 2017, arXiv 1706.04599), found in one pass over a
+stream.
 
-The whole grid is smoothed and scored side by side, so the temperature is fitted with the smoothing that will be used, no logits
-are kept, and void samples do not count. One temperature keeps the arg-max of a single softmax; that of a mean of tempered
-softmaxes (passes, frames) can flip, so flips are counted.
+The whole grid is smoothed and scored side by side, so the temperature is fitted with the smoothing that will be used,
+no logits are kept, and void samples do not count. One temperature keeps the arg-max of a single softmax; that of a mean
+of tempered softmaxes (passes, frames) can flip, so flips are counted.
 """
 
 from dataclasses import dataclass
@@ -63,8 +64,8 @@ class TemperatureScan:
         index = known[None, None].expand(len(probs), 1, *labels.shape)
         p_true = probs.gather(1, index).flatten(1)[:, kept]
         self._nll -= p_true.clamp_min(SMALLEST_PROBABILITY).log().sum(1, dtype=torch.float64).cpu()
-        # A flip: the label of temperature 1 is no longer the likeliest. 10 times cheaper than every temperature's arg-max;
-        # `max` finds one in a fifth of argmax's time.
+        # A flip: the label of temperature 1 is no longer the likeliest. 10 times cheaper than every temperature's
+        # arg-max; `max` finds one in a fifth of argmax's time.
         decided = probs[self._untempered_at].max(0).indices[None, None].expand(len(probs), 1, *labels.shape)
         flipped = probs.gather(1, decided)[:, 0] < probs.amax(1)
         self._flips += flipped.flatten(1)[:, kept].sum(1).cpu()
@@ -72,10 +73,12 @@ class TemperatureScan:
         self._untempered.update(probs[self._untempered_at][None], labels[None])
 
     def fit(self) -> TemperatureFit:
-        """The temperature of least NLL; InputError where there is too little to fit, BeyondGrid where it lies outside."""
+        """The temperature of least NLL; InputError where there is too little to fit, BeyondGrid where it lies
+        outside."""
         if self._pixels < FEWEST_PIXELS:
             raise InputError(
-                f"{self._pixels} labelled {'images' if self.void is None else 'pixels'} are too few to fit a temperature; "
+                f"{self._pixels} labelled {'images' if self.void is None else 'pixels'} are too few to fit a "
+                f"temperature; "
                 f"{FEWEST_PIXELS} or more are needed"
             )
         nll = (self._nll / self._pixels).tolist()
@@ -83,7 +86,8 @@ class TemperatureScan:
         best = min(range(len(grid)), key=nll.__getitem__)
         if best in (0, len(grid) - 1):
             raise BeyondGrid(
-                f"the best temperature lies beyond the grid {grid[0]:.2f}..{grid[-1]:.2f}: do these labels belong to these "
+                f"the best temperature lies beyond the grid {grid[0]:.2f}..{grid[-1]:.2f}: do these labels belong to "
+                f"these "
                 "images and classes?"
             )
         offset, lowest = _vertex(*nll[best - 1 : best + 2])

@@ -1,4 +1,5 @@
-"""Makes a run's result a bundled checkpoint: half-precision weights, measured figures and the licence note in its record."""
+"""Makes a run's result a bundled checkpoint: half-precision weights, measured figures and the licence note in its
+record."""
 
 import argparse
 import dataclasses
@@ -12,11 +13,43 @@ from core.errors import InputError
 from core.model.checkpoint import NOVELTY_PREFIX, load_checkpoint, save_checkpoint
 
 CARD_KEYS = (
-    "data", "split", "protocol", "mode", "samples", "tau", "window", "motion", "calibrated", "temperature", "seed",
-    "executor", "frames", "frame_list_hash", "nll", "accuracy", "top_5_accuracy", "miou", "iou", "ece", "ece_15", "ece_signed",
-    "brier", "acc_90", "iou_90", "unc_90", "freq_90", "aurc", "error_recall_10", "error_recall_10_ceiling", "consistency",
-    "label_consistency", "change_agreement", "change_agreement_frozen", "fitted_on", "conformal",
-)  # fmt: skip
+    "data",
+    "split",
+    "protocol",
+    "mode",
+    "samples",
+    "tau",
+    "window",
+    "motion",
+    "calibrated",
+    "temperature",
+    "seed",
+    "executor",
+    "frames",
+    "frame_list_hash",
+    "nll",
+    "accuracy",
+    "top_5_accuracy",
+    "miou",
+    "iou",
+    "ece",
+    "ece_15",
+    "ece_signed",
+    "brier",
+    "acc_90",
+    "iou_90",
+    "unc_90",
+    "freq_90",
+    "aurc",
+    "error_recall_10",
+    "error_recall_10_ceiling",
+    "consistency",
+    "label_consistency",
+    "change_agreement",
+    "change_agreement_frozen",
+    "fitted_on",
+    "conformal",
+)
 """What of an evaluation's JSON goes into the record."""
 
 
@@ -30,7 +63,8 @@ def bundle(
 ) -> Path:
     """Writes `folder/name.safetensors` and its .json; results are files of `steadyseg evaluate --json`.
 
-    fp16 is what is measured afterwards too: bundle without results, evaluate the pretrained file, bundle again with them.
+    fp16 is what is measured afterwards too: bundle without results, evaluate the pretrained file, bundle again with
+    them.
     """
     tensors, meta = load_checkpoint(source)
     half = {

@@ -29,7 +29,8 @@ MAX_HEADER_BYTES = 16 * 2**20
 LEAST_TEMPERATURE, MOST_TEMPERATURE = 1e-3, 1e3
 """Far beyond what a fit gives; outside, logits divided by it leave float32."""
 LEAST_STD, MOST_MEAN = 1e-6, 1e6
-"""Far beyond what pictures of 0..1 have; outside, what a network sees leaves float32 and its labels still look plausible."""
+"""Far beyond what pictures of 0..1 have; outside, what a network sees leaves float32 and its labels still look
+plausible."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,11 @@ class CheckpointMeta:
     training: dict[str, Any] = field(default_factory=dict)
     """The training configuration, command, hours and machine."""
     novelty: dict[str, Any] = field(default_factory=dict)
-    """Statistics of the network's own world (core/novelty/record.py); their matrices are tensors named `NOVELTY_PREFIX`..."""
+    """Statistics of the network's own world (core/novelty/record.py); their matrices are tensors named
+    `NOVELTY_PREFIX`..."""
     int8: dict[str, Any] = field(default_factory=dict)
-    """`ranges` of the convolutions (core/model/int8.py), what they were fitted on, figures with them (float32, int8)."""
+    """`ranges` of the convolutions (core/model/int8.py), what they were fitted on, figures with them (float32,
+    int8)."""
     licence: str = ""
     """Licence note of weights and training data."""
     format_version: int = FORMAT_VERSION
@@ -68,7 +71,8 @@ class CheckpointMeta:
         return fit_of(self.calibration, method)  # type: ignore[return-value]
 
     def fit_in_use(self, method: Method) -> dict[str, Any]:
-        """The fit of a calibrated method; the thresholds of a temperature that follows the frame are its own. Else empty."""
+        """The fit of a calibrated method; the thresholds of a temperature that follows the frame are its own. Else
+        empty."""
         fit = self.fit(method) or {} if method.calibrated else {}
         if not method.adaptive:
             return fit

@@ -1,8 +1,8 @@
 """A network whose convolutions take 8-bit inputs and weights, from ranges that were measured before.
 
-Rounding stands in the network as PyTorch's `fake_quantize`: PyTorch computes with it what an int8 network gives, OpenVINO
-makes integer kernels of it. Jacob et al. 2018 (arXiv 1712.05877), eq. 1: r = S (q - Z); one S and Z a tensor, one S a channel
-of weights.
+Rounding stands in the network as PyTorch's `fake_quantize`: PyTorch computes with it what an int8 network gives,
+OpenVINO makes integer kernels of it. Jacob et al. 2018 (arXiv 1712.05877), eq. 1: r = S (q - Z); one S and Z a tensor,
+one S a channel of weights.
 """
 
 import math
@@ -17,8 +17,8 @@ from core.errors import InputError
 
 LEVELS = 255
 WEIGHT_LEVELS = 63
-"""Of 127: with all 8 bits, sums of products saturate on processors without VNNI (`camvid-realtime`: 84 % of the labels are
-float32's there, with 7 bits 98 %); elsewhere the eighth bit gains nothing (`camvid-unet-s`: 98.7 % both)."""
+"""Of 127: with all 8 bits, sums of products saturate on processors without VNNI (`camvid-realtime`: 84 % of the labels
+are float32's there, with 7 bits 98 %); elsewhere the eighth bit gains nothing (`camvid-unet-s`: 98.7 % both)."""
 MOST_ACCURACY_LOSS, MOST_ECE_CHANGE = 0.005, 0.002
 """Of the labelled stills it was measured on; beyond, int8 is used where it is asked for alone."""
 
@@ -59,8 +59,8 @@ class Int8Conv(nn.Module):
 def measure_ranges(network: nn.Module, pictures: Iterable[Tensor]) -> dict[str, tuple[float, float]]:
     """`pictures` (1, 3, h, w), normalised -> the ranges of every convolution that is called but the first.
 
-    The first stays as it is: it sees the picture itself, and costs a hundredth of the network (`camvid-realtime`: 99.68 % of
-    the labels are float32's without it, 99.38 % with it). InputError where a value is no number.
+    The first stays as it is: it sees the picture itself, and costs a hundredth of the network (`camvid-realtime`: 99.68
+    % of the labels are float32's without it, 99.38 % with it). InputError where a value is no number.
     """
     found: dict[str, list[Tensor]] = {}
 
@@ -85,7 +85,8 @@ def measure_ranges(network: nn.Module, pictures: Iterable[Tensor]) -> dict[str, 
 
 
 def round_convolutions(network: nn.Module, ranges: Ranges) -> None:
-    """Puts `Int8Conv` in place of the network's convolutions; InputError where they are not those that were measured."""
+    """Puts `Int8Conv` in place of the network's convolutions; InputError where they are not those that were
+    measured."""
     for name, (least, greatest) in ranges.items():
         parent, _, leaf = name.rpartition(".")
         try:

@@ -17,13 +17,14 @@ from torch.nn.modules.module import (
 from core.errors import InputError
 
 ALWAYS = 2**28
-"""Weights that may be built whatever the file has (1 GB): libraries build parts that they take away again, as the 120 million
-of a VGG's classifier."""
+"""Weights that may be built whatever the file has (1 GB): libraries build parts that they take away again, as the 120
+million of a VGG's classifier."""
 
 
 @contextmanager
 def limited_weights(tensors: Mapping[str, Tensor], path: Path) -> Iterator[None]:
-    """Inside, a network for these tensors is built by this thread: InputError at the first weight that is far too many."""
+    """Inside, a network for these tensors is built by this thread: InputError at the first weight that is far too
+    many."""
     thread, built = threading.get_ident(), 0
     most = max(ALWAYS, 2 * sum(tensor.numel() for tensor in tensors.values()))
 

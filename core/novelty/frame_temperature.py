@@ -1,4 +1,5 @@
-"""Fits the temperature of a frame to its statistics: log T = level + slopes @ deviations, by the NLL of labelled pixels."""
+"""Fits the temperature of a frame to its statistics: log T = level + slopes @ deviations, by the NLL of labelled
+pixels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,9 +34,13 @@ class FrameTemperatureFit:
     def record(self) -> dict[str, Any]:
         """Of mode dnn, as a checkpoint keeps it."""
         return {
-            **settings(Method("dnn")), "slopes": [round(one, 6) for one in self.slopes], "level": round(self.level, 6),
-            "pictures": self.frames, "nll_one_temperature": round(self.nll_one, 6), "nll": round(self.nll, 6),
-        }  # fmt: skip
+            **settings(Method("dnn")),
+            "slopes": [round(one, 6) for one in self.slopes],
+            "level": round(self.level, 6),
+            "pictures": self.frames,
+            "nll_one_temperature": round(self.nll_one, 6),
+            "nll": round(self.nll, 6),
+        }
 
 
 def fit_frame_temperature(

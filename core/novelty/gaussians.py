@@ -1,7 +1,7 @@
 """Class means under one shared covariance, and the covariance of whole frames: found in one pass, in O(C^2) memory.
 
-Mahalanobis distance to the nearest class mean (Lee et al. 2018, arXiv 1807.03888). Neighbouring pixels repeat each other, so
-the covariance is shrunk as if there were as many samples as frames (OAS, Chen et al. 2010, Eq. 23).
+Mahalanobis distance to the nearest class mean (Lee et al. 2018, arXiv 1807.03888). Neighbouring pixels repeat each
+other, so the covariance is shrunk as if there were as many samples as frames (OAS, Chen et al. 2010, Eq. 23).
 """
 
 from dataclasses import dataclass
@@ -65,7 +65,8 @@ class GaussianSums:
 
 
 def shrink(covariance: Tensor, samples: int) -> tuple[Tensor, float]:
-    """The oracle approximating shrinkage towards tr(S) / C times the unit matrix, and its share; 1 for a single sample."""
+    """The oracle approximating shrinkage towards tr(S) / C times the unit matrix, and its share; 1 for a single
+    sample."""
     size = covariance.shape[0]
     trace, square = torch.trace(covariance), (covariance**2).sum()
     spread = (samples + 1 - 2 / size) * (square - trace**2 / size)
@@ -76,7 +77,8 @@ def shrink(covariance: Tensor, samples: int) -> tuple[Tensor, float]:
 
 
 def whitening_matrix(covariance: Tensor) -> Tensor:
-    """W with W S W^T = 1, symmetric. Directions without variance (a channel that is always 0) count as barely varying."""
+    """W with W S W^T = 1, symmetric. Directions without variance (a channel that is always 0) count as barely
+    varying."""
     values, vectors = torch.linalg.eigh(covariance)
     floor = values[-1].clamp_min(1e-12) * 1e-6
     return (vectors * values.clamp_min(floor).rsqrt()) @ vectors.T

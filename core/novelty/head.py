@@ -23,8 +23,8 @@ from core.stages import FeatureTaps
 LEAST_LOG_TEMPERATURE, MOST_LOG_TEMPERATURE = -1.0, 2.5
 """0.37 to 12: beyond, a softmax is as good as certain or as good as uniform."""
 MOST_DEVIATION, MOST_FITTED_DEVIATION = 1e4, 10.0
-"""Standardised statistics end here: in the score, so that a picture of one colour gives numbers; in the temperature, because a
-line is not to be drawn through what nothing was fitted on."""
+"""Standardised statistics end here: in the score, so that a picture of one colour gives numbers; in the temperature,
+because a line is not to be drawn through what nothing was fitted on."""
 
 
 @dataclass(frozen=True)

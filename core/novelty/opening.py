@@ -9,7 +9,8 @@ from core.novelty.record import NoveltyRecord
 
 
 def open_head(path: Path, meta: CheckpointMeta, method: Method) -> NoveltyHead | None:
-    """What tells of whole frames with this method; None where the checkpoint has no statistics, or none of dropout passes."""
+    """What tells of whole frames with this method; None where the checkpoint has no statistics, or none of dropout
+    passes."""
     if not meta.novelty:
         return None
     record = NoveltyRecord.read(meta.novelty)

@@ -22,7 +22,8 @@ class Scale:
 
     @classmethod
     def of(cls, statistics: Tensor, regions: Tensor, weights: Tensor) -> Self:
-        """Of frames that nothing was fitted on: statistics (N, S), log distances of regions (M,); weights (S,) of the score."""
+        """Of frames that nothing was fitted on: statistics (N, S), log distances of regions (M,); weights (S,) of the
+        score."""
         mean, deviation = statistics.mean(0), statistics.std(0).clamp_min(1e-6)
         median, rare = (round(float(np.quantile(regions.double().numpy(), share)), 6) for share in (0.5, 0.99))
         scores = ((statistics - mean) / deviation) @ weights

@@ -1,8 +1,8 @@
-"""Statistics of one frame: how far its mean features lie from those of training frames, how sure its logits are, and where
-its pixels are far from all classes.
+"""Statistics of one frame: how far its mean features lie from those of training frames, how sure its logits are, and
+where its pixels are far from all classes.
 
-Everything is convolutions, sums and logarithms, so that it runs and exports with the network. Distances are squared Mahalanobis
-distances over the number of channels.
+Everything is convolutions, sums and logarithms, so that it runs and exports with the network. Distances are squared
+Mahalanobis distances over the number of channels.
 """
 
 from typing import Self
@@ -72,7 +72,8 @@ class RegionDistance(nn.Module):
 
 
 class ClassDistance(RegionDistance):
-    """(B, C, h, w) or (B, C) features of a stage -> (B,) log distance of their mean from the nearest class of pictures."""
+    """(B, C, h, w) or (B, C) features of a stage -> (B,) log distance of their mean from the nearest class of
+    pictures."""
 
     def forward(self, features: Tensor) -> Tensor:
         return super().forward(pooled(features.float()))[:, 0, 0]
@@ -89,14 +90,17 @@ def thin(features: Tensor, step: int) -> Tensor:
 
 
 def thinning_step(height: int, features: Tensor) -> int:
-    """What leaves of a stage one place in `STRIDE` pixels of a picture of this height; 1 where it is that coarse already."""
+    """What leaves of a stage one place in `STRIDE` pixels of a picture of this height; 1 where it is that coarse
+    already."""
     return 1 if features.ndim < 4 else max(1, STRIDE // max(1, round(height / features.shape[-2])))
 
 
 def logit_statistics(logits: Tensor) -> Tensor:
-    """(B, K, h, w) or (B, K) -> (B, 3): mean entropy at temperature 1 over ln K, mean and spread of the largest logit's lead.
+    """(B, K, h, w) or (B, K) -> (B, 3): mean entropy at temperature 1 over ln K, mean and spread of the largest logit's
+    lead.
 
-    Of every `STRIDE`-th pixel. The lead is over the mean of all logits: a constant added to all of them changes no probability.
+    Of every `STRIDE`-th pixel. The lead is over the mean of all logits: a constant added to all of them changes no
+    probability.
     """
     logits = logits[..., ::STRIDE, ::STRIDE].float().flatten(2) if logits.ndim > 2 else logits.float()[:, :, None]
     logs = F.log_softmax(logits, 1)

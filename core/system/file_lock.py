@@ -10,10 +10,11 @@ except ImportError:  # Windows
 
 
 def lock(file: IO[Any], *, for_children: bool = True) -> bool:
-    """Takes the lock until `file` is closed; False where somebody else has it. Without locks (Windows) it is always taken.
+    """Takes the lock until `file` is closed; False where somebody else has it. Without locks (Windows) it is always
+    taken.
 
-    By flock, a lock of the open file, which a forked child has too. Not `for_children`: by lockf, the process's own; it ends
-    with the first of the process's handles on that file to be closed, and `file` must be open for writing.
+    By flock, a lock of the open file, which a forked child has too. Not `for_children`: by lockf, the process's own; it
+    ends with the first of the process's handles on that file to be closed, and `file` must be open for writing.
     """
     if fcntl is None:
         return True

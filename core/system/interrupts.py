@@ -29,8 +29,8 @@ class _Heard:
 def interruptible() -> Iterator[None]:
     """SIGTERM and SIGHUP raise KeyboardInterrupt in the main thread, as Ctrl-C does.
 
-    A signal that is ignored stays so: `nohup` does that to SIGHUP, a shell's background job to SIGINT. What torchrun started
-    is ended by torchrun, with SIGTERM: a process that waits for another one in C++ would never come to hear it.
+    A signal that is ignored stays so: `nohup` does that to SIGHUP, a shell's background job to SIGINT. What torchrun
+    started is ended by torchrun, with SIGTERM: a process that waits for another one in C++ would never come to hear it.
     """
     if threading.current_thread() is not threading.main_thread() or TORCHRUN in os.environ:
         yield

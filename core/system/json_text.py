@@ -4,11 +4,13 @@ import json
 from typing import Any
 
 MAX_DEPTH = 32
-"""Lists and objects in one another; records of ours have seven. Copying or writing 300 would exceed Python's own limit."""
+"""Lists and objects in one another; records of ours have seven. Copying or writing 300 would exceed Python's own
+limit."""
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The value; ValueError for what is no JSON or nested too deeply. NaN and Infinity, which Python writes, come through."""
+    """The value; ValueError for what is no JSON or nested too deeply. NaN and Infinity, which Python writes, come
+    through."""
     try:
         value = json.loads(text)
     except RecursionError as error:

@@ -28,8 +28,8 @@ def available_cpus() -> int:
 def trains_faster_in_bf16(device: torch.device) -> bool:
     """Whether autocast to bf16 speeds a training up: on CUDA, and on CPUs with AVX512-BF16 or AMX.
 
-    Two 3x3 convolutions, forward and backward, fp32 against bf16, ms: AVX512-BF16 46 and 28; AVX-512 without it 47 and 118;
-    AVX2 58 and 597.
+    Two 3x3 convolutions, forward and backward, fp32 against bf16, ms: AVX512-BF16 46 and 28; AVX-512 without it 47 and
+    118; AVX2 58 and 597.
     """
     if device.type == "cuda":
         return True
@@ -37,7 +37,8 @@ def trains_faster_in_bf16(device: torch.device) -> bool:
 
 
 def onednn_may_use_bf16() -> bool:
-    """Whether oneDNN (torch's and OpenVINO's) is not held to instructions without bf16; what the processor has is not asked.
+    """Whether oneDNN (torch's and OpenVINO's) is not held to instructions without bf16; what the processor has is not
+    asked.
 
     Held to less, torch emulates bf16 and OpenVINO finds no kernel for some layers ("could not create a primitive").
     """

@@ -1,7 +1,7 @@
 """Opens picture files: the one decoder, with its limit.
 
-Two decoders can read two sizes out of one file: of a TIFF of 1.9 kB whose size tags came twice Pillow read 16x16, and OpenCV
-made 9000x9000 of it, 2.6 GB. So the one that says the size, which is looked at first, is the one that decodes.
+Two decoders can read two sizes out of one file: of a TIFF of 1.9 kB whose size tags came twice Pillow read 16x16, and
+OpenCV made 9000x9000 of it, 2.6 GB. So the one that says the size, which is looked at first, is the one that decodes.
 """
 
 import warnings
@@ -24,9 +24,14 @@ SIXTEEN_BITS = ("I;16", "I;16L", "I;16B")
 """Of grey; coloured pictures of 16 bits are opened with their high bytes."""
 EXIF_ORIENTATION = 0x0112
 TURNS: dict[Any, Image.Transpose] = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE, 8: Image.Transpose.ROTATE_90,
-}  # fmt: skip
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
 """By EXIF's orientation; 1 is upright."""
 
 Seen = TypeVar("Seen")
@@ -65,7 +70,8 @@ def read_upright(path: Path) -> np.ndarray:
 
 
 def to_rgb(picture: Image.Image) -> np.ndarray:
-    """(H, W, 3) uint8: grey, palette and CMYK are converted, transparency is dropped. ValueError beyond 8 bits a channel."""
+    """(H, W, 3) uint8: grey, palette and CMYK are converted, transparency is dropped. ValueError beyond 8 bits a
+    channel."""
     if picture.mode not in EIGHT_BITS:
         raise ValueError(f"a picture of mode {picture.mode}; expected 8 bits a channel, convert it first")
     width, height = picture.size
@@ -78,7 +84,8 @@ def to_rgb(picture: Image.Image) -> np.ndarray:
 
 
 def upright_size(picture: Image.Image) -> tuple[int, int]:
-    """(width, height) as `read_upright` gives it, without decoding: EXIF data behind a PNG's pixels are not looked for."""
+    """(width, height) as `read_upright` gives it, without decoding: EXIF data behind a PNG's pixels are not looked
+    for."""
     if picture.format == "TIFF" or (picture.format == "PNG" and "exif" not in picture.info):
         return picture.size
     quarter_turn = picture.getexif().get(EXIF_ORIENTATION) in (5, 6, 7, 8)

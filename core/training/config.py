@@ -1,4 +1,5 @@
-"""What a user can set, as frozen dataclasses: the flags of the command line and the record in the checkpoint are one object.
+"""What a user can set, as frozen dataclasses: the flags of the command line and the record in the checkpoint are one
+object.
 
 No torch here: the command line reads these to print its help.
 """
@@ -50,14 +51,23 @@ class TrainConfig:
     evaluate_every: int = 5
     """Epochs between evaluations on the held-back slice of train; 0 never evaluates."""
     keep_checkpoints: int = 0
-    """So many averaged weights are kept on the way, in RUN/checkpoints: the initial ones and then at evenly spaced epochs
-    (`analyze landscape --run` draws them); 0 keeps none."""
+    """So many averaged weights are kept on the way, in RUN/checkpoints: the initial ones and then at evenly spaced
+    epochs (`analyze landscape --run` draws them); 0 keeps none."""
 
 
 TRAIN_RANGES: dict[str, tuple[float, float]] = {
-    "epochs": (1, math.inf), "batch_size": (1, math.inf), "accumulate": (1, math.inf), "train_samples": (1, math.inf),
-    "learning_rate": (0, math.inf), "weight_decay": (0, math.inf), "warmup": (0, 1), "step_epochs": (0, math.inf),
+    "epochs": (1, math.inf),
+    "batch_size": (1, math.inf),
+    "accumulate": (1, math.inf),
+    "train_samples": (1, math.inf),
+    "learning_rate": (0, math.inf),
+    "weight_decay": (0, math.inf),
+    "warmup": (0, 1),
+    "step_epochs": (0, math.inf),
     "step_factor": (0, math.inf),
-    "clip_norm": (0, math.inf), "average_decay": (0, 1), "threads": (0, math.inf), "evaluate_every": (0, math.inf),
+    "clip_norm": (0, math.inf),
+    "average_decay": (0, 1),
+    "threads": (0, math.inf),
+    "evaluate_every": (0, math.inf),
     "keep_checkpoints": (0, math.inf),
-}  # fmt: skip
+}

@@ -20,7 +20,8 @@ PATIENCE = timedelta(minutes=5)
 WHILE_ONE_WORKS = timedelta(days=7)
 """How long the others wait while rank 0 evaluates and saves alone."""
 LOST = ("gloo/transport", "pair closure")
-"""In the texts of gloo's errors, plain RuntimeErrors: "[.../gloo/transport/tcp/pair.cc:553] Connection closed by peer"."""
+"""In the texts of gloo's errors, plain RuntimeErrors: "[.../gloo/transport/tcp/pair.cc:553] Connection closed by
+peer"."""
 
 T = TypeVar("T")
 
@@ -78,7 +79,8 @@ class Processes:
         return result  # type: ignore[return-value]
 
     def share(self, order: torch.Tensor, batch_size: int) -> torch.Tensor:
-        """(N / count,) of the N sample numbers of an epoch, in batches of `batch_size`; N a multiple of batch_size * count.
+        """(N / count,) of the N sample numbers of an epoch, in batches of `batch_size`; N a multiple of batch_size *
+        count.
 
         Together the processes take, batch by batch, what one process with batches of batch_size * count takes.
         """
@@ -102,9 +104,9 @@ def synchronise(network: nn.Module) -> nn.Module:
 def join_processes(device: str) -> Iterator[Processes]:
     """Joins the processes that torchrun started (`ALONE` without it) and leaves them at the end.
 
-    On CUDA every process takes the GPU of its LOCAL_RANK: "cuda" means that one from here on. Tensors on a GPU travel by NCCL,
-    all others by gloo. InputError for an unknown device, and where there are more processes than GPUs; CheckFailed where
-    another process does not answer.
+    On CUDA every process takes the GPU of its LOCAL_RANK: "cuda" means that one from here on. Tensors on a GPU travel
+    by NCCL, all others by gloo. InputError for an unknown device, and where there are more processes than GPUs;
+    CheckFailed where another process does not answer.
     """
     if not dist.is_torchelastic_launched():
         yield ALONE
@@ -127,11 +129,13 @@ def join_processes(device: str) -> Iterator[Processes]:
         if not isinstance(error, dist.DistError) and not any(words in str(error) for words in LOST):
             raise
         raise CheckFailed(
-            f"process {dist.get_rank()}: another one has ended, or has not answered for {PATIENCE.seconds // 60} minutes; the "
+            f"process {dist.get_rank()}: another one has ended, or has not answered for {PATIENCE.seconds // 60} "
+            f"minutes; the "
             "last whole epoch is kept: --resume goes on from it"
         ) from error
     finally:
-        # gloo's threads end with the last reference to the group, and DDP holds one in a cycle. A thread that is still there
-        # when Python ends, and then drops the tensors of its last message, aborts the process (seen in one run of ten).
+        # gloo's threads end with the last reference to the group, and DDP holds one in a cycle. A thread that is still
+        # there when Python ends, and then drops the tensors of its last message, aborts the process (seen in one run of
+        # ten).
         dist.destroy_process_group()
         gc.collect()

@@ -12,11 +12,12 @@ BLOCK = 16
 def use_channels_last(network: nn.Module, device: torch.device) -> None:
     """Moves the network to the device, its weights channels last: the faster layout of convolutions.
 
-    oneDNN's x86 kernels (up to 3.13 at least) write past their workspace in the weight gradient of a strided 1x1 convolution
-    over a map that is channels last and has fewer channels than a block (github.com/uxlfoundation/oneDNN/issues/6035).
-    Measured in fp32 (AVX2, AVX-512) and bf16 (AVX-512): wrong gradients, "free(): invalid pointer", hangs. Such a
-    convolution copies its input to the default layout first. The forward pass and the input's gradient are right.
-    A step of ResNet-18 of width 8 (CIFAR, batch 64, fp32): 69 -> 77 ms; with all of it in the default layout 99 ms.
+    oneDNN's x86 kernels (up to 3.13 at least) write past their workspace in the weight gradient of a strided 1x1
+    convolution over a map that is channels last and has fewer channels than a block
+    (github.com/uxlfoundation/oneDNN/issues/6035). Measured in fp32 (AVX2, AVX-512) and bf16 (AVX-512): wrong gradients,
+    "free(): invalid pointer", hangs. Such a convolution copies its input to the default layout first. The forward pass
+    and the input's gradient are right. A step of ResNet-18 of width 8 (CIFAR, batch 64, fp32): 69 -> 77 ms; with all of
+    it in the default layout 99 ms.
     """
     network.to(device).to(memory_format=torch.channels_last)
     for convolution in miscomputed(network, device):
@@ -30,7 +31,8 @@ def miscomputed(network: nn.Module, device: torch.device) -> list[nn.Conv2d]:
 
 
 def _overflows(convolution: nn.Module) -> TypeGuard[nn.Conv2d]:
-    """Padded or grouped ones, and maps that the stride does not divide, take other kernels; of the map nothing is known."""
+    """Padded or grouped ones, and maps that the stride does not divide, take other kernels; of the map nothing is
+    known."""
     return (
         isinstance(convolution, nn.Conv2d)
         and convolution.kernel_size == (1, 1)

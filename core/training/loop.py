@@ -70,13 +70,13 @@ def fit(
 ) -> Iterator[StepDone | EpochDone]:
     """Trains in place; after each EpochDone `run/state.safetensors` holds all that is needed to go on from there.
 
-    `batches(epoch)` yields `steps_per_epoch * accumulate` batches that depend on (seed, epoch) alone. On return the network
-    holds the averaged weights; `keep` is shown them before the first epoch and after each one, with the epochs done. A
-    non-finite loss raises CheckFailed with the step; the last state stays on disk.
+    `batches(epoch)` yields `steps_per_epoch * accumulate` batches that depend on (seed, epoch) alone. On return the
+    network holds the averaged weights; `keep` is shown them before the first epoch and after each one, with the epochs
+    done. A non-finite loss raises CheckFailed with the step; the last state stays on disk.
 
-    Of several processes each yields its own batches (`Processes.share`), and all do the same steps: the gradient is that of
-    all their samples. The first one evaluates and saves. BatchNorm's statistics are those of all processes on CUDA
-    (SyncBatchNorm) and those of each process's own batches on a CPU; kept are the first one's.
+    Of several processes each yields its own batches (`Processes.share`), and all do the same steps: the gradient is
+    that of all their samples. The first one evaluates and saves. BatchNorm's statistics are those of all processes on
+    CUDA (SyncBatchNorm) and those of each process's own batches on a CPU; kept are the first one's.
     """
     use_channels_last(network, device)
     if processes.count > 1 and device.type == "cuda":
@@ -106,7 +106,8 @@ def fit(
             value = train_step(trained, parts, loss, optimizer, config, device, processes)
             if not math.isfinite(value):
                 raise CheckFailed(
-                    f"the loss or its gradient became {value} at epoch {epoch + 1}, step {step + 1}; the last whole epoch is "
+                    f"the loss or its gradient became {value} at epoch {epoch + 1}, step {step + 1}; the last whole "
+                    f"epoch is "
                     f"in {run}: continue from it with --resume and a smaller learning rate"
                 )
             average.update_parameters(network)
@@ -133,7 +134,8 @@ def fit(
 def wrap_processes(called: nn.Module, inputs: Tensor, processes: Processes) -> nn.Module:
     """What several processes call instead: a backward pass gives all of them the mean of their gradients.
 
-    `inputs` is a batch to look for weights that a pass does not use; where there are none DDP need not look at every step.
+    `inputs` is a batch to look for weights that a pass does not use; where there are none DDP need not look at every
+    step.
     """
     if processes.count == 1:
         return called
@@ -153,8 +155,8 @@ def train_step(
     device: torch.device,
     processes: Processes = ALONE,
 ) -> float:
-    """One optimiser step over the parts of a batch: the gradient is that of sum(losses) / sum(weights) over all parts and
-    processes."""
+    """One optimiser step over the parts of a batch: the gradient is that of sum(losses) / sum(weights) over all parts
+    and processes."""
     optimizer.zero_grad(set_to_none=True)
     total, weight = 0.0, 0.0
     for number, (inputs, targets) in enumerate(parts, start=1):

@@ -38,9 +38,10 @@ def config_record(config: TrainingConfig) -> dict[str, Any]:
 def open_run(run: Path, config: TrainingConfig, resume: bool, processes: int = 1) -> TextIO:
     """Writes the configuration into a new run folder, or sees that a resumed run has the one it began with.
 
-    A setting that the run began without, because there was none yet, counts as its default. The number of processes belongs
-    to it: it multiplies the batch. The folder is this process's until what is returned is closed, or the process ends.
-    Under torchrun --resume may also begin a run: what it starts again, after a machine was lost, it starts by the same words.
+    A setting that the run began without, because there was none yet, counts as its default. The number of processes
+    belongs to it: it multiplies the batch. The folder is this process's until what is returned is closed, or the
+    process ends. Under torchrun --resume may also begin a run: what it starts again, after a machine was lost, it
+    starts by the same words.
     """
     path = run / CONFIG_NAME
     resume = resume and (path.exists() or TORCHRUN not in os.environ)

@@ -1,4 +1,5 @@
-"""Checkpoints kept on a training's way, as many as asked for at evenly spaced epochs: what its trajectory is drawn from."""
+"""Checkpoints kept on a training's way, as many as asked for at evenly spaced epochs: what its trajectory is drawn
+from."""
 
 from pathlib import Path
 
@@ -8,7 +9,8 @@ FOLDER = "checkpoints"
 
 
 def kept_epochs(epochs: int, count: int) -> list[int]:
-    """Of a training of so many epochs: 0, the initial weights, and then evenly on; the last weights are the model itself."""
+    """Of a training of so many epochs: 0, the initial weights, and then evenly on; the last weights are the model
+    itself."""
     return sorted({place * epochs // count for place in range(count)}) if count else []
 
 

@@ -26,8 +26,17 @@ TEXT_KEYS = ("kind", "mode", "precision", "source", "source_sha256", "licence")
 NUMBER_KEYS = {"input_height": "height", "input_width": "width"}
 """Entry -> field, where the names differ."""
 JSON_KEYS = (
-    "input_height", "input_width", "mean", "std", "temperature", "samples", "tau", "window", "head_stride", "versions",
-)  # fmt: skip
+    "input_height",
+    "input_width",
+    "mean",
+    "std",
+    "temperature",
+    "samples",
+    "tau",
+    "window",
+    "head_stride",
+    "versions",
+)
 OPTIONAL_KEYS = ("motion", "calibrated", "note", "metrics", "adaptive", "own_world")
 """JSON too; files of earlier releases lack some."""
 MOST_SCORES = 10_000
@@ -39,8 +48,8 @@ class StreamMeta:
     """The record of an exported file; InputError for values that no export of ours can have."""
 
     kind: Literal["stream", "logits", "classifier"]
-    """stream: uint8 frame and state in, four maps and state out; logits: the network alone; classifier: uint8 pictures in,
-    probabilities and uncertainty out."""
+    """stream: uint8 frame and state in, four maps and state out; logits: the network alone; classifier: uint8 pictures
+    in, probabilities and uncertainty out."""
     classes: ClassList
     height: int
     """Pixels: the network's fixed input height; for logits the recommended one."""

@@ -1,8 +1,9 @@
 """Opens an exported ONNX file from anywhere: what could read other files, run other code or take all memory is refused.
 
-Layers: size, then the count of its fields, then the parser, then its operators and what they refer to, then whether it is ours,
-then the sizes of its tensors. What a frame costs in time is not limited: a long chain of large products is a network too. Only
-bytes are handed on, never the path: relative file names inside a model have nothing to be relative to.
+Layers: size, then the count of its fields, then the parser, then its operators and what they refer to, then whether it
+is ours, then the sizes of its tensors. What a frame costs in time is not limited: a long chain of large products is a
+network too. Only bytes are handed on, never the path: relative file names inside a model have nothing to be relative
+to.
 """
 
 import functools
@@ -28,17 +29,89 @@ MAX_BYTES = 512 * 2**20
 """The widest network here (31 million weights) is 124 MB in fp32."""
 
 OPERATORS = {
-    "Abs", "Add", "And", "ArgMax", "AveragePool", "BatchNormalization", "BitwiseXor", "Cast", "Clip", "Col2Im", "Concat",
-    "ConstantOfShape", "Conv", "ConvTranspose", "Cos", "CumSum", "DequantizeLinear", "Div", "Einsum", "Equal", "Exp",
-    "Expand", "Floor", "Gather", "GatherND", "Gelu", "Gemm", "Greater", "GreaterOrEqual", "GridSample",
-    "HardSigmoid", "HardSwish", "Identity", "InstanceNormalization", "LSTM", "LayerNormalization", "LeakyRelu", "Less",
-    "LessOrEqual", "Log", "LogSoftmax", "MatMul",
-    "Max", "MaxPool", "Min", "Mod", "Mul", "Neg", "Not", "Pad", "Pow", "QuantizeLinear", "RandomUniformLike", "Range",
-    "Reciprocal", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceSum", "Relu", "Reshape", "Resize", "Round",
-    "ScatterElements", "Shape", "Sigmoid", "Sign", "Sin", "Slice", "Softmax", "Split", "Sqrt", "Squeeze", "Sub", "Tanh", "Tile",
-    "TopK", "Transpose", "Unsqueeze", "Where",
-}  # fmt: skip
-"""What the exporter writes: of standard operators those of networks, none that repeats or branches, and of no other domain."""
+    "Abs",
+    "Add",
+    "And",
+    "ArgMax",
+    "AveragePool",
+    "BatchNormalization",
+    "BitwiseXor",
+    "Cast",
+    "Clip",
+    "Col2Im",
+    "Concat",
+    "ConstantOfShape",
+    "Conv",
+    "ConvTranspose",
+    "Cos",
+    "CumSum",
+    "DequantizeLinear",
+    "Div",
+    "Einsum",
+    "Equal",
+    "Exp",
+    "Expand",
+    "Floor",
+    "Gather",
+    "GatherND",
+    "Gelu",
+    "Gemm",
+    "Greater",
+    "GreaterOrEqual",
+    "GridSample",
+    "HardSigmoid",
+    "HardSwish",
+    "Identity",
+    "InstanceNormalization",
+    "LSTM",
+    "LayerNormalization",
+    "LeakyRelu",
+    "Less",
+    "LessOrEqual",
+    "Log",
+    "LogSoftmax",
+    "MatMul",
+    "Max",
+    "MaxPool",
+    "Min",
+    "Mod",
+    "Mul",
+    "Neg",
+    "Not",
+    "Pad",
+    "Pow",
+    "QuantizeLinear",
+    "RandomUniformLike",
+    "Range",
+    "Reciprocal",
+    "ReduceL2",
+    "ReduceMax",
+    "ReduceMean",
+    "ReduceSum",
+    "Relu",
+    "Reshape",
+    "Resize",
+    "Round",
+    "ScatterElements",
+    "Shape",
+    "Sigmoid",
+    "Sign",
+    "Sin",
+    "Slice",
+    "Softmax",
+    "Split",
+    "Sqrt",
+    "Squeeze",
+    "Sub",
+    "Tanh",
+    "Tile",
+    "TopK",
+    "Transpose",
+    "Unsqueeze",
+    "Where",
+}
+"""What the exporter writes: of standard operators those of networks, none that repeats or branches, and of no other
+domain."""
 MASKING = {"Add", "Pad", "Where"}
 """What reads masks of attention and borders of pooling layers: there alone -infinity is a number like any other."""
 
@@ -148,7 +221,8 @@ def _refuse_tensor(tensor: "TensorProto", readers: set[str], onnx: ModuleType, p
     shown = repr(tensor.name[:80])
     if tensor.external_data or tensor.data_location != onnx.TensorProto.DEFAULT:
         raise InputError(
-            f"{path}: tensor {shown} is external data (kept in another file), which could name any file of this machine; save "
+            f"{path}: tensor {shown} is external data (kept in another file), which could name any file of this "
+            f"machine; save "
             "the model as one file"
         )
     try:
@@ -166,13 +240,15 @@ def _refuse_operator(node: "NodeProto", path: Path) -> None:
     if node.domain or node.op_type not in OPERATORS:
         where = f" of the custom domain {node.domain[:80]!r}" if node.domain else ""
         raise InputError(
-            f"{path}: operator {node.op_type[:80]!r}{where}, which steadyseg export never writes; only what its networks are "
+            f"{path}: operator {node.op_type[:80]!r}{where}, which steadyseg export never writes; only what its "
+            f"networks are "
             "made of is run"
         )
 
 
 def _messages(root: Any, onnx: ModuleType) -> Iterator[Any]:
-    """Every message inside, whatever holds it: subgraphs, attributes, functions, sparse tensors. Weights are not copied."""
+    """Every message inside, whatever holds it: subgraphs, attributes, functions, sparse tensors. Weights are not
+    copied."""
     from google.protobuf.message import Message
 
     pending = [root]

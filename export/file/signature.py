@@ -106,13 +106,15 @@ def _check_states(inputs: Values, outputs: Values, states: int, name: str) -> No
 
 
 def _check_probabilities(key: str, outputs: Values, meta: StreamMeta, name: str) -> None:
-    """The first state, or `probs`, holds (..., K, h, w) probabilities, from which classes are evaluated and inspected."""
+    """The first state, or `probs`, holds (..., K, h, w) probabilities, from which classes are evaluated and
+    inspected."""
     stride = meta.head_stride
     expected = (len(meta.classes), math.ceil(meta.height / stride), math.ceil(meta.width / stride))
     kind, shape = outputs[key]
     if shape[-3:] != expected or kind not in FLOATS:
         raise InputError(
-            f"{name}: {key} is {_text(kind, shape)}, expected a float whose shape ends with {list(expected)}: classes, height "
+            f"{name}: {key} is {_text(kind, shape)}, expected a float whose shape ends with {list(expected)}: "
+            f"classes, height "
             f"and width of its metadata over head_stride {stride}"
         )
 

@@ -1,10 +1,10 @@
 """How much memory a graph asks for, before anything is computed: the size of every tensor, from those of the inputs on.
 
-A graph of 300 bytes can ask for a terabyte by a constant, a range, a repetition, a row times a column, or a tensor that is
-joined to itself thirty times. There is no end to such ways, so what is limited is the tensors themselves. ONNX says from a node
-and the sizes that go in which sizes come out; the few whole numbers that sizes depend on are computed here.
-Measured: 0.1 ms a node, 20 ms for a U-Net's file; no tensor in 215 files of 180 networks, ours and both libraries', has an
-unknown size.
+A graph of 300 bytes can ask for a terabyte by a constant, a range, a repetition, a row times a column, or a tensor that
+is joined to itself thirty times. There is no end to such ways, so what is limited is the tensors themselves. ONNX says
+from a node and the sizes that go in which sizes come out; the few whole numbers that sizes depend on are computed here.
+Measured: 0.1 ms a node, 20 ms for a U-Net's file; no tensor in 215 files of 180 networks, ours and both libraries', has
+an unknown size.
 """
 
 import math
@@ -20,18 +20,43 @@ if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 MAX_LIVE_BYTES = 2**32
-"""Of tensors at once, in the file's order: what a node reads and writes, and what others read later. The papers' U-Net takes
-1.5 GB for a picture of 1024x2048."""
+"""Of tensors at once, in the file's order: what a node reads and writes, and what others read later. The papers' U-Net
+takes 1.5 GB for a picture of 1024x2048."""
 FIXED_BYTES, FIXED_TIMES = 2**28, 8
-"""Of all tensors together that depend on no pixel and no chance, which executors compute on opening and keep: so many, and so
-many times the weights in the file. Int8 weights become four times as much; an NFNet computes its weights from others, twice."""
+"""Of all tensors together that depend on no pixel and no chance, which executors compute on opening and keep: so many,
+and so many times the weights in the file. Int8 weights become four times as much; an NFNet computes its weights from
+others, twice."""
 FEW = 64
 """Values of a tensor that may be sizes."""
 ARITHMETIC = {
-    "Add", "And", "Cast", "Concat", "ConstantOfShape", "Div", "Equal", "Expand", "Floor", "Gather", "Greater",
-    "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Mod", "Mul", "Neg", "Range", "Reshape", "Slice", "Squeeze",
-    "Sub", "Transpose", "Unsqueeze", "Where",
-}  # fmt: skip
+    "Add",
+    "And",
+    "Cast",
+    "Concat",
+    "ConstantOfShape",
+    "Div",
+    "Equal",
+    "Expand",
+    "Floor",
+    "Gather",
+    "Greater",
+    "GreaterOrEqual",
+    "Less",
+    "LessOrEqual",
+    "Max",
+    "Min",
+    "Mod",
+    "Mul",
+    "Neg",
+    "Range",
+    "Reshape",
+    "Slice",
+    "Squeeze",
+    "Sub",
+    "Transpose",
+    "Unsqueeze",
+    "Where",
+}
 """What sizes are computed with."""
 
 

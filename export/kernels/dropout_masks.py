@@ -1,7 +1,8 @@
-"""Dropout masks drawn on the CPU for networks that take them as inputs: a hundred times fewer random numbers than elements.
+"""Dropout masks drawn on the CPU for networks that take them as inputs: a hundred times fewer random numbers than
+elements.
 
-As `core.dropout.traced_mask`: the byte of an element is a[c, y] ^ b[y, x] ^ d[c, x] of three planes of uniform bytes, uniform
-and independent of the byte of any other element.
+As `core.dropout.traced_mask`: the byte of an element is a[c, y] ^ b[y, x] ^ d[c, x] of three planes of uniform bytes,
+uniform and independent of the byte of any other element.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,5 @@
-"""The mean of a half-size head into label and confidence at full size, without its planes; importing this needs numba."""
+"""The mean of a half-size head into label and confidence at full size, without its planes; importing this needs
+numba."""
 
 import functools
 from collections.abc import Callable
@@ -22,7 +23,8 @@ def _blend_rows(near: Any, far: Any, unit: Any, shift: Any, out: Any) -> None:
 
 @loop
 def _compete(row: Any, tag: Any, even: Any, odd: Any) -> None:
-    """The largest of value * 256 + tag so far: value and class in one integer below 2^28, and the first of equals wins."""
+    """The largest of value * 256 + tag so far: value and class in one integer below 2^28, and the first of equals
+    wins."""
     for x in range(even.size):
         centre = I32(3) * row[x + 1] + tag
         even[x] = max(even[x], centre + row[x])

@@ -1,7 +1,8 @@
-"""From a network's logits to the four uint8 maps on the CPU, in one pass over memory: softmax, temporal mean, entropies.
+"""From a network's logits to the four uint8 maps on the CPU, in one pass over memory: softmax, temporal mean,
+entropies.
 
-The definition is core/prediction.py and core/temporal.py; export/kernels/update.py and export/kernels/enlarge.py are the same
-arithmetic, compiled.
+The definition is core/prediction.py and core/temporal.py; export/kernels/update.py and export/kernels/enlarge.py are
+the same arithmetic, compiled.
 """
 
 import functools
@@ -61,8 +62,8 @@ class FusedPostprocess:
         motion: bool = False,
         threads: int | None = None,
     ) -> None:
-        """tau None: no temporal smoothing. `samples` passes of dropout make a frame. The network's head works at `stride`.
-        With `motion` the mean is carried along what every call is told.
+        """tau None: no temporal smoothing. `samples` passes of dropout make a frame. The network's head works at
+        `stride`. With `motion` the mean is carried along what every call is told.
 
         Compiles: 4 s in the first process on a machine, 0.4 s later (one core, measured).
         """
@@ -99,11 +100,12 @@ class FusedPostprocess:
     def __call__(
         self, passes: Iterable[np.ndarray], size: tuple[int, int], gap: int = 1, motion: Motion | None = None
     ) -> PostprocessMaps:
-        """`samples` finite logits (K, h, w) float32, C-contiguous -> the maps of the frame at the network's size (H, W).
+        """`samples` finite logits (K, h, w) float32, C-contiguous -> the maps of the frame at the network's size (H,
+        W).
 
         (h, w) is (H, W) or, at stride 2, half of it rounded up. A pass is used up before the next one is asked for, so
-        they may share a buffer. `gap`: source frames since the previous call; `motion`: that of the state's size since then.
-        ValueError for a wrong shape, type, number
+        they may share a buffer. `gap`: source frames since the previous call; `motion`: that of the state's size since
+        then. ValueError for a wrong shape, type, number
         of passes or gap, and for another size without a `reset`; an error among the passes forgets the earlier frames.
         """
         if gap < 1:

@@ -30,7 +30,8 @@ _from_bits: Any = intrinsic(_as_float)
 
 @njit(inline="always")
 def _exp(x: Any) -> Any:
-    """e^x of a float32 x <= 0, relative error < 3e-7; everything below 2^-100 is 2^-100, so that nothing is denormal."""
+    """e^x of a float32 x <= 0, relative error < 3e-7; everything below 2^-100 is 2^-100, so that nothing is
+    denormal."""
     t = max(x * F(1.44269504), F(-100.0))
     shifted = t + F(12582912.0)  # 1.5 * 2^23: the addition rounds to the nearest integer, which the low bits then hold
     r = t - (shifted - F(12582912.0))
@@ -82,7 +83,8 @@ def _exponentials(logits: Any, top: Any, inverse_temperature: Any, p: Any, total
 def _member(total: Any, moment: Any, member_entropy: Any, weight: Any, first: Any, share: Any, keep: Any) -> None:
     """H[p] = log sum e^z - sum z e^z / sum e^z into its mean; leaves the factor of this member in `total`.
 
-    A frame weighs `weight` in the mean and a pass `share` of it; the first pass (1, else 0) leaves 1 - weight of the past.
+    A frame weighs `weight` in the mean and a pass `share` of it; the first pass (1, else 0) leaves 1 - weight of the
+    past.
     """
     for i in range(total.size):
         inverse = F(1.0) / total[i]
@@ -122,10 +124,21 @@ def _to_bytes(h: Any, member_entropy: Any, best: Any, label: Any, scale: Any, ma
 
 
 def _update(
-    counter: Any, logits: Any, inverse_temperature: Any, state: Any, member_entropy: Any, coding: Any, weight: Any, turn: Any,
-    block: int, emit: bool, scale: Any, maps: Any,
-) -> None:  # fmt: skip
-    """logits (K, n) into state (K, n) and member_entropy (n,), by blocks of pixels that stay in the cache; maps 4 x (n,).
+    counter: Any,
+    logits: Any,
+    inverse_temperature: Any,
+    state: Any,
+    member_entropy: Any,
+    coding: Any,
+    weight: Any,
+    turn: Any,
+    block: int,
+    emit: bool,
+    scale: Any,
+    maps: Any,
+) -> None:
+    """logits (K, n) into state (K, n) and member_entropy (n,), by blocks of pixels that stay in the cache; maps 4 x
+    (n,).
 
     weight (n,) is that of the frame in the mean; turn: (1 for the frame's first pass else 0, 1 / its passes).
     """
@@ -143,8 +156,13 @@ def _update(
         stop = min(n, start + block)
         m = stop - start
         top, total, moment, entropy, best, keep = (
-            rows[0, :m], rows[1, :m], rows[2, :m], rows[3, :m], rows[4, :m], rows[5, :m]
-        )  # fmt: skip
+            rows[0, :m],
+            rows[1, :m],
+            rows[2, :m],
+            rows[3, :m],
+            rows[4, :m],
+            rows[5, :m],
+        )
         top[:], total[:], moment[:] = F(-3e38), F(0.0), F(0.0)
         for c in range(classes):
             _raise_to(logits[c, start:stop], top)
@@ -170,6 +188,17 @@ def update_kernel(state_type: str) -> Callable[..., None]:
     real, pair = types.float32, types.UniTuple(types.float32, 2)
     weight = types.Array(types.float32, 1, "C", readonly=True)
     arguments = (
-        COUNTER, logits, real, state, member_entropy, pair, weight, pair, types.int64, types.boolean, real, maps
-    )  # fmt: skip
+        COUNTER,
+        logits,
+        real,
+        state,
+        member_entropy,
+        pair,
+        weight,
+        pair,
+        types.int64,
+        types.boolean,
+        real,
+        maps,
+    )
     return compile_kernel(_update, arguments)

@@ -42,7 +42,8 @@ class GraphClassifier:
         side, shape = self.meta.height, pictures.shape
         if pictures.dtype != np.uint8 or len(shape) != 4 or shape[1:] != (side, side, 3) or not shape[0]:
             raise InputError(
-                f"expected uint8 RGB pictures (B, {side}, {side}, 3), got {pictures.dtype} {shape}; cut and resize them first"
+                f"expected uint8 RGB pictures (B, {side}, {side}, 3), got {pictures.dtype} {shape}; cut and resize "
+                f"them first"
             )
         found = self._run({"image": np.ascontiguousarray(pictures)})
         largest = math.log(len(self.meta.classes))

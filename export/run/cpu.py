@@ -42,9 +42,13 @@ class CpuSegmenter(StagedSegmenter):
     ) -> None:
         super().__init__(classes, method, size, keep_probs=keep_probs, own_world=own_world)
         self._postprocess = FusedPostprocess(
-            len(classes), temperature=method.temperature, tau=method.tau, samples=method.samples, stride=head_stride,
+            len(classes),
+            temperature=method.temperature,
+            tau=method.tau,
+            samples=method.samples,
+            stride=head_stride,
             motion=method.motion,
-        )  # fmt: skip
+        )
         self._head_stride, self._open, self._size_rule, self.executor = head_stride, open_network, size_rule, executor
         self._compiled: tuple[int, int] | None = None
         self._sight: FrameSight | None = None

@@ -196,11 +196,11 @@ def compile_openvino(data: bytes) -> Any:
 def _core() -> Any:
     """One OpenVINO for the process, never dropped, and without its telemetry.
 
-    It gives the thread that uses it first a signal stack of its own, and unmaps it with the last reference, in whichever
-    thread that is: the first thread's next signal (Ctrl-C, a child's end) would then kill the process with a segmentation
-    fault (measured with 2026.4). Its telemetry would report every conversion to Google Analytics from a process that a
-    thread forks in the middle of the work: ten forks a conversion, and children that hang on locks of other threads. Where
-    that package cannot be imported, OpenVINO's own stand-in takes its place.
+    It gives the thread that uses it first a signal stack of its own, and unmaps it with the last reference, in
+    whichever thread that is: the first thread's next signal (Ctrl-C, a child's end) would then kill the process with a
+    segmentation fault (measured with 2026.4). Its telemetry would report every conversion to Google Analytics from a
+    process that a thread forks in the middle of the work: ten forks a conversion, and children that hang on locks of
+    other threads. Where that package cannot be imported, OpenVINO's own stand-in takes its place.
     """
     sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
     try:

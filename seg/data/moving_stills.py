@@ -1,9 +1,11 @@
-"""Moving stills: every labelled still becomes a clip that ends on it, so that what needs earlier frames is measured there too.
+"""Moving stills: every labelled still becomes a clip that ends on it, so that what needs earlier frames is measured
+there too.
 
-A virtual camera drove up to where the still was taken: the frames before it are warps of the still, with sensor noise and
-exposure of their own. Each frame is warped from the still at once (nothing is resampled twice); its label is warped the same
-way, nearest neighbour, and void where the still shows nothing. What this cannot show: things that move by themselves, parallax,
-and what comes into view. Its noise is fresh in every frame, where the still's own is warped with it.
+A virtual camera drove up to where the still was taken: the frames before it are warps of the still, with sensor noise
+and exposure of their own. Each frame is warped from the still at once (nothing is resampled twice); its label is warped
+the same way, nearest neighbour, and void where the still shows nothing. What this cannot show: things that move by
+themselves, parallax, and what comes into view. Its noise is fresh in every frame, where the still's own is warped with
+it.
 """
 
 import hashlib
@@ -25,9 +27,9 @@ MEASURED_FRAMES = 2
 class CameraMotion:
     """Between neighbouring frames: a velocity drawn once a clip (mean, sd), and shake drawn for each frame (sd).
 
-    The figures are those of the CamVid val stream, 15 frames/s at 480x360 (`studies/camera_motion/measure.py`), rounded;
-    sideways and turning velocities have mean 0, because a car turns both ways. They were fixed before any method was compared
-    on these clips.
+    The figures are those of the CamVid val stream, 15 frames/s at 480x360 (`studies/camera_motion/measure.py`),
+    rounded; sideways and turning velocities have mean 0, because a car turns both ways. They were fixed before any
+    method was compared on these clips.
     """
 
     shift_x_px: tuple[float, float, float] = (0.0, 1.9, 0.55)
@@ -83,11 +85,15 @@ def still_clip(
 def camera_steps(
     generator: np.random.Generator, count: int, camera: CameraMotion, scale: float
 ) -> list[tuple[float, float, float, float]]:
-    """(shift x, shift y, log zoom, angle) of each step to the next frame; `scale`: pixels per pixel of REFERENCE_WIDTH."""
+    """(shift x, shift y, log zoom, angle) of each step to the next frame; `scale`: pixels per pixel of
+    REFERENCE_WIDTH."""
     columns = []
     for (mean, sd, shake), unit in (
-        (camera.shift_x_px, scale), (camera.shift_y_px, scale), (camera.log_zoom, 1.0), (camera.angle_rad, 1.0),
-    ):  # fmt: skip
+        (camera.shift_x_px, scale),
+        (camera.shift_y_px, scale),
+        (camera.log_zoom, 1.0),
+        (camera.angle_rad, 1.0),
+    ):
         velocity = generator.normal(mean, sd)
         columns.append(unit * (velocity + generator.normal(0.0, shake, count)))
     return [(x, y, zoom, angle) for x, y, zoom, angle in zip(*columns, strict=True)]
@@ -108,9 +114,12 @@ def warp_still(image: np.ndarray, to_still: np.ndarray, gain: float, noise: np.n
 
     height, width = image.shape[:2]
     seen = cv2.warpAffine(
-        image.astype(np.float32), to_still[:2], (width, height), flags=cv2.INTER_CUBIC | cv2.WARP_INVERSE_MAP,
+        image.astype(np.float32),
+        to_still[:2],
+        (width, height),
+        flags=cv2.INTER_CUBIC | cv2.WARP_INVERSE_MAP,
         borderMode=cv2.BORDER_REFLECT_101,
-    )  # fmt: skip
+    )
     return np.clip(np.rint(seen * math.exp(gain) + noise), 0, 255).astype(np.uint8)
 
 
@@ -120,9 +129,13 @@ def warp_label(label: np.ndarray, to_still: np.ndarray, void: int) -> np.ndarray
 
     height, width = label.shape
     return cv2.warpAffine(
-        label, to_still[:2], (width, height), flags=cv2.INTER_NEAREST | cv2.WARP_INVERSE_MAP,
-        borderMode=cv2.BORDER_CONSTANT, borderValue=int(void),
-    )  # fmt: skip
+        label,
+        to_still[:2],
+        (width, height),
+        flags=cv2.INTER_NEAREST | cv2.WARP_INVERSE_MAP,
+        borderMode=cv2.BORDER_CONSTANT,
+        borderValue=int(void),
+    )
 
 
 def seed_of(name: str) -> int:

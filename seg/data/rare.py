@@ -1,6 +1,7 @@
 """Rare classes in training pictures: crops that hold them, and things cut out of other pictures.
 
-CamVid's poles, signs, pedestrians and bicyclists are 3 % of its pixels and four of the eleven classes that a mean IoU counts.
+CamVid's poles, signs, pedestrians and bicyclists are 3 % of its pixels and four of the eleven classes that a mean IoU
+counts.
 """
 
 import random
@@ -39,7 +40,8 @@ class RarePictures:
 
 
 def place_of(mask: Tensor, wanted: Sequence[int], crop: tuple[int, int]) -> tuple[int, int] | None:
-    """(top, left) of a crop of the mask (h, w) around a random pixel of a random one of the wanted classes that it holds.
+    """(top, left) of a crop of the mask (h, w) around a random pixel of a random one of the wanted classes that it
+    holds.
 
     None where it holds none, or where the crop is larger than the mask.
     """

@@ -21,7 +21,8 @@ class DataStatistics:
     std: tuple[float, float, float]
     """RGB, 0..1."""
     median_frequency: tuple[float, ...]
-    """median(freq) / freq_c, freq_c = pixels of c / pixels of the images that contain c (SegNet); 0 for absent classes."""
+    """median(freq) / freq_c, freq_c = pixels of c / pixels of the images that contain c (SegNet); 0 for absent
+    classes."""
 
 
 def measure(pairs: Sequence[tuple[np.ndarray, np.ndarray]], classes: ClassList) -> DataStatistics:

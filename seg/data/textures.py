@@ -1,8 +1,9 @@
 """Textures mixed into training pictures: what a network cannot lean on any more is the exact look of a surface.
 
-PixMix (arXiv 2112.05135) with textures that are generated here, noise with a falling spectrum, some of it bent into bands, in
-place of fractals from the web. The picture's own variants leave every pixel in its place, as the label stays. What AugMix
-leaves out is left out here: changes of colour, contrast, brightness and sharpness, which robustness is measured by.
+PixMix (arXiv 2112.05135) with textures that are generated here, noise with a falling spectrum, some of it bent into
+bands, in place of fractals from the web. The picture's own variants leave every pixel in its place, as the label stays.
+What AugMix leaves out is left out here: changes of colour, contrast, brightness and sharpness, which robustness is
+measured by.
 """
 
 import math
@@ -25,7 +26,8 @@ VARIANTS: tuple[Callable[[Tensor], Tensor], ...] = (
 
 
 def mix_textures(picture: Tensor) -> Tensor:
-    """(3, h, w) uint8 -> the same, mixed with 0 to ROUNDS textures or variants of itself; drawn from torch's generator."""
+    """(3, h, w) uint8 -> the same, mixed with 0 to ROUNDS textures or variants of itself; drawn from torch's
+    generator."""
     mixed = _to_unit(_variant(picture) if draws(0.5) else picture)
     for _ in range(int(torch.randint(ROUNDS + 1, ()))):
         other = _to_unit(_variant(picture)) if draws(0.5) else texture(*picture.shape[-2:])
@@ -34,7 +36,8 @@ def mix_textures(picture: Tensor) -> Tensor:
 
 
 def texture(height: int, width: int) -> Tensor:
-    """(3, h, w) in 0..1: noise whose amplitude falls as 1 / frequency ** (1 to 2), in random colours; half of it in bands."""
+    """(3, h, w) in 0..1: noise whose amplitude falls as 1 / frequency ** (1 to 2), in random colours; half of it in
+    bands."""
     slope = float(torch.empty(()).uniform_(1.0, 2.0))
     rows, columns = torch.fft.fftfreq(height)[:, None], torch.fft.rfftfreq(width)
     frequency = (rows.square() + columns.square()).sqrt()

@@ -13,8 +13,8 @@ from core.errors import InputError
 class DeepSupervision(nn.Module):
     """The network with a 1x1 head on each decoder stage but the last.
 
-    In training (B, 3, h, w) -> (B, K * (1 + heads), h', w'): the network's logits first, then those of the heads at its size.
-    In evaluation the network's alone. `network` is what is kept.
+    In training (B, 3, h, w) -> (B, K * (1 + heads), h', w'): the network's logits first, then those of the heads at its
+    size. In evaluation the network's alone. `network` is what is kept.
     """
 
     def __init__(self, network: nn.Module, num_classes: int) -> None:

@@ -16,7 +16,8 @@ from seg.options import SmpOptions
 class SmpNetwork(nn.Module):
     """(B, 3, h, w) -> (B, K, ceil(h / s), ceil(w / s)) logits with s = `head_stride`.
 
-    `prefix` is the encoder and `suffix` decoder and head; where the encoder draws masks itself, the suffix is everything.
+    `prefix` is the encoder and `suffix` decoder and head; where the encoder draws masks itself, the suffix is
+    everything.
     """
 
     def __init__(self, num_classes: int, options: SmpOptions = SmpOptions()) -> None:  # noqa: B008 (frozen)
@@ -37,7 +38,8 @@ class SmpNetwork(nn.Module):
         return self.suffix(self.prefix(x))
 
     def prefix(self, x: Tensor) -> Any:
-        """Pads to the encoder's stride (right and below) where the decoder needs it, and runs a deterministic encoder."""
+        """Pads to the encoder's stride (right and below) where the decoder needs it, and runs a deterministic
+        encoder."""
         height, width = x.shape[-2:]
         if self.model.requires_divisible_input_shape:
             stride = self.model.encoder.output_stride
@@ -53,7 +55,8 @@ class SmpNetwork(nn.Module):
         return logits[..., : -(-height // self.head_stride), : -(-width // self.head_stride)]
 
     def tap_points(self) -> dict[str, TapPoint]:
-        """enc1..encD: the encoder's maps, each coarser; dec1.. its decoder's blocks where it has any; decoder: all of it."""
+        """enc1..encD: the encoder's maps, each coarser; dec1.. its decoder's blocks where it has any; decoder: all of
+        it."""
         encoder, decoder = self.model.encoder, self.model.decoder
         points = {f"enc{n}": TapPoint(encoder, itemgetter(n)) for n in range(1, len(encoder.out_channels))}
         blocks = getattr(decoder, "blocks", None)
@@ -63,8 +66,8 @@ class SmpNetwork(nn.Module):
 
 
 def insert_decoder_dropout(model: Any, rate: float) -> None:
-    """Puts a `Dropout` after each block of `model.decoder.blocks` but the last (the published U-Net has none there either,
-    and its map is the largest), or after the whole decoder where it has no blocks."""
+    """Puts a `Dropout` after each block of `model.decoder.blocks` but the last (the published U-Net has none there
+    either, and its map is the largest), or after the whole decoder where it has no blocks."""
     blocks = getattr(model.decoder, "blocks", None)
     if isinstance(blocks, nn.ModuleList) and len(blocks) > 1:
         for block in blocks[:-1]:
@@ -95,7 +98,8 @@ def _create(num_classes: int, options: SmpOptions) -> Any:
         return _at_half_size(model, num_classes, options) if options.head_stride == 2 else model
     except OSError as error:  # every download error of the hub and of urllib
         raise InputError(
-            f"the {options.encoder_weights} weights of {options.encoder} cannot be fetched ({_first_line(error)}); go online "
+            f"the {options.encoder_weights} weights of {options.encoder} cannot be fetched "
+            f"({_first_line(error)}); go online "
             "or train from random weights with --encoder-weights None"
         ) from error
     except (
@@ -110,7 +114,8 @@ def _create(num_classes: int, options: SmpOptions) -> Any:
 
 
 def _at_half_size(model: Any, num_classes: int, options: SmpOptions) -> Any:
-    """Takes the last decoder block away: it has no skip, works at the input's full size and costs a third of the network."""
+    """Takes the last decoder block away: it has no skip, works at the input's full size and costs a third of the
+    network."""
     blocks = getattr(model.decoder, "blocks", None)
     if options.architecture.lower() != "unet" or not isinstance(blocks, nn.ModuleList):
         raise InputError(f"a head at half the input's size is made for Unet, got {options.architecture}; use stride 1")

@@ -1,4 +1,5 @@
-"""The U-Net of the method's papers: additive skips, ReLU before BatchNorm, MC dropout and spatial smoothing as options."""
+"""The U-Net of the method's papers: additive skips, ReLU before BatchNorm, MC dropout and spatial smoothing as
+options."""
 
 from typing import NamedTuple
 
@@ -63,7 +64,8 @@ class DecoderStage(nn.Module):
 
     def __init__(self, channels_in: int, channels_out: int, count: int) -> None:
         super().__init__()
-        # output_padding=1 gives 2n, cropped to the skip (2n or 2n - 1): exports with dynamic sizes, output_size does not.
+        # output_padding=1 gives 2n, cropped to the skip (2n or 2n - 1): exports with dynamic sizes, output_size does
+        # not.
         self.up = nn.ConvTranspose2d(channels_in, channels_out, 3, stride=2, padding=1, output_padding=1, bias=False)
         nn.init.xavier_uniform_(self.up.weight)  # Glorot-uniform, as published
         self.norm = nn.BatchNorm2d(channels_out)

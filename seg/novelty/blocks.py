@@ -1,4 +1,5 @@
-"""One block of neighbouring frames of each recording held back, with gaps: neighbours of fitted frames are nearly fitted."""
+"""One block of neighbouring frames of each recording held back, with gaps: neighbours of fitted frames are nearly
+fitted."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,8 +21,8 @@ class Blocks:
 def hold_back_blocks(names: Sequence[str], block: int = BLOCK, gap: int = GAP) -> Blocks:
     """The middle `block` frames of every recording, and all but them and `gap` frames on both sides of them.
 
-    A recording is what stands before the first "_" of a name: CamVid's 0001TP_008550 is of 0001TP. InputError where a recording
-    is too short to leave as many frames as a block has.
+    A recording is what stands before the first "_" of a name: CamVid's 0001TP_008550 is of 0001TP. InputError where a
+    recording is too short to leave as many frames as a block has.
     """
     recordings: dict[str, list[int]] = {}
     for place, name in enumerate(names):

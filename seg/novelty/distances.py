@@ -26,7 +26,8 @@ class Looker:
 
     @torch.inference_mode()
     def __call__(self, image: np.ndarray) -> tuple[Tensor, list[Tensor], tuple[int, int]]:
-        """(H, W, 3) uint8 -> logits (1, K, h / s, w / s), the features of every stage, and (h, w) of what the network saw."""
+        """(H, W, 3) uint8 -> logits (1, K, h / s, w / s), the features of every stage, and (h, w) of what the network
+        saw."""
         pixels = torch.from_numpy(np.ascontiguousarray(image)).to(self.device)[None].permute(0, 3, 1, 2)
         size = network_size(image.shape[0], image.shape[1], self.height)
         logits = self.network(self.normalize(resize(pixels, size)))
@@ -44,8 +45,8 @@ def default_stages(network: nn.Module) -> tuple[str, ...]:
 def fit_distances(
     looker: Looker, frames: Iterable[Labelled], num_classes: int
 ) -> tuple[list[FrameDistance], RegionDistance, tuple[int, ...], dict[str, float]]:
-    """Of every stage: mean features, every how many-th row and column they are of, and the shrinkage; of the last one the
-    class means too. In one pass, in O(C^2) memory whatever the number of frames. InputError for none.
+    """Of every stage: mean features, every how many-th row and column they are of, and the shrinkage; of the last one
+    the class means too. In one pass, in O(C^2) memory whatever the number of frames. InputError for none.
     """
     wholes: list[GaussianSums] = []
     steps: list[int] = []

@@ -1,8 +1,8 @@
 """Fits what a network knows of its own world, on frames of its training recordings (`steadyseg calibrate --own-world`).
 
-Means and covariances: all frames but one block per recording, each as it is and as another camera would give it, so that
-cameras are not novel. The scale of novelty: the blocks, in the same two ways. The temperature of a frame: frames that were
-never trained on, under EXTRA and textures.
+Means and covariances: all frames but one block per recording, each as it is and as another camera would give it, so
+that cameras are not novel. The scale of novelty: the blocks, in the same two ways. The temperature of a frame: frames
+that were never trained on, under EXTRA and textures.
 """
 
 from collections.abc import Sequence
@@ -50,15 +50,24 @@ def fit_own_world(
     scale = fit_scale(looker, head, weights, frames, watch, masks=False)
     temperature = fit_temperature_of_frames(looker, head, frames, scale, meta, watch)
     record = NoveltyRecord(
-        stages=stages, steps=steps, weights=rounded(weights), **asdict(scale), temperatures={"dnn": temperature},
+        stages=stages,
+        steps=steps,
+        weights=rounded(weights),
+        **asdict(scale),
+        temperatures={"dnn": temperature},
         dropout=of_dropout,
         about={
-            "data": split.root.absolute().name, "frames": len(frames.fitted), "held_back": len(frames.held_back),
-            "held_back_pictures": len(scale.scores), "untrained": len(frames.untrained),
-            "frame_list_hash": split.frame_hash, "note": frames.note,
-            "shrinkage": {name: round(share, 6) for name, share in shrinkage.items()}, **scale.alarms(),
+            "data": split.root.absolute().name,
+            "frames": len(frames.fitted),
+            "held_back": len(frames.held_back),
+            "held_back_pictures": len(scale.scores),
+            "untrained": len(frames.untrained),
+            "frame_list_hash": split.frame_hash,
+            "note": frames.note,
+            "shrinkage": {name: round(share, 6) for name, share in shrinkage.items()},
+            **scale.alarms(),
         },
-    )  # fmt: skip
+    )
     tensors = novelty_tensors(stages, distances, regions)
     for method in methods:
         if method.mode != "dnn":

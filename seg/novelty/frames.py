@@ -1,7 +1,7 @@
 """The frames that a network's own world is fitted on, and what is made of them.
 
-Blocks of neighbouring frames are kept out of the means and covariances. Corruptions: EXTRA and textures, never those that
-studies report.
+Blocks of neighbouring frames are kept out of the means and covariances. Corruptions: EXTRA and textures, never those
+that studies report.
 """
 
 import dataclasses
@@ -44,7 +44,10 @@ class Frames:
         share = meta.training.get("config", {}).get("hold_back", 0.0)
         _, kept_back = split_held_back(len(split), share)
         if not kept_back or meta.training.get("held_back") != len(kept_back):
-            note = "the record of the training does not tell which frames it held back, so the temperature is fitted on blocks"
+            note = (
+                "the record of the training does not tell which frames it held back, so the temperature is fitted on "
+                "blocks"
+            )
             return cls(split, blocks.fitted, blocks.held_back, blocks.held_back, note)
         fitted = tuple(sorted(set(blocks.fitted) - set(kept_back)))
         trained = len(set(blocks.held_back) - set(kept_back))

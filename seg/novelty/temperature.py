@@ -58,9 +58,11 @@ def fit_level(
     method: Method,
     watch: Watch,
 ) -> float:
-    """The level of the log temperature with passes and smoothing of `method`; the slopes are those of one frame and pass.
+    """The level of the log temperature with passes and smoothing of `method`; the slopes are those of one frame and
+    pass.
 
-    Fitted on the untrained frames as clips by a virtual camera, as they are and under EXTRA, each frame with noise of its own.
+    Fitted on the untrained frames as clips by a virtual camera, as they are and under EXTRA, each frame with noise of
+    its own.
     """
     fit = record.temperatures["dnn"]
     head = (record.of_dropout() if draws_dropout(method.mode) else record).head(tensors, fit)

@@ -108,7 +108,8 @@ def _in_sight(thing: Thing, camera: Camera) -> bool:
 def _remoteness(thing: Thing, camera: Camera) -> float:
     """Sorts back to front: by distance, and what stands side by side from the outside in.
 
-    A sight line leaves the camera's lane the further it goes, so what lies further out never hides what lies further in.
+    A sight line leaves the camera's lane the further it goes, so what lies further out never hides what lies further
+    in.
     """
     return thing.far + OUTWARD * abs(thing.lateral - camera.lateral)
 

@@ -62,10 +62,14 @@ def _member(seed: int, number: int, index: int) -> Member:
     random = generator("traffic", seed, number, index)
     shift, there, phase = random.uniform(0, (1.0, 1.0, 2 * math.pi)).tolist()
     return Member(
-        shift, there, float(random.uniform(-1, 1)), phase, somebody(random),
+        shift,
+        there,
+        float(random.uniform(-1, 1)),
+        phase,
+        somebody(random),
         companion=somebody(random) if random.random() < 0.3 else None,
         color=COATS[int(random.integers(len(COATS)))],
-    )  # fmt: skip
+    )
 
 
 def _members(seed: int, stream: Stream, time_s: float, here: float) -> Iterator[tuple[int, float, Member]]:

@@ -2,9 +2,9 @@
 
     python -m studies.ablations --data ../shared/data/cifar10 [--hours 6] [--document]
 
-A training that was stopped goes on after its last whole epoch, and the list is begun again where it ended: run it as often as
-there is time (nice -n 15, in the background). What was measured is kept in docs/ablations.json while checkpoint and data stay
-the same. --hours 0 trains nothing.
+A training that was stopped goes on after its last whole epoch, and the list is begun again where it ended: run it as
+often as there is time (nice -n 15, in the background). What was measured is kept in docs/ablations.json while
+checkpoint and data stay the same. --hours 0 trains nothing.
 """
 
 import argparse
@@ -94,10 +94,12 @@ def measure(variant: Variant, seed: int, test: ClassificationSet, cache: Cache) 
     result = metrics.result()
     told = json.loads((variant.run(seed) / CONFIG_NAME).read_text())
     rows: dict[str, Any] = {
-        "figures": {key: result[key] for key in ("nll", "accuracy", "ece")}, "images": len(test),
-        "epochs": told["loop"]["epochs"], "nll": " ".join(f"{value:.3f}" for value in nll),
+        "figures": {key: result[key] for key in ("nll", "accuracy", "ece")},
+        "images": len(test),
+        "epochs": told["loop"]["epochs"],
+        "nll": " ".join(f"{value:.3f}" for value in nll),
         "right": "".join("01"[value] for value in right),
-    }  # fmt: skip
+    }
     cache.put(name, digest, rows, origin())
 
 

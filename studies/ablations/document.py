@@ -1,4 +1,5 @@
-"""docs/ablations.md: each ablation's table beside the published one, with intervals over pictures and both seeds' changes."""
+"""docs/ablations.md: each ablation's table beside the published one, with intervals over pictures and both seeds'
+changes."""
 
 import statistics
 from collections.abc import Sequence

@@ -2,8 +2,8 @@
 
     python -m studies.analysis --data ../shared/data [--only PAIR/STUDY ...] [--fresh] [--document]
 
-The data folder holds camvid/ and cifar10/. A study is kept while its networks, its data and its flags stay what they are. The
-contact sheets of the worst errors show pictures of the data sets, so they are left out.
+The data folder holds camvid/ and cifar10/. A study is kept while its networks, its data and its flags stay what they
+are. The contact sheets of the worst errors show pictures of the data sets, so they are left out.
 """
 
 import argparse
@@ -57,8 +57,9 @@ def run_all(data: Path, only: list[str] | None, fresh: bool) -> None:
     if unknown:
         raise InputError(f"--only {sorted(unknown)[0]}: no such run; there are {', '.join(one.name for one in runs)}")
     digests = {
-        "camvid": data_digest(data / "camvid"), "cifar10": open_classification(data / "cifar10", "test").list_hash,
-    }  # fmt: skip
+        "camvid": data_digest(data / "camvid"),
+        "cifar10": open_classification(data / "cifar10", "test").list_hash,
+    }
     for one in runs:
         files = [REPOSITORY / model if model.endswith(SUFFIX) else find_model(model) for model in one.pair.models]
         digest = one.digest(files, digests[one.pair.data])

@@ -1,4 +1,5 @@
-"""`steadyseg analyze STUDY`: measures, prints the table, and writes report.md, report.json and the plots into a folder."""
+"""`steadyseg analyze STUDY`: measures, prints the table, and writes report.md, report.json and the plots into a
+folder."""
 
 import dataclasses
 import shlex

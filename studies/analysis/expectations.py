@@ -1,4 +1,5 @@
-"""What the papers expect of smoothing, held against the reports: each sentence with its figures and how often it holds."""
+"""What the papers expect of smoothing, held against the reports: each sentence with its figures and how often it
+holds."""
 
 import statistics
 from collections.abc import Callable, Sequence
@@ -43,10 +44,13 @@ def fewer_are_negative(report: Report) -> Finding:
     """The weight below 0 of each mini-batch's density."""
     rows = report["results"]["rows"]
     sides = [
-        [sum(w for node, w in zip(row["nodes"], row["weights"], strict=True) if node < 0) for row in rows
-         if row["model"] == name]
+        [
+            sum(w for node, w in zip(row["nodes"], row["weights"], strict=True) if node < 0)
+            for row in rows
+            if row["model"] == name
+        ]
         for name in plain_and_smooth(rows)
-    ]  # fmt: skip
+    ]
     told = " against ".join(with_spread([100 * one for one in side], ".1f") + " %" for side in sides)
     pairs = list(zip(*sides, strict=True))
     return Finding(f"negative share of the density {told}", sum(after < before for before, after in pairs), len(pairs))
@@ -88,9 +92,10 @@ def variance_falls(report: Report) -> Finding:
 def draws_shrink_variance(report: Report) -> Finding | None:
     """The variance over positions of the mean of the draws, against that of single ones; None without dropout."""
     shares = [
-        row["averaged"] / row["positions"] for row in report["results"]["rows"]
+        row["averaged"] / row["positions"]
+        for row in report["results"]["rows"]
         if row["averaged"] is not None and row["draws"] and row["positions"]
-    ]  # fmt: skip
+    ]
     if not shares:
         return None
     told = f"averaged / single draw: {min(shares):.2f} to {max(shares):.2f} at the maps that dropout reaches"

@@ -15,8 +15,8 @@ class StudyOptions:
     """What all studies are asked for."""
 
     models: Positional[tuple[str, ...]]
-    """Pretrained names or .safetensors files, of classifiers or of segmentation networks, or timm:NAME; they stand side by
-    side in the plots."""
+    """Pretrained names or .safetensors files, of classifiers or of segmentation networks, or timm:NAME; they stand side
+    by side in the plots."""
     data: Path
     """CIFAR or an ImageFolder for classifiers; a folder with SPLIT/ and SPLITannot/ for segmentation."""
     split: Literal["train", "val", "test", "held-back"] | None = None
@@ -83,7 +83,8 @@ class HessianJob:
     batch_size: int | None = None
     """Pictures of a mini-batch; 16 for classifiers (published: 128 and 16), 1 for segmentation networks without it."""
     steps: int = 40
-    """Lanczos steps for the density of all eigenvalues, each a vector as large as the weights in memory; 0: no density."""
+    """Lanczos steps for the density of all eigenvalues, each a vector as large as the weights in memory; 0: no
+    density."""
     iterations: int = 100
     """Most steps of the power iteration for one eigenvalue."""
     tolerance: float = 1e-3
@@ -108,7 +109,8 @@ class LandscapeJob:
     study: ClassVar[str] = "landscape"
     options: OmitArgPrefixes[StudyOptions]
     rule: Literal["filter", "axis0"] = "filter"
-    """How random directions are rescaled: filter by filter (the paper's rule) or along axis 0 (the published code's)."""
+    """How random directions are rescaled: filter by filter (the paper's rule) or along axis 0 (the published
+    code's)."""
     points: int = 21
     """Points of the plane along each direction, an odd number."""
     reach: float = 1.0
@@ -131,8 +133,8 @@ class LesionJob:
     study: ClassVar[str] = "lesion"
     options: OmitArgPrefixes[StudyOptions]
     units: tuple[str, ...] = ()
-    """Only these parts of the network, by their dotted names; every convolution larger than 1x1, attention and MLP block,
-    smoothing layer and block that keeps its map's shape without it."""
+    """Only these parts of the network, by their dotted names; every convolution larger than 1x1, attention and MLP
+    block, smoothing layer and block that keeps its map's shape without it."""
 
 
 @dataclass(frozen=True)

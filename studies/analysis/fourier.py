@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ABOUT = (
-    "Mean over samples and channels of ln(|F| + 1e-6) along the diagonal of the spectrum, relative to frequency 0 of the same "
-    "map (natural logarithm: -2.3 is a tenth). Entry i of a map of side h stands at 2 i / h of pi, where pi is a period of two "
-    "points. `high` is the last entry, just below pi. The logits are left out. `bnn` is the mean over single dropout draws, "
+    "Mean over samples and channels of ln(|F| + 1e-6) along the diagonal of the spectrum, relative to "
+    "frequency 0 of the same "
+    "map (natural logarithm: -2.3 is a tenth). Entry i of a map of side h stands at 2 i / h of pi, where "
+    "pi is a period of two "
+    "points. `high` is the last entry, just below pi. The logits are left out. `bnn` is the mean over "
+    "single dropout draws, "
     "`dnn` dropout off. Of a smoothing layer `in` and `out` are the maps that enter and leave it."
 )
 
@@ -51,13 +54,19 @@ class Spectra:
         places = depths(side for _, side in self.sums)
         return [
             {
-                "model": self.studied.name, "mode": self.mode, "unit": name, "map": side, "depth": depth,
+                "model": self.studied.name,
+                "mode": self.mode,
+                "unit": name,
+                "map": side,
+                "depth": depth,
                 **dict(zip(("channels", "height", "width"), self.sizes[name, side], strict=True)),
-                "dc": float(total[0]) / self.seen, "frequency": frequencies(*self.sizes[name, side][1:]).tolist(),
-                "amplitude": ((total - total[0]) / self.seen).tolist(), "high": float(total[-1] - total[0]) / self.seen,
+                "dc": float(total[0]) / self.seen,
+                "frequency": frequencies(*self.sizes[name, side][1:]).tolist(),
+                "amplitude": ((total - total[0]) / self.seen).tolist(),
+                "high": float(total[-1] - total[0]) / self.seen,
             }
             for depth, ((name, side), total) in zip(places, self.sums.items(), strict=True)
-        ]  # fmt: skip
+        ]
 
 
 def sides(unit: Unit, before: Tensor, after: Tensor) -> dict[str, Tensor]:
@@ -79,10 +88,18 @@ def measure(room: Room) -> Iterator[Results]:
 def tables(results: Results) -> list[Table]:
     columns = ("network", "mode", "unit", "map", "size", "channels", "at 0.25 pi", "at 0.5 pi", "at 0.75 pi", "high")
     rows = [
-        [row["model"], row["mode"], row["unit"], row["map"], f"{row['width']}x{row['height']}", row["channels"],
-         *(at(row, place) for place in (0.25, 0.5, 0.75)), row["high"]]
+        [
+            row["model"],
+            row["mode"],
+            row["unit"],
+            row["map"],
+            f"{row['width']}x{row['height']}",
+            row["channels"],
+            *(at(row, place) for place in (0.25, 0.5, 0.75)),
+            row["high"],
+        ]
         for row in results["rows"]
-    ]  # fmt: skip
+    ]
     return [("Relative log amplitude by block", columns, rows)]
 
 

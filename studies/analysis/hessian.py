@@ -23,11 +23,16 @@ if TYPE_CHECKING:
 
 ABOUT = (
     "Hessian of the mean NLL of each mini-batch over all weights, by exact products (double backward), at the trained "
-    "weights, BatchNorm at its running statistics, dropout off, 32 bits. The top eigenvalues (largest magnitude, sign kept) "
-    "are found by power iteration with deflation, as published; `residual` is |H v - a v| / |a| of the worst. NEP is the "
-    "share of negative ones among them, APE the mean of the positive ones. L2 is half the weight decay times |w|^2 over all "
-    "weights, whose Hessian is the decay times the identity: with it every eigenvalue is larger by exactly the decay. The "
-    "density of all eigenvalues is that of stochastic Lanczos quadrature, one start vector of random signs a mini-batch. ± "
+    "weights, BatchNorm at its running statistics, dropout off, 32 bits. The top eigenvalues (largest "
+    "magnitude, sign kept) "
+    "are found by power iteration with deflation, as published; `residual` is |H v - a v| / |a| of the "
+    "worst. NEP is the "
+    "share of negative ones among them, APE the mean of the positive ones. L2 is half the weight decay "
+    "times |w|^2 over all "
+    "weights, whose Hessian is the decay times the identity: with it every eigenvalue is larger by "
+    "exactly the decay. The "
+    "density of all eigenvalues is that of stochastic Lanczos quadrature, one start vector of random "
+    "signs a mini-batch. ± "
     "is the standard deviation over mini-batches."
 )
 EXTRA_VECTORS = 6
@@ -101,11 +106,17 @@ def row_of(studied: Studied, numbers: range, number: int, room: Room, decay: flo
     )
     measure_ = lanczos(hessian, random_signs(hessian.gradient, seed), job.steps) if job.steps else None
     return {
-        "model": studied.name, "batch": number, "loss": hessian.loss, "gradient_norm": float(hessian.gradient.norm()),
-        "eigenvalues": [pair.value for pair in pairs], "iterations": [pair.iterations for pair in pairs],
-        "residual": max(pair.residual for pair in pairs), "weight_decay": decay,
-        "nodes": measure_.nodes.tolist() if measure_ else [], "weights": measure_.weights.tolist() if measure_ else [],
-    }  # fmt: skip
+        "model": studied.name,
+        "batch": number,
+        "loss": hessian.loss,
+        "gradient_norm": float(hessian.gradient.norm()),
+        "eigenvalues": [pair.value for pair in pairs],
+        "iterations": [pair.iterations for pair in pairs],
+        "residual": max(pair.residual for pair in pairs),
+        "weight_decay": decay,
+        "nodes": measure_.nodes.tolist() if measure_ else [],
+        "weights": measure_.weights.tolist() if measure_ else [],
+    }
 
 
 def summary(rows: Sequence[Results], model: str) -> Results:
@@ -115,17 +126,26 @@ def summary(rows: Sequence[Results], model: str) -> Results:
     pooled = [value for row in mine for value in row["eigenvalues"]]
     decay = mine[0]["weight_decay"]
     found: Results = {
-        "model": model, "batches": len(mine), "loss": mean(row["loss"] for row in mine), "largest": mean(largest),
-        "largest_sd": spread(largest), "weight_decay": decay, **signs(pooled, ""),
+        "model": model,
+        "batches": len(mine),
+        "loss": mean(row["loss"] for row in mine),
+        "largest": mean(largest),
+        "largest_sd": spread(largest),
+        "weight_decay": decay,
+        **signs(pooled, ""),
         **({} if decay is None else signs([value + decay for value in pooled], "_l2")),
         "residual": max(row["residual"] for row in mine),
-    }  # fmt: skip
+    }
     if mine[0]["nodes"]:
         parts = [quadrature(row) for row in mine]
         shares = [part.share_below(0.0) for part in parts]
         traces = [part.moment(1) for part in parts]
-        found |= {"mean_eigenvalue": mean(traces), "mean_eigenvalue_sd": spread(traces), "negative_share": mean(shares),
-                  "most_negative": mean(float(part.nodes.min()) for part in parts)}  # fmt: skip
+        found |= {
+            "mean_eigenvalue": mean(traces),
+            "mean_eigenvalue_sd": spread(traces),
+            "negative_share": mean(shares),
+            "most_negative": mean(float(part.nodes.min()) for part in parts),
+        }
     return found
 
 
@@ -153,10 +173,13 @@ def quadrature(row: Results) -> Quadrature:
 def tables(results: Results) -> list[Table]:
     columns = ("network", "batches", "loss", "largest", "±", "NEP", "APE", "NEP with L2", "APE with L2", "residual")
     keys = ("model", "batches", "loss", "largest", "largest_sd", "nep", "ape", "nep_l2", "ape_l2", "residual")
-    found: list[Table] = [(
-        f"Top {results['top']} eigenvalues of mini-batches of {results['batch_size']}", columns,
-        [[row.get(key) for key in keys] for row in results["networks"]],
-    )]  # fmt: skip
+    found: list[Table] = [
+        (
+            f"Top {results['top']} eigenvalues of mini-batches of {results['batch_size']}",
+            columns,
+            [[row.get(key) for key in keys] for row in results["networks"]],
+        )
+    ]
     if "mean_eigenvalue" in results["networks"][0]:
         measured = ("model", "mean_eigenvalue", "mean_eigenvalue_sd", "negative_share", "most_negative")
         names = (
@@ -197,8 +220,15 @@ def draw_top(axis: Any, rows: Sequence[Results], models: Sequence[str], results:
         part = Quadrature(values.double(), torch.full((len(values),), 1 / len(values), dtype=torch.float64))
         line = STYLES[number % len(STYLES)]
         axis.plot(grid, part.density(grid, width), line, color=f"C{number}", label=model)
-        axis.plot(values, torch.full_like(values, 0.0) - 0.02 * (number + 1), "|", color=f"C{number}", ms=7,
-                  transform=axis.get_xaxis_transform(), clip_on=False)  # fmt: skip
+        axis.plot(
+            values,
+            torch.full_like(values, 0.0) - 0.02 * (number + 1),
+            "|",
+            color=f"C{number}",
+            ms=7,
+            transform=axis.get_xaxis_transform(),
+            clip_on=False,
+        )
     axis.axvline(0.0, color="grey", lw=0.6)
     axis.set_title(f"top {results['top']} of each of {results['networks'][0]['batches']} mini-batches", fontsize=9)
     axis.set_xlabel("eigenvalue of the Hessian", labelpad=12)

@@ -1,4 +1,5 @@
-"""`analyze landscape`: loss and accuracy on a plane through the weights, and a training's way in the plane it moved in."""
+"""`analyze landscape`: loss and accuracy on a plane through the weights, and a training's way in the plane it moved
+in."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -30,14 +31,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ABOUT = (
-    "Mean NLL (without L2) and accuracy at the trained weights + x * first direction + y * second direction. Random directions "
-    "are Gaussian, rescaled by `--rule`: filter (the norm of each filter, the paper's rule) or axis0 (the norm over the output "
-    "channels, the rule of the published code). Biases, BatchNorm's scales and shifts and position tables stay, and BatchNorm "
-    "uses the running statistics of the trained weights everywhere. Dropout is off. L2 is kept apart: |w|^2, and the published "
+    "Mean NLL (without L2) and accuracy at the trained weights + x * first direction + y * second "
+    "direction. Random directions "
+    "are Gaussian, rescaled by `--rule`: filter (the norm of each filter, the paper's rule) or axis0 "
+    "(the norm over the output "
+    "channels, the rule of the published code). Biases, BatchNorm's scales and shifts and position "
+    "tables stay, and BatchNorm "
+    "uses the running statistics of the trained weights everywhere. Dropout is off. L2 is kept apart: "
+    "|w|^2, and the published "
     "code's sum of unsquared norms."
 )
 TRAJECTORY = (
-    "The plane is that of the two directions in which the kept checkpoints lie farthest from the last one; the picture is this "
+    "The plane is that of the two directions in which the kept checkpoints lie farthest from the last "
+    "one; the picture is this "
     "product's, no claim of the papers rests on it."
 )
 
@@ -59,9 +65,7 @@ class Plane:
             self.ways: tuple[Weights, Weights] = (like(first, weights), like(second, weights))
             self.places = [grid(job.points, 1.25 * max(one, 1e-6)) for one in reach]
         else:
-            self.ways = (
-                random_direction(weights, job.rule, seed), random_direction(weights, job.rule, seed + 1)
-            )  # fmt: skip
+            self.ways = (random_direction(weights, job.rule, seed), random_direction(weights, job.rule, seed + 1))
             self.places = [grid(job.points, job.reach)] * 2
         self.weights = weights
         self.pictures = TrainingPictures(studied, seed, job.augmented)
@@ -87,11 +91,17 @@ class Plane:
     def record(self, rows: int) -> Results:
         middle = self.job.points // 2
         found: Results = {
-            "model": self.studied.name, "x": self.places[0], "y": self.places[1], "loss": self.loss,
-            "accuracy": self.accuracy, "squared_norm": [[cell[0] for cell in line] for line in self.l2],
-            "sum_of_norms": [[cell[1] for cell in line] for line in self.l2], "rows_done": rows,
-            "centre_loss": self.loss[middle][middle], "centre_accuracy": self.accuracy[middle][middle],
-        }  # fmt: skip
+            "model": self.studied.name,
+            "x": self.places[0],
+            "y": self.places[1],
+            "loss": self.loss,
+            "accuracy": self.accuracy,
+            "squared_norm": [[cell[0] for cell in line] for line in self.l2],
+            "sum_of_norms": [[cell[1] for cell in line] for line in self.l2],
+            "rows_done": rows,
+            "centre_loss": self.loss[middle][middle],
+            "centre_accuracy": self.accuracy[middle][middle],
+        }
         if self.trajectory is not None:
             found |= {"trajectory": self.trajectory.places, "explained": self.trajectory.explained}
         return found | flatness(found)
@@ -103,8 +113,8 @@ def like(way: Weights, weights: Weights) -> Weights:
 
 
 def flatness(plane: Results) -> Results:
-    """The loss near half of the reach (the grid point next below) and at its end, mean over the four points on the axes;
-    None before they are known."""
+    """The loss near half of the reach (the grid point next below) and at its end, mean over the four points on the
+    axes; None before they are known."""
     size = len(plane["x"])
     middle = size // 2
     if plane["rows_done"] < size:
@@ -162,10 +172,17 @@ def tables(results: Results) -> list[Table]:
     rows = []
     for plane in results["planes"]:
         middle = len(plane["x"]) // 2
-        rows.append([
-            plane["model"], plane["centre_loss"], plane["centre_accuracy"], plane["half_rise"], plane["end_rise"],
-            plane["squared_norm"][middle][middle], plane["sum_of_norms"][middle][middle],
-        ])  # fmt: skip
+        rows.append(
+            [
+                plane["model"],
+                plane["centre_loss"],
+                plane["centre_accuracy"],
+                plane["half_rise"],
+                plane["end_rise"],
+                plane["squared_norm"][middle][middle],
+                plane["sum_of_norms"][middle][middle],
+            ]
+        )
     return [("Loss around the trained weights (rise: mean over the four points on the axes)", columns, rows)]
 
 
@@ -177,8 +194,14 @@ def figures(results: Results) -> dict[str, "Figure"]:
     known = [value for plane in planes for line in plane["loss"] for value in line if value > 0]
     low, high = max(min(known), 1e-4), min(max(known), 1e3)
     for axis, plane in zip(axes, planes, strict=False):
-        shown = axis.pcolormesh(plane["x"], plane["y"], plane["loss"], norm=LogNorm(low, max(high, 1.01 * low)),
-                                cmap="viridis", shading="nearest")  # fmt: skip
+        shown = axis.pcolormesh(
+            plane["x"],
+            plane["y"],
+            plane["loss"],
+            norm=LogNorm(low, max(high, 1.01 * low)),
+            cmap="viridis",
+            shading="nearest",
+        )
         levels = [low * (high / low) ** (step / 8) for step in range(1, 8)] if high > low else []
         if plane["rows_done"] == len(plane["y"]) and levels:
             axis.contour(plane["x"], plane["y"], plane["loss"], levels=levels, colors="white", linewidths=0.6)

@@ -19,10 +19,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ABOUT = (
-    "Accuracy and NLL (nats) of the trained network with one unit removed, dropout off, nothing trained again. An attention or "
-    "MLP block returns 0, so that its residual path goes on alone. A convolution or block that keeps the shape returns what "
-    "entered; a convolution that changes it returns 0; a block that changes it cannot be removed. A smoothing layer returns "
-    "what entered, padded with zeros to the size it gives. Its weight goes from 1, as trained, to 0, removed. The change is "
+    "Accuracy and NLL (nats) of the trained network with one unit removed, dropout off, nothing trained "
+    "again. An attention or "
+    "MLP block returns 0, so that its residual path goes on alone. A convolution or block that keeps the "
+    "shape returns what "
+    "entered; a convolution that changes it returns 0; a block that changes it cannot be removed. A "
+    "smoothing layer returns "
+    "what entered, padded with zeros to the size it gives. Its weight goes from 1, as trained, to 0, "
+    "removed. The change is "
     "that against the whole network on the same pictures; ± is its standard error over pictures."
 )
 WEIGHTS = (0.75, 0.5, 0.25, 0.0)
@@ -74,12 +78,20 @@ class Lesions:
         rows = []
         for place, (seen, weight) in enumerate(self.changes):
             nll, correct = sum(self.nll[place]) / total, sum(self.correct[place]) / total
-            rows.append({
-                "model": self.studied.name, "unit": seen.unit.name if seen else "", "kind": seen.unit.kind if seen else "",
-                "weight": weight, "nll": nll, "accuracy": correct, "nll_change": nll - whole_nll,
-                "nll_change_se": self._error(self.nll, place), "accuracy_change": correct - whole_correct,
-                "accuracy_change_se": self._error(self.correct, place),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "model": self.studied.name,
+                    "unit": seen.unit.name if seen else "",
+                    "kind": seen.unit.kind if seen else "",
+                    "weight": weight,
+                    "nll": nll,
+                    "accuracy": correct,
+                    "nll_change": nll - whole_nll,
+                    "nll_change_se": self._error(self.nll, place),
+                    "accuracy_change": correct - whole_correct,
+                    "accuracy_change_se": self._error(self.correct, place),
+                }
+            )
         return rows
 
     def _error(self, values: Sequence[Sequence[float]], place: int) -> float | None:
@@ -114,10 +126,20 @@ def measure(room: Room) -> Iterator[Results]:
 def tables(results: Results) -> list[Table]:
     columns = ("network", "without", "kind", "weight", "accuracy", "change", "±", "NLL", "change", "±")
     rows = [
-        [row["model"], row["unit"] or "(whole)", row["kind"], row["weight"], row["accuracy"], row["accuracy_change"],
-         row["accuracy_change_se"], row["nll"], row["nll_change"], row["nll_change_se"]]
+        [
+            row["model"],
+            row["unit"] or "(whole)",
+            row["kind"],
+            row["weight"],
+            row["accuracy"],
+            row["accuracy_change"],
+            row["accuracy_change_se"],
+            row["nll"],
+            row["nll_change"],
+            row["nll_change_se"],
+        ]
         for row in results["rows"]
-    ]  # fmt: skip
+    ]
     return [("One unit changed at a time", columns, rows)]
 
 
@@ -133,8 +155,14 @@ def figures(results: Results) -> dict[str, "Figure"]:
         mine = [row for row in rows if row["model"] == model]
         for place, row in enumerate(mine):
             number = kinds.index(row["kind"])
-            axis.barh(place, row["nll_change"], color=f"C{number}", xerr=row["nll_change_se"], height=0.7,
-                      error_kw={"lw": 0.8})  # fmt: skip
+            axis.barh(
+                place,
+                row["nll_change"],
+                color=f"C{number}",
+                xerr=row["nll_change_se"],
+                height=0.7,
+                error_kw={"lw": 0.8},
+            )
         axis.set_yticks(range(len(mine)), [row["unit"] for row in mine], fontsize=6)
         axis.invert_yaxis()
         axis.set_xscale("symlog", linthresh=0.1)

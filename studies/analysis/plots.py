@@ -1,4 +1,5 @@
-"""What the studies' plots share: figures without pyplot, line styles that tell networks apart in print, legends below."""
+"""What the studies' plots share: figures without pyplot, line styles that tell networks apart in print, legends
+below."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -45,7 +46,8 @@ def smoothing_pairs(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[dict[str, 
 
 
 def draw_by_depth(axis: "Axes", rows: Sequence[dict[str, Any]], key: str, number: int, label: str) -> None:
-    """One network's figure of every map by depth; a broad segment leads from what enters a smoothing layer to what leaves."""
+    """One network's figure of every map by depth; a broad segment leads from what enters a smoothing layer to what
+    leaves."""
     colour, mark = f"C{number % 10}", MARKS[number % len(MARKS)]
     axis.plot(
         [row["depth"] for row in rows], [row[key] for row in rows], f"{mark}-", color=colour, ms=3, lw=1, label=label

@@ -23,11 +23,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ABOUT = (
-    "Confidence is the largest probability, `gap` its mean minus the accuracy (above 0: too sure), ECE of 15 bins in the "
-    f"group alone, `confident errors` the share of samples that are wrong at a confidence above {CONFIDENT:g}. Groups: by "
-    "true class; by distance of a pixel from the nearest boundary of true labels, in steps; by size of the region of equal "
-    "true labels, in pixels; by novelty: five equal groups of pictures by the score of their statistics, or by their mean "
-    "entropy where the network has none for the method. Fitted temperatures are used for the methods that have one. The "
+    "Confidence is the largest probability, `gap` its mean minus the accuracy (above 0: too sure), ECE "
+    "of 15 bins in the "
+    f"group alone, `confident errors` the share of samples that are wrong at a confidence above "
+    f"{CONFIDENT:g}. Groups: by "
+    "true class; by distance of a pixel from the nearest boundary of true labels, in steps; by size of "
+    "the region of equal "
+    "true labels, in pixels; by novelty: five equal groups of pictures by the score of their statistics, "
+    "or by their mean "
+    "entropy where the network has none for the method. Fitted temperatures are used for the methods "
+    "that have one. The "
     "contact sheet shows the most confident errors, one a picture."
 )
 NOVELTY_GROUPS = 5
@@ -35,7 +40,8 @@ SHEET = 24
 CROP = 64
 """Pixels of a picture around the worst place."""
 AROUND = 9
-"""Side of the square over which confidence in errors is averaged to find it: a lone pixel may be a slip of the label."""
+"""Side of the square over which confidence in errors is averaged to find it: a lone pixel may be a slip of the
+label."""
 
 
 class Reliability:
@@ -52,7 +58,8 @@ class Reliability:
         self.worst: list[Results] = []
 
     def add(self, number: int, probs: Tensor, truth: Tensor, score: float | None = None) -> None:
-        """One picture: probs (1, K, ...) and labels (1, ...) of one size; how strange it is, where the network tells."""
+        """One picture: probs (1, K, ...) and labels (1, ...) of one size; how strange it is, where the network
+        tells."""
         void = self.studied.subject.meta.classes.void
         kept = torch.ones_like(truth, dtype=torch.bool) if void is None else truth != void
         if not bool(kept.any()):
@@ -85,11 +92,18 @@ class Reliability:
             y, x = divmod(int(around.argmax()), blame.shape[-1])
         place = (0, y, x) if blame.ndim == 3 else (0,)
         names = self.studied.subject.meta.classes.names
-        self.worst.append({
-            "model": self.studied.name, "mode": str(self.method), "picture": number, "y": y, "x": x,
-            "true": names[int(truth[place])], "predicted": names[int(predicted[place])],
-            "confidence": float(confidence[place]),
-        })  # fmt: skip
+        self.worst.append(
+            {
+                "model": self.studied.name,
+                "mode": str(self.method),
+                "picture": number,
+                "y": y,
+                "x": x,
+                "true": names[int(truth[place])],
+                "predicted": names[int(predicted[place])],
+                "confidence": float(confidence[place]),
+            }
+        )
 
     def rows(self) -> list[Results]:
         """Groups of all kinds."""
@@ -97,8 +111,11 @@ class Reliability:
         ranked = sorted(self.strangeness, key=self.strangeness.__getitem__)
         parts = [list(part) for part in np.array_split(ranked, min(NOVELTY_GROUPS, len(ranked)))]
         names = [f"{place + 1} of {len(parts)}, {self._range_of(part)}" for place, part in enumerate(parts)]
-        found = [("all", self.pictures.merged([ranked]), ["all"]), ("class", self.classes, list(classes)),
-                 ("novelty", self.pictures.merged(parts), names)]  # fmt: skip
+        found = [
+            ("all", self.pictures.merged([ranked]), ["all"]),
+            ("class", self.classes, list(classes)),
+            ("novelty", self.pictures.merged(parts), names),
+        ]
         if self.studied.subject.is_dense:
             found += [
                 ("distance", self.distances, interval_names(DISTANCES)),
@@ -140,9 +157,10 @@ def measure(room: Room) -> Iterator[Results]:
 def worst_of(tallies: Sequence[Reliability]) -> list[Results]:
     """The most confident errors of each network and method."""
     return [
-        one for tally in tallies
+        one
+        for tally in tallies
         for one in sorted(tally.worst, key=lambda one: -one["confidence"])[: SHEET // max(1, min(len(tallies), 4))]
-    ]  # fmt: skip
+    ]
 
 
 def sheet_of(tallies: Sequence[Reliability]) -> Results:
@@ -179,9 +197,12 @@ def tables(results: Results) -> list[Table]:
 
 
 TITLES = {
-    "all": "All samples", "class": "By true class", "distance": "By distance from a boundary, pixels",
-    "size": "By size of the region, pixels", "novelty": "By novelty of the picture",
-}  # fmt: skip
+    "all": "All samples",
+    "class": "By true class",
+    "distance": "By distance from a boundary, pixels",
+    "size": "By size of the region, pixels",
+    "novelty": "By novelty of the picture",
+}
 
 
 def figures(results: Results) -> dict[str, "Figure"]:
@@ -200,10 +221,21 @@ def figures(results: Results) -> dict[str, "Figure"]:
             axis.plot(
                 places, [row["accuracy"] for row in mine], "o-", color=f"C{number}", ms=4, label=f"{label}, accuracy"
             )
-            axis.plot(places, [row["confidence"] for row in mine], "x--", color=f"C{number}", ms=5,
-                      label=f"{label}, confidence")  # fmt: skip
-        axis.set_xticks(range(len(names)), names, fontsize=7, rotation=35 if kind == "class" else 0,
-                        ha="right" if kind == "class" else "center")  # fmt: skip
+            axis.plot(
+                places,
+                [row["confidence"] for row in mine],
+                "x--",
+                color=f"C{number}",
+                ms=5,
+                label=f"{label}, confidence",
+            )
+        axis.set_xticks(
+            range(len(names)),
+            names,
+            fontsize=7,
+            rotation=35 if kind == "class" else 0,
+            ha="right" if kind == "class" else "center",
+        )
         axis.set_title(TITLES[kind] + (" (5: most novel)" if kind == "novelty" else ""), fontsize=9)
         axis.set_ylabel("share")
     for axis in axes[len(kinds) :]:

@@ -27,14 +27,17 @@ class Pair:
 
 CLASSIFIERS = Pair(
     "classifiers",
-    "The included ResNet-18 (width 24), CIFAR-10: plain against smoothing **and** MC dropout together, one training each",
-    ("cifar10-resnet18-plain", "cifar10-resnet18-mc-smooth"), "cifar10",
-)  # fmt: skip
+    "The included ResNet-18 (width 24), CIFAR-10: plain against smoothing **and** MC dropout together, "
+    "one training each",
+    ("cifar10-resnet18-plain", "cifar10-resnet18-mc-smooth"),
+    "cifar10",
+)
 SEGMENTATION = Pair(
     "segmentation",
     "The papers' U-Net (width 16), CamVid: without smoothing and with it, one training each, no dropout",
-    (f"{CHECKPOINTS}/paper-plain-0.safetensors", f"{CHECKPOINTS}/paper-smooth-0.safetensors"), "camvid",
-)  # fmt: skip
+    (f"{CHECKPOINTS}/paper-plain-0.safetensors", f"{CHECKPOINTS}/paper-smooth-0.safetensors"),
+    "camvid",
+)
 PAIRS = (CLASSIFIERS, SEGMENTATION)
 
 FLAGS: dict[str, dict[str, str]] = {

@@ -1,4 +1,5 @@
-"""`analyze similarity`: CKA between the layers of networks, with their smoothing and without, and covariance in space."""
+"""`analyze similarity`: CKA between the layers of networks, with their smoothing and without, and covariance in
+space."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -22,10 +23,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ABOUT = (
-    "CKA: linear, of the flattened maps, by the unbiased estimator summed over mini-batches (1: the same up to turning and "
-    "scaling). Dropout is off. `without smoothing` is the same network with every smoothing layer removed (maps keep their "
+    "CKA: linear, of the flattened maps, by the unbiased estimator summed over mini-batches (1: the same "
+    "up to turning and "
+    "scaling). Dropout is off. `without smoothing` is the same network with every smoothing layer "
+    "removed (maps keep their "
     "sizes), nothing trained again. Correlation in space: covariance of two points of a map by their distance over the "
-    "variance, mean over channels, each channel's mean taken off; its length is the distance in points of that map at which it "
+    "variance, mean over channels, each channel's mean taken off; its length is the distance in points "
+    "of that map at which it "
     "falls below 1/e."
 )
 REACH = 8
@@ -65,12 +69,17 @@ class Layers:
         places = depths(side for _, side in self.covariances)
         return [
             {
-                "model": self.name, "unit": name, "map": side, "depth": depth,
+                "model": self.name,
+                "unit": name,
+                "map": side,
+                "depth": depth,
                 **dict(zip(("channels", "height", "width"), self.sizes[name, side], strict=True)),
-                "variance": one.variance, "length": one.length(), "correlation": one.along_axes(),
+                "variance": one.variance,
+                "length": one.length(),
+                "correlation": one.along_axes(),
             }
             for depth, ((name, side), one) in zip(places, self.covariances.items(), strict=True)
-        ]  # fmt: skip
+        ]
 
 
 def measure(room: Room) -> Iterator[Results]:
@@ -97,12 +106,17 @@ def measure(room: Room) -> Iterator[Results]:
             total.add(list(one.grams.values()), list(other.grams.values()))
         yield {
             "pairs": [
-                {"first": one.name, "second": other.name, "rows": list(one.grams), "columns": list(other.grams),
-                 "cka": total.result()}
+                {
+                    "first": one.name,
+                    "second": other.name,
+                    "rows": list(one.grams),
+                    "columns": list(other.grams),
+                    "cka": total.result(),
+                }
                 for (one, other), total in zip(pairs, sums, strict=True)
             ],
             "rows": [row for one in layers if one.smoothed for row in one.rows()],
-        }  # fmt: skip
+        }
 
 
 def related(one: Layers, other: Layers) -> bool:
@@ -114,18 +128,26 @@ def tables(results: Results) -> list[Table]:
     pairs = []
     for pair in results["pairs"]:
         same = [
-            value for row, line in zip(pair["rows"], pair["cka"], strict=True)
-            for column, value in zip(pair["columns"], line, strict=True) if row == column and value is not None
-        ]  # fmt: skip
+            value
+            for row, line in zip(pair["rows"], pair["cka"], strict=True)
+            for column, value in zip(pair["columns"], line, strict=True)
+            if row == column and value is not None
+        ]
         alike = sum(same) / len(same) if same else None
         own = mean_beside_diagonal(pair["cka"]) if pair["first"] == pair["second"] else None
         pairs.append([pair["first"], pair["second"], alike, own])
     columns = ("network", "network", "mean CKA of equally named layers", "mean CKA of different layers")
     rows = [
-        [row["model"], row["unit"], row["map"], f"{row['width']}x{row['height']}", row["length"],
-         *(row["correlation"][place] if len(row["correlation"]) > place else None for place in (1, 2, 4))]
+        [
+            row["model"],
+            row["unit"],
+            row["map"],
+            f"{row['width']}x{row['height']}",
+            row["length"],
+            *(row["correlation"][place] if len(row["correlation"]) > place else None for place in (1, 2, 4)),
+        ]
         for row in results["rows"]
-    ]  # fmt: skip
+    ]
     names = ("network", "unit", "map", "size", "correlation length, points", "at 1 point", "at 2", "at 4")
     return [("CKA", columns, pairs), ("Correlation in space", names, rows)]
 

@@ -57,7 +57,8 @@ class Room:
         return time.perf_counter() - self.began >= self.options.seconds
 
     def batches(self, most: int | None = None) -> list[range]:
-        """Numbers of the pictures that all networks look at together: as many as the largest pictures allow, or `most`."""
+        """Numbers of the pictures that all networks look at together: as many as the largest pictures allow, or
+        `most`."""
         size = min(studied.pictures.batch for studied in self.studied)
         return batches_of(len(self.studied[0].pictures), size if most is None else most)
 
@@ -71,9 +72,13 @@ class Room:
     def track(self, items: Sequence[T], title: str) -> Iterator[T]:
         """The items one by one, with a bar and the time that is left on stderr; ends early when --seconds are over."""
         columns = (
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("ETA"),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("ETA"),
             TimeRemainingColumn(),
-        )  # fmt: skip
+        )
         with Progress(*columns, console=self._console, speed_estimate_period=600) as progress:
             task = progress.add_task(title, total=len(items))
             for done, item in enumerate(items):
@@ -162,8 +167,9 @@ def costs(room: Room) -> Results:
 
 
 def depths(sides: Iterable[str]) -> list[float]:
-    """Where maps stand, 0 the first block's and 1 the last one's, by the word for each; a smoothing layer's `in` stands with
-    the block before it and its `out` half way to the next, so that networks with and without smoothing can be compared."""
+    """Where maps stand, 0 the first block's and 1 the last one's, by the word for each; a smoothing layer's `in` stands
+    with the block before it and its `out` half way to the next, so that networks with and without smoothing can be
+    compared."""
     places, blocks = [], -1
     for side in sides:
         blocks += side == ""

@@ -56,8 +56,8 @@ class Studied:
     def units_with_maps(self, named: Sequence[str], least: int) -> tuple[list[Unit], str]:
         """(the named units, or every block and smoothing layer, that return a feature map; what was left out and why).
 
-        InputError for a named unit without a map or one whose map has fewer than `least` points a side, and where nothing
-        is left.
+        InputError for a named unit without a map or one whose map has fewer than `least` points a side, and where
+        nothing is left.
         """
         network = self.subject.network
         asked = find_units(network, named, self.name) if named else []
@@ -86,7 +86,8 @@ def open_studied(options: StudyOptions, split: str, images: tuple[int, int], nee
         subject, labelled = open_one(model, name, options, split, device)
         if needs_labels and not labelled:
             raise InputError(
-                f"{model}: its {IMAGENET_CLASSES} outputs are ImageNet's classes, not those of {options.data}; this study "
+                f"{model}: its {IMAGENET_CLASSES} outputs are ImageNet's classes, not those of {options.data}; this "
+                f"study "
                 "needs labels: train it there (train classification --model timm:NAME) or give --timm-weights random"
             )
         require_data(options.data, split, subject)
@@ -135,7 +136,8 @@ def require_data(data: Path, split: str, subject: Subject) -> None:
     pixels = any((data / f"{split}{ending}").is_dir() for ending in ("annot", "_labels"))
     if pixels and not subject.is_dense:
         raise InputError(
-            f"{subject.name} is an image classifier and {data} holds labelled pixels; give CIFAR or an ImageFolder, or a "
+            f"{subject.name} is an image classifier and {data} holds labelled pixels; give CIFAR or an "
+            f"ImageFolder, or a "
             "segmentation network"
         )
 

@@ -1,8 +1,9 @@
-"""Augmented pictures as a training sees them, where its loss is looked at: published Hessians and landscapes are of these.
+"""Augmented pictures as a training sees them, where its loss is looked at: published Hessians and landscapes are of
+these.
 
 Classifiers: the picture, padded by 4 pixels, cropped to its size and flipped with probability 1/2 (CIFAR's published
-augmentation, at every size). Segmentation networks: this product's zoom, crop, flip and colours. Neither mixing nor label
-smoothing, whatever the network was trained with.
+augmentation, at every size). Segmentation networks: this product's zoom, crop, flip and colours. Neither mixing nor
+label smoothing, whatever the network was trained with.
 """
 
 from dataclasses import dataclass, replace

@@ -19,10 +19,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ABOUT = (
-    "Unbiased variance of every sample and channel, then the mean over samples and channels. `positions`: over the points of a "
+    "Unbiased variance of every sample and channel, then the mean over samples and channels. "
+    "`positions`: over the points of a "
     "map, of single draws where there is dropout. `draws`: of a point over dropout draws. `both`: over "
-    "all points of all draws. `averaged`: over the points of the mean of the draws, what an ensemble of them leaves. Of a "
-    "smoothing layer `in` and `out` are the maps that enter and leave it; a blur with zero padding also dims the border."
+    "all points of all draws. `averaged`: over the points of the mean of the draws, what an ensemble of "
+    "them leaves. Of a "
+    "smoothing layer `in` and `out` are the maps that enter and leave it; a blur with zero padding also "
+    "dims the border."
 )
 KEYS = ("positions", "draws", "both", "averaged")
 
@@ -61,13 +64,16 @@ class Variances:
         places = depths(side for _, side in self.sums)
         return [
             {
-                "model": self.studied.name, "unit": name, "map": side, "depth": depth,
+                "model": self.studied.name,
+                "unit": name,
+                "map": side,
+                "depth": depth,
                 **dict(zip(("channels", "height", "width"), self.sizes[name, side], strict=True)),
                 "samples": self.samples,
                 **{key: None if value is None else value / self.seen for key, value in total.items()},
             }
             for depth, ((name, side), total) in zip(places, self.sums.items(), strict=True)
-        ]  # fmt: skip
+        ]
 
 
 def measure(room: Room) -> Iterator[Results]:
@@ -86,10 +92,16 @@ def measure(room: Room) -> Iterator[Results]:
 def tables(results: Results) -> list[Table]:
     columns = ("network", "unit", "map", "size", "channels", "positions", "draws", "both", "averaged")
     rows = [
-        [row["model"], row["unit"], row["map"], f"{row['width']}x{row['height']}", row["channels"],
-         *(row[key] for key in KEYS)]
+        [
+            row["model"],
+            row["unit"],
+            row["map"],
+            f"{row['width']}x{row['height']}",
+            row["channels"],
+            *(row[key] for key in KEYS),
+        ]
         for row in results["rows"]
-    ]  # fmt: skip
+    ]
     return [("Variance of feature maps", columns, rows), *smoothing_table(results["rows"])]
 
 
@@ -134,8 +146,10 @@ def figures(results: Results) -> dict[str, "Figure"]:
 
 
 TITLES = {
-    "positions": "over positions", "draws": "over dropout draws", "both": "over both",
+    "positions": "over positions",
+    "draws": "over dropout draws",
+    "both": "over both",
     "averaged": "over positions, of the mean of the draws",
-}  # fmt: skip
+}
 
 STUDY = Study("variance", "Variance of feature maps", ABOUT, measure, tables, figures, (256, 8), needs_labels=False)

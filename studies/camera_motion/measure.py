@@ -1,8 +1,10 @@
-"""How the camera of the CamVid val stream moves, and how noisy and steady in brightness it is, between frames 1/15 s apart.
+"""How the camera of the CamVid val stream moves, and how noisy and steady in brightness it is, between frames 1/15 s
+apart.
 
     python studies/camera_motion/measure.py ../shared/data/camvid
 
-The constants of seg/data/moving_stills.py are these figures, rounded; they were fixed before any method was compared on them.
+The constants of seg/data/moving_stills.py are these figures, rounded; they were fixed before any method was compared on
+them.
 """
 
 import argparse
@@ -17,7 +19,8 @@ import numpy as np
 from seg.data.camvid import open_split
 
 FLAT = 8.0
-"""Largest Sobel slope (grey levels per pixel, times 8) of a pixel whose difference between frames is taken for noise."""
+"""Largest Sobel slope (grey levels per pixel, times 8) of a pixel whose difference between frames is taken for
+noise."""
 MOVED = 20
 """Differences above this many levels are things that moved."""
 
@@ -33,7 +36,8 @@ def main() -> None:
 
 
 def between(previous: np.ndarray, now: np.ndarray) -> dict[str, float]:
-    """Similarity transform about the centre from `previous` to `now`, noise and log gain; levels of 255, pixels, radians."""
+    """Similarity transform about the centre from `previous` to `now`, noise and log gain; levels of 255, pixels,
+    radians."""
     old, new = (cv2.cvtColor(image, cv2.COLOR_RGB2GRAY) for image in (previous, now))
     points = cv2.goodFeaturesToTrack(old, 800, 0.01, 6)
     moved, found, _ = cv2.calcOpticalFlowPyrLK(old, new, points, None, winSize=(21, 21), maxLevel=3)

@@ -2,8 +2,8 @@
 
     python -m studies.classification --data ../shared/data/cifar10 [--fresh]
 
-The checkpoints are those of runs/classification (`--commands` prints what trains them); what was measured is kept while they
-and the data stay the same.
+The checkpoints are those of runs/classification (`--commands` prints what trains them); what was measured is kept while
+they and the data stay the same.
 """
 
 import argparse

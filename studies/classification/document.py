@@ -12,9 +12,13 @@ from studies.harness.document import fill, section, table
 
 SIZES = (1, 2, 5, 50)
 PUBLISHED = {
-    "plain": (0.182, 95.2, 2.75), "smooth": (0.173, 95.4, 2.31), "mc": (0.157, 95.2, 1.14), "mc-smooth": (0.144, 95.5, 1.04),
-}  # fmt: skip
-"""ResNet-18, CIFAR-10, all 50,000 pictures, width 64, N = 50, mean of 3 (arXiv 2105.12639, Table E.1): NLL, accuracy, ECE."""
+    "plain": (0.182, 95.2, 2.75),
+    "smooth": (0.173, 95.4, 2.31),
+    "mc": (0.157, 95.2, 1.14),
+    "mc-smooth": (0.144, 95.5, 1.04),
+}
+"""ResNet-18, CIFAR-10, all 50,000 pictures, width 64, N = 50, mean of 3 (arXiv 2105.12639, Table E.1): NLL, accuracy,
+ECE."""
 ABSENT = "-"
 
 
@@ -71,14 +75,18 @@ def kinds_table(record: dict[str, Any]) -> str:
         rows = [row for seed in (0, 1) if (row := best_row(record, Classifier("resnet18", *factors, seed).name))]
         nll, accuracy, ece = PUBLISHED[kind]
         ours = [
-            format_spread([row["nll"] for row in rows], 1, 3), format_spread([row["accuracy"] for row in rows], 100, 1),
-            format_spread([row["ece"] for row in rows], 100, 1), str(len(rows)),
-        ]  # fmt: skip
+            format_spread([row["nll"] for row in rows], 1, 3),
+            format_spread([row["accuracy"] for row in rows], 100, 1),
+            format_spread([row["ece"] for row in rows], 100, 1),
+            str(len(rows)),
+        ]
         given = [f"{nll:.3f}", f"{accuracy:.1f}", f"{ece:.2f}"]
         lines.append([*("yes" if flag else ABSENT for flag in factors), *given, *ours])
     words = (
-        "ResNet-18 on CIFAR-10; 50 passes where there is dropout. Published: width 64, all 50,000 pictures, 200 epochs. Ours: "
-        "width 32, 5,000 pictures, 40 epochs, 1,000 test pictures; mean over the seeds ± half their range. Percent but for NLL."
+        "ResNet-18 on CIFAR-10; 50 passes where there is dropout. Published: width 64, all 50,000 pictures, "
+        "200 epochs. Ours: "
+        "width 32, 5,000 pictures, 40 epochs, 1,000 test pictures; mean over the seeds ± half their range. "
+        "Percent but for NLL."
     )
     return section("The published table", words, table(header, lines))
 
@@ -93,8 +101,10 @@ def effects_table(record: dict[str, Any]) -> str:
             cells = (format_change(found["nll"], 1, 3), format_change(found["right"], 100, 1))
             lines.append([title, *(cell for pair in cells for cell in pair)])
     words = (
-        "What each method changes in the same pictures: mean over the pictures and seeds, and its 95 % interval over the "
-        "pictures (paired). An interval that holds 0 shows no effect; two seeds only hint at what another training would give."
+        "What each method changes in the same pictures: mean over the pictures and seeds, and its 95 % "
+        "interval over the "
+        "pictures (paired). An interval that holds 0 shows no effect; two seeds only hint at what another "
+        "training would give."
     )
     return section("Effects", words, table(header, lines))
 

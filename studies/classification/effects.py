@@ -1,4 +1,5 @@
-"""What a method changes, picture by picture: with 1,000 test pictures an accuracy alone is known to 1.3 points at best."""
+"""What a method changes, picture by picture: with 1,000 test pictures an accuracy alone is known to 1.3 points at
+best."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -91,7 +92,8 @@ class Change:
 def changes(record: dict[str, Any], before: Side, after: Side, seeds: Iterable[int] = (0, 1)) -> dict[str, Change]:
     """Of "nll" and "right", over the seeds that have both sides; empty where none has.
 
-    The interval is of the pictures (paired, averaged over the seeds first); what another training would give is in `by_seed`.
+    The interval is of the pictures (paired, averaged over the seeds first); what another training would give is in
+    `by_seed`.
     """
     pairs = [(a, b) for seed in seeds if (a := before.of_seed(record, seed)) and (b := after.of_seed(record, seed))]
     found = {}

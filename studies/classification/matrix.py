@@ -1,4 +1,5 @@
-"""The trainings that are compared: ResNet-18 and VGG-16 on 5,000 pictures of CIFAR-10, with and without dropout, smoothing."""
+"""The trainings that are compared: ResNet-18 and VGG-16 on 5,000 pictures of CIFAR-10, with and without dropout,
+smoothing."""
 
 from dataclasses import dataclass
 from pathlib import Path

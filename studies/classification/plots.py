@@ -63,9 +63,12 @@ def reliability(record: dict[str, Any]) -> Any:
         if name.startswith("resnet18") and name.endswith("-0"):
             bins = [one for one in found["off"]["reliability"] if one["count"] >= 10]
             axes.plot(
-                [one["confidence"] for one in bins], [one["accuracy"] for one in bins], ".-", color=COLORS[kind_of(name)],
+                [one["confidence"] for one in bins],
+                [one["accuracy"] for one in bins],
+                ".-",
+                color=COLORS[kind_of(name)],
                 label=f"{kind_of(name)} ({100 * found['off']['ece']:.1f} %)",
-            )  # fmt: skip
+            )
     axes.set(xlabel="confidence", ylabel="accuracy", xlim=(0.2, 1), ylim=(0.2, 1))
     axes.legend(fontsize=7, title="network (ECE)", title_fontsize=7, frameon=False)
     return figure

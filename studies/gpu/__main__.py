@@ -6,9 +6,9 @@
     python -m studies.gpu paper --data ../camvid --runs ../runs --out OUT --minutes 8      # again until it says done
     python -m studies.gpu recipes --data ../camvid --runs ../runs --out OUT --minutes 8
 
-executors: parity and throughput of torch, CUDA graphs, ONNX Runtime on CUDA and TensorRT, in every number format. paper:
-`unet-paper`, width 64, 130 epochs, plain, smooth, MC dropout and both. recipes: the networks that ship, at full length.
-OUT gets what goes home.
+executors: parity and throughput of torch, CUDA graphs, ONNX Runtime on CUDA and TensorRT, in every number format.
+paper: `unet-paper`, width 64, 130 epochs, plain, smooth, MC dropout and both. recipes: the networks that ship, at full
+length. OUT gets what goes home.
 """
 
 import argparse

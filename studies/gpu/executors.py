@@ -41,16 +41,22 @@ def rows_of(model: str, stream: list[Frame], device: str, seconds: float, work: 
     rows: Row = {}
     for precision in ("fp32", "bf16"):
         rows[f"torch {precision}"] = whole_step(
-            lambda precision=precision: open_segmenter(model, MODE, executor="torch", precision=precision, device=device),
-            stream, expected, seconds,
-        )  # fmt: skip
+            lambda precision=precision: open_segmenter(
+                model, MODE, executor="torch", precision=precision, device=device
+            ),
+            stream,
+            expected,
+            seconds,
+        )
     for precision in ("fp32", "fp16"):
         file = exported(model, precision, work)
         for where in ("cuda", "tensorrt") if device == "cuda" else ("cpu",):
             rows[f"onnxruntime {where} {precision}"] = whole_step(
                 lambda file=file, where=where: open_segmenter(str(file), executor="onnxruntime", device=where),
-                stream, expected, seconds,
-            )  # fmt: skip
+                stream,
+                expected,
+                seconds,
+            )
     for batch in BATCHES:
         rows |= networks_alone(model, stream[0].image, device, batch, seconds)
     return rows
@@ -154,6 +160,8 @@ def timed(step: Callable[[], Any], seconds: float) -> Row:
         times.append(time.perf_counter() - before)
     ordered = sorted(times)
     return {
-        "latency_p50_ms": 1e3 * median(times), "latency_p95_ms": 1e3 * ordered[int(0.95 * (len(ordered) - 1))],
-        "frames_per_s": 1 / median(times), "calls": len(times),
-    }  # fmt: skip
+        "latency_p50_ms": 1e3 * median(times),
+        "latency_p95_ms": 1e3 * ordered[int(0.95 * (len(ordered) - 1))],
+        "frames_per_s": 1 / median(times),
+        "calls": len(times),
+    }

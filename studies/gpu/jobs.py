@@ -9,15 +9,21 @@ FORMS = {"plain": (False, False), "smooth": (False, True), "mc": (True, False), 
 
 
 def paper_jobs() -> list[Job]:
-    """`unet-paper`, width 64, 130 epochs: NLL, accuracy and the rest of stills and stream, 50 passes where there is dropout."""
+    """`unet-paper`, width 64, 130 epochs: NLL, accuracy and the rest of stills and stream, 50 passes where there is
+    dropout."""
     return [paper_job(name, *form) for name, form in FORMS.items()]
 
 
 def paper_job(name: str, dropout: bool, smoothing: bool) -> Job:
     flags = (
-        "--preset", "paper", "--dropout", "0.5" if dropout else "0", "--smoothing" if smoothing else "--no-smoothing",
-        "--workers", "4",
-    )  # fmt: skip
+        "--preset",
+        "paper",
+        "--dropout",
+        "0.5" if dropout else "0",
+        "--smoothing" if smoothing else "--no-smoothing",
+        "--workers",
+        "4",
+    )
     single = [(*STILLS, "--mode", "dnn"), (*STREAM, "--mode", "dnn"), (*STREAM, "--mode", "vq-dnn")]
     drawn = [
         (*STILLS, "--mode", "bnn", "--samples", "50"),

@@ -79,9 +79,16 @@ def start(job: Job, block: Block) -> "subprocess.Popen[bytes]":
     else:
         number = next(i for i in range(len(job.evaluations)) if not figures_of(job, i, block).exists())
         words = [
-            "evaluate", run / MODEL_NAME, "--data", block.camvid, "--device", block.device, *job.evaluations[number],
-            "--json", figures_of(job, number, block),
-        ]  # fmt: skip
+            "evaluate",
+            run / MODEL_NAME,
+            "--data",
+            block.camvid,
+            "--device",
+            block.device,
+            *job.evaluations[number],
+            "--json",
+            figures_of(job, number, block),
+        ]
     block.runs.mkdir(parents=True, exist_ok=True)
     with log_of(job, block).open("ab") as log:
         return subprocess.Popen([sys.executable, "-m", "app.cli", *map(str, words)], stdout=log, stderr=log)

@@ -2,8 +2,8 @@
 
     python unpack.py PARTS_FOLDER [PARTS_FOLDER ...] --to WORK
 
-May be called once a part, as they arrive: parts are kept in WORK/.parts until the last one is there, then code, data and
-wheels are written below WORK, each part checked against its SHA-256.
+May be called once a part, as they arrive: parts are kept in WORK/.parts until the last one is there, then code, data
+and wheels are written below WORK, each part checked against its SHA-256.
 """
 
 import argparse

@@ -12,7 +12,8 @@ from matplotlib import pyplot as plt
 
 
 def fill(text: str, figure: Callable[[str], str]) -> str:
-    """The text with every {name} replaced by its figure, so that no sentence outlives what was measured; then wrapped."""
+    """The text with every {name} replaced by its figure, so that no sentence outlives what was measured; then
+    wrapped."""
     filled = re.sub(r"\{([^{}]+)\}", lambda found: figure(" ".join(found[1].split())), text.strip())
     return "\n\n".join(map(wrap, filled.split("\n\n")))
 

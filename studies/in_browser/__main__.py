@@ -1,10 +1,11 @@
-"""The page that computes in the browser: is it right, how fast is it, does it stay flat; writes docs/browser.json and .md.
+"""The page that computes in the browser: is it right, how fast is it, does it stay flat; writes docs/browser.json and
+.md.
 
     python -m studies.in_browser [--models street-tiny ...] [--only sizes parity speed soak] [--soak-seconds 600]
         [--calibration-data DIR]        # CamVid's folder: also measures each network in int8
 
-Each model is exported first (into runs/in_browser, kept). Chromium runs on the same cores; its camera is a drive down the
-street, 480x360 at 25 Hz. A part that is measured again replaces its rows, the others stay.
+Each model is exported first (into runs/in_browser, kept). Chromium runs on the same cores; its camera is a drive down
+the street, 480x360 at 25 Hz. A part that is measured again replaces its rows, the others stay.
 """
 
 import argparse
@@ -28,8 +29,11 @@ from studies.performance.machine import cpu_name
 PROJECT = Path(__file__).parents[2]
 DOCS, RUNS = PROJECT / "docs", PROJECT / "runs" / "in_browser"
 MEASURES: dict[str, Callable[..., dict[str, Any]]] = {
-    "sizes": measure_sizes, "parity": measure_parity, "speed": measure_speed, "soak": measure_soak,
-}  # fmt: skip
+    "sizes": measure_sizes,
+    "parity": measure_parity,
+    "speed": measure_speed,
+    "soak": measure_soak,
+}
 MODELS = ("street-tiny", "camvid-realtime", "camvid-mobile")
 
 

@@ -71,10 +71,17 @@ def fetched(record: dict[str, Any]) -> str:
 
 def parity(record: dict[str, Any]) -> str:
     lines = [
-        [f"`{model}`", name, str(row["frames"]), f"{100 * row['labels_equal']:.3f} %", str(row["largest_map_difference"]),
-         f"{100 * row['map_pixels_differing']:.3f} %"]
-        for model, rows in record.items() for name, row in rows.items()
-    ]  # fmt: skip
+        [
+            f"`{model}`",
+            name,
+            str(row["frames"]),
+            f"{100 * row['labels_equal']:.3f} %",
+            str(row["largest_map_difference"]),
+            f"{100 * row['map_pixels_differing']:.3f} %",
+        ]
+        for model, rows in record.items()
+        for name, row in rows.items()
+    ]
     header = (
         "against ONNX Runtime in Python",
         "provider",
@@ -89,10 +96,17 @@ def parity(record: dict[str, Any]) -> str:
 def told(record: dict[str, Any]) -> str:
     """Of networks that know their own world."""
     lines = [
-        [f"`{model}`", name, f"{min(row['novelties']):.2f} to {max(row['novelties']):.2f}", f"{row['novelty_apart']:.4f}",
-         f"{row['accuracy_apart']:.4f}"]
-        for model, rows in record.items() for name, row in rows.items() if "novelties" in row
-    ]  # fmt: skip
+        [
+            f"`{model}`",
+            name,
+            f"{min(row['novelties']):.2f} to {max(row['novelties']):.2f}",
+            f"{row['novelty_apart']:.4f}",
+            f"{row['accuracy_apart']:.4f}",
+        ]
+        for model, rows in record.items()
+        for name, row in rows.items()
+        if "novelties" in row
+    ]
     header = ("the same frames", "provider", "novelty", "apart, most", "expected accuracy apart, most")
     return table(header, lines) if lines else ""
 
@@ -100,9 +114,13 @@ def told(record: dict[str, Any]) -> str:
 def speed(record: dict[str, Any]) -> str:
     def line(model: str, name: str, row: dict[str, Any]) -> list[str]:
         rate, first = row["frames_per_s"], row["first_result_s"]
-        return [f"`{model}`", name, f"{rate:.1f}{'' if rate >= RATE else f' (target {RATE:g}, missed)'}",
-                f"{row['age_ms_p50']:.0f} / {row['age_ms_p95']:.0f}",
-                f"{first:.1f}{'' if first <= FIRST_S else f' (target {FIRST_S:g}, missed)'}"]  # fmt: skip
+        return [
+            f"`{model}`",
+            name,
+            f"{rate:.1f}{'' if rate >= RATE else f' (target {RATE:g}, missed)'}",
+            f"{row['age_ms_p50']:.0f} / {row['age_ms_p95']:.0f}",
+            f"{first:.1f}{'' if first <= FIRST_S else f' (target {FIRST_S:g}, missed)'}",
+        ]
 
     lines = [line(model, name, row) for model, rows in record.items() for name, row in rows.items()]
     header = ("camera, smoothed", "provider", "frames/s", "age ms, p50 / p95", "first result, s")

@@ -19,8 +19,8 @@ ROWS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "WebAssembly, one thread": ("wasm", 1, ()),
     "WebGPU by SwiftShader": ("webgpu", 1, ("--enable-unsafe-webgpu",)),
 }
-"""Name -> provider, threads, and what Chromium needs for it. SwiftShader is a graphics card that the processor plays: its
-results are WebGPU's, its speed is not."""
+"""Name -> provider, threads, and what Chromium needs for it. SwiftShader is a graphics card that the processor plays:
+its results are WebGPU's, its speed is not."""
 GPU_PIXELS = 100_000
 """Of a network that SwiftShader computes in bearable time."""
 GIVEN_BACK_S = 15
@@ -87,13 +87,16 @@ def watch(page: Any, seconds: int) -> dict[str, Any]:
     )
     ages.sort()
     return {
-        "frames_per_s": 1e3 * len(ages) / lasted_ms, "camera_per_s": 1e3 * presented / lasted_ms,
-        "age_ms_p50": ages[len(ages) // 2], "age_ms_p95": ages[int(len(ages) * 0.95)],
-    }  # fmt: skip
+        "frames_per_s": 1e3 * len(ages) / lasted_ms,
+        "camera_per_s": 1e3 * presented / lasted_ms,
+        "age_ms_p50": ages[len(ages) // 2],
+        "age_ms_p95": ages[int(len(ages) * 0.95)],
+    }
 
 
 def measure_soak(site: Path, start: Start, seconds: int) -> dict[str, Any]:
-    """The page at work: what Chromium's processes hold, and the JavaScript heap, again and again; hosts that were asked."""
+    """The page at work: what Chromium's processes hold, and the JavaScript heap, again and again; hosts that were
+    asked."""
     with static_server(site) as address:
         browser = start("--js-flags=--expose-gc", "--enable-precise-memory-info")
         with tab(browser, address, permissions=["camera"]) as page:
@@ -108,10 +111,12 @@ def measure_soak(site: Path, start: Start, seconds: int) -> dict[str, Any]:
     third = max(1, len(samples) // 3)
     parts = [samples[:third], samples[third : 2 * third], samples[2 * third :]]
     return {
-        "seconds": seconds, "shown": shown, "requests_to_other_hosts": 0,  # `tab` would have failed
+        "seconds": seconds,
+        "shown": shown,
+        "requests_to_other_hosts": 0,  # `tab` would have failed
         "thirds": {key: [max(one[key] for one in part) for part in parts] for key in ("heap_mb", "chromium_mb")},
         "after_20_starts": {**after, "workers": workers},
-    }  # fmt: skip
+    }
 
 
 def memory_mb(page: Any) -> dict[str, float]:

@@ -27,11 +27,12 @@ SCRIPT = """async ({ mode, provider, threads, pixels, gap, reset, width }) => {
 def compare_in_browser(
     page: Any, site: Path, frames: Sequence[np.ndarray], provider: str, threads: int
 ) -> dict[str, Any]:
-    """Every frame (h, w, 3) uint8 of the network's size through both, each side with its own state; a gap and a reset are in.
+    """Every frame (h, w, 3) uint8 of the network's size through both, each side with its own state; a gap and a reset
+    are in.
 
-    `page` shows the folder `site`; its first method is compared. The least share of equal labels in a frame, the largest
-    difference of the other maps in levels of 255, and how many of their pixels differ at all. Where the graph tells of whole
-    frames also the largest differences of novelty and expected accuracy, and the `novelties` that came.
+    `page` shows the folder `site`; its first method is compared. The least share of equal labels in a frame, the
+    largest difference of the other maps in levels of 255, and how many of their pixels differ at all. Where the graph
+    tells of whole frames also the largest differences of novelty and expected accuracy, and the `novelties` that came.
     """
     file = first_graph(site)
     run = session_runner(file.model)
@@ -49,10 +50,18 @@ def compare_in_browser(
         inputs = {"frame": frame[None], "gap": np.array([gap], np.float32), "reset": np.array([reset], np.float32)}
         found = run({**inputs, **state})
         state = {name: found[name.replace("_in", "_out")] for name in state}
-        answer = page.evaluate(SCRIPT, {
-            "mode": file.meta.mode, "provider": provider, "threads": threads, "pixels": encode(frame), "gap": gap,
-            "reset": reset, "width": frame.shape[1],
-        })  # fmt: skip
+        answer = page.evaluate(
+            SCRIPT,
+            {
+                "mode": file.meta.mode,
+                "provider": provider,
+                "threads": threads,
+                "pixels": encode(frame),
+                "gap": gap,
+                "reset": reset,
+                "width": frame.shape[1],
+            },
+        )
         there = {name: decode(answer["maps"][name], frame) for name in ("label", *maps)}
         equal = min(equal, float((there["label"] == found["label"][0]).mean()))
         for name in maps:
@@ -67,9 +76,15 @@ def compare_in_browser(
     pixels = sum(frame.shape[0] * frame.shape[1] for frame in frames) * len(maps)
     told = {"novelties": novelties, "novelty_apart": novelty_apart, "accuracy_apart": accuracy_apart} if tells else {}
     return {
-        "provider": answer["provider"], "threads": answer["threads"], "notes": answer["notes"], "frames": len(frames),
-        "labels_equal": equal, "largest_map_difference": apart, "map_pixels_differing": differing / pixels, **told,
-    }  # fmt: skip
+        "provider": answer["provider"],
+        "threads": answer["threads"],
+        "notes": answer["notes"],
+        "frames": len(frames),
+        "labels_equal": equal,
+        "largest_map_difference": apart,
+        "map_pixels_differing": differing / pixels,
+        **told,
+    }
 
 
 def first_graph(site: Path) -> OnnxFile:

@@ -1,4 +1,5 @@
-"""How tests and measurements visit the page that computes in the browser: a plain server, a visitor, and what is waited for.
+"""How tests and measurements visit the page that computes in the browser: a plain server, a visitor, and what is waited
+for.
 
 Its policy forbids eval, so that Playwright's own wait_for_function fails there; `until` asks again and again instead.
 """
@@ -41,7 +42,8 @@ class PatientServer(ThreadingHTTPServer):
 
 @contextmanager
 def static_server(folder: Path, port: int = 0, sent: Counter[str] | None = None) -> Iterator[str]:
-    """The address of a folder, served as any web host does: no header beyond type and length. `sent`: bytes by address."""
+    """The address of a folder, served as any web host does: no header beyond type and length. `sent`: bytes by
+    address."""
     counted = Counter[str]() if sent is None else sent
     server = PatientServer(("127.0.0.1", port), partial(QuietFiles, directory=str(folder), sent=counted))
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
@@ -95,7 +97,8 @@ def play(page: Any, what: str = "sample", shown: int = 1) -> None:
 
 
 def start_again(page: Any, times: int) -> None:
-    """Stops and starts, with the sample: each start of a camera costs Chromium's own capture 10 MB, whatever the page does."""
+    """Stops and starts, with the sample: each start of a camera costs Chromium's own capture 10 MB, whatever the page
+    does."""
     for _ in range(times):
         page.click("[data-do=stop]")
         until(page, "!steadyseg.source")

@@ -1,4 +1,5 @@
-"""One study over networks, which know their own world or learn it first; what it finds lies in OUT/NETWORK/STUDY.pickle."""
+"""One study over networks, which know their own world or learn it first; what it finds lies in
+OUT/NETWORK/STUDY.pickle."""
 
 import argparse
 import pickle
@@ -37,7 +38,8 @@ CAMVID = ("camvid", "--mode", "dnn", "--protocol", "stills")
 
 
 def knowing(model: str, folder: Path, data: Path, fitted: tuple[str, ...] = CAMVID) -> str:
-    """The checkpoint itself where it knows its own world, else one that does, as `steadyseg calibrate --own-world` makes it."""
+    """The checkpoint itself where it knows its own world, else one that does, as `steadyseg calibrate --own-world`
+    makes it."""
     if read_meta(find_model(model)).novelty:
         return model
     path = folder / "knowing.safetensors"

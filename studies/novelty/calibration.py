@@ -18,12 +18,25 @@ WAYS = ("none", "one", "frame")
 BOOTSTRAPS = 1000
 HALVES = {
     "noise and digital": (
-        "gaussian_noise", "shot_noise", "impulse_noise", "contrast", "elastic_transform", "pixelate", "jpeg_compression",
+        "gaussian_noise",
+        "shot_noise",
+        "impulse_noise",
+        "contrast",
+        "elastic_transform",
+        "pixelate",
+        "jpeg_compression",
     ),
     "blur and weather": (
-        "defocus_blur", "glass_blur", "motion_blur", "zoom_blur", "snow", "frost", "fog", "brightness",
+        "defocus_blur",
+        "glass_blur",
+        "motion_blur",
+        "zoom_blur",
+        "snow",
+        "frost",
+        "fog",
+        "brightness",
     ),
-}  # fmt: skip
+}
 
 
 class Temperatures:

@@ -56,16 +56,23 @@ def measure(path: Path, data: Data) -> dict[str, Any]:
     for kind, pictures in others(data, size):
         seen = look(subjects["picture"], pictures, None)
         foreign[kind] = {
-            "pictures": len(pictures), "alarms": float(np.mean([world.own_world.is_strange(one) for one in seen["novelty"]])),
-            "auroc": {score: auroc_of(np.array(inside[score]), np.array(seen[score])) for score in ("novelty", "entropy")},
-        }  # fmt: skip
+            "pictures": len(pictures),
+            "alarms": float(np.mean([world.own_world.is_strange(one) for one in seen["novelty"]])),
+            "auroc": {
+                score: auroc_of(np.array(inside[score]), np.array(seen[score])) for score in ("novelty", "entropy")
+            },
+        }
     record = read_meta(path).novelty
     return {
-        "stages": record["stages"], "own": record["about"], "pictures": len(test),
+        "stages": record["stages"],
+        "own": record["about"],
+        "pictures": len(test),
         "alarms": float(np.mean([world.own_world.is_strange(one) for one in inside["novelty"]])),
         "clean": {way: found["figures"] for way, found in told.items()},
-        "corrupted_pictures": len(places), "corrupted": corrupted, "foreign": foreign,
-    }  # fmt: skip
+        "corrupted_pictures": len(places),
+        "corrupted": corrupted,
+        "foreign": foreign,
+    }
 
 
 def views(data: ClassificationSet, places: Sequence[int], size: int) -> list[np.ndarray]:

@@ -1,9 +1,11 @@
-"""Every network over every picture, once; what is kept of each picture lies in OUT/NETWORK/GROUP.pickle. Resumable by group.
+"""Every network over every picture, once; what is kept of each picture lies in OUT/NETWORK/GROUP.pickle. Resumable by
+group.
 
     python -m studies.novelty.collect --data ../shared/data camvid-unet-s camvid-realtime \
         studies/results/checkpoints/paper-plain-{0,1,2}.safetensors
 
-A network without statistics of its own world gets them as `steadyseg calibrate --own-world` makes them, in OUT/NETWORK/.
+A network without statistics of its own world gets them as `steadyseg calibrate --own-world` makes them, in
+OUT/NETWORK/.
 """
 
 import pickle

@@ -14,9 +14,16 @@ Record = dict[str, Any]
 CONTROL_SCORES = ("novelty", "distance, last stage", "the same, cameras not shown", "entropy")
 MOTORWAYS = ("motorway 1", "motorway 2")
 NO_ROADS = (
-    "photographs", "small photographs", "CIFAR-10 enlarged", "moving photographs", "noise", "one colour", "text",
-    "test pattern", "green test pattern",
-)  # fmt: skip
+    "photographs",
+    "small photographs",
+    "CIFAR-10 enlarged",
+    "moving photographs",
+    "noise",
+    "one colour",
+    "text",
+    "test pattern",
+    "green test pattern",
+)
 SEEDS = "paper-plain"
 HERE = Path(__file__).parent
 
@@ -29,9 +36,22 @@ def document(record: Record) -> str:
     """Markdown."""
     head = (HERE / "head.md").read_text().strip()
     tables = (
-        targets, foreign_table, stage_table, motorway_table, control_table, alarm_table, corruption_table, swap_table,
-        stream_table, risk_table, region_table, left_out_table, passes_table, classifier_table, cost_table,
-    )  # fmt: skip
+        targets,
+        foreign_table,
+        stage_table,
+        motorway_table,
+        control_table,
+        alarm_table,
+        corruption_table,
+        swap_table,
+        stream_table,
+        risk_table,
+        region_table,
+        left_out_table,
+        passes_table,
+        classifier_table,
+        cost_table,
+    )
     parts = [head, samples(record), *(made(record) for made in tables)]
     return "\n\n".join(part for part in parts if part).rstrip() + "\n"
 
@@ -45,7 +65,10 @@ def part(title: str, content: str) -> str:
 
 def samples(record: Record) -> str:
     every = " or ".join(sorted({str(found["every"]) for found in record["networks"].values()}))
-    return f"**Samples.** One picture in {every} of a group. Few pictures a kind: read a difference of 0.05 in AUROC as none."
+    return (
+        f"**Samples.** One picture in {every} of a group. Few pictures a kind: read a difference of 0.05 in "
+        f"AUROC as none."
+    )
 
 
 def own(record: Record) -> dict[str, Any]:
@@ -75,26 +98,35 @@ TARGETS: tuple[tuple[str, str, Figure, str], ...] = (
     ),
     *(
         (
-            f"test stills through the codec of {clip}", "<= 0.65",
-            lambda f, clip=clip: f["controls"][f"codec of {clip}"]["auroc"]["novelty"], ".2f",
+            f"test stills through the codec of {clip}",
+            "<= 0.65",
+            lambda f, clip=clip: f["controls"][f"codec of {clip}"]["auroc"]["novelty"],
+            ".2f",
         )
         for clip in MOTORWAYS
     ),
     ("alarms, val stream, %", "<= 10", lambda f: 100 * f["alarms"]["val"]["alarms"], ".1f"),
     ("alarms, Seq05VD, %", "<= 15", lambda f: 100 * f["alarms"]["Seq05VD"]["alarms"], ".1f"),
     ("alarms, mild and camera-only changes, %", "<= 15", lambda f: 100 * f["mild_alarms"]["alarms"], ".1f"),
-    ("ECE under corruption, severity 3, mean of 15 types, %", "<= 5", lambda f: 100 * mean_over(f, "frame", "ece"), ".1f"),
+    (
+        "ECE under corruption, severity 3, mean of 15 types, %",
+        "<= 5",
+        lambda f: 100 * mean_over(f, "frame", "ece"),
+        ".1f",
+    ),
     ("the same at temperature 1", "", lambda f: 100 * mean_over(f, "none", "ece"), ".1f"),
     ("types unlike all fitted ones", "", lambda f: 100 * mean_over(f, "frame", "ece", UNLIKE_FITTED), ".1f"),
     ("ECE, clean stills, %", "<= 1.5", lambda f: 100 * f["clean"]["frame"]["ece"], ".1f"),
     ("the same at temperature 1", "", lambda f: 100 * f["clean"]["none"]["ece"], ".1f"),
     (
-        "NLL, same corruptions, change, %", "<= -25",
-        lambda f: 100 * (mean_over(f, "frame", "nll") / mean_over(f, "none", "nll") - 1), "+.0f",
+        "NLL, same corruptions, change, %",
+        "<= -25",
+        lambda f: 100 * (mean_over(f, "frame", "nll") / mean_over(f, "none", "nll") - 1),
+        "+.0f",
     ),
     ("expected against true accuracy of a frame, points", "<= 6", lambda f: 100 * f["expected"]["frame"], ".1f"),
     ("the same at temperature 1", "", lambda f: 100 * f["expected"]["none"], ".1f"),
-)  # fmt: skip
+)
 
 
 def targets(record: Record) -> str:
@@ -140,12 +172,14 @@ def stage_table(record: Record) -> str:
 def motorway_table(record: Record) -> str:
     lines = [
         [
-            name, clip, *(percent(row[key]) for key in ("Sky", "Road", "Car", "all")),
+            name,
+            clip,
+            *(percent(row[key]) for key in ("Sky", "Road", "Car", "all")),
             *(percent(row["confidence"][way]) for way in ("none", "frame")),
         ]
         for name, clips in record["motorway_labels"].items()
         for clip, row in (clips or {}).items()
-    ]  # fmt: skip
+    ]
     head = ["network", "clip", "sky", "road", "vehicles", "all", "confidence at temperature 1", "of the frame"]
     return part("How right it is on the motorways", table(head, lines))
 
@@ -154,11 +188,13 @@ def control_table(record: Record) -> str:
     def lines(found: Any) -> list[list[str]]:
         return [
             [
-                kind, percent(row["alarms"]), f"{100 * (row['accuracy'] - row['clean_accuracy']):+.1f}",
+                kind,
+                percent(row["alarms"]),
+                f"{100 * (row['accuracy'] - row['clean_accuracy']):+.1f}",
                 *(f"{row['auroc'][score]:.2f}" for score in CONTROL_SCORES),
             ]
             for kind, row in found["controls"].items()
-        ]  # fmt: skip
+        ]
 
     made = by_network(record, ["change", "alarms, %", "accuracy, points", "AUROC: novelty", *CONTROL_SCORES[1:]], lines)
     return part("Another camera is not another world", made)
@@ -177,18 +213,28 @@ def corruption_table(record: Record) -> str:
     def lines(found: Any) -> list[list[str]]:
         return [
             [
-                f"{kind} *" if kind in UNLIKE_FITTED else kind, percent(row["accuracy"]),
+                f"{kind} *" if kind in UNLIKE_FITTED else kind,
+                percent(row["accuracy"]),
                 *(percent(row[way]["ece"]) for way in ("none", "one")),
-                f"{percent(row['frame']['ece'])} ({percent(row['frame']['ece_low'])} to {percent(row['frame']['ece_high'])})",
-                *(f"{row[way]['nll']:.2f}" for way in ("none", "one", "frame")), percent(row["alarms"]),
+                f"{percent(row['frame']['ece'])} ({percent(row['frame']['ece_low'])} to "
+                f"{percent(row['frame']['ece_high'])})",
+                *(f"{row[way]['nll']:.2f}" for way in ("none", "one", "frame")),
+                percent(row["alarms"]),
             ]
             for kind, row in found["corrupted"].items()
-        ]  # fmt: skip
+        ]
 
     head = [
-        "type", "accuracy, %", "ECE at temperature 1", "one fitted", "of the frame (95 %)", "NLL at 1", "one fitted",
-        "of the frame", "alarms, %",
-    ]  # fmt: skip
+        "type",
+        "accuracy, %",
+        "ECE at temperature 1",
+        "one fitted",
+        "of the frame (95 %)",
+        "NLL at 1",
+        "one fitted",
+        "of the frame",
+        "alarms, %",
+    ]
     return part("Calibration under corruption", by_network(record, head, lines))
 
 
@@ -209,14 +255,20 @@ def stream_table(record: Record) -> str:
     ways = {"one": "one", "frame": "frame", "dropout": "frame, one dropout pass"}
     lines = [
         [
-            name, kind, words, percent(row[way]["accuracy"]), percent(row[way]["ece"]), f"{row[way]['nll']:.2f}",
-            percent(row[way]["expected_error"]), percent(row[way]["coverage"]) if "coverage" in row[way] else "",
+            name,
+            kind,
+            words,
+            percent(row[way]["accuracy"]),
+            percent(row[way]["ece"]),
+            f"{row[way]['nll']:.2f}",
+            percent(row[way]["expected_error"]),
+            percent(row[way]["coverage"]) if "coverage" in row[way] else "",
         ]
         for name, found in record["streams"].items()
         for kind, row in (found["types"] if found else {}).items()
         for way, words in ways.items()
         if way in row
-    ]  # fmt: skip
+    ]
     head = ["network", "type", "temperature", "accuracy, %", "ECE, %", "NLL", "expected, points", "sets, %"]
     picture = (
         "![Novelty and expected accuracy over a stream cut from town to motorway to photographs](novelty-cuts.png)"
@@ -286,7 +338,10 @@ def passes_table(record: Record) -> str:
     words = "AUROC of what several passes or networks disagree on, beside novelty, also that of dropout passes."
     if alarms:
         every = {found["every"] for found in record["passes"].values() if found}
-        words += f" Dropout passes: one picture in {max(every)} of a group; alarms among clean test stills by number of them: "
+        words += (
+            f" Dropout passes: one picture in {max(every)} of a group; alarms among clean test stills by number "
+            f"of them: "
+        )
         words += f"{', '.join(alarms)}."
     if ensemble:
         words += (
@@ -331,11 +386,15 @@ def digits(value: float, key: str) -> str:
 def cost_table(record: Record) -> str:
     lines = [
         [
-            processor, name, f"{row['without_ms']:.1f}", f"{row['with_ms']:.1f}", f"{100 * row['share']:+.1f}",
+            processor,
+            name,
+            f"{row['without_ms']:.1f}",
+            f"{row['with_ms']:.1f}",
+            f"{100 * row['share']:+.1f}",
             " to ".join(f"{100 * one:+.1f}" for one in row["share_quartiles"]),
         ]
         for processor, found in record.get("cost", {}).items()
         for name, row in found["models"].items()
-    ]  # fmt: skip
+    ]
     head = ["processor", "network", "without, ms", "with, ms", "change, %", "quartiles of pairs"]
     return part("What it costs", table(head, lines))

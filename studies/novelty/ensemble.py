@@ -16,7 +16,8 @@ Row = dict[str, Any]
 
 
 def measure_ensemble(folders: Sequence[Path]) -> dict[str, Any]:
-    """AUROC by kind, and the mean ECE over the types that count, of the plain mean and with each frame's temperatures."""
+    """AUROC by kind, and the mean ECE over the types that count, of the plain mean and with each frame's
+    temperatures."""
 
     def group(name: str) -> list[tuple[Row, ...]]:
         return list(zip(*(pickle.loads((folder / f"{name}.pickle").read_bytes()) for folder in folders), strict=True))

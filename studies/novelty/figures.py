@@ -1,4 +1,5 @@
-"""From what `collect` kept of every picture to the figures of the study; nothing here chooses or fits what the product uses."""
+"""From what `collect` kept of every picture to the figures of the study; nothing here chooses or fits what the product
+uses."""
 
 import pickle
 from collections.abc import Sequence
@@ -62,8 +63,10 @@ def measure(folder: Path) -> dict[str, Any]:
 
     def against_test(rows: Sequence[Row]) -> dict[str, Any]:
         return {
-            "pictures": len(rows), "alarms": seen.alarms(rows) / len(rows), "auroc": aurocs(inside, seen.scores(rows))
-        }  # fmt: skip
+            "pictures": len(rows),
+            "alarms": seen.alarms(rows) / len(rows),
+            "auroc": aurocs(inside, seen.scores(rows)),
+        }
 
     labelled = [*test, *val, *common, *controls]
     return {
@@ -73,9 +76,7 @@ def measure(folder: Path) -> dict[str, Any]:
         "own_alarms": interval(seen, seen.group("held_back")),
         "alarms": {name: interval(seen, rows) for name, rows in {**drives, "val": val}.items()},
         "mild_alarms": interval(seen, controls),
-        "foreign": {
-            kind: against_test(rows) for group in FOREIGN for kind, rows in by_kind(seen.group(group)).items()
-        },
+        "foreign": {kind: against_test(rows) for group in FOREIGN for kind, rows in by_kind(seen.group(group)).items()},
         "controls": {
             kind: against_test(rows)
             | {"accuracy": mean_of(rows, "accuracy"), "clean_accuracy": mean_of(same_stills(test, rows), "accuracy")}
@@ -83,7 +84,11 @@ def measure(folder: Path) -> dict[str, Any]:
         },
         "by_stage": by_stage(seen),
         "corrupted": {
-            kind: {"pictures": len(rows), "alarms": seen.alarms(rows) / len(rows), "accuracy": mean_of(rows, "accuracy")}
+            kind: {
+                "pictures": len(rows),
+                "alarms": seen.alarms(rows) / len(rows),
+                "accuracy": mean_of(rows, "accuracy"),
+            }
             | {way: judge(rows, temperatures.of(rows, way)) for way in WAYS}
             for kind, rows in by_kind(common).items()
         },
@@ -93,7 +98,7 @@ def measure(folder: Path) -> dict[str, Any]:
         "expected": {way: expected_error(labelled, temperatures.of(labelled, way)) for way in WAYS},
         "swapped": swapped(seen.group("untrained"), by_kind(seen.group("swap")), by_kind(common)),
         "risk": {name: risk_at(labelled, scores) for name, scores in seen.scores(labelled).items()},
-    }  # fmt: skip
+    }
 
 
 def by_stage(seen: Collected) -> dict[str, dict[str, float]]:

@@ -26,7 +26,8 @@ GRID = 10
 
 
 class Telling(nn.Module):
-    """(1, 3, h, w) normalised -> logits, statistics, score, temperature, regions, and the mean features of every stage."""
+    """(1, 3, h, w) normalised -> logits, statistics, score, temperature, regions, and the mean features of every
+    stage."""
 
     def __init__(self, network: nn.Module, head: NoveltyHead) -> None:
         super().__init__()
@@ -79,13 +80,17 @@ def look(one: Watched, shot: Shot) -> dict[str, Any]:
     seen = logits[..., ::STRIDE, ::STRIDE].float()
     logs = seen.log_softmax(1)
     record: dict[str, Any] = {
-        "kind": shot.kind, "name": shot.name, "score": float(score), "temperature": float(temperature),
+        "kind": shot.kind,
+        "name": shot.name,
+        "score": float(score),
+        "temperature": float(temperature),
         "deviations": statistics[0].numpy(),
-        "entropy": float(-(logs.exp() * logs).sum(1).mean()), "max_logit": float(seen.amax(1).mean()),
+        "entropy": float(-(logs.exp() * logs).sum(1).mean()),
+        "max_logit": float(seen.amax(1).mean()),
         "energy": float(torch.logsumexp(seen, 1).mean()),
         "pooled": {stage: found[0].numpy() for stage, found in zip(one.telling.stages, pooled, strict=True)},
         "grid": logits[0, :, GRID // 2 :: GRID, GRID // 2 :: GRID].flatten(1).half().numpy(),
-    }  # fmt: skip
+    }
     if shot.label is not None:
         label = nearest(torch.from_numpy(shot.label)[None], size)[0]
         record["label"] = label[GRID // 2 :: GRID, GRID // 2 :: GRID].flatten().numpy().astype(np.uint8)

@@ -1,4 +1,5 @@
-"""How right a network is on the motorway clips: sky, road and vehicles labelled by hand on ten frames of each, all else void.
+"""How right a network is on the motorway clips: sky, road and vehicles labelled by hand on ten frames of each, all else
+void.
 
     python -m studies.novelty.motorway_labels --data ../shared/data camvid-unet-s ...
 
@@ -42,7 +43,7 @@ VEHICLES: dict[str, dict[int, tuple[Box, ...]]] = {
         220: ((0.125, 0.565, 0.195, 0.63), (0.215, 0.565, 0.285, 0.63)),
     },
     "motorway 2": dict.fromkeys((0, 4, 8, 12, 16, 20, 24, 28, 32, 37), _TWO_CARS),
-}  # fmt: skip
+}
 NAMES = ("Sky", "Road", "Car")
 
 
@@ -79,9 +80,7 @@ def measure(model: str, data: Data) -> dict[str, Any]:
                 kept = label != CAMVID.void_id
                 for row, name in enumerate(NAMES):
                     of_it = label == CAMVID.names.index(name)
-                    counts[row] += (
-                        int(of_it.sum()), int((logits.argmax(0)[of_it] == CAMVID.names.index(name)).sum())
-                    )  # fmt: skip
+                    counts[row] += (int(of_it.sum()), int((logits.argmax(0)[of_it] == CAMVID.names.index(name)).sum()))
                 for way, divisor in (("none", 1.0), ("frame", float(temperature))):
                     confidences[way].append(float((logits / divisor).softmax(0).amax(0)[kept].mean()))
         by_class = {name: float(right / total) for name, (total, right) in zip(NAMES, counts, strict=True)}

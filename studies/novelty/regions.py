@@ -2,8 +2,9 @@
 
     python -m studies.novelty.regions --data ../shared/data camvid-unet-s ...
 
-Ellipses cut out of photographs, each at a random place of the lower two thirds. Scores at stride 4 of what the network saw.
-Standardised max-logit (Jung et al. 2021, arXiv 2107.11264): by predicted class, mean and deviation of training frames.
+Ellipses cut out of photographs, each at a random place of the lower two thirds. Scores at stride 4 of what the network
+saw. Standardised max-logit (Jung et al. 2021, arXiv 2107.11264): by predicted class, mean and deviation of training
+frames.
 """
 
 from collections.abc import Iterator
@@ -71,9 +72,13 @@ def scores_of(logits: Tensor, regions: Tensor, standard: Standard) -> dict[str, 
     logs = logits[0].log_softmax(0)
     strange = torch.nn.functional.interpolate(regions[None], logits.shape[-2:], mode="nearest")[0, 0]
     found = (
-        strange, -logs.amax(0), -(logs.exp() * logs).sum(0), -logits[0].amax(0), -torch.logsumexp(logits[0], 0),
+        strange,
+        -logs.amax(0),
+        -(logs.exp() * logs).sum(0),
+        -logits[0].amax(0),
+        -torch.logsumexp(logits[0], 0),
         -standard(logits),
-    )  # fmt: skip
+    )
     return dict(zip(SCORES, found, strict=True))
 
 
@@ -116,8 +121,10 @@ def compare(one: Watched, data: Data, shots: Iterator[Shot]) -> dict[str, Any]:
         values = torch.cat(parts).double()
         inside, outside = values[~truth], values[truth]
         rows[name] = {
-            "ap": average_precision(values, truth), "auroc": auroc(inside, outside), "fpr95": fpr_at_95(inside, outside)
-        }  # fmt: skip
+            "ap": average_precision(values, truth),
+            "auroc": auroc(inside, outside),
+            "fpr95": fpr_at_95(inside, outside),
+        }
     return {"pictures": len(truths), "share": float(truth.double().mean()), "scores": rows}
 
 

@@ -163,7 +163,7 @@ CONTROLS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "H.264 crf 18, 540 lines": lambda image: h264([image], 540, crf=18),
     "H.264 crf 28, 540 lines": lambda image: h264([image], 540, crf=28),
     "H.264 crf 28, 432 lines": lambda image: h264([image], 432, crf=28),
-}  # fmt: skip
+}
 
 
 def controls(data: Data) -> Shots:
@@ -256,7 +256,17 @@ def street(data: Data) -> Shots:
 
 
 GROUPS: dict[str, Callable[[Data], Shots]] = {
-    "bank": bank, "held_back": held_back, "proxies": proxies, "untrained": untrained, "test": test, "motorways": motorways,
-    "objects": objects, "no_pictures": no_pictures, "controls": controls, "common": common, "val": val, "street": street,
+    "bank": bank,
+    "held_back": held_back,
+    "proxies": proxies,
+    "untrained": untrained,
+    "test": test,
+    "motorways": motorways,
+    "objects": objects,
+    "no_pictures": no_pictures,
+    "controls": controls,
+    "common": common,
+    "val": val,
+    "street": street,
     "swap": swap,
-}  # fmt: skip
+}

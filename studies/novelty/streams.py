@@ -2,8 +2,8 @@
 
     python -m studies.novelty.streams --data ../shared/data camvid-unet-s camvid-realtime
 
-The labelled stream is CamVid's val (101 frames at 15 Hz; a drive that training saw the rest of), as it is and under five of the
-types that count, severity 3. The cut stream: val, motorway 1, a camera over photographs, val.
+The labelled stream is CamVid's val (101 frames at 15 Hz; a drive that training saw the rest of), as it is and under
+five of the types that count, severity 3. The cut stream: val, motorway 1, a camera over photographs, val.
 """
 
 from collections.abc import Iterator

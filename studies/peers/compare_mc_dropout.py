@@ -58,7 +58,8 @@ def times(samples: int, setup: Setup, warm_ups: int, repeats: int) -> dict[str, 
 
 
 def resident_mb(field: str) -> int:
-    """VmRSS (now) or VmHWM (peak) of this process; getrusage would begin with the peak of the process that started it."""
+    """VmRSS (now) or VmHWM (peak) of this process; getrusage would begin with the peak of the process that started
+    it."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError as error:

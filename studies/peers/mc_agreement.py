@@ -12,8 +12,8 @@ PASSES = 30
 ROUNDING = 1e-5
 """|Δp| that the order of float32 sums may make."""
 LEAST_Z, MOST_Z, MOST_TAIL, MOST_SPREAD, MOST_ENTROPY_Z = 0.70, 0.90, 0.01, 0.03, 4.0
-"""Equal sides: |z| has mean 0.80 and 0.4 % of it above 3 (t with 58 degrees of freedom); README.md has what was measured.
-A mean below LEAST_Z would say that the sides share their random numbers."""
+"""Equal sides: |z| has mean 0.80 and 0.4 % of it above 3 (t with 58 degrees of freedom); README.md has what was
+measured. A mean below LEAST_Z would say that the sides share their random numbers."""
 
 
 class Disagreement(Exception):
@@ -89,8 +89,10 @@ def check(setup: Setup) -> dict[str, object]:
     for side in list(SIDES)[1:]:
         result = agreement(ours, passes(side, setup))
         print(
-            f"{side:10s} against {OURS}, {PASSES} passes each: mean |z| {result.mean_z:.3f}, above 3 {result.tail:.2%}, spread "
-            f"x {result.spread:.3f}, entropy {result.entropy[1]:.4f} / {result.entropy[0]:.4f} (z {result.entropy_z:+.2f})",
+            f"{side:10s} against {OURS}, {PASSES} passes each: mean |z| {result.mean_z:.3f}, above 3 "
+            f"{result.tail:.2%}, spread "
+            f"x {result.spread:.3f}, entropy {result.entropy[1]:.4f} / {result.entropy[0]:.4f} (z "
+            f"{result.entropy_z:+.2f})",
             flush=True,
         )
         if not result.holds:

@@ -1,4 +1,5 @@
-"""Times the networks that ship, on a machine that does nothing else, and writes docs/performance.json and docs/performance.md.
+"""Times the networks that ship, on a machine that does nothing else, and writes docs/performance.json and
+docs/performance.md.
 
     python -m studies.performance [MODEL ...] [--seconds 20] [--soak 20000] [--document]
 

@@ -1,4 +1,5 @@
-"""What stands beside our step in the bench: the deque that a competent user writes, and the published evaluation's way."""
+"""What stands beside our step in the bench: the deque that a competent user writes, and the published evaluation's
+way."""
 
 from collections import deque
 from collections.abc import Callable
@@ -19,7 +20,8 @@ TAU = 1.25
 
 
 class NaiveDeque:
-    """One pass a frame, the last six softmax maps in a deque, averaged, then label, confidence and entropy; no fused kernel."""
+    """One pass a frame, the last six softmax maps in a deque, averaged, then label, confidence and entropy; no fused
+    kernel."""
 
     def __init__(self, logits: Logits, size: tuple[int, int]) -> None:
         self._logits, self._size = logits, size
@@ -42,7 +44,8 @@ class NaiveDeque:
 
 
 class Published:
-    """The network runs on the last six frames again for every frame, dropout drawn each time; softmax and weighted mean.
+    """The network runs on the last six frames again for every frame, dropout drawn each time; softmax and weighted
+    mean.
 
     Without any map, and without a batch: six passes in a row, as one pass fills the cores.
     """

@@ -23,7 +23,8 @@ from seg.street.drive import Street
 CLIP_FRAMES = 150
 """6 s at 25 Hz: opening and closing are less than 1 % of it at 30 frames/s. Of a longer file the first 150 are used."""
 DRAWN = 50
-"""Frames of the street that are drawn (0.2 s each at 480x360 on one core); the clip drives them forth, back and forth."""
+"""Frames of the street that are drawn (0.2 s each at 480x360 on one core); the clip drives them forth, back and
+forth."""
 KEPT = 30
 """Frames that the rows without a file go round in: 16 MB at 480x360."""
 

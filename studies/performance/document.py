@@ -12,16 +12,26 @@ MODELS = ("camvid-unet-s", "camvid-realtime", "camvid-mobile")
 SOAKED = "camvid-realtime"
 FOLDER = Path(__file__).parent
 ROWS = {
-    "bare_plain": "network alone, without spatial smoothing", "bare": "network alone", "dnn": "with all maps and novelty",
+    "bare_plain": "network alone, without spatial smoothing",
+    "bare": "network alone",
+    "dnn": "with all maps and novelty",
     "vq_dnn": "VQ-DNN (published rule), all maps and novelty",
     "vq_dnn_motion": "VQ-DNN along the motion (default), all maps and novelty",
-    "vq_bnn": "VQ-BNN, all maps", "mc_5": "MC dropout, 5 whole passes", "mc_10": "MC dropout, 10", "mc_30": "MC dropout, 30",
-    "mc_50": "MC dropout, 50", "mc_whole_5": "torch fp32: 5 whole passes",
-    "mc_reuse_5": "torch fp32: 5 passes that share their prefix", "mc_reuse_10": "torch fp32: 10",
-    "mc_reuse_30": "torch fp32: 30", "mc_reuse_50": "torch fp32: 50", "naive_deque": "one pass and a deque of 6 maps, torch",
-    "published": "the published way, 6 passes a frame", "end_to_end_labels": "H.264 file to labels and maps",
+    "vq_bnn": "VQ-BNN, all maps",
+    "mc_5": "MC dropout, 5 whole passes",
+    "mc_10": "MC dropout, 10",
+    "mc_30": "MC dropout, 30",
+    "mc_50": "MC dropout, 50",
+    "mc_whole_5": "torch fp32: 5 whole passes",
+    "mc_reuse_5": "torch fp32: 5 passes that share their prefix",
+    "mc_reuse_10": "torch fp32: 10",
+    "mc_reuse_30": "torch fp32: 30",
+    "mc_reuse_50": "torch fp32: 50",
+    "naive_deque": "one pass and a deque of 6 maps, torch",
+    "published": "the published way, 6 passes a frame",
+    "end_to_end_labels": "H.264 file to labels and maps",
     "end_to_end_video": "H.264 file to side-by-side file",
-}  # fmt: skip
+}
 FORMAT_ROWS = {"bare": "network alone", "vq_dnn_motion": "the default", "end_to_end_labels": "file to labels and maps"}
 MISSING = (
     "## Speed of the networks that ship\nNot measured at this commit. On a machine that does nothing else `python -m "
@@ -73,9 +83,12 @@ def machine(records: dict[str, Any]) -> str:
     arithmetic = [records[model]["arithmetic"] for model in MODELS]
     products = [found["product_gflops_per_s"][found["compared_with"]] for found in arithmetic]
     words = (
-        f"{one['cores']} cores of a {one['cpu']}, {one['executor']}, batch 1, {'x'.join(map(str, one['size']))}; {versions}; "
-        f"{runs_of(records, MODELS)}. Rows of a network run in turn, so a ratio compares neighbours in time. Products of "
-        f"1024 x 1024 matrices: {min(products):.0f} to {max(products):.0f} GFLOP/s. Virtual machines of one name differ."
+        f"{one['cores']} cores of a {one['cpu']}, {one['executor']}, batch 1, "
+        f"{'x'.join(map(str, one['size']))}; {versions}; "
+        f"{runs_of(records, MODELS)}. Rows of a network run in turn, so a ratio compares neighbours in time. "
+        f"Products of "
+        f"1024 x 1024 matrices: {min(products):.0f} to {max(products):.0f} GFLOP/s. Virtual machines of one "
+        f"name differ."
     )
     return f"## Speed of the networks that ship\n{words}"
 
@@ -124,16 +137,20 @@ def architectures_table(record: dict[str, Any]) -> str:
     ]
     lines = [
         [
-            name, cost["params"], cost["gflops"],
+            name,
+            cost["params"],
+            cost["gflops"],
             *(f"{record['processors'][processor][name][form]:.1f}" for processor, form in columns),
         ]
         for name, cost in record["costs"].items()
-    ]  # fmt: skip
+    ]
     words = (
         "Networks alone with random weights, no dropout, 480x360, median ms, two cores; SMP U-Nets with logits at half "
-        "size unless named, and ours at full size; spatial smoothing with tanh unless named; decoders (128, 64, 32, 24), "
+        "size unless named, and ours at full size; spatial smoothing with tanh unless named; decoders (128, "
+        "64, 32, 24), "
         "*small* (64, 32, 24, 16), *tiny* (48, 32, 16, 12). "
-        f"A call of each in turn, {record['seconds_per_row']:g} s each, so caches are cold and a network alone is faster; "
+        f"A call of each in turn, {record['seconds_per_row']:g} s each, so caches are cold and a network "
+        f"alone is faster; "
         f"onnxruntime is fp32; commit {record['commit']}."
     )
     head = ["network", "parameters", "GFLOP", *(f"{processor}: {form}" for processor, form in columns)]
@@ -152,7 +169,8 @@ def formats_table(formats: dict[str, Any]) -> str:
     ]
     words = (
         f"Frames a second, two cores; {runs_of(formats, models)}. *Held to AVX2*: the same "
-        "cores without AVX-512, VNNI and bf16 (ONEDNN_MAX_CPU_ISA, ATEN_CPU_CAPABILITY); clock and memory stay this machine's."
+        "cores without AVX-512, VNNI and bf16 (ONEDNN_MAX_CPU_ISA, ATEN_CPU_CAPABILITY); clock and memory "
+        "stay this machine's."
     )
     header = ["processor", "format", *(f"{model}: {FORMAT_ROWS[row]}" for model, row in columns)]
     return section("Number formats by processor", words, table(header, lines))
@@ -171,7 +189,8 @@ def memory(records: dict[str, Any]) -> str:
     ]
     if soak := records[SOAKED].get("soak"):
         words.append(
-            f"Soak: {soak['frames']} frames of `{SOAKED}`: resident memory {soak['warm'] / 1e6:.1f} MB after the warm-up, "
+            f"Soak: {soak['frames']} frames of `{SOAKED}`: resident memory {soak['warm'] / 1e6:.1f} MB after the "
+            f"warm-up, "
             f"{soak['end'] / 1e6:.1f} MB at the end, {soak['largest'] / 1e6:.1f} MB at most."
         )
     return f"## Memory\n{' '.join(words)}"

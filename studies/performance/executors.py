@@ -118,10 +118,15 @@ class HostExecutor:
         watched, meta = not draws_dropout(mode), self._subject.meta
         module = self._subject.module(self._network(variant), mode, samples, motion, watched=watched)
         return CpuSegmenter(
-            self.name, functools.partial(self._open, variant, watched), module.size, meta.classes, module.method,
-            (meta.height, meta.width), head_stride=module.head_stride,
+            self.name,
+            functools.partial(self._open, variant, watched),
+            module.size,
+            meta.classes,
+            module.method,
+            (meta.height, meta.width),
+            head_stride=module.head_stride,
             own_world=module.head.own_world if module.head else None,
-        )  # fmt: skip
+        )
 
     def state_bytes(self) -> int:
         classes, stride = len(self._subject.meta.classes), self._subject.head_stride

@@ -24,8 +24,8 @@ class BenchJob:
     size: int | None = None
     """Height in pixels that the network works at; the checkpoint's without it."""
     source: Path | None = None
-    """Video file for the rows from a file; its frames' shape decides the network's size. A clip of the procedural street of
-    the network's size is written without it."""
+    """Video file for the rows from a file; its frames' shape decides the network's size. A clip of the procedural
+    street of the network's size is written without it."""
     soak: int | None = None
     """First run this many frames in a row and see whether memory grows."""
     seconds: float = 4.0

@@ -1,4 +1,5 @@
-"""What each number format makes of a frame, with the processor as it is and held to AVX2: docs/performance.json, `formats`.
+"""What each number format makes of a frame, with the processor as it is and held to AVX2: docs/performance.json,
+`formats`.
 
     python -m studies.performance.formats [MODEL ...] [--seconds 15]
 
@@ -18,7 +19,7 @@ from studies.performance.measured_bench import DOCS, bench
 PROCESSORS = {
     "AVX-512 with bf16": ({}, ("bf16", "int8")),
     "held to AVX2": ({"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}, ("fp32", "int8")),
-}  # fmt: skip
+}
 
 
 def main() -> int:

@@ -25,9 +25,12 @@ def versions() -> dict[str, str | None]:
     """Of what decides the speed; None: not installed."""
     found: dict[str, str | None] = {"python": platform.python_version()}
     for name, packages in {
-        "torch": ("torch",), "openvino": ("openvino",), "onnxruntime": ("onnxruntime-gpu", "onnxruntime"),
-        "numba": ("numba",), "numpy": ("numpy",),
-    }.items():  # fmt: skip
+        "torch": ("torch",),
+        "openvino": ("openvino",),
+        "onnxruntime": ("onnxruntime-gpu", "onnxruntime"),
+        "numba": ("numba",),
+        "numpy": ("numpy",),
+    }.items():
         found[name] = next(filter(None, map(_version, packages)), None)
     return found
 
@@ -47,9 +50,11 @@ def load_average() -> float | None:
 
 
 def matrix_rates(seconds: float, precision: str, device: str, *, on_openvino: bool) -> dict[str, float]:
-    """{executor: GFLOP/s} of the product of two 1024 x 1024 matrices, the median; a multiplication and an addition are two.
+    """{executor: GFLOP/s} of the product of two 1024 x 1024 matrices, the median; a multiplication and an addition are
+    two.
 
-    torch's bf16 only where it is asked for or computed fast: emulated, its warm-up and five calls took a minute (held to AVX2).
+    torch's bf16 only where it is asked for or computed fast: emulated, its warm-up and five calls took a minute (held
+    to AVX2).
     """
     fast = {"fp32", "bf16"} if trains_faster_in_bf16(torch.device(device)) else {"fp32"}
     rows = [_torch_product(one, number, device) for one, number in NUMBERS.items() if one in fast | {precision}]

@@ -65,7 +65,8 @@ def figures(page: Any, address: str, files: Path, seconds: int) -> Iterator[str]
     ages.sort()
     rate_hz = 1e3 * counts["shown"] / lasted_ms
     yield f"frames shown: {rate_hz:.1f} a second (target {TARGET_RATE_HZ:g}), {counts['shown']} in all"
-    yield f"camera frames: {1e3 * counts['camera'] / lasted_ms:.1f} a second, {counts['camera'] - counts['shown']} dropped"
+    dropped = counts["camera"] - counts["shown"]
+    yield f"camera frames: {1e3 * counts['camera'] / lasted_ms:.1f} a second, {dropped} dropped"
     p50, p95 = ages[len(ages) // 2], ages[int(len(ages) * 0.95)]
     yield f"latency, camera to screen: p50 {p50:.0f} ms, p95 {p95:.0f} ms (target {TARGET_AGE_MS:g})"
     half = len(rss_mb) // 2
@@ -80,7 +81,8 @@ def figures(page: Any, address: str, files: Path, seconds: int) -> Iterator[str]
         page.goto(address)
         page.locator(".stage [data-do=camera]").first.click()
         wait_for_picture(page)
-    yield f"{cycles} visitors who came and left: memory {before_mb:.0f} -> {memory_mb():.0f} MB, disk {disk_use_kb(files)} kB"
+    memory = f"{before_mb:.0f} -> {memory_mb():.0f} MB"
+    yield f"{cycles} visitors who came and left: memory {memory}, disk {disk_use_kb(files)} kB"
 
 
 def main() -> int:

@@ -11,10 +11,11 @@ from studies.performance.rows import ROWS, STEP
 from studies.performance.timing import Timing
 
 BASES = {
-    "bare": "bare_plain", "vq_bnn": "bare_plain",
+    "bare": "bare_plain",
+    "vq_bnn": "bare_plain",
     **{name: "bare" for name in ROWS if name not in ("bare_plain", "bare", "vq_bnn")},
     "step": "bare",
-}  # fmt: skip
+}
 """Row -> the row that its throughput is a share of in the table of rows."""
 
 WIDE = 120
@@ -89,7 +90,8 @@ def ratios_record(rows: dict[str, Any], model: str) -> list[dict[str, Any]]:
 def arithmetic_record(
     rows: dict[str, Any], gflops: dict[str, float], rates: dict[str, float], rate_of: str
 ) -> dict[str, Any]:
-    """The arithmetic of each bare row as a share of the machine's rate in that executor (`rate_of`, a key of `rates`)."""
+    """The arithmetic of each bare row as a share of the machine's rate in that executor (`rate_of`, a key of
+    `rates`)."""
     bare = {}
     for name, work in gflops.items():
         achieved = work / rows[name]["median_ms"] * 1e3
@@ -153,9 +155,10 @@ def _print_arithmetic(arithmetic: dict[str, Any], console: Console) -> None:
 
 def _print_memory(memory: dict[str, Any], console: Console) -> None:
     words = {
-        "peak_rss_bytes": "peak resident (all rows)", "state_bytes": "temporal state",
+        "peak_rss_bytes": "peak resident (all rows)",
+        "state_bytes": "temporal state",
         "naive_deque_bytes": "the naive deque's",
-    }  # fmt: skip
+    }
     known = [f"{what} {_mb(memory[key])}" for key, what in words.items() if memory[key] is not None]
     console.print(f"memory: {', '.join(known)}")
 

@@ -55,7 +55,8 @@ def soak(
     memory: Callable[[], int] = rss_bytes,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Soak:
-    """Runs `frames` frames of the stream and looks at the memory 200 times, or after every frame where they are fewer."""
+    """Runs `frames` frames of the stream and looks at the memory 200 times, or after every frame where they are
+    fewer."""
     every = max(1, frames // SAMPLES)
     samples, done_at = [memory()], [0]
     for done, frame in enumerate(islice(stream, frames), start=1):

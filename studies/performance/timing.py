@@ -9,8 +9,9 @@ import numpy as np
 WARM_FRAMES = 10
 """Of a call that does many frames, the warm-up does this many."""
 SHORT_S = 0.25
-"""Calls shorter than this are preceded by one that is not timed, so that the caches hold this row's weights and the threads
-of the row before it have gone to sleep (libgomp's spin for some milliseconds); in a longer call neither can be seen."""
+"""Calls shorter than this are preceded by one that is not timed, so that the caches hold this row's weights and the
+threads of the row before it have gone to sleep (libgomp's spin for some milliseconds); in a longer call neither can be
+seen."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,8 @@ def warm_up(row: Row, clock: Callable[[], float]) -> float:
 
 
 def turns(counts: Sequence[int]) -> Iterator[int]:
-    """Positions of the rows in the order of their calls: round after round, rows with fewer calls spread over all rounds."""
+    """Positions of the rows in the order of their calls: round after round, rows with fewer calls spread over all
+    rounds."""
     rounds = max(counts, default=0)
     for number in range(rounds):
         for position, count in enumerate(counts):

@@ -2,8 +2,8 @@
 
     python -m studies.results --data ../shared/data/camvid [--fresh]
 
-Rows are kept while checkpoint, data and protocol stay the same; --fresh measures all of them again. What is interrupted goes
-on where it stopped when it is started without --fresh.
+Rows are kept while checkpoint, data and protocol stay the same; --fresh measures all of them again. What is interrupted
+goes on where it stopped when it is started without --fresh.
 """
 
 import argparse

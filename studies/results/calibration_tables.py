@@ -29,14 +29,33 @@ def calibration_table(rows: Rows) -> str:
                     continue
                 before = row_at(rows, job, protocol, name.removesuffix(" calibrated").removesuffix(" fitted memory"))
                 lines.append(
-                    [job, protocol, name.removesuffix(" calibrated"), FITTED_ON[protocol], f"{after['temperature']:.3f}",
-                     *format_row(before, ["nll", "ece", "ece_15"]), *format_row(after, ["nll", "ece", "ece_15", "accuracy"])]
-                )  # fmt: skip
+                    [
+                        job,
+                        protocol,
+                        name.removesuffix(" calibrated"),
+                        FITTED_ON[protocol],
+                        f"{after['temperature']:.3f}",
+                        *format_row(before, ["nll", "ece", "ece_15"]),
+                        *format_row(after, ["nll", "ece", "ece_15", "accuracy"]),
+                    ]
+                )
     header = [
-        "network", "protocol", "row", "fitted on", "T", "NLL", "ECE", "ECE-15", "after: NLL", "ECE", "ECE-15", "acc",
-    ]  # fmt: skip
+        "network",
+        "protocol",
+        "row",
+        "fitted on",
+        "T",
+        "NLL",
+        "ECE",
+        "ECE-15",
+        "after: NLL",
+        "ECE",
+        "ECE-15",
+        "acc",
+    ]
     words = (
-        "One temperature per network and mode, fitted with its smoothing switched on. `fitted memory`: tau chosen from 0.5 to "
+        "One temperature per network and mode, fitted with its smoothing switched on. `fitted memory`: tau "
+        "chosen from 0.5 to "
         "3 by NLL on the same split as the temperature. It has no window to choose: what is older than K frames has "
         "exp(-(K + 1) / tau) of the weight, 0.8 % at the published K = 5 and tau = 1.25."
     )
@@ -63,15 +82,19 @@ def class_weights_table(rows: Rows) -> str:
         "NLL change",
     ]
     words = (
-        "A loss weighted by w teaches a network p w and not p. `undone`: log w is taken back from the logits, nothing is "
+        "A loss weighted by w teaches a network p w and not p. `undone`: log w is taken back from the "
+        "logits, nothing is "
         "fitted (`steadyseg calibrate --logit-adjustment`). Temperature 1."
     )
     return section("What class weights do", words + labels_note(rows), table(header, lines))
 
 
 SCALINGS = {
-    "none": "as trained", "temperature": "temperature", "vector": "vector scaling", "weights undone": "weights undone",
-}  # fmt: skip
+    "none": "as trained",
+    "temperature": "temperature",
+    "vector": "vector scaling",
+    "weights undone": "weights undone",
+}
 
 
 def scaling_table(docs: Path) -> str:
@@ -92,8 +115,10 @@ def scaling_table(docs: Path) -> str:
         if (row := rows.get(name))
     ]
     words = (
-        "A loss weighted by w teaches a network p w and not p: too much of every rare class. Taking log w back from the logits "
-        "needs no data; a temperature, or a scale and a shift for each class (*vector scaling*), is fitted on the other split. "
+        "A loss weighted by w teaches a network p w and not p: too much of every rare class. Taking log w "
+        "back from the logits "
+        "needs no data; a temperature, or a scale and a shift for each class (*vector scaling*), is fitted "
+        "on the other split. "
         "Single frames in fp32, every eighth row and column (`python -m studies.vector_scaling.measure`). Undoing the "
         "weights lowers the recall of rare classes, which is what the weights were for."
     )
@@ -122,12 +147,24 @@ def sets_table(rows: Rows) -> str:
                         [job, protocol, name, kind.upper(), *shares, recordings, f"{one['set_size']:.2f}", *missed]
                     )
     header = [
-        "network", "protocol", "row", "sets", "pixels covered", "images: mean", "5th percentile", "least", "by recording",
-        "classes a set", "Pedestrian missed", "pixels reported as one",
-    ]  # fmt: skip
+        "network",
+        "protocol",
+        "row",
+        "sets",
+        "pixels covered",
+        "images: mean",
+        "5th percentile",
+        "least",
+        "by recording",
+        "classes a set",
+        "Pedestrian missed",
+        "pixels reported as one",
+    ]
     words = (
-        "Asked for: 90 % of the pixels, and at most 5 % of a Pedestrian's pixels missed on average over images; thresholds "
-        "from the other split, temperature 1. Percent. The guarantee holds for exchangeable samples. Pixels of an image are "
+        "Asked for: 90 % of the pixels, and at most 5 % of a Pedestrian's pixels missed on average over "
+        "images; thresholds "
+        "from the other split, temperature 1. Percent. The guarantee holds for exchangeable samples. Pixels "
+        "of an image are "
         "not, and two drives are not: what came out is read per image and per recording."
     )
     return section("Prediction sets", words, table(header, lines))

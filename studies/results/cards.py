@@ -20,15 +20,28 @@ README = Path(__file__).parents[2] / "README.md"
 DOCS = README.parent / "docs"
 ABSENT = "-"
 FIGURES = {
-    "NLL": "nll", "accuracy": "accuracy", "mIoU": "miou", "ECE": "ece", "ECE-15": "ece_15", "ECE+-": "ece_signed",
-    "Brier": "brier", "Acc-90": "acc_90", "Unc-90": "unc_90", "Freq-90": "freq_90", "consistency": "consistency",
+    "NLL": "nll",
+    "accuracy": "accuracy",
+    "mIoU": "miou",
+    "ECE": "ece",
+    "ECE-15": "ece_15",
+    "ECE+-": "ece_signed",
+    "Brier": "brier",
+    "Acc-90": "acc_90",
+    "Unc-90": "unc_90",
+    "Freq-90": "freq_90",
+    "consistency": "consistency",
     "error recall": "error_recall_10",
-}  # fmt: skip
+}
 ORDER = ("stills-dnn", "stream-dnn", "stream-vq-dnn", "stream-vq-bnn", "stream-bnn")
 RULE_FIGURES = {
-    "NLL": "nll", "accuracy": "accuracy", "consistency": "consistency", "of the labels": "label_consistency",
-    "change agreement": "change_agreement", "of a frozen prediction": "change_agreement_frozen",
-}  # fmt: skip
+    "NLL": "nll",
+    "accuracy": "accuracy",
+    "consistency": "consistency",
+    "of the labels": "label_consistency",
+    "change agreement": "change_agreement",
+    "of a frozen prediction": "change_agreement_frozen",
+}
 OLD_NAMES = {"error_recall_10": "caught_10"}
 """As records made before the renaming have them."""
 RULE_PROTOCOLS = {"changes": "stream", "unseen": "98 moving stills"}
@@ -57,12 +70,14 @@ def measured(name: str, record: dict[str, Any]) -> str:
     """Every figure of every protocol and mode."""
     lines = [
         [
-            row["protocol"], f"`{row['mode']}`", str(row["samples"]),
+            row["protocol"],
+            f"`{row['mode']}`",
+            str(row["samples"]),
             f"{row['temperature']:.3f}" if row["calibrated"] else ABSENT,
             *(cell(value_of(row, key)) for key in FIGURES.values()),
         ]
         for row in rows_of(record)
-    ]  # fmt: skip
+    ]
     return table(["protocol", "mode", "passes", "T", *FIGURES], lines)
 
 

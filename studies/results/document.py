@@ -1,4 +1,5 @@
-"""docs/results.md: every table is made from the measured rows, and so are the figures in the sentences of findings.md."""
+"""docs/results.md: every table is made from the measured rows, and so are the figures in the sentences of
+findings.md."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -109,7 +110,8 @@ def control_table(rows: Rows) -> str:
             lines.append([name, *format_row(with_all), *format_row(without), change(without, with_all)])
     header = ["row", *TITLES_SHOWN, *mark_columns("without", TITLES_SHOWN), "NLL change"]
     words = (
-        f"`{whole.name}` on the val stream, temperature 1; then the same training without the 20 train stills nearest in time "
+        f"`{whole.name}` on the val stream, temperature 1; then the same training without the 20 train stills "
+        f"nearest in time "
         "to it (`studies/results/nearest_to_val.txt`)."
     )
     return section("What the stills next to the stream give away", words + labels_note(rows), table(header, lines))
@@ -128,9 +130,20 @@ def ranking_table(rows: Rows) -> str:
                 others = format_row(found, ["brier", "ece_signed", "acc_90", "iou_90", "unc_90", "freq_90"])
                 lines.append([job, protocol, name, f"{found['aurc']:.4f}", *shares, *others])
     header = [
-        "network", "protocol", "row", "AURC", "error recall in the least sure 10 %", "ceiling", "share of it", "Brier",
-        "ECE+-", "acc-90", "IoU-90", "unc-90", "freq-90",
-    ]  # fmt: skip
+        "network",
+        "protocol",
+        "row",
+        "AURC",
+        "error recall in the least sure 10 %",
+        "ceiling",
+        "share of it",
+        "Brier",
+        "ECE+-",
+        "acc-90",
+        "IoU-90",
+        "unc-90",
+        "freq-90",
+    ]
     return section("How well uncertainty finds errors", "Temperature 1; percent but for AURC.", table(header, lines))
 
 
@@ -161,9 +174,12 @@ def commands(rows: Rows) -> str:
         lines.append([f"`{network.name}`", f"`{network.command}`", about("digest"), about("commit")])
     words = (
         "Any row again: `steadyseg evaluate studies/results/checkpoints/NETWORK.safetensors --data CamVid --split val "
-        "--protocol stream --mode MODE [--samples N] [--tau T --window K | --motion on] [--temperature T] --precision bf16 "
-        "--seed 0`, for the ensemble with `--members` and seeds 1 and 2, for rows `undone` with what `steadyseg calibrate "
-        "--logit-adjustment` writes; `docs/results.json` holds the flags of each beside its figures. The digest is of data "
+        "--protocol stream --mode MODE [--samples N] [--tau T --window K | --motion on] [--temperature T] "
+        "--precision bf16 "
+        "--seed 0`, for the ensemble with `--members` and seeds 1 and 2, for rows `undone` with what "
+        "`steadyseg calibrate "
+        "--logit-adjustment` writes; `docs/results.json` holds the flags of each beside its figures. The "
+        "digest is of data "
         "and weights, the commit is the one that measured."
     )
     return section("Where it comes from", words, table(["network", "trained by", "digest", "commit"], lines))

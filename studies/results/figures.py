@@ -43,7 +43,10 @@ def figure(rows: Rows, name: str) -> str:
     if key.endswith("set_size") or (key == "nll" and not other):
         form, scale = ".3f", 1.0
     if how == "spread":
-        return f"{scale * statistics.fmean(values):{form}} ± {scale * statistics.stdev(values):{form.removeprefix('+')}}{unit}"
+        return (
+            f"{scale * statistics.fmean(values):{form}} ± "
+            f"{scale * statistics.stdev(values):{form.removeprefix('+')}}{unit}"
+        )
     return span([f"{scale * value:{form}}" for value in values]) + unit
 
 

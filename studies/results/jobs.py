@@ -23,7 +23,8 @@ from studies.results.rows import FIT_EVERY, Fits, fit, measure, measure_rule, un
 from studies.results.sweep import Subject
 
 PRECISION = "bf16"
-"""As the networks were trained and as `steadyseg video` runs them here; half the time of fp32 (NLL: 0.2 to 0.9 % higher)."""
+"""As the networks were trained and as `steadyseg video` runs them here; half the time of fp32 (NLL: 0.2 to 0.9 %
+higher)."""
 VERSION = 3
 """Raised whenever what a row means changes: then all are measured again."""
 PROTOCOLS = ("stills", "moving-stills", "stream")
@@ -128,11 +129,15 @@ def frame_count(data: Path, job: Job, parts: Parts) -> int:
     """Frames that a job still has to walk over."""
     stills, stream = len(open_split(data, "test")), len(open_split(data, "val"))
     frames = {
-        "fit-stream": stream, "fit-moving-stills": len(range(0, stills, FIT_EVERY)) * CLIP_FRAMES,
+        "fit-stream": stream,
+        "fit-moving-stills": len(range(0, stills, FIT_EVERY)) * CLIP_FRAMES,
         "fit-stills": stills if job.has_dropout else 0,
-        "stills": stills, "moving-stills": stills * CLIP_FRAMES, "stream": stream,
-        "changes": stream, "unseen": len(unseen_stills(data)) * CLIP_FRAMES,
-    }  # fmt: skip
+        "stills": stills,
+        "moving-stills": stills * CLIP_FRAMES,
+        "stream": stream,
+        "changes": stream,
+        "unseen": len(unseen_stills(data)) * CLIP_FRAMES,
+    }
     return sum(frames[name] for name in job.as_trained or frames if not parts.has(name))
 
 

@@ -13,7 +13,8 @@ RECIPES = {
     "paper": "--preset paper --width 16 --epochs 40 --step-epochs 31",
     "cpu": "--preset cpu --epochs 40",
 }
-"""paper: the published training at a quarter of its width, 130 epochs and the fall of the rate at 100 scaled to 40 and 31."""
+"""paper: the published training at a quarter of its width, 130 epochs and the fall of the rate at 100 scaled to 40 and
+31."""
 RATES = {"paper": 0.5, "cpu": 0.2}
 
 
@@ -44,7 +45,8 @@ class Network:
         smoothing = "--smoothing" if self.smoothing else "--no-smoothing"
         apart = " --leave-out studies/results/nearest_to_val.txt" if self.clean else ""
         return (
-            f"steadyseg train seg --data CamVid {RECIPES[self.recipe]} --seed {self.seed} --dropout {rate} {smoothing}{apart} "
+            f"steadyseg train seg --data CamVid {RECIPES[self.recipe]} --seed {self.seed} --dropout {rate} "
+            f"{smoothing}{apart} "
             f"--run runs/{self.name}"
         )
 
@@ -69,7 +71,8 @@ class Pretrained:
         return str(read_meta(self.file).training["command"])
 
     def digest(self) -> str:
-        """Of its weights alone: what is measured here is without what was fitted later and stands in the file's header."""
+        """Of its weights alone: what is measured here is without what was fitted later and stands in the file's
+        header."""
         return digest_of_weights(self.file)
 
 
@@ -90,5 +93,6 @@ PRETRAINED = [Pretrained("camvid-unet-s"), Pretrained("camvid-realtime"), Pretra
 
 
 def rule_job(network: Network | Pretrained) -> str:
-    """The job that measures how its predictions change along the stream, and the default rule where its choice did not look."""
+    """The job that measures how its predictions change along the stream, and the default rule where its choice did not
+    look."""
     return f"{network.name} default rule"

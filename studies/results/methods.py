@@ -1,4 +1,5 @@
-"""What is compared: a method is how a frame is predicted, at which temperature, and with which memory of those before."""
+"""What is compared: a method is how a frame is predicted, at which temperature, and with which memory of those
+before."""
 
 from dataclasses import dataclass
 
@@ -13,7 +14,8 @@ class Sampling:
     """How a frame is predicted from the networks at hand."""
 
     kind: str
-    """one: a pass without dropout; dropout: the mean of `samples` dropout passes; all: every member; member: one drawn."""
+    """one: a pass without dropout; dropout: the mean of `samples` dropout passes; all: every member; member: one
+    drawn."""
     samples: int = 1
 
 

@@ -48,9 +48,13 @@ def reliability(rows: dict[str, Any], job: str) -> Any:
             if found:
                 bins = [one for one in found["reliability"] if one["count"] > 200]
                 axes.plot(
-                    [one["confidence"] for one in bins], [one["accuracy"] for one in bins], line, color=color, linewidth=1.2,
+                    [one["confidence"] for one in bins],
+                    [one["accuracy"] for one in bins],
+                    line,
+                    color=color,
+                    linewidth=1.2,
                     label=f"{method}{suffix} ({100 * found['ece']:.1f} %)",
-                )  # fmt: skip
+                )
     axes.set(xlabel="confidence", ylabel="accuracy", xlim=(0.2, 1), ylim=(0.2, 1))
     axes.legend(
         fontsize=7, title="row (ECE)", frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=3
@@ -66,9 +70,11 @@ def risk(rows: dict[str, Any], job: str) -> Any:
         if found:
             curve = found["risk_coverage"]
             axes.plot(
-                [100 * point["coverage"] for point in curve], [100 * point["risk"] for point in curve], color=color,
+                [100 * point["coverage"] for point in curve],
+                [100 * point["risk"] for point in curve],
+                color=color,
                 label=f"{method} (AURC {found['aurc']:.4f})",
-            )  # fmt: skip
+            )
     axes.set(xlabel="answered pixels, most confident first (%)", ylabel="wrong among them (%)", xlim=(0, 100))
     axes.set_ylim(bottom=0)
     axes.legend(fontsize=7, frameon=False)

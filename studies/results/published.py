@@ -1,4 +1,5 @@
-"""What the papers report for CamVid, beside which our rows stand; the two papers' baselines differ and are not mixed."""
+"""What the papers report for CamVid, beside which our rows stand; the two papers' baselines differ and are not
+mixed."""
 
 from dataclasses import dataclass
 

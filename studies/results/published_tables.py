@@ -28,10 +28,14 @@ from studies.results.published import (
 from studies.results.rule_tables import labels_note
 
 THROUGHPUT_ROWS = {
-    "bare_plain": "the plain network alone", "bare": "with spatial smoothing", "dnn": "one pass, all maps",
-    "vq_dnn": "VQ-DNN, all maps", "vq_dnn_motion": "VQ-DNN along the motion, all maps", "vq_bnn": "VQ-BNN, all maps",
+    "bare_plain": "the plain network alone",
+    "bare": "with spatial smoothing",
+    "dnn": "one pass, all maps",
+    "vq_dnn": "VQ-DNN, all maps",
+    "vq_dnn_motion": "VQ-DNN along the motion, all maps",
+    "vq_bnn": "VQ-BNN, all maps",
     "mc_30": "MC dropout, 30 passes, all maps",
-}  # fmt: skip
+}
 
 
 EFFECTS: dict[str, tuple[tuple[bool, bool, str], tuple[bool, bool, str]]] = {
@@ -74,9 +78,12 @@ def published_effects_table(rows: Rows, protocol: str) -> str:
             ours += [*format_row(found), change(found, plain)]
         first = SPATIAL_TABLE[0]
         published = [
-            f"{row.nll:.3f}", f"{100 * row.accuracy:.1f}", f"{100 * row.ece:.2f}", f"{100 * row.consistency:.1f}",
+            f"{row.nll:.3f}",
+            f"{100 * row.accuracy:.1f}",
+            f"{100 * row.ece:.2f}",
+            f"{100 * row.consistency:.1f}",
             f"{100 * (row.nll / first.nll - 1):+.0f} %",
-        ]  # fmt: skip
+        ]
         lines.append([yes(row.dropout), yes(row.smoothing), yes(row.temporal), method, *published, *ours])
     if all(set(line[9:]) == {ABSENT} for line in lines):
         return ""
@@ -84,7 +91,8 @@ def published_effects_table(rows: Rows, protocol: str) -> str:
     for recipe in RECIPES:
         header += [f"{recipe}: NLL", "acc", "mIoU", "ECE", "cons", "NLL change"]
     words = (
-        "First the published figures (arXiv 2105.12639, Table 2 / E.4; width 64, 720x960 labels, their own stream), then ours "
+        "First the published figures (arXiv 2105.12639, Table 2 / E.4; width 64, 720x960 labels, their own "
+        "stream), then ours "
         "by recipe, temperature 1. Percent but for NLL; changes are against the plain network on single frames."
     )
     return section(f"{TITLES[protocol]}: the published table", words + labels_note(rows), table(header, lines))
@@ -105,7 +113,8 @@ def effects_table(rows: Rows) -> str:
         return ""
     columns = [f"{recipe}: {protocol}" for recipe in RECIPES for protocol in ("stream", "moving stills")]
     words = (
-        "Change of NLL, temperature 1; no row of 30 passes on moving stills. Where both ends are one network, it is the same "
+        "Change of NLL, temperature 1; no row of 30 passes on moving stills. Where both ends are one "
+        "network, it is the same "
         "weights on the same frames; between two networks there is also the luck of two trainings (*Seeds*)."
     )
     return section("Effect by effect", words + seeds_note(rows), table(["effect", "published", *columns], lines))
@@ -120,7 +129,8 @@ def seeds_note(rows: Rows) -> str:
         for what in ("stream/dnn", "stills/dnn", "stream/dnn > =/=/vq-dnn")
     )
     return (
-        f" Three plain `paper` trainings, mean ± standard deviation over seeds: NLL {stream} on the stream, {stills} on "
+        f" Three plain `paper` trainings, mean ± standard deviation over seeds: NLL {stream} on the stream, "
+        f"{stills} on "
         f"stills; temporal smoothing, within each of them, {smoothing}."
     )
 
@@ -137,8 +147,11 @@ def vqbnn_table(rows: Rows) -> str:
     """Table 1 of the VQ-BNN paper."""
     plain, dropout = Network("paper", False, False).name, Network("paper", True, False).name
     ours = {
-        "DNN": (plain, "dnn"), "BNN (30)": (dropout, "bnn-30"), "VQ-DNN": (plain, "vq-dnn"), "VQ-BNN": (dropout, "vq-bnn"),
-    }  # fmt: skip
+        "DNN": (plain, "dnn"),
+        "BNN (30)": (dropout, "bnn-30"),
+        "VQ-DNN": (plain, "vq-dnn"),
+        "VQ-BNN": (dropout, "vq-bnn"),
+    }
     lines = []
     for name, published in VQBNN_TABLE.items():
         given = [
@@ -184,14 +197,18 @@ def throughput_table(docs: Path) -> str:
     plain = record["rows"]["bare_plain"]["median_ms"]
     lines = [
         [
-            meaning, PUBLISHED_THROUGHPUT.get(name, ABSENT), cell("", plain / row["median_ms"]),
-            f"{row['median_ms']:.1f}", str(row["calls"]),
+            meaning,
+            PUBLISHED_THROUGHPUT.get(name, ABSENT),
+            cell("", plain / row["median_ms"]),
+            f"{row['median_ms']:.1f}",
+            str(row["calls"]),
         ]
         for name, meaning in THROUGHPUT_ROWS.items()
         if (row := record["rows"].get(name))
-    ]  # fmt: skip
+    ]
     words = (
-        f"Percent of the frames per second of the plain network alone. Published: arXiv 1907.05911, Table 1. Ours: U-Net of "
+        f"Percent of the frames per second of the plain network alone. Published: arXiv 1907.05911, Table 1. "
+        f"Ours: U-Net of "
         f"width 16, {record['executor']}, {record['cores']} cores, side by side in one run: `steadyseg bench "
         f"{record['model']} --rows {' '.join(THROUGHPUT_ROWS)} --json {path.name}`. A median of few calls is uncertain."
     )

@@ -1,4 +1,5 @@
-"""Which rows a network gets, by protocol; temperatures and memories are fitted on the other split than the one reported."""
+"""Which rows a network gets, by protocol; temperatures and memories are fitted on the other split than the one
+reported."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -28,8 +29,15 @@ COVERAGE, RISK = 0.9, 0.05
 CHOSEN_ON = FOLDER / "camvid-test-49.txt"
 """Beside the val stream, the moving stills that the default rule was chosen on: every third still of test."""
 RULE_KEYS = (
-    "nll", "accuracy", "miou", "ece", "consistency", "label_consistency", "change_agreement", "change_agreement_frozen",
-)  # fmt: skip
+    "nll",
+    "accuracy",
+    "miou",
+    "ece",
+    "consistency",
+    "label_consistency",
+    "change_agreement",
+    "change_agreement_frozen",
+)
 DRAW = Sampling("dropout")
 """Masks drawn once a frame."""
 
@@ -62,7 +70,8 @@ def unseen_stills(data: Path) -> list[str]:
 
 
 def measure_rule(subject: Subject, protocol: str, data: Path, has_dropout: bool) -> dict[str, dict[str, Any]]:
-    """`changes`: how predictions change along the stream. `unseen`: the default rule on stills that its choice did not see."""
+    """`changes`: how predictions change along the stream. `unseen`: the default rule on stills that its choice did not
+    see."""
     dropout = has_dropout and protocol == "changes"
     names = {"dnn", "vq-dnn", "vq-dnn motion", "vq-bnn", "vq-bnn motion"}
     methods = {name: one for name, one in plain_methods("stream", dropout, False).items() if name in names}
@@ -78,8 +87,10 @@ def plain_methods(protocol: str, has_dropout: bool, is_ensemble: bool) -> dict[s
         methods = {"dnn": Method(ONE), "vq-dnn": Method(ONE, WINDOW), "vq-dnn motion": Method(ONE, MOTION)}
     if has_dropout:
         methods |= {
-            "bnn-1": Method(DRAW), "vq-bnn": Method(DRAW, WINDOW), "vq-bnn motion": Method(DRAW, MOTION),
-        }  # fmt: skip
+            "bnn-1": Method(DRAW),
+            "vq-bnn": Method(DRAW, WINDOW),
+            "vq-bnn motion": Method(DRAW, MOTION),
+        }
         if protocol != "moving-stills":  # seven frames a still: 30 passes of each would take an hour
             methods |= {"bnn-5": Method(FEW), "bnn-30": Method(MANY)}
     return {name: method for name, method in methods.items() if protocol != "stills" or method.smoothing is None}

@@ -1,6 +1,7 @@
 """Qualitative strips: frame, labels, uncertainty and error of a few frames, each network and mode below the other.
 
-Those of CamVid go to the ignored folder out/ (its pictures are not ours to publish); the committed one shows the street.
+Those of CamVid go to the ignored folder out/ (its pictures are not ours to publish); the committed one shows the
+street.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,7 @@
 """One walk over labelled frames that answers every row of a network at once: no pass is computed twice.
 
-Rows get what `steadyseg evaluate` computes for them alone: masks depend on (seed, frame), and the first 5 of 30 passes are
-those of a run with 5.
+Rows get what `steadyseg evaluate` computes for them alone: masks depend on (seed, frame), and the first 5 of 30 passes
+are those of a run with 5.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -26,7 +26,8 @@ from seg.evaluate import LiveMetrics
 from studies.results.methods import Memory, Method, Sampling
 
 Temperature = float | Literal["grid", "thin grid"]
-"""A grid is all its temperatures at once; the thin one has every second row and column, for what works pixel by pixel."""
+"""A grid is all its temperatures at once; the thin one has every second row and column, for what works pixel by
+pixel."""
 
 
 class Reading(NamedTuple):
@@ -50,7 +51,8 @@ class Subject:
     class_weights: Tensor | None = None
     """(K,) of the loss that it was trained with; None: it had none."""
     precision: str = "fp32"
-    """bf16: autocast of the networks, as they were trained; probabilities and means of them stay in single precision."""
+    """bf16: autocast of the networks, as they were trained; probabilities and means of them stay in single
+    precision."""
     head_stride: int = 1
     """How much coarser than the frame its logits are."""
 
@@ -62,7 +64,8 @@ class Swept:
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Metrics of each measured method."""
     temperatures: dict[str, TemperatureFit] = field(default_factory=dict)
-    """Of each scanned one whose temperature lies in the grid: with dropout off, one trained with much of it may need more."""
+    """Of each scanned one whose temperature lies in the grid: with dropout off, one trained with much of it may need
+    more."""
     sets: dict[str, ConformalFit] = field(default_factory=dict)
     """Scores of the true classes at temperature 1, of each scanned one."""
 
@@ -77,7 +80,8 @@ def sweep(
     checks: Mapping[str, ConformalCheck] | None = None,
     sequence: Callable[[int], str] = lambda place: "",
 ) -> Swept:
-    """Walks once over the frames; `checks` are of measured methods, `sequence` names the recording of the place-th frame."""
+    """Walks once over the frames; `checks` are of measured methods, `sequence` names the recording of the place-th
+    frame."""
     classes = subject.classes
     memories = {name: Memory(method.smoothing) for name, method in (*measured.items(), *scanned.items())}
     live = {name: LiveMetrics.of(classes) for name in measured}
@@ -211,7 +215,8 @@ def read_logits(logits: Tensor, reading: Reading, class_weights: Tensor | None) 
 
 
 def probabilities(logits: Tensor) -> Prediction:
-    """Without the members' entropies: no figure of a row reads them, and their logarithms cost more than the softmax."""
+    """Without the members' entropies: no figure of a row reads them, and their logarithms cost more than the
+    softmax."""
     probs = torch.softmax(logits, dim=1)
     return Prediction(probs, probs.new_zeros(()).expand(probs.shape[:1] + probs.shape[2:]))
 

@@ -2,8 +2,8 @@
 
     python -m studies.robustness --data ../shared/data [--only NAME] [--fresh]
 
-The data folder holds camvid/ and cifar10/, and video/ with what is not CamVid. A study is kept while its networks, its data
-and its settings stay what they are.
+The data folder holds camvid/ and cifar10/, and video/ with what is not CamVid. A study is kept while its networks, its
+data and its settings stay what they are.
 """
 
 import argparse

@@ -22,7 +22,8 @@ MOST_PASSES = 5
 def study_attacks(
     subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOptions, watch: Watch = no_progress
 ) -> dict[str, Any]:
-    """`rows` by network, method, attack and budget: accuracies and attack success rate; each method is attacked for itself."""
+    """`rows` by network, method, attack and budget: accuracies and attack success rate; each method is attacked for
+    itself."""
     found: dict[tuple[str, Method, str, float], AttackSuccess] = {}
     kinds = list(product(ATTACKS, options.eps))
     jobs = [
@@ -43,13 +44,18 @@ def study_attacks(
         "pictures": len(pictures),
         "rows": [
             {
-                "model": name, "mode": method.mode, "samples": method.samples, "attack": attack, "eps_levels": levels,
-                "gradient_samples": gradient_samples(method), **success_row(success),
+                "model": name,
+                "mode": method.mode,
+                "samples": method.samples,
+                "attack": attack,
+                "eps_levels": levels,
+                "gradient_samples": gradient_samples(method),
+                **success_row(success),
             }
             for (name, method, attack, levels), success in found.items()
         ],
         "notes": notes(subjects, options),
-    }  # fmt: skip
+    }
 
 
 def success_row(success: AttackSuccess) -> Row:
@@ -62,10 +68,12 @@ def notes(subjects: Sequence[Subject], options: RobustnessOptions) -> list[str]:
     """What the attacks may do and see."""
     budgets = ", ".join(f"{levels:g}/255" for levels in options.eps)
     told = [
-        f"budgets in pixel space, max-norm {budgets} of the range 0..1, at the size the network sees; untargeted, clamped to "
+        f"budgets in pixel space, max-norm {budgets} of the range 0..1, at the size the network sees; "
+        f"untargeted, clamped to "
         "0..1, not rounded to levels",
         f"pgd: {PGD_STEPS} steps of {PGD_STEP_SHARE:g} of the budget from a random start. The published code attacks "
-        "normalised input without clamping and its tables do not state their budget: figures are not comparable with them",
+        "normalised input without clamping and its tables do not state their budget: figures are not "
+        "comparable with them",
         "attack success rate: share of the right answers that the attack makes wrong",
     ]
     if subjects[0].is_dense:
@@ -99,9 +107,14 @@ def attack_on(
 ) -> Tensor:
     """(B, 3, h, w) attacked pixels; `seed` is that of the masks which the attack shall be measured with."""
     return ATTACKS[attack](
-        subject.on_pixels(method), clean, truth, eps=eps, samples=gradient_samples(method), void=subject.meta.classes.void,
+        subject.on_pixels(method),
+        clean,
+        truth,
+        eps=eps,
+        samples=gradient_samples(method),
+        void=subject.meta.classes.void,
         seed=mix_seed(seed, 1),  # with the very masks that come later it would know what no attacker knows
-    )  # fmt: skip
+    )
 
 
 def labels_of(subject: Subject, method: Method, pixels: Tensor, seed: int) -> Tensor:

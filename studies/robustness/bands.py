@@ -1,4 +1,5 @@
-"""Which frequencies a network depends on: noise, and attacks, that have one band of frequencies alone, swept over bands."""
+"""Which frequencies a network depends on: noise, and attacks, that have one band of frequencies alone, swept over
+bands."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,8 +24,8 @@ def study_bands(
 ) -> dict[str, Any]:
     """`rows` by network, method, noise or attack, and band, with the drop in accuracy against the clean pictures.
 
-    The noise of a picture is the same for every network of one size; the attack is PGD against each method itself, within the
-    largest budget, of which one band is added. Raises InputError for grey pictures.
+    The noise of a picture is the same for every network of one size; the attack is PGD against each method itself,
+    within the largest budget, of which one band is added. Raises InputError for grey pictures.
     """
     for image in pictures.images:
         require_picture(image)
@@ -60,9 +61,11 @@ def study_bands(
         "clean": base,
         "rows": rows,
         "notes": [
-            "bands are square rings of the spectrum, 0.1 pi wide; 1 is the Nyquist frequency, a period of two pixels of what "
+            "bands are square rings of the spectrum, 0.1 pi wide; 1 is the Nyquist frequency, a period of two "
+            "pixels of what "
             "the network sees",
-            "noise: Gaussian, of the given root mean square in every band (ImageNet-C's gaussian_noise at severity 1 has 0.08 "
+            "noise: Gaussian, of the given root mean square in every band (ImageNet-C's gaussian_noise at "
+            "severity 1 has 0.08 "
             "over all bands together)",
             f"attack: the part of a PGD attack of {eps:g}/255 that lies in the band, as large as it is",
         ],

@@ -39,9 +39,15 @@ def run_robustness(job: RobustnessJob) -> int:
     out = job.out or DEFAULT_PLACE / "+".join(Path(name).stem for name in short_names(job.models))
     check_folder(out)
     record = robustness(
-        job.models, job.data, split=job.split, studies=job.studies, options=job.options, device=job.device, watch=show_progress,
+        job.models,
+        job.data,
+        split=job.split,
+        studies=job.studies,
+        options=job.options,
+        device=job.device,
+        watch=show_progress,
         keep=lambda so_far: write_report(so_far, out, command_line(job), job.plots),
-    )  # fmt: skip
+    )
     Console().print(summary(record))
     for note in record["notes"]:
         Console(stderr=True).print(f"note: {note}", soft_wrap=True, highlight=False)

@@ -26,7 +26,8 @@ SCORES = ("error", "nll", "ece")
 def study_corruptions(
     subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOptions, watch: Watch = no_progress
 ) -> dict[str, Any]:
-    """`clean` rows, `rows` by type and severity, `means` over types; every picture is corrupted once for all networks."""
+    """`clean` rows, `rows` by type and severity, `means` over types; every picture is corrupted once for all
+    networks."""
     source = open_corrupted(pictures, options)
     severities = sorted(options.severities) or list(SEVERITIES)
     cells = [("", 0), *product(source.types, severities)]
@@ -199,6 +200,7 @@ def require_published(folder: Path, pictures: Pictures) -> None:
     shape = pictures.images[0].shape
     if pictures.labels[0].ndim or shape[:2] != (32, 32):
         raise InputError(
-            f"{folder}: published pictures are 32x32 pixels with a class each; these networks see {shape[1]}x{shape[0]}: "
+            f"{folder}: published pictures are 32x32 pixels with a class each; these networks see "
+            f"{shape[1]}x{shape[0]}: "
             "omit the folder, and what they see is corrupted here"
         )

@@ -59,10 +59,12 @@ def pointer(docs: Path, group: Group, whole: dict[str, Any]) -> str:
 
 
 def spreads(records: Sequence[dict[str, Any]]) -> list[str]:
-    """What all seeds measured: mean and standard deviation over them, and the same of the change against the first network."""
+    """What all seeds measured: mean and standard deviation over them, and the same of the change against the first
+    network."""
     titles = [title_of(row) for row in records[0]["studies"]["corruptions"]["clean"]]
     words = (
-        f"Severity {REPEATED_SEVERITY}, mean over types, and attacks: mean over {len(records)} seeds ± standard deviation; in "
+        f"Severity {REPEATED_SEVERITY}, mean over types, and attacks: mean over {len(records)} seeds ± "
+        f"standard deviation; in "
         f"brackets the change against {titles[0]} of the same seed, and how many seeds it has that sign in."
     )
     columns: dict[str, Read] = {
@@ -80,13 +82,15 @@ def spreads(records: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def stream_spread(records: Sequence[dict[str, Any]]) -> list[str]:
-    """Every way along the stream against its own network on single frames; the frames are the same, so only noise has seeds."""
+    """Every way along the stream against its own network on single frames; the frames are the same, so only noise has
+    seeds."""
     ways = list(dict.fromkeys(map(stream_title, records[0]["studies"]["stream"]["rows"])))
     keys = {"accuracy": "accuracy", "NLL": "nll", "ECE": "ece", "consistency": "consistency"}
     parts = []
     for severity, seeds, told in (
-        (0, records[:1], "Clean stream"), (REPEATED_SEVERITY, records, f"Stream at severity {REPEATED_SEVERITY}"),
-    ):  # fmt: skip
+        (0, records[:1], "Clean stream"),
+        (REPEATED_SEVERITY, records, f"Stream at severity {REPEATED_SEVERITY}"),
+    ):
         lines = [
             [way, *(compare(seeds, way, base_of(way), reader(severity, key)) for key in keys.values())] for way in ways
         ]
@@ -108,9 +112,10 @@ def base_of(way: str) -> str:
 def corruption_mean(record: dict[str, Any], name: str, key: str) -> float | None:
     """Mean over types at the severity that all seeds have."""
     mine = [
-        row[key] for row in record["studies"]["corruptions"]["rows"]
+        row[key]
+        for row in record["studies"]["corruptions"]["rows"]
         if title_of(row) == name and row["severity"] == REPEATED_SEVERITY
-    ]  # fmt: skip
+    ]
     return statistics.fmean(mine) if mine else None
 
 
@@ -155,11 +160,13 @@ def calibrated_section(record: dict[str, Any]) -> str:
     study = record["studies"]["corruptions"]
     lines = [
         [
-            title_of(clean), *(f"{clean[key]:.3f}" for key in ("accuracy", "nll", "ece")),
+            title_of(clean),
+            *(f"{clean[key]:.3f}" for key in ("accuracy", "nll", "ece")),
             *(f"{corruption_mean(record, title_of(clean), key) or 0.0:.3f}" for key in ("accuracy", "nll", "ece")),
         ]
-        for clean in study["clean"] if has_temperature(record, clean)
-    ]  # fmt: skip
+        for clean in study["clean"]
+        if has_temperature(record, clean)
+    ]
     columns = ["network", "clean accuracy", "NLL", "ECE", "corrupted accuracy", "NLL", "ECE"]
     words = (
         f"Severity {REPEATED_SEVERITY}, seed 0, with the temperatures that ship, fitted on held-back training pictures "

@@ -1,4 +1,5 @@
-"""Whether a network is less sure of pictures from elsewhere than of its own data's: entropy, disagreement, set sizes."""
+"""Whether a network is less sure of pictures from elsewhere than of its own data's: entropy, disagreement, set
+sizes."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +35,8 @@ SCORE_NOTES = {
 def study_elsewhere(
     subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOptions, watch: Watch = no_progress
 ) -> dict[str, Any]:
-    """`rows` by network, method and score: means here and elsewhere, and the area under the ROC curve that tells them apart."""
+    """`rows` by network, method and score: means here and elsewhere, and the area under the ROC curve that tells them
+    apart."""
     groups = {"here": list(pictures.images), "elsewhere": list(elsewhere_pictures(pictures, options.elsewhere))}
     scores: dict[tuple[str, Method, str], dict[str, list[float]]] = {}
     jobs = [(group, number) for group, images in groups.items() for number in range(len(images))]
@@ -50,9 +52,11 @@ def study_elsewhere(
         "sources": [Path(spec).name for spec in options.elsewhere],
         "rows": [row_of(*key, found) for key, found in scores.items()],
         "notes": [
-            "entropy and disagreement are means over a picture, as shares of ln K; abstains: share of it that is less sure "
+            "entropy and disagreement are means over a picture, as shares of ln K; abstains: share of it that is "
+            "less sure "
             f"than {SURE:.0%}; lac, aps: mean number of classes in a prediction set",
-            "auroc: probability that a picture from elsewhere scores higher than one from here; 0.5 is chance, below it the "
+            "auroc: probability that a picture from elsewhere scores higher than one from here; 0.5 is chance, "
+            "below it the "
             "network is surer elsewhere",
             *[told for score, told in SCORE_NOTES.items() if any(score in key[2] for key in scores)],
             *calibration_notes(subjects, pictures, options),
@@ -97,7 +101,8 @@ def scores_of(
 
 
 def conformal_scores(subject: Subject, method: Method, seen: Prediction) -> dict[str, float]:
-    """Mean set sizes of one picture, and how much of it a class whose misses are bounded is reported in; where calibrated."""
+    """Mean set sizes of one picture, and how much of it a class whose misses are bounded is reported in; where
+    calibrated."""
     fitted = subject.fit(method)
     probs = seen.probs.movedim(1, 0).flatten(1)  # (K, samples)
     scores = {}
@@ -135,7 +140,8 @@ def calibration_notes(subjects: Sequence[Subject], pictures: Pictures, options: 
 
 
 def elsewhere_pictures(pictures: Pictures, specs: Sequence[str]) -> Iterator[np.ndarray]:
-    """(H, W, 3) uint8 RGB as the networks see them, as many as the study has, spread over the sources and along each."""
+    """(H, W, 3) uint8 RGB as the networks see them, as many as the study has, spread over the sources and along
+    each."""
     wanted = math.ceil(len(pictures) / len(specs))
     for spec in specs:
         with open_source(spec) as source:

@@ -1,13 +1,15 @@
-"""Figures named in the sentences of findings.md, from the reports: {KIND/.../NETWORK}, NLL as it is and shares in percent.
+"""Figures named in the sentences of findings.md, from the reports: {KIND/.../NETWORK}, NLL as it is and shares in
+percent.
 
 {clean/nll/paper-plain} {mean/ece/paper-plain}      on clean pictures; mean over the 15 common types
 {types/nll/snow|fog/paper-plain}                    mean over these types
 {worse/nll/paper-plain/paper-smooth}                in how many types the second has the higher: "9 of 19"
 {success/fgsm/plain} {success/fgsm/plain/mc-smooth} attack success by seed; the change from one network to the other
 {consistency/plain}                                 under small changes
-{band/noise_rms/plain/3-5}                          accuracy lost to the strongest in bands 0.3 to 0.5 pi, mean over seeds
-{stream/nll/paper-plain vq-dnn window 5, tau 1.25/snow|fog/1-5}   along the stream; {gain/...} against its single frames
-{ood/auroc/lac/unet-s} {calibrated/nll/plain}       clips from elsewhere; corruptions with the fitted temperatures
+{band/noise_rms/plain/3-5}                          accuracy lost to the strongest in bands 0.3 to 0.5 pi, mean over
+seeds {stream/nll/paper-plain vq-dnn window 5, tau 1.25/snow|fog/1-5}   along the stream; {gain/...} against its single
+frames {ood/auroc/lac/unet-s} {calibrated/nll/plain}       clips from elsewhere; corruptions with the fitted
+temperatures
 """
 
 import statistics

@@ -1,4 +1,5 @@
-"""What a robustness study is asked for: pictures, corruptions, budgets; no torch here, so that slips are said at once."""
+"""What a robustness study is asked for: pictures, corruptions, budgets; no torch here, so that slips are said at
+once."""
 
 import math
 from collections.abc import Iterable
@@ -45,8 +46,8 @@ class RobustnessOptions:
     eps: tuple[float, ...] = (2.0,)
     """Budgets of the attacks in levels of 255."""
     noise: tuple[float, ...] = (0.02, 0.08)
-    """Root mean squares of the noise of each band, of the pixel range: the larger is that of ImageNet-C's gaussian_noise at
-    severity 1, at which a network that has never seen noise fails in every band."""
+    """Root mean squares of the noise of each band, of the pixel range: the larger is that of ImageNet-C's
+    gaussian_noise at severity 1, at which a network that has never seen noise fails in every band."""
     cifar_c: Path | None = None
     """Folder with the files of CIFAR-10-C or CIFAR-100-C."""
     cifar_p: Path | None = None
@@ -65,9 +66,11 @@ class RobustnessOptions:
             if severity not in SEVERITIES:
                 raise InputError(f"--severities must be of 1, 2, 3, 4, 5, got {severity}")
         for flag, values, least in (
-            ("images", (self.images,), 1), ("costly-images", (self.costly_images,), 1), ("samples", self.samples, 1),
+            ("images", (self.images,), 1),
+            ("costly-images", (self.costly_images,), 1),
+            ("samples", self.samples, 1),
             ("stream-frames", (self.stream_frames,), 2),
-        ):  # fmt: skip
+        ):
             for value in values:
                 if value is not None and value < least:
                     raise InputError(f"--{flag} must be {least} or more, got {value}")
@@ -80,9 +83,12 @@ class RobustnessOptions:
                     whole = ("(0, 255]", 255 * share) if flag == "eps" else ("(0, 1]", share)
                     raise InputError(f"--{flag} must lie in {whole[0]}, got {whole[1]:g}")
         for flag, given in (
-            ("types", self.types), ("severities", self.severities), ("samples", self.samples), ("eps", self.eps),
+            ("types", self.types),
+            ("severities", self.severities),
+            ("samples", self.samples),
+            ("eps", self.eps),
             ("noise", self.noise),
-        ):  # fmt: skip
+        ):
             if len(set(given)) != len(given):
                 raise InputError(f"--{flag} names something twice: {' '.join(map(str, given))}")
 
@@ -92,7 +98,8 @@ class RobustnessJob:
     """The flags of `steadyseg analyze robustness`."""
 
     models: Positional[tuple[str, ...]]
-    """Pretrained names or .safetensors files, of classifiers or of segmentation networks; they see the same pictures."""
+    """Pretrained names or .safetensors files, of classifiers or of segmentation networks; they see the same
+    pictures."""
     data: Path
     """CIFAR or an ImageFolder for classifiers; a folder with SPLIT/ and SPLITannot/ for segmentation."""
     split: Literal["train", "val", "test", "held-back"] = "test"

@@ -78,7 +78,8 @@ class Subject:
     def pixels(self, images: Sequence[np.ndarray]) -> Tensor:
         """Pictures (H, W, 3) uint8 of one size -> (B, 3, h, w) uint8 at the network's size.
 
-        Raises InputError for a classifier whose size is another: what it sees of a picture is cut before it is corrupted.
+        Raises InputError for a classifier whose size is another: what it sees of a picture is cut before it is
+        corrupted.
         """
         stacked = torch.from_numpy(np.stack(images)).to(self.device).permute(0, 3, 1, 2)
         if self.is_dense:
@@ -193,7 +194,8 @@ def open_subject(model: str, name: str, device: torch.device, calibrated: bool =
 
 
 def short_names(models: Sequence[str]) -> list[str]:
-    """File names without folder and ending, or a run's folder where the file is its model; whole where that is not unique."""
+    """File names without folder and ending, or a run's folder where the file is its model; whole where that is not
+    unique."""
     short = [Path(model).parent.name if Path(model).stem == "model" else Path(model).stem for model in models]
     names = [name if name and short.count(name) == 1 else model for name, model in zip(short, models, strict=True)]
     if len(set(names)) != len(names):

@@ -75,12 +75,14 @@ def definitions(subjects: Sequence[Subject]) -> list[str]:
     """What the figures are."""
     notes = [
         "consistency: share of neighbouring frames with one arg-max, in noise of the first frame and each later one",
-        "cec: cross-entropy of such a pair as in the paper (Eq. 35, sum over classes); cec_reference: as in its code (mean "
+        "cec: cross-entropy of such a pair as in the paper (Eq. 35, sum over classes); cec_reference: as in "
+        "its code (mean "
         "over classes, roles swapped), which the published values fit",
     ]
     if subjects[0].is_dense:
         notes.append(
-            f"pixel by pixel, without following the motion: in {', '.join(MOVING[:4])} it also counts what truly changed, and "
+            f"pixel by pixel, without following the motion: in {', '.join(MOVING[:4])} it also counts what truly "
+            f"changed, and "
             "relative confidence is left out there"
         )
     return notes
@@ -90,7 +92,8 @@ def definitions(subjects: Sequence[Subject]) -> list[str]:
 def along(
     subject: Subject, sequences: np.ndarray, methods: Sequence[Method], batch: int, seed: int
 ) -> Iterator[tuple[Method, Tensor]]:
-    """(S, F, H, W, 3) uint8 -> each method's probabilities (S, F, K, ...) at the network's size; each frame has its masks."""
+    """(S, F, H, W, 3) uint8 -> each method's probabilities (S, F, K, ...) at the network's size; each frame has its
+    masks."""
     pictures = sequences.reshape(-1, *sequences.shape[2:])
     parts: dict[Method, list[Tensor]] = {method: [] for method in methods}
     for places in batches_of(len(pictures), batch):
@@ -102,14 +105,16 @@ def along(
 
 
 def mean_confidence(probs: Tensor, label: Tensor, void: int | None) -> float:
-    """Mean of p(true class) / max p over the frames and non-void pixels of a sequence: probs (F, K, ...), label (...)."""
+    """Mean of p(true class) / max p over the frames and non-void pixels of a sequence: probs (F, K, ...), label
+    (...)."""
     kept = torch.ones_like(label, dtype=torch.bool) if void is None else label != void
     truth = label.masked_fill(~kept, 0).expand(len(probs), *label.shape).to(probs.device)
     return float(relative_confidence(probs, truth)[kept.expand_as(truth)].mean())
 
 
 def means_of(rows: Sequence[Row]) -> list[Row]:
-    """One for each network and method, over those of the published ten, or what stands in for them, that were measured."""
+    """One for each network and method, over those of the published ten, or what stands in for them, that were
+    measured."""
     keys = list(dict.fromkeys((row["model"], row["mode"], row["samples"]) for row in rows))
     means = []
     for model, mode, samples in keys:

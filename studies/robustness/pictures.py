@@ -85,9 +85,17 @@ def stills(split: ImageFolderSplit, wanted: int, seed: int) -> Pictures:
     read = [split[place] for place in places]
     chosen = replace(split, examples=tuple(split.examples[place] for place in places))
     return Pictures(
-        split.root, split.split, len(split), tuple(image for image, _ in read), tuple(label for _, label in read),
-        tuple(places), chosen.frame_hash, split.root.absolute().name, batch=1, view=lambda image: image,
-    )  # fmt: skip
+        split.root,
+        split.split,
+        len(split),
+        tuple(image for image, _ in read),
+        tuple(label for _, label in read),
+        tuple(places),
+        chosen.frame_hash,
+        split.root.absolute().name,
+        batch=1,
+        view=lambda image: image,
+    )
 
 
 def views(data: Path, split: str, subjects: Sequence[Subject], wanted: int, seed: int) -> Pictures:
@@ -109,6 +117,14 @@ def views(data: Path, split: str, subjects: Sequence[Subject], wanted: int, seed
         return chosen.evaluation_view(image, side)
 
     return Pictures(
-        data, split, len(whole), tuple(view(image) for image, _ in read), tuple(np.asarray(label) for _, label in read),
-        tuple(places), chosen.list_hash, chosen.name, batch_size(side, side), view,
-    )  # fmt: skip
+        data,
+        split,
+        len(whole),
+        tuple(view(image) for image, _ in read),
+        tuple(np.asarray(label) for _, label in read),
+        tuple(places),
+        chosen.list_hash,
+        chosen.name,
+        batch_size(side, side),
+        view,
+    )

@@ -58,9 +58,15 @@ def corruption_boxes(study: dict[str, Any]) -> "Figure":
             values = [values_of(study["rows"], title, severity, key) for severity in severities]
             colour = f"C{number % 10}"
             axis.boxplot(
-                values, positions=at, widths=0.85 * width, whis=(0, 100), manage_ticks=False, patch_artist=True,
-                boxprops={"facecolor": colour, "alpha": 0.5}, medianprops={"color": "black"},
-            )  # fmt: skip
+                values,
+                positions=at,
+                widths=0.85 * width,
+                whis=(0, 100),
+                manage_ticks=False,
+                patch_artist=True,
+                boxprops={"facecolor": colour, "alpha": 0.5},
+                medianprops={"color": "black"},
+            )
             clean = next(row[key] for row in study["clean"] if title_of(row) == title)
             axis.plot([(number - (len(titles) - 1) / 2) * width], [clean], "o", color=colour, label=title)
         axis.set_xticks(range(len(severities) + 1), ["clean", *map(str, severities)])
@@ -76,7 +82,8 @@ def values_of(rows: Sequence[Row], title: str, severity: int, key: str) -> list[
 
 
 def nll_against_passes(study: dict[str, Any]) -> "Figure | None":
-    """mCNLL where AlexNet's values hold, else the mean NLL, against dropout passes; None where there is no bnn method."""
+    """mCNLL where AlexNet's values hold, else the mean NLL, against dropout passes; None where there is no bnn
+    method."""
     if not any(row["mode"] == "bnn" for row in study["means"]):
         return None
     key, word = (

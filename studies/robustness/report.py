@@ -18,7 +18,8 @@ def markdown(record: dict[str, Any], command: str, plots: Sequence[str]) -> str:
         f"# Robustness of {models}",
         f"`{command}`",
         f"{record['pictures']} pictures of {record['data']} {record['split']} (list {record['list_hash']}), seed "
-        f"{record['seed']}, {record['device']}, {record['seconds']:.0f} s. `dnn` is one pass with dropout off, `bnn xN` the "
+        f"{record['seed']}, {record['device']}, {record['seconds']:.0f} s. `dnn` is one pass with dropout "
+        f"off, `bnn xN` the "
         "mean of N dropout passes. Fractions in 0..1, NLL in nats.",
         bullets(record["notes"]),
     ]
@@ -39,10 +40,14 @@ def corruptions(study: dict[str, Any]) -> str:
     ]
     ratios = [key for key in ("mce", "mcnll", "mcece") if any(row[key] is not None for row in study["means"])]
     rows = [
-        [title_of(clean), *(clean[key] for key in words), *(of_mean(row, key, "mean_") for key in words),
-         *(row[key] for key in ratios)]
+        [
+            title_of(clean),
+            *(clean[key] for key in words),
+            *(of_mean(row, key, "mean_") for key in words),
+            *(row[key] for key in ratios),
+        ]
         for clean, row in zip(study["clean"], study["means"], strict=True)
-    ]  # fmt: skip
+    ]
     parts = [heading("Corruptions", study), table([*columns, *(RATIO_WORDS[key] for key in ratios)], rows)]
     titles = [title_of(row) for row in study["means"]]
     severities = ", ".join(map(str, study["severities"]))
@@ -77,8 +82,10 @@ def stream(study: dict[str, Any]) -> str:
     for key, word in (("accuracy", "accuracy"), ("nll", "NLL")):
         lines = [
             [title, name, *(stream_gain(study, title, level, key, name) for level in levels)]
-            for title in groups if " vq-" in title for name in study["types"]
-        ]  # fmt: skip
+            for title in groups
+            if " vq-" in title
+            for name in study["types"]
+        ]
         parts += [
             f"{word[0].upper()}{word[1:]} minus that of dnn, type by type:",
             table(["network", "type", *headings], lines),
@@ -110,9 +117,11 @@ def stream_title(row: Row) -> str:
 def perturbations(study: dict[str, Any]) -> str:
     """Means, then perturbation by perturbation."""
     keys = {
-        "consistency": "consistency", "cec": "CEC (paper)", "cec_reference": "CEC (code)",
+        "consistency": "consistency",
+        "cec": "CEC (paper)",
+        "cec_reference": "CEC (code)",
         "relative_confidence": "relative confidence",
-    }  # fmt: skip
+    }
     rows = [[title_of(row), *(row[key] for key in keys)] for row in study["means"]]
     parts = [
         heading("Perturbation sequences", study),
@@ -130,10 +139,16 @@ def perturbations(study: dict[str, Any]) -> str:
 def attacks(study: dict[str, Any]) -> str:
     columns = ["network", "attack", "budget", "clean accuracy", "attacked accuracy", "attack success rate"]
     rows = [
-        [title_of(row), row["attack"], f"{row['eps_levels']:g}/255", row["clean_accuracy"], row["attacked_accuracy"],
-         row["attack_success_rate"]]
+        [
+            title_of(row),
+            row["attack"],
+            f"{row['eps_levels']:g}/255",
+            row["clean_accuracy"],
+            row["attacked_accuracy"],
+            row["attack_success_rate"],
+        ]
         for row in study["rows"]
-    ]  # fmt: skip
+    ]
     return heading("Attacks", study) + "\n\n" + table(columns, rows)
 
 
@@ -171,9 +186,13 @@ def elsewhere(study: dict[str, Any]) -> str:
 
 
 SECTIONS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "corruptions": corruptions, "stream": stream, "perturbations": perturbations, "attacks": attacks, "bands": bands,
+    "corruptions": corruptions,
+    "stream": stream,
+    "perturbations": perturbations,
+    "attacks": attacks,
+    "bands": bands,
     "elsewhere": elsewhere,
-}  # fmt: skip
+}
 
 
 def summary(record: dict[str, Any]) -> Table:

@@ -1,4 +1,5 @@
-"""What is studied: networks that are compared, once with everything and twice more for the spread, and the default one."""
+"""What is studied: networks that are compared, once with everything and twice more for the spread, and the default
+one."""
 
 import hashlib
 import json
@@ -11,7 +12,8 @@ from studies.harness.study import digest_of_weights
 from studies.robustness.flags import RobustnessOptions, StudyName
 
 SEEDS = (0, 1, 2)
-"""Of the choice of pictures, of all noise and of the dropout masks. Seed 0 has everything, the others what is repeated."""
+"""Of the choice of pictures, of all noise and of the dropout masks. Seed 0 has everything, the others what is
+repeated."""
 REPEATED_SEVERITY = 3
 MATRIX = Path(__file__).parent.parent / "results" / "checkpoints"
 REPOSITORY = Path(__file__).parents[2]
@@ -44,15 +46,23 @@ def from_matrix(name: str) -> str:
 
 GROUPS = (
     Group(
-        "classifiers", "the pretrained classifiers of CIFAR-10, temperature 1",
-        ("cifar10-resnet18-plain", "cifar10-resnet18-mc-smooth"), "cifar10", ("corruptions", "attacks", "bands"), "off",
+        "classifiers",
+        "the pretrained classifiers of CIFAR-10, temperature 1",
+        ("cifar10-resnet18-plain", "cifar10-resnet18-mc-smooth"),
+        "cifar10",
+        ("corruptions", "attacks", "bands"),
+        "off",
     ),
     Group(
-        "segmentation", "two networks of the published CamVid recipe that differ in spatial smoothing alone, temperature 1",
-        (from_matrix("paper-plain-0"), from_matrix("paper-smooth-0")), "camvid", ("corruptions", "stream", "attacks"), "off",
+        "segmentation",
+        "two networks of the published CamVid recipe that differ in spatial smoothing alone, temperature 1",
+        (from_matrix("paper-plain-0"), from_matrix("paper-smooth-0")),
+        "camvid",
+        ("corruptions", "stream", "attacks"),
+        "off",
     ),
     Group("camvid-unet-s", "the default network as it ships, calibrated", ("camvid-unet-s",), "camvid", (), "auto"),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""Whether averaging over time helps more where frames are corrupted: the val stream of a segmentation set, clean and worse."""
+"""Whether averaging over time helps more where frames are corrupted: the val stream of a segmentation set, clean and
+worse."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -34,7 +35,8 @@ RANDOM = (replace(FOLLOWING, mode="vq-bnn"),)
 def study_stream(
     subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOptions, watch: Watch = no_progress
 ) -> dict[str, Any]:
-    """`rows` by type and severity (type clean, severity 0: as they are); every frame is corrupted once for all networks."""
+    """`rows` by type and severity (type clean, severity 0: as they are); every frame is corrupted once for all
+    networks."""
     split = val_stream(pictures, subjects[0], options.stream_frames)
     frames = [split[number] for number in range(len(split))]
     types = options.types or STREAM_TYPES
@@ -50,7 +52,8 @@ def study_stream(
                 step(subject, [s for s in streams if s.subject is subject], shown, truth, mix_seed(options.seed, place))
         rows += [stream.row(type=name, severity=severity) for stream in streams]
     notes = [
-        f"the first {len(frames)} frames of val as one stream; a frame's corruption is drawn anew, whatever the one before it"
+        f"the first {len(frames)} frames of val as one stream; a frame's corruption is drawn anew, whatever "
+        f"the one before it"
     ]
     if not options.types:
         notes.append(f"the stream has {len(types)} types alone: {', '.join(types)}; --types names others")
@@ -111,7 +114,8 @@ class Stream:
 
 @torch.inference_mode()
 def step(subject: Subject, streams: Sequence[Stream], image: np.ndarray, truth: Tensor, seed: int) -> None:
-    """One frame through a network: a pass without dropout for all streams that take one, and a random one for the others."""
+    """One frame through a network: a pass without dropout for all streams that take one, and a random one for the
+    others."""
     batch = subject.normalize(subject.pixels([image]))
     for mode, mine in by_pass(streams):
         logits = subject.logits(batch, mode, seed)

@@ -27,9 +27,13 @@ COSTLY = ("perturbations", "attacks", "bands")
 
 Study = Callable[[Sequence[Subject], Pictures, RobustnessOptions, Watch], dict[str, Any]]
 RUN: dict[StudyName, Study] = {
-    "corruptions": study_corruptions, "stream": study_stream, "perturbations": study_perturbations, "attacks": study_attacks,
-    "bands": study_bands, "elsewhere": study_elsewhere,
-}  # fmt: skip
+    "corruptions": study_corruptions,
+    "stream": study_stream,
+    "perturbations": study_perturbations,
+    "attacks": study_attacks,
+    "bands": study_bands,
+    "elsewhere": study_elsewhere,
+}
 
 
 def robustness(
@@ -45,9 +49,9 @@ def robustness(
 ) -> dict[str, Any]:
     """The record of the named studies, or of all that the data allows; several networks see the same pictures.
 
-    JSON values, fractions in 0..1. `notes` say what was left out and why. After each study `keep` gets the record so far,
-    so that who is interrupted loses one study and not all. Raises InputError for bad input, if it can be seen before any
-    study runs.
+    JSON values, fractions in 0..1. `notes` say what was left out and why. After each study `keep` gets the record so
+    far, so that who is interrupted loses one study and not all. Raises InputError for bad input, if it can be seen
+    before any study runs.
     """
     started = time.perf_counter()
     subjects = open_subjects(models, choose_device(device), options.calibrated == "auto")
@@ -133,9 +137,10 @@ def chosen_studies(
             raise InputError(f"--studies {name}: {lacking[name]}")
     chosen = [name for name in STUDIES if (name in asked if asked else name not in lacking)]
     for flag, given, needs in (
-        ("cifar-c", options.cifar_c, "corruptions"), ("cifar-p", options.cifar_p, "perturbations"),
+        ("cifar-c", options.cifar_c, "corruptions"),
+        ("cifar-p", options.cifar_p, "perturbations"),
         ("elsewhere", options.elsewhere, "elsewhere"),
-    ):  # fmt: skip
+    ):
         if given and needs not in chosen:
             raise InputError(f"--{flag} is for the study {needs}, which --studies leaves out")
     left_out = [f"{name} left out: {reason}" for name, reason in lacking.items() if not asked]

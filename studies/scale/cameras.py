@@ -113,9 +113,18 @@ def watch(count: int, fps: float, sample_fps: float, seconds: float) -> dict[str
             raise CheckFailed(f"the cameras ended with code {process.returncode}: {said[-500:]}")
         record = json.loads(report.read_text())
         began = [json.loads(line) for line in alarms.read_text().splitlines()]
-    return summarise(record, began) | settled(samples, count, began_s) | {
-        "cameras": count, "fps": fps, "sample_fps": sample_fps, "seconds": seconds, "cores": cores(), "model": MODEL,
-    }  # fmt: skip
+    return (
+        summarise(record, began)
+        | settled(samples, count, began_s)
+        | {
+            "cameras": count,
+            "fps": fps,
+            "sample_fps": sample_fps,
+            "seconds": seconds,
+            "cores": cores(),
+            "model": MODEL,
+        }
+    )
 
 
 def _follow(process: "subprocess.Popen[str]", port: int, samples: list[Sample]) -> None:
@@ -142,11 +151,14 @@ def settled(samples: list[Sample], count: int, began_s: float) -> dict[str, Any]
     first, last = next((one for one in samples if one.at_s > opened.at_s + 10), samples[-1]), samples[-1]
     frames, dropped = last.frames - first.frames, last.dropped - first.dropped
     return {
-        "opening_s": opened.at_s - began_s, "settled_s": last.at_s - first.at_s, "settled_frames": frames,
-        "settled_dropped": dropped, "settled_dropped_share": dropped / max(frames + dropped, 1),
+        "opening_s": opened.at_s - began_s,
+        "settled_s": last.at_s - first.at_s,
+        "settled_frames": frames,
+        "settled_dropped": dropped,
+        "settled_dropped_share": dropped / max(frames + dropped, 1),
         "worker_cores": (last.busy_s - first.busy_s) / max(last.at_s - first.at_s, 1e-9),
         "worker_mb": last.memory_kb / 1024,
-    }  # fmt: skip
+    }
 
 
 def summarise(record: dict[str, Any], alarms: list[dict[str, Any]]) -> dict[str, Any]:
@@ -156,12 +168,18 @@ def summarise(record: dict[str, Any], alarms: list[dict[str, Any]]) -> dict[str,
     ages = [state["age_s"] for state in states if state["age_s"] is not None]
     rates = [state["fps"] for state in states]
     return {
-        "frames": frames, "dropped": dropped,
-        "fps_lowest": min(rates), "fps_mean": sum(rates) / len(rates), "age_p50_s": float(np.median(ages)) if ages else None,
-        "age_max_s": max(ages, default=None), "without_a_frame": sum(not state["frames"] for state in states),
-        "restarts": sum(one["restarts"] for one in record["cameras"]), "step_ms": record["step_ms"],
-        "workers": record["workers"], "alarms": dict(Counter(one["alarm"] for one in alarms if one["on"])),
-    }  # fmt: skip
+        "frames": frames,
+        "dropped": dropped,
+        "fps_lowest": min(rates),
+        "fps_mean": sum(rates) / len(rates),
+        "age_p50_s": float(np.median(ages)) if ages else None,
+        "age_max_s": max(ages, default=None),
+        "without_a_frame": sum(not state["frames"] for state in states),
+        "restarts": sum(one["restarts"] for one in record["cameras"]),
+        "step_ms": record["step_ms"],
+        "workers": record["workers"],
+        "alarms": dict(Counter(one["alarm"] for one in alarms if one["on"])),
+    }
 
 
 def most_that_hold(fps: float, seconds: float, most: int) -> list[dict[str, Any]]:
@@ -178,8 +196,8 @@ def most_that_hold(fps: float, seconds: float, most: int) -> list[dict[str, Any]
 
 
 def holds(one: dict[str, Any]) -> bool:
-    """Whether at most one frame in a hundred was dropped, and every camera was read as fast as it sends: what is read too late
-    waits in the network, where nobody counts it."""
+    """Whether at most one frame in a hundred was dropped, and every camera was read as fast as it sends: what is read
+    too late waits in the network, where nobody counts it."""
     return bool(
         one["settled_frames"] > 0 and one["settled_dropped_share"] <= 0.01 and one["fps_lowest"] >= 0.97 * one["fps"]
     )

@@ -36,7 +36,8 @@ def _section(name: str, record: dict[str, Any] | None, show: Callable[[dict[str,
     smaller = f" **Not at full size: {record[key]} {key}, {full} are meant.**" if key and record[key] < full else ""
     load = record["load_before"]
     return (
-        f"`{record['command']}` at commit {record['commit']}, {record['cpu']}, load of the machine before it {load:.1f}."
+        f"`{record['command']}` at commit {record['commit']}, {record['cpu']}, load of the machine before it "
+        f"{load:.1f}."
         f"{smaller}\n\n{show(record)}"
     )
 
@@ -49,12 +50,14 @@ def throughput(record: dict[str, Any]) -> str:
 def engines_table(record: dict[str, Any]) -> str:
     engines = [name for name in ("loop", "local", "ray") if name in record]
     rows = (
-        ("seconds, from the start of the command to its end", "seconds", 0), ("clips a second", "clips_per_s", 3),
+        ("seconds, from the start of the command to its end", "seconds", 0),
+        ("clips a second", "clips_per_s", 3),
         ("of the loops' (target 0.9 or more)", "of_the_loops", 3),
         ("a clip more than in a loop, ms of a core (target less than 150)", "more_a_clip_ms", 0),
-        ("the same of its work alone", "more_at_work_ms", 0), ("a clip, median s of a core", "clip_p50_s", 3),
+        ("the same of its work alone", "more_at_work_ms", 0),
+        ("a clip, median s of a core", "clip_p50_s", 3),
         ("memory of a worker at most, MB", "worker_mb", 0),
-    )  # fmt: skip
+    )
     lines = [[title, *(_number(record[name].get(key), digits) for name in engines)] for title, key, digits in rows]
     driver = [
         [
@@ -87,23 +90,43 @@ def kills(record: dict[str, Any]) -> str:
     """A column an engine."""
     engines = [name for name in ("local", "ray") if name in record]
     names = {
-        "clips": "clips", "workers": "workers killed", "drivers": "drivers killed", "videos_lost": "videos lost",
-        "rows_expected": "rows in all tables, expected", "rows": "found", "files": "files compared by hash",
-        "files_that_differ": "that differ", "files_too_many": "too many", "half_folders_left": "half folders left",
-    }  # fmt: skip
+        "clips": "clips",
+        "workers": "workers killed",
+        "drivers": "drivers killed",
+        "videos_lost": "videos lost",
+        "rows_expected": "rows in all tables, expected",
+        "rows": "found",
+        "files": "files compared by hash",
+        "files_that_differ": "that differ",
+        "files_too_many": "too many",
+        "half_folders_left": "half folders left",
+    }
     return table(("", *engines), ([title, *(str(record[one][key]) for one in engines)] for key, title in names.items()))
 
 
 CAMERA_ROWS = {
-    "cameras": "cameras", "fps": "frames a second of each", "sample_fps": "of which are segmented a second (0: all)",
-    "seconds": "seconds watched", "workers": "workers", "step_ms": "a frame alone, ms",
-    "opening_s": "seconds until every camera had a frame", "settled_s": "seconds counted, from ten after that",
-    "settled_frames": "frames segmented in them", "settled_dropped": "dropped", "settled_dropped_share": "share dropped",
-    "fps_mean": "frames a second at the end, mean", "fps_lowest": "lowest", "age_p50_s": "age of the latest frame, median s",
-    "age_max_s": "at most", "worker_cores": "cores that the workers had", "worker_mb": "memory of the workers, MB",
-    "dropped": "dropped in all, the opening included", "without_a_frame": "cameras without a frame", "alarms": "alarms",
+    "cameras": "cameras",
+    "fps": "frames a second of each",
+    "sample_fps": "of which are segmented a second (0: all)",
+    "seconds": "seconds watched",
+    "workers": "workers",
+    "step_ms": "a frame alone, ms",
+    "opening_s": "seconds until every camera had a frame",
+    "settled_s": "seconds counted, from ten after that",
+    "settled_frames": "frames segmented in them",
+    "settled_dropped": "dropped",
+    "settled_dropped_share": "share dropped",
+    "fps_mean": "frames a second at the end, mean",
+    "fps_lowest": "lowest",
+    "age_p50_s": "age of the latest frame, median s",
+    "age_max_s": "at most",
+    "worker_cores": "cores that the workers had",
+    "worker_mb": "memory of the workers, MB",
+    "dropped": "dropped in all, the opening included",
+    "without_a_frame": "cameras without a frame",
+    "alarms": "alarms",
     "restarts": "restarts",
-}  # fmt: skip
+}
 
 
 def cameras(record: dict[str, Any]) -> str:
@@ -131,9 +154,16 @@ def capacity(record: dict[str, Any]) -> str:
     """A column a number of cameras."""
     tried = record["tried"]
     keys = (
-        "fps", "settled_s", "settled_frames", "settled_dropped", "settled_dropped_share", "fps_lowest", "age_p50_s",
-        "age_max_s", "worker_cores",
-    )  # fmt: skip
+        "fps",
+        "settled_s",
+        "settled_frames",
+        "settled_dropped",
+        "settled_dropped_share",
+        "fps_lowest",
+        "age_p50_s",
+        "age_max_s",
+        "worker_cores",
+    )
     header = ("cameras", *(str(one["cameras"]) for one in tried))
     rows = ([CAMERA_ROWS[key], *(_plain(one[key]) for one in tried)] for key in keys)
     return table(header, rows) + "\n\n" + capacity_on_paper(record)
@@ -161,6 +191,10 @@ def _plain(value: float | dict[str, int] | None) -> str:
 
 
 TABLES = {
-    "throughput": throughput, "throughput-ray": engines_table, "kills": kills, "cameras": cameras, "capacity": capacity,
+    "throughput": throughput,
+    "throughput-ray": engines_table,
+    "kills": kills,
+    "cameras": cameras,
+    "capacity": capacity,
     "start": start,
-}  # fmt: skip
+}

@@ -48,9 +48,12 @@ def measure(clips: Path, engine: str, seed: int = 0) -> dict[str, Any]:
         record |= {
             "videos_lost": len({name.split("/")[0] for name in expected} - {name.split("/")[0] for name in found}),
             "files_that_differ": sum(found.get(name) != digest for name, digest in expected.items()),
-            "files_too_many": len(found.keys() - expected.keys()), "files": len(expected),
-            "rows": rows(out), "rows_expected": rows(whole), "half_folders_left": len(list(out.glob(".*.partial"))),
-        }  # fmt: skip
+            "files_too_many": len(found.keys() - expected.keys()),
+            "files": len(expected),
+            "rows": rows(out),
+            "rows_expected": rows(whole),
+            "half_folders_left": len(list(out.glob(".*.partial"))),
+        }
     return record
 
 

@@ -1,4 +1,5 @@
-"""The rival of a batch: one process on one core that calls what `steadyseg video` runs, clip by clip, its network kept open.
+"""The rival of a batch: one process on one core that calls what `steadyseg video` runs, clip by clip, its network kept
+open.
 
     python -m studies.scale.loop CORE CLIPS_LIST OUT_FOLDER MODEL
 

@@ -1,4 +1,5 @@
-"""The product as a process, watched from outside: how long it took, what it said, and the memory of it and its workers."""
+"""The product as a process, watched from outside: how long it took, what it said, and the memory of it and its
+workers."""
 
 import os
 import subprocess

@@ -20,7 +20,8 @@ MODEL = "street-tiny"
 
 
 def measure_loops(clips: list[Path], folder: Path) -> dict[str, Any]:
-    """Each core's share in a process of its own; the time until the last ends, and of the clips but the first of each."""
+    """Each core's share in a process of its own; the time until the last ends, and of the clips but the first of
+    each."""
     began_s, processes = time.monotonic(), []
     for number, core in enumerate(sorted(os.sched_getaffinity(0))):
         listed = folder / f"list{number}"
@@ -31,9 +32,11 @@ def measure_loops(clips: list[Path], folder: Path) -> dict[str, Any]:
     ended_s = time.monotonic() - began_s
     warm = [one for each in seconds for one in each[1:]]
     return {
-        "seconds": ended_s, "clips_per_s": len(clips) / ended_s, "clip_p50_s": statistics.median(warm),
+        "seconds": ended_s,
+        "clips_per_s": len(clips) / ended_s,
+        "clip_p50_s": statistics.median(warm),
         "clip_mean_s": statistics.mean(warm),
-    }  # fmt: skip
+    }
 
 
 def measure_batch(clips: Path, engine: str, out: Path) -> dict[str, Any]:
@@ -46,14 +49,19 @@ def measure_batch(clips: Path, engine: str, out: Path) -> dict[str, Any]:
     warm = slowest_first[: -cores()]  # the first of each worker imports and compiles
     tenth = max(1, len(ran.driver_kb) // 10)
     return {
-        "seconds": ran.seconds, "clips_per_s": len(summary["videos"]) / ran.seconds, "clip_p50_s": statistics.median(warm),
-        "clip_mean_s": statistics.mean(warm), "frames": summary["frames"], "failed": summary["failed"],
+        "seconds": ran.seconds,
+        "clips_per_s": len(summary["videos"]) / ran.seconds,
+        "clip_p50_s": statistics.median(warm),
+        "clip_mean_s": statistics.mean(warm),
+        "frames": summary["frames"],
+        "failed": summary["failed"],
         "worker_mb": max(video["memory_bytes"] for video in summary["videos"]) / 2**20,
         "driver_mb": {
-            "after a tenth": ran.driver_kb[tenth] / 1024, "at the end": ran.driver_kb[-2] / 1024,
+            "after a tenth": ran.driver_kb[tenth] / 1024,
+            "at the end": ran.driver_kb[-2] / 1024,
             "at most": max(ran.driver_kb) / 1024,
         },
-    }  # fmt: skip
+    }
 
 
 def measure(clips: Path, engines: tuple[str, ...]) -> dict[str, Any]:

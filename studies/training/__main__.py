@@ -3,9 +3,9 @@
     python -m studies.training --data ../shared/data/camvid [--only NAME ...] [--runs runs/training]
     python -m studies.training --document
 
-Each row is a `steadyseg train seg` in runs/training/NAME; a row that was interrupted goes on after its last whole epoch, a
-row that is done is kept. What is measured lies beside its model in figures.json. --document copies the figures that are
-there into docs/training.json and writes docs/training.md.
+Each row is a `steadyseg train seg` in runs/training/NAME; a row that was interrupted goes on after its last whole
+epoch, a row that is done is kept. What is measured lies beside its model in figures.json. --document copies the figures
+that are there into docs/training.json and writes docs/training.md.
 """
 
 import argparse

@@ -28,9 +28,12 @@ def write_document(record: dict[str, Any]) -> None:
 def document(record: dict[str, Any]) -> str:
     """The whole text; the record is {row: what figures.json of its run says}."""
     parts = [
-        fill(FINDINGS.read_text(), lambda name: figure(record, name)), plain_table(record), rare_table(record),
-        corruption_table(record), where_from(record),
-    ]  # fmt: skip
+        fill(FINDINGS.read_text(), lambda name: figure(record, name)),
+        plain_table(record),
+        rare_table(record),
+        corruption_table(record),
+        where_from(record),
+    ]
     return "\n\n".join(part.rstrip() for part in parts if part) + "\n"
 
 
@@ -56,7 +59,8 @@ def spread(values: list[float], scale: float, digits: int) -> str:
 
 
 def figure(record: dict[str, Any], name: str) -> str:
-    """`RECIPE KEY`, or `RECIPE - OTHER KEY`, the difference of their means with its sign; `hours`: of all that was trained."""
+    """`RECIPE KEY`, or `RECIPE - OTHER KEY`, the difference of their means with its sign; `hours`: of all that was
+    trained."""
     if name == "hours":
         return f"{sum(found['rows']['hours'] for found in record.values()):.1f}"
     *words, key = name.split()
@@ -97,7 +101,8 @@ def plain_table(record: dict[str, Any]) -> str:
             ]
         )
     words = (
-        "On the held-back slice, dropout off, no temperature; percent but for NLL; mean over the seeds ± half their range. One "
+        "On the held-back slice, dropout off, no temperature; percent but for NLL; mean over the seeds ± "
+        "half their range. One "
         "seed is no measure of an effect smaller than that range."
     )
     return section("The table", words, table(header, lines))
@@ -118,7 +123,8 @@ def corruption_table(record: dict[str, Any]) -> str:
         seen = [f"({cell})" if name in recipe.seen else cell for name, cell in zip(EXTRA, cells, strict=True)]
         lines.append([f"`{recipe.name}`", *seen])
     words = (
-        f"Accuracy in percent on the same slice, severity {SEVERITY}, of the four corruptions that are meant for tuning. In "
+        f"Accuracy in percent on the same slice, severity {SEVERITY}, of the four corruptions that are meant "
+        f"for tuning. In "
         "brackets: trained on this corruption, so it is no shift. The 15 common ones chose nothing here."
     )
     return section("Under corruption", words, table(["recipe", *EXTRA], lines))

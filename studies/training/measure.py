@@ -1,4 +1,5 @@
-"""What a trained network is worth on the held-back slice of train: plain, and under the corruptions meant for tuning."""
+"""What a trained network is worth on the held-back slice of train: plain, and under the corruptions meant for
+tuning."""
 
 import hashlib
 import json

@@ -10,16 +10,30 @@ from core.training.run_folder import MODEL_NAME
 HOLD_BACK = 0.2
 """Of CamVid train: 8 neighbours at the end of every 40 pictures, 72 of 367; the network sees none of them."""
 BASE = (
-    "--size", "180", "--crop-height", "144", "--crop-width", "192", "--width", "16", "--hold-back", str(HOLD_BACK),
-    "--precision", "bf16", "--evaluate-every", "20",
-)  # fmt: skip
-"""Half the size of the networks that ship; everything else is the preset `cpu`. Memory is channels last in every training."""
+    "--size",
+    "180",
+    "--crop-height",
+    "144",
+    "--crop-width",
+    "192",
+    "--width",
+    "16",
+    "--hold-back",
+    str(HOLD_BACK),
+    "--precision",
+    "bf16",
+    "--evaluate-every",
+    "20",
+)
+"""Half the size of the networks that ship; everything else is the preset `cpu`. Memory is channels last in every
+training."""
 EPOCHS = 40
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """One line of the table: what it changes, and the flags that do so; {name} stands for the model of another training."""
+    """One line of the table: what it changes, and the flags that do so; {name} stands for the model of another
+    training."""
 
     name: str
     words: str
@@ -55,9 +69,17 @@ class Row:
         data = "street" if self.recipe.data == "street" else str(camvid)
         given = [str(runs / flag[1:-1] / MODEL_NAME) if flag.startswith("{") else flag for flag in self.recipe.flags]
         return [
-            "--data", data, *BASE, "--epochs", str(self.recipe.epochs), "--seed", str(self.seed), *given,
-            "--run", str(self.folder(runs)),
-        ]  # fmt: skip
+            "--data",
+            data,
+            *BASE,
+            "--epochs",
+            str(self.recipe.epochs),
+            "--seed",
+            str(self.seed),
+            *given,
+            "--run",
+            str(self.folder(runs)),
+        ]
 
 
 STREET_EPOCHS = 10
@@ -67,23 +89,29 @@ RECIPES = (
     Recipe("base", "the preset `cpu` at half size", seeds=(0, 1)),
     Recipe("textures", "textures mixed into half of the pictures", ("--textures", "0.5")),
     Recipe(
-        "corrupt", "noise and blur on half of the pictures",
-        ("--corrupt", "0.5", "--corruptions", "speckle_noise", "gaussian_blur"), seen=("speckle_noise", "gaussian_blur"),
+        "corrupt",
+        "noise and blur on half of the pictures",
+        ("--corrupt", "0.5", "--corruptions", "speckle_noise", "gaussian_blur"),
+        seen=("speckle_noise", "gaussian_blur"),
     ),
     Recipe("auxiliary", "auxiliary heads on the coarser decoder stages", ("--auxiliary", "0.4"), seeds=(0, 1)),
     Recipe("rare-crops", "half of the crops around a rare class", ("--rare-crop", "0.5")),
     Recipe("paste", "rare things of another picture pasted into half of the pictures", ("--paste", "0.5")),
-    Recipe("relu6", "spatial smoothing with ReLU6 instead of tanh, which int8 computes without floats", ("--prob", "relu6")),
     Recipe(
-        "chosen", "auxiliary heads, ReLU6, and four corruptions on 15 % of the pictures: what the networks that ship take",
+        "relu6", "spatial smoothing with ReLU6 instead of tanh, which int8 computes without floats", ("--prob", "relu6")
+    ),
+    Recipe(
+        "chosen",
+        "auxiliary heads, ReLU6, and four corruptions on 15 % of the pictures: what the networks that ship take",
         ("--auxiliary", "0.4", "--prob", "relu6", "--corrupt", "0.15", "--corruptions", *EXTRA),
-        seeds=(0, 1), seen=EXTRA,
+        seeds=(0, 1),
+        seen=EXTRA,
     ),
     Recipe("street", "(the procedural street, to begin with)", epochs=STREET_EPOCHS, data="street"),
     Recipe("from-street", "begins with the weights of 10 epochs of the procedural street", ("--init", "{street-0}")),
     Recipe("long", "three times as many epochs", epochs=3 * EPOCHS),
     Recipe("taught", "taught by the mean of both base networks", ("--teacher", "{base-0}", "{base-1}")),
-)  # fmt: skip
+)
 """In the order in which they are trained."""
 
 

@@ -1,11 +1,12 @@
-"""Does vector scaling (a scale and a shift for each class, Guo et al. 2017) beat one temperature? Single frames, dropout off.
+"""Does vector scaling (a scale and a shift for each class, Guo et al. 2017) beat one temperature? Single frames,
+dropout off.
 
     python -m studies.vector_scaling.measure camvid-unet-s --data CamVid
 
 writes its rows into docs/results-vector-scaling.json, from which `python -m studies.results` makes a table.
-Both are fitted on one split by NLL (L-BFGS on every 8th row and column) and measured on the other, both ways round. `weights
-undone` needs no fit: a loss weighted by w teaches p_c w_c, so log w_c is subtracted from the logits (logit adjustment, Menon
-et al. 2021, arXiv 2007.07314).
+Both are fitted on one split by NLL (L-BFGS on every 8th row and column) and measured on the other, both ways round.
+`weights undone` needs no fit: a loss weighted by w teaches p_c w_c, so log w_c is subtracted from the logits (logit
+adjustment, Menon et al. 2021, arXiv 2007.07314).
 """
 
 import argparse

@@ -1,4 +1,5 @@
-"""The page under test, once for all its tests: a small model, a server in this process, and a browser with a made camera."""
+"""The page under test, once for all its tests: a small model, a server in this process, and a browser with a made
+camera."""
 
 import dataclasses
 import signal
@@ -55,9 +56,16 @@ def small_checkpoint(path: Path, world: dict[str, Any], dropout: float = 0.5) ->
     sets = {"conformal": {"coverage": 0.9, "lac": 0.9, "aps": 0.9}}
     calibration = {"vq-dnn": {**fitted_with, "temperature": 3.0, **sets, "adaptive": sets}}
     meta = CheckpointMeta(
-        "unet", options, CAMVID, height=96, width=128, calibration=calibration, licence="free to test",
-        novelty=world, **mean_std,
-    )  # fmt: skip
+        "unet",
+        options,
+        CAMVID,
+        height=96,
+        width=128,
+        calibration=calibration,
+        licence="free to test",
+        novelty=world,
+        **mean_std,
+    )
     save_checkpoint(path, tensors | world_tensors("dec9", 4, len(CAMVID)), meta)
 
 

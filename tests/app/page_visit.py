@@ -30,7 +30,8 @@ def stripes(count: int, height: int = 120, width: int = 160) -> list[np.ndarray]
 
 @contextmanager
 def visitor(browser: Any, address: str, width: int = 1280, **options: Any) -> Iterator[Any]:
-    """The page in a context of its own; whatever it asks of another host, and any error in its scripts, fails the test."""
+    """The page in a context of its own; whatever it asks of another host, and any error in its scripts, fails the
+    test."""
     foreign: list[str] = []
     errors: list[str] = []
     context = browser.new_context(viewport={"width": width, "height": 800}, permissions=["camera"], **options)

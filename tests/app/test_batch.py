@@ -55,14 +55,20 @@ def test_folders_patterns_lists_and_tables_name_videos(videos: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("file", "content", "said"),
     [
-        ("a.txt", "gone.mp4\n", "line 1: no such file or folder"), ("a.txt", "\n# none\n", "names no video"),
-        ("a.txt", "no*.mp4\n", "line 1: nothing matches"), ("a.txt", "rtsp://me:secret@host/s\n", "steadyseg cameras"),
-        ("a.csv", "path\nx.mp4\n", "no column source"), ("a.csv", "source,mode\nstreet,fast\n", "line 2: "),
-        ("a.csv", "source,colour\nstreet,red\n", "line 2: "), ("a.csv", "source,output\nstreet,x\n", "decided by the batch"),
-        ("a.csv", "source,seed\nstreet,1,2\n", "has not the 2 columns"), ("a.csv", "source,name\nstreet,../up\n", "cannot be"),
-        ("a.csv", "source\n", "names no video"), ("a.txt", "street\nstreet\n", "would both become 'street'"),
+        ("a.txt", "gone.mp4\n", "line 1: no such file or folder"),
+        ("a.txt", "\n# none\n", "names no video"),
+        ("a.txt", "no*.mp4\n", "line 1: nothing matches"),
+        ("a.txt", "rtsp://me:secret@host/s\n", "steadyseg cameras"),
+        ("a.csv", "path\nx.mp4\n", "no column source"),
+        ("a.csv", "source,mode\nstreet,fast\n", "line 2: "),
+        ("a.csv", "source,colour\nstreet,red\n", "line 2: "),
+        ("a.csv", "source,output\nstreet,x\n", "decided by the batch"),
+        ("a.csv", "source,seed\nstreet,1,2\n", "has not the 2 columns"),
+        ("a.csv", "source,name\nstreet,../up\n", "cannot be"),
+        ("a.csv", "source\n", "names no video"),
+        ("a.txt", "street\nstreet\n", "would both become 'street'"),
     ],
-)  # fmt: skip
+)
 def test_lists_that_name_no_batch_are_refused_in_one_line(tmp_path: Path, file: str, content: str, said: str) -> None:
     (tmp_path / file).write_text(content)
     line = refusal(find_clips, (str(tmp_path / file),), VideoOptions())
@@ -74,10 +80,12 @@ def test_numbers_and_places_are_refused_before_any_work(
 ) -> None:
     (tmp_path / "file").write_text("")
     for flags, said in (
-        (["-o", tmp_path / "file"], "cannot be written to"), (["--retries", "-1"], "--retries must lie in"),
-        (["--max-concurrency", "0"], "must be 1 or more"), (["--max-concurrency", "9999"], "cores"),
+        (["-o", tmp_path / "file"], "cannot be written to"),
+        (["--retries", "-1"], "--retries must lie in"),
+        (["--max-concurrency", "0"], "must be 1 or more"),
+        (["--max-concurrency", "9999"], "cores"),
         (["--ray-address", "127.0.0.1:1"], "is for --engine ray"),
-    ):  # fmt: skip
+    ):
         place = [] if "-o" in flags else ["-o", tmp_path / "out"]
         assert said in one_line_error(capsys, "batch", videos, *place, *flags)
 

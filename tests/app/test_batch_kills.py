@@ -41,9 +41,22 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def started(videos: Path, out: Path, model: str, engine: str, *flags: object) -> "subprocess.Popen[str]":
     command = [
-        sys.executable, "-m", "app.cli", "batch", videos, "-o", out, "--masks", "--model", model, "--executor", "torch",
-        "--engine", engine, *flags,
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "app.cli",
+        "batch",
+        videos,
+        "-o",
+        out,
+        "--masks",
+        "--model",
+        model,
+        "--executor",
+        "torch",
+        "--engine",
+        engine,
+        *flags,
+    ]
     return subprocess.Popen(
         [str(word) for word in command], cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

@@ -87,10 +87,28 @@ def test_evaluate_uses_the_temperature_or_not_as_asked(
 def test_another_mode_is_added_and_a_class_is_bounded(calibrated: Path, tmp_path: Path) -> None:
     output = tmp_path / "both.safetensors"
     output.write_bytes(b"old")
-    assert main([
-        "calibrate", str(calibrated), "--data", "street", "-o", str(output), "--overwrite", "--protocol", "stills",
-        "--risk-class", "Road", "--risk", "0.3", "--coverage", "0.8",
-    ]) == 0  # fmt: skip
+    assert (
+        main(
+            [
+                "calibrate",
+                str(calibrated),
+                "--data",
+                "street",
+                "-o",
+                str(output),
+                "--overwrite",
+                "--protocol",
+                "stills",
+                "--risk-class",
+                "Road",
+                "--risk",
+                "0.3",
+                "--coverage",
+                "0.8",
+            ]
+        )
+        == 0
+    )
     first, both = read_meta(calibrated).calibration, read_meta(output).calibration
     assert list(both) == [FITTED, "dnn"] and both[FITTED] == first[FITTED]  # auto on stills: dnn
     record = both["dnn"]
@@ -211,11 +229,19 @@ def test_too_few_images_for_the_risk_are_one_line(tmp_path: Path, capsys: pytest
 @pytest.mark.parametrize(
     "calibration",
     [
-        [], "warm", 1.25, {"dnn": 1.25}, {"dnn": {}}, {"dnn": {"temperature": 0}}, {"vq-dnn": {"temperature": "warm"}},
-        {"bnn": {"temperature": -1.0}}, {"bnn": {"temperature": float("nan")}}, {"dnn": {"temperature": 10**400}},
+        [],
+        "warm",
+        1.25,
+        {"dnn": 1.25},
+        {"dnn": {}},
+        {"dnn": {"temperature": 0}},
+        {"vq-dnn": {"temperature": "warm"}},
+        {"bnn": {"temperature": -1.0}},
+        {"bnn": {"temperature": float("nan")}},
+        {"dnn": {"temperature": 10**400}},
     ],
     ids=lambda value: str(value)[:40],
-)  # fmt: skip
+)
 def test_a_checkpoint_with_a_malformed_calibration_is_refused(
     calibration: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -47,15 +47,21 @@ CAMERA = '[[camera]]\nname = "a"\nsource = "rtsp://me:secret@host/"\n'
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("camera = 3", "names no camera"), ("", "names no camera"), ("x = [", "no TOML"),
+        ("camera = 3", "names no camera"),
+        ("", "names no camera"),
+        ("x = [", "no TOML"),
         (CAMERA + 'colour = "red"', "unknown key"),
-        ("speed = 1\n" + CAMERA, "unknown key 'speed'"), ("[defaults]\nfps = 0\n" + CAMERA, "fps must be a number"),
-        ('[options]\nview = "overlay"\n' + CAMERA, "unknown key 'view'"), ('[options]\nmode = "fast"\n' + CAMERA, "fast"),
-        (CAMERA + CAMERA, "two cameras are called 'a'"), ('[[camera]]\nname = "a b"\nsource = "0"', "its name must be"),
-        ('[[camera]]\nname = "a"', "has no source"), (CAMERA + "sample_fps = true", "must be a number"),
+        ("speed = 1\n" + CAMERA, "unknown key 'speed'"),
+        ("[defaults]\nfps = 0\n" + CAMERA, "fps must be a number"),
+        ('[options]\nview = "overlay"\n' + CAMERA, "unknown key 'view'"),
+        ('[options]\nmode = "fast"\n' + CAMERA, "fast"),
+        (CAMERA + CAMERA, "two cameras are called 'a'"),
+        ('[[camera]]\nname = "a b"\nsource = "0"', "its name must be"),
+        ('[[camera]]\nname = "a"', "has no source"),
+        (CAMERA + "sample_fps = true", "must be a number"),
         ('[[camera]]\nname = "rtsp://me:secret@host"\nsource = "rtsp://me:secret@host', "no TOML"),
     ],
-)  # fmt: skip
+)
 def test_files_of_no_cameras_are_refused_in_one_line(tmp_path: Path, content: str, said: str) -> None:
     (tmp_path / "c.toml").write_text(content)
     line = refusal(read_cameras, tmp_path / "c.toml")
@@ -65,9 +71,12 @@ def test_files_of_no_cameras_are_refused_in_one_line(tmp_path: Path, content: st
 def test_flags_are_refused_before_any_process_starts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "c.toml").write_text(CAMERA)
     for flags, said in (
-        (["--workers", "0"], "--workers"), (["--seconds", "0"], "--seconds"), (["--alarms", tmp_path], "--alarms"),
-        (["--ray-address", "127.0.0.1:1"], "is for --engine ray"), (["--report", "r.txt"], "a report is a .json file"),
-    ):  # fmt: skip
+        (["--workers", "0"], "--workers"),
+        (["--seconds", "0"], "--seconds"),
+        (["--alarms", tmp_path], "--alarms"),
+        (["--ray-address", "127.0.0.1:1"], "is for --engine ray"),
+        (["--report", "r.txt"], "a report is a .json file"),
+    ):
         assert said in one_line_error(capsys, "cameras", tmp_path / "c.toml", *flags)
     assert "gone.toml" in one_line_error(capsys, "cameras", tmp_path / "gone.toml")
 
@@ -110,8 +119,13 @@ def test_alarms_begin_and_end_once_each_without_secrets(tmp_path: Path) -> None:
             alarms.look(camera, CameraFigures(state), at_s=1.0)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [(line["alarm"], line["on"]) for line in lines] == [
-        ("silent", True), ("silent", False), ("too_old", True), ("too_old", False), ("novel", True), ("novel", False),
-    ]  # fmt: skip
+        ("silent", True),
+        ("silent", False),
+        ("too_old", True),
+        ("too_old", False),
+        ("novel", True),
+        ("novel", False),
+    ]
     assert "secret" not in path.read_text() and lines[0]["source"] == "rtsp://***@host/x"
 
 

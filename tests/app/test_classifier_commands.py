@@ -1,4 +1,5 @@
-"""`evaluate`, `calibrate` and `models` on image classifiers: what they report, and one line and exit code 2 for bad input."""
+"""`evaluate`, `calibrate` and `models` on image classifiers: what they report, and one line and exit code 2 for bad
+input."""
 
 import json
 from pathlib import Path
@@ -41,7 +42,8 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def likely(mc: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Noise with labels drawn from what the network itself thinks of it with dropout and without, at temperature 1.5."""
+    """Noise with labels drawn from what the network itself thinks of it with dropout and without, at temperature
+    1.5."""
     root = tmp_path_factory.mktemp("likely") / "likely"
     network, meta = open_classifier(mc)
     torch.manual_seed(0)
@@ -127,9 +129,21 @@ def test_a_temperature_divides_the_logits_of_every_row(plain: Path, data: Path, 
 
 
 def test_a_plot_is_a_picture_of_both_panels(mc: Path, data: Path, tmp_path: Path) -> None:
-    assert main([
-        "evaluate", str(mc), "--data", str(data), "--samples", "2", "--plot", str(tmp_path / "p.png"),
-    ]) == 0  # fmt: skip
+    assert (
+        main(
+            [
+                "evaluate",
+                str(mc),
+                "--data",
+                str(data),
+                "--samples",
+                "2",
+                "--plot",
+                str(tmp_path / "p.png"),
+            ]
+        )
+        == 0
+    )
     with Image.open(tmp_path / "p.png") as picture:
         assert picture.width > 1.8 * picture.height and np.asarray(picture.convert("L")).std() > 10
 
@@ -169,10 +183,29 @@ def test_both_modes_are_fitted_and_used_where_they_are(
 @pytest.mark.slow
 def test_held_back_pictures_are_those_that_training_left_out(tmp_path: Path) -> None:
     data, run, output = save_pictures(tmp_path / "d", 90), tmp_path / "run", tmp_path / "c.safetensors"
-    assert main([
-        "train", "classification", "--data", str(data), "--run", str(run), "--size", "32", "--width", "4", "--epochs", "3",
-        "--hold-back", "0.2", "--workers", "0",
-    ]) == 0  # fmt: skip
+    assert (
+        main(
+            [
+                "train",
+                "classification",
+                "--data",
+                str(data),
+                "--run",
+                str(run),
+                "--size",
+                "32",
+                "--width",
+                "4",
+                "--epochs",
+                "3",
+                "--hold-back",
+                "0.2",
+                "--workers",
+                "0",
+            ]
+        )
+        == 0
+    )
     model = str(run / "model.safetensors")
     assert main(["calibrate", model, "--data", str(data), "--split", "held-back", "-o", str(output)]) == 0
     record = read_meta(output).calibration["dnn"]
@@ -215,19 +248,29 @@ def test_commands_that_segment_frames_refuse_a_classifier_by_its_name_and_its_fi
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (("--protocol", "stream"), "--protocol stream is for segmentation networks"), (("--tau", "2"), "--tau is for"),
-        (("--window", "3"), "--window is for"), (("--motion", "off"), "--motion is for"),
-        (("--frames", "list.txt"), "--frames is for"), (("--precision", "bf16"), "--precision bf16 is for"),
-        (("--mode", "vq-bnn"), "use mode dnn or bnn"), (("--samples", "0"), "1 or more, got 0"),
-        (("--mode", "dnn", "--samples", "4"), "use mode bnn"), (("--temperature", "-1"), "positive number"),
-        (("--calibrated", "on"), "no temperature was fitted for dnn"), (("--executor", "openvino"), "-o c.onnx"),
-        (("--split", "val"), "no split 'val'"), (("--split", "held-back"), "held no pictures back"),
-        (("--plot", "p.jpg"), ".png, .svg, .pdf"), (("--plot", "nowhere/p.png"), "no folder nowhere"),
-        (("--json", "r.txt"), "a report is a .json file"), (("--members", "street-tiny"), "a segmentation network"),
-        (("--members", "absent.safetensors"), "no such checkpoint file"), (("--device", "tpu"), "choose from auto, cpu"),
+        (("--protocol", "stream"), "--protocol stream is for segmentation networks"),
+        (("--tau", "2"), "--tau is for"),
+        (("--window", "3"), "--window is for"),
+        (("--motion", "off"), "--motion is for"),
+        (("--frames", "list.txt"), "--frames is for"),
+        (("--precision", "bf16"), "--precision bf16 is for"),
+        (("--mode", "vq-bnn"), "use mode dnn or bnn"),
+        (("--samples", "0"), "1 or more, got 0"),
+        (("--mode", "dnn", "--samples", "4"), "use mode bnn"),
+        (("--temperature", "-1"), "positive number"),
+        (("--calibrated", "on"), "no temperature was fitted for dnn"),
+        (("--executor", "openvino"), "-o c.onnx"),
+        (("--split", "val"), "no split 'val'"),
+        (("--split", "held-back"), "held no pictures back"),
+        (("--plot", "p.jpg"), ".png, .svg, .pdf"),
+        (("--plot", "nowhere/p.png"), "no folder nowhere"),
+        (("--json", "r.txt"), "a report is a .json file"),
+        (("--members", "street-tiny"), "a segmentation network"),
+        (("--members", "absent.safetensors"), "no such checkpoint file"),
+        (("--device", "tpu"), "choose from auto, cpu"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_flags_that_make_no_sense_for_a_classifier_are_one_line(
     mc: Path, data: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...], words: str
 ) -> None:
@@ -237,15 +280,19 @@ def test_flags_that_make_no_sense_for_a_classifier_are_one_line(
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (("--protocol", "stream"), "--protocol stream is for"), (("--risk-class", "cat"), "--risk-class is for"),
-        (("--logit-adjustment",), "--logit-adjustment is for"), (("--int8",), "--int8 is for"),
+        (("--protocol", "stream"), "--protocol stream is for"),
+        (("--risk-class", "cat"), "--risk-class is for"),
+        (("--logit-adjustment",), "--logit-adjustment is for"),
+        (("--int8",), "--int8 is for"),
         (("--tau", "2"), "--tau is for"),
-        (("--coverage", "1"), "between 0 and 1"), (("--split", "held-back"), "held no pictures back"),
-        (("--split", "val"), "no split 'val'"), (("--samples", "0"), "1 or more"),
+        (("--coverage", "1"), "between 0 and 1"),
+        (("--split", "held-back"), "held no pictures back"),
+        (("--split", "val"), "no split 'val'"),
+        (("--samples", "0"), "1 or more"),
         (("--mode", "vq-dnn"), "use mode dnn or bnn"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_bad_calibration_flags_are_one_line(
     mc: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...], words: str
 ) -> None:

@@ -31,10 +31,31 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def knowing(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Path:
     run = tmp_path_factory.mktemp("knowing") / "run"
-    assert main([
-        "train", "classification", "--data", str(data), "--run", str(run), "--size", "32", "--width", "4", "--epochs", "3",
-        "--hold-back", "0.2", "--workers", "0", "--dropout", "0.1",
-    ]) == 0  # fmt: skip
+    assert (
+        main(
+            [
+                "train",
+                "classification",
+                "--data",
+                str(data),
+                "--run",
+                str(run),
+                "--size",
+                "32",
+                "--width",
+                "4",
+                "--epochs",
+                "3",
+                "--hold-back",
+                "0.2",
+                "--workers",
+                "0",
+                "--dropout",
+                "0.1",
+            ]
+        )
+        == 0
+    )
     flags = [
         "--data",
         str(data),
@@ -117,7 +138,8 @@ def test_the_score_is_the_distance_to_the_nearest_class(knowing: Path, data: Pat
 def test_the_alarm_rate_and_its_interval_are_printed(
     knowing: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """108 held-back pictures as they are and by another camera: 9 of 216 are alarms, (1 + 9) / 217 < 5 %; Clopper-Pearson."""
+    """108 held-back pictures as they are and by another camera: 9 of 216 are alarms, (1 + 9) / 217 < 5 %;
+    Clopper-Pearson."""
     flags = ["--data", str(data), "--split", "held-back", "--mode", "dnn", "--own-world"]
     assert main(["calibrate", str(knowing), *flags, "-o", str(tmp_path / "k.safetensors")]) == 0
     assert (

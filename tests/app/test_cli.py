@@ -204,10 +204,25 @@ def test_a_street_becomes_a_video_with_masks_and_a_report(tmp_path: Path) -> Non
     import av
 
     output, masks, report = tmp_path / "out.mp4", tmp_path / "masks", tmp_path / "r.json"
-    assert main([
-        "video", "street:7:6", "-o", str(output), "--model", "street-tiny", "--view", "side-by-side",
-        "--masks", str(masks), "--report", str(report),
-    ]) == 0  # fmt: skip
+    assert (
+        main(
+            [
+                "video",
+                "street:7:6",
+                "-o",
+                str(output),
+                "--model",
+                "street-tiny",
+                "--view",
+                "side-by-side",
+                "--masks",
+                str(masks),
+                "--report",
+                str(report),
+            ]
+        )
+        == 0
+    )
     with av.open(str(output)) as container:
         frames = list(container.decode(video=0))
     assert len(frames) == 6 and frames[0].format.name == "yuv420p"
@@ -226,10 +241,24 @@ def test_sigterm_leaves_a_playable_file_and_the_report(tmp_path: Path) -> None:
     output, report, temporary = tmp_path / "out.mp4", tmp_path / "r.json", tmp_path / "tmp"
     temporary.mkdir()
     job = subprocess.Popen(
-        [sys.executable, "-m", "app.cli", "video", "street:7:100000", "-o", str(output), "--model", "street-tiny",
-         "--report", str(report)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(temporary)},
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "app.cli",
+            "video",
+            "street:7:100000",
+            "-o",
+            str(output),
+            "--model",
+            "street-tiny",
+            "--report",
+            str(report),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"TMPDIR": str(temporary)},
+    )
     try:
         assert wait_for(lambda: [path for path in tmp_path.iterdir() if path.stat().st_size > 20_000])
         job.send_signal(signal.SIGTERM)

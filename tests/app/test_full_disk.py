@@ -81,9 +81,31 @@ def test_a_training_keeps_the_last_state_and_goes_on_from_it(
 ) -> None:
     data, run = boxes_folder(tmp_path / "data", 4 * [range(1, 12)], background=0), disk / "run"
     arguments = [
-        "train", "seg", "--data", data, "--run", run, "--size", "48", "--width", "2", "--crop-height", "32", "--crop-width",
-        "48", "--batch-size", "2", "--hold-back", "0", "--workers", "0", "--device", "cpu", "--epochs", "4",
-    ]  # fmt: skip
+        "train",
+        "seg",
+        "--data",
+        data,
+        "--run",
+        run,
+        "--size",
+        "48",
+        "--width",
+        "2",
+        "--crop-height",
+        "32",
+        "--crop-width",
+        "48",
+        "--batch-size",
+        "2",
+        "--hold-back",
+        "0",
+        "--workers",
+        "0",
+        "--device",
+        "cpu",
+        "--epochs",
+        "4",
+    ]
     ballast = fill(disk, 1_100_000)  # a state has 770 kB: one fits, a second one beside it does not
     line = error_after_work(capsys, *arguments, code=1)
     assert f"{run / 'state.safetensors'}: cannot be written (No space left on device)" in line

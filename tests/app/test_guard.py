@@ -44,9 +44,13 @@ def test_other_names_and_other_sites_get_nothing(client: httpx.Client) -> None:
     ]
     for method, path in asked:
         for status, headers in (
-            (421, {"host": "evil.example"}), (421, {"host": "["}), (421, {"host": "192.168.1.7"}),
-            (403, {"origin": "http://evil.example"}), (403, {"origin": "null"}), (403, {"origin": "http://127.0.0.1:1"}),
-        ):  # fmt: skip
+            (421, {"host": "evil.example"}),
+            (421, {"host": "["}),
+            (421, {"host": "192.168.1.7"}),
+            (403, {"origin": "http://evil.example"}),
+            (403, {"origin": "null"}),
+            (403, {"origin": "http://127.0.0.1:1"}),
+        ):
             assert client.request(method, path, headers=headers).status_code == status, (path, headers)
     assert client.get("/config", headers={"origin": f"http://{own}"}).status_code == 200
 
@@ -74,10 +78,17 @@ def test_every_route_of_gradio_is_known(served: tuple[Page, str]) -> None:
 
 def test_what_the_page_does_not_use_is_not_there(client: httpx.Client) -> None:
     for method, path in (
-        ("POST", "/gradio_api/process_recording"), ("POST", "/gradio_api/vibe-edit"), ("GET", "/gradio_api/deep_link"),
-        ("GET", "/gradio_api/proxy=http://127.0.0.1:1/"), ("GET", "/gradio_api/file=http://127.0.0.1:1/"), ("GET", "/docs"),
-        ("GET", "/gradio_api/info"), ("POST", "/gradio_api/call/run_upload"), ("PUT", "/"), ("GET", "/nothing"),
-    ):  # fmt: skip
+        ("POST", "/gradio_api/process_recording"),
+        ("POST", "/gradio_api/vibe-edit"),
+        ("GET", "/gradio_api/deep_link"),
+        ("GET", "/gradio_api/proxy=http://127.0.0.1:1/"),
+        ("GET", "/gradio_api/file=http://127.0.0.1:1/"),
+        ("GET", "/docs"),
+        ("GET", "/gradio_api/info"),
+        ("POST", "/gradio_api/call/run_upload"),
+        ("PUT", "/"),
+        ("GET", "/nothing"),
+    ):
         assert client.request(method, path).status_code == 404, path
 
 

@@ -25,7 +25,8 @@ pytestmark = pytest.mark.slow
 
 
 def test_the_folder_is_whole(site: Path) -> None:
-    """Every file of the manifest is there with its hash, every script is kept by the service worker, licences are beside."""
+    """Every file of the manifest is there with its hash, every script is kept by the service worker, licences are
+    beside."""
     manifest = json.loads((site / "manifest.json").read_text())
     files = [manifest["sample"], *(manifest["runtime"][name]["wasm"] for name in ("wasm", "webgpu"))]
     files += [file for method in manifest["methods"] for file in method["files"].values()]

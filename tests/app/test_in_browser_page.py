@@ -42,7 +42,8 @@ def served_site(site: Path) -> Iterator[str]:
 
 
 def test_a_camera_is_segmented_live_and_stop_frees_everything(browser: Any, served_site: str) -> None:
-    """Isolation comes from the service worker; results from the first page view on; no other host is asked (tab_visit)."""
+    """Isolation comes from the service worker; results from the first page view on; no other host is asked
+    (tab_visit)."""
     with tab(browser, served_site, permissions=["camera"]) as page:
         play(page, "camera", shown=3)
         assert page.evaluate("crossOriginIsolated") and "thread" in fact(page, "runs")
@@ -142,7 +143,8 @@ def test_without_isolation_it_runs_on_one_thread_and_says_so(browser: Any, serve
 
 @pytest.mark.parametrize("threads", [2, pytest.param(1, marks=pytest.mark.long)])
 def test_wasm_computes_what_onnxruntime_computes(browser: Any, site: Path, served_site: str, threads: int) -> None:
-    """The same frames with a gap and a reset through both: labels equal on 99.9 % of the pixels, maps within one level."""
+    """The same frames with a gap and a reset through both: labels equal on 99.9 % of the pixels, maps within one
+    level."""
     with tab(browser, served_site) as page:
         found = compare_in_browser(page, site, stripes(PARITY_FRAMES, 96, 128), "wasm", threads)
     assert found["provider"] == "wasm" and found["frames"] == PARITY_FRAMES
@@ -160,7 +162,8 @@ def test_another_tau_is_that_tau(browser: Any, served_site: str) -> None:
     script = """async () => {
       const { Segmenter } = await import("./steadyseg.js");
       const segmenter = await Segmenter.open("./", { provider: "wasm", threads: 1 });
-      const noise = () => new ImageData(Uint8ClampedArray.from({ length: 96 * 128 * 4 }, () => 256 * Math.random()), 128);
+      const noise = () => new ImageData(Uint8ClampedArray.from({ length: 96 * 128 * 4 }, () => 256 *
+        Math.random()), 128);
       const [first, second, found] = [noise(), noise(), []];
       for (const settings of [{ gap: 1 }, { gap: 2, tau: 2.5 }, { gap: 2 }]) {
         await segmenter.maps(first, { reset: true });
@@ -261,7 +264,8 @@ def test_a_folder_copied_in_part_says_what_is_missing(browser: Any, site: Path, 
 
 
 def test_videos_that_cannot_be_shown(browser: Any, served_site: str, tmp_path: Path) -> None:
-    """A codec that no browser has, no video at all, sound without a picture, and a video of no frame; the page goes on."""
+    """A codec that no browser has, no video at all, sound without a picture, and a video of no frame; the page goes
+    on."""
     unknown = write_video(tmp_path / "old.avi", stripes(5, 96, 128), codec="mpeg4")
     empty = tmp_path / "empty.mp4"
     empty.write_bytes(b"")

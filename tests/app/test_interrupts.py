@@ -1,4 +1,5 @@
-"""Ctrl-C, SIGTERM and SIGHUP end a process alike, once, and never inside a write: with real signals to real processes."""
+"""Ctrl-C, SIGTERM and SIGHUP end a process alike, once, and never inside a write: with real signals to real
+processes."""
 
 import os
 import pty

@@ -1,4 +1,5 @@
-"""The parts behind the page: settings, live streams and their workers, its two addresses, file jobs, and the command."""
+"""The parts behind the page: settings, live streams and their workers, its two addresses, file jobs, and the
+command."""
 
 import asyncio
 import contextlib
@@ -84,9 +85,19 @@ def test_settings_from_a_browser_are_checked_value_by_value(model: str) -> None:
         watch=(0.1, 0.9),
     )
     for bad in (
-        {"model": "/etc/passwd"}, {"mode": "all"}, {"samples": 1e9}, {"tau": "1"}, {"tau": float("nan")}, {"window": -1},
-        {"hidden": "abc"}, {"hidden": [300]}, {"watch": [2, 0]}, {"second": "x"}, {"against": 3}, {"opacity": True},
-    ):  # fmt: skip
+        {"model": "/etc/passwd"},
+        {"mode": "all"},
+        {"samples": 1e9},
+        {"tau": "1"},
+        {"tau": float("nan")},
+        {"window": -1},
+        {"hidden": "abc"},
+        {"hidden": [300]},
+        {"watch": [2, 0]},
+        {"second": "x"},
+        {"against": 3},
+        {"opacity": True},
+    ):
         with pytest.raises(InputError) as refused:
             settings_from(good | bad, {model: model})
         assert "/etc" not in str(refused.value)
@@ -590,10 +601,11 @@ def test_wrong_flags_are_refused_before_anything_is_served(tmp_path: Path) -> No
         build_page(PageOptions(model="no-such-model"))
     good = PageOptions(model="street-tiny")
     for change, expected in (
-        ({"max_upload_mb": 0}, "--max-upload-mb"), ({"max_sessions": 0}, "--max-sessions"),
+        ({"max_upload_mb": 0}, "--max-upload-mb"),
+        ({"max_sessions": 0}, "--max-sessions"),
         ({"ssl_certfile": tmp_path}, "needs both"),
         ({"ssl_certfile": tmp_path / "x", "ssl_keyfile": tmp_path / "y"}, "no such file"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(InputError, match=expected):
             dataclasses.replace(good, **change).check()  # type: ignore[arg-type]
     assert good.local and not replace(good, host="0.0.0.0").local and not replace(good, share=True).local

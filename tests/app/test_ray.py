@@ -1,4 +1,5 @@
-"""The Ray engine by a real Ray: what it refuses, that nothing listens beyond loopback, and that a batch on it is a batch."""
+"""The Ray engine by a real Ray: what it refuses, that nothing listens beyond loopback, and that a batch on it is a
+batch."""
 
 import contextlib
 import importlib
@@ -59,7 +60,8 @@ def test_a_dead_actor_is_an_answer_and_has_a_successor(embedded: RayEngine) -> N
 
 
 def listening() -> set[str]:
-    """Addresses at which something of this user's listens, in hexadecimal as /proc has them, with the inode of the socket."""
+    """Addresses at which something of this user's listens, in hexadecimal as /proc has them, with the inode of the
+    socket."""
     found = set()
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
@@ -70,16 +72,14 @@ def listening() -> set[str]:
 
 
 def test_nothing_of_it_listens_beyond_loopback(embedded: RayEngine) -> None:
-    session = {
-        path.name for path in Path("/proc").iterdir()
-        if path.name.isdigit() and b"ray" in _words(path)
-    }  # fmt: skip
+    session = {path.name for path in Path("/proc").iterdir() if path.name.isdigit() and b"ray" in _words(path)}
     inodes = {inode for pid in session for inode in _sockets(Path("/proc") / pid)}
     open_to_all = [
-        one for one in listening()
-        if one.split()[1] in inodes and not one.startswith(("0100007F:", "00000000000000000000000001000000:",
-                                                            "0000000000000000FFFF00000100007F:"))
-    ]  # fmt: skip
+        one
+        for one in listening()
+        if one.split()[1] in inodes
+        and not one.startswith(("0100007F:", "00000000000000000000000001000000:", "0000000000000000FFFF00000100007F:"))
+    ]
     assert not open_to_all
 
 
@@ -213,7 +213,8 @@ from pathlib import Path
 from app.scale.batch.task import Wanted
 from app.scale.batch.worker import VideoWorker
 from app.scale.engines.ray_engine import RayEngine
-for make in (partial(VideoWorker, Wanted(Path("/nowhere"), False, False), 1), partial(import_module, "of_a_later_steadyseg")):
+video = partial(VideoWorker, Wanted(Path("/nowhere"), False, False), 1)
+for make in (video, partial(import_module, "of_a_later_steadyseg")):
     engine = RayEngine(make, 1, sys.argv[1])
     engine.grow(1)
     engine.call(0, "prepare", None)

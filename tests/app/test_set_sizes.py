@@ -1,4 +1,5 @@
-"""The picture of prediction set sizes: exact for known probabilities, in a written video, refused where nothing was fitted."""
+"""The picture of prediction set sizes: exact for known probabilities, in a written video, refused where nothing was
+fitted."""
 
 from pathlib import Path
 
@@ -29,7 +30,8 @@ def test_shades_count_the_classes_within_the_threshold() -> None:
 
 
 def test_a_video_shows_them(model: str, tmp_path: Path) -> None:
-    """With the threshold at the median of the second class's probability, half of the pixels have two classes or more."""
+    """With the threshold at the median of the second class's probability, half of the pixels have two classes or
+    more."""
     segmenter = opened_by_torch(model, mode="vq-dnn", motion=True, keep_probs=True)
     _, maps = next(iter(segment(Street().frames(1), segmenter)))
     assert maps.probs is not None

@@ -22,19 +22,52 @@ ALONE = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "TORCH_DISABLE_SHAR
 
 
 def agent(port: int, frames: Path, run: Path, keeps_meeting_place: bool) -> "subprocess.Popen[str]":
-    """What one machine runs. The one that keeps the meeting place must live: with it torchrun's memory of the run is gone."""
+    """What one machine runs. The one that keeps the meeting place must live: with it torchrun's memory of the run is
+    gone."""
     meet = ["--nnodes", "2", "--nproc_per_node", "1", "--max_restarts", "3", "--local_addr", "127.0.0.1"]
     meet += ["--rdzv_backend", "c10d", "--rdzv_endpoint", f"127.0.0.1:{port}", "--rdzv_id", "test"]
     meet += ["--rdzv_conf", f"is_host={int(keeps_meeting_place)}"]
     train = [
-        "train", "seg", "--data", str(frames), "--run", str(run), "--epochs", str(EPOCHS), "--size", "48", "--width", "2",
-        "--crop-height", "32", "--crop-width", "48", "--batch-size", "1", "--accumulate", "2", "--hold-back", "0",
-        "--precision", "fp32", "--threads", "1", "--workers", "0", "--device", "cpu", "--resume",
-    ]  # fmt: skip
+        "train",
+        "seg",
+        "--data",
+        str(frames),
+        "--run",
+        str(run),
+        "--epochs",
+        str(EPOCHS),
+        "--size",
+        "48",
+        "--width",
+        "2",
+        "--crop-height",
+        "32",
+        "--crop-width",
+        "48",
+        "--batch-size",
+        "1",
+        "--accumulate",
+        "2",
+        "--hold-back",
+        "0",
+        "--precision",
+        "fp32",
+        "--threads",
+        "1",
+        "--workers",
+        "0",
+        "--device",
+        "cpu",
+        "--resume",
+    ]
     return subprocess.Popen(
-        [sys.executable, "-m", "torch.distributed.run", *meet, "-m", "--", "app.cli", *train], cwd=ROOT, text=True,
-        env=os.environ | ALONE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
+        [sys.executable, "-m", "torch.distributed.run", *meet, "-m", "--", "app.cli", *train],
+        cwd=ROOT,
+        text=True,
+        env=os.environ | ALONE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
 
 
 def lost(machine: "subprocess.Popen[str]") -> None:

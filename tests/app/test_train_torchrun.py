@@ -40,25 +40,81 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def segmentation(frames: Path, run: Path) -> list[str]:
     return [
-        "train", "seg", "--data", str(frames), "--run", str(run), "--epochs", str(EPOCHS), "--size", "48", "--width", "2",
-        "--crop-height", "32", "--crop-width", "48", "--batch-size", "1", "--accumulate", "2", "--hold-back", "0",
-        "--precision", "fp32", "--threads", "1", "--workers", "0", "--device", "cpu",
-    ]  # fmt: skip
+        "train",
+        "seg",
+        "--data",
+        str(frames),
+        "--run",
+        str(run),
+        "--epochs",
+        str(EPOCHS),
+        "--size",
+        "48",
+        "--width",
+        "2",
+        "--crop-height",
+        "32",
+        "--crop-width",
+        "48",
+        "--batch-size",
+        "1",
+        "--accumulate",
+        "2",
+        "--hold-back",
+        "0",
+        "--precision",
+        "fp32",
+        "--threads",
+        "1",
+        "--workers",
+        "0",
+        "--device",
+        "cpu",
+    ]
 
 
 def classification(pictures: Path, run: Path) -> list[str]:
     return [
-        "train", "classification", "--data", str(pictures), "--run", str(run), "--epochs", "1", "--model", "resnet18",
-        "--width", "2", "--size", "16", "--batch-size", "4", "--hold-back", "0.25", "--mixup", "0.5", "--dropout", "0.3",
-        "--train-samples", "2", "--workers", "1", "--device", "cpu",
-    ]  # fmt: skip
+        "train",
+        "classification",
+        "--data",
+        str(pictures),
+        "--run",
+        str(run),
+        "--epochs",
+        "1",
+        "--model",
+        "resnet18",
+        "--width",
+        "2",
+        "--size",
+        "16",
+        "--batch-size",
+        "4",
+        "--hold-back",
+        "0.25",
+        "--mixup",
+        "0.5",
+        "--dropout",
+        "0.3",
+        "--train-samples",
+        "2",
+        "--workers",
+        "1",
+        "--device",
+        "cpu",
+    ]
 
 
 def started(arguments: list[str]) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [*TORCHRUN, *arguments], cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"}, text=True, stdout=subprocess.PIPE,
+        [*TORCHRUN, *arguments],
+        cwd=ROOT,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        text=True,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-    )  # fmt: skip
+    )
 
 
 def finished(arguments: list[str]) -> tuple[int, str, str]:

@@ -24,7 +24,8 @@ PAUSE_S = 0.5
 
 
 class Camera(BaseHTTPRequestHandler):
-    """Serves /film.mp4 with its length, /jpeg as motion JPEG with a pause, /live without a length, twice; then it is gone."""
+    """Serves /film.mp4 with its length, /jpeg as motion JPEG with a pause, /live without a length, twice; then it is
+    gone."""
 
     film = b""
     live = b""

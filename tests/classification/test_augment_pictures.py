@@ -62,8 +62,10 @@ def test_half_of_the_pictures_are_flipped_and_others_in_the_next_epoch() -> None
     unmoved = replace(PLAIN, flip=1.0)
     straight, turned = augment(PLAIN)(5, range(40)), augment(unmoved)(5, range(40))
     assert torch.equal(straight.flip(-1), turned)
-    flipped = [(augment(replace(PLAIN, flip=0.5))(e, range(40)) == augment(unmoved)(e, range(40))).flatten(1).all(1)
-               for e in (0, 1)]  # fmt: skip
+    flipped = [
+        (augment(replace(PLAIN, flip=0.5))(e, range(40)) == augment(unmoved)(e, range(40))).flatten(1).all(1)
+        for e in (0, 1)
+    ]
     assert all(8 <= int(which.sum()) <= 32 for which in flipped) and not torch.equal(*flipped)
 
 

@@ -58,9 +58,11 @@ def python2_pickle(value: Any) -> bytes:
 def batch(layout: CifarLayout, seed: int, count: int = 20) -> dict[str, Any]:
     generator = np.random.default_rng(seed)
     record = {
-        "batch_label": "training batch", layout.labels_key: generator.integers(0, layout.class_count, count).tolist(),
-        "data": generator.integers(0, 256, (count, 3072), dtype=np.uint8), "filenames": [f"{i}.png" for i in range(count)],
-    }  # fmt: skip
+        "batch_label": "training batch",
+        layout.labels_key: generator.integers(0, layout.class_count, count).tolist(),
+        "data": generator.integers(0, 256, (count, 3072), dtype=np.uint8),
+        "filenames": [f"{i}.png" for i in range(count)],
+    }
     return record | ({"coarse_labels": [0] * count} if layout is CIFAR100 else {})
 
 
@@ -205,10 +207,14 @@ def test_a_batch_of_another_shape_is_refused(tmp_path: Path, changes: dict[str, 
 @pytest.mark.parametrize(
     ("names", "says"),
     [
-        (NAMES[100], "no list of 10 label_names"), ("abcdefghij", "no list of 10 label_names"), (None, "no list of 10"),
-        ([1] * 10, "something else than names"), (["a"] * 10, "'a' 10 times"), ([""] * 10, "something else than names"),
+        (NAMES[100], "no list of 10 label_names"),
+        ("abcdefghij", "no list of 10 label_names"),
+        (None, "no list of 10"),
+        ([1] * 10, "something else than names"),
+        (["a"] * 10, "'a' 10 times"),
+        ([""] * 10, "something else than names"),
     ],
-)  # fmt: skip
+)
 def test_a_list_of_names_that_does_not_fit_is_refused(tmp_path: Path, names: Any, says: str) -> None:
     path = made(tmp_path) / CIFAR10.folder / "batches.meta"
     path.write_bytes(pickle.dumps({"label_names": names}, 4))

@@ -64,15 +64,30 @@ def test_a_call_is_named_and_does_not_run(tmp_path: Path, protocol: int, place: 
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        ("os", "system"), ("posix", "system"), ("builtins", "eval"), ("__builtin__", "eval"), ("numpy", "load"),
-        ("numpy", "fromfile"), ("numpy", "memmap"), ("numpy.core.multiarray", "scalar"),
-        ("numpy", "core.multiarray._reconstruct"), ("numpy.core", "multiarray._reconstruct"),
-        ("numpy.core.multiarray", "fromfile"), ("numpy.lib.npyio", "load"),
-        ("copyreg", "_reconstructor"), ("copy_reg", "_reconstructor"), ("_codecs", "encode"), ("builtins", "getattr"),
-        ("classification.data.safe_pickle", "Call"), ("numpy._core.numeric", "_frombuffer"), ("NUMPY", "dtype"),
-        ("numpy", "dtype "), ("a" * 500, "b\x1b[31m"), ("numpy", "ndarray.__init__"),
+        ("os", "system"),
+        ("posix", "system"),
+        ("builtins", "eval"),
+        ("__builtin__", "eval"),
+        ("numpy", "load"),
+        ("numpy", "fromfile"),
+        ("numpy", "memmap"),
+        ("numpy.core.multiarray", "scalar"),
+        ("numpy", "core.multiarray._reconstruct"),
+        ("numpy.core", "multiarray._reconstruct"),
+        ("numpy.core.multiarray", "fromfile"),
+        ("numpy.lib.npyio", "load"),
+        ("copyreg", "_reconstructor"),
+        ("copy_reg", "_reconstructor"),
+        ("_codecs", "encode"),
+        ("builtins", "getattr"),
+        ("classification.data.safe_pickle", "Call"),
+        ("numpy._core.numeric", "_frombuffer"),
+        ("NUMPY", "dtype"),
+        ("numpy", "dtype "),
+        ("a" * 500, "b\x1b[31m"),
+        ("numpy", "ndarray.__init__"),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("instruction", ["GLOBAL", "STACK_GLOBAL", "INST"])
 def test_every_name_but_numpy_s_four_is_refused(tmp_path: Path, module: str, name: str, instruction: str) -> None:
     content = {
@@ -90,9 +105,11 @@ def text(value: str) -> bytes:
 
 def test_the_allowed_names_are_exactly_these() -> None:
     assert sorted(NAMES) == [
-        ("numpy", "dtype"), ("numpy", "ndarray"), ("numpy._core.multiarray", "_reconstruct"),
+        ("numpy", "dtype"),
+        ("numpy", "ndarray"),
+        ("numpy._core.multiarray", "_reconstruct"),
         ("numpy.core.multiarray", "_reconstruct"),
-    ]  # fmt: skip
+    ]
 
 
 def test_what_is_allowed_is_not_called_either(tmp_path: Path) -> None:
@@ -132,13 +149,27 @@ def test_arrays_of_anything_but_bytes_are_none(tmp_path: Path, hostile: Any) -> 
 @pytest.mark.parametrize(
     "value",
     [
-        array_of((4,), b"abc"), array_of((2,), b"abc"), array_of((-3,), b"abc"), array_of((-1, -3), b"abc"),
-        array_of((3.0,), b"abc"), array_of((True, 3), b"abc"), array_of(3, b"abc"), array_of([3], b"abc"),
-        array_of((3,), [1, 2, 3]), array_of((3,), "abc"), array_of((3,), b"abc", "O"), array_of((3,), b"abc", "i1"),
-        array_of((3,), b"abc", ["u1"]), array_of((3,), b"abc", name="ndarray"), array_of((3,), b"abc", dtype_name="array"),
-        array_of((2**32, 2**32, 2**32), b""), array_of((1,) * 33, b"a"), array_of((10**400,), b"abc"), Call("array", ()),
+        array_of((4,), b"abc"),
+        array_of((2,), b"abc"),
+        array_of((-3,), b"abc"),
+        array_of((-1, -3), b"abc"),
+        array_of((3.0,), b"abc"),
+        array_of((True, 3), b"abc"),
+        array_of(3, b"abc"),
+        array_of([3], b"abc"),
+        array_of((3,), [1, 2, 3]),
+        array_of((3,), "abc"),
+        array_of((3,), b"abc", "O"),
+        array_of((3,), b"abc", "i1"),
+        array_of((3,), b"abc", ["u1"]),
+        array_of((3,), b"abc", name="ndarray"),
+        array_of((3,), b"abc", dtype_name="array"),
+        array_of((2**32, 2**32, 2**32), b""),
+        array_of((1,) * 33, b"a"),
+        array_of((10**400,), b"abc"),
+        Call("array", ()),
     ],
-)  # fmt: skip
+)
 def test_a_shape_that_its_bytes_do_not_fill_is_none(value: Call) -> None:
     assert byte_array(value) is None
 
@@ -170,11 +201,15 @@ def test_a_memo_number_does_not_take_memory(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        b"\x80\x05}\x96" + struct.pack("<Q", 2**36) + b".", b"\x80\x02}T\xff\xff\xff\x7f.", b"\x80\x04}\x8e" + b"\xff" * 8,
-        b"\x80\x04}\x95" + struct.pack("<Q", 2**62), b"\x80\x02}B\xff\xff\xff\xff.", b"\x80\x02}\x8b\xff\xff\xff\x7f.",
+        b"\x80\x05}\x96" + struct.pack("<Q", 2**36) + b".",
+        b"\x80\x02}T\xff\xff\xff\x7f.",
+        b"\x80\x04}\x8e" + b"\xff" * 8,
+        b"\x80\x04}\x95" + struct.pack("<Q", 2**62),
+        b"\x80\x02}B\xff\xff\xff\xff.",
+        b"\x80\x02}\x8b\xff\xff\xff\x7f.",
     ],
     ids=["BYTEARRAY8", "BINSTRING", "BINBYTES8", "FRAME", "BINBYTES", "LONG4"],
-)  # fmt: skip
+)
 def test_a_claimed_length_does_not_take_memory(tmp_path: Path, content: bytes) -> None:
     with limited_memory():
         assert "damaged" in refusal(lambda: read_pickle(written(tmp_path, content)))
@@ -198,13 +233,30 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory limits a
 @pytest.mark.parametrize(
     "content",
     [
-        b"", b".", b"hello", b"\x80", b"\x80\xff}.", b"\x80\x02}", b"\x80\x02.", b"\x80\x02}(U\x01ds.", b"}h\x05.",
-        b"\x80\x02}b.", b"\x80\x02}U\x01aU\x01bb.", b"\x80\x02}U\x01aK\x01R.", b"\x80\x02}]K\x01s.", b"\x80\x04}\x81.",
-        b"\x80\x02}\x82\x01.", b"\x80\x02}Pmine\n.", b"\x80\x02cnumpy\ndtype\nU\x01ab.", b"\x80\x02cnumpy",
-        b"\x80\x02cnumpy\ndtype\nN}U\x04namecos\nsystem\ns\x86b.", b"(" * 100_000 + b".", b"]" * 100_000 + b".",
+        b"",
+        b".",
+        b"hello",
+        b"\x80",
+        b"\x80\xff}.",
+        b"\x80\x02}",
+        b"\x80\x02.",
+        b"\x80\x02}(U\x01ds.",
+        b"}h\x05.",
+        b"\x80\x02}b.",
+        b"\x80\x02}U\x01aU\x01bb.",
+        b"\x80\x02}U\x01aK\x01R.",
+        b"\x80\x02}]K\x01s.",
+        b"\x80\x04}\x81.",
+        b"\x80\x02}\x82\x01.",
+        b"\x80\x02}Pmine\n.",
+        b"\x80\x02cnumpy\ndtype\nU\x01ab.",
+        b"\x80\x02cnumpy",
+        b"\x80\x02cnumpy\ndtype\nN}U\x04namecos\nsystem\ns\x86b.",
+        b"(" * 100_000 + b".",
+        b"]" * 100_000 + b".",
         b"\x80\x05\x97.",
     ],
-)  # fmt: skip
+)
 def test_what_is_no_whole_pickle_of_a_dictionary_is_one_line(tmp_path: Path, content: bytes) -> None:
     path = written(tmp_path, content)
     assert str(path) in refusal(lambda: read_pickle(path))

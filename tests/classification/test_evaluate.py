@@ -208,10 +208,17 @@ def test_too_few_images_are_called_images(files: dict[str, Path]) -> None:
 @pytest.mark.parametrize(
     ("asked", "mode", "has_dropout", "expected"),
     [
-        (None, None, True, 50), (None, "bnn", True, 50), (3, None, True, 3), (1, "bnn", True, 1), (None, "dnn", True, 0),
-        (1, "dnn", True, 0), (None, None, False, 0), (1, None, False, 0), (None, "dnn", False, 0),
+        (None, None, True, 50),
+        (None, "bnn", True, 50),
+        (3, None, True, 3),
+        (1, "bnn", True, 1),
+        (None, "dnn", True, 0),
+        (1, "dnn", True, 0),
+        (None, None, False, 0),
+        (1, None, False, 0),
+        (None, "dnn", False, 0),
     ],
-)  # fmt: skip
+)
 def test_passes_are_fifty_where_there_is_dropout(
     asked: int | None, mode: str | None, has_dropout: bool, expected: int
 ) -> None:
@@ -221,10 +228,14 @@ def test_passes_are_fifty_where_there_is_dropout(
 @pytest.mark.parametrize(
     ("asked", "mode", "has_dropout", "words"),
     [
-        (0, None, True, "1 or more, got 0"), (-3, "bnn", True, "got -3"), (None, "vq-dnn", True, "use mode dnn or bnn"),
-        (None, "bnn", False, "no dropout"), (5, None, False, "5 samples"), (5, "dnn", True, "use mode bnn"),
+        (0, None, True, "1 or more, got 0"),
+        (-3, "bnn", True, "got -3"),
+        (None, "vq-dnn", True, "use mode dnn or bnn"),
+        (None, "bnn", False, "no dropout"),
+        (5, None, False, "5 samples"),
+        (5, "dnn", True, "use mode bnn"),
     ],
-)  # fmt: skip
+)
 def test_passes_that_make_no_sense_are_refused(
     asked: int | None, mode: str | None, has_dropout: bool, words: str
 ) -> None:
@@ -243,11 +254,12 @@ def test_a_classifier_opens_as_it_was_saved(files: dict[str, Path]) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"height": 48}, "32x48"), ({"height": 9000, "width": 9000}, "at most 4096"),
+        ({"height": 48}, "32x48"),
+        ({"height": 9000, "width": 9000}, "at most 4096"),
         ({"classes": ClassList(ANIMALS, tuple((i, i, i) for i in range(6)))}, "void id"),
     ],
     ids=["not square", "giant", "void"],
-)  # fmt: skip
+)
 def test_a_record_that_is_no_classifier_s_is_refused(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
     assert words in refusal(open_classifier, save_classifier(tmp_path / "c.safetensors", **changes))
 
@@ -263,10 +275,11 @@ def test_a_segmentation_network_is_refused_by_its_architecture() -> None:
     [
         ({"classes": ClassList.of_names(CAMVID.names)}, "11 classes (Sky, Building, Pole, ...)"),
         ({"classes": ClassList.of_names((*ANIMALS[:5], "owl"))}, "class 5 is 'owl', but 'hen'"),
-        ({"mean": (0.4, 0.4, 0.4)}, "its mean is (0.4, 0.4, 0.4)"), ({"height": 64, "width": 64}, "its height is 64"),
+        ({"mean": (0.4, 0.4, 0.4)}, "its mean is (0.4, 0.4, 0.4)"),
+        ({"height": 64, "width": 64}, "its height is 64"),
     ],
     ids=["more classes", "other names", "other colours", "another size"],
-)  # fmt: skip
+)
 def test_members_see_the_same_pictures_and_know_the_same_classes(
     files: dict[str, Path], tmp_path: Path, changes: dict[str, Any], words: str
 ) -> None:
@@ -298,11 +311,12 @@ def test_the_held_back_pictures_are_those_of_the_training(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("record", "words"),
     [
-        ({"share": 0.0}, "held no pictures back"), ({"share": "much"}, "held no pictures back"),
+        ({"share": 0.0}, "held no pictures back"),
+        ({"share": "much"}, "held no pictures back"),
         ({"images": 99}, "24 training pictures and 6 held back, but t was trained on 99"),
     ],
     ids=["none", "damaged record", "other data"],
-)  # fmt: skip
+)
 def test_held_back_pictures_that_nobody_knows_are_refused(tmp_path: Path, record: dict[str, Any], words: str) -> None:
     data = save_pictures(tmp_path / "d", per_class=5)
     meta = trained(tmp_path, **{"images": 24, "held_back": 6} | record)

@@ -1,4 +1,5 @@
-"""The computation that a classifier's graph file holds, before it is one: against core's predictor with the same masks."""
+"""The computation that a classifier's graph file holds, before it is one: against core's predictor with the same
+masks."""
 
 from pathlib import Path
 

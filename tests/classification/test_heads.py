@@ -39,9 +39,11 @@ def test_the_median_of_one_point_is_refused() -> None:
 def test_pooled_heads_are_linear_in_one_number_per_channel() -> None:
     x = maps(5, 3)
     for name, features in {
-        "gap": x.mean((2, 3)), "gmaxp": x.amax((2, 3)), "gmedp": GlobalMedian()(x),
+        "gap": x.mean((2, 3)),
+        "gmaxp": x.amax((2, 3)),
+        "gmedp": GlobalMedian()(x),
         "gap-clip": 2 / (1 + (-x.mean((2, 3)) / 2).exp()) - 1,
-    }.items():  # fmt: skip
+    }.items():
         head = pooled_head(name, 4, 7)  # type: ignore[arg-type]
         assert sum(p.numel() for p in head.parameters()) == 4 * 7 + 7
         torch.testing.assert_close(head(x), linear(head, features))
@@ -89,7 +91,7 @@ def test_the_mlp_head_enlarges_a_map_that_is_smaller_than_its_pooling() -> None:
         ("vgg16", {"width": 8}, [(512, 64 * 49), (512, 512), (10, 512)]),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_networks_have_the_published_heads(
     model: str, options: dict[str, object], shapes: list[tuple[int, int]]
 ) -> None:

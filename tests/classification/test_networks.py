@@ -20,9 +20,18 @@ from core.errors import InputError
 from core.predictors import MonteCarlo, SplitNetwork
 
 ONE_OF_EACH = (
-    "alexnet", "vgg11", "prevgg11", "resnet18", "resnet50", "preresnet18", "preresnet50", "resnext50", "wideresnet50",
-    "alternet18", "alternet50",
-)  # fmt: skip
+    "alexnet",
+    "vgg11",
+    "prevgg11",
+    "resnet18",
+    "resnet50",
+    "preresnet18",
+    "preresnet50",
+    "resnext50",
+    "wideresnet50",
+    "alternet18",
+    "alternet50",
+)
 
 
 def narrow(model: str) -> int:
@@ -43,10 +52,15 @@ def seeded(network: nn.Module, x: Tensor, seed: int = 1) -> Tensor:
 def test_the_names_are_the_published_families() -> None:
     depths = {family: [d for f, d in MODELS.values() if f == family] for family in FAMILIES}
     assert depths == {
-        "alexnet": [0], "vgg": [11, 13, 16, 19], "prevgg": [11, 13, 16, 19], "resnet": [18, 34, 50, 101, 152],
-        "preresnet": [18, 34, 50, 101, 152], "resnext": [50, 101], "wideresnet": [50, 101],
+        "alexnet": [0],
+        "vgg": [11, 13, 16, 19],
+        "prevgg": [11, 13, 16, 19],
+        "resnet": [18, 34, 50, 101, 152],
+        "preresnet": [18, 34, 50, 101, 152],
+        "resnext": [50, 101],
+        "wideresnet": [50, 101],
         "alternet": [18, 34, 50, 101, 152],
-    }  # fmt: skip
+    }
     assert len(MODEL_NAMES) == 28 and MODEL_NAMES[0] == "alexnet" and "wideresnet101" in MODEL_NAMES
 
 
@@ -242,7 +256,7 @@ def test_the_options_of_a_record_build_the_same_network() -> None:
         ({"model": "alternet18", "window": 0}, "window must lie in"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_options_that_make_no_sense_are_refused_in_one_line(options: dict[str, Any], says: str) -> None:
     """They may come from a file's record, so wrong types are bad input too."""
     assert says in refusal(build_classifier, options, 4)
@@ -262,12 +276,16 @@ def test_a_classifier_needs_two_classes(classes: int) -> None:
 @pytest.mark.parametrize(
     ("model", "options", "least"),
     [
-        ("vgg11", {}, 32), ("vgg11", {"head": "gap"}, 16), ("vgg11", {"head": "gmedp"}, 32),
-        ("alexnet", {}, 15), ("alexnet", {"stem": True}, 63), ("alexnet", {"stem": True, "smoothing": True}, 35),
+        ("vgg11", {}, 32),
+        ("vgg11", {"head": "gap"}, 16),
+        ("vgg11", {"head": "gmedp"}, 32),
+        ("alexnet", {}, 15),
+        ("alexnet", {"stem": True}, 63),
+        ("alexnet", {"stem": True, "smoothing": True}, 35),
         ("resnet18", {"head": "gmedp"}, 9),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_pictures_that_are_too_small_are_refused_in_one_line(model: str, options: dict[str, Any], least: int) -> None:
     network = built(model, **options)
     assert seeded(network, random_input(least)).isfinite().all()

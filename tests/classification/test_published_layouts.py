@@ -1,4 +1,5 @@
-"""Our classifiers against torchvision's, timm's and functions written from the published tables: weights, logits, map sizes."""
+"""Our classifiers against torchvision's, timm's and functions written from the published tables: weights, logits, map
+sizes."""
 
 import re
 from typing import Any
@@ -18,15 +19,27 @@ from core.dropout import Dropout
 from core.smoothing import SpatialSmoothing
 
 TORCHVISION = {
-    "resnet18": "resnet18", "resnet34": "resnet34", "resnet50": "resnet50", "resnet101": "resnet101",
-    "resnet152": "resnet152", "resnext50": "resnext50_32x4d", "resnext101": "resnext101_32x8d",
-    "wideresnet50": "wide_resnet50_2", "wideresnet101": "wide_resnet101_2",
-}  # fmt: skip
+    "resnet18": "resnet18",
+    "resnet34": "resnet34",
+    "resnet50": "resnet50",
+    "resnet101": "resnet101",
+    "resnet152": "resnet152",
+    "resnext50": "resnext50_32x4d",
+    "resnext101": "resnext101_32x8d",
+    "wideresnet50": "wide_resnet50_2",
+    "wideresnet101": "wide_resnet101_2",
+}
 COUNTS = {
-    "resnet18": 11_689_512, "resnet34": 21_797_672, "resnet50": 25_557_032, "resnet101": 44_549_160,
-    "resnet152": 60_192_808, "resnext50": 25_028_904, "resnext101": 88_791_336, "wideresnet50": 68_883_240,
+    "resnet18": 11_689_512,
+    "resnet34": 21_797_672,
+    "resnet50": 25_557_032,
+    "resnet101": 44_549_160,
+    "resnet152": 60_192_808,
+    "resnext50": 25_028_904,
+    "resnext101": 88_791_336,
+    "wideresnet50": 68_883_240,
     "wideresnet101": 126_886_696,
-}  # fmt: skip
+}
 """Parameters for ImageNet, as torchvision documents them."""
 VGG_COUNTS = {11: 132_868_840, 13: 133_053_736, 16: 138_365_992, 19: 143_678_248}
 
@@ -45,8 +58,11 @@ def randomised(network: nn.Module, seed: int = 0) -> nn.Module:
     for module in network.modules():
         if isinstance(module, nn.BatchNorm2d):
             for name, low, high in (
-                ("weight", 0.5, 1.2), ("bias", -0.3, 0.3), ("running_mean", -0.2, 0.2), ("running_var", 0.5, 1.5),
-            ):  # fmt: skip
+                ("weight", 0.5, 1.2),
+                ("bias", -0.3, 0.3),
+                ("running_mean", -0.2, 0.2),
+                ("running_var", 0.5, 1.5),
+            ):
                 nn.init.uniform_(getattr(module, name), low, high, generator=generator)
     return network.eval()
 
@@ -144,9 +160,16 @@ def test_pre_activation_resnet_50_gives_timms_logits() -> None:
     for name, tensor in theirs.state_dict().items():
         name = re.sub(r"^stages\.(\d)\.blocks", lambda m: f"stage{int(m[1]) + 1}", name)
         for old, new in {
-            "stem.conv": "stem.0", "norm1": "activate.0", "conv1": "first.0", "norm2": "first.1", "conv2": "first.3",
-            "norm3": "first.4", "conv3": "last", "downsample.conv": "shortcut", "head.fc": "head.4",
-        }.items():  # fmt: skip
+            "stem.conv": "stem.0",
+            "norm1": "activate.0",
+            "conv1": "first.0",
+            "norm2": "first.1",
+            "conv2": "first.3",
+            "norm3": "first.4",
+            "conv3": "last",
+            "downsample.conv": "shortcut",
+            "head.fc": "head.4",
+        }.items():
             name = name.replace(f"{old}.", f"{new}.")
         if name.startswith("norm."):
             name = name.replace("norm.", "head.0.")
@@ -311,9 +334,16 @@ def test_smoothing_can_end_other_stages_and_be_of_another_kind() -> None:
 
 
 PRODUCERS = {
-    "alexnet": nn.Conv2d, "vgg11": nn.ReLU, "prevgg11": nn.Conv2d, "resnet18": nn.ReLU, "resnet50": nn.ReLU,
-    "resnext50": nn.ReLU, "preresnet18": nn.ReLU, "preresnet50": nn.ReLU, "alternet50": nn.ReLU,
-}  # fmt: skip
+    "alexnet": nn.Conv2d,
+    "vgg11": nn.ReLU,
+    "prevgg11": nn.Conv2d,
+    "resnet18": nn.ReLU,
+    "resnet50": nn.ReLU,
+    "resnext50": nn.ReLU,
+    "preresnet18": nn.ReLU,
+    "preresnet50": nn.ReLU,
+    "alternet50": nn.ReLU,
+}
 """What MC dropout comes after: the activation, in pre-activation VGG the convolution (AlexNet's ReLU is a function)."""
 
 
@@ -340,8 +370,11 @@ def test_dropout_sits_at_the_published_places(model: str) -> None:
         network(random_input(32))
     family, depth = MODELS[model]
     expected = {
-        "alexnet": 5, "vgg": 8, "prevgg": 8, "alternet": 17 - 4,
-    }.get(family, sum(RESIDUAL_BLOCKS.get(depth, ())))  # fmt: skip
+        "alexnet": 5,
+        "vgg": 8,
+        "prevgg": 8,
+        "alternet": 17 - 4,
+    }.get(family, sum(RESIDUAL_BLOCKS.get(depth, ())))
     assert len(dropped) == expected
     if family in ("resnet", "resnext", "preresnet", "alternet"):
         assert consumers == [nn.Conv2d] * expected  # the last convolution of the branch

@@ -216,7 +216,7 @@ def test_weights_that_cannot_be_fetched_are_one_line(monkeypatch: pytest.MonkeyP
         ("resnet18", {"dropout": 0.001}, "would round to none"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_options_that_make_no_sense_are_refused_in_one_line(name: str, options: dict[str, Any], says: str) -> None:
     assert says in refusal(built, name, **options)
 

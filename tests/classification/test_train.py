@@ -1,4 +1,5 @@
-"""Classification training through the command line: learnt, resumed, refused; its loss by hand and its presets' rates."""
+"""Classification training through the command line: learnt, resumed, refused; its loss by hand and its presets'
+rates."""
 
 import dataclasses
 import json
@@ -24,9 +25,29 @@ from core.training.config import TrainConfig
 from core.training.loop import EpochDone, StepDone, learning_rate
 
 FLAGS = [
-    "--model", "resnet18", "--width", "2", "--size", "16", "--batch-size", "8", "--precision", "fp32", "--threads", "1",
-    "--workers", "0", "--hold-back", "0.25", "--evaluate-every", "2", "--device", "cpu", "--learning-rate", "0.05",
-]  # fmt: skip
+    "--model",
+    "resnet18",
+    "--width",
+    "2",
+    "--size",
+    "16",
+    "--batch-size",
+    "8",
+    "--precision",
+    "fp32",
+    "--threads",
+    "1",
+    "--workers",
+    "0",
+    "--hold-back",
+    "0.25",
+    "--evaluate-every",
+    "2",
+    "--device",
+    "cpu",
+    "--learning-rate",
+    "0.05",
+]
 """24 of the 32 pictures are trained on (three steps an epoch), eight are held back."""
 
 
@@ -45,9 +66,12 @@ def prepared(data: Path, run: Path, **changes: Any) -> ClassTraining:
     loop = {"batch_size": 8, "epochs": 4, "precision": "fp32", "threads": 1, "optimizer": "sgd", "learning_rate": 0.05}
     loop |= changes.pop("loop", {})
     base: dict[str, Any] = {
-        "data": data, "classifier": ClassifierOptions(width=2, dropout=0.3, smoothing=True), "size": 16, "workers": 0,
+        "data": data,
+        "classifier": ClassifierOptions(width=2, dropout=0.3, smoothing=True),
+        "size": 16,
+        "workers": 0,
         "loop": TrainConfig(**loop),  # type: ignore[arg-type]
-    }  # fmt: skip
+    }
     return ClassTraining(ClassTrainConfig(**base | changes), run, "cpu")
 
 
@@ -111,16 +135,31 @@ def test_a_new_run_does_not_overwrite_an_old_one_nor_go_on_with_other_flags(
 @pytest.mark.parametrize(
     "flags",
     [
-        ["--batch-size", "25", "--hold-back", "0.25"], ["--batch-size", "7", "--mixup", "1"],
+        ["--batch-size", "25", "--hold-back", "0.25"],
+        ["--batch-size", "7", "--mixup", "1"],
         ["--cutmix", "1", "--batch-size", "1"],
-        ["--hold-back", "1"], ["--hold-back", "0.01"], ["--fraction", "0"], ["--fraction", "2"], ["--model", "resnet19"],
-        ["--model", "timm:nosuch"], ["--data", "nosuchfolder"], ["--flip", "2"], ["--erasing", "-1"], ["--mixup", "-1"],
-        ["--label-smoothing", "2"], ["--rand-augment", "strong"], ["--size", "-1"], ["--dropout", "1.5"],
-        ["--workers", "-1"], ["--train-samples", "0"], ["--step-epochs", "5", "-1"], ["--model", "vgg11", "--size", "4"],
+        ["--hold-back", "1"],
+        ["--hold-back", "0.01"],
+        ["--fraction", "0"],
+        ["--fraction", "2"],
+        ["--model", "resnet19"],
+        ["--model", "timm:nosuch"],
+        ["--data", "nosuchfolder"],
+        ["--flip", "2"],
+        ["--erasing", "-1"],
+        ["--mixup", "-1"],
+        ["--label-smoothing", "2"],
+        ["--rand-augment", "strong"],
+        ["--size", "-1"],
+        ["--dropout", "1.5"],
+        ["--workers", "-1"],
+        ["--train-samples", "0"],
+        ["--step-epochs", "5", "-1"],
+        ["--model", "vgg11", "--size", "4"],
         ["--model", "vgg11", "--stem"],
     ],
     ids=" ".join,
-)  # fmt: skip
+)
 def test_settings_that_make_no_sense_are_refused_before_anything_is_written(
     data: Path, tmp_path: Path, flags: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -242,12 +281,14 @@ def test_the_published_rates_of_adamw(name: str) -> None:
 @pytest.mark.parametrize(
     ("preset", "model", "expected"),
     [
-        ("sgd-imagenet", "resnet50", {"stem": True}), ("sgd-imagenet", "vgg16", {"stem": False}),
-        ("adamw-imagenet", "vgg16", {"stem": False, "stochastic_depth": 0.0}), ("small", "vgg16", {"width": 32}),
+        ("sgd-imagenet", "resnet50", {"stem": True}),
+        ("sgd-imagenet", "vgg16", {"stem": False}),
+        ("adamw-imagenet", "vgg16", {"stem": False, "stochastic_depth": 0.0}),
+        ("small", "vgg16", {"width": 32}),
         ("small", "timm:resnet18", {"width": 64}),
         ("adamw-imagenet", "timm:deit_tiny_patch16_224", {"stem": False, "stochastic_depth": 0.1}),
     ],
-)  # fmt: skip
+)
 def test_a_preset_says_of_a_network_what_it_has(preset: str, model: str, expected: dict[str, Any]) -> None:
     base = CLASS_PRESETS[preset]
     config = dataclasses.replace(base, classifier=dataclasses.replace(base.classifier, model=model))

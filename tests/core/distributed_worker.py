@@ -48,8 +48,15 @@ def network(dropout: float = 0.0, unused: bool = False) -> nn.Module:
     return made
 
 
-def trained(settings: TrainConfig, run: Path, processes: Processes = ALONE, *, resume: bool = False, poison: int = -1,
-            unused: bool = False) -> tuple[nn.Module, list[float], list[dict[str, float]]]:  # fmt: skip
+def trained(
+    settings: TrainConfig,
+    run: Path,
+    processes: Processes = ALONE,
+    *,
+    resume: bool = False,
+    poison: int = -1,
+    unused: bool = False,
+) -> tuple[nn.Module, list[float], list[dict[str, float]]]:
     """The network after the loop, the losses of its steps and what its epochs measured.
 
     `poison`: the process whose second step is no number.
@@ -65,10 +72,20 @@ def trained(settings: TrainConfig, run: Path, processes: Processes = ALONE, *, r
             yield images[chosen] * (math.nan if spoilt else 1.0), labels[chosen]
 
     steps = SAMPLES // step_size
-    events = list(fit(
-        made, batches, pixels_loss, settings, run, steps_per_epoch=steps, device=CPU, resume=resume, processes=processes,
-        evaluate=lambda _: {"rank": float(processes.rank)},
-    ))  # fmt: skip
+    events = list(
+        fit(
+            made,
+            batches,
+            pixels_loss,
+            settings,
+            run,
+            steps_per_epoch=steps,
+            device=CPU,
+            resume=resume,
+            processes=processes,
+            evaluate=lambda _: {"rank": float(processes.rank)},
+        )
+    )
     losses = [event.loss for event in events if isinstance(event, StepDone)]
     return made, losses, [event.metrics for event in events if isinstance(event, EpochDone)]
 
@@ -118,10 +135,13 @@ def talk(processes: Processes, out: Path) -> None:
         ended = f"exit {stop.code}"
     masks = torch.manual_seed(dropout_seed(3, 1, 4, processes.rank)) and torch.rand(2).tolist()
     said = {
-        "sums": processes.sums(1.5, processes.rank + 1), "nan": processes.sums(math.nan if processes.rank else 1.0),
-        "gathered": processes.gathered(f"rank {processes.rank}"), "together": processes.together(lambda: processes.rank),
-        "ended": ended, "masks": masks,
-    }  # fmt: skip
+        "sums": processes.sums(1.5, processes.rank + 1),
+        "nan": processes.sums(math.nan if processes.rank else 1.0),
+        "gathered": processes.gathered(f"rank {processes.rank}"),
+        "together": processes.together(lambda: processes.rank),
+        "ended": ended,
+        "masks": masks,
+    }
     processes.wait()
     (out / f"said{processes.rank}.json").write_text(json.dumps(said))
 

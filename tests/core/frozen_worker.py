@@ -1,4 +1,5 @@
-"""What tests/core/test_frozen_process.py starts twice: rank 1 freezes, or rank 0 works alone for longer than the patience."""
+"""What tests/core/test_frozen_process.py starts twice: rank 1 freezes, or rank 0 works alone for longer than the
+patience."""
 
 import os
 import signal

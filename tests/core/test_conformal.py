@@ -17,7 +17,8 @@ METHODS = ("lac", "aps")
 
 
 def exchangeable(seed: int, pixels: int = 20_000, concentration: float = 0.3) -> tuple[Tensor, Tensor]:
-    """(K, N) float64 probabilities and labels drawn from them: about 64 % are right, so that APS has something to do."""
+    """(K, N) float64 probabilities and labels drawn from them: about 64 % are right, so that APS has something to
+    do."""
     generator = np.random.default_rng(seed)
     probs = generator.dirichlet([concentration] * CLASSES, size=pixels)
     labels = (probs.cumsum(1) < generator.random((pixels, 1))).sum(1).clip(0, CLASSES - 1)
@@ -132,7 +133,8 @@ def test_an_unknown_kind_of_set_is_refused() -> None:
 
 
 def image(generator: np.random.Generator, pixels: int = 60) -> tuple[Tensor, Tensor]:
-    """(2, N) probabilities and labels of an image that is easy or hard as a whole; class 1 is the one that is missed."""
+    """(2, N) probabilities and labels of an image that is easy or hard as a whole; class 1 is the one that is
+    missed."""
     hardness = generator.uniform(1.0, 6.0)
     labels = (generator.random(pixels) < 0.4).astype(np.uint8)
     labels[0] = 1

@@ -1,4 +1,5 @@
-"""The common corruptions: the library's own types, the same for the same seed, nothing of it left in NumPy's generator."""
+"""The common corruptions: the library's own types, the same for the same seed, nothing of it left in NumPy's
+generator."""
 
 import numpy as np
 import pytest
@@ -9,8 +10,19 @@ from core.errors import InputError
 imagecorruptions = pytest.importorskip("imagecorruptions", reason="imagecorruptions-imaug is not installed")
 
 ALL = (*COMMON, *EXTRA)
-RANDOM = ("gaussian_noise", "shot_noise", "impulse_noise", "glass_blur", "motion_blur", "snow", "frost", "fog",
-          "elastic_transform", "speckle_noise", "spatter")  # fmt: skip
+RANDOM = (
+    "gaussian_noise",
+    "shot_noise",
+    "impulse_noise",
+    "glass_blur",
+    "motion_blur",
+    "snow",
+    "frost",
+    "fog",
+    "elastic_transform",
+    "speckle_noise",
+    "spatter",
+)
 
 
 def picture(height: int = 40, width: int = 52) -> np.ndarray:

@@ -24,17 +24,29 @@ from seg.options import SmpOptions
 
 ROOT = Path(__file__).parents[2]
 SETTINGS: dict[str, Any] = {
-    "epochs": 3, "batch_size": 4, "precision": "fp32", "schedule": "one-cycle", "learning_rate": 0.05, "clip_norm": 0.1,
-    "average_decay": 0.9, "weight_decay": 0.01, "evaluate_every": 1, "optimizer": "sgd",
-}  # fmt: skip
+    "epochs": 3,
+    "batch_size": 4,
+    "precision": "fp32",
+    "schedule": "one-cycle",
+    "learning_rate": 0.05,
+    "clip_norm": 0.1,
+    "average_decay": 0.9,
+    "weight_decay": 0.01,
+    "evaluate_every": 1,
+    "optimizer": "sgd",
+}
 
 
 CONSTANT = {"schedule": "constant"}
 JOBS: dict[str, dict[str, Any]] = {
-    "plain": SETTINGS, "accumulated": SETTINGS | {"accumulate": 3, "batch_size": 2},
-    "passes": SETTINGS | {"train_samples": 2, "optimizer": "adamw"}, "unused": SETTINGS, "resumed": SETTINGS | CONSTANT,
-    "poison": SETTINGS, "talk": {},
-}  # fmt: skip
+    "plain": SETTINGS,
+    "accumulated": SETTINGS | {"accumulate": 3, "batch_size": 2},
+    "passes": SETTINGS | {"train_samples": 2, "optimizer": "adamw"},
+    "unused": SETTINGS,
+    "resumed": SETTINGS | CONSTANT,
+    "poison": SETTINGS,
+    "talk": {},
+}
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +54,16 @@ def spread(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What two processes made of every job, in a folder of its name."""
     out = tmp_path_factory.mktemp("two")
     command = [
-        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2",
-        str(ROOT / "tests/core/distributed_worker.py"), str(out), json.dumps(JOBS),
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc_per_node",
+        "2",
+        str(ROOT / "tests/core/distributed_worker.py"),
+        str(out),
+        json.dumps(JOBS),
+    ]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=ROOT, env=environment)
     assert done.returncode == 0, done.stderr

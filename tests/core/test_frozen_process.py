@@ -15,9 +15,14 @@ ROOT = Path(__file__).parents[2]
 def started(rank: int, port: int, meeting: Path) -> "subprocess.Popen[str]":
     """As torchrun starts them."""
     environment = os.environ | {
-        "PYTHONPATH": str(ROOT), "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port), "TORCHELASTIC_RUN_ID": "frozen",
-    }  # fmt: skip
+        "PYTHONPATH": str(ROOT),
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "TORCHELASTIC_RUN_ID": "frozen",
+    }
     command = [sys.executable, str(ROOT / "tests/core/frozen_worker.py"), str(meeting)]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

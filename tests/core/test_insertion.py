@@ -1,4 +1,5 @@
-"""Smoothing and dropout put into real encoders: where they go, that they change exactly what they should, and nothing else."""
+"""Smoothing and dropout put into real encoders: where they go, that they change exactly what they should, and nothing
+else."""
 
 import copy
 from functools import cache
@@ -19,29 +20,43 @@ from core.smoothing import SpatialSmoothing
 PLACES = {
     "resnet18": [("maxpool", 64, True), ("layer2", 64, True), ("layer3", 128, True), ("layer4", 256, True)],
     "vgg11_bn": [
-        ("features.3", 64, True), ("features.7", 128, True), ("features.14", 256, True), ("features.21", 512, True),
+        ("features.3", 64, True),
+        ("features.7", 128, True),
+        ("features.14", 256, True),
+        ("features.21", 512, True),
         ("features.28", 512, True),
     ],
     "mobilenet_v2": [
-        ("features.2", 16, False), ("features.4", 24, False), ("features.7", 32, False), ("features.14", 96, False),
+        ("features.2", 16, False),
+        ("features.4", 24, False),
+        ("features.7", 32, False),
+        ("features.14", 96, False),
     ],
     "densenet121": [
-        ("features.pool0", 64, True), ("features.transition1.pool", 128, False),
-        ("features.transition2.pool", 256, False), ("features.transition3.pool", 512, False),
+        ("features.pool0", 64, True),
+        ("features.transition1.pool", 128, False),
+        ("features.transition2.pool", 256, False),
+        ("features.transition3.pool", 512, False),
     ],
     "efficientnet-b0": [
-        ("_blocks.1", 16, False), ("_blocks.3", 24, False), ("_blocks.5", 40, False), ("_blocks.11", 112, False),
+        ("_blocks.1", 16, False),
+        ("_blocks.3", 24, False),
+        ("_blocks.5", 40, False),
+        ("_blocks.11", 112, False),
     ],
     "tu-mobilenetv3_small_100": [
-        ("model.blocks.0", 16, True), ("model.blocks.1", 16, False), ("model.blocks.2", 24, False),
+        ("model.blocks.0", 16, True),
+        ("model.blocks.1", 16, False),
+        ("model.blocks.2", 24, False),
         ("model.blocks.4", 48, False),
     ],
     "tu-regnetx_002": [("model.s1", 32, True), ("model.s2", 24, True), ("model.s3", 56, True), ("model.s4", 152, True)],
     "tu-convnext_atto": [("model.stages_1", 40, False), ("model.stages_2", 80, False), ("model.stages_3", 160, False)],
-}  # fmt: skip
+}
 """Read off the definitions: every pooling or strided stage but the stem, and whether what enters it was activated."""
 FIRST_CHANGED = {"vgg11_bn": 1, "tu-convnext_atto": 3}
-"""The first stage output after a place: 0 is the image (VGG: before the first pool); ConvNeXt's stem takes two levels."""
+"""The first stage output after a place: 0 is the image (VGG: before the first pool); ConvNeXt's stem takes two
+levels."""
 SIZES = [(128, 160), (97, 131)]
 
 
@@ -300,11 +315,13 @@ def test_what_is_added_in_place_after_an_activation_makes_the_map_linear() -> No
 
 
 def test_a_freed_activation_does_not_lend_its_identity_to_a_linear_map() -> None:
-    """One activation used often, as in EfficientNet: the outputs of its later calls are freed, their addresses reused."""
+    """One activation used often, as in EfficientNet: the outputs of its later calls are freed, their addresses
+    reused."""
     shared = {"conv": linear(3), "act": nn.SiLU(), "linear": linear(), "up": nn.Upsample(scale_factor=2)}
     maps = {f"linear{i}": linear() for i in range(8)}
     pools = {f"pool{i}": nn.MaxPool2d(2) for i in range(8)}
-    # From the second time on nobody keeps what `act` returned when `linear` is done, so linear(i) may take its address over.
+    # From the second time on nobody keeps what `act` returned when `linear` is done, so linear(i) may take its address
+    # over.
     order = ["conv", *(f"act linear linear{i} pool{i} up" for i in range(8))]
     places = subsampling_places(Chain(" ".join(order), **shared, **maps, **pools))
     assert places == [Place(f"members.pool{i}", 4, False) for i in range(8)]

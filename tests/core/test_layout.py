@@ -41,9 +41,16 @@ def moved(channels: int, precision: str, dtype: torch.dtype) -> Tensor:
     images = torch.randn(8, 4, 3, 128, 128, generator=generator, dtype=torch.float64).to(dtype)
     labels = torch.randint(0, 4, (8, 4, 64, 64), generator=generator)
     config = TrainConfig(
-        epochs=1, optimizer="sgd", schedule="constant", learning_rate=0.5, weight_decay=0, clip_norm=0, average_decay=0,
-        evaluate_every=0, precision=precision,  # type: ignore[arg-type]
-    )  # fmt: skip
+        epochs=1,
+        optimizer="sgd",
+        schedule="constant",
+        learning_rate=0.5,
+        weight_decay=0,
+        clip_norm=0,
+        average_decay=0,
+        evaluate_every=0,
+        precision=precision,  # type: ignore[arg-type]
+    )
     network = narrow(channels).to(dtype)
     before = network[2].weight.detach().clone()
     with tempfile.TemporaryDirectory() as run:
@@ -68,12 +75,16 @@ def test_a_narrow_network_learns_what_it_learns_in_double_precision(most: str, p
 @pytest.mark.parametrize(
     ("convolution", "copies"),
     [
-        (nn.Conv2d(4, 8, 1, stride=2), True), (nn.Conv2d(1, 8, 1, stride=(1, 2)), True),
-        (nn.Conv2d(15, 8, 1, stride=3, padding="valid"), True), (nn.Conv2d(16, 8, 1, stride=2), False),
-        (nn.Conv2d(4, 8, 1), False), (nn.Conv2d(4, 8, 3, stride=2), False),
-        (nn.Conv2d(4, 8, 1, stride=2, groups=2), False), (nn.Conv2d(4, 8, 1, stride=2, padding=1), False),
+        (nn.Conv2d(4, 8, 1, stride=2), True),
+        (nn.Conv2d(1, 8, 1, stride=(1, 2)), True),
+        (nn.Conv2d(15, 8, 1, stride=3, padding="valid"), True),
+        (nn.Conv2d(16, 8, 1, stride=2), False),
+        (nn.Conv2d(4, 8, 1), False),
+        (nn.Conv2d(4, 8, 3, stride=2), False),
+        (nn.Conv2d(4, 8, 1, stride=2, groups=2), False),
+        (nn.Conv2d(4, 8, 1, stride=2, padding=1), False),
     ],
-)  # fmt: skip
+)
 def test_only_the_convolutions_that_meet_it_leave_channels_last(convolution: nn.Conv2d, copies: bool) -> None:
     use_channels_last(convolution, CPU)
     seen: list[Tensor] = []

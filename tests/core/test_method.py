@@ -34,14 +34,16 @@ def test_what_is_left_out_is_decided(options: MethodOptions, method: Method) -> 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (MethodOptions("dnn", samples=2), "no dropout"), (MethodOptions("bnn", samples=0), "1 or more"),
-        (MethodOptions("dnn", motion=True), "use vq-dnn"), (MethodOptions(window=5, motion=True), "omit --window or --motion"),
+        (MethodOptions("dnn", samples=2), "no dropout"),
+        (MethodOptions("bnn", samples=0), "1 or more"),
+        (MethodOptions("dnn", motion=True), "use vq-dnn"),
+        (MethodOptions(window=5, motion=True), "omit --window or --motion"),
         (MethodOptions("knn"), "choose from dnn"),  # type: ignore[arg-type]
         (MethodOptions(temperature=0.0), "positive number"),
         (MethodOptions("dnn", calibrated=True), "no temperature was fitted"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_what_cannot_be_is_one_line(options: MethodOptions, words: str) -> None:
     assert words in refusal(options.resolve, META)
 
@@ -49,9 +51,13 @@ def test_what_cannot_be_is_one_line(options: MethodOptions, words: str) -> None:
 def test_a_temperature_is_used_with_the_method_it_was_fitted_with_and_no_other() -> None:
     assert MethodOptions("vq-dnn").resolve(CALIBRATED) == replace(FITTED, temperature=0.9, calibrated=True)
     for other in (
-        MethodOptions(motion=False), MethodOptions(tau=3.0), MethodOptions(window=5), MethodOptions("vq-bnn"),
-        MethodOptions("dnn"), MethodOptions(calibrated=False),
-    ):  # fmt: skip
+        MethodOptions(motion=False),
+        MethodOptions(tau=3.0),
+        MethodOptions(window=5),
+        MethodOptions("vq-bnn"),
+        MethodOptions("dnn"),
+        MethodOptions(calibrated=False),
+    ):
         method = other.resolve(CALIBRATED)
         assert method.temperature == 1.0 and not method.calibrated and method.note
     assert "vq-dnn, tau 8, motion" in MethodOptions(motion=False).resolve(CALIBRATED).note  # what there is one for
@@ -68,9 +74,12 @@ def test_a_new_fit_takes_the_place_of_the_same_method_s_alone() -> None:
     meta = replace(
         META, calibration={"vq-dnn": {"temperature": 2.0, "tau": 8.0, "motion": True}, "dnn": {"temperature": 3.0}}
     )
-    assert {key: fit["temperature"] for key, fit in meta.with_fit(FITTED, {"temperature": 0.9}).calibration.items()} == {
-        "dnn": 3.0, "vq-dnn, tau 8, motion": 0.9,
-    }  # fmt: skip
+    assert {
+        key: fit["temperature"] for key, fit in meta.with_fit(FITTED, {"temperature": 0.9}).calibration.items()
+    } == {
+        "dnn": 3.0,
+        "vq-dnn, tau 8, motion": 0.9,
+    }
 
 
 def test_a_graph_file_computes_what_it_was_made_for() -> None:

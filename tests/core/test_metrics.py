@@ -367,7 +367,8 @@ def test_a_frame_may_follow_the_last_of_a_batch() -> None:
 
 
 def direct_pair(probs: Tensor, labels: Tensor) -> list[float]:
-    """Consistency, that of the labels, agreement of change and that of a frozen prediction of two frames, with NumPy alone."""
+    """Consistency, that of the labels, agreement of change and that of a frozen prediction of two frames, with NumPy
+    alone."""
     before, after = probs.numpy().argmax(1)
     true_before, true_after = labels.numpy()
     stays, label_stays = before == after, true_before == true_after

@@ -18,9 +18,18 @@ def tiff_of_two_sizes(real: int, said: int) -> bytes:
     """Its size tags come twice: readers differ in which of them they take."""
     data = zlib.compress(bytes(real * real))
     tags = [
-        (256, real), (256, said), (257, real), (257, said), (258, 8), (259, 8), (262, 1), (273, 8), (277, 1), (278, real),
+        (256, real),
+        (256, said),
+        (257, real),
+        (257, said),
+        (258, 8),
+        (259, 8),
+        (262, 1),
+        (273, 8),
+        (277, 1),
+        (278, real),
         (279, len(data)),
-    ]  # fmt: skip
+    ]
     entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags)
     return struct.pack("<2sHI", b"II", 42, 8 + len(data)) + data + struct.pack("<H", len(tags)) + entries + bytes(4)
 

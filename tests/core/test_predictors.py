@@ -1,4 +1,5 @@
-"""MC dropout with a shared prefix against whole passes in a loop, and dropout switched off against no dropout at all."""
+"""MC dropout with a shared prefix against whole passes in a loop, and dropout switched off against no dropout at
+all."""
 
 import dataclasses
 

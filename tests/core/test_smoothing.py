@@ -48,10 +48,16 @@ def slow_prob(name: str, z: float, t: float) -> float:
 @pytest.mark.parametrize(
     ("size", "padding", "before", "after"),
     [
-        (1, "published", 0, 0), (2, "published", 1, 1), (3, "published", 1, 1), (5, "published", 2, 2),
-        (1, "same", 0, 0), (2, "same", 0, 1), (3, "same", 1, 1), (5, "same", 2, 2),
+        (1, "published", 0, 0),
+        (2, "published", 1, 1),
+        (3, "published", 1, 1),
+        (5, "published", 2, 2),
+        (1, "same", 0, 0),
+        (2, "same", 0, 1),
+        (3, "same", 1, 1),
+        (5, "same", 2, 2),
     ],
-)  # fmt: skip
+)
 def test_the_blur_is_the_written_out_convolution(
     size: int, padding: str, before: int, after: int, shape: tuple[int, ...]
 ) -> None:

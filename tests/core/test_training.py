@@ -1,4 +1,5 @@
-"""The training loop: schedules, exact accumulation, averaged weights, decay, failures and resuming, on tiny networks."""
+"""The training loop: schedules, exact accumulation, averaged weights, decay, failures and resuming, on tiny
+networks."""
 
 import json
 import math
@@ -26,9 +27,17 @@ CPU = torch.device("cpu")
 
 def config(**changes: Any) -> TrainConfig:
     base: dict[str, Any] = {
-        "epochs": 2, "batch_size": 4, "precision": "fp32", "schedule": "constant", "learning_rate": 0.05,
-        "clip_norm": 0.0, "average_decay": 0.0, "weight_decay": 0.0, "evaluate_every": 0, "optimizer": "sgd",
-    }  # fmt: skip
+        "epochs": 2,
+        "batch_size": 4,
+        "precision": "fp32",
+        "schedule": "constant",
+        "learning_rate": 0.05,
+        "clip_norm": 0.0,
+        "average_decay": 0.0,
+        "weight_decay": 0.0,
+        "evaluate_every": 0,
+        "optimizer": "sgd",
+    }
     return TrainConfig(**(base | changes))
 
 
@@ -364,7 +373,8 @@ def test_a_non_finite_loss_stops_with_its_step_and_keeps_the_last_state(tmp_path
 
 @pytest.mark.parametrize("clip_norm", [0.0, 1.0])
 def test_a_non_finite_gradient_of_a_finite_loss_stops_too(tmp_path: Path, clip_norm: float) -> None:
-    """sqrt has value 0 and slope infinity at 0: a step would make every weight NaN, and the epoch's end would keep them."""
+    """sqrt has value 0 and slope infinity at 0: a step would make every weight NaN, and the epoch's end would keep
+    them."""
 
     def rooted(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         return (logits - logits.detach()).abs().sqrt().sum(), (targets != VOID).sum()
@@ -385,9 +395,15 @@ def test_a_resumed_training_ends_bit_for_bit_where_an_uninterrupted_one_does(
     tmp_path: Path, optimizer: str, stop: str
 ) -> None:
     settings = config(
-        optimizer=optimizer, epochs=4, schedule="one-cycle", average_decay=0.9, clip_norm=1.0, weight_decay=0.01,
-        accumulate=2, learning_rate=0.01,
-    )  # fmt: skip
+        optimizer=optimizer,
+        epochs=4,
+        schedule="one-cycle",
+        average_decay=0.9,
+        clip_norm=1.0,
+        weight_decay=0.01,
+        accumulate=2,
+        learning_rate=0.01,
+    )
     whole = bayesian()
     finish(train(whole, settings, tmp_path / "whole"))
     events = train(bayesian(), settings, tmp_path / "part")
@@ -456,6 +472,16 @@ def test_bf16_training_keeps_single_precision_weights(tmp_path: Path) -> None:
 def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> None:
     leftover = tmp_path / ".state.safetensors.abc123"
     leftover.write_bytes(b"half")
-    list(fit(plain(), lambda epoch: data(epoch, 2, 4), pixels_loss, config(), tmp_path,
-             steps_per_epoch=2, device=CPU, resume=True))  # fmt: skip
+    list(
+        fit(
+            plain(),
+            lambda epoch: data(epoch, 2, 4),
+            pixels_loss,
+            config(),
+            tmp_path,
+            steps_per_epoch=2,
+            device=CPU,
+            resume=True,
+        )
+    )
     assert not leftover.exists()

@@ -26,10 +26,24 @@ from export.run.classifier import GraphClassifier
 from export.write.proof import session_runner
 
 META = StreamMeta(
-    kind="classifier", classes=ClassList.of_names(ANIMALS), height=8, width=8, mean=(0.4, 0.4, 0.4), std=(0.3, 0.3, 0.3),
-    temperature=1.25, mode="bnn", samples=4, tau=None, window=None, head_stride=1, precision="fp32", source="tiny",
-    source_sha256="0" * 64, versions={"onnx": onnx.__version__}, licence="CC0",
-)  # fmt: skip
+    kind="classifier",
+    classes=ClassList.of_names(ANIMALS),
+    height=8,
+    width=8,
+    mean=(0.4, 0.4, 0.4),
+    std=(0.3, 0.3, 0.3),
+    temperature=1.25,
+    mode="bnn",
+    samples=4,
+    tau=None,
+    window=None,
+    head_stride=1,
+    precision="fp32",
+    source="tiny",
+    source_sha256="0" * 64,
+    versions={"onnx": onnx.__version__},
+    licence="CC0",
+)
 
 
 def made_model(meta: StreamMeta = META, side: int = 8, classes: int = 6, outputs: tuple[str, ...] = ()) -> ModelProto:
@@ -44,9 +58,10 @@ def made_model(meta: StreamMeta = META, side: int = 8, classes: int = 6, outputs
         helper.make_node("Expand", ["column", "shape"], [names[0]]),
     ]
     constants = [
-        helper.make_tensor("axes", TensorProto.INT64, [3], [1, 2, 3]), helper.make_tensor("one", TensorProto.INT64, [1], [1]),
+        helper.make_tensor("axes", TensorProto.INT64, [3], [1, 2, 3]),
+        helper.make_tensor("one", TensorProto.INT64, [1], [1]),
         helper.make_tensor("shape", TensorProto.INT64, [2], [1, classes]),
-    ]  # fmt: skip
+    ]
     values = [helper.make_tensor_value_info(names[0], TensorProto.FLOAT, ["N", classes])]
     values += [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N"]) for name in names[1:]]
     graph = helper.make_graph(nodes, "made", [image], values, constants)
@@ -76,10 +91,13 @@ def test_a_whole_file_opens_and_the_record_is_the_one_that_was_written(tmp_path:
     [
         (made_model(side=9), "uint8 [N, 9, 9, 3], expected uint8 [N, 8, 8, 3]"),
         (made_model(classes=5), "probs is float [N, 5], expected float [N, 6]"),
-        (made_model(outputs=("probs", "disagreement", "entropy")), "expected probs, entropy, disagreement in this order"),
+        (
+            made_model(outputs=("probs", "disagreement", "entropy")),
+            "expected probs, entropy, disagreement in this order",
+        ),
     ],
     ids=["side", "classes", "order"],
-)  # fmt: skip
+)
 def test_a_graph_that_its_record_does_not_describe_is_refused(tmp_path: Path, model: ModelProto, words: str) -> None:
     assert words in refusal(GraphClassifier, written(tmp_path, model))
 
@@ -87,12 +105,15 @@ def test_a_graph_that_its_record_does_not_describe_is_refused(tmp_path: Path, mo
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"mode": "vq-bnn"}, "dnn or bnn of a classifier"), ({"tau": "1.5"}, "none in mode 'bnn'"),
-        ({"input_width": "9"}, "square"), ({"kind": "logits"}, "a void id and colours"), ({"samples": "0"}, "1 to 10000"),
+        ({"mode": "vq-bnn"}, "dnn or bnn of a classifier"),
+        ({"tau": "1.5"}, "none in mode 'bnn'"),
+        ({"input_width": "9"}, "square"),
+        ({"kind": "logits"}, "a void id and colours"),
+        ({"samples": "0"}, "1 to 10000"),
         ({"void_id": "255", "palette": json.dumps([[i, i, i] for i in range(6)])}, "none of a classifier"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_record_that_no_export_has_is_refused(tmp_path: Path, changes: dict[str, str], words: str) -> None:
     model = made_model()
     helper.set_model_props(model, META.to_props() | changes)
@@ -113,13 +134,17 @@ def test_pictures_of_another_size_or_type_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (("--mode", "dnn"), "was made for mode bnn"), (("--samples", "9"), "was made for samples 4"),
-        (("--calibrated", "off"), "was made for calibrated True"), (("--temperature", "2"), "use the checkpoints"),
-        (("--executor", "torch"), "checkpoint's name"), (("--split", "held-back"), "give the checkpoint"),
-        (("--tau", "2"), "--tau is for"), (("--device", "tpu"), "unknown device"),
+        (("--mode", "dnn"), "was made for mode bnn"),
+        (("--samples", "9"), "was made for samples 4"),
+        (("--calibrated", "off"), "was made for calibrated True"),
+        (("--temperature", "2"), "use the checkpoints"),
+        (("--executor", "torch"), "checkpoint's name"),
+        (("--split", "held-back"), "give the checkpoint"),
+        (("--tau", "2"), "--tau is for"),
+        (("--device", "tpu"), "unknown device"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_graph_file_computes_what_it_was_made_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...], words: str
 ) -> None:
@@ -237,7 +262,7 @@ def test_the_proof_of_the_draws_sees_a_wrong_rate(mc: Path, graphs: dict[str, Pa
         ClassifierOptions(width=4, head="gmedp"),
     ],
     ids=["vgg", "alternet", "vit", "median"],
-)  # fmt: skip
+)
 def test_every_kind_of_network_becomes_a_file(options: ClassifierOptions, tmp_path: Path) -> None:
     model, output = save_classifier(tmp_path / "c.safetensors", options), tmp_path / "c.onnx"
     flags = ["--samples", "3"] if options.dropout else []
@@ -249,16 +274,23 @@ def test_every_kind_of_network_becomes_a_file(options: ClassifierOptions, tmp_pa
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (("--stateful",), "--stateful is for segmentation"), (("--tau", "1.25"), "--tau is for"),
-        (("--window", "2"), "--window is for"), (("--size", "64"), "--size is for"), (("--width", "64"), "--width is for"),
-        (("--calibration-data", "d"), "--calibration-data is for"), (("--proof-frames", "clip.mp4"), "--proof-frames is for"),
-        (("--precision", "fp16"), "exported in fp32"), (("--precision", "int8"), "exported in fp32"),
-        (("--mode", "vq-dnn"), "use mode dnn or bnn"), (("--samples", "0"), "1 or more"),
-        (("--mode", "dnn", "--samples", "3"), "use mode bnn"), (("--calibrated", "on"), "no temperature was fitted for dnn"),
+        (("--stateful",), "--stateful is for segmentation"),
+        (("--tau", "1.25"), "--tau is for"),
+        (("--window", "2"), "--window is for"),
+        (("--size", "64"), "--size is for"),
+        (("--width", "64"), "--width is for"),
+        (("--calibration-data", "d"), "--calibration-data is for"),
+        (("--proof-frames", "clip.mp4"), "--proof-frames is for"),
+        (("--precision", "fp16"), "exported in fp32"),
+        (("--precision", "int8"), "exported in fp32"),
+        (("--mode", "vq-dnn"), "use mode dnn or bnn"),
+        (("--samples", "0"), "1 or more"),
+        (("--mode", "dnn", "--samples", "3"), "use mode bnn"),
+        (("--calibrated", "on"), "no temperature was fitted for dnn"),
         (("--precision", "bf16"), "no number format"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_flags_that_make_no_sense_for_a_classifier_are_one_line(
     mc: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...], words: str
 ) -> None:

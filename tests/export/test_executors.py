@@ -72,9 +72,11 @@ def test_a_graph_file_runs_as_the_checkpoint_does(graphs: Graphs, executor: str,
         pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
     torch_one = opened("street-tiny", executor="torch", size=HEIGHT, motion=motion, keep_probs=True)
     other = opened(
-        str(graphs("motion" if motion else "vq-dnn")), executor=executor, keep_probs=True,
+        str(graphs("motion" if motion else "vq-dnn")),
+        executor=executor,
+        keep_probs=True,
         precision="fp32" if executor == "openvino" else "auto",
-    )  # fmt: skip
+    )
     stream = [frame for frame in frames() if frame.image.shape[1] == WIDTH]  # a graph file has one network size
     assert_same(run(torch_one, iter(stream)), run(other, iter(stream)))
 
@@ -134,7 +136,8 @@ def test_dropout_on_openvino_draws_anew_for_every_call() -> None:
 
 @pytest.mark.parametrize("model", ["street-tiny", pytest.param("camvid-realtime", marks=pytest.mark.long)])
 def test_passes_that_share_their_prefix_say_what_whole_ones_say(model: str) -> None:
-    """The same masks in both: the realtime network draws in its encoder, so it shares no more than the padded picture."""
+    """The same masks in both: the realtime network draws in its encoder, so it shares no more than the padded
+    picture."""
     pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
     found = []
     for wrap in (lambda network: network, WholePasses):
@@ -152,14 +155,18 @@ def test_passes_that_share_their_prefix_say_what_whole_ones_say(model: str) -> N
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"mode": "dnn"}, "made for mode vq-dnn, got dnn"), ({"samples": 5}, "made for samples 1, got 5"),
-        ({"tau": 3.0}, "made for tau 1.25, got 3.0"), ({"window": 5}, "made for window None, got 5"),
-        ({"size": 360}, f"height {HEIGHT}, got --size 360"), ({"executor": "torch"}, "run by onnxruntime or openvino"),
-        ({"device": "cuda"}, "--device cuda was asked for"), ({"device": "abacus"}, "unknown device"),
+        ({"mode": "dnn"}, "made for mode vq-dnn, got dnn"),
+        ({"samples": 5}, "made for samples 1, got 5"),
+        ({"tau": 3.0}, "made for tau 1.25, got 3.0"),
+        ({"window": 5}, "made for window None, got 5"),
+        ({"size": 360}, f"height {HEIGHT}, got --size 360"),
+        ({"executor": "torch"}, "run by onnxruntime or openvino"),
+        ({"device": "cuda"}, "--device cuda was asked for"),
+        ({"device": "abacus"}, "unknown device"),
         ({"executor": "onnxruntime", "precision": "bf16"}, "no bf16"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_what_a_file_was_not_made_for_is_one_line(graphs: Graphs, asked: dict[str, object], words: str) -> None:
     if asked.get("device") == "cuda" and torch.cuda.is_available():
         pytest.skip("a GPU is there")
@@ -169,17 +176,19 @@ def test_what_a_file_was_not_made_for_is_one_line(graphs: Graphs, asked: dict[st
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"executor": "onnxruntime"}, "steadyseg export"), ({"executor": "openvino", "window": 5}, "recursion"),
+        ({"executor": "onnxruntime"}, "steadyseg export"),
+        ({"executor": "openvino", "window": 5}, "recursion"),
         ({"executor": "openvino", "device": "cuda"}, "on the CPU"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_what_a_checkpoint_cannot_be_run_by_is_one_line(asked: dict[str, object], words: str) -> None:
     assert words in refusal(opened, "street-tiny", **asked)
 
 
 def test_a_conversion_reports_to_nobody(tmp_path: Path) -> None:
-    """OpenVINO's telemetry would write a client's id to the home folder and fork processes that send it, ten a conversion."""
+    """OpenVINO's telemetry would write a client's id to the home folder and fork processes that send it, ten a
+    conversion."""
     pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
     code = (
         "import os, torch\n"

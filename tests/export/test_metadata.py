@@ -60,10 +60,33 @@ def test_what_is_written_comes_back(changes: dict[str, Any]) -> None:
 def test_a_reader_in_another_language_finds_plain_entries() -> None:
     props = META.to_props()
     assert set(props) == {
-        "steadyseg_format", "kind", "classes", "palette", "void_id", "input_height", "input_width", "mean", "std",
-        "temperature", "mode", "samples", "tau", "window", "head_stride", "precision", "source", "source_sha256", "versions",
-        "licence", "motion", "calibrated", "note", "metrics", "adaptive", "own_world",
-    }  # fmt: skip
+        "steadyseg_format",
+        "kind",
+        "classes",
+        "palette",
+        "void_id",
+        "input_height",
+        "input_width",
+        "mean",
+        "std",
+        "temperature",
+        "mode",
+        "samples",
+        "tau",
+        "window",
+        "head_stride",
+        "precision",
+        "source",
+        "source_sha256",
+        "versions",
+        "licence",
+        "motion",
+        "calibrated",
+        "note",
+        "metrics",
+        "adaptive",
+        "own_world",
+    }
     assert (props["steadyseg_format"], props["kind"], props["mode"], props["input_height"]) == (
         "1",
         "stream",
@@ -104,7 +127,8 @@ def test_a_missing_class_list_says_why_that_matters() -> None:
     props = META.to_props()
     del props["classes"]
     assert refused(props) == (
-        "m.onnx: has no class list, so its labels would be numbers without meaning; export it again with steadyseg export"
+        "m.onnx: has no class list, so its labels would be numbers without meaning; export it again with "
+        "steadyseg export"
     )
 
 

@@ -1,4 +1,5 @@
-"""The program of docs/usage.md that tells a graph file the motion: ONNX Runtime and OpenCV alone do what `video` does."""
+"""The program of docs/usage.md that tells a graph file the motion: ONNX Runtime and OpenCV alone do what `video`
+does."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""Exported files from anywhere: a whole one of ours opens and runs, everything else is refused in one line with its cause."""
+"""Exported files from anywhere: a whole one of ours opens and runs, everything else is refused in one line with its
+cause."""
 
 import dataclasses
 import itertools
@@ -432,12 +433,14 @@ BOMBS: dict[str, tuple[str, list[NodeProto], list[TensorProto]]] = {
     "by-the-pixels": (
         "no size can be told of what ConstantOfShape makes",
         [
-            node("Reshape", "frame", "all", makes="p"), node("Slice", "p", "from", "to", makes="q"),
-            node("Cast", "q", makes="i", to=TensorProto.INT64), node("ConstantOfShape", "i"),
+            node("Reshape", "frame", "all", makes="p"),
+            node("Slice", "p", "from", "to", makes="q"),
+            node("Cast", "q", makes="i", to=TensorProto.INT64),
+            node("ConstantOfShape", "i"),
         ],
         [constant("all", -1), constant("from", 0), constant("to", 4)],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", BOMBS)

@@ -1,4 +1,5 @@
-"""The compiled maps against their definition in torch: core/prediction.py, core/temporal.py and core/preprocess.enlarge."""
+"""The compiled maps against their definition in torch: core/prediction.py, core/temporal.py and
+core/preprocess.enlarge."""
 
 import sys
 import threading

@@ -90,12 +90,13 @@ def test_the_width_of_the_network_can_be_that_of_another_aspect(tmp_path: Path) 
     ("flags", "words"),
     [
         (["-o", "m.onnx", "--width", "7"], "32 pixels or more"),
-        (["-o", "m.pt"], "ends in .onnx"), (["-o", "nowhere/m.onnx"], "folder does not exist"),
+        (["-o", "m.pt"], "ends in .onnx"),
+        (["-o", "nowhere/m.onnx"], "folder does not exist"),
         (["-o", "m.onnx", "--mode", "bnn"], "add --stateful"),
         (["-o", "m.onnx", "--stateful", "--proof-frames", "absent.mp4"], "no such file"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_bad_flags_are_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], flags: list[str], words: str
 ) -> None:

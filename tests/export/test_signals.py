@@ -1,4 +1,5 @@
-"""A process that dropped its networks in another thread still gets its signals, as a page whose visitors have left does."""
+"""A process that dropped its networks in another thread still gets its signals, as a page whose visitors have left
+does."""
 
 import subprocess
 import sys

@@ -1,6 +1,7 @@
 """The Triton repository without a server: parsed by Triton's own schema, held against the graph, and simulated.
 
-The schema is `grpc/model_config_pb2.py` of the tritonclient wheel, loaded by its path: the package asks for an older protobuf.
+The schema is `grpc/model_config_pb2.py` of the tritonclient wheel, loaded by its path: the package asks for an older
+protobuf.
 """
 
 import importlib.util
@@ -162,8 +163,9 @@ def test_export_writes_it_beside_the_file(
 
 def test_what_has_no_memory_or_no_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for flags, file, said in (
-        (["--stateful", "--mode", "dnn"], "m.onnx", "needs a memory"), ([], "m.onnx", "needs a memory"),
+        (["--stateful", "--mode", "dnn"], "m.onnx", "needs a memory"),
+        ([], "m.onnx", "needs a memory"),
         (["--stateful"], "a name.onnx", "is no name"),
-    ):  # fmt: skip
+    ):
         command = ["export", "street-tiny", *flags, "-o", tmp_path / file, "--triton", tmp_path / "served"]
         assert said in one_line_error(capsys, *command)

@@ -23,8 +23,12 @@ def save_classifier(
     options = options or ClassifierOptions(width=4, dropout=0.3, smoothing=True)
     torch.manual_seed(seed)
     record: dict[str, Any] = {
-        "classes": ClassList.of_names(ANIMALS), "height": size, "width": size, "mean": (0.5, 0.5, 0.5), "std": (0.2, 0.2, 0.2),
-    } | meta  # fmt: skip
+        "classes": ClassList.of_names(ANIMALS),
+        "height": size,
+        "width": size,
+        "mean": (0.5, 0.5, 0.5),
+        "std": (0.2, 0.2, 0.2),
+    } | meta
     network = build_classifier(options, len(record["classes"]))
     final = [module for module in network.modules() if isinstance(module, torch.nn.Linear)][-1]
     final.weight.data *= 20

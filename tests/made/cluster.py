@@ -1,4 +1,5 @@
-"""A Ray cluster of one machine, started by `ray start --head` as an owner of one does it, but on loopback and with a token."""
+"""A Ray cluster of one machine, started by `ray start --head` as an owner of one does it, but on loopback and with a
+token."""
 
 import os
 import re
@@ -23,10 +24,19 @@ def head(*flags: str, before: str = "pass") -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as one:
         address = f"127.0.0.1:{one.getsockname()[1]}"
     command = [
-        sys.executable, "-c", START.format(before=before), "start", "--head", "--block", "--include-dashboard=false",
-        "--disable-usage-stats", "--node-ip-address=127.0.0.1", f"--port={address.split(':')[1]}",
-        f"--object-store-memory={80 * 2**20}", *flags,
-    ]  # fmt: skip
+        sys.executable,
+        "-c",
+        START.format(before=before),
+        "start",
+        "--head",
+        "--block",
+        "--include-dashboard=false",
+        "--disable-usage-stats",
+        "--node-ip-address=127.0.0.1",
+        f"--port={address.split(':')[1]}",
+        f"--object-store-memory={80 * 2**20}",
+        *flags,
+    ]
     its_own = LOOPBACK | TOKEN | {"PYTHONPATH": str(PROJECT), "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(
         command, env=os.environ | its_own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -17,10 +17,17 @@ def world_record(stage: str, method: dict[str, Any]) -> dict[str, Any]:
     """Of one stage, with a temperature of 2 for this method."""
     fit = method | {"slopes": [0.0] * COLUMNS, "level": 0.6931}
     return {
-        "stages": [stage], "steps": [1], "mean": [-20.0] * COLUMNS,
-        "deviation": [1.0] * COLUMNS, "weights": [1.0, 0, 0, 0], "region_median": 0.0, "region_rare": 1.0,
-        "scores": [0.0] * 20, "temperatures": {"fitted": fit}, "about": {"frames": 100, "held_back": 20},
-    }  # fmt: skip
+        "stages": [stage],
+        "steps": [1],
+        "mean": [-20.0] * COLUMNS,
+        "deviation": [1.0] * COLUMNS,
+        "weights": [1.0, 0, 0, 0],
+        "region_median": 0.0,
+        "region_rare": 1.0,
+        "scores": [0.0] * 20,
+        "temperatures": {"fitted": fit},
+        "about": {"frames": 100, "held_back": 20},
+    }
 
 
 def world_tensors(stage: str, channels: int, classes: int) -> dict[str, Tensor]:

@@ -15,9 +15,16 @@ from seg.options import AugmentOptions
 
 VOID = 255
 STILL = AugmentOptions(
-    crop_height=64, crop_width=96, flip=0.0, scale_min=1.0, scale_max=1.0,
-    brightness=0.0, contrast=0.0, saturation=0.0, hue=0.0,
-)  # fmt: skip
+    crop_height=64,
+    crop_width=96,
+    flip=0.0,
+    scale_min=1.0,
+    scale_max=1.0,
+    brightness=0.0,
+    contrast=0.0,
+    saturation=0.0,
+    hue=0.0,
+)
 """No variation at all for a picture of 64x96 at a network height of 64."""
 
 

@@ -38,10 +38,15 @@ def test_the_network_itself_is_the_same_with_and_without(
 
 def test_a_training_keeps_the_network_alone_and_its_heads_learn(tmp_path: Path) -> None:
     config = SegTrainConfig(
-        data=boxes_folder(tmp_path / "data", 8 * [range(1, 5)], background=0), unet=UNET, size=48, hold_back=0.0, workers=0,
+        data=boxes_folder(tmp_path / "data", 8 * [range(1, 5)], background=0),
+        unet=UNET,
+        size=48,
+        hold_back=0.0,
+        workers=0,
         augment=AugmentOptions(crop_height=32, crop_width=48, rare_crop=0.5, paste=0.5, textures=0.5),
-        loop=TrainConfig(epochs=2, batch_size=2, precision="fp32", threads=1, evaluate_every=0), auxiliary=0.4,
-    )  # fmt: skip
+        loop=TrainConfig(epochs=2, batch_size=2, precision="fp32", threads=1, evaluate_every=0),
+        auxiliary=0.4,
+    )
     training = Training(config, tmp_path / "run", "cpu")
     before = [head.weight.clone() for head in training.network.get_submodule("heads")]
     logits, targets = torch.randn(1, 22, 32, 48), torch.randint(11, (1, 32, 48))

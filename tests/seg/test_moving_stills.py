@@ -21,8 +21,14 @@ from seg.data.moving_stills import (
     still_clip,
 )
 
-STILL = {"shift_x_px": (0.0, 0.0, 0.0), "shift_y_px": (0.0, 0.0, 0.0), "log_zoom": (0.0, 0.0, 0.0),
-         "angle_rad": (0.0, 0.0, 0.0), "gain_sd": 0.0, "noise_levels": 0.0}  # fmt: skip
+STILL = {
+    "shift_x_px": (0.0, 0.0, 0.0),
+    "shift_y_px": (0.0, 0.0, 0.0),
+    "log_zoom": (0.0, 0.0, 0.0),
+    "angle_rad": (0.0, 0.0, 0.0),
+    "gain_sd": 0.0,
+    "noise_levels": 0.0,
+}
 VOID = CAMVID.void
 NAMES = ("a", "b", "c", "d")
 

@@ -185,16 +185,28 @@ def test_the_encoder_runs_once_for_many_samples_until_it_draws_itself() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"architecture": "SegNet"}, {"encoder": "resnet19"}, {"encoder": "tu-nosuchnet"},
-        {"encoder_weights": "cityscapes"}, {"decoder_dropout": 1.0}, {"decoder_dropout": -0.3}, {"blocks": 5},
-        {"architecture": "UnetPlusPlus", "encoder": "mit_b0"}, {"architecture": "DPT"}, {"architecture": 5},
-        {"architecture": "FPN", "head_stride": 2}, {"architecture": "Linknet", "head_stride": 2},
-        {"decoder_channels": (128, 64, 32)}, {"decoder_channels": (128, 64, 32, 24, 16, 8), "head_stride": 2},
-        {"decoder_channels": ()}, {"encoder_dropout": 1.0}, {"encoder_prob": "swish"}, {"encoder_linear_prob": "swish"},
+        {"architecture": "SegNet"},
+        {"encoder": "resnet19"},
+        {"encoder": "tu-nosuchnet"},
+        {"encoder_weights": "cityscapes"},
+        {"decoder_dropout": 1.0},
+        {"decoder_dropout": -0.3},
+        {"blocks": 5},
+        {"architecture": "UnetPlusPlus", "encoder": "mit_b0"},
+        {"architecture": "DPT"},
+        {"architecture": 5},
+        {"architecture": "FPN", "head_stride": 2},
+        {"architecture": "Linknet", "head_stride": 2},
+        {"decoder_channels": (128, 64, 32)},
+        {"decoder_channels": (128, 64, 32, 24, 16, 8), "head_stride": 2},
+        {"decoder_channels": ()},
+        {"encoder_dropout": 1.0},
+        {"encoder_prob": "swish"},
+        {"encoder_linear_prob": "swish"},
         {"encoder_blur": 4},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_what_cannot_be_built_is_refused_in_one_line(options: dict[str, object]) -> None:
     refusal(build_network, "smp", options, 5)
 

@@ -119,8 +119,10 @@ def test_maps_are_the_statistics_of_the_prediction_rounded_to_bytes(mode: ModeNa
     with torch.inference_mode():
         made = executor.module.predictor(executor.module.preprocess(torch.from_numpy(picture(3, 64, 96))[None]))
     expected = {
-        "confidence": made.confidence, "entropy": made.entropy / math.log(4), "disagreement": made.disagreement / math.log(4),
-    }  # fmt: skip
+        "confidence": made.confidence,
+        "entropy": made.entropy / math.log(4),
+        "disagreement": made.disagreement / math.log(4),
+    }
     np.testing.assert_array_equal(maps.label, made.labels[0].numpy())
     for name, values in expected.items():
         scaled, found = 255 * values[0].double().numpy(), getattr(maps, name)
@@ -182,8 +184,10 @@ def test_labels_are_enlarged_without_new_ids_and_keep_their_place() -> None:
 def test_frames_may_be_views_and_read_only(kind: str) -> None:
     base = picture(1, 128, 192)
     view = {
-        "reversed colours": base[:64, :96, ::-1], "read-only": base[:64, :96].copy(), "every other pixel": base[::2, ::2],
-    }[kind]  # fmt: skip
+        "reversed colours": base[:64, :96, ::-1],
+        "read-only": base[:64, :96].copy(),
+        "every other pixel": base[::2, ::2],
+    }[kind]
     if kind == "read-only":
         view.flags.writeable = False
     maps, expected = (segmenter("dnn").step(Frame(image, 0, 0.0)) for image in (view, np.array(view, order="C")))

@@ -34,10 +34,33 @@ from seg.train import Training, split_held_back
 
 ROOT = Path(__file__).parents[2]
 FLAGS = [
-    "--size", "48", "--width", "2", "--crop-height", "32", "--crop-width", "48", "--batch-size", "2", "--accumulate", "2",
-    "--precision", "fp32", "--threads", "1", "--workers", "0", "--hold-back", "0.8", "--evaluate-every", "3",
-    "--device", "cpu", "--learning-rate", "0.01",
-]  # fmt: skip
+    "--size",
+    "48",
+    "--width",
+    "2",
+    "--crop-height",
+    "32",
+    "--crop-width",
+    "48",
+    "--batch-size",
+    "2",
+    "--accumulate",
+    "2",
+    "--precision",
+    "fp32",
+    "--threads",
+    "1",
+    "--workers",
+    "0",
+    "--hold-back",
+    "0.8",
+    "--evaluate-every",
+    "3",
+    "--device",
+    "cpu",
+    "--learning-rate",
+    "0.01",
+]
 """Eight of the twelve images are trained on (two steps an epoch), four are held back."""
 EPOCHS = 12
 
@@ -108,9 +131,13 @@ def test_a_run_is_one_process_s_until_it_ends_in_whatever_way(
     for number, code, flags in ((signal.SIGTERM, 130, []), (signal.SIGKILL, -signal.SIGKILL, ["--resume"])):
         done = epochs_logged(run)
         process = subprocess.Popen(
-            [sys.executable, "-m", "app.cli", *command, *flags], cwd=ROOT, stderr=subprocess.PIPE, text=True,
-            env=os.environ | {"TMPDIR": str(temporary)}, start_new_session=True,
-        )  # fmt: skip
+            [sys.executable, "-m", "app.cli", *command, *flags],
+            cwd=ROOT,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"TMPDIR": str(temporary)},
+            start_new_session=True,
+        )
         try:
             while epochs_logged(run) == done and process.poll() is None:
                 time.sleep(0.01)
@@ -308,9 +335,20 @@ def test_a_loss_that_is_no_number_ends_with_code_one_and_keeps_the_last_epoch(
     """From the second epoch on the learning rate is 1e36 times higher."""
     run = tmp_path / "run"
     command = [
-        *arguments(data, run, epochs=4), "--schedule", "step", "--step-epochs", "1", "--warmup", "0", "--step-factor", "1e36",
-        "--clip-norm", "0", "--optimizer", "sgd",
-    ]  # fmt: skip
+        *arguments(data, run, epochs=4),
+        "--schedule",
+        "step",
+        "--step-epochs",
+        "1",
+        "--warmup",
+        "0",
+        "--step-factor",
+        "1e36",
+        "--clip-norm",
+        "0",
+        "--optimizer",
+        "sgd",
+    ]
     message = error_after_work(capsys, *command, code=1)
     assert "epoch 2, step" in message and "--resume" in message
     assert epochs_logged(run) == 1 and not (run / "model.safetensors").exists()
@@ -322,17 +360,44 @@ def test_a_loss_that_is_no_number_ends_with_code_one_and_keeps_the_last_epoch(
 @pytest.mark.parametrize(
     "flags",
     [
-        ["--batch-size", "9", "--accumulate", "1"], ["--batch-size", "0"], ["--batch-size", "-2"], ["--accumulate", "0"],
-        ["--epochs", "0"], ["--hold-back", "1"], ["--hold-back", "-0.5"], ["--size", "16"], ["--width", "0"],
-        ["--depth", "9"], ["--dropout", "1.5"], ["--dropout", "-1"], ["--blur", "4"], ["--dropout-places", "enc9"],
-        ["--data", "nosuchfolder"], ["--classes", "nosuchfile.json"], ["--crop-height", "0"], ["--crop-width", "-3"],
-        ["--flip", "2"], ["--flip", "-0.5"], ["--brightness", "-1"], ["--hue", "0.7"], ["--scale-min", "0"],
-        ["--scale-min", "2", "--scale-max", "1"], ["--learning-rate", "-1"], ["--learning-rate", "nan"],
-        ["--workers", "-1"], ["--threads", "-1"], ["--average-decay", "1.5"], ["--warmup", "-1"], ["--weight-decay", "-1"],
-        ["--clip-norm", "-1"], ["--evaluate-every", "-1"], ["--soften", "nan"], ["--whole-epochs", "9"],
+        ["--batch-size", "9", "--accumulate", "1"],
+        ["--batch-size", "0"],
+        ["--batch-size", "-2"],
+        ["--accumulate", "0"],
+        ["--epochs", "0"],
+        ["--hold-back", "1"],
+        ["--hold-back", "-0.5"],
+        ["--size", "16"],
+        ["--width", "0"],
+        ["--depth", "9"],
+        ["--dropout", "1.5"],
+        ["--dropout", "-1"],
+        ["--blur", "4"],
+        ["--dropout-places", "enc9"],
+        ["--data", "nosuchfolder"],
+        ["--classes", "nosuchfile.json"],
+        ["--crop-height", "0"],
+        ["--crop-width", "-3"],
+        ["--flip", "2"],
+        ["--flip", "-0.5"],
+        ["--brightness", "-1"],
+        ["--hue", "0.7"],
+        ["--scale-min", "0"],
+        ["--scale-min", "2", "--scale-max", "1"],
+        ["--learning-rate", "-1"],
+        ["--learning-rate", "nan"],
+        ["--workers", "-1"],
+        ["--threads", "-1"],
+        ["--average-decay", "1.5"],
+        ["--warmup", "-1"],
+        ["--weight-decay", "-1"],
+        ["--clip-norm", "-1"],
+        ["--evaluate-every", "-1"],
+        ["--soften", "nan"],
+        ["--whole-epochs", "9"],
     ],
     ids=" ".join,
-)  # fmt: skip
+)
 def test_settings_that_make_no_sense_are_refused_before_anything_is_written(
     data: Path, tmp_path: Path, flags: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -342,9 +407,17 @@ def test_settings_that_make_no_sense_are_refused_before_anything_is_written(
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "5", '{"names": ["a", "b"]}', '{"names": ["a"], "colors": [[0, 0, 0]]}',
-     '{"names": ["a", "b"], "colors": [[0, 0, 0], 5]}', '{"names": ["a", "b"], "colors": [[0, 0], [0, 0]]}'],
-)  # fmt: skip
+    [
+        "",
+        "{",
+        "[]",
+        "5",
+        '{"names": ["a", "b"]}',
+        '{"names": ["a"], "colors": [[0, 0, 0]]}',
+        '{"names": ["a", "b"], "colors": [[0, 0, 0], 5]}',
+        '{"names": ["a", "b"], "colors": [[0, 0], [0, 0]]}',
+    ],
+)
 def test_a_class_list_that_is_none_is_refused(
     data: Path, tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -358,9 +431,14 @@ def test_a_class_list_that_is_none_is_refused(
 
 def training(data: Path, run: Path, class_weights: str) -> Training:
     config = SegTrainConfig(
-        data=data, unet=UNetOptions(width=1), size=48, class_weights=class_weights, workers=0,  # type: ignore[arg-type]
-        augment=AugmentOptions(crop_height=32, crop_width=48), loop=TrainConfig(batch_size=2),
-    )  # fmt: skip
+        data=data,
+        unet=UNetOptions(width=1),
+        size=48,
+        class_weights=class_weights,
+        workers=0,  # type: ignore[arg-type]
+        augment=AugmentOptions(crop_height=32, crop_width=48),
+        loop=TrainConfig(batch_size=2),
+    )
     return Training(config, run, "cpu")
 
 

@@ -32,8 +32,11 @@ def built(classes: int = 4, **options: Any) -> UNet:
                 nn.init.uniform_(module.bias, -0.2, 0.2)
         if isinstance(module, nn.BatchNorm2d):
             for name, low, high in (
-                ("weight", 0.5, 1.5), ("bias", -0.3, 0.3), ("running_mean", -0.2, 0.2), ("running_var", 0.5, 1.5),
-            ):  # fmt: skip
+                ("weight", 0.5, 1.5),
+                ("bias", -0.3, 0.3),
+                ("running_mean", -0.2, 0.2),
+                ("running_var", 0.5, 1.5),
+            ):
                 nn.init.uniform_(getattr(module, name), low, high)
     return unet.double().eval()
 
@@ -240,14 +243,32 @@ def test_stages_are_counted_as_published(depth: int) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"width": 0}, {"width": -4}, {"depth": 1}, {"depth": 8}, {"dropout": 1.0}, {"dropout": -0.5},
-        {"dropout": float("nan")}, {"dropout_places": ("enc6",)}, {"dropout_places": ("dec10",)},
-        {"dropout_places": "enc3"}, {"depth": 3}, {"prob": "relu"}, {"blur": 4}, {"blur": 0}, {"padding": "valid"},
-        {"skip": "both"}, {"colour": "blue"}, {"width": "wide"}, {"width": 2.5}, {"depth": "deep"}, {"dropout": "much"},
-        {"dropout_places": 5}, {"blur": [2]},
+        {"width": 0},
+        {"width": -4},
+        {"depth": 1},
+        {"depth": 8},
+        {"dropout": 1.0},
+        {"dropout": -0.5},
+        {"dropout": float("nan")},
+        {"dropout_places": ("enc6",)},
+        {"dropout_places": ("dec10",)},
+        {"dropout_places": "enc3"},
+        {"depth": 3},
+        {"prob": "relu"},
+        {"blur": 4},
+        {"blur": 0},
+        {"padding": "valid"},
+        {"skip": "both"},
+        {"colour": "blue"},
+        {"width": "wide"},
+        {"width": 2.5},
+        {"depth": "deep"},
+        {"dropout": "much"},
+        {"dropout_places": 5},
+        {"blur": [2]},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_options_that_make_no_sense_are_refused_in_one_line(options: dict[str, Any]) -> None:
     """They may come from a file's record, so wrong types are bad input too."""
     refusal(build_network, "unet", {"width": 2} | options, 4)

@@ -1,4 +1,5 @@
-"""What docs/analysis.md and docs/ablations.md say of records: expectations counted by hand, paired resamples, tables."""
+"""What docs/analysis.md and docs/ablations.md say of records: expectations counted by hand, paired resamples,
+tables."""
 
 from typing import Any
 
@@ -37,9 +38,16 @@ def test_curvature_is_compared_mini_batch_by_mini_batch() -> None:
 def test_smoothing_layers_are_compared_with_what_enters_them() -> None:
     def row(side: str, amplitude: list[float], positions: float, averaged: float | None = None) -> dict[str, Any]:
         return {
-            "model": "smooth", "mode": "dnn", "unit": "s", "map": side, "frequency": [0.0, 0.3, 0.6], "amplitude": amplitude,
-            "positions": positions, "draws": averaged, "averaged": averaged,
-        }  # fmt: skip
+            "model": "smooth",
+            "mode": "dnn",
+            "unit": "s",
+            "map": side,
+            "frequency": [0.0, 0.3, 0.6],
+            "amplitude": amplitude,
+            "positions": positions,
+            "draws": averaged,
+            "averaged": averaged,
+        }
 
     rows = [row("", [0.0, 0.0, 0.0], 1.0), row("in", [0.0, -1.0, -2.0], 2.0, 1.5), row("out", [0.0, -2.0, -4.0], 1.0)]
     found = expectations.smoothing_is_low_pass(report(rows))

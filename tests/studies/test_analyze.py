@@ -1,4 +1,5 @@
-"""`steadyseg analyze robustness`: the report it writes, one line and exit code 2 for bad input, and the real networks."""
+"""`steadyseg analyze robustness`: the report it writes, one line and exit code 2 for bad input, and the real
+networks."""
 
 import json
 import subprocess
@@ -53,9 +54,24 @@ def test_segmentation_networks_get_a_report_with_every_study(
     room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     flags = (
-        "--types", "fog", "contrast", "--severities", "1", "5", "--images", "2", "--costly-images", "1", "--samples", "1", "2",
-        "--stream-frames", "2", "--elsewhere", room / "stills" / "val",
-    )  # fmt: skip
+        "--types",
+        "fog",
+        "contrast",
+        "--severities",
+        "1",
+        "5",
+        "--images",
+        "2",
+        "--costly-images",
+        "1",
+        "--samples",
+        "1",
+        "2",
+        "--stream-frames",
+        "2",
+        "--elsewhere",
+        room / "stills" / "val",
+    )
     record = run(tmp_path / "deep" / "out", room / "still.safetensors", "--data", room / "stills", *flags)
     captured = capsys.readouterr()
     out = tmp_path / "deep" / "out"
@@ -65,8 +81,13 @@ def test_segmentation_networks_get_a_report_with_every_study(
     text = (out / "report.md").read_text()
     plots = sorted(path.name for path in out.glob("*.png"))
     assert plots == [
-        "bands.png", "corruptions.png", "corruptions_passes.png", "elsewhere.png", "perturbations.png", "stream.png",
-    ]  # fmt: skip
+        "bands.png",
+        "corruptions.png",
+        "corruptions_passes.png",
+        "elsewhere.png",
+        "perturbations.png",
+        "stream.png",
+    ]
     for name in plots:
         assert f"]({name})" in text and is_drawn(out / name), name
     for words in (
@@ -95,9 +116,24 @@ def test_an_interrupted_run_leaves_the_studies_that_are_whole(
 
     monkeypatch.setattr("studies.robustness.command.show_progress", stopped)
     arguments = (
-        room / "still.safetensors", "--data", room / "stills", "--studies", "corruptions", "stream", "--types", "fog",
-        "--severities", "2", "--images", "1", "--stream-frames", "2", "--no-plots", "--out", tmp_path / "out",
-    )  # fmt: skip
+        room / "still.safetensors",
+        "--data",
+        room / "stills",
+        "--studies",
+        "corruptions",
+        "stream",
+        "--types",
+        "fog",
+        "--severities",
+        "2",
+        "--images",
+        "1",
+        "--stream-frames",
+        "2",
+        "--no-plots",
+        "--out",
+        tmp_path / "out",
+    )
     assert main(["analyze", "robustness", *map(str, arguments)]) == 130
     record = json.loads((tmp_path / "out" / "report.json").read_text())
     assert list(record["studies"]) == ["corruptions"] and record["notes"][0] == "unfinished: without stream"
@@ -111,9 +147,20 @@ def test_a_classifier_gets_one_and_the_command_in_it_makes_it_again(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     arguments = (
-        room / "drop.safetensors", "--data", room / "pictures", "--studies", "corruptions", "--types", "fog",
-        "--severities", "2", "--images", "3", "--calibrated", "off",
-    )  # fmt: skip
+        room / "drop.safetensors",
+        "--data",
+        room / "pictures",
+        "--studies",
+        "corruptions",
+        "--types",
+        "fog",
+        "--severities",
+        "2",
+        "--images",
+        "3",
+        "--calibrated",
+        "off",
+    )
     assert main(["analyze", "robustness", *map(str, arguments)]) == 0
     first = json.loads((tmp_path / "runs" / "robustness" / "drop" / "report.json").read_text())
     assert is_drawn(tmp_path / "runs" / "robustness" / "drop" / "corruptions_passes.png")
@@ -130,9 +177,23 @@ def test_a_pretrained_network_on_two_stills_of_camvid(data_dir: Path, tmp_path: 
         pytest.skip(f"no CamVid in {data_dir}")
     find_checkpoint("camvid-realtime")
     record = run(
-        tmp_path, "camvid-realtime", "--data", data_dir / "camvid", "--images", 2, "--studies", "corruptions", "stream",
-        "--types", "gaussian_noise", "brightness", "--severities", 1, "--stream-frames", 3,
-    )  # fmt: skip
+        tmp_path,
+        "camvid-realtime",
+        "--data",
+        data_dir / "camvid",
+        "--images",
+        2,
+        "--studies",
+        "corruptions",
+        "stream",
+        "--types",
+        "gaussian_noise",
+        "brightness",
+        "--severities",
+        1,
+        "--stream-frames",
+        3,
+    )
     found, stream = record["studies"]["corruptions"], record["studies"]["stream"]
     assert record["pictures"] == 2 and record["split_pictures"] >= 147
     accuracy = {row["type"]: row["accuracy"] for row in found["rows"]}

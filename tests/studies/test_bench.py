@@ -223,9 +223,13 @@ def test_the_ratios_are_those_of_the_medians(whole_run: dict[str, Any]) -> None:
         if row["base"]:
             assert row["of_base"] == pytest.approx(rows[row["base"]]["median_ms"] / row["median_ms"], rel=1e-2)
     assert {name: ratio["target"] for name, ratio in ratios.items() if ratio["target"]} == {
-        "bare/bare_plain": 0.93, "vq_dnn/bare": 0.95, "vq_bnn/bare_plain": 0.90, "vq_bnn/mc_30": 28.0,
-        "vq_bnn/published": 5.5, "end_to_end_labels/bare": 0.90,
-    }  # fmt: skip
+        "bare/bare_plain": 0.93,
+        "vq_dnn/bare": 0.95,
+        "vq_bnn/bare_plain": 0.90,
+        "vq_bnn/mc_30": 28.0,
+        "vq_bnn/published": 5.5,
+        "end_to_end_labels/bare": 0.90,
+    }
     assert {"vq_dnn/naive_deque", "mc_reuse_5/mc_whole_5"} <= ratios.keys()
 
 

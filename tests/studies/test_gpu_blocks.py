@@ -21,9 +21,25 @@ from studies.gpu.pack import UNPACK, pack
 from studies.gpu.trainings import Block, Job, is_done, run_block
 
 TINY = (
-    "--size", "48", "--width", "2", "--crop-height", "32", "--crop-width", "48", "--batch-size", "2", "--precision", "fp32",
-    "--threads", "1", "--workers", "0", "--hold-back", "0",
-)  # fmt: skip
+    "--size",
+    "48",
+    "--width",
+    "2",
+    "--crop-height",
+    "32",
+    "--crop-width",
+    "48",
+    "--batch-size",
+    "2",
+    "--precision",
+    "fp32",
+    "--threads",
+    "1",
+    "--workers",
+    "0",
+    "--hold-back",
+    "0",
+)
 
 
 @pytest.fixture(scope="module")

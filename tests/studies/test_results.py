@@ -96,10 +96,14 @@ def test_every_row_of_a_network_is_what_it_is_alone(tmp_path: Path, precision: L
     path = saved(tmp_path, 1, 0.3)
     draw = Sampling("dropout")
     methods = {
-        "dnn": Method(ONE), "dnn warm": Method(ONE, None, 1.7), "vq-dnn": Method(ONE, WINDOW),
-        "following": Method(ONE, MOTION), "bnn-1": Method(draw),
-        "bnn-3": Method(Sampling("dropout", 3)), "vq-bnn": Method(draw, WINDOW, 0.8),
-    }  # fmt: skip
+        "dnn": Method(ONE),
+        "dnn warm": Method(ONE, None, 1.7),
+        "vq-dnn": Method(ONE, WINDOW),
+        "following": Method(ONE, MOTION),
+        "bnn-1": Method(draw),
+        "bnn-3": Method(Sampling("dropout", 3)),
+        "vq-bnn": Method(draw, WINDOW, 0.8),
+    }
     found = swept([path], methods, {}, precision).rows
     for name, method in methods.items():
         assert_same(found[name], alone(opened(path, method, precision=precision)))

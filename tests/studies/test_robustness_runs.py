@@ -20,15 +20,18 @@ def report(nll: float, smooth: float) -> dict[str, Any]:
         about = {"model": name, "mode": "dnn", "samples": 1}
         return [
             {**about, "type": kind, "severity": severity, "accuracy": 0.5, "nll": value * severity, "ece": 0.1}
-            for kind, value in zip("ab", values, strict=True) for severity in (1, 3)
-        ]  # fmt: skip
+            for kind, value in zip("ab", values, strict=True)
+            for severity in (1, 3)
+        ]
 
     clean = [{"model": name, "mode": "dnn", "samples": 1} for name in ("plain", "smooth")]
     attacked = {**clean[0], "attack": "pgd", "eps_levels": 2.0, "attack_success_rate": nll / 10}
-    return {"studies": {
-        "corruptions": {"clean": clean, "rows": rows("plain", [nll, nll]) + rows("smooth", [smooth, smooth + 1])},
-        "attacks": {"rows": [attacked]},
-    }}  # fmt: skip
+    return {
+        "studies": {
+            "corruptions": {"clean": clean, "rows": rows("plain", [nll, nll]) + rows("smooth", [smooth, smooth + 1])},
+            "attacks": {"rows": [attacked]},
+        }
+    }
 
 
 def test_a_figure_is_the_mean_over_types_at_the_severity_of_all_seeds() -> None:

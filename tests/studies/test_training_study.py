@@ -15,9 +15,29 @@ from studies.training.measure import HeldBack
 from studies.training.recipes import HOLD_BACK, RECIPES, Recipe, Row, all_rows
 
 TINY = (
-    "--size", "48", "--width", "2", "--crop-height", "32", "--crop-width", "48", "--batch-size", "2", "--precision", "fp32",
-    "--threads", "1", "--workers", "0", "--hold-back", str(HOLD_BACK), "--evaluate-every", "0", "--device", "cpu",
-)  # fmt: skip
+    "--size",
+    "48",
+    "--width",
+    "2",
+    "--crop-height",
+    "32",
+    "--crop-width",
+    "48",
+    "--batch-size",
+    "2",
+    "--precision",
+    "fp32",
+    "--threads",
+    "1",
+    "--workers",
+    "0",
+    "--hold-back",
+    str(HOLD_BACK),
+    "--evaluate-every",
+    "0",
+    "--device",
+    "cpu",
+)
 
 
 def test_what_a_row_needs_is_trained_before_it() -> None:

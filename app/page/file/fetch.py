@@ -1,4 +1,5 @@
-"""A video from the net for the File tab, where `--allow-url` permits it: fetched within limits, from public hosts only."""
+"""A video from the net for the File tab, where `--allow-url` permits it: fetched within limits, from public hosts
+only."""
 
 import contextlib
 import http.client
@@ -24,7 +25,8 @@ FETCH_S = 600.0
 LOOK_S = 0.2
 BLOCK = 2**18
 GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
-"""Where public IPv6 addresses are; beside it lie forms that carry an IPv4 address (64:ff9b::/96, ::/96) and old local ones."""
+"""Where public IPv6 addresses are; beside it lie forms that carry an IPv4 address (64:ff9b::/96, ::/96) and old local
+ones."""
 
 
 def fetch(
@@ -35,10 +37,10 @@ def fetch(
     resolve: Callable[..., list[tuple]] = socket.getaddrinfo,
     most_s: float = FETCH_S,
 ) -> Path:
-    """Copies what lies at `url` into `folder`. Raises InputError, without credentials, for anything but a public http(s)
-    address with at most `most_bytes`, and where it is stopped or takes longer than `most_s`. The host's address is looked up
-    once, checked, and that very address is called, so a name that points elsewhere a moment later gains nothing; every
-    redirection is checked in the same way."""
+    """Copies what lies at `url` into `folder`. Raises InputError, without credentials, for anything but a public
+    http(s) address with at most `most_bytes`, and where it is stopped or takes longer than `most_s`. The host's address
+    is looked up once, checked, and that very address is called, so a name that points elsewhere a moment later gains
+    nothing; every redirection is checked in the same way."""
     deadline_s = time.monotonic() + most_s
     for _ in range(MOST_REDIRECTS + 1):
         parts = check_address(url)

@@ -1,4 +1,5 @@
-"""A file through the segmenter for the page: progress and preview while it runs, then video or picture, masks and report."""
+"""A file through the segmenter for the page: progress and preview while it runs, then video or picture, masks and
+report."""
 
 import base64
 import contextlib
@@ -35,11 +36,13 @@ from core.segmenter import Segmenter
 STREET = "street:7:150"
 """Six seconds of the procedural street: it knows its labels, so its report has accuracy and calibration error."""
 WIDEST = 1920
-"""Pixels a side of the two views together: what a page shows, and well inside the 4096 that every H.264 player takes."""
+"""Pixels a side of the two views together: what a page shows, and well inside the 4096 that every H.264 player
+takes."""
 PREVIEW_WIDTH = 960
 TELL_EVERY_S = 0.5
 NAME_LENGTH = 40
-"""Characters kept of the upload's name: file systems end at 255 bytes, and the video is first written under a longer one."""
+"""Characters kept of the upload's name: file systems end at 255 bytes, and the video is first written under a longer
+one."""
 MOST_PIXELS, MOST_SECONDS = 4096 * 2304, 3600
 """Larger or longer videos are for the command `steadyseg video`, which keeps no visitor waiting."""
 

@@ -1,4 +1,5 @@
-"""The tab "File": a video or image, or the built-in street; progress, the result to play, and what can be kept of it."""
+"""The tab "File": a video or image, or the built-in street; progress, the result to play, and what can be kept of
+it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,8 @@ from app.page.parts.settings import Settings
 from core.errors import InputError
 
 INTRO = (
-    "<p>Segmentation and second picture side by side, as a video. The procedural street knows its true labels, so accuracy "
+    "<p>Segmentation and second picture side by side, as a video. The procedural street knows its true "
+    "labels, so accuracy "
     "and calibration are measured while it plays.</p>"
 )
 
@@ -27,9 +29,11 @@ def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, p
     with gr.Row():
         with gr.Column(scale=1, min_width=250):
             upload = gr.File(
-                label=f"Video or image, up to {options.max_upload_mb} MB", file_types=["video", "image"], height=150,
+                label=f"Video or image, up to {options.max_upload_mb} MB",
+                file_types=["video", "image"],
+                height=150,
                 elem_id="upload",
-            )  # fmt: skip
+            )
             url = gr.Textbox(
                 label="Or its address (http, https)", visible=options.allow_url, elem_id="url", max_lines=1
             )
@@ -59,10 +63,17 @@ def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, p
                 return {progress: step.html(), preview: image, learned: metrics_html(step.metrics)}
             hidden = gr.update(visible=False)
             return {
-                progress: step.html(), preview: "", learned: "", report: "", media: hidden, masks: hidden, figures: hidden,
-                video: gr.update(value=None, visible=False), picture: gr.update(value=None, visible=False),
+                progress: step.html(),
+                preview: "",
+                learned: "",
+                report: "",
+                media: hidden,
+                masks: hidden,
+                figures: hidden,
+                video: gr.update(value=None, visible=False),
+                picture: gr.update(value=None, visible=False),
                 stop: gr.update(visible=True),
-            }  # fmt: skip
+            }
         return {
             progress: "stopped: this is what was done until then" if step.stopped else "done",
             stop: gr.update(visible=False),

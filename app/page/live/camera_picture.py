@@ -14,7 +14,8 @@ SHAPES = ((16, 9), (4, 3), (1, 1), (3, 4), (9, 16))
 """Width to height, as cameras and phones have it. Each costs a compiled network (40 MB), so they are few."""
 FRAME, PROGRESSIVE, SCAN = (0xC0, 0xC1), 0xC2, 0xDA
 PASSED_OVER = (0xC4, 0xDB, 0xDD, *range(0xE0, 0xF0), 0xFE)
-"""Tables, restart interval, application data, comment: what may stand before the scan of a Huffman-coded sequential JPEG."""
+"""Tables, restart interval, application data, comment: what may stand before the scan of a Huffman-coded sequential
+JPEG."""
 MOST_SEGMENTS = 100
 """Before the scan; a browser writes 8 to 12."""
 
@@ -37,8 +38,8 @@ def camera_picture(data: bytes) -> np.ndarray:
 def read_header(data: bytes) -> tuple[int, int]:
     """(width, height) of a JPEG that is decoded in one pass: sequential, Huffman-coded, all colours in one scan.
 
-    In a progressive one each scan of a few bytes costs a pass over the whole picture: 71 kB took 3.5 s. What libjpeg would
-    skip or mend is refused here, so that it sees the same header. Raises InputError.
+    In a progressive one each scan of a few bytes costs a pass over the whole picture: 71 kB took 3.5 s. What libjpeg
+    would skip or mend is refused here, so that it sees the same header. Raises InputError.
     """
     width = height = colors = 0
     place = 2 if data[:2] == b"\xff\xd8" else len(data)

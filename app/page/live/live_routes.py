@@ -1,8 +1,9 @@
 """The live stream's own two addresses beside Gradio's: a frame goes in by POST, its two pictures are the answer.
 
-Gradio's own image streaming would carry every picture as base64 inside JSON, through its queue and a Svelte component, and
-know neither the frame's age nor which ones were left out. Here every request is one frame, and its answer is the receipt: a
-browser has one or two frames on the way and never more, so a slow network lowers the rate and not the freshness.
+Gradio's own image streaming would carry every picture as base64 inside JSON, through its queue and a Svelte component,
+and know neither the frame's age nor which ones were left out. Here every request is one frame, and its answer is the
+receipt: a browser has one or two frames on the way and never more, so a slow network lowers the rate and not the
+freshness.
 """
 
 import asyncio

@@ -137,7 +137,8 @@ def describe_maps(maps: Maps, num_classes: int) -> dict[str, Any]:
 
 
 def at_pixel(maps: Maps, place: tuple[float, float]) -> list[float]:
-    """The class distribution at (x, y), given as shares of width and height; the probabilities have the network's size."""
+    """The class distribution at (x, y), given as shares of width and height; the probabilities have the network's
+    size."""
     assert maps.probs is not None
     _, height, width = maps.probs.shape
     x, y = (min(int(share * size), size - 1) for share, size in zip(place, (width, height), strict=True))

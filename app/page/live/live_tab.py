@@ -17,13 +17,16 @@ TILES = (
 )
 """What the strip shows: key, name, what it is."""
 WORLD_MEANS = (
-    "Compared with frames of the training recordings that nothing was fitted on: of 20 of them one is as strange as what is "
-    "called not my world. There, do not trust the labels: leave the decision to somebody else, or train on such pictures."
+    "Compared with frames of the training recordings that nothing was fitted on: of 20 of them one is as "
+    "strange as what is "
+    "called not my world. There, do not trust the labels: leave the decision to somebody else, or train "
+    "on such pictures."
 )
 
 
 def stage(name: str, source: str | None) -> str:
-    """Buttons, two pictures and the strip of one tab, `live` or `compare`. `source`: the server's own video, if it has one."""
+    """Buttons, two pictures and the strip of one tab, `live` or `compare`. `source`: the server's own video, if it has
+    one."""
     play = f"<button data-do='server' class='primary'>Play {escape(source)}</button>" if source else ""
     first = "" if source else " class='primary'"
     return (
@@ -64,7 +67,8 @@ def scale() -> str:
     low, high = SCALES["entropy"]
     return (
         f"<span class='scale' data-scales='{escape(json.dumps(scales))}'><span data-fact='low'>{low}</span>"
-        f"<i style='background:linear-gradient(to right, {shade_stops()})'></i><span data-fact='high'>{high}</span></span>"
+        f"<i style='background:linear-gradient(to right, {shade_stops()})'></i><span "
+        f"data-fact='high'>{high}</span></span>"
     )
 
 
@@ -78,9 +82,12 @@ def details(name: str) -> str:
     return (
         "<div class='details'><div class='timeline'><div class='key'><span><i class='confidence'></i>confidence</span>"
         "<span><i class='unsure'></i>uncertain pixels</span><span class='span'>last 20 s</span></div>"
-        "<svg viewBox='0 0 600 60' preserveAspectRatio='none' role='img' aria-label='Confidence and uncertain pixels over "
-        "time'><line x1='0' x2='600' y1='2' y2='2'/><line x1='0' x2='600' y1='30' y2='30'/><line x1='0' x2='600' y1='58' "
-        "y2='58'/><polyline class='confidence'/><polyline class='unsure'/></svg><div class='runs' data-fact='executor'></div>"
+        "<svg viewBox='0 0 600 60' preserveAspectRatio='none' role='img' aria-label='Confidence and "
+        "uncertain pixels over "
+        "time'><line x1='0' x2='600' y1='2' y2='2'/><line x1='0' x2='600' y1='30' y2='30'/><line x1='0' "
+        "x2='600' y1='58' "
+        "y2='58'/><polyline class='confidence'/><polyline class='unsure'/></svg><div class='runs' "
+        "data-fact='executor'></div>"
         f"</div>{panels}</div>"
     )
 
@@ -95,7 +102,8 @@ def _panel(side: str, title: str) -> str:
     return (
         f"<div class='inspect' data-side='{side}'><div class='key'><span>{title}</span><span class='span'>last 8 s"
         "</span><button data-do-not-watch aria-label='close'>×</button></div><div class='chart'></div>"
-        "<p class='hint'>Click a pixel in a picture to see the probabilities of all classes there, now and over time.</p></div>"
+        "<p class='hint'>Click a pixel in a picture to see the probabilities of all classes there, now and "
+        "over time.</p></div>"
     )
 
 

@@ -31,7 +31,8 @@ class FrameFeed(Protocol):
     """The pictures of a source on the server's side, the newest one at any time."""
 
     def newest(self) -> tuple[np.ndarray, float, float]:
-        """(picture, its time in seconds, `time.perf_counter()` at its arrival); waits for one that was not given yet."""
+        """(picture, its time in seconds, `time.perf_counter()` at its arrival); waits for one that was not given
+        yet."""
         ...
 
     def close(self) -> None: ...
@@ -172,7 +173,8 @@ class LiveWorkers:
         return opened.segmenter
 
     def offer(self, key: str, request: Request) -> None:
-        """Hands a frame to that visitor's worker, or takes a newcomer to the door. Raises InputError without a source."""
+        """Hands a frame to that visitor's worker, or takes a newcomer to the door. Raises InputError without a
+        source."""
         if request.picture is None and self._open_feed is None:
             raise InputError("this page has no video of its own; start it with --source")
         worker = self._workers.get(key)
@@ -203,7 +205,8 @@ class LiveWorkers:
             settle(request.answer, told(error))
 
     def _worker(self, key: str, request: Request) -> LiveWorker:
-        """The visitor's worker, made where there is a place and its first picture is one. Raises InputError otherwise."""
+        """The visitor's worker, made where there is a place and its first picture is one. Raises InputError
+        otherwise."""
         worker = self._workers.get(key)
         if worker is not None:
             return worker

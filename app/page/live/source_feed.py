@@ -1,4 +1,5 @@
-"""A video or camera on the server's side as the Live tab watches it: one reader for all visitors, the newest frame each."""
+"""A video or camera on the server's side as the Live tab watches it: one reader for all visitors, the newest frame
+each."""
 
 import threading
 import time
@@ -15,7 +16,8 @@ PATIENCE_S = 10.0
 BETWEEN_LOOPS_S = 10.0
 """Added to the time when a recording begins again, so that the temporal mean starts anew."""
 LEAST_PASS_S = 0.5
-"""The shortest recording is opened twice a second, not 2,300 times; a photograph is given as often, so that controls act."""
+"""The shortest recording is opened twice a second, not 2,300 times; a photograph is given as often, so that controls
+act."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
 """After a failure; doubles with each further one. Live sources have tried to reconnect for 15 s before they fail."""
 
@@ -47,7 +49,8 @@ class Watch:
         self._feed, self._seen = feed, 0
 
     def newest(self) -> TimedPicture:
-        """Waits for a picture that this visitor has not seen. Raises InputError, one line, with the reason why none comes."""
+        """Waits for a picture that this visitor has not seen. Raises InputError, one line, with the reason why none
+        comes."""
         self._seen, picture = self._feed.newest(self._seen)
         return picture
 
@@ -93,7 +96,8 @@ class SourceFeed:
                     self._source.stop()
 
     def newest(self, seen: int) -> tuple[int, TimedPicture]:
-        """(number of the newest picture, that picture) as soon as it is beyond `seen`. Raises InputError where none comes."""
+        """(number of the newest picture, that picture) as soon as it is beyond `seen`. Raises InputError where none
+        comes."""
         with self._changed:
             self._changed.wait_for(lambda: self._trouble is not None or self._number > seen, PATIENCE_S)
             if self._trouble is not None:
@@ -116,7 +120,8 @@ class SourceFeed:
                 wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
     def _goes_on(self) -> bool:
-        """Whether anybody watches; else the reader has ended when this returns, and the next visitor starts another one."""
+        """Whether anybody watches; else the reader has ended when this returns, and the next visitor starts another
+        one."""
         with self._changed:
             self._left.clear()
             if not self._watchers:

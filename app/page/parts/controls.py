@@ -76,30 +76,44 @@ def add_controls(model: str) -> Controls:
         list(MODES), value=FIRST_MODE, label="Method", info="Smoothed: mean over recent frames.", elem_id="mode"
     )
     samples = gr.Slider(
-        1, MOST_SAMPLES, SAMPLES, step=1, label="Samples per frame", info="Dropout passes that are averaged.",
-        visible=False, elem_id="samples",
-    )  # fmt: skip
+        1,
+        MOST_SAMPLES,
+        SAMPLES,
+        step=1,
+        label="Samples per frame",
+        info="Dropout passes that are averaged.",
+        visible=False,
+        elem_id="samples",
+    )
     second = gr.Dropdown(
         second_choices(meta, method_options()), value="entropy", label="Second picture", elem_id="second"
-    )  # fmt: skip
-    opacity = gr.Slider(
-        0, 100, 50, step=5, label="Overlay opacity %", info="Of the class colours.", elem_id="opacity"
-    )  # fmt: skip
+    )
+    opacity = gr.Slider(0, 100, 50, step=5, label="Overlay opacity %", info="Of the class colours.", elem_id="opacity")
     min_confidence = gr.Slider(
         0, 95, 0, step=5, label="Confidence threshold %", info="Pixels below are grey.", elem_id="min-confidence"
-    )  # fmt: skip
+    )
     with gr.Accordion("More settings", open=False, elem_id="more"):
         tau = gr.Slider(
-            LEAST_TAU, MOST_TAU, TAU, step=0.25, label="Decay time tau",
-            info="Of the mean, in frames.", elem_id="tau",
-        )  # fmt: skip
+            LEAST_TAU,
+            MOST_TAU,
+            TAU,
+            step=0.25,
+            label="Decay time tau",
+            info="Of the mean, in frames.",
+            elem_id="tau",
+        )
         motion = gr.Checkbox(
             True, label="Motion compensation", info="The mean follows the optical flow.", elem_id="motion"
         )
         window = gr.Slider(
-            0, MOST_WINDOW, 0, step=1, label="Window K", info="Past frames; 0: all, faster.",
+            0,
+            MOST_WINDOW,
+            0,
+            step=1,
+            label="Window K",
+            info="Past frames; 0: all, faster.",
             elem_id="window",
-        )  # fmt: skip
+        )
         calibrated = gr.Checkbox(
             True,
             label="Calibrated temperature",
@@ -108,8 +122,11 @@ def add_controls(model: str) -> Controls:
         )
     mode.change(
         lambda mode: (gr.update(visible=mode == "bnn"), *[gr.update(visible=is_temporal(mode))] * 3),
-        mode, [samples, tau, motion, window], show_progress="hidden", api_visibility="private",
-    )  # fmt: skip
+        mode,
+        [samples, tau, motion, window],
+        show_progress="hidden",
+        api_visibility="private",
+    )
     # In the browser: an answer of the server could arrive after the visitor has set tau by hand.
     motion.input(None, motion, tau, js=f"motion => motion ? {default_tau(True)} : {default_tau(False)}")
     return Controls(offered, models, mode, samples, tau, window, motion, calibrated, second, opacity, min_confidence)

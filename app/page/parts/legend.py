@@ -14,7 +14,8 @@ def escape(text: str) -> str:
 
 
 def legend(classes: ClassList) -> str:
-    """A switch for each class with its colour, name and place for its share; app/page/web/instruments.js reads and fills it."""
+    """A switch for each class with its colour, name and place for its share; app/page/web/instruments.js reads and
+    fills it."""
     entries = "".join(_entry(index, classes) for index in range(len(classes)))
     return f"<div class='legend' role='group' aria-label='Classes that are coloured'>{entries}</div>"
 

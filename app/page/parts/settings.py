@@ -42,12 +42,17 @@ def method_options(
     motion: bool = True,
     calibrated: bool = True,
 ) -> MethodOptions:
-    """What the controls say, as far as the mode has it: the others are hidden and count for nothing. Window 0: no window."""
+    """What the controls say, as far as the mode has it: the others are hidden and count for nothing. Window 0: no
+    window."""
     temporal, frames = is_temporal(mode), round(window) or None
     return MethodOptions(
-        mode, round(samples) if mode == "bnn" else None, tau if temporal else None, frames if temporal else None,
-        motion if temporal and frames is None else None, calibrated=None if calibrated else False,
-    )  # fmt: skip
+        mode,
+        round(samples) if mode == "bnn" else None,
+        tau if temporal else None,
+        frames if temporal else None,
+        motion if temporal and frames is None else None,
+        calibrated=None if calibrated else False,
+    )
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,8 @@ class Settings:
 
 
 def settings_from(record: Mapping[str, Any], models: Mapping[str, str]) -> Settings:
-    """What a browser sent -> Settings, for `offered_models`. Raises InputError for anything that the controls cannot say."""
+    """What a browser sent -> Settings, for `offered_models`. Raises InputError for anything that the controls cannot
+    say."""
     model = models.get(str(record.get("model")))
     if model is None:
         raise InputError("the page asked for a model that it does not offer; reload it")
@@ -139,8 +145,8 @@ def read_list(record: Mapping[str, Any], key: str, most: int) -> list[Any]:
 
 
 def offered_models(model: str) -> dict[str, str]:
-    """Name on the page -> pretrained name or file, of the included checkpoints and of the one that the page starts with: no
-    folder of this machine leaves it."""
+    """Name on the page -> pretrained name or file, of the included checkpoints and of the one that the page starts
+    with: no folder of this machine leaves it."""
     names = list_segmenters()
     return {Path(name).name: name for name in (names if model in names else [model, *names])}
 

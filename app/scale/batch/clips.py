@@ -14,8 +14,21 @@ from app.video.flags import VideoJob, VideoOptions
 from core.errors import InputError
 
 VIDEO_SUFFIXES = (
-    ".mp4", ".mkv", ".mov", ".avi", ".webm", ".m4v", ".mpg", ".mpeg", ".ts", ".flv", ".wmv", ".mxf", ".gif", ".ogv",
-)  # fmt: skip
+    ".mp4",
+    ".mkv",
+    ".mov",
+    ".avi",
+    ".webm",
+    ".m4v",
+    ".mpg",
+    ".mpeg",
+    ".ts",
+    ".flv",
+    ".wmv",
+    ".mxf",
+    ".gif",
+    ".ogv",
+)
 """What counts as a video in a folder; a file that is named itself may end in anything."""
 OWN_COLUMNS = ("source", "name")
 OF_THE_BATCH = ("output", "overwrite", "masks", "report")
@@ -43,7 +56,8 @@ def find_clips(sources: tuple[str, ...], options: VideoOptions) -> tuple[Clip, .
     for clip in clips:
         if clip.name in seen:
             raise InputError(
-                f"{seen[clip.name]} and {clip.job.source} would both become {clip.name!r}; name each in a table (.csv) with "
+                f"{seen[clip.name]} and {clip.job.source} would both become {clip.name!r}; name each in a table "
+                f"(.csv) with "
                 "the columns source and name"
             )
         seen[clip.name] = clip.job.source
@@ -169,7 +183,8 @@ def name_of(source: str) -> str:
 def _checked_name(name: str, where: str) -> str:
     if not name or name[0] in ".-" or len(name) > LONGEST_NAME or re.search(r"[/\\\x00-\x1f]", name):
         raise InputError(
-            f"{where}: {name[:40]!r} cannot be the name of a folder of results; name it in a table (.csv) with the columns "
+            f"{where}: {name[:40]!r} cannot be the name of a folder of results; name it in a table (.csv) with "
+            f"the columns "
             "source and name"
         )
     return name

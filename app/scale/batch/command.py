@@ -74,7 +74,8 @@ def check_numbers(job: BatchJob) -> None:
     check_placing(job.placing)
     if job.placing.engine == "local" and job.max_concurrency and job.max_concurrency * THREADS > usable_cores():
         raise InputError(
-            f"--max-concurrency {job.max_concurrency}: this process may use {usable_cores()} cores, and each video takes "
+            f"--max-concurrency {job.max_concurrency}: this process may use {usable_cores()} cores, and each "
+            f"video takes "
             f"{THREADS}; use fewer or --engine ray with a cluster"
         )
 
@@ -122,9 +123,14 @@ def finished_row(clip: Clip, wanted: Wanted) -> Row | None:
 def show_progress(done: Iterator[Row], total: int, console: Console, rows: list[Row]) -> None:
     """Adds to `rows` while a bar shows videos, frames per second over all workers, and the time left."""
     columns = (
-        TextColumn("{task.completed}/{task.total} videos"), BarColumn(), TextColumn("{task.fields[rate]} frames/s"),
-        TextColumn("{task.fields[failed]} failed"), TimeElapsedColumn(), TextColumn("ETA"), TimeRemainingColumn(),
-    )  # fmt: skip
+        TextColumn("{task.completed}/{task.total} videos"),
+        BarColumn(),
+        TextColumn("{task.fields[rate]} frames/s"),
+        TextColumn("{task.fields[failed]} failed"),
+        TimeElapsedColumn(),
+        TextColumn("ETA"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("videos", total=total, rate="-", failed=0)
         began_s, frames, failed = time.monotonic(), 0, 0
@@ -148,10 +154,12 @@ def _record(row: Row) -> dict[str, object]:
 
 def totals(rows: list[Row]) -> dict[str, int]:
     return {
-        "done": sum(not row.reason and not row.skipped for row in rows), "skipped": sum(row.skipped for row in rows),
-        "failed": sum(bool(row.reason) for row in rows), "frames": sum(row.frames for row in rows if not row.skipped),
+        "done": sum(not row.reason and not row.skipped for row in rows),
+        "skipped": sum(row.skipped for row in rows),
+        "failed": sum(bool(row.reason) for row in rows),
+        "frames": sum(row.frames for row in rows if not row.skipped),
         "tried_again": sum(row.tries - 1 for row in rows),
-    }  # fmt: skip
+    }
 
 
 def print_summary(rows: list[Row], videos: int, seconds: float) -> None:

@@ -1,4 +1,5 @@
-"""The loop of a batch over any engine: a video at a time for every worker; what died is tried again, nothing stops the rest."""
+"""The loop of a batch over any engine: a video at a time for every worker; what died is tried again, nothing stops the
+rest."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -24,9 +25,10 @@ class _Task:
 def drive(engine: Engine, clips: Sequence[Clip], own: About, retries: int, most: int | None = None) -> Iterator[Row]:
     """Yields what became of each video, in the order of their ends.
 
-    Without `most` one worker begins, and the engine decides by its memory how many follow. Every worker says what it is and
-    opens the network before it is given a video: no video waits for one that the engine has no room for yet. InputError for
-    options that no video can have, and for workers that are not what the driver (`own`) is; CheckFailed where they keep dying.
+    Without `most` one worker begins, and the engine decides by its memory how many follow. Every worker says what it is
+    and opens the network before it is given a video: no video waits for one that the engine has no room for yet.
+    InputError for options that no video can have, and for workers that are not what the driver (`own`) is; CheckFailed
+    where they keep dying.
     """
     waiting, busy = deque(map(_Task, clips)), dict[int, _Task]()
     idle, lost_in_a_row = deque[int](), 0
@@ -80,7 +82,8 @@ def _check_like(answer: Answer, own: About) -> None:
         theirs = getattr(answer.value, name)
         if theirs != ours:
             raise InputError(
-                f"the workers have {name} {theirs} and this machine {ours}: results would depend on where a video goes; "
+                f"the workers have {name} {theirs} and this machine {ours}: results would depend on where a video "
+                f"goes; "
                 "install the same everywhere"
             )
 

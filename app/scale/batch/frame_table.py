@@ -26,14 +26,22 @@ def import_pyarrow() -> Any:
 
 
 def schema_of(classes: ClassList) -> Any:
-    """The `pyarrow.Schema`: times in seconds, `wall_ms` the one column that differs from run to run, all else shares."""
+    """The `pyarrow.Schema`: times in seconds, `wall_ms` the one column that differs from run to run, all else
+    shares."""
     arrow = import_pyarrow()
     shares = arrow.struct([(name, arrow.float32()) for name in classes.names])
     columns = [
-        ("video", arrow.string()), ("frame", arrow.int64()), ("time_s", arrow.float64()), ("confidence", arrow.float32()),
-        ("entropy", arrow.float32()), ("disagreement", arrow.float32()), ("class_shares", shares), ("novelty", arrow.float32()),
-        ("expected_accuracy", arrow.float32()), ("wall_ms", arrow.float32()),
-    ]  # fmt: skip
+        ("video", arrow.string()),
+        ("frame", arrow.int64()),
+        ("time_s", arrow.float64()),
+        ("confidence", arrow.float32()),
+        ("entropy", arrow.float32()),
+        ("disagreement", arrow.float32()),
+        ("class_shares", shares),
+        ("novelty", arrow.float32()),
+        ("expected_accuracy", arrow.float32()),
+        ("wall_ms", arrow.float32()),
+    ]
     return arrow.schema(columns, metadata={VERSION_KEY: VERSION})
 
 
@@ -49,12 +57,20 @@ class FrameTable:
 
     def __call__(self, frame: FrameFigures) -> None:
         """Adds a row."""
-        self._rows.append({
-            "video": self._video, "frame": frame.index, "time_s": frame.time_s, "confidence": frame.confidence,
-            "entropy": frame.entropy, "disagreement": frame.disagreement,
-            "class_shares": dict(zip(self._names, frame.class_shares.tolist(), strict=True)), "novelty": frame.novelty,
-            "expected_accuracy": frame.expected_accuracy, "wall_ms": frame.wall_ms,
-        })  # fmt: skip
+        self._rows.append(
+            {
+                "video": self._video,
+                "frame": frame.index,
+                "time_s": frame.time_s,
+                "confidence": frame.confidence,
+                "entropy": frame.entropy,
+                "disagreement": frame.disagreement,
+                "class_shares": dict(zip(self._names, frame.class_shares.tolist(), strict=True)),
+                "novelty": frame.novelty,
+                "expected_accuracy": frame.expected_accuracy,
+                "wall_ms": frame.wall_ms,
+            }
+        )
         if len(self._rows) == ROWS_A_GROUP:
             self._flush()
 

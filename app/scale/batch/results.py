@@ -47,13 +47,18 @@ def make_results(clip: Clip, wanted: Wanted, take: Callable[[VideoJob], Segmente
 
 
 def describe(clip: Clip, wanted: Wanted) -> dict[str, Any]:
-    """Everything that decides the results, as JSON values: what makes results of an earlier run the same as new ones."""
+    """Everything that decides the results, as JSON values: what makes results of an earlier run the same as new
+    ones."""
     path = Path(clip.job.source)
     return {
-        "options": json.loads(json.dumps(asdict(clip.job.options))), "labels": clip.job.labels and str(clip.job.labels),
-        "weights": digest(clip.job.options.model), "source_bytes": path.stat().st_size if path.is_file() else None,
-        "videos": wanted.videos, "masks": wanted.masks, "frames_version": VERSION,
-    }  # fmt: skip
+        "options": json.loads(json.dumps(asdict(clip.job.options))),
+        "labels": clip.job.labels and str(clip.job.labels),
+        "weights": digest(clip.job.options.model),
+        "source_bytes": path.stat().st_size if path.is_file() else None,
+        "videos": wanted.videos,
+        "masks": wanted.masks,
+        "frames_version": VERSION,
+    }
 
 
 def read_results(clip: Clip, wanted: Wanted) -> dict[str, Any] | None:
@@ -74,7 +79,8 @@ def read_results(clip: Clip, wanted: Wanted) -> dict[str, Any] | None:
         before, now = old, new
     if differing:
         raise InputError(
-            f"{folder}: was made with {differing} {before.get(differing)}, not {now[differing]}; choose another folder with -o"
+            f"{folder}: was made with {differing} {before.get(differing)}, not {now[differing]}; choose another "
+            f"folder with -o"
         )
     return report
 

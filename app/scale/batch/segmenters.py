@@ -25,7 +25,8 @@ class Segmenters:
         self._compiled: dict[Hashable, FrameNetwork] = {}
 
     def take(self, job: VideoJob) -> Segmenter:
-        """One for a new stream, as if it had just been opened. InputError where the model cannot do what is asked for."""
+        """One for a new stream, as if it had just been opened. InputError where the model cannot do what is asked
+        for."""
         key = replace(job.options, view="overlay", seed=0, max_frames=None)
         segmenter = recall(self._open, key, lambda: self._make(job))
         if draws_dropout(segmenter.method.mode):  # its masks follow from the seed only where it starts with them

@@ -1,4 +1,5 @@
-"""What a worker does, in whichever process an engine puts it: it keeps its segmenters and makes one video after the other."""
+"""What a worker does, in whichever process an engine puts it: it keeps its segmenters and makes one video after the
+other."""
 
 import platform
 import time
@@ -24,7 +25,8 @@ class VideoWorker:
         self._segmenters: Segmenters | None = None
 
     def prepare(self, clip: "Clip") -> About:
-        """Opens the segmenter of a first video, and says what this worker is. InputError for options that do not fit."""
+        """Opens the segmenter of a first video, and says what this worker is. InputError for options that do not
+        fit."""
         if not self._wanted.folder.is_dir():
             raise InputError(
                 f"{platform.node()} has no folder {self._wanted.folder}; results go where all machines see them"

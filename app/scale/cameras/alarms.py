@@ -49,8 +49,13 @@ class Alarms:
             return
         (self._on.add if on else self._on.discard)(key)
         record = {
-            "time": round(at_s, 3), "camera": camera.name, "source": camera.label, "alarm": alarm, "on": on,
-            "value_s": round(value, 3), "limit_s": limit,
-        }  # fmt: skip
+            "time": round(at_s, 3),
+            "camera": camera.name,
+            "source": camera.label,
+            "alarm": alarm,
+            "on": on,
+            "value_s": round(value, 3),
+            "limit_s": limit,
+        }
         self.out.write(json.dumps(record) + "\n")
         self.out.flush()

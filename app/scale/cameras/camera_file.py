@@ -13,9 +13,20 @@ from app.video.flags import VideoOptions
 from core.errors import InputError
 
 OPTIONS = (
-    "model", "mode", "samples", "tau", "window", "motion", "temperature", "calibrated", "size", "executor", "precision",
-    "device", "seed",
-)  # fmt: skip
+    "model",
+    "mode",
+    "samples",
+    "tau",
+    "window",
+    "motion",
+    "temperature",
+    "calibrated",
+    "size",
+    "executor",
+    "precision",
+    "device",
+    "seed",
+)
 """Flags of `steadyseg video` that make sense for a camera that is only watched."""
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 
@@ -37,7 +48,8 @@ class Camera:
     max_age_s: float = 2.0
     """Alarm where a frame was this old when it was segmented, counted from its arrival."""
     novel_s: float = 5.0
-    """Alarm where every frame of so long was strange to a network that knows its own world: one frame in twenty of that is."""
+    """Alarm where every frame of so long was strange to a network that knows its own world: one frame in twenty of that
+    is."""
 
     @property
     def label(self) -> str:

@@ -77,7 +77,8 @@ def tell_load(console: Console, watched: CameraSet, placed: list[tuple[Camera, .
     """What was measured, and whether it will do."""
     shares = [sum(camera.load for camera in cameras) * one.step_ms / 1e3 for cameras in placed]
     console.print(
-        f"{len(watched.cameras)} cameras on {len(placed)} workers; a frame takes {one.step_ms:.1f} ms: the busiest worker "
+        f"{len(watched.cameras)} cameras on {len(placed)} workers; a frame takes {one.step_ms:.1f} ms: the "
+        f"busiest worker "
         f"needs {max(shares):.0%} of its time, decoding not counted"
     )
     if not one.knows_its_world:
@@ -136,11 +137,19 @@ def table_of(cameras: tuple[Camera, ...], figures: list[CameraFigures]) -> Table
     for one in figures:
         state = one.state
         table.add_row(
-            state.name, labels[state.name], str(state.frames), f"{state.fps:.1f}", _short(state.age_s, 2),
-            f"{state.silent_s:.0f}", str(state.dropped), str(one.restarts), f"{one.gap_s:.0f}", _short(state.entropy, 3),
+            state.name,
+            labels[state.name],
+            str(state.frames),
+            f"{state.fps:.1f}",
+            _short(state.age_s, 2),
+            f"{state.silent_s:.0f}",
+            str(state.dropped),
+            str(one.restarts),
+            f"{one.gap_s:.0f}",
+            _short(state.entropy, 3),
             _short(state.novelty, 3),
             state.trouble[:60],
-        )  # fmt: skip
+        )
     return table
 
 

@@ -1,4 +1,5 @@
-"""How a camera is: what a worker says of it once a second, and what the driver makes of that over restarts. No torch here."""
+"""How a camera is: what a worker says of it once a second, and what the driver makes of that over restarts. No torch
+here."""
 
 from dataclasses import dataclass, replace
 
@@ -28,11 +29,13 @@ class CameraState:
     entropy: float | None = None
     """The same of the total uncertainty, a share of ln K."""
     novelty: float | None = None
-    """Of the latest frame: the share of the network's own world that is at least as strange; None where it is not known."""
+    """Of the latest frame: the share of the network's own world that is at least as strange; None where it is not
+    known."""
     novel_s: float = 0.0
     """For how long every frame has been strange (`core.reference.STRANGE`), up to the latest one."""
     expected_accuracy: float | None = None
-    """Of the latest frame: the share of its pixels that should be right; None where no temperature follows the frame."""
+    """Of the latest frame: the share of its pixels that should be right; None where no temperature follows the
+    frame."""
     trouble: str = ""
     """Why there is no picture, without secrets."""
 

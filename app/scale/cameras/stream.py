@@ -29,7 +29,8 @@ class CameraStream:
     """The thread begins with `start` and ends with the process."""
 
     def __init__(self, camera: Camera, classes: ClassList, came: threading.Condition, delay_s: float = 0.0) -> None:
-        """`came` is notified of every frame. `delay_s`: before the first attempt, so that not all cameras begin at once."""
+        """`came` is notified of every frame. `delay_s`: before the first attempt, so that not all cameras begin at
+        once."""
         self.camera = camera
         self.counts: Counter[str] = Counter()
         """`opened`, `arrived`, `dropped`: a frame was due and replaced by a newer one before it was segmented."""

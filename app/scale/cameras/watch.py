@@ -12,7 +12,8 @@ from core.errors import CheckFailed, InputError
 
 ASK_EVERY_S = 1.0
 ANSWER_WITHIN_S, OPEN_WITHIN_S = 30.0, 180.0
-"""A worker that takes longer is frozen, and is replaced; opening imports, compiles, and opens a network for each camera."""
+"""A worker that takes longer is frozen, and is replaced; opening imports, compiles, and opens a network for each
+camera."""
 DEATHS_IN_A_ROW = 5
 """Of one worker that never answered in between: then starting it again is of no use."""
 

@@ -152,11 +152,22 @@ class _Watched:
         watched_s = min(RATE_OVER_S, max(now_s - self._began_s, 1e-3))
         counts, frames, since_s = self.stream.counts, self._frames, self._strange_since_s
         return CameraState(
-            self.stream.camera.name, frames, counts["dropped"], self.stream.reconnections(),
-            sum(self._segmenter.resets.values()), len(self._times) / watched_s, self._age_s, now_s - self._latest_s,
-            self._busy_ms / max(frames, 1), _number(self._confidence), _number(self._entropy), self._novelty,
-            0.0 if since_s is None else max(0.0, self._latest_s - since_s), self._expected, self.stream.trouble,
-        )  # fmt: skip
+            self.stream.camera.name,
+            frames,
+            counts["dropped"],
+            self.stream.reconnections(),
+            sum(self._segmenter.resets.values()),
+            len(self._times) / watched_s,
+            self._age_s,
+            now_s - self._latest_s,
+            self._busy_ms / max(frames, 1),
+            _number(self._confidence),
+            _number(self._entropy),
+            self._novelty,
+            0.0 if since_s is None else max(0.0, self._latest_s - since_s),
+            self._expected,
+            self.stream.trouble,
+        )
 
 
 def _number(value: Any) -> float | None:

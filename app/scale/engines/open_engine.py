@@ -15,7 +15,8 @@ THREADS = 1
 
 @contextlib.contextmanager
 def open_engine(placing: Placing, make: MakeWorker, device: str) -> Iterator[Engine]:
-    """At the end none of its workers is left. `device`: of the segmenters; a GPU is a worker's own on Ray, if asked for."""
+    """At the end none of its workers is left. `device`: of the segmenters; a GPU is a worker's own on Ray, if asked
+    for."""
     engine: Engine
     if placing.engine == "ray":
         from app.scale.engines.ray_engine import RayEngine

@@ -1,4 +1,5 @@
-"""A Ray cluster's address, tried out by a process of its own: Ray's own patience with a silent one is 80 s, without a flag."""
+"""A Ray cluster's address, tried out by a process of its own: Ray's own patience with a silent one is 80 s, without a
+flag."""
 
 import os
 import re
@@ -27,19 +28,24 @@ def is_loopback(address: str | None) -> bool:
 
 
 def check_address(address: str) -> None:
-    """InputError, one line, where no cluster answers in time, asks for a token, or runs another version of Ray or Python."""
+    """InputError, one line, where no cluster answers in time, asks for a token, or runs another version of Ray or
+    Python."""
     try:
         tried = subprocess.run(
-            [sys.executable, "-c", TRY, address], env={ATTEMPTS: "3"} | os.environ, capture_output=True, text=True,
+            [sys.executable, "-c", TRY, address],
+            env={ATTEMPTS: "3"} | os.environ,
+            capture_output=True,
+            text=True,
             timeout=PATIENCE_S,
-        )  # fmt: skip
+        )
     except subprocess.TimeoutExpired as error:
         raise _refusal(address, f"no answer within {PATIENCE_S:g} s") from error
     if tried.returncode == 0:
         return
     if "InvalidAuthToken" in tried.stderr:
         raise InputError(
-            f"--ray-address {address}: this cluster asks for a token; set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN where it is "
+            f"--ray-address {address}: this cluster asks for a token; set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN "
+            f"where it is "
             "not that of ~/.ray/auth_token"
         )
     said = (tried.stderr.strip().splitlines() or ["it ended without a word"])[-1]

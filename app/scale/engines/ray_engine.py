@@ -1,4 +1,5 @@
-"""Workers as Ray actors: embedded on this machine, or on the cluster of an address. Frames never become Ray's objects."""
+"""Workers as Ray actors: embedded on this machine, or on the cluster of an address. Frames never become Ray's
+objects."""
 
 import importlib.util
 import logging
@@ -23,7 +24,8 @@ class RayEngine:
     """One actor a slot, which Ray places; what it needs is said in cores, GPUs and, once measured, in memory."""
 
     def __init__(self, make: MakeWorker, threads: int, address: str | None = None, gpus: int = 0) -> None:
-        """`gpus`: of each worker. InputError for an address where no cluster of this version answers, or none that has them."""
+        """`gpus`: of each worker. InputError for an address where no cluster of this version answers, or none that has
+        them."""
         self._ray = import_ray(address)
         self._make, self._memory_bytes = make, 0
         self._needs = {"CPU": threads, "GPU": gpus}
@@ -87,9 +89,9 @@ class RayEngine:
 def import_ray(address: str | None) -> Any:
     """ray, or InputError with the command that brings it; it reports nothing to its makers.
 
-    What is of this machine alone listens at the loopback address alone: Ray has one switch for that, which it names after the
-    systems where it is so by default, and reads when it is imported (`_node_ip_address="127.0.0.1"` it takes for this
-    machine's own address).
+    What is of this machine alone listens at the loopback address alone: Ray has one switch for that, which it names
+    after the systems where it is so by default, and reads when it is imported (`_node_ip_address="127.0.0.1"` it takes
+    for this machine's own address).
     """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault(
@@ -109,15 +111,24 @@ def import_ray(address: str | None) -> Any:
 
 
 def connect(ray: Any, address: str | None) -> None:
-    """To the cluster of the address, or to one of our own without a dashboard. SIGTERM stays what it was: Ray would take it.
+    """To the cluster of the address, or to one of our own without a dashboard. SIGTERM stays what it was: Ray would
+    take it.
 
-    CheckFailed where Ray does not start: it gives its own processes 30 s, which a machine with eight times its load took.
+    CheckFailed where Ray does not start: it gives its own processes 30 s, which a machine with eight times its load
+    took.
     """
     if address is not None:
         check_address(address)
-    where: dict[str, Any] = {"address": address} if address else {
-        "address": "local", "num_cpus": usable_cores(), "object_store_memory": STORE_BYTES, "include_dashboard": False,
-    }  # fmt: skip
+    where: dict[str, Any] = (
+        {"address": address}
+        if address
+        else {
+            "address": "local",
+            "num_cpus": usable_cores(),
+            "object_store_memory": STORE_BYTES,
+            "include_dashboard": False,
+        }
+    )
     handler = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(**where, log_to_driver=False, configure_logging=False)

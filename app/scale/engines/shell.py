@@ -1,4 +1,5 @@
-"""What a worker is inside of an engine's process: its InputErrors are answers, told from its death by that. No torch here."""
+"""What a worker is inside of an engine's process: its InputErrors are answers, told from its death by that. No torch
+here."""
 
 from collections.abc import Callable
 from typing import Any

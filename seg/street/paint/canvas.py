@@ -1,4 +1,5 @@
-"""The raster: colour and class drawn by the same call into four channels, so that a label can never miss its surface."""
+"""The raster: colour and class drawn by the same call into four channels, so that a label can never miss its
+surface."""
 
 from dataclasses import dataclass
 from functools import cached_property

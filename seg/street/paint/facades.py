@@ -15,15 +15,44 @@ GROUND_FLOOR_M = 3.5
 FLOOR_M = 3.0
 BRICKS: tuple[Color, ...] = ((150, 86, 66), (172, 110, 82), (182, 152, 108), (128, 78, 64), (162, 132, 104))
 RENDERS: tuple[Color, ...] = (
-    (226, 220, 206), (232, 214, 178), (214, 196, 190), (196, 208, 204), (238, 236, 230), (206, 178, 146), (178, 192, 208),
-)  # fmt: skip
+    (226, 220, 206),
+    (232, 214, 178),
+    (214, 196, 190),
+    (196, 208, 204),
+    (238, 236, 230),
+    (206, 178, 146),
+    (178, 192, 208),
+)
 SHOP_PAINTS: tuple[Color, ...] = (
-    (32, 62, 52), (38, 48, 84), (120, 28, 34), (34, 34, 36), (196, 150, 44), (60, 104, 110), (148, 70, 40), (88, 50, 84),
-)  # fmt: skip
+    (32, 62, 52),
+    (38, 48, 84),
+    (120, 28, 34),
+    (34, 34, 36),
+    (196, 150, 44),
+    (60, 104, 110),
+    (148, 70, 40),
+    (88, 50, 84),
+)
 SHOP_NAMES = (
-    "BAKERY", "CAFE ROMA", "BOOKS", "FLOWERS", "PHARMACY", "BARBER", "THE CROWN", "GROCER", "BIKES", "TAILOR", "PIZZA",
-    "MUSIC", "OPTICIAN", "SHOES", "HARDWARE", "TEA ROOM", "BUTCHER", "TOYS",
-)  # fmt: skip
+    "BAKERY",
+    "CAFE ROMA",
+    "BOOKS",
+    "FLOWERS",
+    "PHARMACY",
+    "BARBER",
+    "THE CROWN",
+    "GROCER",
+    "BIKES",
+    "TAILOR",
+    "PIZZA",
+    "MUSIC",
+    "OPTICIAN",
+    "SHOES",
+    "HARDWARE",
+    "TEA ROOM",
+    "BUTCHER",
+    "TOYS",
+)
 
 
 @dataclass(frozen=True, eq=False)

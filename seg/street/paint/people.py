@@ -12,9 +12,18 @@ from seg.street.paint.light import Color
 SKINS: tuple[Color, ...] = ((226, 182, 152), (198, 148, 116), (148, 100, 74), (104, 70, 52), (238, 200, 172))
 HAIRS: tuple[Color, ...] = ((44, 32, 26), (92, 62, 38), (176, 140, 84), (150, 150, 150), (24, 22, 22))
 COATS: tuple[Color, ...] = (
-    (46, 52, 68), (150, 40, 44), (36, 92, 96), (186, 150, 60), (92, 96, 102), (208, 206, 200), (62, 84, 140),
-    (120, 66, 110), (74, 98, 60), (214, 110, 50), (34, 34, 38),
-)  # fmt: skip
+    (46, 52, 68),
+    (150, 40, 44),
+    (36, 92, 96),
+    (186, 150, 60),
+    (92, 96, 102),
+    (208, 206, 200),
+    (62, 84, 140),
+    (120, 66, 110),
+    (74, 98, 60),
+    (214, 110, 50),
+    (34, 34, 38),
+)
 TROUSERS: tuple[Color, ...] = ((40, 46, 66), (62, 62, 66), (112, 98, 80), (28, 28, 32), (78, 92, 120), (132, 128, 122))
 HEIGHTS_M = (1.15, 1.62, 1.68, 1.75, 1.82, 1.88)
 RUBBER: Color = (28, 28, 30)
@@ -40,9 +49,13 @@ def somebody(random: np.random.Generator) -> Person:
 
     return Person(
         height=HEIGHTS_M[int(random.integers(len(HEIGHTS_M)))],
-        skin=pick(SKINS), hair=pick(HAIRS), coat=pick(COATS), trousers=pick(TROUSERS),
-        long_coat=bool(random.random() < 0.3), bag=bool(random.random() < 0.35),
-    )  # fmt: skip
+        skin=pick(SKINS),
+        hair=pick(HAIRS),
+        coat=pick(COATS),
+        trousers=pick(TROUSERS),
+        long_coat=bool(random.random() < 0.3),
+        bag=bool(random.random() < 0.35),
+    )
 
 
 @dataclass(frozen=True)

@@ -66,10 +66,12 @@ def draw_sky(canvas: Canvas, seed: int) -> None:
         return
     scale_x, scale_y = (COLUMNS - 1) / (2 * SIDE), (ROWS - 1) / TOP
     heading = camera.road.slope(camera.station)
-    to_texture = np.array((
-        (scale_x / camera.focal, 0.0, (heading - camera.center_u / camera.focal + SIDE) * scale_x),
-        (0.0, scale_y / camera.focal, (TOP - camera.horizon / camera.focal) * scale_y),
-    ))  # fmt: skip
+    to_texture = np.array(
+        (
+            (scale_x / camera.focal, 0.0, (heading - camera.center_u / camera.focal + SIDE) * scale_x),
+            (0.0, scale_y / camera.focal, (TOP - camera.horizon / camera.focal) * scale_y),
+        )
+    )
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     seen = cv2.warpAffine(texture, to_texture, (camera.width, last), flags=flags, borderMode=cv2.BORDER_REPLICATE)
     canvas.pixels[:last, :, :3] = seen

@@ -1,1 +1,2 @@
-"""The papers' studies of what a network computes and of the loss around its weights; the commands are in studies/analysis."""
+"""The papers' studies of what a network computes and of the loss around its weights; the commands are in
+studies/analysis."""

@@ -46,7 +46,8 @@ class SpatialCovariance:
         return float(self._sum[0, self.reach]) / self._weight
 
     def correlation(self) -> Tensor:
-        """(reach + 1, 2 reach + 1): covariance over variance; row 0 is offset 0 downwards, column `reach` offset 0 across."""
+        """(reach + 1, 2 reach + 1): covariance over variance; row 0 is offset 0 downwards, column `reach` offset 0
+        across."""
         assert self._sum is not None
         return self._sum / self._sum[0, self.reach] if self.variance > 0 else torch.full_like(self._sum, torch.nan)
 
@@ -58,7 +59,8 @@ class SpatialCovariance:
         return [float(value) for value in known]
 
     def length(self) -> float | None:
-        """The distance in points at which the correlation falls below 1/e, linear in between; None where it does not."""
+        """The distance in points at which the correlation falls below 1/e, linear in between; None where it does
+        not."""
         values = self.along_axes()
         for distance, (now, then) in enumerate(pairwise(values)):
             if then < 1 / math.e:

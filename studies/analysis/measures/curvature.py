@@ -1,4 +1,5 @@
-"""The Hessian of a loss over all weights, as what it does to a vector: exact products by double backward (Pearlmutter 1994)."""
+"""The Hessian of a loss over all weights, as what it does to a vector: exact products by double backward (Pearlmutter
+1994)."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -16,8 +17,8 @@ MEMINFO = Path("/proc/meminfo")
 class Hessian:
     """H of loss() over the trainable weights of a network, at its weights as they are.
 
-    The graph of the gradient is kept, so that a product costs one backward pass through it. Attention is computed by its
-    plain formula, as torch's fused ones cannot be differentiated twice.
+    The graph of the gradient is kept, so that a product costs one backward pass through it. Attention is computed by
+    its plain formula, as torch's fused ones cannot be differentiated twice.
     """
 
     def __init__(self, network: nn.Module, loss: Callable[[], Tensor]) -> None:

@@ -37,8 +37,8 @@ def layout_of(network: nn.Module) -> Layout:
 def as_maps(output: Any, layout: Layout = Layout()) -> Tensor | None:
     """(B, C, H, W) of what a unit returned; None where it is no map.
 
-    Tokens (B, N, C) become a square without their prefix. Of a tuple it is the field `x` (our U-Net's running map) or the
-    last part that is a map (the deepest of an encoder's).
+    Tokens (B, N, C) become a square without their prefix. Of a tuple it is the field `x` (our U-Net's running map) or
+    the last part that is a map (the deepest of an encoder's).
     """
     if isinstance(output, Tensor):
         if output.ndim == 4:
@@ -72,7 +72,8 @@ class Seen:
 
 
 def trace(network: nn.Module, batch: Tensor, units: Sequence[Unit], layout: Layout) -> list[Seen]:
-    """Those of the units that return a feature map, in the order of computation; what returns the logits is left out."""
+    """Those of the units that return a feature map, in the order of computation; what returns the logits is left
+    out."""
     found: dict[str, tuple[Seen, int]] = {}
 
     def see(unit: Unit, before: Tensor, after: Tensor) -> None:

@@ -1,11 +1,11 @@
 """Fourier analysis of feature maps: how much of each frequency is in them (arXiv 2202.06709, Fig. 2a and 8).
 
-For each sample and channel the two-dimensional transform over space; ln(|F| + 1e-6), the mean over samples and channels, and
-of that the diagonal from the centre (frequency 0) to the corner. What is reported is relative to the entry at frequency 0 of
-the same map, so a constant factor does not count. Entry i of a square map of side h lies at 2 i / h (in units of pi): the
-last is 1 - 2 / h for an even side and 1 - 1 / h for an odd one, just below pi in both. The published plots spread the entries
-evenly over 0..1 instead. Of a map that is no square the diagonal is that of the spectrum: the frequencies are those of the
-shorter side, and of the longer one the nearest.
+For each sample and channel the two-dimensional transform over space; ln(|F| + 1e-6), the mean over samples and
+channels, and of that the diagonal from the centre (frequency 0) to the corner. What is reported is relative to the
+entry at frequency 0 of the same map, so a constant factor does not count. Entry i of a square map of side h lies at 2 i
+/ h (in units of pi): the last is 1 - 2 / h for an even side and 1 - 1 / h for an odd one, just below pi in both. The
+published plots spread the entries evenly over 0..1 instead. Of a map that is no square the diagonal is that of the
+spectrum: the frequencies are those of the shorter side, and of the longer one the nearest.
 """
 
 import torch
@@ -18,7 +18,8 @@ FLOOR = 1e-6
 
 
 def frequencies(height: int, width: int) -> Tensor:
-    """(n,) of the diagonal, in units of pi: 0, 2 / h, 4 / h, ... below 1 for h, the shorter side. InputError below 2 points."""
+    """(n,) of the diagonal, in units of pi: 0, 2 / h, 4 / h, ... below 1 for h, the shorter side. InputError below 2
+    points."""
     side = min(height, width)
     if side < 2:
         raise InputError(f"a map of {width}x{height} has one frequency; Fourier analysis needs 2x2 points or more")
@@ -26,7 +27,8 @@ def frequencies(height: int, width: int) -> Tensor:
 
 
 def log_amplitude(maps: Tensor) -> Tensor:
-    """(B, C, H, W) -> (n,) mean over samples and channels of ln(|F| + 1e-6) along the diagonal; entry 0 is frequency 0."""
+    """(B, C, H, W) -> (n,) mean over samples and channels of ln(|F| + 1e-6) along the diagonal; entry 0 is frequency
+    0."""
     height, width = maps.shape[-2:]
     places = frequencies(height, width)
     rows, columns = ((places * side / 2).round().long() for side in (height, width))

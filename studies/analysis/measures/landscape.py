@@ -1,9 +1,11 @@
-"""The loss on a plane through a network's weights, in directions as long as they are (Li et al. 2018, arXiv 1712.09913).
+"""The loss on a plane through a network's weights, in directions as long as they are (Li et al. 2018, arXiv
+1712.09913).
 
-Both published rules: `filter` gives each filter (the entries that one output channel reads) of a random direction the norm of
-the same filter of the weights, as in the paper; `axis0` takes the norm along axis 0, over the output channels, at each place
-of the kernel, as the code of arXiv 2105.12639 and 2202.06709 does. Tensors of fewer than two dimensions stay where they are:
-biases, BatchNorm's scales and shifts, and its running statistics, which are those of the trained weights all over the plane.
+Both published rules: `filter` gives each filter (the entries that one output channel reads) of a random direction the
+norm of the same filter of the weights, as in the paper; `axis0` takes the norm along axis 0, over the output channels,
+at each place of the kernel, as the code of arXiv 2105.12639 and 2202.06709 does. Tensors of fewer than two dimensions
+stay where they are: biases, BatchNorm's scales and shifts, and its running statistics, which are those of the trained
+weights all over the plane.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,7 +57,8 @@ def rescaled(direction: Tensor, weight: Tensor, rule: Rule) -> Tensor:
 def moved(
     network: nn.Module, origin: Mapping[str, Tensor], directions: Sequence[tuple[float, Weights]]
 ) -> Iterator[None]:
-    """While it is open the network's weights are origin + sum of factor * direction; afterwards they are the origin again."""
+    """While it is open the network's weights are origin + sum of factor * direction; afterwards they are the origin
+    again."""
     named = dict(network.named_parameters())
     try:
         with torch.no_grad():
@@ -79,7 +82,8 @@ def sum_of_norms(network: nn.Module) -> float:
 
 
 def grid(points: int, reach: float) -> list[float]:
-    """`points` places from -reach to reach, the middle one exactly 0. InputError for an even number, which has no middle."""
+    """`points` places from -reach to reach, the middle one exactly 0. InputError for an even number, which has no
+    middle."""
     if points < 3 or points % 2 == 0:
         raise InputError(f"a landscape needs an odd number of points a side, 3 or more, got {points}")
     half = points // 2

@@ -1,4 +1,5 @@
-"""The plain loss that the studies look at: the mean NLL of labels, pictures' or pixels', without weights or smoothing."""
+"""The plain loss that the studies look at: the mean NLL of labels, pictures' or pixels', without weights or
+smoothing."""
 
 from dataclasses import dataclass
 

@@ -14,8 +14,8 @@ SIZES = (64, 256, 1024, 4096, 16384)
 def distance_groups(labels: Tensor, void: int) -> Tensor:
     """(H, W) labels -> (H, W) group of each pixel's distance from the nearest boundary, -1 for void.
 
-    A pixel at distance 0 has a neighbour (of eight) with another label; void is no other label. The distance counts steps
-    to one of the eight neighbours.
+    A pixel at distance 0 has a neighbour (of eight) with another label; void is no other label. The distance counts
+    steps to one of the eight neighbours.
     """
     wild = labels == void
     known = labels.float()
@@ -37,7 +37,8 @@ def _most(values: Tensor) -> Tensor:
 
 
 def size_groups(labels: Tensor, void: int) -> Tensor:
-    """(H, W) labels -> (H, W) group of the size in pixels of the region of equal labels (eight neighbours), -1 for void."""
+    """(H, W) labels -> (H, W) group of the size in pixels of the region of equal labels (eight neighbours), -1 for
+    void."""
     import cv2
 
     ids = labels.cpu().numpy()

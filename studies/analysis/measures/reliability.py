@@ -46,11 +46,19 @@ class GroupTally:
             count, right, confidence, nll, confident = map(float, sums)
             if count:
                 ece = float((bins[:, 2] - bins[:, 1]).abs().sum()) / count
-                found.append({
-                    "group": name, "samples": round(count), "share": count / total, "accuracy": right / count,
-                    "confidence": confidence / count, "gap": (confidence - right) / count, "ece_15": ece, "nll": nll / count,
-                    "confident_errors": confident / count,
-                })  # fmt: skip
+                found.append(
+                    {
+                        "group": name,
+                        "samples": round(count),
+                        "share": count / total,
+                        "accuracy": right / count,
+                        "confidence": confidence / count,
+                        "gap": (confidence - right) / count,
+                        "ece_15": ece,
+                        "nll": nll / count,
+                        "confident_errors": confident / count,
+                    }
+                )
         return found
 
 

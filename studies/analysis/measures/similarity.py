@@ -66,7 +66,9 @@ class MinibatchCka:
 def mean_beside_diagonal(matrix: Sequence[Sequence[float | None]]) -> float | None:
     """The mean CKA of layers with others of the same network: how alike its depths are."""
     known = [
-        value for row in range(len(matrix)) for column in range(len(matrix))
+        value
+        for row in range(len(matrix))
+        for column in range(len(matrix))
         if row != column and (value := matrix[row][column]) is not None
-    ]  # fmt: skip
+    ]
     return sum(known) / len(known) if known else None

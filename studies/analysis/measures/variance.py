@@ -1,8 +1,9 @@
-"""Variance of feature maps: over positions, over dropout draws, and over both at once (arXiv 2105.12639 Fig. 5, 2202.06709).
+"""Variance of feature maps: over positions, over dropout draws, and over both at once (arXiv 2105.12639 Fig. 5,
+2202.06709).
 
-Of every sample and channel first, then the mean over samples and channels; unbiased, as published. `positions` is of one
-draw. `draws` is of each point over the draws. `both` is of all points of all draws together. `averaged` is over positions,
-of the mean of the draws: what an ensemble of them leaves.
+Of every sample and channel first, then the mean over samples and channels; unbiased, as published. `positions` is of
+one draw. `draws` is of each point over the draws. `both` is of all points of all draws together. `averaged` is over
+positions, of the mean of the draws: what an ensemble of them leaves.
 """
 
 from torch import Tensor

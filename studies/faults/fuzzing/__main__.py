@@ -30,7 +30,8 @@ GOOD_ENDS = ("whole", "refused")
 
 
 def fuzz(name: str, kind: Kind, numbers: range, folder: Path, keep: Path | None) -> dict[str, Any]:
-    """Figures of one kind. The undamaged files are opened first and must come through; a file's number says all its damage."""
+    """Figures of one kind. The undamaged files are opened first and must come through; a file's number says all its
+    damage."""
     originals = kind.seeds(folder)
     whole = [try_kind(kind, path) for path in originals]
     for path, trial in zip(originals, whole, strict=True):

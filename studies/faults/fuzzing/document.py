@@ -5,9 +5,16 @@ from typing import Any
 from studies.harness.document import table, wrap
 
 HEADER = (
-    "kind", "files", "passed the first check", "how far they came", "opened and ran", "refused in one line",
-    "traceback, hang, crash", "slowest", "memory above an undamaged file's",
-)  # fmt: skip
+    "kind",
+    "files",
+    "passed the first check",
+    "how far they came",
+    "opened and ran",
+    "refused in one line",
+    "traceback, hang, crash",
+    "slowest",
+    "memory above an undamaged file's",
+)
 
 
 def fuzzing_table(record: dict[str, Any]) -> str:

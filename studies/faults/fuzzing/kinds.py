@@ -1,4 +1,5 @@
-"""What is fuzzed: for every kind of file its seeds, how it is damaged, and the product's own way into it, stage by stage."""
+"""What is fuzzed: for every kind of file its seeds, how it is damaged, and the product's own way into it, stage by
+stage."""
 
 import contextlib
 import json

@@ -39,8 +39,10 @@ class Server:
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
                 [*command, "--no-open-browser"],
-                stdout=subprocess.PIPE, stderr=log, env={**os.environ, "TMPDIR": str(self._folder)},
-            )  # fmt: skip
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env={**os.environ, "TMPDIR": str(self._folder)},
+            )
         assert self.process.stdout is not None
         found = re.search(rb"http://[^:]+:(\d+)", self.process.stdout.readline())
         if found is None:
@@ -84,7 +86,8 @@ def server() -> Server:
 
 
 def request_seeds(folder: Path) -> list[Path]:
-    """What the page's own scripts send, as bytes: a live frame, its end, an upload, a file job, a run, and the page itself."""
+    """What the page's own scripts send, as bytes: a live frame, its end, an upload, a file job, a run, and the page
+    itself."""
     running = server()
     address = f"http://127.0.0.1:{running.port}"
     with httpx.Client(base_url=address, timeout=60) as client:
@@ -148,8 +151,11 @@ def send_request(path: Path) -> Iterator[str]:
     if status == 200:
         yield "answered"
         if b"event_id" in answer and (session := session_of(data)):
-            last = exchange(running.port, f"GET /gradio_api/queue/data?session_hash={session} HTTP/1.1\r\n"
-                            f"Host: 127.0.0.1:{running.port}\r\nConnection: close\r\n\r\n".encode())[1]  # fmt: skip
+            last = exchange(
+                running.port,
+                f"GET /gradio_api/queue/data?session_hash={session} HTTP/1.1\r\n"
+                f"Host: 127.0.0.1:{running.port}\r\nConnection: close\r\n\r\n".encode(),
+            )[1]
             if b'"success":true' in last.replace(b" ", b""):
                 yield "job done"
             answer += last

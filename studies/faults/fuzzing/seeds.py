@@ -1,4 +1,5 @@
-"""The whole files that damages begin with: small real ones of every kind, made by the product where it writes such files."""
+"""The whole files that damages begin with: small real ones of every kind, made by the product where it writes such
+files."""
 
 import json
 import subprocess
@@ -32,9 +33,14 @@ EXPORTS = {
     "classifier": ("CLASSIFIER", "--mode", "dnn"),
 }
 VIDEOS = {
-    ".mp4": "libx264", ".mkv": "libx265", ".mov": "mjpeg", ".avi": "mpeg4", ".webm": "libvpx-vp9", ".ts": "mpeg2video",
+    ".mp4": "libx264",
+    ".mkv": "libx265",
+    ".mov": "mjpeg",
+    ".avi": "mpeg4",
+    ".webm": "libvpx-vp9",
+    ".ts": "mpeg2video",
     ".gif": "gif",
-}  # fmt: skip
+}
 PIXELS = {"mjpeg": "yuvj420p", "gif": "rgb8"}
 QUIET = {"libx265": {"x265-params": "log-level=none"}}
 
@@ -90,14 +96,25 @@ def images(folder: Path) -> list[Path]:
     exif[0x0112] = 6
     deep = Image.fromarray(np.asarray(picture.convert("L")).astype(np.uint16) * 257)
     kinds: list[tuple[str, Image.Image, dict[str, object]]] = [
-        ("rgb.png", picture, {"exif": exif}), ("palette.png", picture.quantize(11), {}), ("deep.png", deep, {}),
-        ("rgba.png", picture.convert("RGBA"), {}), ("plain.jpg", picture, {"exif": exif}),
-        ("progressive.jpg", picture, {"progressive": True}), ("cmyk.jpg", picture.convert("CMYK"), {}),
-        ("raw.tif", picture, {}), ("lzw.tif", picture, {"compression": "tiff_lzw", "exif": exif}), ("deep.tif", deep, {}),
-        ("jpeg.tif", picture, {"compression": "jpeg"}), ("group4.tif", picture.convert("1"), {"compression": "group4"}),
-        ("lossy.webp", picture, {"exif": exif}), ("whole.webp", picture, {"lossless": True}), ("plain.bmp", picture, {}),
-        ("palette.bmp", picture.quantize(11), {}), ("plain.ppm", picture, {}), ("deep.pgm", deep, {}),
-    ]  # fmt: skip
+        ("rgb.png", picture, {"exif": exif}),
+        ("palette.png", picture.quantize(11), {}),
+        ("deep.png", deep, {}),
+        ("rgba.png", picture.convert("RGBA"), {}),
+        ("plain.jpg", picture, {"exif": exif}),
+        ("progressive.jpg", picture, {"progressive": True}),
+        ("cmyk.jpg", picture.convert("CMYK"), {}),
+        ("raw.tif", picture, {}),
+        ("lzw.tif", picture, {"compression": "tiff_lzw", "exif": exif}),
+        ("deep.tif", deep, {}),
+        ("jpeg.tif", picture, {"compression": "jpeg"}),
+        ("group4.tif", picture.convert("1"), {"compression": "group4"}),
+        ("lossy.webp", picture, {"exif": exif}),
+        ("whole.webp", picture, {"lossless": True}),
+        ("plain.bmp", picture, {}),
+        ("palette.bmp", picture.quantize(11), {}),
+        ("plain.ppm", picture, {}),
+        ("deep.pgm", deep, {}),
+    ]
     for name, image, options in kinds:
         image.save(folder / name, **options)  # type: ignore[arg-type]
     return [folder / name for name, *_ in kinds]

@@ -28,7 +28,8 @@ from studies.harness.study import exit_code, origin
 
 DOCS = Path(__file__).parents[3] / "docs"
 STAYING, PASSING, JOBS = 3, 200, 20
-"""Visitors besides the browser's, those who come for five pictures and leave, and file jobs, of which half are cancelled."""
+"""Visitors besides the browser's, those who come for five pictures and leave, and file jobs, of which half are
+cancelled."""
 SAMPLE_S = 10.0
 WARM = 0.1
 """Share of the time after which the first figures are taken: networks are compiled and pools are full by then."""
@@ -81,11 +82,18 @@ def soak(pid: int, address: str, folder: Path, page: Any, seconds: float) -> dic
         thread.join(120)
     shown, ages = page.evaluate("[steadyseg.counts.shown, steadyseg.ages.slice().sort((a, b) => a - b)]")
     return {
-        "browser": {"shown": shown, "per_second": round(shown / seconds, 2), "age_ms_p50": round(ages[len(ages) // 2]),
-                    "age_ms_p95": round(ages[int(len(ages) * 0.95)])},
-        "staying": [visitor.counts for visitor in staying], "passing": passing, "jobs": jobs,
-        "flat": flatness(samples[max(1, int(len(samples) * WARM)) :]), "samples": samples,
-    }  # fmt: skip
+        "browser": {
+            "shown": shown,
+            "per_second": round(shown / seconds, 2),
+            "age_ms_p50": round(ages[len(ages) // 2]),
+            "age_ms_p95": round(ages[int(len(ages) * 0.95)]),
+        },
+        "staying": [visitor.counts for visitor in staying],
+        "passing": passing,
+        "jobs": jobs,
+        "flat": flatness(samples[max(1, int(len(samples) * WARM)) :]),
+        "samples": samples,
+    }
 
 
 def pass_by(
@@ -118,9 +126,12 @@ def sample(pid: int, files: Path) -> dict[str, Any]:
     status = Path(f"/proc/{pid}/status").read_text()
     figures = {key: int(found[1]) for key in ("VmRSS", "Threads") if (found := re.search(rf"{key}:\s+(\d+)", status))}
     return {
-        "rss_mb": figures["VmRSS"] // 1024, "threads": figures["Threads"], "handles": len(os.listdir(f"/proc/{pid}/fd")),
-        "disk_kb": disk_use_kb(files), "entries": sum(1 for _ in files.rglob("*")),
-    }  # fmt: skip
+        "rss_mb": figures["VmRSS"] // 1024,
+        "threads": figures["Threads"],
+        "handles": len(os.listdir(f"/proc/{pid}/fd")),
+        "disk_kb": disk_use_kb(files),
+        "entries": sum(1 for _ in files.rglob("*")),
+    }
 
 
 def flatness(samples: list[dict[str, Any]]) -> dict[str, Any]:

@@ -5,9 +5,12 @@ from typing import Any
 from studies.harness.document import table, wrap
 
 ROWS = {
-    "resident memory, MB": "rss_mb", "threads": "threads", "open files and sockets": "handles",
-    "visitors' files, kB": "disk_kb", "entries in the temp folder": "entries",
-}  # fmt: skip
+    "resident memory, MB": "rss_mb",
+    "threads": "threads",
+    "open files and sockets": "handles",
+    "visitors' files, kB": "disk_kb",
+    "entries in the temp folder": "entries",
+}
 
 
 def page_section(record: dict[str, Any]) -> str:

@@ -2,9 +2,9 @@
 
     python -m studies.faults.rtsp [--only video|page] [--seconds 600]
 
-A real server (studies/faults/rtsp/server.py says which packages it needs) behind a proxy of ours: killed and started again five
-times, held back for 30 s, cut off five times, and the picture's size changed. Writes docs/rtsp.json and the section *RTSP* of
-docs/reliability.md. What is shorter than the usual ten minutes is only printed.
+A real server (studies/faults/rtsp/server.py says which packages it needs) behind a proxy of ours: killed and started
+again five times, held back for 30 s, cut off five times, and the picture's size changed. Writes docs/rtsp.json and the
+section *RTSP* of docs/reliability.md. What is shorter than the usual ten minutes is only printed.
 """
 
 import argparse

@@ -34,12 +34,10 @@ def became(record: dict[str, Any]) -> str:
     gaps = [gap["seconds"] for gap in record["outages"]]
     counts = {
         **(counted_page(record) if "pictures" in record else counted_video(record)),
-        "outages over 1 s: how many, the longest, all together in s":
-        f"{len(gaps)}, {max(gaps, default=0):.1f}, {sum(gaps):.1f}",
+        "outages over 1 s: how many, the longest, all together in s": f"{len(gaps)}, {max(gaps, default=0):.1f}, {sum(gaps):.1f}",
         **memory(record["samples"]),
-        "exit code, tracebacks, times that the password was shown":
-        f"{record['exit_code']}, {record['tracebacks']}, {record['passwords_shown']}",
-    }  # fmt: skip
+        "exit code, tracebacks, times that the password was shown": f"{record['exit_code']}, {record['tracebacks']}, {record['passwords_shown']}",
+    }
     title = f"`{record['command']}` (commit {record['commit']})"
     return table((title, ""), ((name, str(value)) for name, value in counts.items()))
 
@@ -50,12 +48,11 @@ def counted_video(record: dict[str, Any]) -> dict[str, Any]:
         "frames segmented, frames in the video": f"{record['frames']}, {record['frames_in_the_video']}",
         "frames dropped for a newer one": losses.get("dropped_newer_frame", 0),
         "reconnections": losses.get("reconnect", 0),
-        "times reading broke off, damaged packets or frames":
-        f"{losses.get('read_error', 0)}, {losses.get('decode_error', 0) + losses.get('corrupt_frame', 0)}",
+        "times reading broke off, damaged packets or frames": f"{losses.get('read_error', 0)}, {losses.get('decode_error', 0) + losses.get('corrupt_frame', 0)}",
         "changes of the size": losses.get("size_change", 0),
         "time stamps mended (the first one of a connection lacks)": losses.get("mended_time", 0),
         "starts of the temporal mean": sum(record["resets"].values()),
-    }  # fmt: skip
+    }
 
 
 def counted_page(record: dict[str, Any]) -> dict[str, Any]:
@@ -74,7 +71,8 @@ def memory(samples: list[dict[str, int]]) -> dict[str, str]:
     warm = samples[min(WARM_S, len(samples) - 1) :]
     shown = {"resident memory, MB": ("rss_kb", 1024), "threads": ("threads", 1), "open files": ("files", 1)}
     return {
-        f"{name}: after a minute, at the end, at most":
-        ", ".join(f"{round(value / unit)}" for value in (warm[0][key], warm[-1][key], max(one[key] for one in warm)))
+        f"{name}: after a minute, at the end, at most": ", ".join(
+            f"{round(value / unit)}" for value in (warm[0][key], warm[-1][key], max(one[key] for one in warm))
+        )
         for name, (key, unit) in shown.items()
-    }  # fmt: skip
+    }

@@ -33,9 +33,10 @@ FAULTS = (
     *(Fault(at, "server killed", down) for at, down in ((0.05, 2), (0.13, 2), (0.21, 2), (0.29, 10), (0.34, 40))),
     Fault(0.50, "stalled", 30),
     *(Fault(at, "connections cut") for at in (0.60, 0.64, 0.68, 0.72, 0.76)),
-    Fault(0.82, "size changed"), Fault(0.88, "size changed"),
+    Fault(0.82, "size changed"),
+    Fault(0.88, "size changed"),
     Fault(0.93, "server killed, another size after it", 2),
-)  # fmt: skip
+)
 
 
 class Server:

@@ -88,10 +88,17 @@ def watch_page(folder: Path, seconds: float, tell: Console) -> dict[str, Any]:
             visitor.leave()
             code, said = ended(product, folder)
     return {
-        "command": f"steadyseg demo --source rtsp://... --model {MODEL}", **origin(), "seconds": seconds, "exit_code": code,
+        "command": f"steadyseg demo --source rtsp://... --model {MODEL}",
+        **origin(),
+        "seconds": seconds,
+        "exit_code": code,
         "faults": [asdict(fault) for fault in FAULTS],
-        "tracebacks": said.count("Traceback"), "passwords_shown": (said + " ".join(visitor.errors)).count("secret"),
-        "pictures": visitor.pictures, "errors_shown": visitor.errors, "outages": visitor.outages,
-        "connections": proxy.connections, "left_in_temp": sorted(path.name for path in temporary.glob("steadyseg-*")),
+        "tracebacks": said.count("Traceback"),
+        "passwords_shown": (said + " ".join(visitor.errors)).count("secret"),
+        "pictures": visitor.pictures,
+        "errors_shown": visitor.errors,
+        "outages": visitor.outages,
+        "connections": proxy.connections,
+        "left_in_temp": sorted(path.name for path in temporary.glob("steadyseg-*")),
         "samples": samples,
-    }  # fmt: skip
+    }

@@ -43,12 +43,21 @@ def watch_video(folder: Path, seconds: float, tell: Console) -> dict[str, Any]:
     kept = json.loads(report.read_text())
     frames, gaps = outages(output)
     return {
-        "command": f"steadyseg video rtsp://... -o out.mkv --report report.json --model {MODEL}", **origin(),
-        "seconds": seconds, "faults": [asdict(fault) for fault in FAULTS], "exit_code": code,
-        "tracebacks": said.count("Traceback"), "passwords_shown": (said + report.read_text()).count("secret"),
-        "frames": kept["frames"], "frames_in_the_video": frames, "losses": kept["losses"], "resets": kept["resets"],
-        "outages": gaps, "connections": proxy.connections, "samples": samples,
-    }  # fmt: skip
+        "command": f"steadyseg video rtsp://... -o out.mkv --report report.json --model {MODEL}",
+        **origin(),
+        "seconds": seconds,
+        "faults": [asdict(fault) for fault in FAULTS],
+        "exit_code": code,
+        "tracebacks": said.count("Traceback"),
+        "passwords_shown": (said + report.read_text()).count("secret"),
+        "frames": kept["frames"],
+        "frames_in_the_video": frames,
+        "losses": kept["losses"],
+        "resets": kept["resets"],
+        "outages": gaps,
+        "connections": proxy.connections,
+        "samples": samples,
+    }
 
 
 def address_of(port: int) -> str:

@@ -1,7 +1,8 @@
 """Gradient attacks within a max-norm budget: FGSM and PGD, untargeted, through the mean over dropout passes.
 
-Pictures are pixels in 0..1 and so are budgets: 2 / 255 is two of the 256 levels, in every channel and for every network. The
-published code attacks the normalised input instead and never clamps: there a budget is 1 / std of the channel times as much.
+Pictures are pixels in 0..1 and so are budgets: 2 / 255 is two of the 256 levels, in every channel and for every
+network. The published code attacks the normalised input instead and never clamps: there a budget is 1 / std of the
+channel times as much.
 """
 
 from collections.abc import Iterator
@@ -16,7 +17,8 @@ from core.preprocess import Normalize, enlarge
 from core.training.mean_of_passes import MeanOfPasses
 
 EPS = 2 / 255
-"""Not seen by eye, and a network that was not trained against attacks is left some right answers, so that methods differ."""
+"""Not seen by eye, and a network that was not trained against attacks is left some right answers, so that methods
+differ."""
 PGD_STEPS = 20
 PGD_STEP_SHARE = 0.25
 """Of the budget: twenty quarter steps can cross it twice, from wherever they start."""
@@ -25,7 +27,8 @@ PGD_STEP_SHARE = 0.25
 class OnPixels(nn.Module):
     """The network with pixels (B, 3, h, w) in 0..1 as its input: network(normalize(255 x)).
 
-    Logits of pixels come at the picture's size, enlarged as in training where the network's head works at a coarser one.
+    Logits of pixels come at the picture's size, enlarged as in training where the network's head works at a coarser
+    one.
     """
 
     def __init__(self, network: nn.Module, normalize: Normalize) -> None:
@@ -49,9 +52,10 @@ def fgsm(
 ) -> Tensor:
     """images + eps * sign of the loss's gradient, clamped to 0..1 (Goodfellow et al. 2015, arXiv 1412.6572).
 
-    network: pixels (B, 3, h, w) in 0..1 -> logits (B, K, ...), see `OnPixels`; labels (B, ...) class ids or void. The loss is
-    the NLL of the mean softmax of `samples` passes, whose graphs are all held at once; void pixels have none. Depends on the
-    arguments alone: dropout masks come from the seed. Raises InputError for bad input, CheckFailed for a gradient of NaN.
+    network: pixels (B, 3, h, w) in 0..1 -> logits (B, K, ...), see `OnPixels`; labels (B, ...) class ids or void. The
+    loss is the NLL of the mean softmax of `samples` passes, whose graphs are all held at once; void pixels have none.
+    Depends on the arguments alone: dropout masks come from the seed. Raises InputError for bad input, CheckFailed for a
+    gradient of NaN.
     """
     _check(images, labels, eps, samples)
     with _seed_torch(seed, images.device), torch.inference_mode(False), torch.enable_grad():
@@ -74,10 +78,11 @@ def pgd(
     void: int | None = None,
     seed: int = 0,
 ) -> Tensor:
-    """Steps of FGSM from a random start, each projected to the budget and to 0..1 (Madry et al. 2018, arXiv 1706.06083).
+    """Steps of FGSM from a random start, each projected to the budget and to 0..1 (Madry et al. 2018, arXiv
+    1706.06083).
 
-    The start is uniform in the budget and drawn from the seed, as is every pass's dropout mask. `step` is eps / 4 without it.
-    The rest is as in `fgsm`.
+    The start is uniform in the budget and drawn from the seed, as is every pass's dropout mask. `step` is eps / 4
+    without it. The rest is as in `fgsm`.
     """
     _check(images, labels, eps, samples)
     step = PGD_STEP_SHARE * eps if step is None else step
@@ -113,7 +118,8 @@ class AttackSuccess:
         self._counts += torch.stack([x.sum() for x in (counted, before, after, before & after)]).cpu()
 
     def result(self) -> dict[str, float | int | None]:
-        """`attack_success_rate` = P(wrong when attacked | right when clean), None if nothing was right; the accuracies."""
+        """`attack_success_rate` = P(wrong when attacked | right when clean), None if nothing was right; the
+        accuracies."""
         samples, before, after, both = self._counts.tolist()
         if not samples:
             raise InputError("an attack's success needs at least one non-void sample, got none")

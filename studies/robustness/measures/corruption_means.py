@@ -75,7 +75,8 @@ ALEXNET: dict[DataName, dict[str, Scores]] = {
         "jpeg_compression": Scores(3.2532, 16.0082, 0.3325),
     },
 }
-"""Sums over the five severities of the published AlexNet (its *_alexnet_dnn_corrupted.csv), for the published pictures."""
+"""Sums over the five severities of the published AlexNet (its *_alexnet_dnn_corrupted.csv), for the published
+pictures."""
 
 MEASURES = ("error", "nll", "ece")
 RELATIVE = ("ce", "cnll", "cece")
@@ -84,11 +85,12 @@ RELATIVE = ("ce", "cnll", "cece")
 def corruption_means(measured: Mapping[str, Mapping[int, Scores]], published: DataName | None = None) -> dict[str, Any]:
     """Scores by type and severity -> JSON values.
 
-    `types`: for each type `error`, `nll` and `ece`, means over its severities, and `ce`, `cnll`, `cece`: sum over the five
-    severities / that of AlexNet (arXiv 2105.12639, Eq. 31-33). `mean_*`: means over those of the 15 common types that were
-    measured. `mce`, `mcnll`, `mcece`: means of the ratios over all 15. Ratios are fractions (published: percent); None unless
-    `published` names the set whose published files were measured (AlexNet saw no others), or where a severity or a type
-    lacks. Raises InputError for unknown types, severities and sets, and if nothing was measured.
+    `types`: for each type `error`, `nll` and `ece`, means over its severities, and `ce`, `cnll`, `cece`: sum over the
+    five severities / that of AlexNet (arXiv 2105.12639, Eq. 31-33). `mean_*`: means over those of the 15 common types
+    that were measured. `mce`, `mcnll`, `mcece`: means of the ratios over all 15. Ratios are fractions (published:
+    percent); None unless `published` names the set whose published files were measured (AlexNet saw no others), or
+    where a severity or a type lacks. Raises InputError for unknown types, severities and sets, and if nothing was
+    measured.
     """
     _check(measured, published)
     denominators = ALEXNET[published] if published else {}

@@ -1,8 +1,9 @@
 """Bands of spatial frequency: what of a picture, of noise or of an attack lies in a square ring of its spectrum.
 
-The distance of a frequency from the centre of the spectrum is max(|f_y|, |f_x|) in units of pi, the Nyquist frequency (1 = a
-period of two pixels): a square ring, as in arXiv 2202.06709. A mask depends on |f_y| and |f_x| alone, so it is symmetric for
-every size, odd or even, and what it leaves is real. The published code cuts rings of [-b, b) and drops an imaginary part.
+The distance of a frequency from the centre of the spectrum is max(|f_y|, |f_x|) in units of pi, the Nyquist frequency
+(1 = a period of two pixels): a square ring, as in arXiv 2202.06709. A mask depends on |f_y| and |f_x| alone, so it is
+symmetric for every size, odd or even, and what it leaves is real. The published code cuts rings of [-b, b) and drops an
+imaginary part.
 """
 
 import math
@@ -19,7 +20,8 @@ PAPER_CENTRES = tuple(i / 10 for i in range(1, 10))
 
 @dataclass(frozen=True)
 class Band:
-    """Frequencies at a distance in [centre - half_width, centre + half_width), in units of pi; one that reaches 1 has 1 too."""
+    """Frequencies at a distance in [centre - half_width, centre + half_width), in units of pi; one that reaches 1 has 1
+    too."""
 
     centre: float
     half_width: float = 0.05
@@ -75,8 +77,8 @@ def band_noise(
 ) -> Tensor:
     """Gaussian noise (..., C, H, W) that has only the band's frequencies, from the seed alone.
 
-    The root mean square of every picture is exactly `rms`, so that all bands have the same L2 norm, rms * sqrt(C H W). Adding
-    it to pixels and clamping them spreads a part of it to other bands.
+    The root mean square of every picture is exactly `rms`, so that all bands have the same L2 norm, rms * sqrt(C H W).
+    Adding it to pixels and clamping them spreads a part of it to other bands.
     """
     if not 0.0 < rms < math.inf:
         raise InputError(f"the root mean square of noise must be positive, got {rms:g}")

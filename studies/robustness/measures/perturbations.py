@@ -1,7 +1,7 @@
 """Perturbation sequences: a picture that changes a little from frame to frame, as in CIFAR-10-P (arXiv 1903.12261).
 
-Steps are CIFAR-10-P's at every picture size: a pixel, a degree, 2 % of scale. What a frame shows from beyond the picture is
-mirrored (published: black), so that the edge is no cue.
+Steps are CIFAR-10-P's at every picture size: a pixel, a degree, 2 % of scale. What a frame shows from beyond the
+picture is mirrored (published: black), so that the edge is no cue.
 """
 
 from collections.abc import Callable
@@ -14,8 +14,17 @@ from core.corruptions.corruptions import require_known, require_picture
 Comparison = Literal["first", "neighbours"]
 
 PUBLISHED = (
-    "gaussian_noise", "shot_noise", "motion_blur", "zoom_blur", "spatter", "brightness", "translate", "rotate", "tilt", "scale",
-)  # fmt: skip
+    "gaussian_noise",
+    "shot_noise",
+    "motion_blur",
+    "zoom_blur",
+    "spatter",
+    "brightness",
+    "translate",
+    "rotate",
+    "tilt",
+    "scale",
+)
 """The ten perturbations of CIFAR-10-P that a mean is taken of."""
 PUBLISHED_EXTRA = ("speckle_noise", "gaussian_blur", "snow", "shear")
 """Further files of the set."""
@@ -31,8 +40,8 @@ def perturb(image: np.ndarray, name: str, seed: int = 0, index: int = 0) -> np.n
     """(H, W, 3) uint8 RGB of any size -> (frames, H, W, 3) uint8: 31 frames, of translate 16, of motion_blur 21.
 
     Depends on (seed, index, name) alone; only noise is random. Frame 0 of noise and zoom_blur and the middle frame of
-    brightness, rotate, tilt and scale (translate: frame 7) are the picture itself. Raises InputError for another shape or
-    dtype and for an unknown name.
+    brightness, rotate, tilt and scale (translate: frame 7) are the picture itself. Raises InputError for another shape
+    or dtype and for an unknown name.
     """
     require_known(name, tuple(GENERATED), "perturbation")
     require_picture(image)
@@ -41,7 +50,8 @@ def perturb(image: np.ndarray, name: str, seed: int = 0, index: int = 0) -> np.n
 
 
 def compared_with(name: str) -> Comparison:
-    """What a frame is compared with: in noise the first frame, as two noisy ones share nothing; else the one before it."""
+    """What a frame is compared with: in noise the first frame, as two noisy ones share nothing; else the one before
+    it."""
     return "first" if name.endswith("_noise") else "neighbours"
 
 
@@ -56,7 +66,8 @@ def shot_noise(image: np.ndarray, generator: np.random.Generator) -> list[np.nda
 
 
 def motion_blur(image: np.ndarray, generator: np.random.Generator) -> list[np.ndarray]:
-    """A comet's tail of 13 pixels (half a Gaussian of 1.8 pixels) that turns by 9 degrees a frame, half a turn in all."""
+    """A comet's tail of 13 pixels (half a Gaussian of 1.8 pixels) that turns by 9 degrees a frame, half a turn in
+    all."""
     import cv2
 
     reach, frames = 12, 21
@@ -121,10 +132,17 @@ def scale(image: np.ndarray, generator: np.random.Generator) -> list[np.ndarray]
 
 
 GENERATED: dict[str, Callable[[np.ndarray, np.random.Generator], list[np.ndarray]]] = {
-    "gaussian_noise": gaussian_noise, "shot_noise": shot_noise, "motion_blur": motion_blur, "zoom_blur": zoom_blur,
-    "gaussian_blur": gaussian_blur, "brightness": brightness, "translate": translate, "rotate": rotate, "tilt": tilt,
+    "gaussian_noise": gaussian_noise,
+    "shot_noise": shot_noise,
+    "motion_blur": motion_blur,
+    "zoom_blur": zoom_blur,
+    "gaussian_blur": gaussian_blur,
+    "brightness": brightness,
+    "translate": translate,
+    "rotate": rotate,
+    "tilt": tilt,
     "scale": scale,
-}  # fmt: skip
+}
 """What `perturb` can make: the published ten with gaussian_blur in place of spatter."""
 
 

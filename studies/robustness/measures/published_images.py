@@ -15,8 +15,9 @@ PICTURE = (32, 32, 3)
 def open_corruption(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
     """`name`.npy and labels.npy -> pictures (5, n, 32, 32, 3) uint8, read when used, and labels (n,) int64.
 
-    The files stack the severities: 5 x 10,000 pictures as published, or 5 x n of the first n of them. Raises InputError for
-    an unknown type, a missing or damaged file, another shape or dtype, labels that do not repeat from severity to severity.
+    The files stack the severities: 5 x 10,000 pictures as published, or 5 x n of the first n of them. Raises InputError
+    for an unknown type, a missing or damaged file, another shape or dtype, labels that do not repeat from severity to
+    severity.
     """
     require_known(name, (*COMMON, *EXTRA), "corruption")
     path = Path(folder) / f"{name}.npy"

@@ -1,4 +1,5 @@
-"""Temporal consistency along sequences of pictures that change a little; the definitions are those of `StreamingMetrics`."""
+"""Temporal consistency along sequences of pictures that change a little; the definitions are those of
+`StreamingMetrics`."""
 
 import torch
 from torch import Tensor
@@ -13,10 +14,10 @@ MEASURES = ("consistency", "cec", "cec_reference")
 class TemporalConsistency:
     """Means over sequences; every sequence counts the same, whatever the batches.
 
-    Consistency is the share of pairs of frames with one arg-max (arXiv 2105.12639, Eq. 34; 1 - consistency is CIFAR-P's flip
-    probability). CEC is the cross-entropy of a pair: `cec` as in the paper (Eq. 35: summed over classes, the earlier frame
-    weighs), `cec_reference` as in the published code (averaged over classes, the roles swapped), which the published values
-    fit. Pairs are neighbours, or the first frame with each later one.
+    Consistency is the share of pairs of frames with one arg-max (arXiv 2105.12639, Eq. 34; 1 - consistency is CIFAR-P's
+    flip probability). CEC is the cross-entropy of a pair: `cec` as in the paper (Eq. 35: summed over classes, the
+    earlier frame weighs), `cec_reference` as in the published code (averaged over classes, the roles swapped), which
+    the published values fit. Pairs are neighbours, or the first frame with each later one.
     """
 
     def __init__(self, num_classes: int, compare: Comparison = "neighbours", void: int | None = None) -> None:
@@ -29,7 +30,8 @@ class TemporalConsistency:
     def update(self, probs: Tensor, labels: Tensor | None = None) -> None:
         """Adds a batch: probabilities (S, F, K, ...) of S sequences of F frames, K classes, pixels if there are any.
 
-        `labels` (S, ...) of the sequences leave void pixels out; without them all count. Raises InputError for other shapes.
+        `labels` (S, ...) of the sequences leave void pixels out; without them all count. Raises InputError for other
+        shapes.
         """
         if probs.ndim < 3 or probs.shape[1] < 2 or 0 in probs.shape:
             raise InputError(f"expected (sequences, 2 or more frames, classes, ...), got {tuple(probs.shape)}")

@@ -139,9 +139,14 @@ def check_reliability(results: dict[str, Any]) -> None:
 
 
 CHECKS = {
-    "fourier": check_fourier, "variance": check_variance, "hessian": check_hessian, "landscape": check_landscape,
-    "lesion": check_lesion, "similarity": check_similarity, "reliability": check_reliability,
-}  # fmt: skip
+    "fourier": check_fourier,
+    "variance": check_variance,
+    "hessian": check_hessian,
+    "landscape": check_landscape,
+    "lesion": check_lesion,
+    "similarity": check_similarity,
+    "reliability": check_reliability,
+}
 
 
 @pytest.mark.slow
@@ -180,8 +185,28 @@ def test_any_timm_network_by_name(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_trainings_way_is_drawn_from_its_kept_checkpoints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, run_ = save_pictures(tmp_path / "data", 4, 32), tmp_path / "run"
-    train = ("train", "classification", "--data", data, "--run", run_, "--width", "4", "--size", "32", "--epochs", "4",
-             "--batch-size", "8", "--hold-back", "0", "--keep-checkpoints", "3", "--threads", "1")  # fmt: skip
+    train = (
+        "train",
+        "classification",
+        "--data",
+        data,
+        "--run",
+        run_,
+        "--width",
+        "4",
+        "--size",
+        "32",
+        "--epochs",
+        "4",
+        "--batch-size",
+        "8",
+        "--hold-back",
+        "0",
+        "--keep-checkpoints",
+        "3",
+        "--threads",
+        "1",
+    )
     assert main([*map(str, train)]) == 0
     kept = sorted(path.name for path in (run_ / "checkpoints").glob("*.safetensors"))
     assert kept == ["epoch-0000.safetensors", "epoch-0001.safetensors", "epoch-0002.safetensors"]
@@ -212,7 +237,14 @@ def test_time_that_is_over_leaves_what_was_measured(room: Path, tmp_path: Path) 
     ("study", "flags", "words"),
     [
         ("fourier", ("--units", "stage9.0"), "drop has no unit 'stage9.0'; it has stem, stage1.0"),
-        ("lesion", ("--units", "stage2.0",), "stage2.0 changes its map's shape or has none"),
+        (
+            "lesion",
+            (
+                "--units",
+                "stage2.0",
+            ),
+            "stage2.0 changes its map's shape or has none",
+        ),
         ("hessian", ("--top", "5", "--split", "test", "--batch-size", "99"), "fill no mini-batch of 99"),
         ("hessian", ("--top", "1000000", "--split", "test"), "weights; ask for fewer eigenvalues"),
         ("hessian", ("--steps", str(10**9), "--split", "test"), "GiB are free; ask for fewer"),
@@ -223,7 +255,7 @@ def test_time_that_is_over_leaves_what_was_measured(room: Path, tmp_path: Path) 
         ("similarity", ("--images", "3"), "unbiased CKA needs 4 or more"),
         ("reliability", ("--out", "README.md"), "README.md is a file"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_of_a_study_is_one_line(
     study: str, flags: tuple[str, ...], words: str, room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,4 +1,5 @@
-"""Which parts a network has, by name, and their maps: ours, timm's, segmentation-models-pytorch's, one of two layers."""
+"""Which parts a network has, by name, and their maps: ours, timm's, segmentation-models-pytorch's, one of two
+layers."""
 
 import pytest
 import timm

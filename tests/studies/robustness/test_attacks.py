@@ -203,8 +203,11 @@ def test_success_is_among_what_was_right_before() -> None:
     for part in (slice(0, 4), slice(4, 10)):
         success.update(clean[part], after[part], labels[part])
     assert success.result() == {
-        "samples": 8, "clean_accuracy": 6 / 8, "attacked_accuracy": 5 / 8, "attack_success_rate": 3 / 6,
-    }  # fmt: skip
+        "samples": 8,
+        "clean_accuracy": 6 / 8,
+        "attacked_accuracy": 5 / 8,
+        "attack_success_rate": 3 / 6,
+    }
     maps = AttackSuccess(void=9)
     maps.update(*(x.view(1, 2, 5) for x in (clean, after, labels)))
     assert maps.result() == success.result()

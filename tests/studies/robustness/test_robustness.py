@@ -305,8 +305,10 @@ def test_attacks_on_pixels_leave_void_out(room: Path) -> None:
     rows = studied(room, "still", "stills", "attacks", eps=(8.0,), costly_images=2)["attacks"]["rows"]
     assert [row["counted"] for row in rows] == [2 * 44 * 64] * 2  # four lines of 48 are void
     assert all(row["attacked_accuracy"] < row["clean_accuracy"] for row in rows)
-    assert any("pixel space, max-norm 8/255" in note for note in studied(
-        room, "still", "stills", "attacks", eps=(8.0,), costly_images=1)["attacks"]["notes"])  # fmt: skip
+    assert any(
+        "pixel space, max-norm 8/255" in note
+        for note in studied(room, "still", "stills", "attacks", eps=(8.0,), costly_images=1)["attacks"]["notes"]
+    )
 
 
 def test_the_sweep_has_every_band_of_noise_and_of_the_attack(room: Path) -> None:
@@ -332,9 +334,9 @@ def test_a_grey_picture_is_refused_by_the_sweep(room: Path) -> None:
 
 
 def test_the_same_pictures_are_not_told_apart(room: Path) -> None:
-    study = studied(
-        room, "still", "stills", "elsewhere", elsewhere=(str(room / "stills" / "test"),), samples=(3,)
-    )["elsewhere"]  # fmt: skip
+    study = studied(room, "still", "stills", "elsewhere", elsewhere=(str(room / "stills" / "test"),), samples=(3,))[
+        "elsewhere"
+    ]
     assert study["pictures"] == study["elsewhere_pictures"] == 4 and study["sources"] == ["test"]
     scores = {(row["mode"], row["score"]): row for row in study["rows"]}
     for key in (("dnn", "entropy"), ("dnn", "abstains"), ("dnn", "lac"), ("dnn", "aps")):
@@ -348,10 +350,19 @@ def test_the_same_pictures_are_not_told_apart(room: Path) -> None:
 def test_a_calibration_that_is_off_leaves_sets_and_temperature_away(room: Path) -> None:
     elsewhere = (str(room / "stills" / "val"),)
     on, off = (
-        studied(room, "still", "stills", "corruptions", "elsewhere", types=("fog",), severities=(1,), elsewhere=elsewhere,
-                calibrated=calibrated)
+        studied(
+            room,
+            "still",
+            "stills",
+            "corruptions",
+            "elsewhere",
+            types=("fog",),
+            severities=(1,),
+            elsewhere=elsewhere,
+            calibrated=calibrated,
+        )
         for calibrated in ("auto", "off")
-    )  # fmt: skip
+    )
     names = [{row["score"] for row in found["elsewhere"]["rows"] if row["mode"] == "dnn"} for found in (on, off)]
     assert names[0] - names[1] == {"lac", "aps"}
     warm, plain = (only(found["corruptions"]["clean"], mode="dnn") for found in (on, off))
