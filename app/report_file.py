@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.errors import InputError, refuse_existing
-from core.system.files import DISK_ERRORS, write_whole
+from core.system.files import DISK_ERRORS, write_atomic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,7 +41,7 @@ def write_figure(path: Path, figure: "Figure", dpi: int) -> None:
 
 def _write(path: Path, data: bytes) -> None:
     try:
-        write_whole(path, data)
+        write_atomic(path, data)
     except OSError as error:
         if error.errno in DISK_ERRORS:
             raise

@@ -12,7 +12,7 @@ from classification.data.open import ClassificationSet
 from core.dropout import is_stochastic, set_dropout_active
 from core.errors import InputError
 from core.evaluation.metrics import SMALLEST_PROBABILITY, StreamingMetrics
-from core.novelty.head import NoveltyHead, WatchedPasses
+from core.novelty.head import NoveltyHead, NoveltyPredictor
 from core.prediction import Prediction, mean_prediction
 from core.predictors import passes, running_mean
 from core.preprocess import Normalize
@@ -25,7 +25,7 @@ FULL_SIZES = (1, 2, 3, 4, 5, 10, 20, 50)
 TOP = 5
 PIXELS = 2**20
 """Of all pictures of a network call: 256 of CIFAR's 32 x 32, 20 of 224 x 224."""
-MOST_AT_ONCE = 256
+MAX_AT_ONCE = 256
 FIGURES = (
     "nll",
     "accuracy",
@@ -58,7 +58,7 @@ def batches(data: ClassificationSet, size: int) -> Iterator[Batch]:
 
 def batch_size(size: int) -> int:
     """Pictures of size x size at once."""
-    return max(1, min(MOST_AT_ONCE, PIXELS // size**2))
+    return max(1, min(MAX_AT_ONCE, PIXELS // size**2))
 
 
 class Classifier:
@@ -81,7 +81,7 @@ class Classifier:
         self.networks = [n.to(device).to(memory_format=torch.channels_last).eval() for n in networks]
         self.normalize = Normalize(mean, std).to(device)
         self.device, self.seed = device, seed
-        self.watched = WatchedPasses(self.networks[0], head.to(device)) if head else None
+        self.watched = NoveltyPredictor(self.networks[0], head.to(device)) if head else None
         self._switch(True)
         self.has_dropout = any(map(is_stochastic, self.networks))
 

@@ -23,12 +23,12 @@ from core.model.checkpoint import CheckpointMeta
 from core.novelty.frame_temperature import fit_frame_temperature, shares
 from core.novelty.gaussians import GaussianSums
 from core.novelty.head import NoveltyHead
-from core.novelty.record import NoveltyRecord, OwnWorldFit, novelty_tensors
+from core.novelty.record import NoveltyFit, NoveltyRecord, novelty_tensors
 from core.novelty.scale import Scale, rounded
 from core.novelty.statistics import ClassDistance, RegionDistance, pooled, score_weights
 from core.preprocess import Normalize
-from core.reference import FEWEST_FRAMES
-from core.stages import FeatureTaps, tap_points
+from core.reference import MIN_FRAMES
+from core.stages import StageFeatures, tap_points
 
 STAGES = 4
 """Stages that are compared, the last ones; early ones tell noise from pictures, late ones tell classes
@@ -39,7 +39,7 @@ tried)."""
 CLEAN_SHARE = 0.8
 """One picture tells less of a change than a frame, so temperatures would rise at home too: with 0.5 the mean confidence
 of unchanged held-back pictures fell 6 to 11 points below their accuracy, with 0.8 4 to 8."""
-MOST_CHANGED = 500
+MAX_CHANGED = 500
 """Pictures that the temperature is fitted on under EXTRA and textures, in 15 ways each."""
 Labelled = tuple[np.ndarray, int]
 Watch = Callable[[Iterable[Any], str], Iterable[Any]]
@@ -61,20 +61,20 @@ def fit_own_world(
     stages: tuple[str, ...],
     device: torch.device,
     watch: Watch,
-) -> OwnWorldFit:
+) -> NoveltyFit:
     """With the temperature of a picture for mode dnn; the network's dropout is off.
 
     InputError for an unknown stage, too few held-back pictures, and features that are no numbers.
     """
-    if len(held_back) < FEWEST_FRAMES:
+    if len(held_back) < MIN_FRAMES:
         raise InputError(
-            f"{len(held_back)} pictures to fit novelty on; 5 % of fewer than {FEWEST_FRAMES} is less than one"
+            f"{len(held_back)} pictures to fit novelty on; 5 % of fewer than {MIN_FRAMES} is less than one"
         )
     if meta.height < SMALLEST_SIDE:
         raise InputError(
             f"pictures of {meta.height} pixels a side cannot be changed as the fit needs; {SMALLEST_SIDE} can"
         )
-    looker, weights = Looker(network, meta, stages, device), score_weights(len(stages), ENTROPY_WEIGHT)
+    looker, weights = FeatureExtractor(network, meta, stages, device), score_weights(len(stages), ENTROPY_WEIGHT)
     try:
         distances, regions, shrinkage = fit_distances(looker, with_cameras(trained, meta.height, watch, "class means"))
         head = NoveltyHead.without_scale(stages, [1] * len(stages), distances, regions).to(device)
@@ -108,15 +108,15 @@ def fit_own_world(
             **scale.alarms(),
         },
     )
-    return OwnWorldFit(asdict(record), novelty_tensors(stages, distances, regions))
+    return NoveltyFit(asdict(record), novelty_tensors(stages, distances, regions))
 
 
-class Looker:
+class FeatureExtractor:
     """Runs a classifier and reads its stages."""
 
     def __init__(self, network: nn.Module, meta: CheckpointMeta, stages: tuple[str, ...], device: torch.device) -> None:
         self.network, self.stages, self.device = network.to(device).eval(), stages, device
-        self.taps, self.normalize = FeatureTaps(network, stages), Normalize(meta.mean, meta.std).to(device)
+        self.taps, self.normalize = StageFeatures(network, stages), Normalize(meta.mean, meta.std).to(device)
         self.at_once, self.classes = batch_size(meta.height), len(meta.classes)
 
     @torch.inference_mode()
@@ -145,7 +145,7 @@ class Looker:
 
 
 def fit_distances(
-    looker: Looker, pictures: Iterable[Labelled]
+    looker: FeatureExtractor, pictures: Iterable[Labelled]
 ) -> tuple[list[ClassDistance], RegionDistance, dict[str, float]]:
     """Of every stage, in one pass and O(C^2) memory. A record has regions too: of the last stage, by the means of
     pictures; nothing shows those of a classifier."""
@@ -171,7 +171,7 @@ def with_cameras(data: ClassificationSet, size: int, watch: Watch, title: str) -
 
 def tuning_pictures(data: ClassificationSet, size: int, watch: Watch, clean: list[bool]) -> Iterator[Labelled]:
     """Of pictures spread over the set, each as it is and in 15 other ways, one at a time; `clean` gets which it is."""
-    places = np.unique(np.linspace(0, len(data) - 1, min(len(data), MOST_CHANGED)).astype(int))
+    places = np.unique(np.linspace(0, len(data) - 1, min(len(data), MAX_CHANGED)).astype(int))
     for place in watch([int(one) for one in places], "temperature of a picture"):
         image, label = data[place]
         for is_clean, changed in with_changes(data.evaluation_view(image, size), place, place):

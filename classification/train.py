@@ -23,7 +23,7 @@ from core.evaluation.metrics import StreamingMetrics
 from core.model.checkpoint import CheckpointMeta
 from core.preprocess import Normalize
 from core.seeds import mix_seed
-from core.training.distributed import ALONE, Processes
+from core.training.distributed import SINGLE_PROCESS, Processes
 from core.training.loop import Batch, epoch_order
 from core.training.run import TrainingRun
 from core.training.run_folder import training_record
@@ -67,7 +67,9 @@ class ClassTraining(TrainingRun):
 
     held_back: ClassificationSet
 
-    def __init__(self, config: ClassTrainConfig, run: Path, device: str = "auto", processes: Processes = ALONE) -> None:
+    def __init__(
+        self, config: ClassTrainConfig, run: Path, device: str = "auto", processes: Processes = SINGLE_PROCESS
+    ) -> None:
         check_class_training(config)
         super().__init__(config, run, device, processes)
         source = open_classification(config.data, "train")

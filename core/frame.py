@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-MOTION = ("motion", "trust")
+MOTION_INPUTS = ("motion", "trust")
 """Inputs of a graph file whose mean follows motion: float (h / s, w / s, 2) and (h / s, w / s), those of
 `core.motion.Motion`."""
-TOLD = ("novelty", "expected_accuracy", "strange")
+NOVELTY_OUTPUTS = ("novelty", "expected_accuracy", "strange")
 """Outputs of a graph file about the whole frame, as in `Maps`: float (1,) twice and uint8 (1, H, W)."""
 
 

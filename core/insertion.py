@@ -22,7 +22,7 @@ deletes little or nothing."""
 
 
 @dataclass(frozen=True)
-class Place:
+class InsertionPoint:
     """A module that halves the resolution of a feature map."""
 
     name: str
@@ -34,7 +34,7 @@ class Place:
     stages end without one."""
 
 
-class Preceded(nn.Module):
+class PrependedLayer(nn.Module):
     """A layer and the module it was put in front of."""
 
     def __init__(self, layer: nn.Module, module: nn.Module) -> None:
@@ -52,7 +52,7 @@ def insert_smoothing(
     size: int = 2,
     padding: PaddingName = "same",
     example: Tensor | None = None,
-) -> list[Place]:
+) -> list[InsertionPoint]:
     """Puts `SpatialSmoothing` before every subsampling module of a CNN, in place; returns where.
 
     `linear_prob` is used where the map comes without an activation: the published ReLU would delete its negative half
@@ -62,23 +62,25 @@ def insert_smoothing(
     for name in (prob, linear_prob):  # refused even where no place would use it, and before anything is changed
         SpatialSmoothing(name, size, padding, channels=1)
 
-    def layer(place: Place) -> nn.Module:
+    def layer(place: InsertionPoint) -> nn.Module:
         return SpatialSmoothing(prob if place.activated else linear_prob, size, padding, channels=place.channels)
 
-    return _insert(network, subsampling_places(network, example), layer)
+    return _insert(network, subsampling_points(network, example), layer)
 
 
-def insert_dropout(network: nn.Module, rate: float, deepest: int = 2, example: Tensor | None = None) -> list[Place]:
+def insert_dropout(
+    network: nn.Module, rate: float, deepest: int = 2, example: Tensor | None = None
+) -> list[InsertionPoint]:
     """Puts `Dropout` before the `deepest` last subsampling modules of a CNN, in place; returns where.
 
     The published U-Net has its encoder's dropout in the deeper half too, on the path that goes on and not on the skip.
     """
     if deepest < 1:
         raise InputError(f"dropout needs at least one place, got {deepest}")
-    return _insert(network, subsampling_places(network, example)[-deepest:], lambda place: Dropout(rate))
+    return _insert(network, subsampling_points(network, example)[-deepest:], lambda place: Dropout(rate))
 
 
-def subsampling_places(network: nn.Module, example: Tensor | None = None) -> list[Place]:
+def subsampling_points(network: nn.Module, example: Tensor | None = None) -> list[InsertionPoint]:
     """The outermost modules that halve a feature map, in the order of computation; a stem that reads the image is none.
 
     Found by running `example` ((1, 3, 128, 128) noise without it) through the network, so any CNN made of modules will
@@ -87,13 +89,13 @@ def subsampling_places(network: nn.Module, example: Tensor | None = None) -> lis
     if example is None:
         example = torch.rand(1, 3, 128, 128, generator=torch.Generator().manual_seed(0))
     trace = _Trace(network, example.to(next(network.parameters(), example)))
-    places: list[Place] = []
+    places: list[InsertionPoint] = []
     for name, module in network.named_modules():
         inside = any(name.startswith(f"{place.name}.") for place in places)
         if not name or inside or not trace.halves(module) or _begins_unhalved(module, trace):
             continue
         entering = trace.inputs[module]
-        places.append(Place(name, entering.shape[1], trace.enters_activated[module]))
+        places.append(InsertionPoint(name, entering.shape[1], trace.enters_activated[module]))
     if not places:
         raise InputError(
             f"{type(network).__name__} has no module that halves a feature map; smoothing and dropout go into a CNN"
@@ -166,15 +168,17 @@ def _begins_unhalved(module: nn.Module, trace: _Trace) -> bool:
     return first is not None and not trace.halves(first)
 
 
-def _insert(network: nn.Module, places: list[Place], layer: Callable[[Place], nn.Module]) -> list[Place]:
+def _insert(
+    network: nn.Module, places: list[InsertionPoint], layer: Callable[[InsertionPoint], nn.Module]
+) -> list[InsertionPoint]:
     layers = [layer(place) for place in places]  # all before the first change: a refusal leaves the network whole
     for place, inserted_layer in zip(places, layers, strict=True):
         owner, _, name = place.name.rpartition(".")
         module = network.get_submodule(place.name)
-        network.get_submodule(owner)._modules[name] = Preceded(inserted_layer.train(module.training), module)
+        network.get_submodule(owner)._modules[name] = PrependedLayer(inserted_layer.train(module.training), module)
     return places
 
 
-def list_inserted(network: nn.Module) -> Iterator[Preceded]:
+def list_inserted(network: nn.Module) -> Iterator[PrependedLayer]:
     """What was inserted, in the order of the network's modules."""
-    return (module for module in network.modules() if isinstance(module, Preceded))
+    return (module for module in network.modules() if isinstance(module, PrependedLayer))

@@ -17,7 +17,7 @@ def entropy(probs: Tensor) -> Tensor:
     return torch.special.entr(probs).sum(dim=1)
 
 
-class Sight(NamedTuple):
+class FrameNovelty(NamedTuple):
     """What a network says of each whole picture of a batch beside its labels (core/novelty)."""
 
     score: Tensor
@@ -27,9 +27,9 @@ class Sight(NamedTuple):
     regions: Tensor
     """(B, h', w') how strange each region is: 0 usual, 1 as only one pixel in a hundred, then further on."""
 
-    def blend(self, other: "Sight", weight: float | Tensor) -> "Sight":
+    def blend(self, other: "FrameNovelty", weight: float | Tensor) -> "FrameNovelty":
         """(1 - weight) * self + weight * other, as of several passes over one picture."""
-        return Sight(*(mine + (its - mine) * weight for mine, its in zip(self, other, strict=True)))
+        return FrameNovelty(*(mine + (its - mine) * weight for mine, its in zip(self, other, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Prediction:
     """(B, K, ...) mean probabilities; they sum to 1 over dimension 1."""
     member_entropy: Tensor
     """(B, ...) mean entropy of the members in nats."""
-    sight: Sight | None = None
+    sight: FrameNovelty | None = None
     """Of this frame alone, the mean over its passes; a mean over frames has none."""
 
     def __post_init__(self) -> None:

@@ -11,12 +11,12 @@ from typing import Any
 
 STRANGE = 0.05
 """A frame of this share or less is called strange: one frame in twenty of the own world is."""
-FEWEST_FRAMES = 20
+MIN_FRAMES = 20
 """Held-back frames below which a share of 5 % cannot be told."""
 
 
 @dataclass(frozen=True)
-class OwnWorld:
+class ReferenceScores:
     """Scores of held-back frames, ascending."""
 
     scores: tuple[float, ...]

@@ -13,7 +13,7 @@ from core.continuity import Continuity
 from core.frame import Frame, Maps
 from core.method import Method
 from core.motion import Motion, MotionEstimator
-from core.reference import OwnWorld, smooth_score
+from core.reference import ReferenceScores, smooth_score
 from core.timing import StageClock
 
 
@@ -33,7 +33,7 @@ class Segmenter(Protocol):
     clock: StageClock
     resets: Counter[str]
     """How often the temporal state was started anew, by cause."""
-    own_world: OwnWorld | None
+    own_world: ReferenceScores | None
     """What frames are compared with; None: no novelty is told."""
     keep_probs: bool
     """Whether maps come with the mean probabilities, which costs a copy of a few MB."""
@@ -63,7 +63,7 @@ class StagedSegmenter(ABC):
         size: tuple[int, int],
         *,
         keep_probs: bool,
-        own_world: OwnWorld | None = None,
+        own_world: ReferenceScores | None = None,
     ) -> None:
         """`own_world`: what frames are compared with; None: no novelty is told."""
         self.classes, self.method, self.size, self.keep_probs = classes, method, size, keep_probs
@@ -91,7 +91,7 @@ class StagedSegmenter(ABC):
 
     def add_novelty(self, maps: Maps, score: float, regions: np.ndarray, gap: int) -> Maps:
         """The maps with what is said of the whole frame. score: of this frame alone; regions: (h', w') as in
-        `Sight`."""
+        `FrameNovelty`."""
         if self.own_world is None:
             return maps
         tau = self.method.tau
@@ -124,7 +124,7 @@ class StagedSegmenter(ABC):
 
 
 def draw_regions(regions: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
-    """(h', w') as in `Sight` -> (H, W) uint8 as in `Maps.strange`."""
+    """(h', w') as in `FrameNovelty` -> (H, W) uint8 as in `Maps.strange`."""
     import cv2
 
     shades = np.clip(np.nan_to_num(regions * RARE_LEVEL, nan=255.0), 0, 255).astype(np.uint8)

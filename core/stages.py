@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from core.errors import InputError
 
 
-class TapPoint(NamedTuple):
+class Stage(NamedTuple):
     """A module, and how its features are picked out of what it returns."""
 
     module: nn.Module
@@ -16,10 +16,10 @@ class TapPoint(NamedTuple):
 
 
 @runtime_checkable
-class Tapped(Protocol):
+class HasStages(Protocol):
     """A network that names its stages."""
 
-    def tap_points(self) -> dict[str, TapPoint]:
+    def tap_points(self) -> dict[str, Stage]:
         """{name: place} in the order of computation; features are (B, C, h, w) or (B, C)."""
         ...
 
@@ -30,14 +30,14 @@ def itself(output: Any) -> Tensor:
     return features
 
 
-def tap_points(network: nn.Module) -> dict[str, TapPoint]:
+def tap_points(network: nn.Module) -> dict[str, Stage]:
     """The stages of a network; InputError where it names none."""
-    if not isinstance(network, Tapped):
+    if not isinstance(network, HasStages):
         raise InputError(f"{type(network).__name__} names no stages, so its features cannot be read")
     return network.tap_points()
 
 
-class FeatureTaps:
+class StageFeatures:
     """Keeps what the named stages of a network gave in its last forward pass. Raises InputError for an unknown name."""
 
     def __init__(self, network: nn.Module, stages: Sequence[str]) -> None:
@@ -67,7 +67,7 @@ class FeatureTaps:
         for handle in self._handles:
             handle.remove()
 
-    def _listen(self, name: str, point: TapPoint) -> Any:
+    def _listen(self, name: str, point: Stage) -> Any:
         def keep(module: nn.Module, inputs: Any, output: Any) -> None:
             self._seen[name] = point.pick(output)
 

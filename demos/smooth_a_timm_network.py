@@ -10,13 +10,13 @@ import sys
 import timm
 import torch
 
-from steadyseg import MonteCarlo, Place, Preceded, insert_dropout, insert_smoothing, subsampling_places
+from steadyseg import InsertionPoint, MonteCarlo, PrependedLayer, insert_dropout, insert_smoothing, subsampling_points
 
 
 def main(name: str = "resnet18") -> None:
     torch.manual_seed(0)
     network = timm.create_model(name, num_classes=10).eval()  # pretrained=True fetches weights
-    before = measure_roughness(network, subsampling_places(network))
+    before = measure_roughness(network, subsampling_points(network))
 
     places = insert_smoothing(network)  # before every module that halves a map; no shape changes
     after = measure_roughness(network, places)
@@ -36,13 +36,13 @@ def main(name: str = "resnet18") -> None:
 
 
 @torch.no_grad()
-def measure_roughness(network: torch.nn.Module, places: list[Place]) -> dict[str, float]:
+def measure_roughness(network: torch.nn.Module, places: list[InsertionPoint]) -> dict[str, float]:
     """Mean change to the right neighbour over the standard deviation, of the map that each of these modules halves."""
     found: dict[str, float] = {}
     handles = []
     for place in places:
         module = network.get_submodule(place.name)
-        halving = module.module if isinstance(module, Preceded) else module
+        halving = module.module if isinstance(module, PrependedLayer) else module
 
         def measure(_: torch.nn.Module, inputs: tuple[torch.Tensor, ...], name: str = place.name) -> None:
             found[name] = float(inputs[0].diff(dim=-1).abs().mean() / inputs[0].std())

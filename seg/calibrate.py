@@ -51,9 +51,9 @@ def at_all_temperatures(module: StreamingSegmenter, stride: int, device: torch.d
     logits."""
     network = module.predictor.get_submodule("network")
     if isinstance(network, Ensemble):
-        seen: nn.Module = Ensemble([Thinned(member, stride) for member in network.members])
+        seen: nn.Module = Ensemble([SubsampledLogits(member, stride) for member in network.members])
     else:
-        seen = Thinned(network, stride)
+        seen = SubsampledLogits(network, stride)
     return module.predictor_of(seen, grid_tensor(device))
 
 
@@ -61,7 +61,7 @@ def thin(maps: Tensor, stride: int) -> Tensor:
     return maps[..., ::stride, ::stride]
 
 
-class Thinned(nn.Module):
+class SubsampledLogits(nn.Module):
     """A network whose logits keep every `stride`-th row and column, split where the network is split."""
 
     def __init__(self, network: nn.Module, stride: int) -> None:

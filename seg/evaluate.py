@@ -38,7 +38,7 @@ def enlarge(probs: Tensor, size: tuple[int, ...]) -> Tensor:
     return F.interpolate(probs, size, mode="bilinear", align_corners=False)
 
 
-class LiveMetrics:
+class FrameMetrics:
     """Streaming metrics fed with frames that carry labels; frames without one are passed over and counted."""
 
     def __init__(self, num_classes: int, void: int) -> None:
@@ -48,7 +48,7 @@ class LiveMetrics:
         self._last = -2
 
     @classmethod
-    def of(cls, classes: ClassList) -> "LiveMetrics":
+    def of(cls, classes: ClassList) -> "FrameMetrics":
         return cls(len(classes), classes.void_id)
 
     def update(self, frame: Frame, maps: Maps) -> None:

@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from core.dropout import Dropout
-from core.frame import MOTION, TOLD
+from core.frame import MOTION_INPUTS, NOVELTY_OUTPUTS
 from core.motion import Motion, no_motion
-from core.novelty.head import WatchedPasses
-from core.prediction import Prediction, Sight
+from core.novelty.head import NoveltyPredictor
+from core.prediction import FrameNovelty, Prediction
 from core.predictors import OnePass
-from core.reference import OwnWorld, smooth_score
+from core.reference import ReferenceScores, smooth_score
 from core.segmenter import RARE_LEVEL
 from core.temporal import RecursionState, State, WindowState, forget
 from seg.streaming import Outputs, StreamingSegmenter
@@ -47,9 +47,9 @@ class ExportedStep(nn.Module):
     state of zeros does. motion float (h / s, w / s, 2) and trust float (h / s, w / s), where the mean follows motion:
     those of `core.motion.Motion`; at a reset they count for nothing. probs is the mean (1, K, h / s, w / s), which in
     the recursion is the first state. image is the network's normalised input, logits its output (one pass only). Where
-    the temperature follows the frame, told is `TOLD`, inner holds all of `NETWORK_OUTPUTS` of one pass, and the last
-    state is the score's mean and mass. With `mask_inputs` every dropout mask is an input instead of being drawn: what a
-    proof needs.
+    the temperature follows the frame, told is `NOVELTY_OUTPUTS`, inner holds all of `NETWORK_OUTPUTS` of one pass, and
+    the last state is the score's mean and mass. With `mask_inputs` every dropout mask is an input instead of being
+    drawn: what a proof needs.
     """
 
     own_world: Tensor
@@ -61,12 +61,12 @@ class ExportedStep(nn.Module):
         width: int,
         *,
         mask_inputs: bool = False,
-        own_world: OwnWorld | None = None,
+        own_world: ReferenceScores | None = None,
     ) -> None:
         super().__init__()
         segmenter.fixed_size = (height, width)
         watches = own_world is not None and segmenter.method.adaptive
-        self.watched = segmenter.predictor if watches and isinstance(segmenter.predictor, WatchedPasses) else None
+        self.watched = segmenter.predictor if watches and isinstance(segmenter.predictor, NoveltyPredictor) else None
         self.register_buffer("own_world", torch.tensor(own_world.scores if own_world else ()), persistent=False)
         self.most = own_world.most if own_world else 0.0
         self.segmenter, self.mask_inputs = segmenter.eval(), mask_inputs
@@ -80,7 +80,7 @@ class ExportedStep(nn.Module):
         told_fields = 1 if fields and self.watched else 0
         state = forget(self._state(rest[:fields]), reset) if fields else None
         inner: list[Tensor] = []
-        sights: list[Sight | None] = []
+        sights: list[FrameNovelty | None] = []
 
         def predict(image: Tensor) -> Prediction:
             network, now = self._predict(image, rest[fields + told_fields :])
@@ -98,8 +98,11 @@ class ExportedStep(nn.Module):
             states = (*states, score_state) if told_fields else states
         return (*outputs[:4], *probs, *states, *told, *inner)
 
-    def _tell(self, outputs: Outputs, sight: Sight, before: Tensor, gap: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """(mean and mass of the score, `TOLD`), as core/segmenter.py computes them beside the other executors."""
+    def _tell(
+        self, outputs: Outputs, sight: FrameNovelty, before: Tensor, gap: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """(mean and mass of the score, `NOVELTY_OUTPUTS`), as core/segmenter.py computes them beside the other
+        executors."""
         tau = self.segmenter.method.tau
         score = torch.where(sight.score < self.most, sight.score, self.most)  # NaN is the strangest
         mean, mass = smooth_score(score, (before[:1], before[1:]), torch.exp(-gap / tau) if tau else 0.0)
@@ -130,9 +133,9 @@ class ExportedStep(nn.Module):
         holds_mean = smoothing is not None and smoothing.window is None
         carried = [*([] if holds_mean else ["probs"]), *(f"{name}_out" for name in states)]
         inner = ("image", *NETWORK_OUTPUTS[: len(network)])
-        told = TOLD if self.watched else ()
+        told = NOVELTY_OUTPUTS if self.watched else ()
         return Signature(
-            ("frame", "gap", "reset", *MOTION[: len(moved)], *(f"{name}_in" for name in states), *mask_names),
+            ("frame", "gap", "reset", *MOTION_INPUTS[: len(moved)], *(f"{name}_in" for name in states), *mask_names),
             ("label", "confidence", "entropy", "disagreement", *carried, *told, *inner),
             (frame, torch.ones(1), torch.zeros(1), *moved, *state, *masks),
             inner,
@@ -148,7 +151,7 @@ class ExportedStep(nn.Module):
         for position, dropout in enumerate(self.dropouts):
             dropout.masks = list(masks[position :: len(self.dropouts)]) if masks else None
         predictor = self.segmenter.predictor
-        if not isinstance(predictor, OnePass | WatchedPasses) or self.segmenter.method.samples > 1:
+        if not isinstance(predictor, OnePass | NoveltyPredictor) or self.segmenter.method.samples > 1:
             return (), predictor(image)
         if self.watched:
             logits, sight = self.watched.look(image)
@@ -170,13 +173,13 @@ class FrameToLogits(nn.Module):
         super().__init__()
         predictor = segmenter.eval().predictor
         self.normalize, network = segmenter.normalize, predictor.get_submodule("network")
-        self.network = predictor if isinstance(predictor, WatchedPasses) else network
+        self.network = predictor if isinstance(predictor, NoveltyPredictor) else network
         self.dropouts = drawing_dropouts(network)
 
     def forward(self, frame: Tensor, *masks: Tensor) -> Tensor | tuple[Tensor, ...]:
         self.use_masks(masks)
         image = self.normalize(frame.permute(0, 3, 1, 2))
-        return flat(self.network.look(image) if isinstance(self.network, WatchedPasses) else self.network(image))
+        return flat(self.network.look(image) if isinstance(self.network, NoveltyPredictor) else self.network(image))
 
     def use_masks(self, masks: tuple[Tensor, ...]) -> None:
         """Those of the next pass."""
@@ -229,7 +232,7 @@ class DrawnPart(nn.Module):
         return flat(self.whole.network.suffix(tree_unflatten(leaves, self.form)))  # type: ignore[operator]
 
 
-def flat(seen: Tensor | tuple[Tensor, Sight]) -> Tensor | tuple[Tensor, ...]:
+def flat(seen: Tensor | tuple[Tensor, FrameNovelty]) -> Tensor | tuple[Tensor, ...]:
     """A graph's outputs are tensors."""
     return seen if isinstance(seen, Tensor) else (seen[0], *seen[1])
 

@@ -11,7 +11,7 @@ from core.dropout import is_stochastic, set_dropout_active
 from core.errors import InputError
 from core.method import Method, draws_dropout
 from core.motion import Motion
-from core.novelty.head import NoveltyHead, WatchedPasses
+from core.novelty.head import NoveltyHead, NoveltyPredictor
 from core.prediction import Prediction
 from core.predictors import AllMembers, Ensemble, MonteCarlo, OneMember, OnePass
 from core.preprocess import Normalize, enlarge, nearest, network_size, resize
@@ -64,7 +64,7 @@ class StreamingSegmenter(nn.Module):
             )
         self.head = head
         self.predictor = (
-            WatchedPasses(network, head, None if method.adaptive else method.temperature, method.samples)
+            NoveltyPredictor(network, head, None if method.adaptive else method.temperature, method.samples)
             if head
             else self.predictor_of(network, method.temperature)
         )

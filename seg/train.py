@@ -21,7 +21,7 @@ from core.model.checkpoint import CheckpointMeta
 from core.preprocess import Normalize, enlarge, network_size
 from core.seeds import mix_seed
 from core.system.json_text import parse_json
-from core.training.distributed import ALONE, Processes
+from core.training.distributed import SINGLE_PROCESS, Processes
 from core.training.loop import Batch, epoch_order
 from core.training.run import TrainingRun
 from core.training.run_folder import training_record
@@ -85,7 +85,9 @@ class Training(TrainingRun):
 
     held_back: LabelledImages
 
-    def __init__(self, config: SegTrainConfig, run: Path, device: str = "auto", processes: Processes = ALONE) -> None:
+    def __init__(
+        self, config: SegTrainConfig, run: Path, device: str = "auto", processes: Processes = SINGLE_PROCESS
+    ) -> None:
         check_training(config)
         super().__init__(config, run, device, processes)
         self.classes = read_classes(config.classes)

@@ -29,11 +29,11 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py h
     from core.evaluation.temperature import TemperatureScan as TemperatureScan
     from core.frame import Frame as Frame
     from core.frame import Maps as Maps
-    from core.insertion import Place as Place
-    from core.insertion import Preceded as Preceded
+    from core.insertion import InsertionPoint as InsertionPoint
+    from core.insertion import PrependedLayer as PrependedLayer
     from core.insertion import insert_dropout as insert_dropout
     from core.insertion import insert_smoothing as insert_smoothing
-    from core.insertion import subsampling_places as subsampling_places
+    from core.insertion import subsampling_points as subsampling_points
     from core.method import Method as Method
     from core.method import MethodOptions as MethodOptions
     from core.prediction import Prediction as Prediction
@@ -69,7 +69,7 @@ _NAMES = {
     "seg.street.drive": "Street",
     # the methods, for networks of one's own
     "core.smoothing": "Blur Prob SpatialSmoothing",
-    "core.insertion": "Place Preceded insert_dropout insert_smoothing subsampling_places",
+    "core.insertion": "InsertionPoint PrependedLayer insert_dropout insert_smoothing subsampling_points",
     "core.dropout": "Dropout set_dropout_active",
     "core.temporal": "TemporalSmoothing",
     "core.prediction": "Prediction",

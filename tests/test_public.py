@@ -17,11 +17,12 @@ from studies.harness.tree import DOCUMENT, with_tree
 PROJECT = Path(__file__).parent.parent
 PUBLIC = """
     Blur ConformalScores Dropout Ensemble ExportJob Frame InputError Maps Method MethodOptions MonteCarlo
-    Normalize OnePass Place Preceded Prediction Prob Segmenter Source SpatialSmoothing StreamingMetrics Street
+    Normalize OnePass InsertionPoint
+    PrependedLayer Prediction Prob Segmenter Source SpatialSmoothing StreamingMetrics Street
     TemperatureScan TemporalSmoothing __version__ draw_overlay draw_uncertainty insert_dropout
     insert_smoothing open_classification open_classifier open_network open_segmenter
     open_source passes prediction_sets read_ahead run_export running_mean segment set_dropout_active
-    subsampling_places
+    subsampling_points
 """
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from app.evaluation.data import Chosen, LabelledData, refuse_memory
+from app.evaluation.data import EvaluationFrames, LabelledData, refuse_memory
 from app.evaluation.flags import CalibrateJob
 from app.evaluation.int8 import describe_int8, fit_int8
 from app.evaluation.own_world import describe_world, watch
@@ -20,12 +20,12 @@ from core.errors import InputError, refuse_existing
 from core.evaluation.temperature import temperature_record
 from core.method import Method, MethodOptions, ModeName, draws_dropout, fit_of, settings
 from core.model.checkpoint import CheckpointMeta, load_checkpoint, load_weights, save_checkpoint, without_novelty
-from core.novelty.record import OwnWorldFit
+from core.novelty.record import NoveltyFit
 from core.system.machine import choose_device
 from seg.calibrate import ConformalFit, fit_temperature
 from seg.class_weights import adjust_head
 from seg.data.camvid import open_split
-from seg.evaluate import LiveMetrics, seed_frames
+from seg.evaluate import FrameMetrics, seed_frames
 from seg.novelty.distances import default_stages
 from seg.novelty.fit import fit_own_world
 from seg.pipeline import segment
@@ -81,7 +81,7 @@ def run_calibrate(job: CalibrateJob) -> int:
 def fit_thresholds(job: CalibrateJob, segmenter: TorchSegmenter, class_id: int | None) -> tuple[Any, dict[str, Any]]:
     """The metrics of the frames, and `conformal` and `class_risk` at this segmenter's temperature."""
     after = open_data(job, segmenter)
-    live, conformal = LiveMetrics.of(segmenter.classes), ConformalFit(segmenter.classes.void_id, class_id)
+    live, conformal = FrameMetrics.of(segmenter.classes), ConformalFit(segmenter.classes.void_id, class_id)
     for frame, maps in segment(track_frames(job, after, "thresholds"), segmenter):
         live.update(frame, maps)
         conformal.update(frame, maps)
@@ -128,16 +128,16 @@ def find_class(name: str | None, segmenter: TorchSegmenter) -> int | None:
     return names.index(name)
 
 
-def open_data(job: CalibrateJob, segmenter: TorchSegmenter) -> Chosen:
+def open_data(job: CalibrateJob, segmenter: TorchSegmenter) -> EvaluationFrames:
     return LabelledData(job.data, job.split, job.protocol, job.frames).open(segmenter)
 
 
-def track_frames(job: CalibrateJob, chosen: Chosen, title: str) -> Any:
+def track_frames(job: CalibrateJob, chosen: EvaluationFrames, title: str) -> Any:
     """The frames with seeded masks and a progress bar."""
     return track(seed_frames(chosen.frames, job.seed), title, total=chosen.count, console=Console(stderr=True))
 
 
-def describe_data(job: CalibrateJob, segmenter: TorchSegmenter, chosen: Chosen) -> dict[str, Any]:
+def describe_data(job: CalibrateJob, segmenter: TorchSegmenter, chosen: EvaluationFrames) -> dict[str, Any]:
     """What the fit has seen, so that a report can tell that it saw other data."""
     return {
         "data": job.data.name,
@@ -157,7 +157,7 @@ def adjust_logits(job: CalibrateJob, segmenter: TorchSegmenter) -> None:
     load_weights(network, adjust_head(tensors, meta.training), Path(job.model))
 
 
-def fit_world(job: CalibrateJob, segmenter: TorchSegmenter) -> OwnWorldFit:
+def fit_world(job: CalibrateJob, segmenter: TorchSegmenter) -> NoveltyFit:
     """What the network knows of its own world, from the train images, with a frame's temperature for dnn, for both
     rules of vq-dnn and, where it has dropout, of vq-bnn, and for this method."""
     split = open_split(job.data, "train", segmenter.classes)
@@ -185,7 +185,7 @@ def store(
     job: CalibrateJob,
     method: Method,
     record: dict[str, Any],
-    known: OwnWorldFit | None = None,
+    known: NoveltyFit | None = None,
     small: dict[str, Any] | None = None,
 ) -> CheckpointMeta:
     """What was fitted for other methods stays, unless the weights change."""

@@ -22,7 +22,7 @@ from core.errors import InputError
 from core.evaluation.temperature import temperature_record
 from core.method import Method, fit_of, settings
 from core.model.checkpoint import CheckpointMeta, load_checkpoint, save_checkpoint, without_novelty
-from core.novelty.record import NoveltyRecord, OwnWorldFit
+from core.novelty.record import NoveltyFit, NoveltyRecord
 from core.system.machine import choose_device
 
 
@@ -99,7 +99,7 @@ def calibrate_classifier(job: CalibrateJob) -> int:
     return 0
 
 
-def fit_world(job: CalibrateJob, network: Module, meta: CheckpointMeta, data: ClassificationSet) -> OwnWorldFit:
+def fit_world(job: CalibrateJob, network: Module, meta: CheckpointMeta, data: ClassificationSet) -> NoveltyFit:
     """What the network knows of its own world, from the pictures it was trained on and those of the split."""
     trained = open_trained(job.data, meta, job.model)
     set_dropout_active(network, False)

@@ -19,7 +19,7 @@ from core.errors import InputError
 from core.method import Method, ModeName
 from core.novelty.opening import open_head
 from core.prediction import Prediction
-from core.reference import OwnWorld
+from core.reference import ReferenceScores
 from core.system.machine import choose_device
 from export.run.classifier import GraphClassifier
 
@@ -36,7 +36,7 @@ class Subject(Protocol):
     """By mode, what its largest ensemble computes; the temperature is that of all sizes."""
     executor: str
     device: str
-    own_world: OwnWorld | None
+    own_world: ReferenceScores | None
     """What novelty is measured by; None where nothing tells of it."""
 
     def by_size(self, batch: Batch, mode: ModeName) -> Iterator[Prediction]:
@@ -116,7 +116,7 @@ class GraphSubject:
         self.sizes: dict[ModeName, list[int]] = {meta.mode: [meta.samples]}
         self.methods: dict[ModeName, Method] = {meta.mode: meta.method}
         self.executor, self.device = self.graph.executor, self.graph.device
-        self.own_world: OwnWorld | None = None
+        self.own_world: ReferenceScores | None = None
 
     def by_size(self, batch: Batch, mode: ModeName) -> Iterator[Prediction]:
         _, pictures, _ = batch

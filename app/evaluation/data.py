@@ -17,7 +17,7 @@ STREET_FRAMES = 100
 
 
 @dataclass(frozen=True)
-class Chosen:
+class EvaluationFrames:
     """What is measured; `frames` can be iterated once."""
 
     names: list[str]
@@ -40,7 +40,7 @@ class LabelledData:
     protocol: str
     frames: Path | None
 
-    def open(self, segmenter: Segmenter) -> Chosen:
+    def open(self, segmenter: Segmenter) -> EvaluationFrames:
         """Finds the files; InputError for what is missing or does not fit the network."""
         if str(self.data) == "street":
             from seg.street.drive import Street
@@ -57,16 +57,16 @@ class LabelledData:
             if self.protocol == "stills":
                 frames = mark_stills(frames)
             frame_hash = f"street_0_{street.width}x{street.height}_{STREET_FRAMES}"
-            return Chosen(names, frame_hash, frames, STREET_FRAMES)
+            return EvaluationFrames(names, frame_hash, frames, STREET_FRAMES)
         split = open_split(self.data, self.split, segmenter.classes)
         if self.frames:
             split = split.subset(read_names(self.frames))
         names = [example.name for example in split.examples]
         if self.protocol == "moving-stills":
-            return Chosen(names, split.frame_hash, moving_stills(split), len(split) * CLIP_FRAMES)
+            return EvaluationFrames(names, split.frame_hash, moving_stills(split), len(split) * CLIP_FRAMES)
         frames = split.frames()
         frames = mark_stills(frames) if self.protocol == "stills" else frames
-        return Chosen(names, split.frame_hash, frames, len(split))
+        return EvaluationFrames(names, split.frame_hash, frames, len(split))
 
 
 def refuse_memory(mode: str) -> None:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from app.evaluation.data import Chosen, LabelledData, refuse_memory
+from app.evaluation.data import EvaluationFrames, LabelledData, refuse_memory
 from app.evaluation.flags import EvaluateJob
 from app.evaluation.plot import check_plot, write_plot
 from app.evaluation.record import FRAME_KEYS, describe_run, note_fit, novelty_record
@@ -20,7 +20,7 @@ from core.frame import Frame, Maps
 from core.model.checkpoint import read_meta
 from core.segmenter import Segmenter
 from seg.calibrate import ConformalCheck
-from seg.evaluate import LiveMetrics, seed_frames
+from seg.evaluate import FrameMetrics, seed_frames
 from seg.pipeline import segment
 from seg.pretrained import find_checkpoint
 
@@ -96,10 +96,10 @@ def run_evaluate(job: EvaluateJob) -> int:
     return 0
 
 
-def measure(job: EvaluateJob, segmenter: Segmenter, chosen: Chosen, fitted: dict[str, Any]) -> dict[str, Any]:
+def measure(job: EvaluateJob, segmenter: Segmenter, chosen: EvaluationFrames, fitted: dict[str, Any]) -> dict[str, Any]:
     """One pass over the frames; the masks of a frame depend on the seed and its number alone."""
     check = ConformalCheck(fitted, segmenter.classes) if "conformal" in fitted else None
-    live, promised = LiveMetrics.of(segmenter.classes), Promises(segmenter.classes.void_id)
+    live, promised = FrameMetrics.of(segmenter.classes), NoveltyMetrics(segmenter.classes.void_id)
     started = time.perf_counter()
     stream = segment(seed_frames(chosen.frames, job.seed), segmenter)
     title = f"{job.protocol} {segmenter.method.mode}"
@@ -122,7 +122,7 @@ def measure(job: EvaluateJob, segmenter: Segmenter, chosen: Chosen, fitted: dict
     }
 
 
-class Promises:
+class NoveltyMetrics:
     """What was said of whole frames beside what was true of them."""
 
     def __init__(self, void: int) -> None:

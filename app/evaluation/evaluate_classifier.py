@@ -38,7 +38,7 @@ HEAD_KEYS = (
 )
 SIZE_KEYS = ("nll", "accuracy", "ece", "ece_15", "brier", "aurc")
 """Columns of the table by ensemble size: what fits 80 characters."""
-MOST_CLASSES = 10
+MAX_CLASSES = 10
 """Classes in the table by class, the hardest ones; the JSON has all."""
 
 
@@ -123,7 +123,7 @@ def print_result(record: dict[str, Any]) -> None:
     if "conformal" in record:
         print_sets(record["conformal"], console)
     by_class = zip(record["class_accuracy"], record["class_names"], strict=True)
-    hardest = sorted((accuracy, name) for accuracy, name in by_class if accuracy is not None)[:MOST_CLASSES]
+    hardest = sorted((accuracy, name) for accuracy, name in by_class if accuracy is not None)[:MAX_CLASSES]
     console.print("accuracy by class, the hardest first")
     classes = Table("class")
     classes.add_column("accuracy", justify="right")

@@ -13,24 +13,24 @@ from core.frame import Frame
 from core.model.int8 import measure_ranges
 from seg.calibrate import fit_temperature
 from seg.data.camvid import open_split
-from seg.evaluate import LiveMetrics
+from seg.evaluate import FrameMetrics
 from seg.torch_executor import TorchSegmenter
 
-MOST_FITTED = 64
+MAX_FITTED = 64
 FIGURES = ("accuracy", "miou", "nll", "ece")
 
 
 def fit_int8(data: Path, segmenter: TorchSegmenter, frames: Callable[[str], Iterable[Frame]]) -> dict[str, Any]:
     """What goes into the checkpoint. The segmenter is at the temperature that was fitted on the labelled `frames`,
     which take a title; the rounded network gets its own there."""
-    split = open_split(data, "train", segmenter.classes).spaced(MOST_FITTED)
+    split = open_split(data, "train", segmenter.classes).spaced(MAX_FITTED)
     images = track(range(len(split)), "int8: ranges", console=Console(stderr=True))
     pictures = (segmenter.module.preprocess(torch.from_numpy(split[place][0])[None]) for place in images)
     ranges = measure_ranges(segmenter.module.predictor.get_submodule("network"), pictures)
     small = segmenter.rounded(ranges)
     own = fit_temperature(small.module, frames("int8: temperature"), segmenter.classes).temperature
     small = small.at_temperature(own)
-    full_metrics, small_metrics = LiveMetrics.of(segmenter.classes), LiveMetrics.of(segmenter.classes)
+    full_metrics, small_metrics = FrameMetrics.of(segmenter.classes), FrameMetrics.of(segmenter.classes)
     equal = []
     for frame in frames("int8: loss"):
         full, rounded = segmenter.step(frame), small.step(frame)

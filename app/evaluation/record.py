@@ -14,7 +14,7 @@ from core.method import Method
 from core.reference import STRANGE
 
 
-class Ran(Protocol):
+class RunInfo(Protocol):
     """What was measured, a segmenter or a classifier."""
 
     @property
@@ -23,7 +23,7 @@ class Ran(Protocol):
     def device(self) -> str: ...
 
 
-def describe_run(job: EvaluateJob, ran: Ran, method: Method, data: str, split: str | None) -> dict[str, Any]:
+def describe_run(job: EvaluateJob, ran: RunInfo, method: Method, data: str, split: str | None) -> dict[str, Any]:
     """What was run on what, so that the row can be made again."""
     return {
         "model": Path(job.model).name,

@@ -16,12 +16,12 @@ from core.prediction import Prediction
 from export.file.subgraph import IMAGE, LOGITS, network_alone
 from export.run.runners import session_runner
 from seg.data.camvid import ImageFolderSplit, open_split
-from seg.evaluate import LiveMetrics, mark_stills
+from seg.evaluate import FrameMetrics, mark_stills
 from seg.torch_executor import TorchSegmenter
 
-MOST_FITTED = 64
+MAX_FITTED = 64
 """Frames that the scales are fitted on; 33 or more of a longer source."""
-MOST_STILLS = 60
+MAX_STILLS = 60
 """Labelled stills that the loss is measured on, evenly spaced; each runs through two networks."""
 MIOU_LOSS, ECE_CHANGE = 0.01, 0.005
 """Accepted: one point of mean IoU, and half a point of the calibration error either way."""
@@ -70,7 +70,7 @@ def fitting_images(data: Path, segmenter: TorchSegmenter) -> list[np.ndarray]:
     """At most 64 normalised images (1, 3, h, w), evenly spaced over DATA/train or the source itself."""
     make = input_maker(segmenter)
     with open_source(check_data(data)) as source:
-        images = thin_frames((frame.image for frame in source), MOST_FITTED, make)
+        images = thin_frames((frame.image for frame in source), MAX_FITTED, make)
     if not images:
         raise InputError(f"--calibration-data {data}: holds no frame; give an image folder or a video")
     return images
@@ -107,7 +107,7 @@ def measure_loss(full: Any, small: Any, segmenter: TorchSegmenter, data: Path) -
     if not ((data / "test").is_dir() and (data / "testannot").is_dir()):
         return None
     split = open_split(data, "test", segmenter.classes)
-    chosen = split.spaced(MOST_STILLS)
+    chosen = split.spaced(MAX_STILLS)
     results = [figures(network_alone(graph), segmenter, chosen) for graph in (full, small)]
     miou, ece = ((results[0][key], results[1][key]) for key in ("miou", "ece"))
     loss = Loss(len(chosen), len(split), miou, ece)
@@ -123,7 +123,7 @@ def measure_loss(full: Any, small: Any, segmenter: TorchSegmenter, data: Path) -
 def figures(network: Any, segmenter: TorchSegmenter, split: ImageFolderSplit) -> dict[str, Any]:
     """Metrics of one network, with the product's preprocessing and maps around it."""
     run, make = session_runner(network), input_maker(segmenter)
-    live = LiveMetrics(len(segmenter.classes), segmenter.classes.void_id)
+    live = FrameMetrics(len(segmenter.classes), segmenter.classes.void_id)
     torch.manual_seed(0)
     for frame in mark_stills(split.frames()):
         logits = run({IMAGE: make(frame.image)})[LOGITS]

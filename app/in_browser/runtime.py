@@ -15,7 +15,7 @@ from urllib.request import Request, urlopen
 
 from core.errors import InputError
 from core.system.fetching import HEADERS, FetchError, fetch_errors, with_retries
-from core.system.files import write_whole
+from core.system.files import write_atomic
 
 VERSION = "1.30.0"
 NAME = f"onnxruntime-web-{VERSION}.tgz"
@@ -108,7 +108,7 @@ def kept_package(path: Path, url: str = URL) -> bytes:
             f"{url} {failure}; without a network give the file: --runtime {NAME} (`npm pack onnxruntime-web@{VERSION}`)"
         ) from failure
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, data)
+    write_atomic(path, data)
     return data
 
 

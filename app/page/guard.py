@@ -29,7 +29,7 @@ ADDRESSES: tuple[tuple[tuple[str, ...], str], ...] = (
 """(methods, path): what the page uses. What else Gradio serves is not there (404): it fetches addresses, runs FFmpeg on
 what a visitor names, or changes the page."""
 UPLOAD = re.compile("/gradio_api/upload/?")
-MOST_BODY = 2_000_000
+MAX_BODY = 2_000_000
 """Bytes of any request but an upload: a camera picture of 640x480 has 60 kB, the page's settings 2 kB."""
 ENVELOPE = 100_000
 """Bytes of an upload beside the file."""
@@ -64,7 +64,7 @@ character."""
 JSON = (b"content-type", b"application/json")
 
 
-class Names:
+class AllowedHosts:
     """The names that the page answers to, without ports.
 
     A page on another machine's network is known by names that only its users know: an address in figures cannot be
@@ -91,10 +91,10 @@ class Guard:
     """Middleware: refuses foreign names and sites, addresses that are not listed, and bodies that are too long."""
 
     def __init__(
-        self, app: "ASGIApp", names: Names, most_upload: int, refuse_upload: Callable[[int], str | None]
+        self, app: "ASGIApp", names: AllowedHosts, max_upload: int, refuse_upload: Callable[[int], str | None]
     ) -> None:
         """`refuse_upload(bytes)` says why an upload of that size is not taken now; None: it is."""
-        self._app, self._names, self._most_upload, self._refuse_upload = app, names, most_upload, refuse_upload
+        self._app, self._names, self._max_upload, self._refuse_upload = app, names, max_upload, refuse_upload
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         if scope["type"] == "lifespan":
@@ -136,7 +136,7 @@ class Guard:
         length, upload = headers.get(b"content-length", ""), UPLOAD.fullmatch(path) is not None
         if not re.fullmatch("[0-9]{1,15}", length) or b"transfer-encoding" in headers:
             return 411, "say the length of the request"
-        most = self._most_upload + ENVELOPE if upload else MOST_BODY
+        most = self._max_upload + ENVELOPE if upload else MAX_BODY
         if int(length) > most:
             return 413, f"more than {most // 10**6} MB"
         reason = self._refuse_upload(int(length)) if upload else None

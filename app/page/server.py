@@ -18,7 +18,7 @@ from app.page.error_messages import show_errors
 from app.page.file.file_tab import add_file_tab
 from app.page.file.session import SWEEP_S, Sessions
 from app.page.flags import PageOptions
-from app.page.guard import Guard, Names
+from app.page.guard import AllowedHosts, Guard
 from app.page.live.live_routes import live_routes
 from app.page.live.live_tab import add_compare_tab, add_live_tab
 from app.page.live.live_worker import LiveWorkers
@@ -45,7 +45,7 @@ class Page:
     blocks: "gr.Blocks"
     workers: LiveWorkers
     sessions: Sessions
-    names: Names
+    names: AllowedHosts
     options: PageOptions
 
     def launch(self) -> str:
@@ -54,7 +54,7 @@ class Page:
 
         options = self.options
         middleware = Middleware(
-            Guard, names=self.names, most_upload=options.max_upload, refuse_upload=self.sessions.refuse
+            Guard, names=self.names, max_upload=options.max_upload, refuse_upload=self.sessions.refuse
         )
         routes = [*live_routes(self.workers, offered_models(options.model)), *tab_routes(options.in_browser)]
         _, address, shared = self.blocks.launch(
@@ -184,7 +184,7 @@ def build_page(options: PageOptions) -> Page:
 
         blocks.unload(end)
     show_errors(blocks)
-    names = Names(options.local, [options.host, *options.allow_host])
+    names = AllowedHosts(options.local, [options.host, *options.allow_host])
     return Page(blocks.queue(default_concurrency_limit=2, max_size=32), workers, sessions, names, options)
 
 

@@ -10,7 +10,7 @@ from app.video.flags import VideoOptions
 
 
 @dataclass(frozen=True)
-class Placing:
+class EngineOptions:
     """Where workers run."""
 
     engine: Literal["local", "ray"] = "local"
@@ -36,7 +36,7 @@ class BatchJob:
     masks: bool = False
     """Write label and uncertainty PNGs for each."""
     options: OmitArgPrefixes[VideoOptions] = field(default_factory=VideoOptions)
-    placing: OmitArgPrefixes[Placing] = field(default_factory=Placing)
+    placing: OmitArgPrefixes[EngineOptions] = field(default_factory=EngineOptions)
     max_concurrency: int | None = None
     """Videos at once; without it as many as there are cores and, by what the first video took, memory."""
     part: str | None = None
@@ -53,7 +53,7 @@ class CamerasJob:
     cameras: Positional[Path]
     """TOML file: [options] as flags of `steadyseg video`, [defaults] of all cameras, and a [[camera]] with name and
     source for each; docs/scale.md has every key."""
-    placing: OmitArgPrefixes[Placing] = field(default_factory=Placing)
+    placing: OmitArgPrefixes[EngineOptions] = field(default_factory=EngineOptions)
     workers: int | None = None
     """Processes that share the cameras; as many as there are cores without it."""
     host: str = "127.0.0.1"

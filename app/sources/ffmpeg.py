@@ -38,22 +38,22 @@ link loses UDP packets, and each loss smears until the next key frame."""
 
 
 def open_container(
-    address: str, options: dict[str, str], timeout_s: float | None = None, most_pixels: int = MAX_PIXELS
+    address: str, options: dict[str, str], timeout_s: float | None = None, max_pixels: int = MAX_PIXELS
 ) -> "InputContainer":
     """Opens an absolute path or URL; `timeout_s` bounds opening and every single read. Raises av.error.FFmpegError.
 
-    Frames of more than `most_pixels`, which may come at any time, are refused by the decoder before it takes memory for
+    Frames of more than `max_pixels`, which may come at any time, are refused by the decoder before it takes memory for
     them.
     """
     import av
 
     timeout = None if timeout_s is None else (timeout_s, timeout_s)
-    limit = {"max_pixels": str(most_pixels)}
+    limit = {"max_pixels": str(max_pixels)}
     return av.open(address, mode="r", options=options | limit, timeout=timeout, metadata_errors="replace")
 
 
 def video_stream(
-    container: "InputContainer", name: str, low_delay: bool, most_pixels: int = MAX_PIXELS
+    container: "InputContainer", name: str, low_delay: bool, max_pixels: int = MAX_PIXELS
 ) -> "VideoStream":
     """The first video stream that is a moving picture. Raises InputError where there is none, or one of too large
     frames."""
@@ -66,9 +66,9 @@ def video_stream(
         raise InputError(f"{name}: no decoder for its video; convert it: ffmpeg -i IN -c:v libx264 OUT.mp4")
     # Frame threads are the fastest, but each holds one frame back; a live picture must not be late.
     stream.thread_type = "SLICE" if low_delay else "AUTO"
-    stream.codec_context.options = {"max_pixels": str(most_pixels)}  # what `av.open` is given reaches the probing only
+    stream.codec_context.options = {"max_pixels": str(max_pixels)}  # what `av.open` is given reaches the probing only
     if stream.width and stream.height:
-        check_size(name, stream.width, stream.height, most_pixels)
+        check_size(name, stream.width, stream.height, max_pixels)
     return stream
 
 

@@ -55,7 +55,7 @@ class FolderSource(Source):
     """Every readable image; sizes may change. Unreadable ones are skipped and counted; their number stays free."""
 
     def __init__(
-        self, paths: Sequence[Path], name: str, labels: LabelFolder | None = None, most_pixels: int = MAX_PIXELS
+        self, paths: Sequence[Path], name: str, labels: LabelFolder | None = None, max_pixels: int = MAX_PIXELS
     ) -> None:
         self.losses: Counter[str] = Counter()
         self._paths = tuple(paths)
@@ -69,7 +69,7 @@ class FolderSource(Source):
         if not headers:
             raise InputError(f"{name}: none of the {len(paths)} images can be read ({refused[0]})")
         for header in headers:
-            check_size(name, header.width, header.height, most_pixels)
+            check_size(name, header.width, header.height, max_pixels)
         self.info = SourceInfo(
             name, headers[0].width, headers[0].height, FOLDER_FPS, len(paths), live=False, notes=_notes(headers)
         )

@@ -13,7 +13,7 @@ from app.sources.source import Source, SourceInfo
 from app.sources.timestamps import FrameClock
 from core.errors import InputError
 from core.frame import Frame
-from core.system.allocator import give_back_freed_memory
+from core.system.allocator import trim_memory
 
 ATTEMPTS = 8
 FIRST_DELAY_S, LONGEST_DELAY_S = 0.5, 15.0
@@ -97,6 +97,6 @@ class LiveSource(Source):
             else:
                 self.losses["reconnect"] += 1
                 # of the decoder's threads that are gone: 12 reconnections kept 290 MB without it
-                give_back_freed_memory()
+                trim_memory()
                 return True
         raise InputError(f"{self.info.name}: lost, and gone after {self._attempts} attempts to reconnect ({reason})")

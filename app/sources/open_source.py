@@ -13,12 +13,12 @@ EXPECTED = "a video file, an image folder, a camera number, an rtsp:// or http(s
 
 
 def open_source(
-    spec: str, *, labels: Path | None = None, classes: ClassList = CAMVID, most_pixels: int = MAX_PIXELS
+    spec: str, *, labels: Path | None = None, classes: ClassList = CAMVID, max_pixels: int = MAX_PIXELS
 ) -> Source:
     """Opens a source by name; a file called like a number or like the street is reached as ./NAME.
 
     `labels` is a folder of 8-bit label PNGs named like the images of a folder, or 000000.png, 000001.png, ... for a
-    video; their ids are checked against `classes`. No frame of a file has more than `most_pixels`. Raises InputError,
+    video; their ids are checked against `classes`. No frame of a file has more than `max_pixels`. Raises InputError,
     one line, for whatever cannot be opened.
     """
     if labels is not None and (_is_camera(spec) or "://" in spec or _is_street(spec)):
@@ -31,7 +31,7 @@ def open_source(
         return open_url(spec)
     if _is_street(spec):
         return _open_street(spec, classes)
-    return _open_path(Path(spec), labels, classes, most_pixels)
+    return _open_path(Path(spec), labels, classes, max_pixels)
 
 
 def _is_camera(spec: str) -> bool:
@@ -67,7 +67,7 @@ def _open_street(spec: str, classes: ClassList) -> Source:
     return StreetSource(int(match[1] or 0), int(match[2] or STREET_FRAMES), classes)
 
 
-def _open_path(path: Path, labels: Path | None, classes: ClassList, most_pixels: int) -> Source:
+def _open_path(path: Path, labels: Path | None, classes: ClassList, max_pixels: int) -> Source:
     from app.sources.image_folder import IMAGE_SUFFIXES, FolderSource, list_images
     from app.sources.label_files import LabelFolder
 
@@ -84,9 +84,9 @@ def _open_path(path: Path, labels: Path | None, classes: ClassList, most_pixels:
         raise InputError(f"{path}: neither a regular file nor a folder; expected {EXPECTED}")
     known = None if labels is None else LabelFolder(labels, classes)
     if is_folder or path.suffix.lower() in IMAGE_SUFFIXES:
-        return FolderSource(list_images(path) if is_folder else (path,), str(path), known, most_pixels)
+        return FolderSource(list_images(path) if is_folder else (path,), str(path), known, max_pixels)
     if known is not None:
         known.check_names(None)
     from app.sources.video_file import open_file
 
-    return open_file(path, known, most_pixels)
+    return open_file(path, known, max_pixels)

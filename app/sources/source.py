@@ -81,12 +81,12 @@ def frame_name(index: int) -> str:
     return f"{index:06d}"
 
 
-def check_size(name: str, width: int, height: int, most_pixels: int = MAX_PIXELS) -> None:
-    """Raises InputError for frames that are empty, larger than `MAX_SIDE` per side or than `most_pixels` in all."""
-    if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE and width * height <= most_pixels):
+def check_size(name: str, width: int, height: int, max_pixels: int = MAX_PIXELS) -> None:
+    """Raises InputError for frames that are empty, larger than `MAX_SIDE` per side or than `max_pixels` in all."""
+    if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE and width * height <= max_pixels):
         raise InputError(
             f"{name}: frames are {width}x{height}; expected 1 to {MAX_SIDE} per side and at most "
-            f"{most_pixels / 1e6:.1f} "
+            f"{max_pixels / 1e6:.1f} "
             "million pixels; scale it down"
         )
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
 
 
-def open_file(path: Path, labels: LabelFolder | None = None, most_pixels: int = MAX_PIXELS) -> "RecordedSource":
+def open_file(path: Path, labels: LabelFolder | None = None, max_pixels: int = MAX_PIXELS) -> "RecordedSource":
     """Opens a video file. Raises InputError, one line, for anything that does not hold at least one decodable frame."""
     import av
 
@@ -38,13 +38,13 @@ def open_file(path: Path, labels: LabelFolder | None = None, most_pixels: int = 
         if path.stat().st_size == 0:
             raise InputError(f"{path}: the file is empty (0 bytes)")
         path.open("rb").close()
-        container = open_container(str(path.absolute()), FILE_OPTIONS, most_pixels=most_pixels)
+        container = open_container(str(path.absolute()), FILE_OPTIONS, max_pixels=max_pixels)
     except av.error.FFmpegError as error:
         reason = error.strerror
         raise InputError(f"{path}: not a readable video ({reason}); expected mp4, mkv, mov, avi, webm ...") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    return RecordedSource(container, str(path), labels, most_pixels)
+    return RecordedSource(container, str(path), labels, max_pixels)
 
 
 class RecordedSource(Source):
@@ -55,7 +55,7 @@ class RecordedSource(Source):
         container: "InputContainer",
         name: str,
         labels: LabelFolder | None = None,
-        most_pixels: int = MAX_PIXELS,
+        max_pixels: int = MAX_PIXELS,
     ) -> None:
         self.losses: Counter[str] = Counter()
         self._container = container
@@ -63,14 +63,14 @@ class RecordedSource(Source):
         self._stopped = threading.Event()
         self._begun = False
         try:
-            self._stream = video_stream(container, name, low_delay=False, most_pixels=most_pixels)
+            self._stream = video_stream(container, name, low_delay=False, max_pixels=max_pixels)
             self._frames = decode(container, self._stream, self.losses, self._stopped)
             first = next(self._frames, None)
             if first is None:
                 raise InputError(
                     f"{name}: no frame could be decoded; is the file truncated or damaged, or are its frames larger "
                     f"than "
-                    f"{most_pixels / 1e6:.1f} million pixels?"
+                    f"{max_pixels / 1e6:.1f} million pixels?"
                 )
             self._first = first
             self.info = self._describe(name, first)

@@ -115,7 +115,7 @@ def follow(training: Trainer, events: Events, run: Path, processes: Processes) -
     )
     with run_log(run) as log, Progress(*columns, console=console, speed_estimate_period=600) as progress:
         task = progress.add_task("training", total=training.total_steps, status="")
-        pace = Pace(training.loop.epochs, training.cost)
+        pace = TimeEstimate(training.loop.epochs, training.cost)
         for event in events:
             log.write(event)
             if isinstance(event, StepDone):
@@ -128,7 +128,7 @@ def follow(training: Trainer, events: Events, run: Path, processes: Processes) -
     print(run / MODEL_NAME)
 
 
-class Pace:
+class TimeEstimate:
     """Tells after the first steps how long the training will take: the first ones are slow, and an epoch may take
     long."""
 

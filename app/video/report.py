@@ -14,7 +14,7 @@ from core.classes import ClassList
 from core.frame import Frame, Maps
 from core.reference import STRANGE
 from core.segmenter import Segmenter
-from seg.evaluate import LiveMetrics
+from seg.evaluate import FrameMetrics
 
 METRIC_KEYS = (
     "nll",
@@ -74,8 +74,8 @@ class StreamReport:
         self.frames = 0
         self.means = {"mean_confidence": 0.0, "mean_entropy": 0.0, "mean_disagreement": 0.0}
         self.class_pixels = np.zeros(len(classes))
-        self.live = LiveMetrics.of(classes)
-        self.whole_frames = WholeFrames()
+        self.live = FrameMetrics.of(classes)
+        self.whole_frames = NoveltySummary()
         self.started = self.ended = time.perf_counter()
 
     def update(self, frame: Frame, maps: Maps) -> None:
@@ -130,7 +130,7 @@ class StreamReport:
         return {name: round(float(share), 4) for name, share in zip(self.classes.names, shares, strict=True)}
 
 
-class WholeFrames:
+class NoveltySummary:
     """What was said of whole frames: how strange they were, and how much of them should be right."""
 
     def __init__(self) -> None:

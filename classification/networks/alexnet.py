@@ -15,12 +15,12 @@ class ConvBlock(Block):
     ) -> None:
         super().__init__()
         padding = kernel // 2 if padding is None else padding
-        self.least_side = kernel - 2 * padding
+        self.min_side = kernel - 2 * padding
         self.conv = nn.Conv2d(channels_in, channels_out, kernel, stride, padding, bias=False)
         self.dropout = dropout(rate)
 
     def prefix(self, x: Tensor) -> Tensor:
-        require_side(x, self.least_side)
+        require_side(x, self.min_side)
         return self.conv(x).relu_()
 
     def suffix(self, shared: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from classification.options import ClassifierOptions
 from core.dropout import Dropout, is_stochastic
 from core.errors import InputError
 from core.smoothing import SpatialSmoothing
-from core.stages import TapPoint, itself
+from core.stages import Stage, itself
 
 
 class Block(nn.Module):
@@ -57,9 +57,9 @@ class Chain(nn.Sequential):
             x = module(x)
         return x
 
-    def tap_points(self) -> dict[str, TapPoint]:
+    def tap_points(self) -> dict[str, Stage]:
         """The map of each part before the head."""
-        return {name: TapPoint(module, itself) for name, module in self.named_children() if name != "head"}
+        return {name: Stage(module, itself) for name, module in self.named_children() if name != "head"}
 
 
 def stage(modules: Iterable[nn.Module], number: int, options: ClassifierOptions, channels: int) -> Chain:

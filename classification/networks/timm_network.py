@@ -11,9 +11,9 @@ from classification.networks.layout import TIMM
 from classification.options import ClassifierOptions
 from core.dropout import Dropout, is_stochastic
 from core.errors import InputError
-from core.insertion import insert_dropout, insert_smoothing, subsampling_places
+from core.insertion import insert_dropout, insert_smoothing, subsampling_points
 from core.options import ProbName
-from core.stages import TapPoint
+from core.stages import Stage
 
 DENSE_DROPOUTS = ("pos_drop", "proj_drop", "mlp_drop", "drop1", "drop2")
 """What timm calls the dropout modules after the position embedding and after every dense layer but those of q, k and v:
@@ -63,12 +63,12 @@ class TimmNetwork(nn.Module):
         done, x = shared
         return x if done else self(x)
 
-    def tap_points(self) -> dict[str, TapPoint]:
+    def tap_points(self) -> dict[str, Stage]:
         """The maps that timm lists as the network's features, by the names of their modules."""
         listed = getattr(self.model, "feature_info", [])
         modules = dict(self.model.named_modules())  # of some networks it lists names that are not there
         return {
-            found["module"]: TapPoint(modules[found["module"]], partial(channels_first, found["num_chs"]))
+            found["module"]: Stage(modules[found["module"]], partial(channels_first, found["num_chs"]))
             for found in (listed if isinstance(listed, list) else listed.get_dicts())
             if found.get("module") in modules
         }
@@ -124,7 +124,7 @@ def _insert(model: Any, options: ClassifierOptions, example: Tensor) -> None:
 
 def _subsamples(model: nn.Module, example: Tensor) -> bool:
     try:
-        return bool(subsampling_places(model, example))
+        return bool(subsampling_points(model, example))
     except InputError:
         return False
 

@@ -10,7 +10,7 @@ from PIL import Image
 
 from core.errors import InputError
 
-COMMON = (
+BENCHMARK_CORRUPTIONS = (
     "gaussian_noise",
     "shot_noise",
     "impulse_noise",
@@ -28,7 +28,7 @@ COMMON = (
     "jpeg_compression",
 )
 """The 15 types that the mean corruption error is a mean of."""
-EXTRA = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
+TUNING_CORRUPTIONS = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
 """The four types meant for tuning; no mean counts them."""
 SEVERITIES = (1, 2, 3, 4, 5)
 SMALLEST_SIDE = 32
@@ -47,13 +47,13 @@ def corrupt(image: np.ndarray, name: str, severity: int, seed: int = 0, index: i
     Not for several threads at once: NumPy's global generator is seeded and put back.
     Raises InputError for another shape or dtype, an unknown type, a severity outside 1..5.
     """
-    require_known(name, (*COMMON, *EXTRA), "corruption")
+    require_known(name, (*BENCHMARK_CORRUPTIONS, *TUNING_CORRUPTIONS), "corruption")
     if severity not in SEVERITIES:
         raise InputError(f"the severity of a corruption must be 1, 2, 3, 4 or 5, got {severity!r}")
     severity = int(severity)
     require_picture(image, SMALLEST_SIDE)
     function = _library()[name]
-    place = (*COMMON, *EXTRA).index(name)
+    place = (*BENCHMARK_CORRUPTIONS, *TUNING_CORRUPTIONS).index(name)
     drawn = int(np.random.SeedSequence([seed % 2**64, index, place, severity]).generate_state(1)[0])  # 32 bits
     with _seed_numpy(drawn), np.errstate(invalid="ignore"):
         own = {"seed": drawn} if name in OWN_SEED else {}

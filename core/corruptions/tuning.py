@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from core.corruptions.corruptions import EXTRA, corrupt
+from core.corruptions.corruptions import TUNING_CORRUPTIONS, corrupt
 from core.corruptions.textures import under_texture
 
 SEVERITIES = (1, 3, 5)
@@ -18,6 +18,6 @@ def with_changes(image: np.ndarray, number: int, place: int) -> Iterator[tuple[b
     """
     yield True, image
     for strength, severity in enumerate(SEVERITIES, start=1):
-        for kind in EXTRA:
+        for kind in TUNING_CORRUPTIONS:
             yield False, corrupt(image, kind, severity, 11, number)
         yield False, under_texture(image, strength, np.random.default_rng([place, severity]))

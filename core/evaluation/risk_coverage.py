@@ -8,7 +8,7 @@ from torch import Tensor
 RANKS = 8192
 """Bins of the ranking; samples in one bin count as tied, and a part of a bin as that part of its errors."""
 CURVE_POINTS = 100
-MOST_UNCERTAIN = 0.1
+MAX_UNCERTAIN = 0.1
 
 
 class RiskCoverage:
@@ -39,7 +39,7 @@ class RiskCoverage:
         later = errors + (wrong - rate * before) * torch.log1p(samples / before_or_one)
         return float(torch.where(first, errors, later).sum() / samples.sum())
 
-    def caught(self, share: float = MOST_UNCERTAIN) -> float | None:
+    def caught(self, share: float = MAX_UNCERTAIN) -> float | None:
         """Share of all errors that lie among the `share` least certain samples; None where nothing is wrong.
 
         With an error rate above `share` no ranking catches more than share / error rate (`ceiling`).
@@ -49,7 +49,7 @@ class RiskCoverage:
             return None
         return float(_interpolate(samples, errors, share * float(samples.sum())) / errors.sum())
 
-    def ceiling(self, share: float = MOST_UNCERTAIN) -> float | None:
+    def ceiling(self, share: float = MAX_UNCERTAIN) -> float | None:
         """What a perfect ranking would catch."""
         samples, errors = (float(total) for total in self._counts.cpu().sum(1))
         return min(1.0, share * samples / errors) if errors else None

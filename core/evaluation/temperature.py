@@ -21,7 +21,7 @@ GRID = tuple(RATIO**exponent for exponent in range(-4, 8))
 WIDE_GRID = tuple(RATIO**exponent for exponent in range(-8, 16))
 """0.23 to 15.4, for classifiers, whose predictions are small: one that learned few images by heart needs 4 and more."""
 UNTEMPERED = GRID.index(1.0)
-FEWEST_PIXELS = 100
+MIN_PIXELS = 100
 """Labelled pixels, or images of a classifier, below which nothing is fitted."""
 
 
@@ -75,11 +75,11 @@ class TemperatureScan:
     def fit(self) -> TemperatureFit:
         """The temperature of least NLL; InputError where there is too little to fit, BeyondGrid where it lies
         outside."""
-        if self._pixels < FEWEST_PIXELS:
+        if self._pixels < MIN_PIXELS:
             raise InputError(
                 f"{self._pixels} labelled {'images' if self.void is None else 'pixels'} are too few to fit a "
                 f"temperature; "
-                f"{FEWEST_PIXELS} or more are needed"
+                f"{MIN_PIXELS} or more are needed"
             )
         nll = (self._nll / self._pixels).tolist()
         grid = self.grid

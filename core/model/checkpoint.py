@@ -16,7 +16,7 @@ from core.classes import ClassList
 from core.errors import InputError
 from core.method import Method, fit_of
 from core.model.int8 import is_int8_record, is_proven
-from core.system.files import write_whole
+from core.system.files import write_atomic
 from core.system.json_text import parse_json
 
 FORMAT_VERSION = 1
@@ -26,9 +26,9 @@ NOVELTY_PREFIX = "novelty."
 MAX_HEADER_BYTES = 16 * 2**20
 """A header of ours is a few hundred kB; a file that claims more is refused before anything is allocated."""
 
-LEAST_TEMPERATURE, MOST_TEMPERATURE = 1e-3, 1e3
+MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-3, 1e3
 """Far beyond what a fit gives; outside, logits divided by it leave float32."""
-LEAST_STD, MOST_MEAN = 1e-6, 1e6
+MIN_STD, MAX_MEAN = 1e-6, 1e6
 """Far beyond what pictures of 0..1 have; outside, what a network sees leaves float32 and its labels still look
 plausible."""
 
@@ -113,7 +113,7 @@ class CheckpointMeta:
 def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], meta: CheckpointMeta) -> None:
     """Writes `path` (.safetensors) atomically, then the readable copy of its header beside it (.json)."""
     write_tensors(path, tensors, meta.to_json())
-    write_whole(path.with_suffix(".json"), (meta.to_json() + "\n").encode())
+    write_atomic(path.with_suffix(".json"), (meta.to_json() + "\n").encode())
 
 
 def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], CheckpointMeta]:
@@ -170,8 +170,8 @@ def _check(meta: CheckpointMeta) -> None:
         "novelty": isinstance(meta.novelty, dict),
         "height": isinstance(meta.height, int) and meta.height > 0,
         "width": isinstance(meta.width, int) and meta.width > 0,
-        "mean": len(meta.mean) == 3 and all(abs(value) <= MOST_MEAN for value in meta.mean),  # of NaN it is false
-        "std": len(meta.std) == 3 and all(LEAST_STD <= value <= MOST_MEAN for value in meta.std),
+        "mean": len(meta.mean) == 3 and all(abs(value) <= MAX_MEAN for value in meta.mean),  # of NaN it is false
+        "std": len(meta.std) == 3 and all(MIN_STD <= value <= MAX_MEAN for value in meta.std),
         "calibration": isinstance(meta.calibration, dict) and all(map(_is_fit, meta.calibration.items())),
         "int8": meta.int8 == {} or is_int8_record(meta.int8),
     }.items():
@@ -185,7 +185,7 @@ def _is_fit(entry: tuple[str, Any]) -> bool:
     temperature = fit.get("temperature") if isinstance(fit, dict) else None
     if not isinstance(temperature, float | int) or isinstance(temperature, bool):
         return False
-    return _is_method(key, fit) and LEAST_TEMPERATURE <= temperature <= MOST_TEMPERATURE
+    return _is_method(key, fit) and MIN_TEMPERATURE <= temperature <= MAX_TEMPERATURE
 
 
 def _is_frame_fit(entry: tuple[str, Any]) -> bool:
@@ -244,7 +244,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: str) -> Non
 
     data = save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata={HEADER_KEY: header})
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, data)
+    write_atomic(path, data)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], str]:

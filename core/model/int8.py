@@ -19,7 +19,7 @@ LEVELS = 255
 WEIGHT_LEVELS = 63
 """Of 127: with all 8 bits, sums of products saturate on processors without VNNI (`camvid-realtime`: 84 % of the labels
 are float32's there, with 7 bits 98 %); elsewhere the eighth bit gains nothing (`camvid-unet-s`: 98.7 % both)."""
-MOST_ACCURACY_LOSS, MOST_ECE_CHANGE = 0.005, 0.002
+MAX_ACCURACY_LOSS, MAX_ECE_CHANGE = 0.005, 0.002
 """Of the labelled stills it was measured on; beyond, int8 is used where it is asked for alone."""
 
 Ranges = Mapping[str, Sequence[float]]
@@ -112,4 +112,4 @@ def is_int8_record(record: Any) -> bool:
 
 def is_proven(accuracy: Sequence[float], ece: Sequence[float]) -> bool:
     """float32's and int8's, shares of 1: whether int8 may be taken unasked."""
-    return accuracy[0] - accuracy[1] <= MOST_ACCURACY_LOSS and abs(ece[1] - ece[0]) <= MOST_ECE_CHANGE
+    return accuracy[0] - accuracy[1] <= MAX_ACCURACY_LOSS and abs(ece[1] - ece[0]) <= MAX_ECE_CHANGE

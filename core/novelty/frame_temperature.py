@@ -11,7 +11,7 @@ from torch import Tensor
 
 from core.errors import InputError
 from core.method import Method, settings
-from core.novelty.head import LEAST_LOG_TEMPERATURE, MOST_FITTED_DEVIATION, MOST_LOG_TEMPERATURE
+from core.novelty.head import MAX_FITTED_DEVIATION, MAX_LOG_TEMPERATURE, MIN_LOG_TEMPERATURE
 
 CLEAN_SHARE = 0.5
 """Of the weight that frames as they are have together."""
@@ -52,7 +52,7 @@ def fit_frame_temperature(
     """
     if len(logits) < 2 or not all(len(one) for one in labels):
         raise InputError("a temperature of the frame needs two or more frames with labelled pixels each")
-    x = deviations.double().clamp(-MOST_FITTED_DEVIATION, MOST_FITTED_DEVIATION)
+    x = deviations.double().clamp(-MAX_FITTED_DEVIATION, MAX_FITTED_DEVIATION)
     pixels = _Pixels.of(logits, labels, weights / weights.sum())
     one, found = _minimise(x[:, :0], pixels), _minimise(x, pixels)
     with torch.no_grad():
@@ -90,7 +90,7 @@ class _Pixels(NamedTuple):
 
 def log_temperatures(deviations: Tensor, parameters: Tensor) -> Tensor:
     """(N, S), (S + 1,) slopes and level -> (N,)."""
-    return (deviations @ parameters[:-1] + parameters[-1]).clamp(LEAST_LOG_TEMPERATURE, MOST_LOG_TEMPERATURE)
+    return (deviations @ parameters[:-1] + parameters[-1]).clamp(MIN_LOG_TEMPERATURE, MAX_LOG_TEMPERATURE)
 
 
 def _loss(x: Tensor, parameters: Tensor, pixels: _Pixels) -> Tensor:

@@ -15,20 +15,20 @@ from core.novelty.statistics import (
     statistic_names,
     thin,
 )
-from core.prediction import Prediction, Sight
+from core.prediction import FrameNovelty, Prediction
 from core.predictors import SplitNetwork, passes, running_mean
-from core.reference import OwnWorld
-from core.stages import FeatureTaps
+from core.reference import ReferenceScores
+from core.stages import StageFeatures
 
-LEAST_LOG_TEMPERATURE, MOST_LOG_TEMPERATURE = -1.0, 2.5
+MIN_LOG_TEMPERATURE, MAX_LOG_TEMPERATURE = -1.0, 2.5
 """0.37 to 12: beyond, a softmax is as good as certain or as good as uniform."""
-MOST_DEVIATION, MOST_FITTED_DEVIATION = 1e4, 10.0
+MAX_DEVIATION, MAX_FITTED_DEVIATION = 1e4, 10.0
 """Standardised statistics end here: in the score, so that a picture of one colour gives numbers; in the temperature,
 because a line is not to be drawn through what nothing was fitted on."""
 
 
 @dataclass(frozen=True)
-class Readings:
+class NoveltyParameters:
     """How score and temperature are read from the statistics of a frame; tensors are (S,)."""
 
     mean: Tensor
@@ -44,11 +44,11 @@ class Readings:
     """Of the log distances of pixels of the own world."""
     region_rare: float
     """Their 99th percentile."""
-    own_world: OwnWorld
+    own_world: ReferenceScores
 
 
 class NoveltyHead(nn.Module):
-    """(features of `names`, logits) -> `Sight`; runs beside the network and exports with it.
+    """(features of `names`, logits) -> `FrameNovelty`; runs beside the network and exports with it.
 
     Regions are of the last stage.
     """
@@ -64,7 +64,7 @@ class NoveltyHead(nn.Module):
         steps: Sequence[int],
         stages: Sequence[FrameDistance | ClassDistance],
         regions: RegionDistance,
-        readings: Readings,
+        readings: NoveltyParameters,
     ) -> None:
         """steps: by stage, every so many-th row and column is looked at."""
         super().__init__()
@@ -83,17 +83,23 @@ class NoveltyHead(nn.Module):
     ) -> Self:
         """For its statistics alone, which a scale is fitted to."""
         blank = torch.zeros(len(statistic_names(tuple(names))))
-        return cls(names, steps, stages, regions, Readings(blank, blank + 1, blank, blank, 0.0, 0.0, 1.0, OwnWorld(())))
+        return cls(
+            names,
+            steps,
+            stages,
+            regions,
+            NoveltyParameters(blank, blank + 1, blank, blank, 0.0, 0.0, 1.0, ReferenceScores(())),
+        )
 
-    def forward(self, features: Sequence[Tensor], logits: Tensor) -> Sight:
+    def forward(self, features: Sequence[Tensor], logits: Tensor) -> FrameNovelty:
         features = self.thin(features)
         found, readings = self.statistics(features, logits), self.readings
-        deviations = ((found - self.mean) / self.deviation).clamp(-MOST_DEVIATION, MOST_DEVIATION)
-        near = deviations.clamp(-MOST_FITTED_DEVIATION, MOST_FITTED_DEVIATION)
-        logs = (near @ self.slopes + readings.level).clamp(LEAST_LOG_TEMPERATURE, MOST_LOG_TEMPERATURE)
+        deviations = ((found - self.mean) / self.deviation).clamp(-MAX_DEVIATION, MAX_DEVIATION)
+        near = deviations.clamp(-MAX_FITTED_DEVIATION, MAX_FITTED_DEVIATION)
+        logs = (near @ self.slopes + readings.level).clamp(MIN_LOG_TEMPERATURE, MAX_LOG_TEMPERATURE)
         scale = 1.0 / (readings.region_rare - readings.region_median)
         regions = (self.regions(features[-1]) - readings.region_median) * scale
-        return Sight(deviations @ self.weights, logs.exp(), regions)
+        return FrameNovelty(deviations @ self.weights, logs.exp(), regions)
 
     def thin(self, features: Sequence[Tensor]) -> list[Tensor]:
         """Before anything else: a decoder's last stage is as large as the picture."""
@@ -105,8 +111,8 @@ class NoveltyHead(nn.Module):
         return torch.cat([torch.stack(distances, 1), logit_statistics(logits)], 1)
 
 
-class WatchedPasses(nn.Module):
-    """The mean of N passes, each with its `Sight`, whose temperature it uses, or else the given one.
+class NoveltyPredictor(nn.Module):
+    """The mean of N passes, each with its `FrameNovelty`, whose temperature it uses, or else the given one.
 
     A `SplitNetwork` itself: what passes share has been seen before the first of them.
     """
@@ -116,13 +122,13 @@ class WatchedPasses(nn.Module):
     ) -> None:
         super().__init__()
         self.network, self.head, self.temperature, self.samples = network, head, temperature, samples
-        self.taps = FeatureTaps(network, head.names)
+        self.taps = StageFeatures(network, head.names)
 
     def forward(self, batch: Tensor) -> Prediction:
         *_, mean = running_mean(self.predict(*one) for one in passes(self, batch, self.samples))
         return mean
 
-    def look(self, batch: Tensor) -> tuple[Tensor, Sight]:
+    def look(self, batch: Tensor) -> tuple[Tensor, FrameNovelty]:
         """One pass: (B, K, h, w) logits as the network gives them, and what it says of the frame."""
         return self.suffix(self.prefix(batch))
 
@@ -131,7 +137,7 @@ class WatchedPasses(nn.Module):
         shared = self.network.prefix(batch) if isinstance(self.network, SplitNetwork) else batch
         return shared, self.taps.seen()
 
-    def suffix(self, shared: tuple[Any, dict[str, Tensor]]) -> tuple[Tensor, Sight]:
+    def suffix(self, shared: tuple[Any, dict[str, Tensor]]) -> tuple[Tensor, FrameNovelty]:
         """The rest of a pass, as `look` returns it."""
         rest, seen = shared
         logits = self.network.suffix(rest) if isinstance(self.network, SplitNetwork) else self.network(rest)
@@ -142,7 +148,7 @@ class WatchedPasses(nn.Module):
         with torch.autocast(logits.device.type, enabled=False):  # squared distances need more than 8 bits
             return logits, self.head(features, logits)
 
-    def predict(self, logits: Tensor, sight: Sight) -> Prediction:
+    def predict(self, logits: Tensor, sight: FrameNovelty) -> Prediction:
         fitting = sight.temperature.reshape(-1, *(1,) * (logits.ndim - 1))
         plain = Prediction.from_logits(logits, fitting if self.temperature is None else self.temperature)
         return Prediction(plain.probs, plain.member_entropy, sight)

@@ -11,19 +11,19 @@ from torch import Tensor
 from core.errors import InputError
 from core.method import draws_dropout, method_of_fit
 from core.model.checkpoint import NOVELTY_PREFIX as PREFIX
-from core.novelty.head import NoveltyHead, Readings
+from core.novelty.head import NoveltyHead, NoveltyParameters
 from core.novelty.scale import Scale
 from core.novelty.statistics import ClassDistance, FrameDistance, RegionDistance, statistic_names
-from core.reference import FEWEST_FRAMES, OwnWorld
+from core.reference import MIN_FRAMES, ReferenceScores
 
-MOST_STAGES, MOST_STEP = 8, 64
+MAX_STAGES, MAX_STEP = 8, 64
 REGIONS = "regions"
 SCALE = tuple(field.name for field in fields(Scale))
 """The fields that say how strange a statistic is."""
 
 
 @dataclass(frozen=True)
-class OwnWorldFit:
+class NoveltyFit:
     """What goes into a checkpoint."""
 
     record: dict[str, Any]
@@ -32,7 +32,7 @@ class OwnWorldFit:
 
 @dataclass(frozen=True)
 class NoveltyRecord:
-    """What `calibrate` found; see the fields of `core.novelty.head.Readings`."""
+    """What `calibrate` found; see the fields of `core.novelty.head.NoveltyParameters`."""
 
     stages: tuple[str, ...]
     """Whose mean features are compared with those of training frames; regions are of the last one."""
@@ -88,8 +88,8 @@ class NoveltyRecord:
         columns = (self.mean, self.deviation, self.weights, slopes)
         mean, deviation, weights, own_slopes = (torch.tensor(column, dtype=torch.float32) for column in columns)
         level = float(fit["level"]) if fit else 0.0
-        regional, own_world = (self.region_median, self.region_rare), OwnWorld(self.scores)
-        readings = Readings(mean, deviation, weights, own_slopes, level, *regional, own_world)
+        regional, own_world = (self.region_median, self.region_rare), ReferenceScores(self.scores)
+        readings = NoveltyParameters(mean, deviation, weights, own_slopes, level, *regional, own_world)
         return NoveltyHead(self.stages, self.steps, stages, regions, readings)
 
     def _check(self) -> None:
@@ -98,15 +98,15 @@ class NoveltyRecord:
         levels = [fit["level"] for fit in self.temperatures.values()]
         with_masks = [key for key, fit in self.temperatures.items() if draws_dropout(method_of_fit(key, fit).mode)]
         for name, holds in {
-            "stages": 0 < len(self.stages) <= MOST_STAGES and all(isinstance(stage, str) for stage in self.stages),
+            "stages": 0 < len(self.stages) <= MAX_STAGES and all(isinstance(stage, str) for stage in self.stages),
             "steps": len(self.steps) == len(self.stages)
-            and all(isinstance(step, int) and 1 <= step <= MOST_STEP for step in self.steps),
+            and all(isinstance(step, int) and 1 <= step <= MAX_STEP for step in self.steps),
             "mean": _are_numbers(self.mean, columns),
             "deviation": _are_numbers(self.deviation, columns) and min(self.deviation) > 0,
             "weights": _are_numbers(self.weights, columns),
             "slopes": all(_are_numbers(one, columns) for one in slopes) and _are_numbers(levels, len(levels)),
             "region": _are_numbers((self.region_median, self.region_rare), 2) and self.region_median < self.region_rare,
-            "scores": len(self.scores) >= FEWEST_FRAMES
+            "scores": len(self.scores) >= MIN_FRAMES
             and _are_numbers(self.scores, len(self.scores))
             and list(self.scores) == sorted(self.scores),
             "dropout": isinstance(self.dropout, dict) and bool(self.dropout or not with_masks),

@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from core.reference import OwnWorld, binomial_interval
+from core.reference import ReferenceScores, binomial_interval
 
 
 @dataclass(frozen=True)
 class Scale:
-    """What a record keeps of held-back frames; see the fields of `core.novelty.head.Readings`."""
+    """What a record keeps of held-back frames; see the fields of `core.novelty.head.NoveltyParameters`."""
 
     mean: tuple[float, ...]
     deviation: tuple[float, ...]
@@ -38,7 +38,7 @@ class Scale:
 
     def alarms(self) -> dict[str, Any]:
         """How many of these frames are strange, and the interval of that share."""
-        hits = sum(map(OwnWorld(self.scores).is_strange, self.scores))
+        hits = sum(map(ReferenceScores(self.scores).is_strange, self.scores))
         interval = [round(end, 4) for end in binomial_interval(hits, len(self.scores))]
         return {"alarms": hits, "alarm_rate_interval": interval}
 

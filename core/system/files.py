@@ -10,7 +10,7 @@ DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """Of an OSError: the disk or the quota is full, or a file grows beyond what its file system or a limit allows."""
 
 
-def write_whole(path: Path, data: bytes, durable: bool = True) -> None:
+def write_atomic(path: Path, data: bytes, durable: bool = True) -> None:
     """Written beside, flushed to disk and renamed; what was there is replaced.
 
     `durable`: a power cut too leaves the old or the new one. OSError with the file's name where it cannot be written.

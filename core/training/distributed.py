@@ -87,7 +87,7 @@ class Processes:
         return order.view(-1, self.count, batch_size)[:, self.rank].flatten()
 
 
-ALONE = Processes()
+SINGLE_PROCESS = Processes()
 
 
 def synchronise(network: nn.Module) -> nn.Module:
@@ -102,14 +102,14 @@ def synchronise(network: nn.Module) -> nn.Module:
 
 @contextmanager
 def join_processes(device: str) -> Iterator[Processes]:
-    """Joins the processes that torchrun started (`ALONE` without it) and leaves them at the end.
+    """Joins the processes that torchrun started (`SINGLE_PROCESS` without it) and leaves them at the end.
 
     On CUDA every process takes the GPU of its LOCAL_RANK: "cuda" means that one from here on. Tensors on a GPU travel
     by NCCL, all others by gloo. InputError for an unknown device, and where there are more processes than GPUs;
     CheckFailed where another process does not answer.
     """
     if not dist.is_torchelastic_launched():
-        yield ALONE
+        yield SINGLE_PROCESS
         return
     if choose_device(device).type == "cuda":
         local = int(os.environ["LOCAL_RANK"])

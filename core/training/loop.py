@@ -15,7 +15,7 @@ from torch.optim.swa_utils import AveragedModel
 from core.errors import CheckFailed, InputError
 from core.seeds import mix_seed
 from core.training.config import TrainConfig
-from core.training.distributed import ALONE, Processes, synchronise
+from core.training.distributed import SINGLE_PROCESS, Processes, synchronise
 from core.training.layout import use_channels_last
 from core.training.mean_of_passes import MeanOfPasses
 from core.training.resume import TrainingState, load_state, save_state
@@ -66,7 +66,7 @@ def fit(
     evaluate: Callable[[nn.Module], dict[str, float]] | None = None,
     keep: Callable[[nn.Module, int], None] = lambda network, epochs_done: None,
     resume: bool = False,
-    processes: Processes = ALONE,
+    processes: Processes = SINGLE_PROCESS,
 ) -> Iterator[StepDone | EpochDone]:
     """Trains in place; after each EpochDone `run/state.safetensors` holds all that is needed to go on from there.
 
@@ -153,7 +153,7 @@ def train_step(
     optimizer: torch.optim.Optimizer,
     config: TrainConfig,
     device: torch.device,
-    processes: Processes = ALONE,
+    processes: Processes = SINGLE_PROCESS,
 ) -> float:
     """One optimiser step over the parts of a batch: the gradient is that of sum(losses) / sum(weights) over all parts
     and processes."""

@@ -15,7 +15,7 @@ from core.errors import InputError
 from core.model.checkpoint import CheckpointMeta, save_checkpoint
 from core.system.machine import choose_device, trains_faster_in_bf16
 from core.training.config import TrainConfig
-from core.training.distributed import ALONE, Processes
+from core.training.distributed import SINGLE_PROCESS, Processes
 from core.training.loop import Batch, EpochDone, StepDone, fit
 from core.training.run_folder import MODEL_NAME, open_run
 from core.training.snapshots import kept_epochs, kept_file
@@ -28,7 +28,7 @@ class TrainingRun(ABC):
     held_back: Sized
     """What is never trained on but evaluated while training runs; nothing is evaluated where it is empty."""
 
-    def __init__(self, config: Any, run: Path, device: str, processes: Processes = ALONE) -> None:
+    def __init__(self, config: Any, run: Path, device: str, processes: Processes = SINGLE_PROCESS) -> None:
         """`config`, with a TrainConfig `loop` in it, is the record that a resumed run must have too."""
         self.config, self.run, self.processes = config, run, processes
         self.device = choose_device(device)

@@ -12,7 +12,7 @@ import torch
 
 from core.errors import InputError
 from core.system.file_lock import lock
-from core.system.files import DISK_ERRORS, write_whole
+from core.system.files import DISK_ERRORS, write_atomic
 from core.system.interrupts import TORCHRUN
 from core.system.json_text import parse_json
 
@@ -79,7 +79,7 @@ def _write_or_compare(run: Path, config: TrainingConfig, resume: bool, processes
     if not resume:
         if path.exists():
             raise InputError(f"{run}: already holds a training; go on with --resume or choose another --run folder")
-        write_whole(path, (json.dumps(record, indent=1) + "\n").encode())
+        write_atomic(path, (json.dumps(record, indent=1) + "\n").encode())
         return
     try:
         began = dict(parse_json(path.read_bytes()))

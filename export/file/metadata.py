@@ -39,7 +39,7 @@ JSON_KEYS = (
 )
 OPTIONAL_KEYS = ("motion", "calibrated", "note", "metrics", "adaptive", "own_world")
 """JSON too; files of earlier releases lack some."""
-MOST_SCORES = 10_000
+MAX_SCORES = 10_000
 CLASS_KEYS = ("classes", "palette", "void_id")
 
 
@@ -272,7 +272,7 @@ def _check(meta: StreamMeta) -> None:
         ("licence", _is_text(meta.licence, 10_000, newlines=True), "printable text of at most 10000 characters"),
         ("calibrated", meta.calibrated is None or isinstance(meta.calibrated, bool), "true, false or null"),
         ("adaptive", isinstance(meta.adaptive, bool), "true or false"),
-        ("own_world", _are_scores(meta.own_world), f"at most {MOST_SCORES} ascending numbers"),
+        ("own_world", _are_scores(meta.own_world), f"at most {MAX_SCORES} ascending numbers"),
         ("note", _is_text(meta.note, 1000), "printable text of at most 1000 characters"),
         ("metrics", isinstance(meta.metrics, dict) and _fits_json(meta.metrics), "a JSON object of finite numbers"),
     ):
@@ -293,7 +293,7 @@ def _are_finite(values: Any) -> bool:
 
 
 def _are_scores(values: Any) -> bool:
-    if not isinstance(values, list) or len(values) > MOST_SCORES:
+    if not isinstance(values, list) or len(values) > MAX_SCORES:
         return False
     numbers = all(type(one) in (int, float) and abs(one) <= 1e9 for one in values)  # NaN compares false
     return numbers and values == sorted(values)

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 from core.errors import InputError
-from core.frame import MOTION, TOLD
+from core.frame import MOTION_INPUTS, NOVELTY_OUTPUTS
 from core.method import is_temporal
 from export.file.metadata import StreamMeta
 
@@ -67,11 +67,11 @@ def _check_stream(inputs: Values, outputs: Values, meta: StreamMeta, name: str) 
     temporal = is_temporal(meta.mode)
     if temporal != (states > 0):
         raise InputError(f"{name}: mode {meta.mode} with {states} state inputs; a vq mode has them, another has none")
-    moved = MOTION if meta.motion else ()
+    moved = MOTION_INPUTS if meta.motion else ()
     _expect_names(list(inputs), ["frame", "gap", "reset", *moved, *state_names(states, "in")], "inputs", name)
     holds_mean = temporal and meta.window is None  # the recursion's state is the mean; a window's are single frames
     carried = [*([] if holds_mean else ["probs"]), *state_names(states, "out")]
-    _expect_names(list(outputs), [*MAPS, *carried, *(TOLD if meta.own_world else ())], "outputs", name)
+    _expect_names(list(outputs), [*MAPS, *carried, *(NOVELTY_OUTPUTS if meta.own_world else ())], "outputs", name)
     _expect(inputs, "frame", ("UINT8",), (1, "H", "W", 3), name)
     for key, types in (("gap", ("INT64", "FLOAT")), ("reset", ("BOOL", "INT64", "FLOAT"))):
         _expect(inputs, key, types, (1,) if inputs[key][1] else (), name)
@@ -79,9 +79,9 @@ def _check_stream(inputs: Values, outputs: Values, meta: StreamMeta, name: str) 
     size = (math.ceil(meta.height / stride), math.ceil(meta.width / stride))
     for key, shape in zip(moved, ((*size, 2), size), strict=False):
         _expect(inputs, key, ("FLOAT",), shape, name)
-    for key in TOLD[:2] if meta.own_world else ():
+    for key in NOVELTY_OUTPUTS[:2] if meta.own_world else ():
         _expect(outputs, key, ("FLOAT",), (1,), name)
-    for key in (*MAPS, *(TOLD[2:] if meta.own_world else ())):
+    for key in (*MAPS, *(NOVELTY_OUTPUTS[2:] if meta.own_world else ())):
         _expect(outputs, key, ("UINT8",), (1, *inputs["frame"][1][1:3]), name)
     _check_states(inputs, outputs, states, name)
     _check_probabilities(carried[0], outputs, meta, name)

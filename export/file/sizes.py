@@ -61,7 +61,7 @@ ARITHMETIC = {
 
 
 @dataclass(frozen=True)
-class Known:
+class TensorFacts:
     """What is known of a tensor without a picture."""
 
     type: "TypeProto"
@@ -77,7 +77,7 @@ def check_sizes(model: "ModelProto", meta: StreamMeta, name: str) -> None:
     graph = model.graph
     known = {value.name: _given(value, meta) for value in graph.input}
     stored = {tensor.name: _stored(tensor) for tensor in graph.initializer}
-    most_fixed = FIXED_BYTES + FIXED_TIMES * sum(one.bytes for one in stored.values())
+    max_fixed = FIXED_BYTES + FIXED_TIMES * sum(one.bytes for one in stored.values())
     known |= stored
     last = {key: number for number, node in enumerate(graph.node) for key in node.input}
     last |= dict.fromkeys((value.name for value in graph.output), len(graph.node))
@@ -93,7 +93,7 @@ def check_sizes(model: "ModelProto", meta: StreamMeta, name: str) -> None:
         known |= made
         live += sum(one.bytes for one in made.values())
         fixed += sum(one.bytes for one in made.values() if one.fixed)
-        for asked, most in ((live, MAX_LIVE_BYTES), (fixed, most_fixed)):
+        for asked, most in ((live, MAX_LIVE_BYTES), (fixed, max_fixed)):
             if asked > most:
                 raise InputError(f"{name}: asks for {_mb(asked)} at {node.op_type}, at most {_mb(most)} are given")
         done = (key for key in {*node.input, *node.output} if key and last.get(key, number) == number)
@@ -116,7 +116,7 @@ def _agree(found: "TypeProto", said: "TypeProto") -> bool:
     )
 
 
-def _given(value: "ValueInfoProto", meta: StreamMeta) -> Known:
+def _given(value: "ValueInfoProto", meta: StreamMeta) -> TensorFacts:
     """An input at the sizes at which executors run it; the signature has been checked."""
     import onnx
 
@@ -126,17 +126,17 @@ def _given(value: "ValueInfoProto", meta: StreamMeta) -> Known:
         picture = (3, meta.height, meta.width) if meta.kind == "logits" else (meta.height, meta.width, 3)
         for place, size in zip(kind.tensor_type.shape.dim, (1, *picture), strict=True):
             place.dim_value = size
-    return Known(kind, _bytes(kind), fixed=False)
+    return TensorFacts(kind, _bytes(kind), fixed=False)
 
 
-def _stored(tensor: "TensorProto") -> Known:
+def _stored(tensor: "TensorProto") -> TensorFacts:
     import onnx
 
     kind = onnx.helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
-    return Known(kind, _bytes(kind), fixed=True, values=tensor if math.prod(tensor.dims) <= FEW else None)
+    return TensorFacts(kind, _bytes(kind), fixed=True, values=tensor if math.prod(tensor.dims) <= FEW else None)
 
 
-def _made(node: "NodeProto", known: dict[str, Known], model: "ModelProto") -> dict[str, Known]:
+def _made(node: "NodeProto", known: dict[str, TensorFacts], model: "ModelProto") -> dict[str, TensorFacts]:
     """The outputs of a node. Raises what onnx raises where one has no size."""
     from onnx.defs import get_schema
     from onnx.shape_inference import infer_node_outputs
@@ -149,7 +149,7 @@ def _made(node: "NodeProto", known: dict[str, Known], model: "ModelProto") -> di
     found = infer_node_outputs(schema, node, kinds, few, opset_imports=list(model.opset_import))
     of_shape = node.op_type in ("Shape", "Size")
     fixed = of_shape or (all(one.fixed for one in given.values()) and not node.op_type.startswith("Random"))
-    made = {key: Known(found[key], _bytes(found[key]), fixed) for key in node.output if key}
+    made = {key: TensorFacts(found[key], _bytes(found[key]), fixed) for key in node.output if key}
     small = all(math.prod(_sizes(one.type)) <= FEW for one in made.values())
     if small and (of_shape or (node.op_type in ARITHMETIC and len(few) == len(given))):
         made = {
@@ -159,7 +159,7 @@ def _made(node: "NodeProto", known: dict[str, Known], model: "ModelProto") -> di
     return made
 
 
-def _compute(node: "NodeProto", given: dict[str, Known]) -> list["TensorProto"]:
+def _compute(node: "NodeProto", given: dict[str, TensorFacts]) -> list["TensorProto"]:
     """The few values that a node makes of few."""
     from onnx.numpy_helper import from_array, to_array
     from onnx.reference import ReferenceEvaluator

@@ -11,10 +11,10 @@ from core.frame import Maps
 from core.method import Method
 from core.motion import Motion
 from core.preprocess import nearest, resize
-from core.reference import OwnWorld
+from core.reference import ReferenceScores
 from core.segmenter import StagedSegmenter
 from export.kernels.postprocess import FusedPostprocess
-from export.run.networks import FrameNetwork, FrameSight
+from export.run.networks import FrameNetwork, NoveltyArrays
 
 OpenNetwork = Callable[[int, int], FrameNetwork]
 """(h, w) -> the network compiled for that size."""
@@ -38,7 +38,7 @@ class CpuSegmenter(StagedSegmenter):
         *,
         head_stride: int,
         keep_probs: bool = False,
-        own_world: OwnWorld | None = None,
+        own_world: ReferenceScores | None = None,
     ) -> None:
         super().__init__(classes, method, size, keep_probs=keep_probs, own_world=own_world)
         self._postprocess = FusedPostprocess(
@@ -51,7 +51,7 @@ class CpuSegmenter(StagedSegmenter):
         )
         self._head_stride, self._open, self._size_rule, self.executor = head_stride, open_network, size_rule, executor
         self._compiled: tuple[int, int] | None = None
-        self._sight: FrameSight | None = None
+        self._sight: NoveltyArrays | None = None
 
     def preprocess(self, image: np.ndarray) -> np.ndarray:
         return resize_frame(image, self._size_rule(*image.shape[:2]))

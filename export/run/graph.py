@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from core.frame import MOTION, Maps
+from core.frame import MOTION_INPUTS, Maps
 from core.motion import Motion, no_motion
 from core.segmenter import StagedSegmenter
 from export.file.metadata import StreamMeta
 from export.file.signature import MAPS
 from export.run.cpu import resize_frame, resize_map
 from export.run.networks import onnxruntime_name
-from export.run.runtime_errors import refusing
+from export.run.runtime_errors import runtime_errors
 from export.run.sessions import open_session
 
 
@@ -61,7 +61,7 @@ class GraphSegmenter(StagedSegmenter):
         binding.bind_cpu_input("reset", np.array([gap == 0], np.float32))
         if self.method.motion:
             moved = motion or no_motion(self._state_size)
-            for name, told in zip(MOTION, (moved.source, moved.trust), strict=True):
+            for name, told in zip(MOTION_INPUTS, (moved.source, moved.trust), strict=True):
                 binding.bind_cpu_input(name, np.ascontiguousarray(told))
         for state in self._states:
             value = self._carried.get(state.name)
@@ -71,7 +71,7 @@ class GraphSegmenter(StagedSegmenter):
                 binding.bind_ortvalue_input(state.name, value)
         for name in wanted:
             binding.bind_output(name, "cuda" if name.startswith("state_") and self.device != "cpu" else "cpu")
-        with refusing(f"ONNX Runtime cannot run the graph on a frame of {picture.shape}"):
+        with runtime_errors(f"ONNX Runtime cannot run the graph on a frame of {picture.shape}"):
             self._session.run_with_iobinding(binding)
         outputs = dict(zip(wanted, binding.get_outputs(), strict=True))
         self._carried = {s.name: outputs[s.name.removesuffix("_in") + "_out"] for s in self._states}

@@ -12,13 +12,13 @@ from torch import Tensor, nn
 from core.errors import InputError
 from core.system.machine import available_cpus, onednn_may_use_bf16
 from core.tracing import tracing
-from export.run.runtime_errors import refusing
+from export.run.runtime_errors import runtime_errors
 
 if TYPE_CHECKING:
     from export.kernels.dropout_masks import DropoutMasks
 
 
-class FrameSight(NamedTuple):
+class NoveltyArrays(NamedTuple):
     """What a network says of a whole frame (core/prediction.Sight)."""
 
     score: float
@@ -26,9 +26,9 @@ class FrameSight(NamedTuple):
     regions: np.ndarray
     """(h', w') float32."""
 
-    def blend(self, other: "FrameSight", weight: float) -> "FrameSight":
+    def blend(self, other: "NoveltyArrays", weight: float) -> "NoveltyArrays":
         """As `core.prediction.Sight.blend`."""
-        return FrameSight(
+        return NoveltyArrays(
             self.score + (other.score - self.score) * weight,
             self.temperature + (other.temperature - self.temperature) * weight,
             self.regions + (other.regions - self.regions) * weight,
@@ -40,7 +40,7 @@ class FrameNetwork(Protocol):
 
     executor: str
     """For the report: name, version and number format."""
-    sight: FrameSight | None
+    sight: NoveltyArrays | None
     """Of the last pass; None where the network has no statistics of its own world."""
 
     def __call__(self, frame: np.ndarray) -> np.ndarray: ...
@@ -68,7 +68,7 @@ class OpenVinoNetwork:
         """`masks`: what the model takes after the frame, drawn for every call; a model without draws them itself."""
 
         self._masks = masks
-        self.sight: FrameSight | None = None
+        self.sight: NoveltyArrays | None = None
         self.executor = openvino_name(precision)
         self._request = _request(model, precision)
 
@@ -90,7 +90,7 @@ class OpenVinoPasses:
     def __init__(self, shared: Any, drawn: Any, precision: str, masks: "DropoutMasks") -> None:
         """Two models: frame -> tensors, and (those tensors, then the masks) -> logits."""
         self._masks, self.executor = masks, openvino_name(precision)
-        self.sight: FrameSight | None = None
+        self.sight: NoveltyArrays | None = None
         self._shared, self._drawn = _request(shared, precision), _request(drawn, precision)
         self._count = len(self._shared.model_outputs)
         for place in range(self._count):  # the same memory on both sides
@@ -116,7 +116,7 @@ class OnnxRuntimeNetwork:
         from export.run.sessions import cpu_session
 
         self._session = cpu_session(data)
-        self.sight: FrameSight | None = None
+        self.sight: NoveltyArrays | None = None
         self.executor = onnxruntime_name(precision)
 
     def __call__(self, frame: np.ndarray) -> np.ndarray:
@@ -129,9 +129,9 @@ class OnnxRuntimeNetwork:
             yield self(frame)
 
 
-def read_sight(outputs: Sequence[Any]) -> FrameSight | None:
+def read_sight(outputs: Sequence[Any]) -> NoveltyArrays | None:
     """A network's outputs after its logits, regions copied out of the runtime's memory."""
-    return FrameSight(float(outputs[0]), float(outputs[1]), outputs[2].copy()) if outputs else None
+    return NoveltyArrays(float(outputs[0]), float(outputs[1]), outputs[2].copy()) if outputs else None
 
 
 def _request(model: Any, precision: str) -> Any:
@@ -143,7 +143,7 @@ def _request(model: Any, precision: str) -> Any:
         "PERFORMANCE_HINT": "LATENCY",
         "INFERENCE_NUM_THREADS": available_cpus(),
     }
-    with refusing("OpenVINO cannot compile the network"):
+    with runtime_errors("OpenVINO cannot compile the network"):
         return _core().compile_model(model, "CPU", properties).create_infer_request()
 
 
@@ -180,7 +180,7 @@ def openvino_model(module: nn.Module, example: Sequence[Tensor]) -> Any:
 
 def read_openvino(data: bytes) -> Any:
     """An ONNX file's bytes as an OpenVINO model."""
-    with refusing("OpenVINO cannot read the graph"):
+    with runtime_errors("OpenVINO cannot read the graph"):
         return _core().read_model(data)
 
 
@@ -188,7 +188,7 @@ def compile_openvino(data: bytes) -> Any:
     """An ONNX file's bytes as a compiled OpenVINO model that computes in fp32."""
     properties = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": available_cpus()}
     model = read_openvino(data)
-    with refusing("OpenVINO cannot compile the graph"):
+    with runtime_errors("OpenVINO cannot compile the graph"):
         return _core().compile_model(model, "CPU", properties)
 
 

@@ -4,7 +4,7 @@ import importlib.util
 from pathlib import Path
 
 from core.errors import InputError
-from core.reference import OwnWorld
+from core.reference import ReferenceScores
 from core.segmenter import Segmenter
 from export.file.metadata import StreamMeta
 from export.file.onnx_file import OnnxFile, read_onnx
@@ -96,7 +96,7 @@ def _host(file: OnnxFile, chosen: str, precision: str, keep_probs: bool) -> CpuS
         (meta.height, meta.width),
         head_stride=meta.head_stride,
         keep_probs=keep_probs,
-        own_world=OwnWorld(tuple(meta.own_world)) if meta.own_world else None,
+        own_world=ReferenceScores(tuple(meta.own_world)) if meta.own_world else None,
     )
 
 

@@ -7,7 +7,7 @@ from core.errors import InputError
 
 
 @contextmanager
-def refusing(what: str) -> Iterator[None]:
+def runtime_errors(what: str) -> Iterator[None]:
     """`what` says what cannot be done; the first line of the runtime's own words goes behind it."""
     try:
         yield

@@ -6,7 +6,7 @@ from typing import Any
 
 from core.errors import InputError
 from core.system.machine import available_cpus
-from export.run.runtime_errors import refusing
+from export.run.runtime_errors import runtime_errors
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
 """By device name; tensorrt is passed through and unverified."""
@@ -54,7 +54,7 @@ def open_session(data: bytes, device: str) -> tuple[Any, str]:
 
 
 def _make(runtime: Any, data: bytes, options: Any, providers: list[str]) -> Any:
-    with refusing(f"ONNX Runtime {runtime.__version__} cannot load the graph"):
+    with runtime_errors(f"ONNX Runtime {runtime.__version__} cannot load the graph"):
         return runtime.InferenceSession(data, options, providers=providers)
 
 

@@ -56,7 +56,7 @@ def run_both(
     draw: Callable[[Tensor], Tensor] | None = None,
 ) -> Parity:
     """Torch in float32 and the graph, as export/write/proof.side_by_side runs them."""
-    probs, tally = outputs[4], Tally()
+    probs, tally = outputs[4], ParityTotals()
     for expected, got in side_by_side(step, run, inputs, outputs, example, frames, draw):
         tally.add(got["label"] == expected["label"], got[probs], expected[probs])
     return tally.result()
@@ -64,7 +64,7 @@ def run_both(
 
 def images_both(network: nn.Module, run: Runner, images: Sequence[np.ndarray]) -> Parity:
     """The same of the network alone, on normalised images (1, 3, h, w) float32."""
-    tally = Tally()
+    tally = ParityTotals()
     for image in images:
         with torch.no_grad():
             expected = torch.softmax(network(torch.from_numpy(image)), 1).numpy()
@@ -74,7 +74,7 @@ def images_both(network: nn.Module, run: Runner, images: Sequence[np.ndarray]) -
 
 
 @dataclass
-class Tally:
+class ParityTotals:
     """Sums over the frames of a run."""
 
     frames: int = 0

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from core.errors import InputError, refuse_existing
-from core.system.files import write_whole
+from core.system.files import write_atomic
 from core.tracing import tracing
 from export.file.onnx_file import check_onnx
 
@@ -77,7 +77,7 @@ def write_model(model: Any, path: Path, overwrite: bool = False) -> None:
     refuse_existing(path, overwrite)
     data = model.SerializeToString()
     check_onnx(data, path)
-    write_whole(path, data)
+    write_atomic(path, data)
 
 
 def import_onnx() -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.errors import InputError, refuse_existing
-from core.system.files import write_whole
+from core.system.files import write_atomic
 from export.file.signature import Shape, type_and_shape
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ def write_repository(folder: Path, name: str, model: "onnx.ModelProto") -> Path:
         (place / "1").mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"--triton {folder}: cannot be written to ({error.strerror})") from error
-    write_whole(place / "1" / "model.onnx", model.SerializeToString())
-    write_whole(place / "README.md", README.replace("NAME", name).encode())
-    write_whole(place / "config.pbtxt", text.encode())  # last: a server finds a model by it
+    write_atomic(place / "1" / "model.onnx", model.SerializeToString())
+    write_atomic(place / "README.md", README.replace("NAME", name).encode())
+    write_atomic(place / "config.pbtxt", text.encode())  # last: a server finds a model by it
     return place
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from core.dropout import Dropout, is_stochastic
 from core.errors import InputError
 from core.insertion import insert_dropout, insert_smoothing
-from core.stages import TapPoint, itself
+from core.stages import Stage, itself
 from seg.options import SmpOptions
 
 
@@ -54,15 +54,15 @@ class SmpNetwork(nn.Module):
         logits = self.model.segmentation_head(self.model.decoder(features))
         return logits[..., : -(-height // self.head_stride), : -(-width // self.head_stride)]
 
-    def tap_points(self) -> dict[str, TapPoint]:
+    def tap_points(self) -> dict[str, Stage]:
         """enc1..encD: the encoder's maps, each coarser; dec1.. its decoder's blocks where it has any; decoder: all of
         it."""
         encoder, decoder = self.model.encoder, self.model.decoder
-        points = {f"enc{n}": TapPoint(encoder, itemgetter(n)) for n in range(1, len(encoder.out_channels))}
+        points = {f"enc{n}": Stage(encoder, itemgetter(n)) for n in range(1, len(encoder.out_channels))}
         blocks = getattr(decoder, "blocks", None)
         for number, block in enumerate(blocks if isinstance(blocks, nn.ModuleList) else (), start=1):
-            points[f"dec{number}"] = TapPoint(block, itself)
-        return points | {"decoder": TapPoint(decoder, itself)}
+            points[f"dec{number}"] = Stage(block, itself)
+        return points | {"decoder": Stage(decoder, itself)}
 
 
 def insert_decoder_dropout(model: Any, rate: float) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from core.dropout import Dropout
 from core.errors import InputError
 from core.smoothing import SpatialSmoothing
-from core.stages import TapPoint
+from core.stages import Stage
 from seg.options import UNetOptions
 
 
@@ -119,9 +119,9 @@ class UNet(nn.Module):
             flow = flow._replace(x=dropout(flow.x))
         return self.head(flow.x)
 
-    def tap_points(self) -> dict[str, TapPoint]:
+    def tap_points(self) -> dict[str, Stage]:
         """What each stage gives, before its dropout."""
-        points = [TapPoint(stage, lambda flow: flow.x) for stage in self.stages]
+        points = [Stage(stage, lambda flow: flow.x) for stage in self.stages]
         return dict(zip(stage_names(self.options), points, strict=True))
 
 

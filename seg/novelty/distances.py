@@ -11,17 +11,17 @@ from core.model.checkpoint import CheckpointMeta
 from core.novelty.gaussians import GaussianSums
 from core.novelty.statistics import FrameDistance, RegionDistance, pooled, thin, thinning_step
 from core.preprocess import Normalize, nearest, network_size, resize
-from core.stages import FeatureTaps, tap_points
+from core.stages import StageFeatures, tap_points
 from seg.novelty.frames import Labelled
 
 
-class Looker:
+class FeatureExtractor:
     """Runs a network and reads its stages."""
 
     def __init__(self, network: nn.Module, meta: CheckpointMeta, stages: tuple[str, ...], device: torch.device) -> None:
         self.network = network.to(device).to(memory_format=torch.channels_last).eval()  # a third faster
         self.stages, self.device = stages, device
-        self.taps = FeatureTaps(network, stages)
+        self.taps = StageFeatures(network, stages)
         self.normalize, self.height = Normalize(meta.mean, meta.std).to(device), meta.height
 
     @torch.inference_mode()
@@ -43,7 +43,7 @@ def default_stages(network: nn.Module) -> tuple[str, ...]:
 
 
 def fit_distances(
-    looker: Looker, frames: Iterable[Labelled], num_classes: int
+    looker: FeatureExtractor, frames: Iterable[Labelled], num_classes: int
 ) -> tuple[list[FrameDistance], RegionDistance, tuple[int, ...], dict[str, float]]:
     """Of every stage: mean features, every how many-th row and column they are of, and the shrinkage; of the last one
     the class means too. In one pass, in O(C^2) memory whatever the number of frames. InputError for none.

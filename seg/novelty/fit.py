@@ -15,11 +15,11 @@ from core.dropout import has_dropout, set_dropout_active
 from core.method import Method, settings
 from core.model.checkpoint import CheckpointMeta
 from core.novelty.head import NoveltyHead
-from core.novelty.record import NoveltyRecord, OwnWorldFit, novelty_tensors
+from core.novelty.record import NoveltyFit, NoveltyRecord, novelty_tensors
 from core.novelty.scale import Scale, rounded
 from core.novelty.statistics import score_weights
 from seg.data.camvid import ImageFolderSplit
-from seg.novelty.distances import Looker, fit_distances
+from seg.novelty.distances import FeatureExtractor, fit_distances
 from seg.novelty.frames import Frames, Watch, with_cameras
 from seg.novelty.temperature import fit_level, fit_temperature_of_frames
 
@@ -35,12 +35,12 @@ def fit_own_world(
     device: torch.device,
     methods: Sequence[Method],
     watch: Watch,
-) -> OwnWorldFit:
+) -> NoveltyFit:
     """With a frame's temperature for mode dnn and for `methods`; dropout is off afterwards.
 
     InputError for an unknown stage, recordings too short for a block, and features that are no numbers.
     """
-    frames, looker = Frames.of(split, meta), Looker(network, meta, stages, device)
+    frames, looker = Frames.of(split, meta), FeatureExtractor(network, meta, stages, device)
     set_dropout_active(network, False)
     pairs = with_cameras(frames, frames.fitted, watch, "class means")
     distances, regions, steps, shrinkage = fit_distances(looker, pairs, len(meta.classes))
@@ -74,10 +74,12 @@ def fit_own_world(
             level = round(fit_level(network, meta, record, tensors, frames, method, watch), 6)
             record.temperatures[str(method)] = settings(method) | {"slopes": temperature["slopes"], "level": level}
     set_dropout_active(network, False)
-    return OwnWorldFit(asdict(record), tensors)
+    return NoveltyFit(asdict(record), tensors)
 
 
-def fit_scale(looker: Looker, head: NoveltyHead, weights: Tensor, frames: Frames, watch: Watch, masks: bool) -> Scale:
+def fit_scale(
+    looker: FeatureExtractor, head: NoveltyHead, weights: Tensor, frames: Frames, watch: Watch, masks: bool
+) -> Scale:
     """Of held-back frames and what other cameras would give of them, in passes with masks or not."""
     set_dropout_active(looker.network, masks)
     torch.manual_seed(0)  # of the masks

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from core.corruptions.camera_changes import random_camera
-from core.corruptions.corruptions import EXTRA, corrupt
+from core.corruptions.corruptions import TUNING_CORRUPTIONS, corrupt
 from core.corruptions.tuning import with_changes
 from core.frame import Frame
 from core.model.checkpoint import CheckpointMeta
@@ -85,5 +85,5 @@ def tuning_clips(frames: Frames, meta: CheckpointMeta, watch: Watch) -> Iterator
         if clip % 2 == 0:
             yield frame
             continue
-        kind = EXTRA[clip // 2 % len(EXTRA)]
+        kind = TUNING_CORRUPTIONS[clip // 2 % len(TUNING_CORRUPTIONS)]
         yield dataclasses.replace(frame, image=corrupt(frame.image, kind, 3, 13, frame.index))

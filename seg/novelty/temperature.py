@@ -10,13 +10,13 @@ from torch import Tensor, nn
 from core.method import Method, draws_dropout
 from core.model.checkpoint import CheckpointMeta
 from core.novelty.frame_temperature import fit_frame_temperature, shares
-from core.novelty.head import NoveltyHead, WatchedPasses
+from core.novelty.head import NoveltyHead, NoveltyPredictor
 from core.novelty.record import NoveltyRecord
 from core.novelty.scale import Scale
 from core.preprocess import enlarge, nearest
 from seg.calibrate import fit_temperature
 from seg.evaluate import seed_frames
-from seg.novelty.distances import Looker
+from seg.novelty.distances import FeatureExtractor
 from seg.novelty.frames import Frames, Watch, tuning_clips, tuning_pictures
 from seg.streaming import StreamingSegmenter
 
@@ -25,7 +25,7 @@ GRID = 10
 
 
 def fit_temperature_of_frames(
-    looker: Looker,
+    looker: FeatureExtractor,
     head: NoveltyHead,
     frames: Frames,
     scale: Scale,
@@ -66,7 +66,7 @@ def fit_level(
     """
     fit = record.temperatures["dnn"]
     head = (record.of_dropout() if draws_dropout(method.mode) else record).head(tensors, fit)
-    tempered = TemperedByFrame(WatchedPasses(network, head))
+    tempered = TemperedByFrame(NoveltyPredictor(network, head))
     module = StreamingSegmenter(
         tempered, meta.mean, meta.std, meta.height, dataclasses.replace(method, temperature=1.0)
     )
@@ -78,7 +78,7 @@ def fit_level(
 class TemperedByFrame(nn.Module):
     """Logits divided by the frame's temperature, as a network."""
 
-    def __init__(self, watched: WatchedPasses) -> None:
+    def __init__(self, watched: NoveltyPredictor) -> None:
         super().__init__()
         self.watched = watched
         self.head_stride: int = getattr(watched.network, "head_stride", 1)

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from app.commands import load
 from app.report_file import write_figure, write_json
-from core.system.files import write_whole
+from core.system.files import write_atomic
 from studies.analysis.flags import StudyJob
 from studies.robustness.command import check_folder
 
@@ -62,7 +62,7 @@ def write_report(
         if name not in without:
             write_figure(out / f"{name}.png", drawn, dpi=130)
             names.append(f"{name}.png")
-    write_whole(out / "report.md", markdown(study, record, command, sorted(names)).encode())
+    write_atomic(out / "report.md", markdown(study, record, command, sorted(names)).encode())
 
 
 def write_record(record: dict[str, Any], out: Path, command: str) -> None:

@@ -10,8 +10,8 @@ from studies.analysis.measures.features import watch_maps
 from studies.analysis.measures.fourier import frequencies, log_amplitude
 from studies.analysis.measures.units import Unit
 from studies.analysis.plots import depth_colours, draw_by_depth, legend_below, new_figure
-from studies.analysis.study import Results, Room, Study, Table, depths
-from studies.analysis.subjects import Studied
+from studies.analysis.study import Results, Study, StudyContext, Table, depths
+from studies.analysis.subjects import StudyTarget
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,7 +30,7 @@ ABOUT = (
 class Spectra:
     """The summed spectra of one network's maps in one mode."""
 
-    def __init__(self, studied: Studied, mode: str, units: list[Unit]) -> None:
+    def __init__(self, studied: StudyTarget, mode: str, units: list[Unit]) -> None:
         self.studied, self.mode, self.units = studied, mode, units
         self.sums: dict[tuple[str, str], Tensor] = {}
         self.sizes: dict[tuple[str, str], tuple[int, ...]] = {}
@@ -74,7 +74,7 @@ def sides(unit: Unit, before: Tensor, after: Tensor) -> dict[str, Tensor]:
     return {"in": before, "out": after} if unit.kind == "smoothing" else {"": after}
 
 
-def measure(room: Room) -> Iterator[Results]:
+def measure(room: StudyContext) -> Iterator[Results]:
     job: Any = room.job
     tallies = []
     for studied in room.studied:

@@ -14,8 +14,8 @@ from studies.analysis.measures.eigenvalues import top_eigenpairs
 from studies.analysis.measures.nll import score
 from studies.analysis.measures.spectrum import Quadrature, lanczos, mean_quadrature, random_signs
 from studies.analysis.plots import STYLES, legend_below, new_figure
-from studies.analysis.study import Results, Room, Study, Table
-from studies.analysis.subjects import Studied
+from studies.analysis.study import Results, Study, StudyContext, Table
+from studies.analysis.subjects import StudyTarget
 from studies.analysis.training_pictures import TrainingPictures
 
 if TYPE_CHECKING:
@@ -40,11 +40,11 @@ EXTRA_VECTORS = 6
 GRID = 400
 
 
-def measure(room: Room) -> Iterator[Results]:
+def measure(room: StudyContext) -> Iterator[Results]:
     job: Any = room.job
     for studied in room.studied:
         prepare(studied, job)
-    size = job.batch_size or (1 if room.is_dense else 16)
+    size = job.batch_size or (1 if room.is_segmentation else 16)
     batches = [numbers for numbers in room.batches(size) if len(numbers) == size]
     if not batches:
         raise InputError(
@@ -68,7 +68,7 @@ def measure(room: Room) -> Iterator[Results]:
             )
 
 
-def prepare(studied: Studied, job: Any) -> None:
+def prepare(studied: StudyTarget, job: Any) -> None:
     """The network's weights take gradients; InputError where they, k times, do not fit into memory."""
     network = studied.subject.network.to(memory_format=torch.contiguous_format).requires_grad_(True)
     studied.subject.switch("dnn", None)
@@ -79,7 +79,7 @@ def prepare(studied: Studied, job: Any) -> None:
     require_memory(weights, job.steps + EXTRA_VECTORS, 4, f"{studied.name}: --steps {job.steps}")
 
 
-def decay_of(studied: Studied, given: float | None) -> float | None:
+def decay_of(studied: StudyTarget, given: float | None) -> float | None:
     """The weight decay: as given, or of the network's training."""
     if given is not None:
         return given
@@ -89,7 +89,7 @@ def decay_of(studied: Studied, given: float | None) -> float | None:
         return None
 
 
-def row_of(studied: Studied, numbers: range, number: int, room: Room, decay: float | None) -> Results:
+def row_of(studied: StudyTarget, numbers: range, number: int, room: StudyContext, decay: float | None) -> Results:
     """One mini-batch of one network."""
     job: Any = room.job
     pictures, labels = TrainingPictures(studied, room.options.seed, job.augmented).batch(numbers)

@@ -23,8 +23,8 @@ from studies.analysis.measures.landscape import (
 from studies.analysis.measures.nll import score
 from studies.analysis.measures.trajectory import Trajectory, project
 from studies.analysis.plots import new_figure
-from studies.analysis.study import Results, Room, Study, Table
-from studies.analysis.subjects import Studied
+from studies.analysis.study import Results, Study, StudyContext, Table
+from studies.analysis.subjects import StudyTarget
 from studies.analysis.training_pictures import TrainingPictures
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ TRAJECTORY = (
 class Plane:
     """The loss of one network over its plane."""
 
-    def __init__(self, studied: Studied, job: Any, seed: int) -> None:
+    def __init__(self, studied: StudyTarget, job: Any, seed: int) -> None:
         self.studied, self.job, self.seed = studied, job, seed
         self.network = studied.subject.network
         studied.subject.switch("dnn", None)
@@ -142,7 +142,7 @@ def trajectory_of(run: Path, network: torch.nn.Module, names: list[str]) -> Traj
     return project([*points, final], names)
 
 
-def measure(room: Room) -> Iterator[Results]:
+def measure(room: StudyContext) -> Iterator[Results]:
     job: Any = room.job
     if job.run is not None and len(room.studied) > 1:
         raise InputError("--run is the training of one network; give one MODEL")

@@ -12,8 +12,8 @@ from studies.analysis.measures.lesion import can_be_removed, removed, weighted
 from studies.analysis.measures.nll import score
 from studies.analysis.measures.units import KINDS, find_units, list_units
 from studies.analysis.plots import MARKS, legend_below, new_figure
-from studies.analysis.study import Results, Room, Study, Table
-from studies.analysis.subjects import Studied
+from studies.analysis.study import Results, Study, StudyContext, Table
+from studies.analysis.subjects import StudyTarget
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,7 +35,7 @@ WEIGHTS = (0.75, 0.5, 0.25, 0.0)
 class Lesions:
     """All changes of one network, and what they did so far."""
 
-    def __init__(self, studied: Studied, named: Sequence[str]) -> None:
+    def __init__(self, studied: StudyTarget, named: Sequence[str]) -> None:
         self.studied = studied
         network = studied.subject.network
         studied.subject.switch("dnn", None)
@@ -111,7 +111,7 @@ def change(seen: Seen | None, weight: float) -> AbstractContextManager[None]:
     return removed(seen.unit) if weight == 0.0 else weighted(seen.unit, weight)
 
 
-def measure(room: Room) -> Iterator[Results]:
+def measure(room: StudyContext) -> Iterator[Results]:
     job: Any = room.job
     lesions = [Lesions(studied, job.units) for studied in room.studied]
     for one in lesions:

@@ -15,8 +15,8 @@ from core.seeds import mix_seed
 from studies.analysis.measures.regions import DISTANCES, SIZES, distance_groups, interval_names, size_groups
 from studies.analysis.measures.reliability import CONFIDENT, GroupTally, scores
 from studies.analysis.plots import new_figure
-from studies.analysis.study import Results, Room, Study, Table
-from studies.analysis.subjects import Studied
+from studies.analysis.study import Results, Study, StudyContext, Table
+from studies.analysis.subjects import StudyTarget
 from studies.robustness.network import DNN, at_size_of
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ label."""
 class Reliability:
     """One network with one method."""
 
-    def __init__(self, studied: Studied, method: Method, pictures: int) -> None:
+    def __init__(self, studied: StudyTarget, method: Method, pictures: int) -> None:
         self.studied, self.method = studied, method
         self.classes = GroupTally(len(studied.subject))
         self.distances = GroupTally(len(DISTANCES) + 1)
@@ -116,7 +116,7 @@ class Reliability:
             ("class", self.classes, list(classes)),
             ("novelty", self.pictures.merged(parts), names),
         ]
-        if self.studied.subject.is_dense:
+        if self.studied.subject.is_segmentation:
             found += [
                 ("distance", self.distances, interval_names(DISTANCES)),
                 ("size", self.sizes, interval_names(SIZES)),
@@ -129,7 +129,7 @@ class Reliability:
         return f"{self.measured_by} {min(values):.3f} to {max(values):.3f}"
 
 
-def measure(room: Room) -> Iterator[Results]:
+def measure(room: StudyContext) -> Iterator[Results]:
     job: Any = room.job
     tallies: list[Reliability] = []
     for studied in room.studied:
@@ -169,7 +169,7 @@ def sheet_of(tallies: Sequence[Reliability]) -> Results:
     images = []
     for one in worst_of(tallies):
         image = by_name[one["model"]].pictures.images[one["picture"]]
-        if by_name[one["model"]].subject.is_dense:
+        if by_name[one["model"]].subject.is_segmentation:
             half = CROP // 2
             top, left = (
                 max(0, min(place - half, side - CROP))

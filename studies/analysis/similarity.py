@@ -13,11 +13,11 @@ from studies.analysis.fourier import sides
 from studies.analysis.measures.correlation import SpatialCovariance
 from studies.analysis.measures.features import watch_maps
 from studies.analysis.measures.lesion import removed
-from studies.analysis.measures.similarity import LEAST_BATCH, MinibatchCka, gram, mean_beside_diagonal
+from studies.analysis.measures.similarity import MIN_BATCH, MinibatchCka, gram, mean_beside_diagonal
 from studies.analysis.measures.units import Unit, list_units
 from studies.analysis.plots import draw_by_depth, legend_below, new_figure
-from studies.analysis.study import Results, Room, Study, Table, depths
-from studies.analysis.subjects import Studied
+from studies.analysis.study import Results, Study, StudyContext, Table, depths
+from studies.analysis.subjects import StudyTarget
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,7 +39,7 @@ WITHOUT = "without smoothing"
 class Layers:
     """The features of one network, with its smoothing layers or without."""
 
-    def __init__(self, studied: Studied, units: list[Unit], smoothed: bool = True) -> None:
+    def __init__(self, studied: StudyTarget, units: list[Unit], smoothed: bool = True) -> None:
         self.studied, self.units, self.smoothed = studied, units, smoothed
         self.name = studied.name if smoothed else f"{studied.name} {WITHOUT}"
         self.covariances: dict[tuple[str, str], SpatialCovariance] = {}
@@ -82,7 +82,7 @@ class Layers:
         ]
 
 
-def measure(room: Room) -> Iterator[Results]:
+def measure(room: StudyContext) -> Iterator[Results]:
     layers = []
     job: Any = room.job
     for studied in room.studied:
@@ -93,11 +93,11 @@ def measure(room: Room) -> Iterator[Results]:
             layers.append(Layers(studied, units, smoothed=False))
     pairs = [(one, other) for place, one in enumerate(layers) for other in layers[place:] if related(one, other)]
     sums = [MinibatchCka() for _ in pairs]
-    size = 8 if room.is_dense else 64
-    batches = [numbers for numbers in room.batches(size) if len(numbers) >= LEAST_BATCH]
+    size = 8 if room.is_segmentation else 64
+    batches = [numbers for numbers in room.batches(size) if len(numbers) >= MIN_BATCH]
     if not batches:
         raise InputError(
-            f"{len(room.studied[0].pictures)} pictures; unbiased CKA needs {LEAST_BATCH} or more: raise --images"
+            f"{len(room.studied[0].pictures)} pictures; unbiased CKA needs {MIN_BATCH} or more: raise --images"
         )
     for numbers in room.track(batches, "mini-batches"):
         for one in layers:

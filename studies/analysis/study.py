@@ -14,7 +14,7 @@ from torch import Tensor
 
 from core.seeds import mix_seed
 from studies.analysis.flags import StudyJob, StudyOptions
-from studies.analysis.subjects import Studied, open_studied
+from studies.analysis.subjects import StudyTarget, open_studied
 from studies.robustness.pictures import batches_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ Table = tuple[str, Sequence[str], Sequence[Sequence[Any]]]
 class Tally(Protocol):
     """Sums of a network over batches of pictures."""
 
-    studied: Studied
+    studied: StudyTarget
     seen: int
 
     def add(self, batch: Tensor, seed: int) -> None: ...
@@ -37,10 +37,10 @@ class Tally(Protocol):
     def rows(self) -> list[Results]: ...
 
 
-class Room:
+class StudyContext:
     """Where a study works: its networks, the time it has, and what it has to say besides its figures."""
 
-    def __init__(self, job: StudyJob, studied: Sequence[Studied], show: bool = True) -> None:
+    def __init__(self, job: StudyJob, studied: Sequence[StudyTarget], show: bool = True) -> None:
         self.job, self.studied = job, studied
         self.options: StudyOptions = job.options
         self.notes: list[str] = []
@@ -48,9 +48,9 @@ class Room:
         self._console = Console(stderr=True, quiet=not show)
 
     @property
-    def is_dense(self) -> bool:
+    def is_segmentation(self) -> bool:
         """Whether the networks label pixels."""
-        return self.studied[0].subject.is_dense
+        return self.studied[0].subject.is_segmentation
 
     @property
     def is_over(self) -> bool:
@@ -103,7 +103,7 @@ class Study:
     title: str
     about: str
     """What its figures mean; the report begins with it."""
-    measure: Callable[[Room], Iterator[Results]]
+    measure: Callable[[StudyContext], Iterator[Results]]
     """Yields the results so far after every part; the last are the whole."""
     tables: Callable[[Results], list[Table]]
     figures: Callable[[Results], dict[str, "Figure"]]
@@ -120,7 +120,7 @@ def run(study: Study, job: StudyJob, keep: Callable[[Results], None], show: bool
     split = options.split or study.split
     torch.manual_seed(options.seed)
     studied = open_studied(options, split, study.images, study.needs_labels)
-    room = Room(job, studied, show)
+    room = StudyContext(job, studied, show)
     about = describe(study, room, split)
     results: Results = {}
     for results in study.measure(room):
@@ -128,7 +128,7 @@ def run(study: Study, job: StudyJob, keep: Callable[[Results], None], show: bool
     return about | costs(room) | {"notes": [*general_notes(room), *room.notes], "results": results}
 
 
-def describe(study: Study, room: Room, split: str) -> Results:
+def describe(study: Study, room: StudyContext, split: str) -> Results:
     """What was run on what, so that it can be run again."""
     pictures = room.studied[0].pictures
     return {
@@ -157,7 +157,7 @@ def describe(study: Study, room: Room, split: str) -> Results:
     }
 
 
-def costs(room: Room) -> Results:
+def costs(room: StudyContext) -> Results:
     """Seconds by the wall and of all cores, and the most memory that the process has held."""
     return {
         "seconds": round(time.perf_counter() - room.began, 1),
@@ -187,7 +187,7 @@ def peak_memory_mb() -> int | None:
     return round(peak / 2**20 if sys.platform == "darwin" else peak / 2**10)
 
 
-def general_notes(room: Room) -> list[str]:
+def general_notes(room: StudyContext) -> list[str]:
     pictures = room.studied[0].pictures
     asked = room.options.images
     if asked and asked > len(pictures):

@@ -31,7 +31,7 @@ IMAGENET_CLASSES = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class Studied:
+class StudyTarget:
     """A network under study."""
 
     subject: Subject
@@ -74,7 +74,7 @@ class Studied:
         return kept, f"{self.name}: left out, as a side of the map is below {least}: {told}" if small else ""
 
 
-def open_studied(options: StudyOptions, split: str, images: tuple[int, int], needs_labels: bool) -> list[Studied]:
+def open_studied(options: StudyOptions, split: str, images: tuple[int, int], needs_labels: bool) -> list[StudyTarget]:
     """The networks in the order of their names; InputError unless they are of one kind and fit the data.
 
     `images`: how many pictures for classifiers and for segmentation networks where the options do not say.
@@ -91,9 +91,9 @@ def open_studied(options: StudyOptions, split: str, images: tuple[int, int], nee
                 "needs labels: train it there (train classification --model timm:NAME) or give --timm-weights random"
             )
         require_data(options.data, split, subject)
-        count = options.images or images[subject.is_dense]
+        count = options.images or images[subject.is_segmentation]
         pictures = open_pictures(options.data, split, [subject], count, options.seed)
-        found.append(Studied(subject, pictures, layout_of(subject.network), labelled))
+        found.append(StudyTarget(subject, pictures, layout_of(subject.network), labelled))
     require_alike(found)
     return found
 
@@ -134,7 +134,7 @@ def open_timm(model: str, options: StudyOptions, split: str) -> tuple[Any, Check
 def require_data(data: Path, split: str, subject: Subject) -> None:
     """InputError where the data is labelled for the other task."""
     pixels = any((data / f"{split}{ending}").is_dir() for ending in ("annot", "_labels"))
-    if pixels and not subject.is_dense:
+    if pixels and not subject.is_segmentation:
         raise InputError(
             f"{subject.name} is an image classifier and {data} holds labelled pixels; give CIFAR or an "
             f"ImageFolder, or a "
@@ -142,10 +142,10 @@ def require_data(data: Path, split: str, subject: Subject) -> None:
         )
 
 
-def require_alike(found: Sequence[Studied]) -> None:
+def require_alike(found: Sequence[StudyTarget]) -> None:
     """InputError unless all label the same things with the same classes."""
     first = found[0].subject
     for other in (studied.subject for studied in found[1:]):
-        if other.is_dense != first.is_dense:
+        if other.is_segmentation != first.is_segmentation:
             raise InputError(f"{first.name} and {other.name} cannot be compared: one labels pictures, the other pixels")
         require_classes(other.meta.classes, first.meta.classes, other.name, first.name)

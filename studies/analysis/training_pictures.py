@@ -16,14 +16,14 @@ from classification.data.augment import PADDING, shift
 from core.seeds import mix_seed
 from seg.data.augment import Augment, Example
 from seg.options import AugmentOptions
-from studies.analysis.subjects import Studied
+from studies.analysis.subjects import StudyTarget
 
 
 @dataclass(frozen=True)
 class TrainingPictures:
     """The augmented pictures of one network: with one seed all networks get the same ones."""
 
-    studied: Studied
+    studied: StudyTarget
     seed: int
     augmented: bool = True
 
@@ -36,7 +36,7 @@ class TrainingPictures:
         subject = self.studied.subject
         if not self.augmented:
             return self.studied.batch(numbers).contiguous(), self.studied.truth(numbers)
-        pixels, labels = self._segments(numbers) if subject.is_dense else self._pictures(numbers)
+        pixels, labels = self._segments(numbers) if subject.is_segmentation else self._pictures(numbers)
         return subject.normalize(pixels.to(subject.device)).contiguous(), labels.to(subject.device)
 
     def _pictures(self, numbers: range) -> tuple[Tensor, Tensor]:

@@ -12,8 +12,8 @@ from studies.analysis.measures.features import watch_maps
 from studies.analysis.measures.units import Unit
 from studies.analysis.measures.variance import DrawVariance
 from studies.analysis.plots import draw_by_depth, legend_below, new_figure, smoothing_pairs
-from studies.analysis.study import Results, Room, Study, Table, depths
-from studies.analysis.subjects import Studied
+from studies.analysis.study import Results, Study, StudyContext, Table, depths
+from studies.analysis.subjects import StudyTarget
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,7 +33,7 @@ KEYS = ("positions", "draws", "both", "averaged")
 class Variances:
     """One network's figures, summed over pictures."""
 
-    def __init__(self, studied: Studied, units: list[Unit], samples: int) -> None:
+    def __init__(self, studied: StudyTarget, units: list[Unit], samples: int) -> None:
         self.studied, self.units = studied, units
         self.samples = samples if studied.subject.has_dropout else 1
         self.sums: dict[tuple[str, str], dict[str, float | None]] = {}
@@ -76,7 +76,7 @@ class Variances:
         ]
 
 
-def measure(room: Room) -> Iterator[Results]:
+def measure(room: StudyContext) -> Iterator[Results]:
     job: Any = room.job
     tallies = []
     for studied in room.studied:
@@ -86,7 +86,7 @@ def measure(room: Room) -> Iterator[Results]:
         if tallies[-1].samples == 1:
             room.note(f"{studied.name}: nothing is drawn, so there is the variance over positions alone")
     # Every unit's sums over the draws are kept for a batch, in double: smaller batches than for a single pass.
-    yield from room.tally(tallies, room.batches(None if room.is_dense else 32))
+    yield from room.tally(tallies, room.batches(None if room.is_segmentation else 32))
 
 
 def tables(results: Results) -> list[Table]:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from core.system.files import write_whole
+from core.system.files import write_atomic
 from studies.classification.effects import EFFECTS, Change, changes
 from studies.classification.figures import figure
 from studies.classification.matrix import EVERY, FACTORS, Classifier, subjects
@@ -25,7 +25,7 @@ ABSENT = "-"
 def write_document(record: dict[str, Any], docs: Path) -> None:
     """Writes docs/classification.md and its figures; the record is a Cache's."""
     pictures = write_plots(measured_of(record), docs)
-    write_whole(docs / "classification.md", document(record, pictures).encode())
+    write_atomic(docs / "classification.md", document(record, pictures).encode())
 
 
 def measured_of(record: dict[str, Any]) -> dict[str, Any]:

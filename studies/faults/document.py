@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from core.system.files import write_whole
+from core.system.files import write_atomic
 from studies.faults.fuzzing.document import fuzzing_section
 from studies.faults.page_soak.document import page_section
 from studies.faults.rtsp.document import rtsp_section
@@ -35,7 +35,7 @@ def document(docs: Path) -> str:
 
 
 def write_document(docs: Path) -> None:
-    write_whole(docs / "reliability.md", document(docs).encode())
+    write_atomic(docs / "reliability.md", document(docs).encode())
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import torch
 from core.errors import InputError
 from core.model.bundle import round_figures
 from core.model.checkpoint import NOVELTY_PREFIX
-from core.system.files import write_whole
+from core.system.files import write_atomic
 from seg.data.camvid import open_split
 
 
@@ -49,7 +49,7 @@ class Cache:
     def write(self) -> None:
         """The record as it is now, in place of the file."""
         text = json.dumps(self.record, indent=1, sort_keys=True)
-        write_whole(self.path, (text + "\n").encode())
+        write_atomic(self.path, (text + "\n").encode())
 
 
 def origin() -> dict[str, str]:

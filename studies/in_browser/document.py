@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from core.system.files import write_whole
+from core.system.files import write_atomic
 from studies.harness.document import table, wrap
 
 BEGIN, END = "<!-- measured -->\n", "<!-- end -->"
@@ -22,7 +22,7 @@ def document(docs: Path) -> str:
 
 
 def write_document(docs: Path) -> None:
-    write_whole(docs / "browser.md", document(docs).encode())
+    write_atomic(docs / "browser.md", document(docs).encode())
 
 
 def measured(record: dict[str, Any]) -> str:

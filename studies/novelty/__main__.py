@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from core.model.bundle import round_figures
-from core.system.files import write_whole
+from core.system.files import write_atomic
 from studies.harness.study import origin
 from studies.novelty.document import Record, document
 from studies.novelty.ensemble import measure_ensemble
@@ -76,9 +76,9 @@ def main() -> None:
     record = json.loads(path.read_text()) if path.exists() else {}
     if not given.document:
         record = gather(given.folder, record)
-        write_whole(path, (json.dumps(record, indent=1) + "\n").encode())
+        write_atomic(path, (json.dumps(record, indent=1) + "\n").encode())
     draw(record, DOCS)
-    write_whole(DOCS / "novelty.md", document(record).encode())
+    write_atomic(DOCS / "novelty.md", document(record).encode())
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from core.classes import CAMVID
 from core.novelty.frame_temperature import FrameTemperatureFit, fit_frame_temperature, shares
-from core.novelty.head import LEAST_LOG_TEMPERATURE, MOST_FITTED_DEVIATION, MOST_LOG_TEMPERATURE
+from core.novelty.head import MAX_FITTED_DEVIATION, MAX_LOG_TEMPERATURE, MIN_LOG_TEMPERATURE
 
 Row = dict[str, Any]
 WAYS = ("none", "one", "frame")
@@ -69,8 +69,8 @@ def swapped(
         for kind in judged:
             if kind not in kinds:
                 near = np.stack([row["deviations"] for row in judged[kind]])
-                near = near.clip(-MOST_FITTED_DEVIATION, MOST_FITTED_DEVIATION)
-                logs = (near @ np.array(here.slopes) + here.level).clip(LEAST_LOG_TEMPERATURE, MOST_LOG_TEMPERATURE)
+                near = near.clip(-MAX_FITTED_DEVIATION, MAX_FITTED_DEVIATION)
+                logs = (near @ np.array(here.slopes) + here.level).clip(MIN_LOG_TEMPERATURE, MAX_LOG_TEMPERATURE)
                 results.append(judge(judged[kind], np.exp(logs).tolist()))
         found[f"fitted on {name}"] = {key: float(np.mean([one[key] for one in results])) for key in ("ece", "nll")}
     return found

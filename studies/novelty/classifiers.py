@@ -12,7 +12,7 @@ import torch
 
 from app.find_model import find_model
 from classification.data.open import ClassificationSet, open_classification
-from core.corruptions.corruptions import COMMON, corrupt
+from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
 from core.evaluation.metrics import StreamingMetrics
 from core.model.checkpoint import read_meta
 from studies.novelty.by_network import flags, knowing, save
@@ -48,7 +48,9 @@ def measure(path: Path, data: Data) -> dict[str, Any]:
     places = spread_over(len(test), CORRUPTED)
     corrupted = {
         kind: {way: look(subject, changed, labels[places])["figures"] for way, subject in subjects.items()}
-        for kind, changed in ((kind, [corrupt(clean[i], kind, SEVERITY, 5, i) for i in places]) for kind in COMMON)
+        for kind, changed in (
+            (kind, [corrupt(clean[i], kind, SEVERITY, 5, i) for i in places]) for kind in BENCHMARK_CORRUPTIONS
+        )
     }
     inside, world = told["picture"], subjects["picture"].head
     assert world is not None

@@ -20,10 +20,10 @@ from app.find_model import find_model
 from studies.harness.study import digest_of_weights
 from studies.novelty.by_network import flags, knowing, save
 from studies.novelty.looking import Watched, look
-from studies.novelty.shots import GROUPS, Data, Shot
+from studies.novelty.shots import GROUPS, Data, Sample
 
 
-def thinned(shots: Iterator[Shot], every: int) -> Iterator[Shot]:
+def thinned(shots: Iterator[Sample], every: int) -> Iterator[Sample]:
     """Only each `every`-th picture, with all that was made of it."""
     places: dict[str, int] = {}
     return (shot for shot in shots if places.setdefault(shot.name, len(places)) % every == 0)

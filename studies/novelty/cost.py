@@ -21,7 +21,7 @@ from core.frame import Frame
 from core.method import MethodOptions
 from core.model.checkpoint import load_checkpoint, save_checkpoint
 from core.segmenter import Segmenter
-from core.system.files import write_whole
+from core.system.files import write_atomic
 from export.run.networks import cpu_has_bf16
 from seg.pretrained import find_checkpoint
 from seg.street.drive import Street
@@ -74,7 +74,7 @@ def main() -> None:
     record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     processor = "AVX-512 with bf16" if cpu_has_bf16() else "AVX2"
     record.setdefault("cost", {})[processor] = {**origin(), "models": found}
-    write_whole(RECORD, (json.dumps(record, indent=1) + "\n").encode())
+    write_atomic(RECORD, (json.dumps(record, indent=1) + "\n").encode())
     print(json.dumps(found, indent=1))
 
 

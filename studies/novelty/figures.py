@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from core.evaluation.ood_detection import auroc
-from core.reference import OwnWorld, binomial_interval
+from core.reference import ReferenceScores, binomial_interval
 from studies.novelty.calibration import WAYS, Temperatures, expected_error, judge, reliability, swapped
 from studies.novelty.distances import Bank
 
@@ -27,7 +27,7 @@ class Collected:
     def __init__(self, folder: Path) -> None:
         self.folder, self.name = folder, folder.name
         self.about = self.group("about")
-        self.own_world = OwnWorld(tuple(self.about["novelty"]["scores"]))
+        self.own_world = ReferenceScores(tuple(self.about["novelty"]["scores"]))
         self.bank = Bank(self.group("bank"), self.about["novelty"]["stages"])
 
     def group(self, name: str) -> Any:

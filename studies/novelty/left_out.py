@@ -21,7 +21,7 @@ from core.errors import CheckFailed, InputError
 from studies.novelty.by_network import knowing, save
 from studies.novelty.looking import Watched
 from studies.novelty.regions import compare
-from studies.novelty.shots import Data, Shot, of_split
+from studies.novelty.shots import Data, Sample, of_split
 
 EPOCHS = 20
 TRAINING = ("--size", "180", "--crop-height", "144", "--crop-width", "192", "--width", "16", "--seed", "0")
@@ -50,13 +50,13 @@ def trained(camvid: Path, folder: Path) -> str:
     return str(run / "model.safetensors")
 
 
-def stills(name: str, data: Data) -> Iterator[Shot]:
+def stills(name: str, data: Data) -> Iterator[Sample]:
     """Test stills with the class; the label is 1 on it, 255 on void, else 0."""
     missing = CAMVID.names.index(name)
     for still, image, label in of_split(data, "test", list(range(len(data.split("test"))))):
         truth = np.where(label == CAMVID.void_id, 255, label == missing).astype(np.uint8)
         if (truth == 1).any():
-            yield Shot(name, still, image, truth)
+            yield Sample(name, still, image, truth)
 
 
 def measure(name: str, data: Data, folder: Path) -> dict[str, Any]:

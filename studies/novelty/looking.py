@@ -15,24 +15,24 @@ from core.novelty.head import NoveltyHead
 from core.novelty.opening import open_head
 from core.novelty.statistics import STRIDE, thin, thinning_step
 from core.preprocess import Normalize, enlarge, nearest, network_size, resize
-from core.stages import FeatureTaps, tap_points
+from core.stages import StageFeatures, tap_points
 from export.run.networks import OpenVinoNetwork, cpu_has_bf16, openvino_model
 from seg.pretrained import find_checkpoint
 from seg.torch_executor import open_network
-from studies.novelty.shots import Shot
+from studies.novelty.shots import Sample
 
 GRID = 10
 """Every so many-th pixel's logits are kept."""
 
 
-class Telling(nn.Module):
+class FeatureOutputs(nn.Module):
     """(1, 3, h, w) normalised -> logits, statistics, score, temperature, regions, and the mean features of every
     stage."""
 
     def __init__(self, network: nn.Module, head: NoveltyHead) -> None:
         super().__init__()
         self.stages = tuple(name for name in tap_points(network) if name != "decoder")  # on its own: the last of it
-        self.network, self.head, self.taps = network, head, FeatureTaps(network, self.stages)
+        self.network, self.head, self.taps = network, head, StageFeatures(network, self.stages)
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         logits = self.network(images)
@@ -55,14 +55,14 @@ class Watched:
             raise InputError(f"{model} does not know its own world; calibrate it with --own-world")
         self.meta = meta
         set_dropout_active(network, False)
-        self.telling = Telling(network.to(memory_format=torch.channels_last), head).eval()
+        self.telling = FeatureOutputs(network.to(memory_format=torch.channels_last), head).eval()
         self.normalize = Normalize(meta.mean, meta.std)
         self.precision = "bf16" if cpu_has_bf16() else "fp32"
         self.compiled: dict[tuple[int, int], Any] = {}
 
     @torch.inference_mode()
     def __call__(self, image: np.ndarray) -> tuple[list[Tensor], tuple[int, int]]:
-        """What `Telling` tells, and the size at which the network saw the picture."""
+        """What `FeatureOutputs` tells, and the size at which the network saw the picture."""
         pixels = torch.from_numpy(np.ascontiguousarray(image))[None].permute(0, 3, 1, 2)
         size = network_size(*image.shape[:2], self.meta.height)
         if size not in self.compiled:
@@ -73,7 +73,7 @@ class Watched:
         return [torch.from_numpy(tensor.data.copy()) for tensor in request.output_tensors], size
 
 
-def look(one: Watched, shot: Shot) -> dict[str, Any]:
+def look(one: Watched, shot: Sample) -> dict[str, Any]:
     """What is kept of a picture."""
     (logits, statistics, score, temperature, _, *pooled), size = one(shot.image)
     logits = enlarge(logits, size)

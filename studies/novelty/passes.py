@@ -19,7 +19,7 @@ from studies.novelty.shots import GROUPS, Data
 PASSES = (1, 10)
 EVERY = 4
 """Of how many pictures one is taken."""
-TOLD = ("disagreement", "entropy", "novelty", "alarm")
+NOVELTY_OUTPUTS = ("disagreement", "entropy", "novelty", "alarm")
 SEEN = ("test", "motorways", "objects", "no_pictures")
 
 
@@ -36,9 +36,9 @@ def look(model: str, data: Data, samples: int) -> dict[str, dict[str, list[float
         for number, shot in enumerate(thinned(GROUPS[group](data), EVERY)):
             maps = segmenter.step(Frame(shot.image, number, number / 15))
             assert maps.novelty is not None
-            told = rows.setdefault("test" if group == "test" else shot.kind, {name: [] for name in TOLD})
+            told = rows.setdefault("test" if group == "test" else shot.kind, {name: [] for name in NOVELTY_OUTPUTS})
             scores = (maps.disagreement.mean(), maps.entropy.mean(), -np.log(maps.novelty), maps.novelty <= STRANGE)
-            for name, score in zip(TOLD, scores, strict=True):
+            for name, score in zip(NOVELTY_OUTPUTS, scores, strict=True):
                 told[name].append(float(score))
     return rows
 

@@ -21,13 +21,13 @@ from core.preprocess import enlarge, nearest
 from core.system.pictures import read_upright
 from studies.novelty.by_network import run
 from studies.novelty.looking import Watched
-from studies.novelty.shots import Data, Shot, drawing, of_split, spread_over
+from studies.novelty.shots import Data, Sample, drawing, of_split, spread_over
 
 STILLS, TRAIN_FRAMES = 49, 40
 SCORES = ("novelty of regions", "max-softmax", "entropy", "max-logit", "energy", "standardised max-logit")
 
 
-def pasted(data: Data) -> Iterator[Shot]:
+def pasted(data: Data) -> Iterator[Sample]:
     """The label is 1 on the object, 255 where the picture's own label is void, else 0."""
     import cv2
 
@@ -46,7 +46,7 @@ def pasted(data: Data) -> Iterator[Shot]:
         window = slice(top, top + height), slice(left, left + width)
         mixed[window][inside > 0] = small[inside > 0]
         truth[window][inside > 0] = 1
-        yield Shot("pasted", name, mixed, truth)
+        yield Sample("pasted", name, mixed, truth)
 
 
 class Standard:
@@ -99,7 +99,7 @@ def measure(model: str, data: Data) -> dict[str, Any]:
     return compare(Watched(model), data, pasted(data))
 
 
-def compare(one: Watched, data: Data, shots: Iterator[Shot]) -> dict[str, Any]:
+def compare(one: Watched, data: Data, shots: Iterator[Sample]) -> dict[str, Any]:
     """By score, over the pixels of all pictures together; labels as `pasted` has them."""
     standard = Standard(len(CAMVID))
     for _, image, _ in of_split(data, "train", spread_over(len(data.split("train")), TRAIN_FRAMES)):

@@ -8,7 +8,7 @@ import numpy as np
 
 from app.sources.open_source import open_source
 from core.corruptions.camera_changes import gains, gamma, h264, jpeg, random_camera, rescale
-from core.corruptions.corruptions import COMMON, EXTRA, corrupt
+from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, TUNING_CORRUPTIONS, corrupt
 from core.corruptions.textures import texture, under_texture
 from core.seeds import mix_seed
 from core.system.pictures import read_upright
@@ -25,7 +25,7 @@ CLIP_FRAMES = 40
 
 
 @dataclass(frozen=True, eq=False)
-class Shot:
+class Sample:
     """One picture of a group."""
 
     kind: str
@@ -36,7 +36,7 @@ class Shot:
     label: np.ndarray | None = None
 
 
-Shots = Iterator[Shot]
+Shots = Iterator[Sample]
 
 
 @dataclass(frozen=True)
@@ -72,33 +72,33 @@ def bank(data: Data) -> Shots:
     """What means and covariances are fitted on: each frame as it is, and as another camera would give it."""
     untrained = split_held_back(len(data.split("train")), 0.05)[1]
     for name, image, _ in of_split(data, "train", sorted(set(data.blocks[0]) - set(untrained))):
-        yield Shot("clean", name, image)
-        yield Shot("camera", name, random_camera(image, drawing("fit", name)))
+        yield Sample("clean", name, image)
+        yield Sample("camera", name, random_camera(image, drawing("fit", name)))
 
 
 def held_back(data: Data) -> Shots:
     """The blocks: the scale of novelty, and what stages are chosen on."""
     for name, image, label in of_split(data, "train", data.blocks[1]):
-        yield Shot("clean", name, image, label)
+        yield Sample("clean", name, image, label)
         for number in range(2):
-            yield Shot("camera", name, random_camera(image, drawing("held", name, number)), label)
+            yield Sample("camera", name, random_camera(image, drawing("held", name, number)), label)
 
 
 def proxies(data: Data) -> Shots:
     """Made from the blocks alone, to choose stages by: strong EXTRA and textures, scenes taken apart, bare textures."""
     places = data.blocks[1][::3]
     for number, (name, image, _) in enumerate(of_split(data, "train", places)):
-        for kind in EXTRA:
-            yield Shot(kind, name, corrupt(image, kind, 5, 7, number))
+        for kind in TUNING_CORRUPTIONS:
+            yield Sample(kind, name, corrupt(image, kind, 5, 7, number))
         draw = drawing("proxy", name)
-        yield Shot("texture over", name, under_texture(image, 3, draw))
-        yield Shot("texture", name, texture(HEIGHT, WIDTH, draw))
+        yield Sample("texture over", name, under_texture(image, 3, draw))
+        yield Sample("texture", name, texture(HEIGHT, WIDTH, draw))
         tiles = [image[y : y + 90, x : x + 120] for y in range(0, 360, 90) for x in range(0, 480, 120)]
         order = draw.permutation(16)
         rows = [np.concatenate([tiles[i] for i in order[r : r + 4]], 1) for r in range(0, 16, 4)]
-        yield Shot("tiles", name, np.concatenate(rows))
-        yield Shot("upside down", name, np.ascontiguousarray(image[::-1]))
-        yield Shot("close", name, zoomed(image, draw))
+        yield Sample("tiles", name, np.concatenate(rows))
+        yield Sample("upside down", name, np.ascontiguousarray(image[::-1]))
+        yield Sample("close", name, zoomed(image, draw))
 
 
 def zoomed(image: np.ndarray, draw: np.random.Generator) -> np.ndarray:
@@ -115,40 +115,40 @@ def untrained(data: Data) -> Shots:
     """The frames that every training held back: the temperature of a frame is fitted on them."""
     _, places = split_held_back(len(data.split("train")), 0.05)
     for number, (name, image, label) in enumerate(of_split(data, "train", places)):
-        yield Shot("clean", name, image, label)
-        for kind in EXTRA:
+        yield Sample("clean", name, image, label)
+        for kind in TUNING_CORRUPTIONS:
             for severity in (1, 3, 5):
-                yield Shot(f"{kind} {severity}", name, corrupt(image, kind, severity, 11, number), label)
+                yield Sample(f"{kind} {severity}", name, corrupt(image, kind, severity, 11, number), label)
         for severity in (1, 2, 3):
-            yield Shot(
+            yield Sample(
                 f"texture {severity}", name, under_texture(image, severity, drawing("untrained", name, severity)), label
             )
 
 
 def test(data: Data) -> Shots:
     for name, image, label in of_split(data, "test", list(range(len(data.split("test"))))):
-        yield Shot("clean", name, image, label)
+        yield Sample("clean", name, image, label)
 
 
 def val(data: Data) -> Shots:
     for name, image, label in of_split(data, "val", list(range(len(data.split("val"))))):
-        yield Shot("clean", name, image, label)
+        yield Sample("clean", name, image, label)
 
 
 def common(data: Data) -> Shots:
     """Severity 3 of the 15 types that count, on stills of test."""
     places = spread_over(len(data.split("test")), COMMON_STILLS)
     for place, (name, image, label) in zip(places, of_split(data, "test", places), strict=True):
-        for kind in COMMON:
-            yield Shot(kind, name, corrupt(image, kind, 3, 0, place), label)
+        for kind in BENCHMARK_CORRUPTIONS:
+            yield Sample(kind, name, corrupt(image, kind, 3, 0, place), label)
 
 
 def swap(data: Data) -> Shots:
     """The untrained frames under the types that count: only to fit on one half of them and judge on the other."""
     _, places = split_held_back(len(data.split("train")), 0.05)
     for number, (name, image, label) in enumerate(of_split(data, "train", places)):
-        for kind in COMMON:
-            yield Shot(kind, name, corrupt(image, kind, 3, 5, number), label)
+        for kind in BENCHMARK_CORRUPTIONS:
+            yield Sample(kind, name, corrupt(image, kind, 3, 5, number), label)
 
 
 CONTROLS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -172,10 +172,10 @@ def controls(data: Data) -> Shots:
     rates = {clip: clip_rate(data.folder / "video" / file) for clip, file in CLIPS.items()}
     for name, image, label in of_split(data, "test", places):
         for kind, change in CONTROLS.items():
-            yield Shot(kind, name, change(image), label)
+            yield Sample(kind, name, change(image), label)
         moving = [picture for picture, _ in still_clip(image, label, 11, seed_of(name))]
         for clip, (height, bits) in rates.items():
-            yield Shot(f"codec of {clip}", name, h264(moving, height, bits_per_second=bits), label)
+            yield Sample(f"codec of {clip}", name, h264(moving, height, bits_per_second=bits), label)
 
 
 def clip_rate(path: Path) -> tuple[int, int]:
@@ -194,7 +194,7 @@ def motorways(data: Data) -> Shots:
             wanted = set(spread_over(count, CLIP_FRAMES))
             for frame in source:
                 if frame.index in wanted:
-                    yield Shot(clip, f"{clip}_{frame.index}", frame.image)
+                    yield Sample(clip, f"{clip}_{frame.index}", frame.image)
 
 
 def objects(data: Data) -> Shots:
@@ -204,11 +204,11 @@ def objects(data: Data) -> Shots:
     photographs = sorted((data.folder / "imagenet-sample/imagenet-1k-24").glob("*.JPEG"))
     for path in photographs:
         image = cv2.resize(read_upright(path), (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA)
-        yield Shot("photographs", path.stem, image)
+        yield Sample("photographs", path.stem, image)
     tiny = sorted((data.folder / "imagenet-sample/tiny-imagenet-10/val").rglob("*.JPEG"))
     for path in tiny[:: max(1, len(tiny) // 40)][:40]:
         image = cv2.resize(read_upright(path), (WIDTH, HEIGHT), interpolation=cv2.INTER_CUBIC)
-        yield Shot("small photographs", path.stem, image)
+        yield Sample("small photographs", path.stem, image)
     from classification.data.cifar import find_cifar, open_cifar
 
     found = find_cifar(data.folder / "cifar10")
@@ -216,12 +216,12 @@ def objects(data: Data) -> Shots:
     cifar = open_cifar(*found, "test")
     for place in spread_over(len(cifar), 40):
         image = cv2.resize(np.asarray(cifar[place][0]), (WIDTH, HEIGHT), interpolation=cv2.INTER_CUBIC)
-        yield Shot("CIFAR-10 enlarged", f"cifar_{place}", image)
+        yield Sample("CIFAR-10 enlarged", f"cifar_{place}", image)
     for path in photographs[:6]:
         image = cv2.resize(read_upright(path), (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA)
         clip = still_clip(image, np.zeros(image.shape[:2], np.uint8), 11, seed_of(path.stem))
         for number, (picture, _) in enumerate(clip[:6]):
-            yield Shot("moving photographs", f"{path.stem}_{number}", picture)
+            yield Sample("moving photographs", f"{path.stem}_{number}", picture)
 
 
 def no_pictures(data: Data) -> Shots:
@@ -229,19 +229,19 @@ def no_pictures(data: Data) -> Shots:
 
     for number in range(12):
         draw = drawing("none", number)
-        yield Shot("noise", f"noise{number}", draw.integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8))
-        yield Shot("one colour", f"grey{number}", np.full((HEIGHT, WIDTH, 3), draw.integers(0, 256, 3), np.uint8))
+        yield Sample("noise", f"noise{number}", draw.integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8))
+        yield Sample("one colour", f"grey{number}", np.full((HEIGHT, WIDTH, 3), draw.integers(0, 256, 3), np.uint8))
         page = np.full((HEIGHT, WIDTH, 3), 255 - 20 * (number % 3), np.uint8)
         for line in range(12):
             words = "".join(chr(int(letter)) for letter in draw.integers(97, 123, 34))
             cv2.putText(page, words, (10, 28 + 29 * line), cv2.FONT_HERSHEY_SIMPLEX, 0.6, (20, 20, 20), 1 + number % 2)
-        yield Shot("text", f"text{number}", page)
+        yield Sample("text", f"text{number}", page)
         bars = np.repeat(draw.permutation(BARS), WIDTH // len(BARS), axis=0)[None].repeat(HEIGHT, 0).astype(np.uint8)
         bars = np.pad(bars, ((0, 0), (0, WIDTH - bars.shape[1]), (0, 0)), mode="edge")
-        yield Shot("test pattern", f"bars{number}", bars)
+        yield Sample("test pattern", f"bars{number}", bars)
         green = np.full((HEIGHT, WIDTH, 3), (0, 255, 0), np.uint8)  # like Chromium's made camera
         cv2.circle(green, (WIDTH // 2, HEIGHT // 2), 20 + 8 * number, (255, 255, 255), -1)
-        yield Shot("green test pattern", f"green{number}", green)
+        yield Sample("green test pattern", f"green{number}", green)
 
 
 BARS = np.array(
@@ -252,7 +252,7 @@ BARS = np.array(
 def street(data: Data) -> Shots:
     for number in range(30):
         frame = Street(seed=number // 6).frame(number % 6 * 60)
-        yield Shot("street", f"street{number // 6}_{number % 6}", frame.image, frame.label)
+        yield Sample("street", f"street{number // 6}_{number % 6}", frame.image, frame.label)
 
 
 GROUPS: dict[str, Callable[[Data], Shots]] = {

@@ -19,10 +19,10 @@ from core.frame import Frame
 from core.method import MethodOptions
 from core.model.checkpoint import read_meta
 from seg.calibrate import ConformalCheck
-from seg.evaluate import LiveMetrics
+from seg.evaluate import FrameMetrics
 from seg.pretrained import find_checkpoint
 from studies.novelty.by_network import run
-from studies.novelty.shots import Data, Shot, motorways, objects, of_split
+from studies.novelty.shots import Data, Sample, motorways, objects, of_split
 
 HZ = 15.0
 TYPES = ("clean", "gaussian_noise", "motion_blur", "fog", "brightness", "jpeg_compression")
@@ -47,7 +47,7 @@ def judge(model: str, data: Data, kind: str, way: str) -> dict[str, Any]:
     segmenter = open_segmenter(model, WAYS[way], keep_probs=True)
     fitted = read_meta(find_checkpoint(model)).fit_in_use(segmenter.method)
     check = ConformalCheck(fitted, CAMVID) if "conformal" in fitted else None
-    live, gaps = LiveMetrics.of(CAMVID), []
+    live, gaps = FrameMetrics.of(CAMVID), []
     for frame in val_frames(data, kind):
         maps = segmenter.step(frame)
         live.update(frame, maps)
@@ -67,9 +67,9 @@ def judge(model: str, data: Data, kind: str, way: str) -> dict[str, Any]:
     return record
 
 
-def cut_stream(data: Data) -> Iterator[tuple[str, Shot]]:
+def cut_stream(data: Data) -> Iterator[tuple[str, Sample]]:
     """What is shown, with what it is of."""
-    towns = [Shot("town", name, image, label) for name, image, label in of_split(data, "val", list(range(101)))]
+    towns = [Sample("town", name, image, label) for name, image, label in of_split(data, "val", list(range(101)))]
     parts = {
         "motorway": [shot for shot in motorways(data) if shot.kind == "motorway 1"],
         "photographs": [shot for shot in objects(data) if shot.kind == "moving photographs"],

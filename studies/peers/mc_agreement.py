@@ -11,7 +11,7 @@ from studies.peers.mc_sides import MODEL, OURS, SIDES, Setup, WholePasses, build
 PASSES = 30
 ROUNDING = 1e-5
 """|Δp| that the order of float32 sums may make."""
-LEAST_Z, MOST_Z, MOST_TAIL, MOST_SPREAD, MOST_ENTROPY_Z = 0.70, 0.90, 0.01, 0.03, 4.0
+MIN_Z, MAX_Z, MAX_TAIL, MAX_SPREAD, MAX_ENTROPY_Z = 0.70, 0.90, 0.01, 0.03, 4.0
 """Equal sides: |z| has mean 0.80 and 0.4 % of it above 3 (t with 58 degrees of freedom); README.md has what was
 measured. A mean below LEAST_Z would say that the sides share their random numbers."""
 
@@ -39,8 +39,8 @@ class Agreement:
 
     @property
     def holds(self) -> bool:
-        means = LEAST_Z <= self.mean_z <= MOST_Z and self.tail <= MOST_TAIL
-        return means and abs(self.spread - 1) <= MOST_SPREAD and abs(self.entropy_z) <= MOST_ENTROPY_Z
+        means = MIN_Z <= self.mean_z <= MAX_Z and self.tail <= MAX_TAIL
+        return means and abs(self.spread - 1) <= MAX_SPREAD and abs(self.entropy_z) <= MAX_ENTROPY_Z
 
 
 def agreement(ours: Tensor, other: Tensor) -> Agreement:
@@ -97,8 +97,8 @@ def check(setup: Setup) -> dict[str, object]:
         )
         if not result.holds:
             raise Disagreement(
-                f"{side} does not agree with {OURS}: mean |z| must lie in {LEAST_Z}..{MOST_Z}, at most {MOST_TAIL:.0%} "
-                f"above 3, spread within {MOST_SPREAD:.0%}, entropy within {MOST_ENTROPY_Z:g} standard errors"
+                f"{side} does not agree with {OURS}: mean |z| must lie in {MIN_Z}..{MAX_Z}, at most {MAX_TAIL:.0%} "
+                f"above 3, spread within {MAX_SPREAD:.0%}, entropy within {MAX_ENTROPY_Z:g} standard errors"
             )
         found[side] = asdict(result)
     return found

@@ -29,7 +29,15 @@ from studies.performance.executors import open_executors
 from studies.performance.flags import BenchJob
 from studies.performance.machine import cpu_name, load_average, matrix_rates, pass_gflops, peak_rss_bytes, versions
 from studies.performance.report import arithmetic_record, print_bench, ratios_record, rows_record
-from studies.performance.rows import ALONE, DROPOUT_ROWS, GRAPH_ROWS, ROWS, CheckpointRows, chosen_rows, graph_row
+from studies.performance.rows import (
+    DROPOUT_ROWS,
+    GRAPH_ROWS,
+    ROWS,
+    SINGLE_PROCESS,
+    CheckpointRows,
+    chosen_rows,
+    graph_row,
+)
 from studies.performance.soak import check_soak, soak
 from studies.performance.timing import Budget, Row, Timing, measure
 from studies.performance.timing import Progress as Step
@@ -89,7 +97,9 @@ def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
         # Products are of floats: int8 stands beside those of the format that it replaced.
         floats = resolve_precision("auto") if executor.precision == "int8" else executor.precision
         rates = matrix_rates(job.seconds, floats, executor.device, on_openvino=on_openvino)
-    gflops = {name: pass_gflops(subject.network(ALONE[name]), size) for name in names if name in ALONE}
+    gflops = {
+        name: pass_gflops(subject.network(SINGLE_PROCESS[name]), size) for name in names if name in SINGLE_PROCESS
+    }
     done = rows_record(timings)
     rate_of = f"{executor.name.split()[0]} {floats}"
     notes = [f"left out: {', '.join(missing)} (the network has no dropout)"] if missing and not job.rows else []

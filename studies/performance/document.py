@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from core.system.files import write_whole
+from core.system.files import write_atomic
 from studies.harness.document import fill, section, table
 
 MODELS = ("camvid-unet-s", "camvid-realtime", "camvid-mobile")
@@ -40,7 +40,7 @@ MISSING = (
 
 
 def write_document(docs: Path) -> None:
-    write_whole(docs / "performance.md", document(docs).encode())
+    write_atomic(docs / "performance.md", document(docs).encode())
 
 
 def document(docs: Path) -> str:

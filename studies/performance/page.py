@@ -17,7 +17,7 @@ from app.page.server import serving
 from core.errors import InputError
 from studies.harness.browser import CAMERA_HZ, browser_page, disk_use_kb, memory_mb, street_camera, wait_for_picture
 
-TARGET_RATE_HZ, TARGET_AGE_MS, MOST_CYCLES = 15.0, 200.0, 50
+TARGET_RATE_HZ, TARGET_AGE_MS, MAX_CYCLES = 15.0, 200.0, 50
 """Targets on two cores, shared with the browser, with camvid-realtime at 480x360."""
 SETTLE_S = 5
 """Seconds after the first pictures before anything counts."""
@@ -75,7 +75,7 @@ def figures(page: Any, address: str, files: Path, seconds: int) -> Iterator[str]
         f"{max(rss_mb[half:]):.0f} in the second"
     )
     yield f"disk: {disk_kb[0]} kB at first, {max(disk_kb)} at most, {disk_kb[-1]} in the end"
-    cycles = min(MOST_CYCLES, max(1, seconds // 10))
+    cycles = min(MAX_CYCLES, max(1, seconds // 10))
     before_mb = memory_mb()
     for _ in range(cycles):
         page.goto(address)

@@ -34,7 +34,7 @@ ROWS: dict[str, str] = {
     "end_to_end_labels": "H.264 file to VQ-DNN maps",
     "end_to_end_video": "H.264 file to an H.264 file side by side",
 }
-ALONE: dict[str, Variant] = {"bare_plain": "plain", "bare": "quiet"}
+SINGLE_PROCESS: dict[str, Variant] = {"bare_plain": "plain", "bare": "quiet"}
 """The rows that are a network alone."""
 GRAPH_ROWS = ("bare", "step", "end_to_end_labels", "end_to_end_video")
 """What a graph file can be timed for: it holds one mode."""
@@ -55,8 +55,8 @@ class CheckpointRows:
     def build(self, name: str) -> Row:
         """A row of `ROWS`."""
         executor = self._executor
-        if name in ALONE:
-            return Row(name, repeat(executor.logits(ALONE[name]), self._pictures()), executor.name)
+        if name in SINGLE_PROCESS:
+            return Row(name, repeat(executor.logits(SINGLE_PROCESS[name]), self._pictures()), executor.name)
         if name == "naive_deque":
             self.naive = NaiveDeque(executor.logits("quiet"), self._size)
             return Row(name, repeat(self.naive, self._pictures()), executor.name)

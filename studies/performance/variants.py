@@ -7,7 +7,7 @@ from typing import Literal
 from torch import nn
 
 from core.dropout import has_dropout
-from core.insertion import Preceded
+from core.insertion import PrependedLayer
 from core.method import MethodOptions, ModeName, is_temporal
 from core.model.checkpoint import CheckpointMeta
 from core.smoothing import SpatialSmoothing
@@ -68,6 +68,6 @@ def without_smoothing(network: nn.Module) -> nn.Module:
         return plain.eval()
     for owner in list(network.modules()):
         for name, child in owner.named_children():
-            if isinstance(child, Preceded) and isinstance(child.layer, SpatialSmoothing):
+            if isinstance(child, PrependedLayer) and isinstance(child.layer, SpatialSmoothing):
                 setattr(owner, name, child.module)
     return network

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from core.classes import CAMVID
-from core.system.files import write_whole
+from core.system.files import write_atomic
 from studies.harness.document import fill, section, table
 from studies.results.calibration_tables import calibration_table, class_weights_table, scaling_table, sets_table
 from studies.results.cells import (
@@ -39,7 +39,7 @@ from studies.results.rule_tables import beyond_table, changes_table, labels_note
 def write_document(rows: Rows, docs: Path, strips: dict[str, str]) -> None:
     """Writes docs/results.md and its pictures; `strips` are some that are there already, {title: file name}."""
     pictures = write_plots(rows, docs) | strips
-    write_whole(docs / "results.md", document(rows, docs, pictures).encode())
+    write_atomic(docs / "results.md", document(rows, docs, pictures).encode())
 
 
 def document(rows: Rows, docs: Path, pictures: dict[str, str]) -> str:

@@ -39,7 +39,7 @@ class Method:
 ONE, ALL, MEMBER = Sampling("one"), Sampling("all"), Sampling("member")
 WINDOW = TemporalSmoothing(tau=1.25, window=5)
 """As published: K = 5 previous frames, tau = 1.25."""
-MOTION = TemporalSmoothing(tau=MOTION_TAU, motion=True)
+MOTION_INPUTS = TemporalSmoothing(tau=MOTION_TAU, motion=True)
 """Ours."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from core.system.files import write_whole
+from core.system.files import write_atomic
 
 FOLDER = Path(__file__).parent.parent.parent / "runs" / "results"
 
@@ -22,7 +22,7 @@ class Parts:
         path = self.folder / f"{name}.json"
         if not path.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
-            write_whole(path, json.dumps(make()).encode())
+            write_atomic(path, json.dumps(make()).encode())
         return dict(json.loads(path.read_text()))
 
     def has(self, name: str) -> bool:

@@ -15,7 +15,7 @@ from seg.data.camvid import open_split
 from seg.data.moving_stills import CLIP_FRAMES, moving_stills
 from seg.evaluate import mark_stills
 from seg.pretrained import FOLDER
-from studies.results.methods import ALL, MEMBER, MOTION, ONE, WINDOW, Method, Sampling
+from studies.results.methods import ALL, MEMBER, MOTION_INPUTS, ONE, WINDOW, Method, Sampling
 from studies.results.sweep import RISK_CLASS, Subject, sweep
 
 TAUS = (0.5, 0.8, 1.25, 2.0, 3.0)
@@ -84,12 +84,12 @@ def plain_methods(protocol: str, has_dropout: bool, is_ensemble: bool) -> dict[s
     if is_ensemble:
         methods = {"ensemble": Method(ALL), "vq-ensemble": Method(MEMBER, WINDOW)}
     else:
-        methods = {"dnn": Method(ONE), "vq-dnn": Method(ONE, WINDOW), "vq-dnn motion": Method(ONE, MOTION)}
+        methods = {"dnn": Method(ONE), "vq-dnn": Method(ONE, WINDOW), "vq-dnn motion": Method(ONE, MOTION_INPUTS)}
     if has_dropout:
         methods |= {
             "bnn-1": Method(DRAW),
             "vq-bnn": Method(DRAW, WINDOW),
-            "vq-bnn motion": Method(DRAW, MOTION),
+            "vq-bnn motion": Method(DRAW, MOTION_INPUTS),
         }
         if protocol != "moving-stills":  # seven frames a still: 30 passes of each would take an hour
             methods |= {"bnn-5": Method(FEW), "bnn-30": Method(MANY)}
@@ -137,7 +137,7 @@ def fit(subject: Subject, protocol: str, data: Path, has_dropout: bool) -> Fits:
     for mode, sampling in samplings.items():
         scanned[mode] = Method(sampling, WINDOW)
         if sampling is not MEMBER:
-            scanned[f"{mode} motion"] = Method(sampling, MOTION)
+            scanned[f"{mode} motion"] = Method(sampling, MOTION_INPUTS)
         for tau in TAUS:
             smoothing = TemporalSmoothing(tau)
             scanned[memory_name(mode, smoothing)] = Method(sampling, smoothing)

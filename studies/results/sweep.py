@@ -22,7 +22,7 @@ from core.prediction import Prediction, mean_prediction
 from core.seeds import mix_seed
 from seg.calibrate import STRIDE, ConformalCheck, ConformalFit, thin
 from seg.class_weights import without_class_weights
-from seg.evaluate import LiveMetrics
+from seg.evaluate import FrameMetrics
 from studies.results.methods import Memory, Method, Sampling
 
 Temperature = float | Literal["grid", "thin grid"]
@@ -84,7 +84,7 @@ def sweep(
     frame."""
     classes = subject.classes
     memories = {name: Memory(method.smoothing) for name, method in (*measured.items(), *scanned.items())}
-    live = {name: LiveMetrics.of(classes) for name in measured}
+    live = {name: FrameMetrics.of(classes) for name in measured}
     scans = {name: TemperatureScan(len(classes), classes.void) for name in scanned}
     sets = {name: ConformalFit(classes.void, RISK_CLASS) for name in scanned}
     wanted: dict[Sampling, set[Reading]] = {}

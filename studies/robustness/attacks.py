@@ -15,7 +15,7 @@ from studies.robustness.pictures import Pictures
 from studies.robustness.tally import Row
 
 ATTACKS: dict[str, Callable[..., Tensor]] = {"fgsm": fgsm, "pgd": pgd}
-MOST_PASSES = 5
+MAX_PASSES = 5
 """Dropout passes whose mean an attack sees the gradient of; the graphs of all are in memory at once."""
 
 
@@ -76,11 +76,11 @@ def notes(subjects: Sequence[Subject], options: RobustnessOptions) -> list[str]:
         "comparable with them",
         "attack success rate: share of the right answers that the attack makes wrong",
     ]
-    if subjects[0].is_dense:
+    if subjects[0].is_segmentation:
         told.append("pixels are counted; void ones neither count nor have a gradient")
     if any(len(attacked_methods(subject, options)) > 1 for subject in subjects):
         told.append(
-            f"of the bnn methods the longest alone is attacked, through the mean of at most {MOST_PASSES} passes"
+            f"of the bnn methods the longest alone is attacked, through the mean of at most {MAX_PASSES} passes"
         )
     return told
 
@@ -92,7 +92,7 @@ def attacked_methods(subject: Subject, options: RobustnessOptions) -> list[Metho
 
 
 def gradient_samples(method: Method) -> int:
-    return min(method.samples, MOST_PASSES)
+    return min(method.samples, MAX_PASSES)
 
 
 def clean_pixels(subject: Subject, pictures: Pictures, numbers: range) -> tuple[Tensor, Tensor]:

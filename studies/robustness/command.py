@@ -13,7 +13,7 @@ from rich.progress import track
 from app.find_model import is_graph
 from app.report_file import write_json
 from core.errors import InputError
-from core.system.files import write_whole
+from core.system.files import write_atomic
 from studies.robustness.flags import RobustnessJob, RobustnessOptions
 
 T = TypeVar("T")
@@ -65,7 +65,7 @@ def write_report(record: dict[str, Any], out: Path, command: str, plots: bool) -
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "report.json", {"command": command, **record})
     names = write_plots(record, out) if plots else []
-    write_whole(out / "report.md", markdown(record, command, names).encode())
+    write_atomic(out / "report.md", markdown(record, command, names).encode())
 
 
 def command_line(job: RobustnessJob) -> str:

@@ -10,7 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from core.corruptions.corruptions import COMMON, EXTRA, SEVERITIES, SMALLEST_SIDE, corrupt, require_picture
+from core.corruptions.corruptions import (
+    BENCHMARK_CORRUPTIONS,
+    SEVERITIES,
+    SMALLEST_SIDE,
+    TUNING_CORRUPTIONS,
+    corrupt,
+    require_picture,
+)
 from core.errors import InputError
 from core.seeds import mix_seed
 from studies.robustness.flags import RobustnessOptions, Watch, no_progress
@@ -67,7 +74,7 @@ def means_of(clean: Row, rows: Sequence[Row], published: DataName | None) -> Row
     means = corruption_means(measured, published)
     about = {key: clean[key] for key in ("model", "mode", "samples")}
     if "miou" in clean:
-        means["mean_miou"] = mean_miou([row for row in mine if row["type"] in COMMON])
+        means["mean_miou"] = mean_miou([row for row in mine if row["type"] in BENCHMARK_CORRUPTIONS])
         for name, found in means["types"].items():
             found["miou"] = mean_miou([row for row in mine if row["type"] == name])
     return about | means
@@ -82,11 +89,12 @@ def notes_on_means(
     types: Sequence[str], severities: Sequence[int], options: RobustnessOptions, published: DataName | None
 ) -> list[str]:
     """What the means are means of."""
-    left_out = [name for name in COMMON if name not in types]
+    left_out = [name for name in BENCHMARK_CORRUPTIONS if name not in types]
     notes = []
     if left_out:
         notes.append(
-            f"means are over {len(COMMON) - len(left_out)} of the 15 common types: without {', '.join(left_out)}"
+            f"means are over {len(BENCHMARK_CORRUPTIONS) - len(left_out)} of the 15 common types: without "
+            f"{', '.join(left_out)}"
         )
     if len(severities) < len(SEVERITIES):
         notes.append(f"severities {', '.join(map(str, severities))} of 1 to 5")
@@ -172,14 +180,14 @@ class PublishedCorruptions:
 def open_corrupted(pictures: Pictures, options: RobustnessOptions) -> MadeCorruptions | PublishedCorruptions:
     """Looks at everything that can be wrong before the first picture is looked at."""
     if options.cifar_c is None:
-        types = options.types or (*COMMON, *EXTRA)
+        types = options.types or (*BENCHMARK_CORRUPTIONS, *TUNING_CORRUPTIONS)
         for image in pictures.images:
             require_picture(image, SMALLEST_SIDE)
         corrupt(pictures.images[0], types[0], 1)  # the package may not be there
         return MadeCorruptions(pictures, types, options.seed)
     folder = options.cifar_c
     require_published(folder, pictures)
-    found = tuple(name for name in (*COMMON, *EXTRA) if (folder / f"{name}.npy").is_file())
+    found = tuple(name for name in (*BENCHMARK_CORRUPTIONS, *TUNING_CORRUPTIONS) if (folder / f"{name}.npy").is_file())
     types = options.types or found
     if not types:
         raise InputError(f"{folder}: has none of the published files; expected gaussian_noise.npy, ..., and labels.npy")

@@ -81,7 +81,7 @@ def row_of(model: str, method: Method, score: str, found: Mapping[str, list[floa
 
 def elsewhere_methods(subject: Subject, options: RobustnessOptions) -> list[Method]:
     """As always, and passes enough to disagree: the most that are asked for."""
-    methods = subject.methods(options.samples or ((ELSEWHERE_SAMPLES,) if subject.is_dense else ()))
+    methods = subject.methods(options.samples or ((ELSEWHERE_SAMPLES,) if subject.is_segmentation else ()))
     return methods[:1] + methods[1:][-1:]
 
 

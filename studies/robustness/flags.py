@@ -9,7 +9,7 @@ from typing import Literal, Protocol, TypeVar
 
 from tyro.conf import OmitArgPrefixes, Positional
 
-from core.corruptions.corruptions import COMMON, EXTRA, SEVERITIES, require_known
+from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, SEVERITIES, TUNING_CORRUPTIONS, require_known
 from core.errors import InputError
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ class RobustnessOptions:
 
     def __post_init__(self) -> None:
         for name in self.types:
-            require_known(name, (*COMMON, *EXTRA), "corruption")
+            require_known(name, (*BENCHMARK_CORRUPTIONS, *TUNING_CORRUPTIONS), "corruption")
         for severity in self.severities:
             if severity not in SEVERITIES:
                 raise InputError(f"--severities must be of 1, 2, 3, 4, 5, got {severity}")

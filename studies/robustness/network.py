@@ -15,7 +15,7 @@ from core.dropout import is_stochastic, set_dropout_active
 from core.errors import InputError
 from core.method import Method, MethodOptions, draws_dropout, fit_of, method_of_fit
 from core.model.checkpoint import CheckpointMeta
-from core.novelty.head import NoveltyHead, WatchedPasses
+from core.novelty.head import NoveltyHead, NoveltyPredictor
 from core.novelty.opening import open_head
 from core.prediction import Prediction
 from core.predictors import passes
@@ -47,7 +47,7 @@ class Subject:
         self.follows = calibrated and head is not None and fit_of(meta.frame_temperatures, DNN) is not None
         self.network = network.to(device).to(memory_format=torch.channels_last).eval().requires_grad_(False)
         self.normalize = Normalize(meta.mean, meta.std).to(device)
-        self.is_dense = meta.classes.void is not None
+        self.is_segmentation = meta.classes.void is not None
         set_dropout_active(self.network, True)
         self.has_dropout = is_stochastic(self.network)
 
@@ -57,7 +57,7 @@ class Subject:
 
     def methods(self, samples: Sequence[int] = ()) -> list[Method]:
         """dnn, and bnn with so many passes where there is dropout; a classifier's default is 1, 2 and 5 of them."""
-        chosen = samples or (() if self.is_dense else CLASSIFIER_SAMPLES)
+        chosen = samples or (() if self.is_segmentation else CLASSIFIER_SAMPLES)
         return [DNN, *(Method("bnn", count) for count in sorted(chosen) if self.has_dropout)]
 
     def fit(self, method: Method) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class Subject:
         corrupted.
         """
         stacked = torch.from_numpy(np.stack(images)).to(self.device).permute(0, 3, 1, 2)
-        if self.is_dense:
+        if self.is_segmentation:
             return resize(stacked, self.size(*images[0].shape[:2]))
         if stacked.shape[-2:] != (self.meta.height, self.meta.width):
             height, width = images[0].shape[:2]
@@ -120,7 +120,7 @@ class Subject:
 
     def labels_at(self, labels: Tensor, size: tuple[int, int]) -> Tensor:
         """(B, H, W) labels at the network's size, by nearest neighbour; (B,) as they are."""
-        return nearest(labels, size) if self.is_dense and tuple(labels.shape[-2:]) != size else labels
+        return nearest(labels, size) if self.is_segmentation and tuple(labels.shape[-2:]) != size else labels
 
     def switch(self, mode: str, seed: int | None) -> None:
         """Dropout on or off, and its masks from the seed."""
@@ -149,7 +149,7 @@ class Subject:
         self.switch("dnn", None)
         if self.head is None:
             return Prediction.from_logits(self.network(batch), self.temperature(DNN))
-        watched = WatchedPasses(self.network, self.head, None if self.follows else self.temperature(DNN))
+        watched = NoveltyPredictor(self.network, self.head, None if self.follows else self.temperature(DNN))
         try:
             return watched.predict(*watched.look(batch))
         finally:
@@ -180,7 +180,7 @@ def open_subjects(models: Sequence[str], device: torch.device, calibrated: bool 
     subjects = [open_subject(*one, device, calibrated) for one in zip(models, short_names(models), strict=True)]
     first = subjects[0]
     for other in subjects[1:]:
-        if other.is_dense != first.is_dense:
+        if other.is_segmentation != first.is_segmentation:
             raise InputError(f"{first.name} and {other.name} cannot be compared: one labels pictures, the other pixels")
         require_classes(other.meta.classes, first.meta.classes, other.name, first.name)
     return subjects

@@ -41,7 +41,7 @@ def study_perturbations(
     source = PublishedSequences(options, pictures) if options.cifar_p else MadeSequences(options, pictures)
     rows: list[Row] = []
     sums: dict[tuple[str, str, Method], Sums] = {}
-    dense = subjects[0].is_dense
+    dense = subjects[0].is_segmentation
     jobs = [(name, numbers) for name in source.types for numbers in batches_of(source.count, 1 if dense else GROUP)]
     for name, numbers in watch(jobs, "perturbations"):
         sequences, labels = source.sequences(name, numbers)
@@ -79,7 +79,7 @@ def definitions(subjects: Sequence[Subject]) -> list[str]:
         "its code (mean "
         "over classes, roles swapped), which the published values fit",
     ]
-    if subjects[0].is_dense:
+    if subjects[0].is_segmentation:
         notes.append(
             f"pixel by pixel, without following the motion: in {', '.join(MOVING[:4])} it also counts what truly "
             f"changed, and "

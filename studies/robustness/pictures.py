@@ -74,7 +74,7 @@ def chosen_places(whole: int, wanted: int, seed: int) -> list[int]:
 def open_pictures(data: Path, split: str, subjects: Sequence[Subject], images: int | None, seed: int) -> Pictures:
     """Reads what the networks' kind needs; InputError for what is missing or does not fit them."""
     first = subjects[0]
-    if first.is_dense:
+    if first.is_segmentation:
         return stills(open_split(data, split, first.meta.classes), images or DEFAULT_STILLS, seed)
     return views(data, split, subjects, images or DEFAULT_IMAGES, seed)
 

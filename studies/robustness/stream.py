@@ -108,7 +108,7 @@ class Stream:
 
     def row(self, **about: Any) -> Row:
         consistency = self.metrics.result()["consistency"]
-        measured = figures(self.metrics, self.subject.is_dense)
+        measured = figures(self.metrics, self.subject.is_segmentation)
         return {"model": self.subject.name, **settings(self.method), **about, **measured, "consistency": consistency}
 
 

@@ -60,7 +60,7 @@ def robustness(
     pictures = open_pictures(data, split, subjects, options.images, options.seed)
     chosen, notes = chosen_studies(subjects, pictures, studies, options)
     check_files(chosen, pictures, options)
-    few = pictures.first(options.costly_images or (COSTLY_STILLS if subjects[0].is_dense else COSTLY_IMAGES))
+    few = pictures.first(options.costly_images or (COSTLY_STILLS if subjects[0].is_segmentation else COSTLY_IMAGES))
     notes += general_notes(subjects, pictures, few, chosen, options)
     head, done = about(subjects, pictures, options), dict[str, Any]()
     record: dict[str, Any] = {}
@@ -131,7 +131,7 @@ def chosen_studies(
     subjects: Sequence[Subject], pictures: Pictures, asked: Sequence[StudyName], options: RobustnessOptions
 ) -> tuple[list[StudyName], list[str]]:
     """(studies in order, what was left out and why); InputError for one that is asked for and cannot be."""
-    lacking = {name: reason for name in STUDIES if (reason := hindrance(name, subjects, pictures, options))}
+    lacking = {name: reason for name in STUDIES if (reason := why_unavailable(name, subjects, pictures, options))}
     for name in asked:
         if name in lacking:
             raise InputError(f"--studies {name}: {lacking[name]}")
@@ -144,7 +144,9 @@ def chosen_studies(
         if given and needs not in chosen:
             raise InputError(f"--{flag} is for the study {needs}, which --studies leaves out")
     left_out = [f"{name} left out: {reason}" for name, reason in lacking.items() if not asked]
-    return chosen, left_out if subjects[0].is_dense else [told for told in left_out if not told.startswith("stream")]
+    return chosen, left_out if subjects[0].is_segmentation else [
+        told for told in left_out if not told.startswith("stream")
+    ]
 
 
 def check_files(chosen: Sequence[str], pictures: Pictures, options: RobustnessOptions) -> None:
@@ -156,14 +158,14 @@ def check_files(chosen: Sequence[str], pictures: Pictures, options: RobustnessOp
             require_recorded(spec, source)
 
 
-def hindrance(
+def why_unavailable(
     name: StudyName, subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOptions
 ) -> str | None:
     """Why a study cannot be, in words; None where it can."""
     if name == "elsewhere" and not options.elsewhere:
         return "--elsewhere names no video or folder that shows something else"
     if name == "stream":
-        if not subjects[0].is_dense:
+        if not subjects[0].is_segmentation:
             return "a classifier looks at single pictures, not at a stream"
         try:
             val_stream(pictures, subjects[0], options.stream_frames)

@@ -15,7 +15,7 @@ class Tally:
     """Streaming metrics by network and method."""
 
     def __init__(self, subjects: Iterable[Subject]) -> None:
-        self._dense = {subject.name: subject.is_dense for subject in subjects}
+        self._dense = {subject.name: subject.is_segmentation for subject in subjects}
         self._metrics: dict[tuple[str, Method], StreamingMetrics] = {}
 
     def add(self, subject: Subject, method: Method, probs: Tensor, labels: Tensor) -> None:
@@ -39,7 +39,7 @@ class Tally:
         ]
 
 
-def figures(metrics: StreamingMetrics, is_dense: bool) -> Row:
+def figures(metrics: StreamingMetrics, is_segmentation: bool) -> Row:
     """What a row says, of all that is measured."""
     result = metrics.result()
     row = {
@@ -49,7 +49,7 @@ def figures(metrics: StreamingMetrics, is_dense: bool) -> Row:
         "ece": result["ece"],
         "mean_confidence": result["accuracy"] + result["ece_signed"],
     }
-    return row | ({"miou": result["miou"]} if is_dense else {})
+    return row | ({"miou": result["miou"]} if is_segmentation else {})
 
 
 def title_of(row: Row) -> str:

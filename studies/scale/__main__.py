@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from core.model.bundle import round_figures
-from core.system.files import write_whole
+from core.system.files import write_atomic
 from studies.harness.study import exit_code, origin
 from studies.performance.machine import cpu_name, load_average
 from studies.scale import cameras, kills, start, throughput
@@ -48,7 +48,7 @@ def run(given: argparse.Namespace) -> None:
         measured = round_figures(measure(given))
         command = " ".join(["python -m studies.scale", *sys.argv[1:]])
         record[given.study] = {"command": command, **origin(), "cpu": processor(), "load_before": load, **measured}
-        write_whole(place, (json.dumps(record, indent=1) + "\n").encode())
+        write_atomic(place, (json.dumps(record, indent=1) + "\n").encode())
     write_document(DOCS)
 
 
@@ -64,7 +64,7 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
     if given.study == "cameras":
         return cameras.watch(given.cameras, fps=5.0, sample_fps=1.0, seconds=given.seconds)
     if given.study == "capacity":
-        return {"tried": cameras.most_that_hold(15.0, given.seconds, given.cameras)}
+        return {"tried": cameras.max_that_hold(15.0, given.seconds, given.cameras)}
     clips = make_clips(ROOT / "runs" / "clips" / str(given.clips), given.clips, given.data / "video")
     if given.study in ("throughput", "throughput-ray"):
         return throughput.measure(clips, ("local",) if given.study == "throughput" else ("ray",))

@@ -182,7 +182,7 @@ def summarise(record: dict[str, Any], alarms: list[dict[str, Any]]) -> dict[str,
     }
 
 
-def most_that_hold(fps: float, seconds: float, most: int) -> list[dict[str, Any]]:
+def max_that_hold(fps: float, seconds: float, most: int) -> list[dict[str, Any]]:
     """One camera, then twice as many each time until they do not hold; then one number between."""
     tried, count = [], 1
     while count <= most:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from core.system.files import write_whole
+from core.system.files import write_atomic
 from studies.harness.document import table
 
 TEXT = Path(__file__).with_name("text.md")
@@ -16,7 +16,7 @@ PAPER = 200
 
 
 def write_document(docs: Path) -> None:
-    write_whole(docs / "scale.md", document(docs).encode())
+    write_atomic(docs / "scale.md", document(docs).encode())
 
 
 def document(docs: Path) -> str:

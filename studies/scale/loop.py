@@ -21,11 +21,11 @@ def main(core: str, clips: str, out: str, model: str) -> None:
     os.sched_setaffinity(0, {int(core)})
     settle(1)
     from app.report_file import write_json
-    from app.scale.engines.threads import hold_threads
+    from app.scale.engines.threads import limit_threads
     from app.video.flags import VideoJob, VideoOptions
     from app.video.job import open_for, segment_to_files
 
-    hold_threads(1)
+    limit_threads(1)
     job = VideoJob("", options=VideoOptions(model=model))
     segmenter = open_for(job)
     seconds = []

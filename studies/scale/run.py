@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @dataclass
-class Ran:
+class RunInfo:
     """A command that has ended."""
 
     code: int
@@ -30,14 +30,14 @@ def start(*words: object, **options: Any) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
 
 
-def run(*words: object) -> Ran:
+def run(*words: object) -> RunInfo:
     """To its end."""
     began_s = time.monotonic()
     process = start(*words)
     samples: list[int] = []
     threading.Thread(target=sample, args=(process.pid, samples), daemon=True).start()
     said, _ = process.communicate()
-    return Ran(process.returncode, time.monotonic() - began_s, said, samples)
+    return RunInfo(process.returncode, time.monotonic() - began_s, said, samples)
 
 
 def sample(pid: int, samples: list[int]) -> None:

@@ -20,7 +20,7 @@ from rich.console import Console
 from core.errors import CheckFailed, InputError
 from core.model.bundle import round_figures
 from core.system.allocator import keep_freed_memory
-from core.system.files import write_whole
+from core.system.files import write_atomic
 from core.training.run_folder import CONFIG_NAME, MODEL_NAME
 from studies.harness.study import exit_code, origin
 from studies.training.document import RECORD, write_document
@@ -87,7 +87,7 @@ def measure_row(row: Row, held_back: HeldBack, runs: Path) -> None:
     Console(stderr=True).print(f"{row.name}: measuring")
     rows = measure(folder / MODEL_NAME, held_back.pairs) | {"hours": training_hours(folder)}
     record = {"digest": digest, **origin(), "rows": round_figures(rows)}
-    write_whole(folder / FIGURES_NAME, (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
+    write_atomic(folder / FIGURES_NAME, (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
 
 
 def gather(runs: Path) -> dict[str, Any]:

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from core.corruptions.corruptions import EXTRA
+from core.corruptions.corruptions import TUNING_CORRUPTIONS
 from core.errors import InputError
-from core.system.files import write_whole
+from core.system.files import write_atomic
 from studies.harness.document import fill, section, table
 from studies.training.measure import RARE, SEVERITY
 from studies.training.recipes import RECIPES, Recipe, all_rows
@@ -21,8 +21,8 @@ KEYS = {"accuracy": (100, 1), "miou": (100, 1), "nll": (1, 3), "ece": (100, 1)}
 
 def write_document(record: dict[str, Any]) -> None:
     """Writes docs/training.json and docs/training.md."""
-    write_whole(RECORD, (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
-    write_whole(DOCS / "training.md", document(record).encode())
+    write_atomic(RECORD, (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
+    write_atomic(DOCS / "training.md", document(record).encode())
 
 
 def document(record: dict[str, Any]) -> str:
@@ -76,7 +76,7 @@ def figure(record: dict[str, Any], name: str) -> str:
 
 
 def path_of(key: str) -> tuple[str, ...]:
-    return ("iou", key) if key in RARE else ("corrupted", key) if key in EXTRA else (key,)
+    return ("iou", key) if key in RARE else ("corrupted", key) if key in TUNING_CORRUPTIONS else (key,)
 
 
 def measured(record: dict[str, Any]) -> list[Recipe]:
@@ -119,15 +119,17 @@ def rare_table(record: dict[str, Any]) -> str:
 def corruption_table(record: dict[str, Any]) -> str:
     lines = []
     for recipe in measured(record):
-        cells = [spread(values_of(record, recipe, "corrupted", name), 100, 1) for name in EXTRA]
-        seen = [f"({cell})" if name in recipe.seen else cell for name, cell in zip(EXTRA, cells, strict=True)]
+        cells = [spread(values_of(record, recipe, "corrupted", name), 100, 1) for name in TUNING_CORRUPTIONS]
+        seen = [
+            f"({cell})" if name in recipe.seen else cell for name, cell in zip(TUNING_CORRUPTIONS, cells, strict=True)
+        ]
         lines.append([f"`{recipe.name}`", *seen])
     words = (
         f"Accuracy in percent on the same slice, severity {SEVERITY}, of the four corruptions that are meant "
         f"for tuning. In "
         "brackets: trained on this corruption, so it is no shift. The 15 common ones chose nothing here."
     )
-    return section("Under corruption", words, table(["recipe", *EXTRA], lines))
+    return section("Under corruption", words, table(["recipe", *TUNING_CORRUPTIONS], lines))
 
 
 def where_from(record: dict[str, Any]) -> str:

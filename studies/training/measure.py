@@ -13,7 +13,7 @@ import torch
 
 from app.train.log import LOG_NAME
 from core.classes import CAMVID
-from core.corruptions.corruptions import EXTRA, corrupt
+from core.corruptions.corruptions import TUNING_CORRUPTIONS, corrupt
 from core.evaluation.metrics import StreamingMetrics
 from seg.data.camvid import ImageFolderSplit, open_split
 from seg.torch_executor import open_network
@@ -53,7 +53,7 @@ def measure(model: Path, pairs: list[Pair]) -> dict[str, Any]:
     return {
         **{key: plain[key] for key in ("accuracy", "miou", "nll", "ece")},
         "iou": {name: plain["iou"][CAMVID.names.index(name)] for name in RARE},
-        "corrupted": {name: metrics_of(subject, corrupted(pairs, name))["accuracy"] for name in EXTRA},
+        "corrupted": {name: metrics_of(subject, corrupted(pairs, name))["accuracy"] for name in TUNING_CORRUPTIONS},
         "images": len(pairs),
     }
 

@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.corruptions.corruptions import EXTRA
+from core.corruptions.corruptions import TUNING_CORRUPTIONS
 from core.training.run_folder import MODEL_NAME
 
 HOLD_BACK = 0.2
@@ -103,9 +103,9 @@ RECIPES = (
     Recipe(
         "chosen",
         "auxiliary heads, ReLU6, and four corruptions on 15 % of the pictures: what the networks that ship take",
-        ("--auxiliary", "0.4", "--prob", "relu6", "--corrupt", "0.15", "--corruptions", *EXTRA),
+        ("--auxiliary", "0.4", "--prob", "relu6", "--corrupt", "0.15", "--corruptions", *TUNING_CORRUPTIONS),
         seeds=(0, 1),
-        seen=EXTRA,
+        seen=TUNING_CORRUPTIONS,
     ),
     Recipe("street", "(the procedural street, to begin with)", epochs=STREET_EPOCHS, data="street"),
     Recipe("from-street", "begins with the weights of 10 epochs of the procedural street", ("--init", "{street-0}")),

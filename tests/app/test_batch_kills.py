@@ -19,7 +19,7 @@ from refusals import error_after_work, one_line_error, refusal
 
 from app.scale.batch.clips import find_clips
 from app.scale.batch.drive import drive
-from app.scale.batch.task import Wanted
+from app.scale.batch.task import BatchOutputs
 from app.scale.batch.worker import VideoWorker, about
 from app.scale.engines.local_engine import LocalEngine
 from app.video.flags import VideoOptions
@@ -129,7 +129,7 @@ def test_ctrl_c_ends_it_with_what_is_whole_and_a_second_driver_is_refused(
 @pytest.mark.long
 def test_workers_that_are_not_what_the_driver_is_are_refused(videos: Path, model: str, tmp_path: Path) -> None:
     clips = find_clips((str(videos),), VideoOptions(model=model, executor="torch"))
-    engine = LocalEngine(partial(VideoWorker, Wanted(tmp_path, False, False), 1), 1)
+    engine = LocalEngine(partial(VideoWorker, BatchOutputs(tmp_path, False, False), 1), 1)
     with closing(engine):
         line = refusal(lambda: list(drive(engine, clips, replace(about(model), torch="2.0.0"), retries=0)))
     assert line.startswith("the workers have torch 2.") and "this machine 2.0.0" in line and not done(tmp_path)

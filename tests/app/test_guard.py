@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.page.guard import ADDRESSES, MOST_BODY, Names
+from app.page.guard import ADDRESSES, MAX_BODY, AllowedHosts
 from app.page.server import Page
 
 pytestmark = [
@@ -56,7 +56,7 @@ def test_other_names_and_other_sites_get_nothing(client: httpx.Client) -> None:
 
 
 def test_a_page_for_others_answers_to_figures_and_to_the_names_it_was_given() -> None:
-    everyone = Names(local=False, more=["0.0.0.0", "Seg.example"])
+    everyone = AllowedHosts(local=False, more=["0.0.0.0", "Seg.example"])
     everyone.add("https://1234.gradio.live/")
     for host in ("192.168.1.7:7860", "[fe80::1]:7860", "seg.example", "1234.gradio.live", "localhost:1"):
         assert host in everyone, host
@@ -100,7 +100,7 @@ def test_answers_forbid_frames_and_foreign_content_and_name_no_folder(client: ht
 
 
 def test_bodies_have_a_length_and_a_limit(client: httpx.Client) -> None:
-    assert client.post(f"/live/{KEY}", content=bytes(MOST_BODY + 1)).status_code == 413
+    assert client.post(f"/live/{KEY}", content=bytes(MAX_BODY + 1)).status_code == 413
     assert client.post(f"/live/{KEY}", content=iter([b"x"])).status_code == 411
     assert client.post("/gradio_api/upload", files={"files": ("a.mp4", bytes(3_200_000))}).status_code == 413
 

@@ -30,7 +30,7 @@ from app.page.about_tab import about
 from app.page.error_messages import show_errors
 from app.page.file.fetch import fetch
 from app.page.file.file_job import STREET, Progress, Result, segment_file
-from app.page.file.session import MOST_SESSIONS, Sessions
+from app.page.file.session import MAX_SESSIONS, Sessions
 from app.page.flags import PageOptions
 from app.page.live.live_routes import live_routes
 from app.page.live.live_stream import RATE_HZ, LiveStream
@@ -485,7 +485,7 @@ def test_a_public_address_is_copied_within_limits_and_redirections_are_checked(
             fetch("http://films.example/none", tmp_path, 10_000, bool, resolve)
         began_s = time.monotonic()
         with pytest.raises(InputError, match="given up"):
-            fetch("http://films.example/slow", tmp_path, 10_000, bool, resolve, most_s=1)
+            fetch("http://films.example/slow", tmp_path, 10_000, bool, resolve, max_s=1)
         with pytest.raises(InputError, match="given up"):
             fetch("http://films.example/slow", tmp_path, 10_000, lambda: True, resolve)
         assert time.monotonic() - began_s < 9, "one byte in a tenth of a second is never silent for ten"
@@ -502,14 +502,14 @@ def test_an_idle_session_makes_room_and_one_at_work_does_not(tmp_path: Path) -> 
         (folder / "result.mp4").write_bytes(b"video")
     oldest = sessions.get("first")
     with contextlib.ExitStack() as jobs:
-        for number in range(MOST_SESSIONS):
+        for number in range(MAX_SESSIONS):
             jobs.enter_context(sessions.get(f"visitor {number}").job())
         assert oldest.stop_asked and not folder.exists()
         with pytest.raises(InputError, match="already"):
             sessions.get("one more")
-        assert not any(sessions.get(f"visitor {number}").stop_asked for number in range(MOST_SESSIONS))
+        assert not any(sessions.get(f"visitor {number}").stop_asked for number in range(MAX_SESSIONS))
         sessions.stop("nobody")
-    assert len(sessions) == MOST_SESSIONS
+    assert len(sessions) == MAX_SESSIONS
 
 
 def stored(folder: Path, name: str = "film.mp4") -> Path:

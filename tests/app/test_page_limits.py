@@ -9,7 +9,7 @@ from page_visit import stripes
 from PIL import Image
 
 from app.page.live.camera_picture import SHAPES, camera_picture, cut
-from app.page.parts.network_pool import MOST_IDLE, Lease, NetworkPool
+from app.page.parts.network_pool import MAX_IDLE, Lease, NetworkPool
 from app.page.parts.pictures import jpeg
 from core.errors import InputError
 
@@ -86,11 +86,11 @@ def test_many_sizes_leave_few_networks() -> None:
     with Lease(pool) as visitor:
         for size in range(50):
             visitor.take("method", size, make)
-            assert len(made) <= 1 + MOST_IDLE
+            assert len(made) <= 1 + MAX_IDLE
         kept = visitor.take("method", 48, make)
-        assert len(made) == 1 + MOST_IDLE and kept is visitor.take("other method", 48, make), "those used last are kept"
+        assert len(made) == 1 + MAX_IDLE and kept is visitor.take("other method", 48, make), "those used last are kept"
         visitor.take("method", 49, make)
         assert visitor.take("other method", 48, make) is kept, "one method left it, the other has not"
         with Lease(pool) as second:
             assert second.take("method", 48, make) is not kept, "one network serves one visitor at a time"
-    assert len(made) == MOST_IDLE
+    assert len(made) == MAX_IDLE

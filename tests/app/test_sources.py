@@ -132,14 +132,14 @@ def test_frames_that_are_too_large_are_refused_wherever_they_come(tmp_path: Path
     small = write_video(tmp_path / "small.ts", grey_frames(10))
     large = write_video(tmp_path / "large.ts", grey_frames(10, 96, 128))
     (tmp_path / "both.ts").write_bytes(small.read_bytes() + large.read_bytes())
-    frames, losses = read(tmp_path / "both.ts", most_pixels=64 * 48)
+    frames, losses = read(tmp_path / "both.ts", max_pixels=64 * 48)
     assert {frame.image.shape for frame in frames} == {(48, 64, 3)} and losses["decode_error"] > 0
     refused = "96; expected .* at most 0.0 million pixels|are its frames larger than 0.0 million"
     save(tmp_path / "large.png", quarters(96, 128))
     for name in ("large.ts", "large.png"):
         with pytest.raises(InputError, match=refused):
-            open_source(str(tmp_path / name), most_pixels=64 * 48)
-    assert len(read(tmp_path / "large.ts", most_pixels=96 * 128)[0]) == 10
+            open_source(str(tmp_path / name), max_pixels=64 * 48)
+    assert len(read(tmp_path / "large.ts", max_pixels=96 * 128)[0]) == 10
 
 
 def test_a_stream_without_time_stamps_gets_even_ones(tmp_path: Path) -> None:

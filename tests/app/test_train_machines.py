@@ -17,7 +17,7 @@ from core.model.checkpoint import load_checkpoint
 
 ROOT = Path(__file__).parents[2]
 EPOCHS = 30
-ALONE = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+SINGLE_PROCESS = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 """Without the last one torch 2.15's surviving agent tells a new one no address, and both give up after a minute."""
 
 
@@ -64,7 +64,7 @@ def agent(port: int, frames: Path, run: Path, keeps_meeting_place: bool) -> "sub
         [sys.executable, "-m", "torch.distributed.run", *meet, "-m", "--", "app.cli", *train],
         cwd=ROOT,
         text=True,
-        env=os.environ | ALONE,
+        env=os.environ | SINGLE_PROCESS,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )

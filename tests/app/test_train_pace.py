@@ -1,28 +1,28 @@
 """How long a training will take, said after its first steps."""
 
-from app.train.command import Pace
+from app.train.command import TimeEstimate
 from core.training.loop import StepDone
 
 
 def test_the_estimate_is_of_the_steps_that_are_left_at_the_pace_of_the_later_first_ones() -> None:
     """A slow start, then 2 s a step; resumed at step 500 of 7,700: 7,187 steps are left after the 13th."""
-    pace, now, told = Pace(100), 0.0, []
+    pace, now, told = TimeEstimate(100), 0.0, []
     for number in range(40):
         now += 30.0 if number < 3 else 2.0
         told.append(pace.after(StepDone(6, 501 + number, 7700, 1.0, 1e-3, 2.0), now))
     assert [number for number, line in enumerate(told) if line] == [12]
     assert told[12].startswith("about 4.0 hours to the end of 100 epochs")
-    assert Pace(2).after(StepDone(1, 1, 20, 1.0, 1e-3, 2.0), 0.0) == ""
+    assert TimeEstimate(2).after(StepDone(1, 1, 20, 1.0, 1e-3, 2.0), 0.0) == ""
 
 
 def test_a_short_training_is_told_in_minutes() -> None:
-    pace = Pace(2)
+    pace = TimeEstimate(2)
     told = [pace.after(StepDone(1, number + 1, 73, 1.0, 1e-3, 2.0), 3.0 * number) for number in range(13)]
     assert told[-1].startswith("about 3 minutes")
 
 
 def test_steps_that_take_longer_later_are_counted_so() -> None:
     """10 epochs of 100 steps at 2 s, the last two at 6: after 13, 787 steps at 2 s are left, and 200 at 6."""
-    pace = Pace(10, lambda epoch: 3.0 if epoch >= 8 else 1.0)
+    pace = TimeEstimate(10, lambda epoch: 3.0 if epoch >= 8 else 1.0)
     told = [pace.after(StepDone(1, number + 1, 1000, 1.0, 1e-3, 2.0), 2.0 * number) for number in range(13)]
     assert told[-1].startswith(f"about {60 * (2 * 787 + 6 * 200) / 3600:.0f} minutes")

@@ -112,7 +112,7 @@ def test_a_pass_of_an_ensemble_with_dropout_is_one_by_all_its_networks(files: di
 
 def test_batches_hold_every_picture_as_it_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = open_classification(save_pictures(tmp_path), "test")
-    monkeypatch.setattr("classification.evaluate.MOST_AT_ONCE", 7)
+    monkeypatch.setattr("classification.evaluate.MAX_AT_ONCE", 7)
     parts = list(batches(data, 24))
     assert [(first, len(labels)) for first, _, labels in parts] == [(0, 7), (7, 7), (14, 4)]
     assert torch.cat([labels for *_, labels in parts]).tolist() == data.labels.tolist()

@@ -17,7 +17,7 @@ from core.errors import InputError
 from core.insertion import insert_smoothing, list_inserted
 from core.predictors import MonteCarlo, SplitNetwork
 from core.smoothing import SpatialSmoothing
-from core.stages import FeatureTaps
+from core.stages import StageFeatures
 
 VIT = "vit_tiny_patch16_224"
 
@@ -151,7 +151,7 @@ def test_stages_are_what_the_library_lists(
 ) -> None:
     """Maps, tokens, and maps whose channels come last."""
     network = built(name, **options)
-    taps = FeatureTaps(network, (last,))
+    taps = StageFeatures(network, (last,))
     network(random_input(network.side or 64))
     (features,) = taps.take()
     assert features.shape == shape and list(network.tap_points())[-1] == last

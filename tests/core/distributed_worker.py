@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from core.dropout import Dropout
 from core.errors import CheckFailed, InputError
 from core.training.config import TrainConfig
-from core.training.distributed import ALONE, Processes, join_processes
+from core.training.distributed import SINGLE_PROCESS, Processes, join_processes
 from core.training.loop import EpochDone, StepDone, dropout_seed, epoch_order, fit
 
 VOID = 9
@@ -51,7 +51,7 @@ def network(dropout: float = 0.0, unused: bool = False) -> nn.Module:
 def trained(
     settings: TrainConfig,
     run: Path,
-    processes: Processes = ALONE,
+    processes: Processes = SINGLE_PROCESS,
     *,
     resume: bool = False,
     poison: int = -1,

@@ -6,7 +6,7 @@ import torch
 from refusals import refusal
 from torch import Tensor
 
-from core.evaluation.temperature import FEWEST_PIXELS, GRID, TemperatureFit, TemperatureScan, grid_tensor
+from core.evaluation.temperature import GRID, MIN_PIXELS, TemperatureFit, TemperatureScan, grid_tensor
 from core.prediction import Prediction
 
 CLASSES = 5
@@ -121,12 +121,12 @@ def test_flips_of_a_mean_of_two_tempered_softmaxes_are_counted() -> None:
 def test_fewer_than_a_hundred_pixels_are_refused() -> None:
     logits, labels = sampled_at(1.0, 1)[0]
     few = torch.full_like(labels, VOID).flatten()
-    few[: FEWEST_PIXELS - 1] = labels.flatten()[: FEWEST_PIXELS - 1]
+    few[: MIN_PIXELS - 1] = labels.flatten()[: MIN_PIXELS - 1]
     scan = TemperatureScan(CLASSES, VOID)
     assert "0 labelled pixels" in refusal(scan.fit)
     scan.update(tempered(logits), few.view_as(labels))
     assert "99 labelled pixels" in refusal(scan.fit) and "100 or more" in refusal(scan.fit)
-    few[FEWEST_PIXELS - 1] = labels.flatten()[FEWEST_PIXELS - 1]
+    few[MIN_PIXELS - 1] = labels.flatten()[MIN_PIXELS - 1]
     assert fit([(tempered(logits), few.view_as(labels))]).pixels == 100
 
 

@@ -4,12 +4,12 @@ generator."""
 import numpy as np
 import pytest
 
-from core.corruptions.corruptions import COMMON, EXTRA, SEVERITIES, corrupt
+from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, SEVERITIES, TUNING_CORRUPTIONS, corrupt
 from core.errors import InputError
 
 imagecorruptions = pytest.importorskip("imagecorruptions", reason="imagecorruptions-imaug is not installed")
 
-ALL = (*COMMON, *EXTRA)
+ALL = (*BENCHMARK_CORRUPTIONS, *TUNING_CORRUPTIONS)
 RANDOM = (
     "gaussian_noise",
     "shot_noise",
@@ -33,8 +33,8 @@ def picture(height: int = 40, width: int = 52) -> np.ndarray:
 
 
 def test_the_types_are_those_of_the_library() -> None:
-    assert list(COMMON) == imagecorruptions.get_corruption_names("common")
-    assert list(EXTRA) == imagecorruptions.get_corruption_names("validation")
+    assert list(BENCHMARK_CORRUPTIONS) == imagecorruptions.get_corruption_names("common")
+    assert list(TUNING_CORRUPTIONS) == imagecorruptions.get_corruption_names("validation")
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from core.errors import InputError
 from core.seeds import mix_seed
 from core.training.config import TrainConfig
-from core.training.distributed import ALONE, Processes, synchronise
+from core.training.distributed import SINGLE_PROCESS, Processes, synchronise
 from core.training.loop import dropout_seed, epoch_order
 from seg.networks.build import build_network
 from seg.options import SmpOptions
@@ -89,15 +89,17 @@ def assert_near(found: dict[str, Tensor], network: nn.Module) -> None:
 
 
 def test_one_process_needs_nobody() -> None:
-    assert ALONE.leads and ALONE.sums(1.0, 2.5) == (1.0, 2.5) and ALONE.gathered("x") == ["x"]
-    assert ALONE.together(lambda: 3) == 3
-    ALONE.wait()
+    assert (
+        SINGLE_PROCESS.leads and SINGLE_PROCESS.sums(1.0, 2.5) == (1.0, 2.5) and SINGLE_PROCESS.gathered("x") == ["x"]
+    )
+    assert SINGLE_PROCESS.together(lambda: 3) == 3
+    SINGLE_PROCESS.wait()
 
     def refuse() -> None:
         raise InputError("no")
 
     with pytest.raises(InputError, match="no"):
-        ALONE.together(refuse)
+        SINGLE_PROCESS.together(refuse)
 
 
 @pytest.mark.parametrize(("count", "accumulate"), [(2, 1), (3, 2)])
@@ -105,14 +107,14 @@ def test_shares_together_are_the_bigger_batches_of_one_process(count: int, accum
     small = TrainConfig(batch_size=2, accumulate=accumulate)
     big = TrainConfig(batch_size=2 * count, accumulate=accumulate)
     shares = [torch.tensor(epoch_order(29, small, 5, Processes(rank, count))).split(2) for rank in range(count)]
-    whole = torch.tensor(epoch_order(29, big, 5, ALONE)).split(2 * count)
+    whole = torch.tensor(epoch_order(29, big, 5, SINGLE_PROCESS)).split(2 * count)
     assert len(whole) == 29 // (2 * count * accumulate) * accumulate
     for number, batch in enumerate(whole):
         assert torch.cat([share[number] for share in shares]).tolist() == batch.tolist()
 
 
 def test_the_order_of_one_process_is_that_of_the_seed_and_epoch() -> None:
-    order = epoch_order(10, TrainConfig(batch_size=4, seed=7), 2, ALONE)
+    order = epoch_order(10, TrainConfig(batch_size=4, seed=7), 2, SINGLE_PROCESS)
     drawn = torch.randperm(10, generator=torch.Generator().manual_seed(mix_seed(7, 2)))
     assert order == drawn[:8].tolist()
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from core.dropout import Dropout, set_dropout_active
 from core.errors import InputError
-from core.insertion import Place, insert_dropout, insert_smoothing, list_inserted, subsampling_places
+from core.insertion import InsertionPoint, insert_dropout, insert_smoothing, list_inserted, subsampling_points
 from core.smoothing import SpatialSmoothing
 
 PLACES = {
@@ -100,8 +100,8 @@ def hooked(network: nn.Module, places: list[tuple[str, int, bool]]) -> nn.Module
 @pytest.mark.parametrize("name", PLACES)
 def test_the_places_are_the_subsampling_modules(name: str) -> None:
     network = copy.deepcopy(bare(name))
-    expected = [Place(*place) for place in PLACES[name]]
-    assert subsampling_places(network) == expected
+    expected = [InsertionPoint(*place) for place in PLACES[name]]
+    assert subsampling_points(network) == expected
     assert insert_smoothing(network) == expected
     assert len(list(list_inserted(network))) == len(expected)
 
@@ -226,7 +226,7 @@ def test_the_network_comes_back_in_the_modes_it_had(training: bool) -> None:
     network.layer3.train(not training)  # type: ignore[union-attr]
     before = {name: module.training for name, module in network.named_modules()}
     statistics = copy.deepcopy(network.state_dict())
-    subsampling_places(network)
+    subsampling_points(network)
     assert {name: module.training for name, module in network.named_modules()} == before
     assert all(equal(list(network.state_dict().values()), list(statistics.values())))
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in network.modules())
@@ -269,7 +269,7 @@ def test_a_refused_setting_leaves_the_network_as_it_was(wrong: dict[str, Any]) -
 
 def test_an_example_of_the_caller_finds_the_places_of_a_grey_network() -> None:
     network = nn.Sequential(nn.Conv2d(1, 8, 3), nn.SiLU(), nn.MaxPool2d(2)).double()
-    assert insert_smoothing(network, example=torch.rand(2, 1, 30, 50)) == [Place("2", 8, True)]
+    assert insert_smoothing(network, example=torch.rand(2, 1, 30, 50)) == [InsertionPoint("2", 8, True)]
 
 
 class Chain(nn.Module):
@@ -299,19 +299,21 @@ def linear(channels: int = 4, stride: int = 1) -> nn.Conv2d:
 
 def test_places_come_in_the_order_of_computation() -> None:
     network = Chain("conv b a", conv=linear(3), a=nn.MaxPool2d(2), b=nn.AvgPool2d(2))
-    assert [place.name for place in subsampling_places(network)] == ["members.b", "members.a"]
+    assert [place.name for place in subsampling_points(network)] == ["members.b", "members.a"]
 
 
 def test_an_activation_inside_the_place_is_not_one_before_it() -> None:
     """The ReLU works in place on the very tensor that entered, as pre-activation blocks do."""
     block = Chain("act down", act=nn.ReLU(inplace=True), down=linear(stride=2))
-    assert subsampling_places(Chain("conv block", conv=linear(3), block=block)) == [Place("members.block", 4, False)]
+    assert subsampling_points(Chain("conv block", conv=linear(3), block=block)) == [
+        InsertionPoint("members.block", 4, False)
+    ]
 
 
 def test_what_is_added_in_place_after_an_activation_makes_the_map_linear() -> None:
     members = {"conv": linear(3), "act": nn.SiLU(), "pool": nn.MaxPool2d(2)}
-    assert subsampling_places(Chain("conv act pool", **members)) == [Place("members.pool", 4, True)]
-    assert subsampling_places(Chain("conv act -1 pool", **members)) == [Place("members.pool", 4, False)]
+    assert subsampling_points(Chain("conv act pool", **members)) == [InsertionPoint("members.pool", 4, True)]
+    assert subsampling_points(Chain("conv act -1 pool", **members)) == [InsertionPoint("members.pool", 4, False)]
 
 
 def test_a_freed_activation_does_not_lend_its_identity_to_a_linear_map() -> None:
@@ -323,5 +325,5 @@ def test_a_freed_activation_does_not_lend_its_identity_to_a_linear_map() -> None
     # From the second time on nobody keeps what `act` returned when `linear` is done, so linear(i) may take its address
     # over.
     order = ["conv", *(f"act linear linear{i} pool{i} up" for i in range(8))]
-    places = subsampling_places(Chain(" ".join(order), **shared, **maps, **pools))
-    assert places == [Place(f"members.pool{i}", 4, False) for i in range(8)]
+    places = subsampling_points(Chain(" ".join(order), **shared, **maps, **pools))
+    assert places == [InsertionPoint(f"members.pool{i}", 4, False) for i in range(8)]

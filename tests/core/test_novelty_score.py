@@ -8,10 +8,10 @@ from pytorch_ood.detector import EnergyBased, Entropy, Mahalanobis, MaxLogit
 
 from core.novelty.gaussians import GaussianSums
 from core.novelty.statistics import RegionDistance
-from core.reference import OwnWorld, binomial_interval, smooth_score
+from core.reference import ReferenceScores, binomial_interval, smooth_score
 from studies.novelty.regions import Standard, scores_of
 
-WORLD = OwnWorld(tuple(float(score) for score in range(1, 61)))
+WORLD = ReferenceScores(tuple(float(score) for score in range(1, 61)))
 
 
 def test_a_share_counts_the_frames_that_are_at_least_as_strange() -> None:

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from core.dropout import Dropout, draw_mask, set_dropout_active
 from core.errors import InputError
-from core.novelty.head import WatchedPasses
-from core.prediction import Prediction, Sight, entropy
+from core.novelty.head import NoveltyPredictor
+from core.prediction import FrameNovelty, Prediction, entropy
 from core.predictors import MonteCarlo, OnePass, SplitNetwork
 from seg.networks.unet import UNet
 from seg.options import PUBLISHED_PLACES, UNetOptions
@@ -180,14 +180,14 @@ class MeanOfStages(nn.Module):
 
     names = ("enc1", "dec9")
 
-    def forward(self, features: list[Tensor], logits: Tensor) -> Sight:
+    def forward(self, features: list[Tensor], logits: Tensor) -> FrameNovelty:
         score = features[0].mean((1, 2, 3)) + features[1].mean((1, 2, 3))
-        return Sight(score, 1.0 + score.abs(), features[1].mean(1))
+        return FrameNovelty(score, 1.0 + score.abs(), features[1].mean(1))
 
 
 def test_what_passes_share_is_seen_by_each_and_their_sights_are_averaged() -> None:
     unet, x = network(), picture()
-    watched = WatchedPasses(unet, MeanOfStages(), samples=SAMPLES)  # type: ignore[arg-type]
+    watched = NoveltyPredictor(unet, MeanOfStages(), samples=SAMPLES)  # type: ignore[arg-type]
     torch.manual_seed(3)
     with torch.no_grad():
         mean = watched(x)
@@ -196,6 +196,6 @@ def test_what_passes_share_is_seen_by_each_and_their_sights_are_averaged() -> No
     assert len({float(sight.score) for _, sight in seen}) == SAMPLES
     probs = torch.stack([(logits / sight.temperature).softmax(1) for logits, sight in seen]).mean(0)
     assert mean.sight is not None and (mean.probs - probs).abs().max() < 1e-12
-    for name in Sight._fields:
+    for name in FrameNovelty._fields:
         one_by_one = torch.stack([getattr(sight, name) for _, sight in seen]).mean(0)
         assert (getattr(mean.sight, name) - one_by_one).abs().max() < 1e-12, name

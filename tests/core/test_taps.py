@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from core.stages import FeatureTaps, tap_points
+from core.stages import StageFeatures, tap_points
 from seg.networks.smp import SmpNetwork
 from seg.networks.unet import UNet
 from seg.options import SmpOptions, UNetOptions
@@ -13,7 +13,7 @@ from tests.refusals import refusal
 
 def test_stages_of_our_unet_have_the_published_sizes() -> None:
     network = UNet(3, UNetOptions(width=4, depth=3, dropout=0, dropout_places=())).eval()
-    taps = FeatureTaps(network, ["enc1", "enc3", "dec5"])
+    taps = StageFeatures(network, ["enc1", "enc3", "dec5"])
     with torch.no_grad():
         network(torch.zeros(1, 3, 16, 24))
     assert [tuple(found.shape) for found in taps.take()] == [(1, 4, 16, 24), (1, 16, 4, 6), (1, 4, 16, 24)]
@@ -24,19 +24,19 @@ def test_any_smp_network_names_encoder_and_decoder(architecture: str) -> None:
     network = SmpNetwork(3, SmpOptions(architecture=architecture, encoder="resnet18", encoder_smoothing=False)).eval()
     names = list(tap_points(network))
     assert {"enc1", "enc5", "decoder"} <= set(names) and ("dec1" in names) == (architecture == "Unet")
-    taps = FeatureTaps(network, names)
+    taps = StageFeatures(network, names)
     with torch.no_grad():
         network(torch.zeros(1, 3, 64, 64))
     assert all(found.ndim == 4 and len(found) == 1 for found in taps.take())
 
 
 def test_an_unknown_stage_is_refused_with_what_there_is() -> None:
-    message = refusal(FeatureTaps, UNet(3, UNetOptions(width=4, depth=2, dropout=0, dropout_places=())), ["dec9"])
+    message = refusal(StageFeatures, UNet(3, UNetOptions(width=4, depth=2, dropout=0, dropout_places=())), ["dec9"])
     assert message == "unknown stage 'dec9'; this network has enc1, enc2, dec3"
 
 
 def test_a_network_without_names_is_refused_and_taps_can_be_removed() -> None:
     assert "names no stages" in refusal(tap_points, nn.Linear(2, 2))
     network = UNet(3, UNetOptions(width=4, depth=2, dropout=0, dropout_places=()))
-    FeatureTaps(network, ["dec3"]).remove()
+    StageFeatures(network, ["dec3"]).remove()
     assert not any(module._forward_hooks for module in network.modules())

@@ -13,7 +13,8 @@ from refusals import one_line_error
 from app.cli import main
 from core.errors import CheckFailed
 from export.file.onnx_file import read_onnx
-from export.write.proof import prove_random, session_runner
+from export.run.runners import session_runner
+from export.write.proof import prove_random
 from seg.exported import ExportedStep
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.corruptions.corruptions import COMMON, EXTRA
+from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, TUNING_CORRUPTIONS
 from seg.data.augment import Augment, Example, to_tensors
 from seg.data.textures import texture
 from seg.options import AugmentOptions
@@ -199,4 +199,6 @@ def test_textures_differ_and_fill_their_range() -> None:
 
 
 def test_what_robustness_is_measured_by_is_never_trained_on() -> None:
-    assert set(AugmentOptions().corruptions) == set(EXTRA) and not set(EXTRA) & set(COMMON)
+    assert set(AugmentOptions().corruptions) == set(TUNING_CORRUPTIONS) and not set(TUNING_CORRUPTIONS) & set(
+        BENCHMARK_CORRUPTIONS
+    )

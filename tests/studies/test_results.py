@@ -19,7 +19,7 @@ from core.preprocess import Normalize, resize
 from core.temporal import TemporalSmoothing
 from seg.calibrate import ConformalCheck, ConformalFit, fit_temperature
 from seg.class_weights import read_class_weights
-from seg.evaluate import LiveMetrics, seed_frames
+from seg.evaluate import FrameMetrics, seed_frames
 from seg.networks.unet import UNet
 from seg.options import UNetOptions
 from seg.street.drive import Street
@@ -27,7 +27,7 @@ from seg.torch_executor import TorchSegmenter, open_network, open_torch_segmente
 from studies.harness.study import Cache, data_digest
 from studies.results.document import control_table, write_document
 from studies.results.jobs import all_jobs, fits_of, fits_record, job_digest
-from studies.results.methods import ALL, MEMBER, MOTION, ONE, WINDOW, Method, Sampling
+from studies.results.methods import ALL, MEMBER, MOTION_INPUTS, ONE, WINDOW, Method, Sampling
 from studies.results.parts import Parts
 from studies.results.published_tables import effects_table
 from studies.results.rows import Fits
@@ -71,7 +71,7 @@ def swept(
 
 
 def alone(segmenter: TorchSegmenter) -> dict:
-    live = LiveMetrics.of(CAMVID)
+    live = FrameMetrics.of(CAMVID)
     for frame in seed_frames(street().frames(FRAMES), 0):
         live.update(frame, segmenter.step(frame))
     return live.result()
@@ -99,7 +99,7 @@ def test_every_row_of_a_network_is_what_it_is_alone(tmp_path: Path, precision: L
         "dnn": Method(ONE),
         "dnn warm": Method(ONE, None, 1.7),
         "vq-dnn": Method(ONE, WINDOW),
-        "following": Method(ONE, MOTION),
+        "following": Method(ONE, MOTION_INPUTS),
         "bnn-1": Method(draw),
         "bnn-3": Method(Sampling("dropout", 3)),
         "vq-bnn": Method(draw, WINDOW, 0.8),
@@ -118,7 +118,7 @@ def test_the_rows_of_an_ensemble_too(tmp_path: Path) -> None:
     assert found["ensemble"]["nll"] < max(alone(opened(path, Method(ONE)))["nll"] for path in (first, *others))
 
 
-@pytest.mark.parametrize("smoothing", [None, WINDOW, MOTION])
+@pytest.mark.parametrize("smoothing", [None, WINDOW, MOTION_INPUTS])
 def test_a_temperature_is_that_of_the_calibrate_command(tmp_path: Path, smoothing: object) -> None:
     path = saved(tmp_path, 1, 0.0)
     method = Method(ONE, smoothing)  # type: ignore[arg-type]
@@ -139,7 +139,7 @@ def test_a_network_far_too_sure_is_measured_without_a_temperature(tmp_path: Path
 
 def test_the_thresholds_of_sets_are_fitted_and_checked_at_temperature_1(tmp_path: Path) -> None:
     path = saved(tmp_path, 1, 0.0)
-    method = Method(ONE, MOTION)
+    method = Method(ONE, MOTION_INPUTS)
     fitted = swept([path], {}, {"row": method}).sets["row"]
     by_hand, segmenter = ConformalFit(CAMVID.void, RISK_CLASS), opened(path, method)
     seen = [(frame, segmenter.step(frame)) for frame in street().frames(FRAMES)]

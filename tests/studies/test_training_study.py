@@ -7,7 +7,7 @@ import pytest
 import torch
 from made.trainings import boxes_folder
 
-from core.corruptions.corruptions import COMMON
+from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS
 from seg.options import AugmentOptions
 from studies.training import __main__ as study
 from studies.training import document, recipes
@@ -49,7 +49,9 @@ def test_what_a_row_needs_is_trained_before_it() -> None:
 
 def test_nothing_in_the_table_trains_on_what_robustness_is_measured_by() -> None:
     words = {flag for recipe in RECIPES for flag in recipe.flags}
-    assert not words & set(COMMON) and {name for r in RECIPES for name in r.seen} <= set(AugmentOptions().corruptions)
+    assert not words & set(BENCHMARK_CORRUPTIONS) and {name for r in RECIPES for name in r.seen} <= set(
+        AugmentOptions().corruptions
+    )
     assert all(set(recipe.seen) == words_of(recipe) for recipe in RECIPES)
 
 

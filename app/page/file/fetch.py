@@ -17,7 +17,7 @@ from app.sources.url import redact
 from core.errors import InputError
 
 PORTS = {"http": 80, "https": 443}
-MOST_REDIRECTS = 3
+MAX_REDIRECTS = 3
 TIMEOUT_S = 10.0
 """Of every single read."""
 FETCH_S = 600.0
@@ -32,17 +32,17 @@ ones."""
 def fetch(
     url: str,
     folder: Path,
-    most_bytes: int,
+    max_bytes: int,
     stop_asked: Callable[[], bool],
     resolve: Callable[..., list[tuple]] = socket.getaddrinfo,
-    most_s: float = FETCH_S,
+    max_s: float = FETCH_S,
 ) -> Path:
     """Copies what lies at `url` into `folder`. Raises InputError, without credentials, for anything but a public
-    http(s) address with at most `most_bytes`, and where it is stopped or takes longer than `most_s`. The host's address
+    http(s) address with at most `max_bytes`, and where it is stopped or takes longer than `max_s`. The host's address
     is looked up once, checked, and that very address is called, so a name that points elsewhere a moment later gains
     nothing; every redirection is checked in the same way."""
-    deadline_s = time.monotonic() + most_s
-    for _ in range(MOST_REDIRECTS + 1):
+    deadline_s = time.monotonic() + max_s
+    for _ in range(MAX_REDIRECTS + 1):
         parts = check_address(url)
         address = public_address(parts, resolve)
         with open_response(parts, address, lambda: stop_asked() or time.monotonic() > deadline_s) as answer:
@@ -52,8 +52,8 @@ def fetch(
             if answer.status != 200:
                 raise InputError(f"{redact(url)}: the server answers {answer.status}")
             path = folder / (Path(parts.path).name[-40:].lstrip(".") or "video")
-            return copy_body(answer, path, most_bytes, redact(url))
-    raise InputError(f"{redact(url)}: more than {MOST_REDIRECTS} redirections")
+            return copy_body(answer, path, max_bytes, redact(url))
+    raise InputError(f"{redact(url)}: more than {MAX_REDIRECTS} redirections")
 
 
 def check_address(url: str) -> SplitResult:
@@ -132,13 +132,13 @@ def open_response(
         raise InputError(f"{host}: was given up: it was stopped, or takes longer than {FETCH_S / 60:.0f} minutes")
 
 
-def copy_body(answer: http.client.HTTPResponse, path: Path, most_bytes: int, shown: str) -> Path:
+def copy_body(answer: http.client.HTTPResponse, path: Path, max_bytes: int, shown: str) -> Path:
     """Writes the body; InputError as soon as it is too long."""
     written = 0
     with path.open("wb") as file:
         while block := answer.read1(BLOCK):
             written += len(block)
-            if written > most_bytes:
-                raise InputError(f"{shown}: has more than {most_bytes // 10**6} MB")
+            if written > max_bytes:
+                raise InputError(f"{shown}: has more than {max_bytes // 10**6} MB")
             file.write(block)
     return path

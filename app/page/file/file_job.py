@@ -43,7 +43,7 @@ TELL_EVERY_S = 0.5
 NAME_LENGTH = 40
 """Characters kept of the upload's name: file systems end at 255 bytes, and the video is first written under a longer
 one."""
-MOST_PIXELS, MOST_SECONDS = 4096 * 2304, 3600
+MAX_PIXELS, MAX_SECONDS = 4096 * 2304, 3600
 """Larger or longer videos are for the command `steadyseg video`, which keeps no visitor waiting."""
 
 
@@ -115,7 +115,7 @@ def _segment_file(
     name = "street" if spec == STREET else Path(spec).stem[:NAME_LENGTH]
     output, report_file = folder / f"{name}-segmented.{'png' if still else 'mp4'}", folder / f"{name}-report.json"
     masks = MaskSink(folder / f"{name}-masks", segmenter.classes) if keep_masks else None
-    with open_source(spec, classes=segmenter.classes, most_pixels=MOST_PIXELS) as source:
+    with open_source(spec, classes=segmenter.classes, max_pixels=MAX_PIXELS) as source:
         check_length(source.info)
         sink: Sink = PictureSink(output) if still else VideoSink(output, *fit_size(source.info), source.info.fps)
         report = StreamReport(segmenter.classes)
@@ -142,7 +142,7 @@ def _run(
 ) -> Generator[Progress, None, bool]:
     """The loop; returns whether it was stopped."""
     began = told = time.perf_counter()
-    most = round(MOST_SECONDS * source.info.fps)
+    most = round(MAX_SECONDS * source.info.fps)
     with contextlib.closing(
         process(source, segmenter, sink, paint, report=report, masks=masks, max_frames=most)
     ) as frames:
@@ -202,8 +202,8 @@ def check_labels(spec: str, segmenter: Segmenter) -> None:
 
 def check_length(info: SourceInfo) -> None:
     """Raises InputError for videos that are longer than a page should work on."""
-    if info.length is not None and info.length > MOST_SECONDS * info.fps:
-        raise InputError(f"{info.name}: is longer than {MOST_SECONDS // 60} minutes; cut it, or use steadyseg video")
+    if info.length is not None and info.length > MAX_SECONDS * info.fps:
+        raise InputError(f"{info.name}: is longer than {MAX_SECONDS // 60} minutes; cut it, or use steadyseg video")
 
 
 def fit_size(info: SourceInfo) -> tuple[int, int]:

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from core.errors import InputError
 
-MOST_SESSIONS = 16
+MAX_SESSIONS = 16
 """Each may hold a video of its own; one more visitor ends the idle session unused for longest."""
 QUOTA = 8
 """All files together may have so many times the size of the largest upload."""
-LEAST_FILE = 2**16
+MIN_FILE = 2**16
 """Bytes that a file counts at least for, so that the quota bounds their number too."""
 SWEEP_S = 60
 UPLOAD_S, PARTIAL_S = 3600, 120
@@ -92,9 +92,9 @@ class Sessions:
     Gradio keeps a `gr.State` for an hour after its page is closed (STATE_TTL_WHEN_CLOSED); these end with the page.
     """
 
-    def __init__(self, folder: Path, most_upload: int) -> None:
-        """`most_upload`: bytes of the largest upload."""
-        self.folder, self._most_bytes = folder, QUOTA * most_upload
+    def __init__(self, folder: Path, max_upload: int) -> None:
+        """`max_upload`: bytes of the largest upload."""
+        self.folder, self._max_bytes = folder, QUOTA * max_upload
         self._open: OrderedDict[str, Session] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -104,10 +104,10 @@ class Sessions:
     def get(self, key: str) -> Session:
         """The session of that hash. Raises InputError where all are at work: nobody's job makes room for a newcomer."""
         with self._lock:
-            if key not in self._open and len(self._open) >= MOST_SESSIONS:
+            if key not in self._open and len(self._open) >= MAX_SESSIONS:
                 idle = next((name for name, session in self._open.items() if not session.busy), None)
                 if idle is None:
-                    raise InputError(f"{MOST_SESSIONS} files are being segmented already; try again when one is done")
+                    raise InputError(f"{MAX_SESSIONS} files are being segmented already; try again when one is done")
                 self._end(self._open.pop(idle))
             session = self._open.setdefault(key, Session(self.folder))
             self._open.move_to_end(key)
@@ -138,7 +138,7 @@ class Sessions:
 
     def refuse(self, more: int) -> str | None:
         """Why so many bytes more are not taken; None: they are."""
-        if self._used() + more > self._most_bytes or shutil.disk_usage(self.folder).free < 2 * more:
+        if self._used() + more > self._max_bytes or shutil.disk_usage(self.folder).free < 2 * more:
             return "this page's disk space is used up; files that nobody needs go within the hour"
         return None
 
@@ -160,5 +160,5 @@ class Sessions:
     def _used(self) -> int:
         """Bytes of all files, each counted once."""
         found = (path.lstat() for path in self.folder.rglob("*") if not path.is_dir())
-        sizes = {entry.st_ino: max(entry.st_size, LEAST_FILE) for entry in found}
+        sizes = {entry.st_ino: max(entry.st_size, MIN_FILE) for entry in found}
         return sum(sizes.values())

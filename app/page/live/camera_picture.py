@@ -8,7 +8,7 @@ import numpy as np
 from app.opencv import opencv
 from core.errors import InputError
 
-LEAST_SIDE, MOST_SIDE = 16, 1920
+MIN_SIDE, MAX_SIDE = 16, 1920
 """Pixels a side; the page sends 640 at most."""
 SHAPES = ((16, 9), (4, 3), (1, 1), (3, 4), (9, 16))
 """Width to height, as cameras and phones have it. Each costs a compiled network (40 MB), so they are few."""
@@ -16,7 +16,7 @@ FRAME, PROGRESSIVE, SCAN = (0xC0, 0xC1), 0xC2, 0xDA
 PASSED_OVER = (0xC4, 0xDB, 0xDD, *range(0xE0, 0xF0), 0xFE)
 """Tables, restart interval, application data, comment: what may stand before the scan of a Huffman-coded sequential
 JPEG."""
-MOST_SEGMENTS = 100
+MAX_SEGMENTS = 100
 """Before the scan; a browser writes 8 to 12."""
 
 
@@ -26,8 +26,8 @@ def camera_picture(data: bytes) -> np.ndarray:
     Raises InputError for anything else; size and kind are read before it is decoded.
     """
     width, height = read_header(data)
-    if not (LEAST_SIDE <= width <= MOST_SIDE and LEAST_SIDE <= height <= MOST_SIDE):
-        raise InputError(f"camera: pictures are {width}x{height}; expected {LEAST_SIDE} to {MOST_SIDE} a side")
+    if not (MIN_SIDE <= width <= MAX_SIDE and MIN_SIDE <= height <= MAX_SIDE):
+        raise InputError(f"camera: pictures are {width}x{height}; expected {MIN_SIDE} to {MAX_SIDE} a side")
     cv2 = opencv()
     image = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION)
     if image is None:
@@ -43,7 +43,7 @@ def read_header(data: bytes) -> tuple[int, int]:
     """
     width = height = colors = 0
     place = 2 if data[:2] == b"\xff\xd8" else len(data)
-    for _ in range(MOST_SEGMENTS):
+    for _ in range(MAX_SEGMENTS):
         if place + 10 > len(data):
             break
         mark, kind, length = struct.unpack_from(">BBH", data, place)

@@ -21,7 +21,7 @@ from app.sources.frame_queue import FrameQueue
 from core.errors import InputError
 from core.frame import Frame
 from core.segmenter import Segmenter
-from core.system.allocator import give_back_freed_memory
+from core.system.allocator import trim_memory
 
 IDLE_S = 20.0
 """A visitor who sends nothing for so long has left without saying so."""
@@ -111,7 +111,7 @@ class LiveWorker:
             if self._feed is not None:
                 self._feed.close()
             self._on_end()
-            give_back_freed_memory()
+            trim_memory()
 
     def _drop(self, older: Request, newer: Request) -> Request:
         self.dropped += 1

@@ -15,7 +15,7 @@ PATIENCE_S = 10.0
 """A source that gives nothing for so long is said to be silent."""
 BETWEEN_LOOPS_S = 10.0
 """Added to the time when a recording begins again, so that the temporal mean starts anew."""
-LEAST_PASS_S = 0.5
+MIN_PASS_S = 0.5
 """The shortest recording is opened twice a second, not 2,300 times; a photograph is given as often, so that controls
 act."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
@@ -161,10 +161,10 @@ class SourceFeed:
         if source.info.live or self._picture is None or self._number == before:
             raise InputError(f"{self._name}: {'has ended' if source.info.live else 'gives no picture'}")
         image, frames = self._picture[0], self._number - before
-        while frames == 1 and not self._left.wait(LEAST_PASS_S):  # a photograph is decoded once
-            self._time_s += LEAST_PASS_S
+        while frames == 1 and not self._left.wait(MIN_PASS_S):  # a photograph is decoded once
+            self._time_s += MIN_PASS_S
             self._give((image, self._time_s, time.perf_counter()))
-        self._left.wait(max(1 / source.info.fps, began_s + LEAST_PASS_S - time.perf_counter()))
+        self._left.wait(max(1 / source.info.fps, began_s + MIN_PASS_S - time.perf_counter()))
 
     def _give(self, picture: TimedPicture) -> None:
         with self._changed:

@@ -7,11 +7,11 @@ from typing import Any
 
 from app.page.parts.settings import (
     FIRST_MODE,
-    LEAST_TAU,
+    MAX_SAMPLES,
+    MAX_TAU,
+    MAX_WINDOW,
+    MIN_TAU,
     MODES,
-    MOST_SAMPLES,
-    MOST_TAU,
-    MOST_WINDOW,
     SAMPLES,
     SECONDS,
     TAU,
@@ -77,7 +77,7 @@ def add_controls(model: str) -> Controls:
     )
     samples = gr.Slider(
         1,
-        MOST_SAMPLES,
+        MAX_SAMPLES,
         SAMPLES,
         step=1,
         label="Samples per frame",
@@ -94,8 +94,8 @@ def add_controls(model: str) -> Controls:
     )
     with gr.Accordion("More settings", open=False, elem_id="more"):
         tau = gr.Slider(
-            LEAST_TAU,
-            MOST_TAU,
+            MIN_TAU,
+            MAX_TAU,
             TAU,
             step=0.25,
             label="Decay time tau",
@@ -107,7 +107,7 @@ def add_controls(model: str) -> Controls:
         )
         window = gr.Slider(
             0,
-            MOST_WINDOW,
+            MAX_WINDOW,
             0,
             step=1,
             label="Window K",

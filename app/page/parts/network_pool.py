@@ -13,7 +13,7 @@ from core.frame import Frame, Maps
 from core.model.checkpoint import CheckpointMeta
 from export.run.networks import FrameNetwork
 
-MOST_IDLE = 4
+MAX_IDLE = 4
 """Compiled networks that wait for the next visitor (40 MB each at 360 pixels of height); making one takes seconds."""
 
 
@@ -25,7 +25,7 @@ class NetworkPool:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._idle: deque[tuple[Hashable, FrameNetwork]] = deque(maxlen=MOST_IDLE)
+        self._idle: deque[tuple[Hashable, FrameNetwork]] = deque(maxlen=MAX_IDLE)
 
     def take(self, key: Hashable, make: Callable[[], FrameNetwork]) -> FrameNetwork:
         """An idle network of that kind, or a new one."""

@@ -14,7 +14,7 @@ METRICS = {
     "consistency": "temporal consistency",
 }
 """What is measured against labels: key in the report, name on the page."""
-MOST_CLASSES = 6
+MAX_CLASSES = 6
 
 
 def report_html(record: dict[str, Any]) -> str:
@@ -43,8 +43,8 @@ def _metrics(record: dict[str, Any]) -> list[tuple[str, str]]:
 def _shares(record: dict[str, Any]) -> list[tuple[str, str]]:
     shares = sorted(record["class_shares"].items(), key=lambda item: -item[1])
     seen = [(name, share) for name, share in shares if share > 0]
-    rows = [(name, f"{share:.1%}") for name, share in seen[:MOST_CLASSES]]
-    rest = sum(share for _, share in seen[MOST_CLASSES:])
+    rows = [(name, f"{share:.1%}") for name, share in seen[:MAX_CLASSES]]
+    rest = sum(share for _, share in seen[MAX_CLASSES:])
     return [*rows, ("other classes", f"{rest:.1%}")] if rest else rows
 
 

@@ -19,11 +19,11 @@ MODES: tuple[tuple[str, ModeName], ...] = (
     ("MC dropout smoothed (vq-bnn)", "vq-bnn"),
 )
 FIRST_MODE: ModeName = "vq-dnn"
-SAMPLES, MOST_SAMPLES = 5, 50
+SAMPLES, MAX_SAMPLES = 5, 50
 """Published are 30 samples; the included networks have a temperature for 5, which stay watchable on two cores."""
-TAU, LEAST_TAU, MOST_TAU = MOTION_TAU, 0.25, 16.0
+TAU, MIN_TAU, MAX_TAU = MOTION_TAU, 0.25, 16.0
 """Decay time of the temporal mean in frames; 16 at 15 frames/s are a second."""
-MOST_WINDOW = 10
+MAX_WINDOW = 10
 Second = Literal["entropy", "confidence", "disagreement", "set size", "strange regions"]
 SECONDS: tuple[tuple[str, Second], ...] = (
     ("uncertainty (entropy)", "entropy"),
@@ -105,9 +105,9 @@ def settings_from(record: Mapping[str, Any], models: Mapping[str, str]) -> Setti
     if mode not in MODE_NAMES or against not in (None, *MODE_NAMES) or second not in get_args(Second):
         raise InputError("the page asked for a method or view that does not exist; reload it")
     values = (
-        number(record, "samples", SAMPLES, 1, MOST_SAMPLES),
-        number(record, "tau", TAU, LEAST_TAU, MOST_TAU),
-        number(record, "window", 0, 0, MOST_WINDOW),
+        number(record, "samples", SAMPLES, 1, MAX_SAMPLES),
+        number(record, "tau", TAU, MIN_TAU, MAX_TAU),
+        number(record, "window", 0, 0, MAX_WINDOW),
         bool(record.get("motion", True)),
         bool(record.get("calibrated", True)),
     )

@@ -17,7 +17,7 @@ from app.scale.batch.clips import Clip, find_clips
 from app.scale.batch.drive import drive
 from app.scale.batch.frame_table import import_pyarrow
 from app.scale.batch.results import read_results, remove_leftovers
-from app.scale.batch.task import Row, Wanted
+from app.scale.batch.task import BatchOutputs, Row
 from app.scale.batch.worker import VideoWorker, about
 from app.scale.engines.capacity import usable_cores
 from app.scale.engines.open_engine import THREADS, check_placing, open_engine
@@ -35,7 +35,7 @@ def run_batch(job: BatchJob) -> int:
     check_numbers(job)
     import_pyarrow()
     clips, suffix = take_part(find_clips(job.sources, job.options), job.part)
-    wanted = Wanted(job.output.absolute(), job.videos, job.masks)
+    wanted = BatchOutputs(job.output.absolute(), job.videos, job.masks)
     console, rows, interrupted = Console(stderr=True), list[Row](), False
     summary = wanted.folder / f"summary{suffix}.json"
     with only_driver_of(wanted.folder, f".lock{suffix}"):
@@ -112,7 +112,7 @@ def device_of(clips: list[Clip]) -> str:
     return max((clip.job.options.device for clip in clips), key=lambda device: device not in ("auto", "cpu"))
 
 
-def finished_row(clip: Clip, wanted: Wanted) -> Row | None:
+def finished_row(clip: Clip, wanted: BatchOutputs) -> Row | None:
     """Of results that are there already."""
     report = read_results(clip, wanted)
     if report is None:

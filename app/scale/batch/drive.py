@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from app.scale.batch.clips import Clip
-from app.scale.batch.task import About, Row
+from app.scale.batch.task import Row, WorkerVersion
 from app.scale.engines.engine import Answer, Engine
 from core.errors import CheckFailed, InputError
 
@@ -22,7 +22,9 @@ class _Task:
     tries: int = 1
 
 
-def drive(engine: Engine, clips: Sequence[Clip], own: About, retries: int, most: int | None = None) -> Iterator[Row]:
+def drive(
+    engine: Engine, clips: Sequence[Clip], own: WorkerVersion, retries: int, most: int | None = None
+) -> Iterator[Row]:
     """Yields what became of each video, in the order of their ends.
 
     Without `most` one worker begins, and the engine decides by its memory how many follow. Every worker says what it is
@@ -74,7 +76,7 @@ def _grow(engine: Engine, before: int, slots: int, clips: Sequence[Clip]) -> int
     return slots
 
 
-def _check_like(answer: Answer, own: About) -> None:
+def _check_like(answer: Answer, own: WorkerVersion) -> None:
     """InputError where the worker cannot open the network, or is of other versions."""
     if answer.refusal:
         raise InputError(answer.refusal)

@@ -16,7 +16,7 @@ from typing import Any
 from app.report_file import write_json
 from app.scale.batch.clips import Clip
 from app.scale.batch.frame_table import VERSION, FrameTable
-from app.scale.batch.task import Wanted
+from app.scale.batch.task import BatchOutputs
 from app.sources.source import Source
 from app.video.flags import VideoJob
 from app.video.job import segment_to_files
@@ -27,7 +27,7 @@ from core.segmenter import Segmenter
 REPORT, FRAMES, VIDEO, MASKS = "report.json", "frames.parquet", "video.mp4", "masks"
 
 
-def make_results(clip: Clip, wanted: Wanted, take: Callable[[VideoJob], Segmenter]) -> int:
+def make_results(clip: Clip, wanted: BatchOutputs, take: Callable[[VideoJob], Segmenter]) -> int:
     """Segments the video; its results appear under their name all at once. Returns the number of frames.
 
     Where another process was faster, its results stay. Raises InputError for the video's own faults.
@@ -46,7 +46,7 @@ def make_results(clip: Clip, wanted: Wanted, take: Callable[[VideoJob], Segmente
     return int(outcome.record["frames"])
 
 
-def describe(clip: Clip, wanted: Wanted) -> dict[str, Any]:
+def describe(clip: Clip, wanted: BatchOutputs) -> dict[str, Any]:
     """Everything that decides the results, as JSON values: what makes results of an earlier run the same as new
     ones."""
     path = Path(clip.job.source)
@@ -61,7 +61,7 @@ def describe(clip: Clip, wanted: Wanted) -> dict[str, Any]:
     }
 
 
-def read_results(clip: Clip, wanted: Wanted) -> dict[str, Any] | None:
+def read_results(clip: Clip, wanted: BatchOutputs) -> dict[str, Any] | None:
     """The report of results that are there already; None: there are none. InputError for results of anything else."""
     folder = wanted.folder / clip.name
     if not folder.exists():

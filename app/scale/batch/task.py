@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Wanted:
+class BatchOutputs:
     """What a batch makes of every video."""
 
     folder: Path
@@ -14,7 +14,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class About:
+class WorkerVersion:
     """What must be alike in the driver and in every worker, or results would depend on where a video went."""
 
     steadyseg: str

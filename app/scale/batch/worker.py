@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from app.scale.batch.task import About, Row, Wanted
+from app.scale.batch.task import BatchOutputs, Row, WorkerVersion
 from app.scale.engines.cores import peak_memory_bytes, settle
 from core.errors import InputError
 from core.system.files import DISK_ERRORS
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 class VideoWorker:
     """Lives in a process of its own."""
 
-    def __init__(self, wanted: Wanted, threads: int) -> None:
+    def __init__(self, wanted: BatchOutputs, threads: int) -> None:
         settle(threads)  # before torch is imported
         self._wanted, self._threads = wanted, threads
         self._segmenters: Segmenters | None = None
 
-    def prepare(self, clip: "Clip") -> About:
+    def prepare(self, clip: "Clip") -> WorkerVersion:
         """Opens the segmenter of a first video, and says what this worker is. InputError for options that do not
         fit."""
         if not self._wanted.folder.is_dir():
@@ -54,21 +54,21 @@ class VideoWorker:
     def _open(self) -> "Segmenters":
         if self._segmenters is None:
             from app.scale.batch.segmenters import Segmenters
-            from app.scale.engines.threads import hold_threads
+            from app.scale.engines.threads import limit_threads
 
-            hold_threads(self._threads)
+            limit_threads(self._threads)
             self._segmenters = Segmenters()
         return self._segmenters
 
 
-def about(model: str) -> About:
+def about(model: str) -> WorkerVersion:
     """Of this process."""
     from importlib.metadata import version
 
     from app.scale.batch.results import digest
 
     python = ".".join(platform.python_version_tuple()[:2])
-    return About(version("steadyseg"), python, version("torch"), digest(model))
+    return WorkerVersion(version("steadyseg"), python, version("torch"), digest(model))
 
 
 def _in_line(error: Exception) -> str:

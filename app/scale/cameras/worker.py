@@ -97,11 +97,11 @@ class CameraWorker:
 
     def _open(self) -> Any:
         """A segmenter with a state of its own. All share the compiled network: one thread steps them."""
-        from app.scale.engines.threads import hold_threads
+        from app.scale.engines.threads import limit_threads
         from app.video.flags import VideoJob
         from app.video.job import open_for
 
-        hold_threads(self._threads)
+        limit_threads(self._threads)
 
         def take(key: Any, make: Any) -> Any:
             if key not in self._networks:

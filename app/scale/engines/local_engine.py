@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from app.scale.engines.capacity import free_memory_bytes, workers_that_fit
 from app.scale.engines.engine import Answer
-from app.scale.engines.shell import MakeWorker, Shell
+from app.scale.engines.shell import MakeWorker, WorkerProxy
 
 
 class _Worker(NamedTuple):
@@ -83,7 +83,7 @@ def _serve(pipe: "Connection[Any, Any]", make: MakeWorker) -> None:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     threading.Thread(target=_end_with_driver, daemon=True).start()
-    shell = Shell(make)
+    shell = WorkerProxy(make)
     while True:
         try:
             method, arguments = pipe.recv()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from app.scale.engines.engine import Engine
 from app.scale.engines.local_engine import LocalEngine
 from app.scale.engines.shell import MakeWorker
-from app.scale.flags import Placing
+from app.scale.flags import EngineOptions
 from core.errors import InputError
 
 THREADS = 1
@@ -14,7 +14,7 @@ THREADS = 1
 
 
 @contextlib.contextmanager
-def open_engine(placing: Placing, make: MakeWorker, device: str) -> Iterator[Engine]:
+def open_engine(placing: EngineOptions, make: MakeWorker, device: str) -> Iterator[Engine]:
     """At the end none of its workers is left. `device`: of the segmenters; a GPU is a worker's own on Ray, if asked
     for."""
     engine: Engine
@@ -28,7 +28,7 @@ def open_engine(placing: Placing, make: MakeWorker, device: str) -> Iterator[Eng
         yield engine
 
 
-def check_placing(placing: Placing) -> None:
+def check_placing(placing: EngineOptions) -> None:
     """InputError before anything is opened."""
     if placing.ray_address is not None and placing.engine != "ray":
         raise InputError("--ray-address is for --engine ray; add that or omit the address")

@@ -13,7 +13,7 @@ from typing import Any
 from app.scale.engines.capacity import KEPT_FREE, usable_cores
 from app.scale.engines.engine import Answer
 from app.scale.engines.ray_address import check_address, is_loopback
-from app.scale.engines.shell import MakeWorker, Shell
+from app.scale.engines.shell import MakeWorker, WorkerProxy
 from core.errors import CheckFailed, InputError
 
 STORE_BYTES = 80 * 2**20
@@ -83,7 +83,7 @@ class RayEngine:
         needs: dict[str, Any] = {"num_cpus": self._needs["CPU"], "num_gpus": self._needs["GPU"]}
         if self._memory_bytes:
             needs["memory"] = self._memory_bytes
-        return self._ray.remote(Shell).options(**needs).remote(self._make)
+        return self._ray.remote(WorkerProxy).options(**needs).remote(self._make)
 
 
 def import_ray(address: str | None) -> Any:

@@ -10,7 +10,7 @@ MakeWorker = Callable[[], Any]
 """Makes the worker in its own process; can be pickled."""
 
 
-class Shell:
+class WorkerProxy:
     """Around one worker."""
 
     def __init__(self, make: MakeWorker) -> None:

@@ -5,7 +5,7 @@ import torch
 from app.opencv import opencv
 
 
-def hold_threads(threads: int) -> None:
+def limit_threads(threads: int) -> None:
     """By their own word: with the environment of `settle` alone a clip takes the local engine 0.88 s instead of
     0.60."""
     torch.set_num_threads(threads)

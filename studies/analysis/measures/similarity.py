@@ -12,7 +12,7 @@ from torch import Tensor
 
 from core.errors import InputError
 
-LEAST_BATCH = 4
+MIN_BATCH = 4
 PART = 2**19
 """Numbers of each picture at once."""
 
@@ -28,8 +28,8 @@ def gram(features: Tensor) -> Tensor:
 def unbiased_hsic(first: Tensor, second: Tensor) -> float:
     """HSIC_1 of two Gram matrices (n, n); InputError for fewer than 4 samples."""
     n = len(first)
-    if n < LEAST_BATCH:
-        raise InputError(f"unbiased CKA needs mini-batches of {LEAST_BATCH} pictures or more, got {n}")
+    if n < MIN_BATCH:
+        raise InputError(f"unbiased CKA needs mini-batches of {MIN_BATCH} pictures or more, got {n}")
     k, l = (matrix - torch.diag(torch.diagonal(matrix)) for matrix in (first, second))  # noqa: E741
     mixed = (k * l).sum() + k.sum() * l.sum() / ((n - 1) * (n - 2)) - 2.0 * (k.sum(0) @ l.sum(0)) / (n - 2)
     return float(mixed / (n * (n - 3)))

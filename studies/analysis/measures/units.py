@@ -7,7 +7,7 @@ from typing import Literal
 from torch import nn
 
 from core.errors import InputError
-from core.insertion import Preceded
+from core.insertion import PrependedLayer
 from core.smoothing import SpatialSmoothing
 
 UnitKind = Literal["block", "conv", "attention", "mlp", "smoothing"]
@@ -61,7 +61,7 @@ def _is_list(module: nn.Module, least: int) -> bool:
 
 def _holds_blocks(module: nn.Module) -> bool:
     """A list with a block in it, or a stage: a module with a list of two blocks or more somewhere inside."""
-    if isinstance(module, Preceded):
+    if isinstance(module, PrependedLayer):
         return True
     return _is_list(module, 1) or any(_is_list(part, 2) for part in module.modules())
 

@@ -17,14 +17,14 @@ from typing import Any
 
 import torch
 
-from core.system.files import write_whole
+from core.system.files import write_atomic
 from studies.faults.fuzzing.document import fuzzing_table
 from studies.faults.fuzzing.kinds import KINDS, Kind
 from studies.faults.fuzzing.trial import SECONDS, Trial, try_file
 from studies.harness.study import origin
 
 DOCS = Path(__file__).parents[3] / "docs"
-MOST_ABOVE_BYTES = 2 * 2**30
+MAX_ABOVE_BYTES = 2 * 2**30
 """Memory beyond that of the undamaged files."""
 GOOD_ENDS = ("whole", "refused")
 
@@ -47,13 +47,13 @@ def fuzz(name: str, kind: Kind, numbers: range, folder: Path, keep: Path | None)
         trial = try_kind(kind, damaged)
         trials.append(trial)
         above = trial.peak_bytes - usual
-        if trial.end not in GOOD_ENDS or above > MOST_ABOVE_BYTES:
+        if trial.end not in GOOD_ENDS or above > MAX_ABOVE_BYTES:
             found.append(
                 f"{number} ({original.name}): {trial.end} {trial.why} after {trial.stages}, {above >> 20} MB above"
             )
             print(f"{name} {found[-1]}", file=sys.stderr)
             if keep:
-                write_whole(keep / f"{name.replace(' ', '-')}-{number}{original.suffix}", damaged.read_bytes())
+                write_atomic(keep / f"{name.replace(' ', '-')}-{number}{original.suffix}", damaged.read_bytes())
     return summary(trials, found, usual, [path.name for path in originals])
 
 
@@ -98,14 +98,14 @@ def main() -> int:
     if given.keep:
         given.keep.mkdir(parents=True, exist_ok=True)
     record: dict[str, Any] = json.loads(given.json.read_text()) if given.json.exists() else {}
-    record["limits"] = {"seconds": SECONDS, "memory_above_mb": MOST_ABOVE_BYTES >> 20}
+    record["limits"] = {"seconds": SECONDS, "memory_above_mb": MAX_ABOVE_BYTES >> 20}
     with tempfile.TemporaryDirectory() as folder:
         for name in given.kinds:
             place = (given.seeds or Path(folder)) / name
             place.mkdir(parents=True, exist_ok=True)
             numbers = range(given.first, given.first + given.count // len(given.kinds))
             record[name] = origin() | fuzz(name, KINDS[name], numbers, place, given.keep)
-            write_whole(given.json, (json.dumps(record, indent=1) + "\n").encode())
+            write_atomic(given.json, (json.dumps(record, indent=1) + "\n").encode())
     print(fuzzing_table(record))
     kinds = [record[name] for name in given.kinds]
     return int(any(kind["found"] or 2 * kind["passed_first_check"] < kind["inputs"] for kind in kinds))

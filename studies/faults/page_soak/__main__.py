@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import InputError
-from core.system.files import write_whole
+from core.system.files import write_atomic
 from studies.faults.page_soak.visitors import LiveVisitor, run_file_job, street_jpegs, street_video
 from studies.harness.browser import browser_page, disk_use_kb, street_camera, wait_for_picture
 from studies.harness.study import exit_code, origin
@@ -60,7 +60,7 @@ def run(seconds: float, model: str) -> None:
             record["exit_code_after_sigterm"] = server.wait(60)
         record["left_in_the_temporary_folder"] = [path.name for path in (place / "server").iterdir()]
     print(json.dumps({key: value for key, value in record.items() if key != "samples"}, indent=1))
-    write_whole(DOCS / "page-soak.json", (json.dumps(record, indent=1) + "\n").encode())
+    write_atomic(DOCS / "page-soak.json", (json.dumps(record, indent=1) + "\n").encode())
 
 
 def soak(pid: int, address: str, folder: Path, page: Any, seconds: float) -> dict[str, Any]:

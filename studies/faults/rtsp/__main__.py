@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from core.system.files import write_whole
+from core.system.files import write_atomic
 from studies.faults.document import write_document
 from studies.faults.rtsp.page import watch_page
 from studies.faults.rtsp.watch import watch_video
@@ -45,7 +45,7 @@ def run(watched: tuple[str, ...], seconds: float) -> None:
     if seconds < USUAL_S:
         print(text)
         return
-    write_whole(place, text.encode())
+    write_atomic(place, text.encode())
     write_document(DOCS)
 
 

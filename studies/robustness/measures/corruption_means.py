@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from typing import Any, Literal
 
-from core.corruptions.corruptions import COMMON, EXTRA, SEVERITIES, require_known
+from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, SEVERITIES, TUNING_CORRUPTIONS, require_known
 from core.errors import InputError
 
 DataName = Literal["cifar10", "cifar100", "imagenet"]
@@ -95,11 +95,14 @@ def corruption_means(measured: Mapping[str, Mapping[int, Scores]], published: Da
     _check(measured, published)
     denominators = ALEXNET[published] if published else {}
     types = {name: _of_type(by_severity, denominators.get(name)) for name, by_severity in measured.items()}
-    common = [types[name] for name in COMMON if name in types]
+    common = [types[name] for name in BENCHMARK_CORRUPTIONS if name in types]
     return {
         "types": types,
         **{f"mean_{key}": _mean([row[key] for row in common]) for key in MEASURES},
-        **{f"m{key}": _mean([row[key] for row in common]) if len(common) == len(COMMON) else None for key in RELATIVE},
+        **{
+            f"m{key}": _mean([row[key] for row in common]) if len(common) == len(BENCHMARK_CORRUPTIONS) else None
+            for key in RELATIVE
+        },
     }
 
 
@@ -121,7 +124,7 @@ def _check(measured: Mapping[str, Mapping[int, Scores]], published: str | None) 
     if not measured or not all(measured.values()):
         raise InputError("corruption means need one or more types, each with one or more severities")
     for name, by_severity in measured.items():
-        require_known(name, (*COMMON, *EXTRA), "corruption")
+        require_known(name, (*BENCHMARK_CORRUPTIONS, *TUNING_CORRUPTIONS), "corruption")
         if not set(by_severity) <= set(SEVERITIES):
             raise InputError(f"{name}: severities must be 1, 2, 3, 4 or 5, got {', '.join(map(str, by_severity))}")
     if published is not None:

@@ -5,7 +5,7 @@ from tokenize import TokenError
 
 import numpy as np
 
-from core.corruptions.corruptions import COMMON, EXTRA, SEVERITIES, require_known
+from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, SEVERITIES, TUNING_CORRUPTIONS, require_known
 from core.errors import InputError
 from studies.robustness.measures.perturbations import PUBLISHED, PUBLISHED_EXTRA
 
@@ -19,7 +19,7 @@ def open_corruption(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
     for an unknown type, a missing or damaged file, another shape or dtype, labels that do not repeat from severity to
     severity.
     """
-    require_known(name, (*COMMON, *EXTRA), "corruption")
+    require_known(name, (*BENCHMARK_CORRUPTIONS, *TUNING_CORRUPTIONS), "corruption")
     path = Path(folder) / f"{name}.npy"
     pictures = _pictures(path, f"(5 n, {', '.join(map(str, PICTURE))})", dimensions=4)
     levels = len(SEVERITIES)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.corruptions.corruptions import COMMON
+from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS
 from core.errors import InputError
 from studies.robustness.measures.corruption_means import ALEXNET, Scores, corruption_means
 
@@ -21,7 +21,7 @@ def test_a_type_is_a_ratio_of_sums() -> None:
 @pytest.mark.parametrize("data", ALEXNET)
 def test_alexnet_itself_has_one_everywhere(data: str) -> None:
     table = ALEXNET[data]
-    assert set(table) == set(COMMON)
+    assert set(table) == set(BENCHMARK_CORRUPTIONS)
     itself = {name: flat(row.error / 5, row.nll / 5, row.ece / 5) for name, row in table.items()}
     result = corruption_means(itself, data)
     assert [result[key] for key in ("mce", "mcnll", "mcece")] == pytest.approx([1.0, 1.0, 1.0])
@@ -29,7 +29,7 @@ def test_alexnet_itself_has_one_everywhere(data: str) -> None:
 
 
 def test_the_mean_is_of_ratios_and_not_a_ratio_of_means() -> None:
-    measured = {name: flat(0.2, 1.0, 0.1) for name in COMMON}
+    measured = {name: flat(0.2, 1.0, 0.1) for name in BENCHMARK_CORRUPTIONS}
     result = corruption_means(measured, "imagenet")
     assert result["mce"] == pytest.approx(sum(1.0 / row.error for row in ALEXNET["imagenet"].values()) / 15)
     assert result["mcnll"] == pytest.approx(sum(5.0 / row.nll for row in ALEXNET["imagenet"].values()) / 15)
@@ -52,7 +52,7 @@ def test_the_columns_of_the_table_have_their_sums(data: str, error: float, nll: 
 
 
 def test_without_published_pictures_there_are_plain_means_only() -> None:
-    measured = {name: flat(0.1 + 0.01 * i, 1.0, 0.05) for i, name in enumerate(COMMON)}
+    measured = {name: flat(0.1 + 0.01 * i, 1.0, 0.05) for i, name in enumerate(BENCHMARK_CORRUPTIONS)}
     result = corruption_means(measured)
     assert result["mean_error"] == pytest.approx(0.17) and result["mean_nll"] == pytest.approx(1.0)
     assert result["mce"] is result["mcnll"] is result["mcece"] is None
@@ -65,13 +65,13 @@ def test_extra_types_and_missing_ones() -> None:
     assert result["mean_error"] == pytest.approx(0.3) and result["mce"] is None  # a mean over 15 is meant
     assert result["types"]["saturate"]["error"] == pytest.approx(0.9) and result["types"]["saturate"]["ce"] is None
     assert corruption_means({"saturate": flat(0.9, 9.0, 0.9)})["mean_error"] is None
-    all_types = {name: flat(0.2, 1.0, 0.1) for name in COMMON}
+    all_types = {name: flat(0.2, 1.0, 0.1) for name in BENCHMARK_CORRUPTIONS}
     with_extra = corruption_means({**all_types, "saturate": flat(0.9, 9.0, 0.9)}, "cifar100")
     assert with_extra["mce"] == corruption_means(all_types, "cifar100")["mce"] is not None
 
 
 def test_some_severities_have_a_mean_but_no_ratio() -> None:
-    measured = {name: flat(0.2, 1.0, 0.1) for name in COMMON} | {"fog": {3: Scores(0.5, 2.0, 0.1)}}
+    measured = {name: flat(0.2, 1.0, 0.1) for name in BENCHMARK_CORRUPTIONS} | {"fog": {3: Scores(0.5, 2.0, 0.1)}}
     result = corruption_means(measured, "cifar10")
     assert result["types"]["fog"]["error"] == 0.5 and result["types"]["fog"]["ce"] is None and result["mce"] is None
     assert result["mean_error"] == pytest.approx((14 * 0.2 + 0.5) / 15)

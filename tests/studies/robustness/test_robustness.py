@@ -12,10 +12,10 @@ from made.methods import opened_by_torch
 from made.robustness import NAMES, SIDE, classifier, image_folder, segmenter, stills_folder
 from refusals import refusal
 
-from core.corruptions.corruptions import COMMON, corrupt
+from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
 from core.frame import Frame
 from seg.data.camvid import open_split
-from seg.evaluate import LiveMetrics, mark_stills
+from seg.evaluate import FrameMetrics, mark_stills
 from studies.robustness.bands import study_bands
 from studies.robustness.flags import RobustnessOptions
 from studies.robustness.measures.corruption_means import ALEXNET
@@ -63,7 +63,7 @@ def only(rows: list[dict[str, Any]], **wanted: Any) -> dict[str, Any]:
 def product_loop(model: Path, frames: list[Frame], **how: Any) -> dict[str, Any]:
     """What `evaluate` does with these frames."""
     looker = opened_by_torch(model, keep_probs=True, **how)
-    live = LiveMetrics.of(looker.classes)
+    live = FrameMetrics.of(looker.classes)
     for frame in frames:
         live.update(frame, looker.step(frame))
     return live.result()
@@ -151,7 +151,9 @@ def test_a_smaller_part_of_the_pictures_is_in_the_larger_and_random() -> None:
 # the published files
 
 
-def published(folder: Path, images: np.ndarray, labels: np.ndarray, names: tuple[str, ...] = COMMON) -> Path:
+def published(
+    folder: Path, images: np.ndarray, labels: np.ndarray, names: tuple[str, ...] = BENCHMARK_CORRUPTIONS
+) -> Path:
     """Files of CIFAR-C in which no severity changes anything."""
     folder.mkdir()
     for name in names:
@@ -171,18 +173,20 @@ def cifar_c(room: Path) -> Path:
 def test_published_files_are_measured_against_alexnet(room: Path, cifar_c: Path) -> None:
     study = studied(room, "plain", "cifar10", "corruptions", cifar_c=cifar_c)["corruptions"]
     (clean,), (means,) = study["clean"], study["means"]
-    assert study["types"] == list(COMMON) and study["published"] == "CIFAR-10-C" and study["pictures"] == 12
+    assert (
+        study["types"] == list(BENCHMARK_CORRUPTIONS) and study["published"] == "CIFAR-10-C" and study["pictures"] == 12
+    )
     assert all(row["nll"] == clean["nll"] and row["accuracy"] == clean["accuracy"] for row in study["rows"])
     alexnet = ALEXNET["cifar10"]
     for key, measure in (("mce", "error"), ("mcnll", "nll"), ("mcece", "ece")):
-        expected = np.mean([5 * clean[measure] / getattr(alexnet[name], measure) for name in COMMON])
+        expected = np.mean([5 * clean[measure] / getattr(alexnet[name], measure) for name in BENCHMARK_CORRUPTIONS])
         assert clean[measure] > 0 and means[key] == pytest.approx(expected)
     assert means["types"]["fog"]["ce"] == pytest.approx(5 * clean["error"] / alexnet["fog"].error)
     assert any("12 of 12 pictures" in note for note in study["notes"])
     assert any("10,000" in note for note in study["notes"])
 
 
-@pytest.mark.parametrize("left_out", [{"severities": (1, 2, 3, 4)}, {"types": COMMON[1:]}])
+@pytest.mark.parametrize("left_out", [{"severities": (1, 2, 3, 4)}, {"types": BENCHMARK_CORRUPTIONS[1:]}])
 def test_a_part_of_the_published_files_has_no_mean_ratio(room: Path, cifar_c: Path, left_out: dict[str, Any]) -> None:
     study = studied(room, "plain", "cifar10", "corruptions", cifar_c=cifar_c, **left_out)["corruptions"]
     assert study["means"][0]["mce"] is None and study["means"][0]["mean_error"] > 0
@@ -190,7 +194,7 @@ def test_a_part_of_the_published_files_has_no_mean_ratio(room: Path, cifar_c: Pa
 
 
 def test_what_is_made_here_is_never_measured_against_alexnet(room: Path) -> None:
-    study = studied(room, "plain", "cifar10", "corruptions", images=1, types=COMMON)["corruptions"]
+    study = studied(room, "plain", "cifar10", "corruptions", images=1, types=BENCHMARK_CORRUPTIONS)["corruptions"]
     assert study["means"][0]["mce"] is None and study["published"] is None
     assert any("CIFAR-C's severities are milder" in note for note in study["notes"])
 
