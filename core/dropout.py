@@ -31,12 +31,12 @@ class Dropout(nn.Module):
 
     @property
     def scale(self) -> float:
-        """What a kept element is multiplied by."""
+        """The factor 1 / (1 - rate) that kept elements are multiplied by."""
         return kept_scale(self.rate)
 
     @property
     def draws(self) -> bool:
-        """Whether a call now is random."""
+        """True if the next call draws a mask."""
         return self.rate > 0.0 and (self.training or self.active)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -48,7 +48,7 @@ class Dropout(nn.Module):
 
 
 def kept_scale(rate: float) -> float:
-    """1 / (1 - rate) of the rate as it is drawn, rounded to 1/256."""
+    """1 / (1 - rate), for the rate rounded to 1/256 as masks are drawn with."""
     return 256 / (256 - round(256 * rate))
 
 
@@ -98,10 +98,10 @@ def set_dropout_active(network: nn.Module, active: bool) -> None:
 
 
 def has_dropout(network: nn.Module) -> bool:
-    """Whether it can draw masks, switched on or not."""
+    """True if the network holds a `Dropout` of a rate above 0, switched on or off."""
     return any(isinstance(module, Dropout) and module.rate > 0 for module in network.modules())
 
 
 def is_stochastic(network: nn.Module) -> bool:
-    """Whether a call of the network now draws random numbers."""
+    """True if the next forward pass draws dropout masks."""
     return any(isinstance(module, Dropout) and module.draws for module in network.modules())

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 MAX_CHARACTERS = 2000
-"""Of a message: what it quotes of a file may be a million letters."""
+"""Longest message, in characters: a quotation from a file may be a million letters long."""
 
 
 class InputError(ValueError):

@@ -17,8 +17,8 @@ from core.options import PaddingName, ProbName
 from core.smoothing import SpatialSmoothing
 
 ACTIVATION_NAMES = ("relu", "swish", "silu", "gelu", "mish", "elu", "sigmoid", "softplus", "hardtanh")
-"""Parts of class names, as timm and SMP have their own: what bounds a map from below, so that the ReLU of the smoothing
-deletes little or nothing."""
+"""Parts of the class names of activations that bound a map from below, so that the ReLU of the smoothing deletes little
+or nothing. Names, because timm and SMP have classes of their own."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class InsertionPoint:
     channels: int
     """Channels of the map that enters it."""
     activated: bool
-    """Whether that map comes out of an activation module or has nothing below 0; MobileNet-like and pre-activation
-    stages end without one."""
+    """True if the map comes out of an activation module or has no negative value; MobileNet-like and pre-activation
+    stages end without an activation."""
 
 
 class PrependedLayer(nn.Module):
@@ -53,7 +53,7 @@ def insert_smoothing(
     padding: PaddingName = "same",
     example: Tensor | None = None,
 ) -> list[InsertionPoint]:
-    """Puts `SpatialSmoothing` before every subsampling module of a CNN, in place; returns where.
+    """Puts `SpatialSmoothing` before every subsampling module of a CNN, in place; returns the insertion points.
 
     `linear_prob` is used where the map comes without an activation: the published ReLU would delete its negative half
     (a first comparison is in docs/performance.md). `padding="same"` keeps every shape.
@@ -71,9 +71,9 @@ def insert_smoothing(
 def insert_dropout(
     network: nn.Module, rate: float, deepest: int = 2, example: Tensor | None = None
 ) -> list[InsertionPoint]:
-    """Puts `Dropout` before the `deepest` last subsampling modules of a CNN, in place; returns where.
+    """Puts `Dropout` before the `deepest` last subsampling modules of a CNN, in place; returns the insertion points.
 
-    The published U-Net has its encoder's dropout in the deeper half too, on the path that goes on and not on the skip.
+    The encoder of the published U-Net, too, has its dropout in the deeper half, on the main path and not on the skips.
     """
     if deepest < 1:
         raise InputError(f"dropout needs at least one place, got {deepest}")
@@ -83,8 +83,8 @@ def insert_dropout(
 def subsampling_points(network: nn.Module, example: Tensor | None = None) -> list[InsertionPoint]:
     """The outermost modules that halve a feature map, in the order of computation; a stem that reads the image is none.
 
-    Found by running `example` ((1, 3, 128, 128) noise without it) through the network, so any CNN made of modules will
-    do. InputError where the network does not take the example or has no such module.
+    They are found by running `example` through the network ((1, 3, 128, 128) noise by default), so any CNN made of
+    modules will do. Raises InputError if the network does not take the example or has no such module.
     """
     if example is None:
         example = torch.rand(1, 3, 128, 128, generator=torch.Generator().manual_seed(0))
@@ -104,7 +104,8 @@ def subsampling_points(network: nn.Module, example: Tensor | None = None) -> lis
 
 
 class _Trace:
-    """What went in and out of every module in its first call in one pass; the network comes out as it went in."""
+    """Inputs and outputs of every module in its first call of one forward pass; the network itself is left
+    unchanged."""
 
     def __init__(self, network: nn.Module, example: Tensor) -> None:
         self.image = example
@@ -134,7 +135,7 @@ class _Trace:
                 handle.remove()
 
     def halves(self, module: nn.Module) -> bool:
-        """Whether a feature map entered and left at half its size, rounded either way."""
+        """True if a feature map entered the module and left at half its size, rounded up or down."""
         if module not in self.inputs or module not in self.outputs:
             return False
         entered, left = self.inputs[module], self.outputs[module]
@@ -163,7 +164,7 @@ class _Trace:
 
 
 def _begins_unhalved(module: nn.Module, trace: _Trace) -> bool:
-    """Whether the subsampling of a chain of modules comes later than its first member: the place is further inside."""
+    """True if the first member of a chain of modules does not subsample: the insertion point lies further inside."""
     first: nn.Module | None = next(iter(module.children()), None) if isinstance(module, nn.Sequential) else None
     return first is not None and not trace.halves(first)
 
@@ -180,5 +181,5 @@ def _insert(
 
 
 def list_inserted(network: nn.Module) -> Iterator[PrependedLayer]:
-    """What was inserted, in the order of the network's modules."""
+    """The inserted layers in the order of the network's modules."""
     return (module for module in network.modules() if isinstance(module, PrependedLayer))

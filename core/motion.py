@@ -1,8 +1,7 @@
-"""Motion between neighbouring frames, cheap enough for every frame: where each pixel was, and how far that is to be
-believed.
+"""Motion between neighbouring frames: the earlier position of each pixel, and how far it can be trusted.
 
 Dense inverse search (Kroeger et al. 2016, arXiv 1603.03590; OpenCV's DIS, 1.5 ms at 480x360 on one core) on grey
-pictures of the network's size. Where the found pixel does not look like this one (occluded, come into view, another
+pictures of the network's size. Where the matched pixel looks different (an occlusion, newly visible background, another
 scene), the past counts less.
 """
 
@@ -17,26 +16,26 @@ import torch.nn.functional as F
 from torch import Tensor
 
 STEPS = 32
-"""Positions are rounded to 1/32 pixel, which is what OpenCV's remap resolves: so all executors warp alike."""
+"""Positions are rounded to 1/32 pixel, the resolution of OpenCV's remap, so that all executors warp alike."""
 DOUBT_LEVELS = 20.0
-"""Mean grey difference (of 255 levels) at which the past's weight has fallen to 1/e."""
+"""Mean grey difference, in levels of 255, at which the weight of the past has fallen to 1/e."""
 DOUBT_BOX = 5
 """Pixels a side over which the difference is averaged."""
 
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """From the previous frame to this one."""
+    """The motion from the previous frame to this one."""
 
     source: np.ndarray
-    """(h, w, 2) float32: the position (x, y) in the previous frame of what each pixel shows; outside it the edge is
-    meant."""
+    """(h, w, 2) float32: for each pixel its position (x, y) in the previous frame; positions outside stand for the
+    edge."""
     trust: np.ndarray
     """(h, w) float32 in 0..1: exp(-(difference / 20)^2)."""
 
 
 class MotionEstimator:
-    """Remembers the last frame of one stream; for one thread at a time."""
+    """Estimates the motion between successive frames of one stream; it remembers the last frame. Not thread-safe."""
 
     def __init__(self) -> None:
         self._flow: Any = None
@@ -47,12 +46,12 @@ class MotionEstimator:
         self._previous: np.ndarray | None = None
 
     def __call__(self, image: np.ndarray, size: tuple[int, int], gap: int = 1) -> Motion | None:
-        """(H, W, 3) uint8 RGB -> the motion at `size` (h, w) since the last call; None without a last frame of that
-        size.
+        """(H, W, 3) uint8 RGB -> the motion at `size` (h, w) since the last call, or None if the last frame had
+        another size or there was none.
 
-        `gap`: source frames since then; 0 starts anew.
+        `gap`: source frames since the last call; 0 starts anew.
         """
-        if not gap:  # as core/continuity says where a stream starts anew
+        if not gap:
             self.forget()
         now, previous = grey(image, size), self._previous
         self._previous = now
@@ -84,7 +83,7 @@ def grey(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
 
 
 def warp_plane(plane: np.ndarray, source: np.ndarray) -> np.ndarray:
-    """(h, w) uint8, uint16 or float32 of the previous frame -> where its pixels are now: bilinear, the edge
+    """(h, w) uint8, uint16 or float32 of the previous frame, warped to this frame: bilinear, the edge
     repeated."""
     from cv2 import BORDER_REPLICATE, INTER_LINEAR, remap
 
@@ -93,7 +92,7 @@ def warp_plane(plane: np.ndarray, source: np.ndarray) -> np.ndarray:
 
 
 def warp(maps: Tensor, motion: Motion) -> Tensor:
-    """(B, C, h, w) maps of the previous frame -> where their pixels are now: bilinear, the edge repeated."""
+    """(B, C, h, w) maps of the previous frame, warped to this frame: bilinear, the edge repeated."""
     height, width = maps.shape[-2:]
     source = torch.as_tensor(motion.source)
     scale = torch.tensor([2.0 / max(width - 1, 1), 2.0 / max(height - 1, 1)], device=source.device)
@@ -102,11 +101,11 @@ def warp(maps: Tensor, motion: Motion) -> Tensor:
 
 
 def no_motion(size: tuple[int, int]) -> Motion:
-    """Everything is where it was, at `size` (h, w), and believed."""
+    """A motion of `size` (h, w) in which every pixel stays where it was, fully trusted."""
     return Motion(_grid(*size), np.ones(size, np.float32))
 
 
 @functools.lru_cache(maxsize=4)
 def _grid(height: int, width: int) -> np.ndarray:
-    """(h, w, 2) float32: every pixel's own position."""
+    """(h, w, 2) float32: the position (x, y) of every pixel itself."""
     return np.stack(np.meshgrid(np.arange(width), np.arange(height)), axis=-1).astype(np.float32)

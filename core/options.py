@@ -1,4 +1,4 @@
-"""What all options share: names of choices and checks of ranges. No torch: the command line reads options for its
+"""Names of choices and checks of ranges that all options share. No torch: the command line reads options for its
 help."""
 
 from typing import Literal

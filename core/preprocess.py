@@ -1,4 +1,4 @@
-"""From a uint8 frame to the network's input: the same resize and normalisation in training, streaming and export."""
+"""Resize and normalisation of uint8 frames, the same in training, streaming and export."""
 
 import torch
 import torch.nn.functional as F
@@ -8,17 +8,16 @@ from core.errors import InputError
 from core.tracing import is_exporting, is_fixed
 
 SIZE_MULTIPLE = 32
-"""Widths are rounded to this: five halvings without a remainder, which every encoder here accepts."""
-
-
+"""Widths are rounded to a multiple of this: five halvings without a remainder, which every encoder here accepts."""
 MAX_HEIGHT = 4096
-"""More is a slip or an attack: the maps of a width-16 network would take tens of gigabytes."""
+"""Pixels. The maps of a width-16 network would take tens of gigabytes beyond it: a slip or an attack."""
 MAX_ASPECT = 16
-"""A frame 8192 wide and 1 high would ask for a network input of 360 x 2.9 million pixels."""
+"""Largest width / height: a frame 8192 wide and 1 high would need a network input of 360 x 2.9 million pixels."""
 
 
 def network_size(frame_height: int, frame_width: int, height: int) -> tuple[int, int]:
-    """(h, w) the network works at: the given height, the frame's aspect, the width rounded to a multiple of 32."""
+    """The (h, w) of the network's input: the given height, the frame's aspect, the width rounded to a multiple of
+    32."""
     if not SIZE_MULTIPLE <= height <= MAX_HEIGHT:
         raise InputError(
             f"the network's height must be {SIZE_MULTIPLE} pixels or more, at most {MAX_HEIGHT}, got {height}"
@@ -32,10 +31,10 @@ def network_size(frame_height: int, frame_width: int, height: int) -> tuple[int,
 
 
 def resize(images: Tensor, size: tuple[int, int]) -> Tensor:
-    """(B, C, H, W) uint8 -> (B, C, h, w) of the same 256 levels: bilinear, antialiased; as it is where the size is
+    """(B, C, H, W) uint8 -> (B, C, h, w) in the same 256 levels, bilinear and antialiased; unchanged if the size is
     right.
 
-    An exported graph computes the same in float and rounds (tests: at most one level apart).
+    An exported graph computes in float and rounds; the two differ by at most one level.
     """
     if is_fixed(*images.shape[-2:]) and tuple(images.shape[-2:]) == size:
         return images
@@ -48,7 +47,7 @@ def resize(images: Tensor, size: tuple[int, int]) -> Tensor:
 def enlarge(maps: Tensor, size: tuple[int, int] | torch.Size) -> Tensor:
     """(B, C, ceil(h / s), ceil(w / s)) maps of a network whose head works at stride s -> (B, C, h, w), bilinear.
 
-    Every coarse pixel keeps its place: it lies at the centre of the s x s pixels it stands for.
+    Every coarse pixel lies at the centre of the s x s pixels that it stands for.
     """
     if maps.shape[-2:] == tuple(size):
         return maps
@@ -60,8 +59,8 @@ def enlarge(maps: Tensor, size: tuple[int, int] | torch.Size) -> Tensor:
 def nearest(labels: Tensor, size: tuple[int, int]) -> Tensor:
     """(B, h, w) -> (B, H, W) by nearest neighbour with half-pixel centres: row i comes from floor((i + 1/2) h / H).
 
-    In whole numbers: libraries compute it in float and part where a centre falls on an edge, at every third pixel of 2
-    : 3.
+    Computed in integers: libraries compute it in float and disagree where a centre falls on an edge, as every third
+    pixel does at a ratio of 2 to 3.
     """
     for dimension, length in zip((1, 2), size, strict=True):
         places = torch.arange(length, device=labels.device)
@@ -70,7 +69,7 @@ def nearest(labels: Tensor, size: tuple[int, int]) -> Tensor:
 
 
 class Normalize(torch.nn.Module):
-    """(B, 3, h, w) values 0..255, uint8 or float -> (x / 255 - mean) / std."""
+    """Maps (B, 3, h, w) values in 0..255, uint8 or float, to (x / 255 - mean) / std."""
 
     scale: Tensor
     offset: Tensor

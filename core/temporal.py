@@ -1,10 +1,11 @@
 """Temporal smoothing: an exponentially weighted mean of the recent frames' predictions (VQ-BNN, arXiv 1907.05911).
 
-The prediction t source frames back weighs exp(-t / tau). Softmax first, then the mean. State is explicit: functions
-take it and return the next one; None, or zeros, starts anew. Shapes never change, so that a graph can carry the state.
+The prediction t source frames back weighs exp(-t / tau). Softmax comes first, then the mean. State is explicit:
+functions take it and return the next one; None, or zeros, starts anew. Shapes never change, so that a graph can carry
+the state.
 
-Beyond the paper, the mean can follow the picture: it is warped along the motion between the frames, and where a pixel
-does not look like the one it came from, the past weighs less (`core/motion.py`; measured in docs/results.md).
+Beyond the paper, the mean can follow the motion: it is warped along the optical flow between the frames, and where a
+pixel looks unlike the one it came from, the past weighs less (`core/motion.py`).
 """
 
 import math
@@ -39,7 +40,7 @@ class WindowState(NamedTuple):
     member_entropy: Tensor
     """(n, B, ...)"""
     ages: Tensor
-    """(n,) how many source frames before the latest one each was, plus one; 0: the place is empty."""
+    """(n,) 1 + the number of source frames between each prediction and the latest one; 0: the slot is empty."""
 
 
 State = RecursionState | WindowState
@@ -47,8 +48,8 @@ State = RecursionState | WindowState
 
 @dataclass(frozen=True)
 class TemporalSmoothing:
-    """The rule: recursion over all frames (window None), which may follow motion, or the exact window of K previous
-    frames."""
+    """The averaging rule: the recursion over all frames (window None), which may follow motion, or the exact window of
+    K previous frames."""
 
     tau: float = 1.25
     """Decay time in source frames (published: 1.25, that is e^-0.8 per frame)."""
@@ -84,7 +85,7 @@ class TemporalSmoothing:
     ) -> tuple[Prediction, State]:
         """Smooths one frame; `gap` is the number of source frames since the previous call (1: none was dropped).
 
-        `motion` is that since the previous call, for maps (B, K, h, w) and a rule that follows it; None: nothing moved.
+        `motion` is the motion since the previous call, at the size of maps (B, K, h, w); None: nothing moved.
         """
         if isinstance(gap, int) and gap < 1:
             raise ValueError(f"the frame gap must be 1 or more, got {gap}")
@@ -97,7 +98,7 @@ class TemporalSmoothing:
 
 
 def forget(state: State, reset: Tensor) -> State:
-    """The state where `reset` (a scalar) is 0, the start where it is 1: only the weights need to vanish."""
+    """The same state where `reset` (a scalar) is 0, the initial state where it is 1; only the weights are set to 0."""
     return state._replace(**{state._fields[2]: state[2] * (1.0 - reset)})
 
 
@@ -116,7 +117,7 @@ def smooth_recursive(
 
 
 def warp_state(state: RecursionState, motion: Motion) -> RecursionState:
-    """The mean carried along the motion; its weights also fall where the motion is not to be believed."""
+    """The mean warped along the motion; its weights fall where the motion cannot be trusted."""
     planes = torch.cat([state.probs, state.member_entropy[:, None], state.mass[:, None]], dim=1)
     warped = warp(planes, motion)
     trust = torch.as_tensor(motion.trust).to(warped.device)

@@ -8,16 +8,16 @@ import torch
 
 _alone = threading.RLock()
 _tracers: list[int] = []
-"""The thread that traces, as often as it nests; or none."""
+"""The identifier of the tracing thread, once for each nested `tracing`; empty if no thread traces."""
 
 
 @contextmanager
 def tracing() -> Iterator[None]:
-    """One thread at a time: torch.export keeps one stack of modes for the whole process ("Trying to pop empty mode
-    stack").
+    """A context in which one thread at a time traces: torch.export keeps one stack of modes for the whole process.
 
-    Threads that build or run networks meanwhile need not wait: torch's tracer replaces `nn.Module.__call__` for them
-    too, but leaves modules alone that are no part of what it traces.
+    Without it two threads fail with "Trying to pop empty mode stack". Threads that build or run networks meanwhile
+    need not wait: torch's tracer replaces `nn.Module.__call__` for them too, but passes by modules that it does not
+    trace.
     """
     with _alone:
         _tracers.append(threading.get_ident())
@@ -28,14 +28,14 @@ def tracing() -> Iterator[None]:
 
 
 def is_exporting() -> bool:
-    """Whether this very thread traces.
+    """True if this thread is tracing a graph.
 
-    torch's own flag is the whole process's: another thread's frames were resized as a graph does it, in float, and 198
-    of 386 had wrong labels.
+    torch's own flag belongs to the whole process: with it, frames of another thread were resized in float, as a graph
+    does it, and 198 of 386 had wrong labels.
     """
     return torch.compiler.is_exporting() and (not _tracers or threading.get_ident() in _tracers)
 
 
 def is_fixed(*lengths: int) -> bool:
-    """Whether these sizes are plain numbers: while a graph is traced, those that it leaves free are symbols."""
+    """True if the sizes are plain integers; while a graph is traced, sizes that it leaves free are symbols."""
     return all(isinstance(length, int) for length in lengths)

@@ -29,7 +29,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Town:
-    """What all blocks of one street have in common."""
+    """The properties that all blocks of one street share."""
 
     styles: tuple[str, ...]
     species: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What the layout places: each thing knows its far end, draws itself and casts its shadow on the ground."""
+"""The things that a layout places; each knows its far end, draws itself and casts its shadow on the ground."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -75,7 +75,7 @@ class Building:
 
     side: int
     lateral: float
-    """Of the front, with the sign of its side."""
+    """Lateral position of the front in metres; its sign is that of the side."""
     start: float
     end: float
     style: str

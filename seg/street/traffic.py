@@ -28,7 +28,7 @@ class Stream:
     pitch: float
     slack: float
     share: float
-    """Of the places that are taken."""
+    """Share of the places that are occupied."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Member:
     """The random numbers of one member of a stream, the same for all time."""
 
     shift: float
-    """Of its place, as a share of the pitch, 0..1."""
+    """Displacement of the member from its place, as a share of the pitch, 0..1."""
     there: float
     jitter: float
     """-1..1"""

@@ -1,1 +1,1 @@
-"""How each thing of the street is drawn, colour and class by one call."""
+"""Drawing of each thing on the street; one call paints colour and class."""

@@ -76,7 +76,8 @@ class Camera:
         return depth, self.road.lateral(self.station + depth) - here - slope * depth
 
     def bend(self, depth: np.ndarray | float) -> np.ndarray:
-        """How far the centreline leaves the tangent at `depth` metres ahead; constant beyond sight.
+        """Distance in metres of the centreline from the tangent at `depth` metres ahead; constant beyond the visible
+        range.
 
         Straight between whole metres: the arc's height over a metre is 0.4 mm.
         """

@@ -50,7 +50,7 @@ class Canvas:
         return self.camera.ground_depths()
 
     def sees(self, coordinates: np.ndarray) -> bool:
-        """Whether the bounding box of canvas coordinates (N, 2) touches the picture."""
+        """True if the bounding box of the canvas coordinates (N, 2) touches the picture."""
         left, top = coordinates.min(0).tolist()
         right, bottom = coordinates.max(0).tolist()
         return right >= 0 and left < self.camera.width and bottom >= 0 and top < self.camera.rows

@@ -1,4 +1,4 @@
-"""What stands on the pavement: lamp posts, road signs, traffic lights, crossing beacons, bollards."""
+"""Furniture of the pavement: lamp posts, road signs, traffic lights, crossing beacons, bollards."""
 
 from functools import lru_cache
 

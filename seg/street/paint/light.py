@@ -87,7 +87,7 @@ class Light:
         return table
 
     def shadow_offset(self, height: float) -> tuple[float, float]:
-        """Where the top of something `height` metres tall throws its shadow: (lateral, station) offset in metres."""
+        """The (lateral, station) offset in metres of the shadow of a point `height` metres above the ground."""
         reach = min(height / self.to_sun[1], 30.0)
         return -self.to_sun[0] * reach, -self.to_sun[2] * reach
 

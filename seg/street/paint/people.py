@@ -32,7 +32,7 @@ STEEL: Color = (120, 122, 124)
 
 @dataclass(frozen=True)
 class Person:
-    """What somebody looks like."""
+    """The appearance of one pedestrian or cyclist."""
 
     height: float
     skin: Color
