@@ -1,7 +1,10 @@
-"""What goes wrong in an event of the page is said on the page; the log names no visitor's file."""
+"""The gate of all events: inputs may name uploads only, and errors become messages on the page without a visitor's
+values in the log."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from app.page.file.session import require_upload
 from app.page.guard import log_failure
 from app.page.parts.legend import escape
 from core.errors import InputError
@@ -10,19 +13,21 @@ if TYPE_CHECKING:
     import gradio as gr
 
 
-def show_errors(blocks: "gr.Blocks") -> None:
-    """Every event of these blocks, from the check of its values to its last result, shows its error as a message.
+def guard_events(blocks: "gr.Blocks", uploads: Path) -> None:
+    """Checks the inputs of every event of these blocks and shows its errors as messages.
 
-    Gradio prints a traceback for each, which holds the values that a visitor sent. Of what nobody foresaw the log has
-    the kind.
+    Gradio fetches the file of any input that names an address, in every event and whatever the component, before the
+    event's own function sees the value. So inputs are checked here first. Gradio also prints a traceback for each
+    error, with the values that a visitor sent; the log gets the kind of an unforeseen error instead.
     """
     import gradio as gr
 
     process = blocks.process_api
 
-    async def process_api(*args: Any, **kwargs: Any) -> dict[str, Any]:
+    async def process_api(block_fn: Any, inputs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         try:
-            return await process(*args, **kwargs)
+            require_uploads(inputs, uploads)
+            return await process(block_fn, inputs, *args, **kwargs)
         except Exception as error:
             if isinstance(error, InputError):
                 text = escape(str(error))
@@ -35,3 +40,22 @@ def show_errors(blocks: "gr.Blocks") -> None:
             raise gr.Error(text, title="That did not work", print_exception=False) from error
 
     blocks.process_api = process_api  # type: ignore[method-assign]
+
+
+def require_uploads(inputs: Any, folder: Path) -> None:
+    """InputError for a file among the values of an event, at any depth, that is not an upload in `folder`.
+
+    Every dictionary with a text `path` or `url` counts as a file: Gradio knows several forms, and no control of the
+    page has such a value of its own.
+    """
+    waiting = [inputs]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            if isinstance(value.get("path"), str):
+                require_upload(value["path"], folder)
+            elif isinstance(value.get("url"), str):
+                raise InputError("that is not a file that was uploaded here; choose it again")
+            waiting += value.values()
+        elif isinstance(value, list | tuple):
+            waiting += value

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.in_browser.routes import LINK, check_site, tab_routes
 from app.page.about_tab import about, add_about_tab
-from app.page.error_messages import show_errors
+from app.page.error_messages import guard_events
 from app.page.file.file_tab import add_file_tab
 from app.page.file.session import SWEEP_S, Sessions
 from app.page.flags import PageOptions
@@ -183,7 +183,7 @@ def build_page(options: PageOptions) -> Page:
             sessions.close(str(request.session_hash))
 
         blocks.unload(end)
-    show_errors(blocks)
+    guard_events(blocks, sessions.folder)
     names = AllowedHosts(options.local, [options.host, *options.allow_host])
     return Page(blocks.queue(default_concurrency_limit=2, max_size=32), workers, sessions, names, options)
 

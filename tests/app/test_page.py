@@ -27,7 +27,7 @@ from made.video import write_video
 from page_visit import free_port, stripes, wait_until
 
 from app.page.about_tab import about
-from app.page.error_messages import show_errors
+from app.page.error_messages import guard_events
 from app.page.file.fetch import fetch
 from app.page.file.file_job import STREET, Progress, Result, segment_file
 from app.page.file.session import MAX_SESSIONS, Sessions
@@ -570,7 +570,7 @@ def test_a_failure_nobody_foresaw_logs_no_name(capfd: pytest.CaptureFixture[str]
 
     with gr.Blocks(analytics_enabled=False) as blocks:
         blocks.load(fail)
-    show_errors(blocks)
+    guard_events(blocks, Path("/nowhere"))
     with pytest.raises(gr.Error, match="something failed"):
         asyncio.run(blocks.process_api(0, []))
     assert capfd.readouterr().err == "page: RuntimeError in fail\n"

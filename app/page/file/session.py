@@ -60,14 +60,11 @@ class Session:
     def take(self, spec: str, folder: Path) -> Path:
         """Links an upload into the job's own folder, so that nobody else's leaving takes it away.
 
-        `spec` is what a browser says, so it can be anything. Raises InputError for all but a file that Gradio stored:
-        UPLOADS/SHA-256/NAME.
+        `spec` is what a browser says, so it can be anything. Raises InputError for all but an upload.
         """
         path = Path(spec)
-        stored = path.parent.parent == self._folder and re.fullmatch("[0-9a-f]{64}", path.parent.name)
+        require_upload(spec, self._folder)
         try:
-            if not stored or not stat.S_ISREG(path.lstat().st_mode):
-                raise InputError("that is not a file that was uploaded here; choose it again")
             own = folder / path.name
             own.hardlink_to(path)
         except (OSError, ValueError) as error:
@@ -84,6 +81,20 @@ class Session:
     def _remove_results(self) -> None:
         if self._results is not None:
             shutil.rmtree(self._results, ignore_errors=True)
+
+
+def require_upload(spec: str, folder: Path) -> None:
+    """InputError for all but a regular file that Gradio stored for an upload: FOLDER/SHA-256/NAME."""
+    path = Path(spec)
+    stored = path.parent.parent == folder and re.fullmatch("[0-9a-f]{64}", path.parent.name)
+    try:
+        if stored and stat.S_ISREG(path.lstat().st_mode):
+            return
+    except FileNotFoundError as error:
+        raise InputError("the upload is gone, as it lay unused for long; choose the file again") from error
+    except (OSError, ValueError):  # a name that no file can have
+        pass
+    raise InputError("that is not a file that was uploaded here; choose it again")
 
 
 class Sessions:
