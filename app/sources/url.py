@@ -1,5 +1,6 @@
 """Video from the net: RTSP cameras, HTTP streams and HTTP files, with time-outs and without showing credentials."""
 
+import re
 import threading
 import time
 from collections import Counter
@@ -67,12 +68,28 @@ def connect(url: str, timeout_s: float) -> "InputContainer":
     raise InputError(f"{redact(url)}: cannot be opened ({reason}); is the address right and the server up?")
 
 
+SECRET = re.compile(r"((?:user|login|pass|pwd|token|key|secret|auth)[^/=?#]*=)[^/?#]*", re.IGNORECASE)
+"""A name that announces a credential, and the rest of its path segment, as in /user=NAME_password=WORD_channel=1."""
+
+
 def redact(url: str) -> str:
-    """The address without user, password and query, which may hold a token."""
-    parts = urlsplit(url)
-    _, at, host = parts.netloc.rpartition("@")
-    hidden = "***@" if at else ""
-    return f"{parts.scheme}://{hidden}{host}{parts.path}{'?***' if parts.query else ''}"
+    """The address without credentials: user and password, query, fragment, and path segments that name a secret.
+
+    Passwords in configuration files are often not percent-encoded, so everything before the last `@` is hidden, even
+    where a strict parser would end the host earlier. Where that `@` may belong to a query, all of it is hidden. Any
+    text is accepted.
+    """
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        return url
+    before, at, rest = rest.rpartition("@")
+    name_and_word = re.match(r"[^/?#:\[]*:[^/?#]*[^/?#0-9]", before)
+    if re.search("[?#]", before) and not name_and_word:
+        return f"{scheme}://***"
+    place, query, _ = rest.partition("?")
+    place, fragment, _ = place.partition("#")
+    shown = SECRET.sub(r"\1***", place)
+    return f"{scheme}://{'***@' if at else ''}{shown}{'?***' if query or fragment else ''}"
 
 
 class StreamConnection:

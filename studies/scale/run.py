@@ -87,7 +87,7 @@ def workers_of(pid: int) -> list[int]:
             words = Path(f"/proc/{one}/cmdline").read_bytes().replace(b"\0", b" ")
         except OSError:
             continue
-        if b"spawn_main" in words or words.startswith(b"ray::Shell"):
+        if b"spawn_main" in words or words.startswith(b"ray::WorkerProxy"):
             found.append(one)
     return found
 

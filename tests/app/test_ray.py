@@ -210,10 +210,10 @@ LAME = """
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from app.scale.batch.task import Wanted
+from app.scale.batch.task import BatchOutputs
 from app.scale.batch.worker import VideoWorker
 from app.scale.engines.ray_engine import RayEngine
-video = partial(VideoWorker, Wanted(Path("/nowhere"), False, False), 1)
+video = partial(VideoWorker, BatchOutputs(Path("/nowhere"), False, False), 1)
 for make in (video, partial(import_module, "of_a_later_steadyseg")):
     engine = RayEngine(make, 1, sys.argv[1])
     engine.grow(1)

@@ -25,7 +25,7 @@ def descendants(pid: int) -> set[int]:
 def workers_of(pid: int) -> list[int]:
     """The processes that segment."""
     return sorted(
-        one for one in descendants(pid) if b"spawn_main" in _words(one) or _words(one).startswith(b"ray::Shell")
+        one for one in descendants(pid) if b"spawn_main" in _words(one) or _words(one).startswith(b"ray::WorkerProxy")
     )
 
 
