@@ -17,7 +17,7 @@ from core.classes import CAMVID, CLASS_LISTS, ClassList
 from core.dropout import set_dropout_active
 from core.errors import InputError
 from core.evaluation.metrics import StreamingMetrics
-from core.model.checkpoint import CheckpointMeta
+from core.model.checkpoint import CheckpointMeta, load_checkpoint, load_weights
 from core.preprocess import Normalize, enlarge, network_size
 from core.seeds import mix_seed
 from core.system.json_text import parse_json
@@ -31,10 +31,10 @@ from seg.data.camvid import ImageFolderSplit, open_split, read_names
 from seg.data.rare import RarePictures, rare_classes
 from seg.data.statistics import class_weights, measure
 from seg.distill import Teacher, soft_loss
-from seg.initial_weights import load_initial_weights
 from seg.networks.auxiliary import DeepSupervision
 from seg.networks.build import build_network
 from seg.options import AugmentOptions, SegTrainConfig, check_training
+from seg.pretrained import find_checkpoint
 from seg.street.training_set import StreetSet
 
 HOLD_BACK_BLOCK = 40
@@ -237,3 +237,26 @@ def read_classes(path: Path | None) -> ClassList:
         raise InputError(
             f'{path}: expected JSON {{"names": [...], "colors": [[r, g, b], ...], "void": id}}, got {error!r}'
         ) from error
+
+
+def load_initial_weights(network: nn.Module, classes: ClassList, model: str) -> None:
+    """Fills the network from a pretrained name or a file; its head stays random where the file knows other classes.
+
+    Dropout and spatial smoothing have no weights, so they may differ. InputError where a tensor is absent or of another
+    shape.
+    """
+    path = find_checkpoint(model)
+    tensors, meta = load_checkpoint(path)
+    if meta.classes.void is None:
+        raise InputError(
+            f"{path}: a classifier, whose weights fit no segmentation network; give a segmentation checkpoint"
+        )
+    if meta.classes != classes:
+        own = network.state_dict()
+        tensors |= {name: own[name] for name in own if name.startswith(f"{head_of(network)}.")}
+    load_weights(network, tensors, path)
+
+
+def head_of(network: nn.Module) -> str:
+    """The name of the layer that makes the logits: the last convolution."""
+    return [name for name, module in network.named_modules() if isinstance(module, nn.Conv2d)][-1]

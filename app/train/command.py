@@ -56,7 +56,7 @@ def train_segmenter(job: SegTrainJob) -> int:
 
 def train_classifier(job: ClassTrainJob) -> int:
     """`steadyseg train classification`."""
-    from classification.networks.recipes import drop_unsuited
+    from classification.networks.layout import drop_unsuited
     from classification.train import ClassTraining
 
     config = drop_unsuited(job.config, CLASS_PRESETS[job.preset])

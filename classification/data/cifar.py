@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from classification.data.evaluation_view import whole_view
+from classification.data.image_folder import whole_view
 from classification.data.safe_pickle import byte_array, read_pickle
 from core.classes import ClassList
 from core.errors import InputError

@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
-from classification.data.evaluation_view import centre_view
 from core.classes import ClassList
 from core.errors import InputError
 from core.system.pictures import look_at, to_rgb
@@ -19,6 +19,8 @@ SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".
 """Those of torchvision's ImageFolder."""
 SIZE = 224
 """Pixels."""
+RESIZED, CROPPED = 256, 224
+"""ImageNet's published evaluation: the shorter side is resized to 256 pixels, then the middle 224x224 are cropped."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,3 +126,23 @@ def _pictures(split: Path, name: str) -> list[str]:
         inside = Path(folder).relative_to(split).as_posix()
         found += [f"{inside}/{file}" for file in files if file.lower().endswith(SUFFIXES) and not file.startswith(".")]
     return sorted(found)
+
+
+def centre_view(image: np.ndarray, size: int) -> np.ndarray:
+    """(H, W, 3) uint8 -> (size, size, 3): shorter side to size * 256 / 224, bilinear with antialiasing, then the
+    middle."""
+    height, width = image.shape[:2]
+    short = size * RESIZED // CROPPED
+    tall = (max(short, short * height // width), max(short, short * width // height))
+    image = _resize(image, *tall)
+    top, left = (round((side - size) / 2) for side in tall)
+    return image[top : top + size, left : left + size]
+
+
+def whole_view(image: np.ndarray, size: int) -> np.ndarray:
+    """(H, W, 3) uint8 -> (size, size, 3): as it is where the size is right, else resized."""
+    return image if image.shape[:2] == (size, size) else _resize(image, size, size)
+
+
+def _resize(image: np.ndarray, height: int, width: int) -> np.ndarray:
+    return np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR))

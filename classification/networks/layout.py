@@ -1,8 +1,8 @@
 """The published layouts of the classifiers as tables: depths, blocks, heads, smoothed stages; no torch here."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
-from classification.options import ClassifierOptions, HeadName
+from classification.options import ClassifierOptions, ClassTrainConfig, HeadName
 
 TIMM = "timm:"
 """Prefix of every network of the timm library."""
@@ -109,3 +109,23 @@ def attention_layout(options: ClassifierOptions) -> tuple[tuple[int, ...], int]:
         published = (0, 1, 3, 2) if options.stem else (0, 1, 1, 2)
     window = (7 if options.stem else 4) if options.window is None else options.window
     return published if options.attention is None else options.attention, window
+
+
+def drop_unsuited(config: ClassTrainConfig, preset: ClassTrainConfig) -> ClassTrainConfig:
+    """The configuration without those of the preset's options that the chosen network lacks, as a VGG has no stem.
+
+    Others that it lacks stay, and are refused with it: its user believes that they do something.
+    """
+    options, default = config.classifier, ClassifierOptions()
+    if options.model in MODELS:
+        lacking = {"stem", "stochastic_depth"} - FAMILIES[MODELS[options.model][0]].options
+    elif options.model.startswith(TIMM):
+        lacking = {"stem", *NOT_FOR_TIMM}
+    else:
+        return config
+    unfit = {
+        field.name: getattr(default, field.name)
+        for field in fields(options)
+        if field.name in lacking and getattr(options, field.name) == getattr(preset.classifier, field.name)
+    }
+    return replace(config, classifier=replace(options, **unfit))

@@ -17,8 +17,7 @@ from core.seeds import mix_seed
 from core.training.config import TrainConfig
 from core.training.distributed import SINGLE_PROCESS, Processes, synchronise
 from core.training.layout import use_channels_last
-from core.training.mean_of_passes import MeanOfPasses
-from core.training.resume import TrainingState, load_state, save_state
+from core.training.run_folder import TrainingState, load_state, save_state
 
 Batch = tuple[Tensor, Tensor]
 """Normalised inputs (B, 3, h, w) and targets (B, ...): ids, or what else the loss takes."""
@@ -259,3 +258,23 @@ def _group(batches: Iterable[Batch], size: int) -> Iterator[list[Batch]]:
 
 def _is_due(epochs_done: int, config: TrainConfig) -> bool:
     return epochs_done % config.evaluate_every == 0 or epochs_done == config.epochs
+
+
+class MeanOfPasses(nn.Module):
+    """log of the mean softmax of N passes of one batch (B, K, ...), in single precision or more (arXiv 2105.12639).
+
+    Its cross-entropy is the NLL of the mean probabilities, as it is normalised already; a loss that enlarges it first
+    interpolates logarithms. BatchNorm's running statistics move N times a batch.
+    """
+
+    def __init__(self, network: nn.Module, samples: int) -> None:
+        super().__init__()
+        self.network, self.samples = network, samples
+
+    def forward(self, x: Tensor) -> Tensor:
+        passes = [self._log_probs(x) for _ in range(self.samples)]
+        return torch.logsumexp(torch.stack(passes), 0) - math.log(self.samples)
+
+    def _log_probs(self, x: Tensor) -> Tensor:
+        logits = self.network(x)
+        return torch.log_softmax(logits, 1, dtype=torch.promote_types(logits.dtype, torch.float32))

@@ -17,8 +17,7 @@ from core.system.machine import choose_device, trains_faster_in_bf16
 from core.training.config import TrainConfig
 from core.training.distributed import SINGLE_PROCESS, Processes
 from core.training.loop import Batch, EpochDone, StepDone, fit
-from core.training.run_folder import MODEL_NAME, open_run
-from core.training.snapshots import kept_epochs, kept_file
+from core.training.run_folder import MODEL_NAME, open_run, snapshot_epochs, snapshot_file
 
 
 class TrainingRun(ABC):
@@ -90,8 +89,8 @@ class TrainingRun(ABC):
 
     def _keep(self, network: nn.Module, epochs_done: int) -> None:
         """Saves the averaged weights where they are to be kept, as a checkpoint like any other."""
-        if epochs_done in kept_epochs(self.loop.epochs, self.loop.keep_checkpoints):
-            file = kept_file(self.run, epochs_done)
+        if epochs_done in snapshot_epochs(self.loop.epochs, self.loop.keep_checkpoints):
+            file = snapshot_file(self.run, epochs_done)
             file.parent.mkdir(exist_ok=True)
             tensors = {
                 name: tensor.detach().cpu().clone() for name, tensor in self.deployed(network).state_dict().items()

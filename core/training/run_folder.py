@@ -1,16 +1,19 @@
-"""A training's folder: it keeps the configuration that the run began with, and a resumed run must have the same."""
+"""A training's folder: its configuration, a lock, the state to resume from, and snapshots of the weights."""
 
 import dataclasses
 import json
 import os
 import platform
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 import torch
+from torch import Tensor, nn
 
 from core.errors import InputError
+from core.model.checkpoint import read_tensors, write_tensors
 from core.system.file_lock import lock
 from core.system.files import DISK_ERRORS, write_atomic
 from core.system.interrupts import TORCHRUN
@@ -18,30 +21,32 @@ from core.system.json_text import parse_json
 
 CONFIG_NAME = "config.json"
 LOCK_NAME = ".lock"
+STATE_NAME = "state.safetensors"
 MODEL_NAME = "model.safetensors"
+SNAPSHOTS_NAME = "checkpoints"
 
 
 class TrainingConfig(Protocol):
-    """A frozen dataclass with a default for every field, and nested ones in it; `data` is where the pictures are."""
+    """A frozen dataclass, perhaps with others nested in it; `data` is the path of the data set."""
 
     @property
     def data(self) -> Path: ...
 
 
 def config_record(config: TrainingConfig) -> dict[str, Any]:
-    """The configuration as JSON values. Of the data path only the last part is kept: the rest names a machine."""
+    """Returns the configuration as JSON values; the data path is shortened to its last part, as the rest names a
+    machine."""
     record = json.loads(json.dumps(dataclasses.asdict(config), default=str))  # type: ignore[call-overload]
     record["data"] = Path(config.data).name
     return record
 
 
 def open_run(run: Path, config: TrainingConfig, resume: bool, processes: int = 1) -> TextIO:
-    """Writes the configuration into a new run folder, or sees that a resumed run has the one it began with.
+    """Writes the configuration into a new run folder, or checks that a resumed run has the one it began with.
 
-    A setting that the run began without, because there was none yet, counts as its default. The number of processes
-    belongs to it: it multiplies the batch. The folder is this process's until what is returned is closed, or the
-    process ends. Under torchrun --resume may also begin a run: what it starts again, after a machine was lost, it
-    starts by the same words.
+    The number of processes is part of the configuration, because it multiplies the batch. The returned file holds the
+    lock: the folder belongs to this process until the file is closed or the process ends. Under torchrun --resume may
+    also begin a run, because torchrun restarts a lost machine with the same arguments.
     """
     path = run / CONFIG_NAME
     resume = resume and (path.exists() or TORCHRUN not in os.environ)
@@ -63,9 +68,11 @@ def open_run(run: Path, config: TrainingConfig, resume: bool, processes: int = 1
 
 
 def _lock(run: Path) -> TextIO:
-    """InputError where another process has it. The file stays: to delete it would let two in.
+    """Locks the folder; InputError where another process holds the lock.
 
-    Not for children: what loads the data outlives a killed training by up to 5 s (torch's MP_STATUS_CHECK_INTERVAL).
+    The lock file is never deleted: a third process could lock a new file while the second waits at the old one. Child
+    processes do not inherit the lock: data loaders outlive a killed training by up to 5 s (torch's
+    MP_STATUS_CHECK_INTERVAL).
     """
     file = (run / LOCK_NAME).open("a")
     if not lock(file, for_children=False):
@@ -99,8 +106,17 @@ def _write_or_compare(run: Path, config: TrainingConfig, resume: bool, processes
         )
 
 
+def _leaves(record: dict[str, Any], inside: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields every setting with its dotted name: ('loop.epochs', 60), ..."""
+    for name, value in record.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{inside}{name}.")
+        else:
+            yield f"{inside}{name}", value
+
+
 def training_record(config: TrainingConfig, seconds: float, device: torch.device, processes: int) -> dict[str, Any]:
-    """What a checkpoint keeps of the training it comes from."""
+    """Returns the record of the training that its checkpoint carries; `seconds` since the last start."""
     return {
         "config": config_record(config),
         "hours_of_last_start": round(seconds / 3600, 2),
@@ -109,10 +125,92 @@ def training_record(config: TrainingConfig, seconds: float, device: torch.device
     }
 
 
-def _leaves(record: dict[str, Any], inside: str = "") -> Iterator[tuple[str, Any]]:
-    """('loop.epochs', 60), ...: the settings by their dotted names."""
-    for name, value in record.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, f"{inside}{name}.")
-        else:
-            yield f"{inside}{name}", value
+@dataclass(frozen=True)
+class TrainingState:
+    """Network, averaged network and optimizer, whose tensors are the state; random generators are not part of it,
+    because all seeds are derived."""
+
+    network: nn.Module
+    average: nn.Module
+    optimizer: torch.optim.Optimizer
+
+    def tensors(self) -> dict[str, Tensor]:
+        tensors = {f"network.{name}": tensor for name, tensor in self.network.state_dict().items()}
+        tensors |= {f"average.{name}": tensor for name, tensor in self.average.state_dict().items()}
+        for index, slots in self.optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer.{index}.{name}": torch.as_tensor(value) for name, value in slots.items()}
+        return tensors
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        self.network.load_state_dict(_below(tensors, "network."))
+        self.average.load_state_dict(_below(tensors, "average."))
+        slots: dict[int, dict[str, Tensor]] = {}
+        for key, value in _below(tensors, "optimizer.").items():
+            index, name = key.split(".", 1)
+            slots.setdefault(int(index), {})[name] = value
+        record = self.optimizer.state_dict()
+        self.optimizer.load_state_dict({"state": slots, "param_groups": record["param_groups"]})
+
+
+def save_state(state: TrainingState, run: Path, epochs_done: int) -> None:
+    """Replaces `run/state.safetensors` atomically: after a kill at any moment the old or the new file is there."""
+    write_tensors(run / STATE_NAME, state.tensors(), json.dumps({"epochs_done": epochs_done}))
+
+
+def load_state(state: TrainingState, run: Path, epochs: int) -> int:
+    """Fills the state and returns the number of epochs done, out of `epochs`; 0 where none was finished yet."""
+    path = run / STATE_NAME
+    for leftover in run.glob(".*.safetensors.*"):  # half written when an earlier process was killed: state or model
+        leftover.unlink(missing_ok=True)
+    if not path.exists():
+        return 0
+    tensors, header = read_tensors(path)
+    epochs_done = _epochs_done(header, path, epochs)
+    try:
+        state.load(tensors)
+    except (KeyError, ValueError, RuntimeError) as error:
+        first = str(error).splitlines()[0]
+        raise InputError(
+            f"{path}: does not fit this training ({first}); resume with the flags it began with"
+        ) from error
+    return epochs_done
+
+
+def _epochs_done(header: str, path: Path, epochs: int) -> int:
+    """Reads the number of epochs done, 1 to `epochs`: no state is saved before the first epoch ends."""
+    try:
+        record = parse_json(header)
+    except ValueError:
+        record = None
+    done = record.get("epochs_done") if isinstance(record, dict) else None
+    if not isinstance(done, int) or isinstance(done, bool) or not 1 <= done <= epochs:
+        raise InputError(
+            f"{path}: its header is {header[:40]!r}, expected 1 to {epochs} epochs done; start in another folder"
+        )
+    return done
+
+
+def _below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def snapshot_epochs(epochs: int, count: int) -> list[int]:
+    """Returns the epochs after which snapshots are taken: 0, the initial weights, then evenly spaced; the last weights
+    are the model itself."""
+    return sorted({number * epochs // count for number in range(count)}) if count else []
+
+
+def snapshot_file(run: Path, epochs_done: int) -> Path:
+    return run / SNAPSHOTS_NAME / f"epoch-{epochs_done:04d}.safetensors"
+
+
+def find_snapshots(run: Path) -> list[Path]:
+    """Returns the snapshot files of a run folder, oldest first; InputError where there are fewer than two."""
+    if not run.is_dir():
+        raise InputError(f"{run}: no such folder; give the --run folder of a training")
+    files = sorted((run / SNAPSHOTS_NAME).glob("epoch-*.safetensors"))
+    if len(files) < 2:
+        raise InputError(
+            f"{run}: holds {len(files)} snapshots, and a trajectory needs two or more; train with --keep-checkpoints 10"
+        )
+    return files

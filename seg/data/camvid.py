@@ -12,8 +12,13 @@ from core.classes import CAMVID, CAMVID_31, ClassList
 from core.errors import InputError
 from core.frame import Frame
 from core.system.pictures import read_upright
-from seg.data.camvid_original import LABEL_ENDING, OriginalSplit, find_original, read_color_label
-from seg.data.label_file import read_label_file
+from seg.data.camvid_original import (
+    LABEL_ENDING,
+    OriginalSplit,
+    find_original,
+    read_color_label,
+    read_label_file,
+)
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
 VAL_FPS = 15.0

@@ -8,10 +8,11 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 from core.classes import CAMVID, CAMVID_31, ClassList
 from core.errors import InputError
-from seg.data.label_file import read_label_file
+from core.system.pictures import look_at
 
 LABEL_ENDING = "_L"
 STILLS, LABELS = "701_StillsRaw_full", "LabeledApproved_full"
@@ -130,3 +131,14 @@ def _published(split: str, found: Iterable[str], root: Path) -> frozenset[str]:
             f"list those to use in {root / split}.txt"
         )
     return names
+
+
+def read_label_file(path: Path, modes: tuple[str, ...], expected: str) -> np.ndarray:
+    """(H, W) or (H, W, 3) uint8 of an image in one of Pillow's `modes`; `expected` says in words what they are."""
+
+    def look(picture: Image.Image) -> np.ndarray:
+        if picture.mode not in modes:
+            raise InputError(f"{path}: a label must be {expected}, got {picture.mode}")
+        return np.array(picture, np.uint8)
+
+    return look_at(path, look)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from core.errors import InputError
 from core.model.checkpoint import load_checkpoint
-from core.training.snapshots import kept_checkpoints
+from core.training.run_folder import find_snapshots
 from studies.analysis.measures.landscape import (
     Weights,
     grid,
@@ -129,7 +129,7 @@ def flatness(plane: Results) -> Results:
 
 def trajectory_of(run: Path, network: torch.nn.Module, names: list[str]) -> Trajectory:
     """Of the checkpoints that a training kept; InputError where there are too few or they are of another network."""
-    files = kept_checkpoints(run)
+    files = find_snapshots(run)
     points = []
     shapes = {name: weight.shape for name, weight in network.named_parameters()}
     for file in files:

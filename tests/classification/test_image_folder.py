@@ -10,8 +10,7 @@ from made.pictures import picture
 from PIL import Image
 from refusals import refusal
 
-from classification.data.evaluation_view import centre_view, whole_view
-from classification.data.image_folder import read_picture
+from classification.data.image_folder import centre_view, read_picture, whole_view
 from classification.data.open import open_classification
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from app.cli import main
 from classification.networks.build import build_classifier
-from classification.networks.recipes import drop_unsuited
+from classification.networks.layout import drop_unsuited
 from classification.options import CLASS_PRESETS, ClassifierOptions, ClassTrainConfig, PictureOptions
 from classification.train import ClassTraining, colours
 from core.dropout import is_stochastic

@@ -18,8 +18,7 @@ from core.model.checkpoint import read_tensors
 from core.options import require_ranges
 from core.seeds import mix_seed
 from core.training.config import TRAIN_RANGES, TrainConfig
-from core.training.loop import EpochDone, StepDone, fit, learning_rate
-from core.training.mean_of_passes import MeanOfPasses
+from core.training.loop import EpochDone, MeanOfPasses, StepDone, fit, learning_rate
 
 VOID = 9
 CPU = torch.device("cpu")

@@ -8,9 +8,9 @@ from refusals import refusal
 
 from core.classes import CAMVID, CAMVID_31, ClassList
 from core.model.checkpoint import CheckpointMeta, save_checkpoint
-from seg.initial_weights import load_initial_weights
 from seg.networks.build import build_network
 from seg.options import SmpOptions, UNetOptions
+from seg.train import load_initial_weights
 
 OPTIONS = {
     "unet": UNetOptions(width=2, depth=3, dropout_places=("enc3",)),

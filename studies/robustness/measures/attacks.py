@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from core.errors import CheckFailed, InputError
 from core.preprocess import Normalize, enlarge
-from core.training.mean_of_passes import MeanOfPasses
+from core.training.loop import MeanOfPasses
 
 EPS = 2 / 255
 """Not seen by eye, and a network that was not trained against attacks is left some right answers, so that methods

@@ -222,7 +222,7 @@ def test_a_trainings_way_is_drawn_from_its_kept_checkpoints(tmp_path: Path, caps
     line = error_after_work(
         capsys, "analyze", "landscape", model, *flags, "--run", tmp_path / "empty", "--out", tmp_path
     )
-    assert "kept 0 checkpoints" in line and "--keep-checkpoints 10" in line
+    assert "holds 0 snapshots" in line and "--keep-checkpoints 10" in line
 
 
 @pytest.mark.slow
