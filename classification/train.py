@@ -1,10 +1,10 @@
-"""Classification training: data, loss and network from one configuration, run by core's loop."""
+"""The parts of a classification training, made from its configuration: data, network, loss, evaluation, record."""
 
 import copy
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,8 @@ from core.evaluation.metrics import StreamingMetrics
 from core.model.checkpoint import CheckpointMeta
 from core.preprocess import Normalize
 from core.seeds import mix_seed
-from core.training.distributed import SINGLE_PROCESS, Processes
-from core.training.loop import Batch, epoch_order
-from core.training.run import TrainingRun
+from core.training.loop import epoch_order
+from core.training.parts import Batch, Run, TrainingParts, count_steps, limit_threads
 from core.training.run_folder import training_record
 from core.training.workers import load_batches
 
@@ -42,7 +41,7 @@ EVALUATED = 256
 
 @dataclass(frozen=True)
 class EpochView(Dataset[tuple[Tensor, Tensor] | InputError]):
-    """The batches of one epoch, a function of (seed, epoch, samples)."""
+    """Data set of the batches of one epoch, each a function of (seed, epoch, samples)."""
 
     augment: Augment
     labels: np.ndarray
@@ -53,8 +52,10 @@ class EpochView(Dataset[tuple[Tensor, Tensor] | InputError]):
         return len(self.batches)
 
     def __getitem__(self, number: int) -> tuple[Tensor, Tensor] | InputError:
-        """(B, 3, s, s) uint8 and (B,) ids; a picture that cannot be read travels as its error, which a worker cannot
-        raise in one line."""
+        """Returns pictures (B, 3, s, s) uint8 and class ids (B,), or the error of a picture that cannot be read.
+
+        The error is returned, as a loader process cannot raise it in one line.
+        """
         chosen = self.batches[number]
         try:
             return self.augment(self.epoch, chosen), torch.from_numpy(self.labels[chosen])
@@ -62,49 +63,63 @@ class EpochView(Dataset[tuple[Tensor, Tensor] | InputError]):
             return error
 
 
-class ClassTraining(TrainingRun):
-    """One training made ready: everything is opened and checked before the first step."""
+def prepare_classification(config: ClassTrainConfig, run: Run) -> TrainingParts:
+    """Opens the data, builds the network and checks every setting; InputError for the first that makes no sense."""
+    check_class_training(config)
+    limit_threads(config.loop)
+    source = open_classification(config.data, "train")
+    indices = training_indices(source.labels, config.fraction, config.hold_back, config.loop.seed)
+    trained, held_out = (source.subset(part) for part in indices)
+    classes, size = source.classes, config.size or source.default_size
+    steps_per_epoch = count_steps(len(trained), config.loop, run.processes)
+    torch.manual_seed(mix_seed(config.loop.seed))  # initial weights
+    network = build_classifier(config.classifier, len(classes))
+    require_size(network, config, size)
+    mean, std = colours(source, config, network)
+    normalize = Normalize(mean, std).to(run.device)
+    augment = Augment(config.pictures, trained, size, mean, config.loop.seed)
+    mixing = Mixing(config.pictures, len(classes), config.loop.seed)
 
-    held_back: ClassificationSet
+    def describe(seconds: float) -> CheckpointMeta:
+        options = dataclasses.replace(config.classifier, pretrained=False)  # the weights are in the file
+        return CheckpointMeta(
+            architecture="classifier",
+            options=dataclasses.asdict(options),
+            classes=classes,
+            height=size,
+            width=size,
+            mean=mean,
+            std=std,
+            training=training_record(config, seconds, run.device, run.processes.count)
+            | {"images": len(trained), "held_back": len(held_out)},
+        )
 
-    def __init__(
-        self, config: ClassTrainConfig, run: Path, device: str = "auto", processes: Processes = SINGLE_PROCESS
-    ) -> None:
-        check_class_training(config)
-        super().__init__(config, run, device, processes)
-        source = open_classification(config.data, "train")
-        trained, held_back = training_indices(source.labels, config.fraction, config.hold_back, config.loop.seed)
-        self.images, self.held_back = source.subset(trained), source.subset(held_back)
-        self.classes, self.size = source.classes, config.size or source.default_size
-        self.count_steps(len(self.images))
-        torch.manual_seed(mix_seed(config.loop.seed))  # initial weights
-        self.network = build_classifier(config.classifier, len(self.classes))
-        require_size(self.network, config, self.size)
-        self.mean, self.std = colours(source, config, self.network)
-        self.normalize = Normalize(self.mean, self.std).to(self.device)
-        self.augment = Augment(config.pictures, self.images, self.size, self.mean, config.loop.seed)
-        self.mixing = Mixing(config.pictures, len(self.classes), config.loop.seed)
+    return TrainingParts(
+        network=network,
+        batches=ClassificationBatches(config, trained, augment, mixing, normalize, run),
+        loss=partial(smoothed_loss, smoothing=config.pictures.label_smoothing),
+        steps_per_epoch=steps_per_epoch,
+        images=len(trained),
+        held_out=len(held_out),
+        describe=describe,
+        evaluate=partial(evaluate_held_out, data=held_out, size=size, normalize=normalize) if len(held_out) else None,
+    )
 
-    def evaluate(self, network: nn.Module) -> dict[str, float]:
-        """Accuracy, NLL and ECE of single dropout-free passes on the held-back images; the test set is never looked
-        at."""
-        metrics = StreamingMetrics(len(self.classes))
-        set_dropout_active(network, False)
-        with torch.inference_mode():
-            for start in range(0, len(self.held_back), EVALUATED):
-                indices = range(start, min(start + EVALUATED, len(self.held_back)))
-                views = [self.held_back.evaluation_view(self.held_back[i][0], self.size) for i in indices]
-                pictures = torch.from_numpy(np.stack(views)).permute(0, 3, 1, 2).to(self.device)
-                probs = torch.softmax(network(self.normalize(pictures)), 1).cpu()
-                metrics.update(probs, torch.from_numpy(self.held_back.labels[indices.start : indices.stop]))
-        set_dropout_active(network, True)
-        result = metrics.result()
-        return {key: float(result[key]) for key in ("accuracy", "nll", "ece")}
 
-    def batches(self, epoch: int) -> Iterator[Batch]:
-        """This process's normalised batches of an epoch; a last batch that is not full is left out."""
+@dataclass(frozen=True)
+class ClassificationBatches:
+    """Callable (epoch, from 0) -> this process's normalised batches; images that fill no whole step are left out."""
+
+    config: ClassTrainConfig
+    images: ClassificationSet
+    augment: Augment
+    mixing: Mixing
+    normalize: Normalize
+    run: Run
+
+    def __call__(self, epoch: int) -> Iterator[Batch]:
         config = self.config
-        order = epoch_order(len(self.images), config.loop, epoch, self.processes)
+        order = epoch_order(len(self.images), config.loop, epoch, self.run.processes)
         size = config.loop.batch_size
         chosen = [order[start : start + size] for start in range(0, len(order), size)]
         view = EpochView(self.augment, self.images.labels, chosen, epoch)
@@ -112,38 +127,46 @@ class ClassTraining(TrainingRun):
             if isinstance(made, InputError):
                 raise made
             pictures, labels = made
-            pictures = self.normalize(pictures.to(self.device))
-            yield self.mixing(pictures, labels.to(self.device), epoch, indices)
+            pictures = self.normalize(pictures.to(self.run.device))
+            yield self.mixing(pictures, labels.to(self.run.device), epoch, indices)
 
-    def loss(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Cross-entropy to ids (B,), smoothed, or to mixed class shares (B, K), summed over the batch; and its size."""
-        if targets.is_floating_point():
-            total = F.cross_entropy(logits, targets.to(logits.dtype), reduction="sum")
-        else:
-            smoothing = self.config.pictures.label_smoothing
-            total = F.cross_entropy(logits, targets, reduction="sum", label_smoothing=smoothing)
-        return total, logits.new_tensor(len(targets))
 
-    def meta(self, seconds: float) -> CheckpointMeta:
-        """The record that travels with the weights."""
-        record = training_record(self.config, seconds, self.device, self.processes.count)
-        options = dataclasses.replace(self.config.classifier, pretrained=False)  # the weights are in the file
-        return CheckpointMeta(
-            architecture="classifier",
-            options=dataclasses.asdict(options),
-            classes=self.classes,
-            height=self.size,
-            width=self.size,
-            mean=self.mean,
-            std=self.std,
-            training=record | {"images": len(self.images), "held_back": len(self.held_back)},
-        )
+def smoothed_loss(logits: Tensor, targets: Tensor, *, smoothing: float) -> tuple[Tensor, Tensor]:
+    """Returns the cross-entropy summed over the batch, and the batch's size.
+
+    Targets are class ids (B,), whose labels are smoothed, or the class shares (B, K) of mixed pictures.
+    """
+    if targets.is_floating_point():
+        total = F.cross_entropy(logits, targets.to(logits.dtype), reduction="sum")
+    else:
+        total = F.cross_entropy(logits, targets, reduction="sum", label_smoothing=smoothing)
+    return total, logits.new_tensor(len(targets))
+
+
+def evaluate_held_out(
+    network: nn.Module, *, data: ClassificationSet, size: int, normalize: Normalize
+) -> dict[str, float]:
+    """Returns accuracy, NLL and ECE of single dropout-free passes on the held-out images; the test set is not used."""
+    metrics = StreamingMetrics(len(data.classes))
+    set_dropout_active(network, False)
+    with torch.inference_mode():
+        for start in range(0, len(data), EVALUATED):
+            indices = range(start, min(start + EVALUATED, len(data)))
+            views = [data.evaluation_view(data[i][0], size) for i in indices]
+            pictures = torch.from_numpy(np.stack(views)).permute(0, 3, 1, 2).to(normalize.scale.device)
+            probs = torch.softmax(network(normalize(pictures)), 1).cpu()
+            metrics.update(probs, torch.from_numpy(data.labels[indices.start : indices.stop]))
+    set_dropout_active(network, True)
+    result = metrics.result()
+    return {key: float(result[key]) for key in ("accuracy", "nll", "ece")}
 
 
 def colours(source: ClassificationSet, config: ClassTrainConfig, network: Any) -> tuple[Colour, Colour]:
-    """Mean and standard deviation that pictures are normalised with: those of the pretrained weights where there are
-    some, CIFAR's published ones for CIFAR, ImageNet's for every ImageFolder (measuring would read all of its pictures
-    first)."""
+    """Returns the mean and standard deviation for normalisation.
+
+    They are those of the pretrained weights, else CIFAR's published ones, else ImageNet's: to measure those of an
+    ImageFolder would read all of its pictures first.
+    """
     if config.classifier.pretrained:
         known = network.model.pretrained_cfg
         return tuple(known["mean"]), tuple(known["std"])
@@ -151,7 +174,7 @@ def colours(source: ClassificationSet, config: ClassTrainConfig, network: Any) -
 
 
 def require_size(network: nn.Module, config: ClassTrainConfig, size: int) -> None:
-    """InputError where the network cannot be trained on batches of this many pictures of this size."""
+    """Tries a batch of pictures of this size; InputError where the network cannot be trained on it."""
     batch = min(2, config.loop.batch_size)
     try:
         with torch.no_grad():

@@ -1,9 +1,10 @@
-"""Segmentation training: data, loss and network from one configuration, run by core's loop."""
+"""The parts of a segmentation training, made from its configuration: data, network, loss, evaluation, record."""
 
 import dataclasses
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,8 @@ from core.model.checkpoint import CheckpointMeta, load_checkpoint, load_weights
 from core.preprocess import Normalize, enlarge, network_size
 from core.seeds import mix_seed
 from core.system.json_text import parse_json
-from core.training.distributed import SINGLE_PROCESS, Processes
-from core.training.loop import Batch, epoch_order
-from core.training.run import TrainingRun
+from core.training.loop import epoch_order
+from core.training.parts import Batch, Run, TrainingParts, count_steps, limit_threads
 from core.training.run_folder import training_record
 from core.training.workers import load_batches
 from seg.data.augment import Augment, Example, to_tensors
@@ -60,8 +60,8 @@ class EpochView(Dataset[Batch]):
     """The augmented samples of one epoch, a function of (seed, epoch, sample)."""
 
     images: LabelledImages
-    taught: list[Tensor]
-    """What the teachers say of each image, or empty."""
+    teacher_probs: list[Tensor]
+    """The teachers' probabilities of each image, (K, h / 2, w / 2) uint8; empty without teachers."""
     rare: RarePictures
     augment: Augment
     seed: int
@@ -77,60 +77,93 @@ class EpochView(Dataset[Batch]):
         return self.augment(self._example(index), seed, other)
 
     def _example(self, index: int) -> Example:
-        return Example(*self.images[index], self.taught[index] if self.taught else None)
+        return Example(*self.images[index], self.teacher_probs[index] if self.teacher_probs else None)
 
 
-class Training(TrainingRun):
-    """One training made ready: everything is opened and checked before the first step."""
+def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
+    """Opens the data, builds the network and checks every setting; InputError for the first that makes no sense."""
+    check_training(config)
+    limit_threads(config.loop)
+    classes = read_classes(config.classes)
+    source = open_training_set(config, classes)
+    trained, held_out = (LabelledImages(source, part) for part in split_held_back(len(source), config.hold_back))
+    statistics = measure(trained.pairs, classes)
+    normalize = Normalize(statistics.mean, statistics.std).to(run.device)
+    steps_per_epoch = count_steps(len(trained), config.loop, run.processes)
+    network = make_network(config, classes)
+    loss = SegmentationLoss(config, classes, class_weights(statistics, config).to(run.device))
+    rare = RarePictures([label for _, label in trained.pairs], rare_classes(statistics))
+    teacher = Teacher(config.teacher, classes, config.size, run.device) if config.teacher else None
+    teacher_probs = [teacher(image) for image, _ in trained.pairs] if teacher else []
+    batches = SegmentationBatches(config, classes, trained, teacher_probs, rare, normalize, run)
+    evaluate = partial(evaluate_held_out, images=held_out, classes=classes, size=config.size, normalize=normalize)
+    height, width = batches.picture_size
 
-    held_back: LabelledImages
+    def describe(seconds: float) -> CheckpointMeta:
+        return CheckpointMeta(
+            architecture=config.network,
+            options=dataclasses.asdict(config.unet if config.network == "unet" else config.smp),
+            classes=classes,
+            height=height,
+            width=width,
+            mean=statistics.mean,
+            std=statistics.std,
+            training=training_record(config, seconds, run.device, run.processes.count)
+            | {
+                "images": len(trained),
+                "held_back": len(held_out),
+                "class_weights": [round(weight, 6) for weight in loss.weights.tolist()],
+            },
+        )
 
-    def __init__(
-        self, config: SegTrainConfig, run: Path, device: str = "auto", processes: Processes = SINGLE_PROCESS
-    ) -> None:
-        check_training(config)
-        super().__init__(config, run, device, processes)
-        self.classes = read_classes(config.classes)
-        source = open_training_set(config, self.classes)
-        trained, held_back = split_held_back(len(source), config.hold_back)
-        self.images, self.held_back = LabelledImages(source, trained), LabelledImages(source, held_back)
-        self.statistics = measure(self.images.pairs, self.classes)
-        self.normalize = Normalize(self.statistics.mean, self.statistics.std).to(self.device)
-        self.count_steps(len(self.images))
-        torch.manual_seed(mix_seed(config.loop.seed))  # initial weights
-        options: Any = config.unet if config.network == "unet" else config.smp
-        self.network = build_network(config.network, options, len(self.classes))
-        if config.init:
-            load_initial_weights(self.network, self.classes, config.init)
-        if config.auxiliary:
-            self.network = DeepSupervision(self.network, len(self.classes))
-        self.weights = class_weights(self.statistics, config).to(self.device)
-        self.rare = RarePictures([label for _, label in self.images.pairs], rare_classes(self.statistics))
-        teacher = Teacher(config.teacher, self.classes, config.size, self.device) if config.teacher else None
-        self.taught = [teacher(image) for image, _ in self.images.pairs] if teacher else []
+    return TrainingParts(
+        network=network,
+        batches=batches,
+        loss=loss,
+        steps_per_epoch=steps_per_epoch,
+        images=len(trained),
+        held_out=len(held_out),
+        describe=describe,
+        evaluate=evaluate if len(held_out) else None,
+        step_cost=batches.step_cost,
+        deployed=without_auxiliary_heads,
+    )
 
-    def evaluate(self, network: nn.Module) -> dict[str, float]:
-        """Accuracy, mIoU, NLL and ECE of single dropout-free passes on the held-back slice of train."""
-        metrics = StreamingMetrics(len(self.classes), self.classes.void)
-        set_dropout_active(network, False)
-        with torch.inference_mode():
-            for image, label in self.held_back.pairs:
-                size = network_size(label.shape[0], label.shape[1], self.config.size)
-                picture, mask = to_tensors(image, label, *size)
-                logits = enlarge(network(self.normalize(picture[None].to(self.device).float())), mask.shape)
-                metrics.update(torch.softmax(logits, 1).cpu(), mask[None])
-        set_dropout_active(network, True)
-        result = metrics.result()
-        return {key: float(result[key]) for key in ("accuracy", "miou", "nll", "ece")}
 
-    def batches(self, epoch: int) -> Iterator[Batch]:
-        """This process's normalised batches of an epoch; a last batch that is not full is left out."""
+def make_network(config: SegTrainConfig, classes: ClassList) -> nn.Module:
+    """Builds the network with its initial weights, a function of the seed, and the auxiliary heads if there are any."""
+    torch.manual_seed(mix_seed(config.loop.seed))
+    options: Any = config.unet if config.network == "unet" else config.smp
+    network = build_network(config.network, options, len(classes))
+    if config.init:
+        load_initial_weights(network, classes, config.init)
+    return DeepSupervision(network, len(classes)) if config.auxiliary else network
+
+
+def without_auxiliary_heads(network: nn.Module) -> nn.Module:
+    """Returns the network that is deployed: auxiliary heads serve training alone."""
+    return network.network if isinstance(network, DeepSupervision) else network
+
+
+@dataclass(frozen=True)
+class SegmentationBatches:
+    """Callable (epoch, from 0) -> this process's normalised batches; samples that fill no whole step are left out."""
+
+    config: SegTrainConfig
+    classes: ClassList
+    images: LabelledImages
+    teacher_probs: list[Tensor]
+    rare: RarePictures
+    normalize: Normalize
+    run: Run
+
+    def __call__(self, epoch: int) -> Iterator[Batch]:
         config = self.config
         augment = Augment(self.crops(epoch), config.size, self.classes.void_id, tuple(self.rare.by_class))
-        view = EpochView(self.images, self.taught, self.rare, augment, config.loop.seed, epoch)
-        order = epoch_order(len(view), config.loop, epoch, self.processes)
+        view = EpochView(self.images, self.teacher_probs, self.rare, augment, config.loop.seed, epoch)
+        order = epoch_order(len(view), config.loop, epoch, self.run.processes)
         for images, labels in load_batches(view, config.workers, batch_size=config.loop.batch_size, order=order):
-            yield self.normalize(images.to(self.device).float()), labels
+            yield self.normalize(images.to(self.run.device).float()), labels
 
     @property
     def picture_size(self) -> tuple[int, int]:
@@ -139,22 +172,35 @@ class Training(TrainingRun):
         return network_size(image.shape[0], image.shape[1], self.config.size)
 
     def crops(self, epoch: int) -> AugmentOptions:
-        """How pictures are varied in an epoch, from 0."""
+        """Returns the augmentation of an epoch (from 0): the last ones may see whole pictures."""
         config = self.config
         if epoch < config.loop.epochs - config.whole_epochs:
             return config.augment
         height, width = self.picture_size
         return dataclasses.replace(config.augment, crop_height=height, crop_width=width, scale_min=1.0, scale_max=1.0)
 
-    def cost(self, epoch: int) -> float:
+    def step_cost(self, epoch: int) -> float:
+        """Returns the pixels of a step relative to one of the first epoch."""
         now, first = self.crops(epoch), self.config.augment
         return now.crop_height * now.crop_width / (first.crop_height * first.crop_width)
 
-    def loss(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """The loss of the network's logits plus the weighted ones of auxiliary heads, and the sum of the pixels'
-        weights."""
+
+@dataclass(frozen=True)
+class SegmentationLoss:
+    """Callable (logits, targets) -> (sum of the weighted losses, sum of the pixels' weights).
+
+    Targets are class ids (B, h, w), or (B, 1 + K, h, w) uint8 with the teachers' probabilities after the label. The
+    losses of auxiliary heads are added with their weight.
+    """
+
+    config: SegTrainConfig
+    classes: ClassList
+    weights: Tensor
+    """(K,) weight of each class."""
+
+    def __call__(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         weights = self.weights.to(logits.dtype)
-        labels = targets[:, 0].long() if self.taught else targets
+        labels = targets[:, 0].long() if self.config.teacher else targets
         main, *others = enlarge(logits, labels.shape[-2:]).split(len(self.classes), 1)
         total, weight = self._head_loss(main, labels, targets, weights)
         for other in others:
@@ -162,40 +208,31 @@ class Training(TrainingRun):
         return total, weight
 
     def _head_loss(self, logits: Tensor, labels: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Class-weighted cross-entropy summed over non-void pixels, and the sum of the weights; the teachers' share
-        added."""
+        """Returns the class-weighted cross-entropy over non-void pixels and the sum of the weights, both mixed with
+        the teachers' by the share `distill`."""
         total = F.cross_entropy(logits, labels, weights, ignore_index=self.classes.void_id, reduction="sum")
         weight = (torch.bincount(labels.flatten(), minlength=256)[: len(self.classes)] * weights).sum()
-        if not self.taught:
+        if not self.config.teacher:
             return total, weight
         share = self.config.distill
         soft, soft_weight = soft_loss(logits, targets[:, 1:], weights)
         return (1 - share) * total + share * soft, (1 - share) * weight + share * soft_weight
 
-    def deployed(self, network: nn.Module) -> nn.Module:
-        """Without the auxiliary heads."""
-        return network.network if isinstance(network, DeepSupervision) else network
 
-    def meta(self, seconds: float) -> CheckpointMeta:
-        """The record that travels with the weights."""
-        config = self.config
-        record = training_record(config, seconds, self.device, self.processes.count)
-        height, width = self.picture_size
-        return CheckpointMeta(
-            architecture=config.network,
-            options=dataclasses.asdict(config.unet if config.network == "unet" else config.smp),
-            classes=self.classes,
-            height=height,
-            width=width,
-            mean=self.statistics.mean,
-            std=self.statistics.std,
-            training=record
-            | {
-                "images": len(self.images),
-                "held_back": len(self.held_back),
-                "class_weights": [round(weight, 6) for weight in self.weights.tolist()],
-            },
-        )
+def evaluate_held_out(
+    network: nn.Module, *, images: LabelledImages, classes: ClassList, size: int, normalize: Normalize
+) -> dict[str, float]:
+    """Returns accuracy, mIoU, NLL and ECE of single dropout-free passes on the held-out slice of train."""
+    metrics = StreamingMetrics(len(classes), classes.void)
+    set_dropout_active(network, False)
+    with torch.inference_mode():
+        for image, label in images.pairs:
+            picture, mask = to_tensors(image, label, *network_size(label.shape[0], label.shape[1], size))
+            logits = enlarge(network(normalize(picture[None].to(normalize.scale.device).float())), mask.shape)
+            metrics.update(torch.softmax(logits, 1).cpu(), mask[None])
+    set_dropout_active(network, True)
+    result = metrics.result()
+    return {key: float(result[key]) for key in ("accuracy", "miou", "nll", "ece")}
 
 
 def open_training_set(config: SegTrainConfig, classes: ClassList) -> StreetSet | ImageFolderSplit:

@@ -1,79 +1,58 @@
 """`steadyseg train`: runs a training, shows its progress and writes its logs."""
 
 import time
-from collections.abc import Callable, Iterator, Sized
-from functools import partial
-from pathlib import Path
-from typing import Protocol
+from collections.abc import Callable, Iterator
 
-import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from torch import nn
 
 from app.train.flags import ClassTrainJob, SegTrainJob
 from app.train.log import run_log
 from classification.options import CLASS_PRESETS
 from core.errors import CheckFailed
 from core.system.allocator import keep_freed_memory
+from core.system.machine import choose_device
 from core.training.config import TrainConfig
-from core.training.distributed import Processes, join_processes
+from core.training.distributed import join_processes
 from core.training.layout import miscomputed
 from core.training.loop import EpochDone, StepDone
+from core.training.parts import Run, TrainingParts
+from core.training.run import Config, choose_precision, train
 from core.training.run_folder import MODEL_NAME
 
 Events = Iterator[StepDone | EpochDone]
 
 
-class Trainer(Protocol):
-    """A training made ready."""
-
-    @property
-    def network(self) -> nn.Module: ...
-    @property
-    def images(self) -> Sized: ...
-    @property
-    def held_back(self) -> Sized: ...
-    @property
-    def steps_per_epoch(self) -> int: ...
-    @property
-    def total_steps(self) -> int: ...
-    @property
-    def device(self) -> torch.device: ...
-    @property
-    def loop(self) -> TrainConfig: ...
-
-    def cost(self, epoch: int) -> float: ...
-    def events(self, resume: bool = False) -> Events: ...
-
-
 def train_segmenter(job: SegTrainJob) -> int:
     """`steadyseg train seg`."""
-    from seg.train import Training
+    from seg.train import prepare_segmentation
 
-    return run_training(partial(Training, job.config, job.run), job.run, resume=job.resume, device=job.device)
+    return run_training(prepare_segmentation, job.config, job)
 
 
 def train_classifier(job: ClassTrainJob) -> int:
     """`steadyseg train classification`."""
     from classification.networks.layout import drop_unsuited
-    from classification.train import ClassTraining
+    from classification.train import prepare_classification
 
-    config = drop_unsuited(job.config, CLASS_PRESETS[job.preset])
-    return run_training(partial(ClassTraining, config, job.run), job.run, resume=job.resume, device=job.device)
+    return run_training(prepare_classification, drop_unsuited(job.config, CLASS_PRESETS[job.preset]), job)
 
 
-def run_training(prepare: Callable[[str, Processes], Trainer], run: Path, *, resume: bool, device: str) -> int:
+def run_training(
+    prepare: Callable[[Config, Run], TrainingParts], config: Config, job: SegTrainJob | ClassTrainJob
+) -> int:
     """Trains to the end; Ctrl-C and kills lose at most the epoch under way (--resume goes on).
 
-    `prepare(device, processes)` opens everything. Of several processes (torchrun) the first one alone shows and logs.
+    With several processes (torchrun) the first one alone shows the progress and writes the logs.
     """
     keep_freed_memory()
-    with join_processes(device) as processes:
-        training = processes.together(lambda: prepare(device, processes))
-        events = processes.together(lambda: training.events(resume))
+    with join_processes(job.device) as processes:
+        run = Run(job.run, choose_device(job.device), processes, job.resume)
+        config = choose_precision(config, run)
+        parts = processes.together(lambda: prepare(config, run))
+        events = processes.together(lambda: train(parts, config, run))
         if processes.leads:
-            follow(training, events, run, processes)
+            follow(parts, config.loop, run, events)
         else:
             keep_pace(events)
     return 0
@@ -88,20 +67,19 @@ def keep_pace(events: Events) -> None:
         raise SystemExit(1) from None
 
 
-def follow(training: Trainer, events: Events, run: Path, processes: Processes) -> None:
-    """Shows the progress on stderr, writes the logs, and prints where the model is."""
+def follow(parts: TrainingParts, config: TrainConfig, run: Run, events: Events) -> None:
+    """Shows the progress on stderr, writes the logs, and prints the path of the model."""
     console = Console(stderr=True)
-    together = f", {processes.count} processes" if processes.count > 1 else ""
+    together = f", {run.processes.count} processes" if run.processes.count > 1 else ""
     console.print(
-        f"{len(training.images)} images, {len(training.held_back)} held back, {training.steps_per_epoch} "
-        f"steps an epoch, "
-        f"on {training.device.type} in {training.loop.precision}{together}; logs and state in {run}"
+        f"{parts.images} images, {parts.held_out} held back, {parts.steps_per_epoch} steps an epoch, "
+        f"on {run.device.type} in {config.precision}{together}; logs and state in {run.folder}"
     )
-    if kept := len(miscomputed(training.network, training.device)):
+    if kept := len(miscomputed(parts.network, run.device)):
         console.print(
             f"{kept} of its convolutions keep the default memory layout: channels last is faster, but oneDNN "
-            f"computes their "
-            "gradient wrongly there (strided 1x1, few channels: github.com/uxlfoundation/oneDNN/issues/6035)",
+            "computes their gradient wrongly there (strided 1x1, few channels: "
+            "github.com/uxlfoundation/oneDNN/issues/6035)",
             soft_wrap=True,
         )
     columns = (
@@ -113,9 +91,9 @@ def follow(training: Trainer, events: Events, run: Path, processes: Processes) -
         TextColumn("ETA"),
         TimeRemainingColumn(),
     )
-    with run_log(run) as log, Progress(*columns, console=console, speed_estimate_period=600) as progress:
-        task = progress.add_task("training", total=training.total_steps, status="")
-        pace = TimeEstimate(training.loop.epochs, training.cost)
+    with run_log(run.folder) as log, Progress(*columns, console=console, speed_estimate_period=600) as progress:
+        task = progress.add_task("training", total=config.epochs * parts.steps_per_epoch, status="")
+        pace = TimeEstimate(config.epochs, parts.step_cost)
         for event in events:
             log.write(event)
             if isinstance(event, StepDone):
@@ -125,7 +103,7 @@ def follow(training: Trainer, events: Events, run: Path, processes: Processes) -
                 progress.update(task, completed=event.step, status=status)
             else:
                 console.print(describe(event))
-    print(run / MODEL_NAME)
+    print(run.folder / MODEL_NAME)
 
 
 class TimeEstimate:

@@ -7,7 +7,7 @@ import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, ClassVar, Protocol, TextIO
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,7 @@ from core.system.file_lock import lock
 from core.system.files import DISK_ERRORS, write_atomic
 from core.system.interrupts import TORCHRUN
 from core.system.json_text import parse_json
+from core.training.config import TrainConfig
 
 CONFIG_NAME = "config.json"
 LOCK_NAME = ".lock"
@@ -27,16 +28,25 @@ SNAPSHOTS_NAME = "checkpoints"
 
 
 class TrainingConfig(Protocol):
-    """A frozen dataclass, perhaps with others nested in it; `data` is the path of the data set."""
+    """A frozen dataclass, perhaps with others nested in it."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
-    def data(self) -> Path: ...
+    def data(self) -> Path:
+        """Path of the data set."""
+        ...
+
+    @property
+    def loop(self) -> TrainConfig:
+        """The settings that the training loop reads."""
+        ...
 
 
 def config_record(config: TrainingConfig) -> dict[str, Any]:
     """Returns the configuration as JSON values; the data path is shortened to its last part, as the rest names a
     machine."""
-    record = json.loads(json.dumps(dataclasses.asdict(config), default=str))  # type: ignore[call-overload]
+    record = json.loads(json.dumps(dataclasses.asdict(config), default=str))
     record["data"] = Path(config.data).name
     return record
 

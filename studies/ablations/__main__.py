@@ -20,10 +20,12 @@ from rich.console import Console
 from classification.data.open import ClassificationSet, open_classification
 from classification.evaluate import Classifier, batches
 from classification.opening import open_classifier
-from classification.train import ClassTraining
+from classification.train import prepare_classification
 from core.evaluation.metrics import SMALLEST_PROBABILITY, StreamingMetrics
 from core.system.allocator import keep_freed_memory
 from core.training.loop import EpochDone
+from core.training.parts import Run
+from core.training.run import choose_precision, train
 from core.training.run_folder import CONFIG_NAME, MODEL_NAME
 from studies.ablations.document import document
 from studies.ablations.matrix import Variant, to_train
@@ -51,24 +53,25 @@ def work(data: Path, hours: float, only_document: bool) -> None:
         ends = time.monotonic() + 3600 * hours
         test = open_classification(data, "test")
         for variant, seed in to_train():
-            done = train(variant, seed, data, ends)
+            done = train_variant(variant, seed, data, ends)
             if done:
                 measure(variant, seed, test, cache)
     (DOCS / "ablations.md").write_text(document(cache.record))
 
 
-def train(variant: Variant, seed: int, data: Path, ends: float) -> bool:
+def train_variant(variant: Variant, seed: int, data: Path, ends: float) -> bool:
     """Begins or goes on; whether its model is there."""
     run, console = variant.run(seed), Console(stderr=True)
     if (run / MODEL_NAME).exists():
         return True
     if time.monotonic() >= ends:
         return False
-    training = ClassTraining(variant.config(data, seed), run, "cpu")
-    for event in training.events(resume=(run / CONFIG_NAME).exists()):
+    folder = Run(run, torch.device("cpu"), resume=(run / CONFIG_NAME).exists())
+    config = choose_precision(variant.config(data, seed), folder)
+    for event in train(prepare_classification(config, folder), config, folder):
         if isinstance(event, EpochDone):
             console.print(f"{run.name}: epoch {event.epoch} loss {event.loss:.4f} {event.seconds:.0f} s")
-            if time.monotonic() >= ends and event.epoch < training.loop.epochs:
+            if time.monotonic() >= ends and event.epoch < config.loop.epochs:
                 return False
     return True
 

@@ -3,13 +3,14 @@ rates."""
 
 import dataclasses
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from made.trainings import colours_folder
+from made.trainings import CPU, colours_folder
 from refusals import error_after_work, refusal
 from torch import Tensor
 
@@ -17,12 +18,15 @@ from app.cli import main
 from classification.networks.build import build_classifier
 from classification.networks.layout import drop_unsuited
 from classification.options import CLASS_PRESETS, ClassifierOptions, ClassTrainConfig, PictureOptions
-from classification.train import ClassTraining, colours
+from classification.train import ClassificationBatches, prepare_classification
 from core.dropout import is_stochastic
 from core.errors import InputError
 from core.model.checkpoint import load_checkpoint, load_weights
 from core.training.config import TrainConfig
-from core.training.loop import EpochDone, StepDone, learning_rate
+from core.training.loop import EpochDone, StepDone
+from core.training.optimizer import learning_rate
+from core.training.parts import Run, TrainingParts
+from core.training.run import train
 
 FLAGS = [
     "--model",
@@ -62,7 +66,7 @@ def arguments(data: Path, run: Path, epochs: int = 4) -> list[str]:
     return ["train", "classification", "--data", str(data), "--run", str(run), "--epochs", str(epochs), *FLAGS]
 
 
-def prepared(data: Path, run: Path, **changes: Any) -> ClassTraining:
+def config_of(data: Path, **changes: Any) -> ClassTrainConfig:
     loop = {"batch_size": 8, "epochs": 4, "precision": "fp32", "threads": 1, "optimizer": "sgd", "learning_rate": 0.05}
     loop |= changes.pop("loop", {})
     base: dict[str, Any] = {
@@ -72,7 +76,11 @@ def prepared(data: Path, run: Path, **changes: Any) -> ClassTraining:
         "workers": 0,
         "loop": TrainConfig(**loop),  # type: ignore[arg-type]
     }
-    return ClassTraining(ClassTrainConfig(**base | changes), run, "cpu")
+    return ClassTrainConfig(**base | changes)
+
+
+def prepared(data: Path, run: Path, **changes: Any) -> TrainingParts:
+    return prepare_classification(config_of(data, **changes), Run(run, CPU))
 
 
 # whole trainings
@@ -107,13 +115,18 @@ def test_the_command_trains_a_network_that_has_learnt_and_can_be_used(
 def test_a_resumed_training_ends_bit_for_bit_where_an_uninterrupted_one_does(
     data: Path, tmp_path: Path, pictures: PictureOptions
 ) -> None:
-    whole, stopped = (prepared(data, tmp_path / name, pictures=pictures) for name in ("whole", "part"))
-    list(whole.events())
-    for event in stopped.events():
-        if isinstance(event, EpochDone) and event.epoch == 2:
-            break
-    resumed = prepared(data, tmp_path / "part", pictures=pictures)
-    rest = [event for event in resumed.events(resume=True) if isinstance(event, StepDone)]
+    config = config_of(data, pictures=pictures)
+
+    def events(folder: str, resume: bool = False) -> Iterator[StepDone | EpochDone]:
+        run = Run(tmp_path / folder, CPU, resume=resume)
+        return train(prepare_classification(config, run), config, run)
+
+    list(events("whole"))
+    stopped = events("part")
+    while not isinstance(event := next(stopped), EpochDone) or event.epoch < 2:
+        pass
+    stopped.close()  # type: ignore[attr-defined]  # the folder is free
+    rest = [event for event in events("part", resume=True) if isinstance(event, StepDone)]
     assert rest[0].step == 9
     expected, found = (load_checkpoint(tmp_path / name / "model.safetensors")[0] for name in ("whole", "part"))
     assert all(torch.equal(expected[name], found[name]) for name in expected)
@@ -201,7 +214,7 @@ def test_the_loss_is_the_smoothed_cross_entropy_and_the_size_of_the_batch(
 # batches and held-back pictures
 
 
-def all_batches(made: ClassTraining, epoch: int) -> list[tuple[Tensor, Tensor]]:
+def all_batches(made: TrainingParts, epoch: int) -> list[tuple[Tensor, Tensor]]:
     return [(pictures.clone(), labels) for pictures, labels in made.batches(epoch)]
 
 
@@ -219,15 +232,15 @@ def test_batches_depend_on_seed_and_epoch_alone_and_not_on_workers(
     first = all_batches(made, 3)
     torch.manual_seed(5)
     assert same(first, all_batches(made, 3)) and not same(first, all_batches(made, 4))
-    made.config = dataclasses.replace(made.config, workers=1)
-    assert same(first, all_batches(made, 3))
+    assert same(first, all_batches(prepared(data, tmp_path, pictures=pictures, workers=1), 3))
     assert len(first) == made.steps_per_epoch == 4 and first[0][0].shape == (8, 3, 16, 16)
     assert first[0][1].shape == ((8, 4) if pictures.mixup else (8,))
 
 
 def test_pictures_are_normalised_and_keep_their_labels(data: Path, tmp_path: Path) -> None:
     made = prepared(data, tmp_path, pictures=PictureOptions(flip=0.0))
-    mean, std = (torch.tensor(values)[:, None, None] for values in (made.mean, made.std))
+    meta = made.describe(0.0)
+    mean, std = (torch.tensor(values)[:, None, None] for values in (meta.mean, meta.std))
     brightest = {0: {0}, 1: {1}, 2: {2}, 3: {0, 1}}  # channels of the four colours
     for pictures, labels in made.batches(0):
         for picture, label in zip(pictures, labels.tolist(), strict=True):
@@ -238,15 +251,16 @@ def test_pictures_are_normalised_and_keep_their_labels(data: Path, tmp_path: Pat
 
 def test_held_back_pictures_are_a_share_of_every_class_and_never_trained_on(data: Path, tmp_path: Path) -> None:
     made = prepared(data, tmp_path, hold_back=0.25, fraction=0.5)
-    assert (
-        np.bincount(made.held_back.labels).tolist() == [2] * 4 and np.bincount(made.images.labels).tolist() == [3] * 4
-    )
-    assert not set(made.images.files) & set(made.held_back.files)  # type: ignore[attr-defined]
+    assert isinstance(made.batches, ClassificationBatches)
+    images, held_out = made.batches.images, made.evaluate.keywords["data"]  # type: ignore[union-attr]
+    assert np.bincount(held_out.labels).tolist() == [2] * 4 and np.bincount(images.labels).tolist() == [3] * 4
+    assert not set(images.files) & set(held_out.files)  # type: ignore[attr-defined]
 
 
 def test_the_evaluation_is_without_dropout_and_puts_it_back(data: Path, tmp_path: Path) -> None:
     made = prepared(data, tmp_path, hold_back=0.25)
     network = made.network.eval()
+    assert made.evaluate
     first, second = made.evaluate(network), made.evaluate(network)
     assert first == second and is_stochastic(network)
     assert 0 <= first["accuracy"] <= 1 and first["nll"] > 0
@@ -311,20 +325,20 @@ def test_what_the_user_asks_for_stays_and_is_refused_where_it_does_nothing() -> 
 
 def test_cifar_is_seen_as_published(data_dir: Path, tmp_path: Path) -> None:
     made = prepared(data_dir / "cifar10", tmp_path, size=0, loop={"batch_size": 128})
-    assert (made.size, made.steps_per_epoch, len(made.classes)) == (32, 39, 10)
-    assert (made.mean, made.std) == ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
+    meta = made.describe(0.0)
+    assert (meta.height, made.steps_per_epoch, len(meta.classes)) == (32, 39, 10)
+    assert (meta.mean, meta.std) == ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
     pictures, labels = next(iter(made.batches(0)))
     assert pictures.shape == (128, 3, 32, 32) and labels.shape == (128,) and abs(float(pictures.mean())) < 0.5
 
 
-def test_pretrained_weights_bring_their_own_colours(data: Path, tmp_path: Path) -> None:
-    made = prepared(data, tmp_path)
-    config = dataclasses.replace(
-        made.config, classifier=ClassifierOptions(model="timm:vit_tiny_patch16_224", pretrained=True)
-    )
-    network = build_classifier(ClassifierOptions(model="timm:vit_tiny_patch16_224"), 4)  # without fetching them
-    assert colours(made.images, config, network) == ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
-    made.config = config
-    assert (
-        made.meta(1.0).options["pretrained"] is False and made.meta(1.0).training["config"]["classifier"]["pretrained"]
-    )
+def test_pretrained_weights_bring_their_own_colours(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The record says what the training began with; the options of its network say that the weights are in the file."""
+    options = ClassifierOptions(model="timm:vit_tiny_patch16_224", pretrained=True)
+    network = build_classifier(dataclasses.replace(options, pretrained=False), 4)  # without fetching them
+    monkeypatch.setattr("classification.train.build_classifier", lambda options, classes: network)
+    meta = prepared(data, tmp_path, classifier=options, size=224).describe(1.0)
+    assert (meta.mean, meta.std) == ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
+    assert meta.options["pretrained"] is False and meta.training["config"]["classifier"]["pretrained"]

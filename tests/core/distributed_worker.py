@@ -14,9 +14,11 @@ from torch import Tensor, nn
 
 from core.dropout import Dropout
 from core.errors import CheckFailed, InputError
+from core.model.checkpoint import CheckpointMeta
 from core.training.config import TrainConfig
 from core.training.distributed import SINGLE_PROCESS, Processes, join_processes
 from core.training.loop import EpochDone, StepDone, dropout_seed, epoch_order, fit
+from core.training.parts import Run, TrainingParts
 
 VOID = 9
 CPU = torch.device("cpu")
@@ -71,21 +73,20 @@ def trained(
             spoilt = processes.rank == poison and number >= settings.accumulate
             yield images[chosen] * (math.nan if spoilt else 1.0), labels[chosen]
 
-    steps = SAMPLES // step_size
-    events = list(
-        fit(
-            made,
-            batches,
-            pixels_loss,
-            settings,
-            run,
-            steps_per_epoch=steps,
-            device=CPU,
-            resume=resume,
-            processes=processes,
-            evaluate=lambda _: {"rank": float(processes.rank)},
-        )
+    def describe(seconds: float) -> CheckpointMeta:
+        raise NotImplementedError("no checkpoint is written")
+
+    parts = TrainingParts(
+        made,
+        batches,
+        pixels_loss,
+        steps_per_epoch=SAMPLES // step_size,
+        images=SAMPLES,
+        held_out=0,
+        describe=describe,
+        evaluate=lambda _: {"rank": float(processes.rank)},
     )
+    events = list(fit(parts, settings, Run(run, CPU, processes, resume)))
     losses = [event.loss for event in events if isinstance(event, StepDone)]
     return made, losses, [event.metrics for event in events if isinstance(event, EpochDone)]
 

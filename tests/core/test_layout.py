@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 import torch
+from made.trainings import CPU, made_parts
 from torch import Tensor, nn
 
 from core.system.machine import trains_faster_in_bf16
 from core.training.config import TrainConfig
 from core.training.layout import use_channels_last
 from core.training.loop import fit
+from core.training.parts import Run
 from export.run.open_file import resolve_precision
 
-CPU = torch.device("cpu")
 ROOT = Path(__file__).parents[2]
 
 
@@ -55,7 +56,7 @@ def moved(channels: int, precision: str, dtype: torch.dtype) -> Tensor:
     before = network[2].weight.detach().clone()
     with tempfile.TemporaryDirectory() as run:
         data = list(zip(images, labels, strict=True))
-        list(fit(network, lambda epoch: data, pixels_loss, config, Path(run), steps_per_epoch=8, device=CPU))
+        list(fit(made_parts(network, lambda epoch: data, pixels_loss, 8), config, Run(Path(run), CPU)))
     return (network[2].weight.detach() - before).double()
 
 
@@ -64,7 +65,7 @@ def moved(channels: int, precision: str, dtype: torch.dtype) -> Tensor:
 def test_a_narrow_network_learns_what_it_learns_in_double_precision(most: str, precision: str) -> None:
     """In a process of its own: where the guard is missing it aborts, hangs or learns something else."""
     cap = {"ONEDNN_MAX_CPU_ISA": most} | ({"ATEN_CPU_CAPABILITY": "avx2"} if most == "AVX2" else {})
-    environment = os.environ | cap | {"PYTHONPATH": str(ROOT)}
+    environment = os.environ | cap | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
     done = subprocess.run(
         [sys.executable, __file__, precision], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120
     )

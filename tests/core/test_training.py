@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from made.trainings import CPU, made_parts
 from torch import Tensor, nn
 
 from core.dropout import Dropout
@@ -18,10 +19,11 @@ from core.model.checkpoint import read_tensors
 from core.options import require_ranges
 from core.seeds import mix_seed
 from core.training.config import TRAIN_RANGES, TrainConfig
-from core.training.loop import EpochDone, MeanOfPasses, StepDone, fit, learning_rate
+from core.training.loop import EpochDone, MeanOfPasses, StepDone, fit
+from core.training.optimizer import learning_rate
+from core.training.parts import Run
 
 VOID = 9
-CPU = torch.device("cpu")
 
 
 def config(**changes: Any) -> TrainConfig:
@@ -77,7 +79,8 @@ def train(
     steps: int = 5,
     batches: Callable[[int], Iterator[tuple[Tensor, Tensor]]] | None = None,
     loss: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] = pixels_loss,
-    **options: Any,
+    evaluate: Callable[[nn.Module], dict[str, float]] | None = None,
+    resume: bool = False,
 ) -> Iterator[StepDone | EpochDone]:
     dtype = next(network.parameters()).dtype
 
@@ -85,7 +88,8 @@ def train(
         for images, labels in data(epoch, steps * settings.accumulate, settings.batch_size):
             yield images.to(dtype), labels
 
-    return fit(network, batches or made, loss, settings, run, steps_per_epoch=steps, device=CPU, **options)
+    parts = made_parts(network, batches or made, loss, steps, evaluate=evaluate)
+    return fit(parts, settings, Run(run, CPU, resume=resume))
 
 
 def finish(events: Iterator[StepDone | EpochDone]) -> list[StepDone | EpochDone]:
@@ -471,16 +475,5 @@ def test_bf16_training_keeps_single_precision_weights(tmp_path: Path) -> None:
 def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> None:
     leftover = tmp_path / ".state.safetensors.abc123"
     leftover.write_bytes(b"half")
-    list(
-        fit(
-            plain(),
-            lambda epoch: data(epoch, 2, 4),
-            pixels_loss,
-            config(),
-            tmp_path,
-            steps_per_epoch=2,
-            device=CPU,
-            resume=True,
-        )
-    )
+    finish(train(plain(), config(), tmp_path, resume=True))
     assert not leftover.exists()

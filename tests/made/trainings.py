@@ -1,13 +1,30 @@
-"""Data that a tiny network learns at once, and what a training's folder tells."""
+"""Data that a tiny network learns at once, parts of trainings, and readers of a training's folder."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from made.pictures import save_split
 from PIL import Image
+from torch import nn
+
+from core.training.parts import Batch, Loss, TrainingParts
+
+CPU = torch.device("cpu")
+
+
+def made_parts(
+    network: nn.Module, batches: Callable[[int], Iterable[Batch]], loss: Loss, steps: int, **changes: Any
+) -> TrainingParts:
+    """Parts of a training that writes no checkpoint."""
+
+    def describe(seconds: float) -> Any:
+        raise NotImplementedError("no checkpoint is written")
+
+    return TrainingParts(network, batches, loss, steps, images=0, held_out=0, describe=describe, **changes)
 
 
 def boxes_folder(root: Path, drawn: Sequence[Sequence[int]], background: int) -> Path:

@@ -5,16 +5,18 @@ from pathlib import Path
 
 import pytest
 import torch
-from made.trainings import boxes_folder
+from made.trainings import CPU, boxes_folder
 from refusals import refusal
 
 from core.model.checkpoint import load_checkpoint
 from core.training.config import TrainConfig
+from core.training.parts import Run
+from core.training.run import train
 from seg.networks.auxiliary import DeepSupervision
 from seg.networks.build import build_network
 from seg.options import AugmentOptions, SegTrainConfig, SmpOptions, UNetOptions, check_training
 from seg.torch_executor import open_network
-from seg.train import Training
+from seg.train import prepare_segmentation
 
 UNET = UNetOptions(width=2, depth=3, dropout=0.0, dropout_places=())
 SMP = SmpOptions(encoder="resnet18", decoder_channels=(8, 8, 8, 8, 4), decoder_dropout=0.0, head_stride=2)
@@ -47,14 +49,15 @@ def test_a_training_keeps_the_network_alone_and_its_heads_learn(tmp_path: Path) 
         loop=TrainConfig(epochs=2, batch_size=2, precision="fp32", threads=1, evaluate_every=0),
         auxiliary=0.4,
     )
-    training = Training(config, tmp_path / "run", "cpu")
+    run = Run(tmp_path / "run", CPU)
+    training = prepare_segmentation(config, run)
     before = [head.weight.clone() for head in training.network.get_submodule("heads")]
     logits, targets = torch.randn(1, 22, 32, 48), torch.randint(11, (1, 32, 48))
     main, weight = training.loss(logits[:, :11], targets)
     both, same_weight = training.loss(logits, targets)
     torch.testing.assert_close(both, main + 0.4 * training.loss(logits[:, 11:], targets)[0])
     assert weight == same_weight
-    list(training.events())
+    list(train(training, config, run))
     tensors, _ = load_checkpoint(tmp_path / "run" / "model.safetensors")
     assert not any(name.startswith(("heads", "network")) for name in tensors)
     network, _ = open_network(tmp_path / "run" / "model.safetensors")

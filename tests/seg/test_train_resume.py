@@ -18,19 +18,19 @@ import numpy as np
 import pytest
 import torch
 from made.methods import opened_by_torch
-from made.trainings import boxes_folder, epochs_logged, events
+from made.trainings import CPU, boxes_folder, epochs_logged, events
 from refusals import error_after_work, one_line_error
 from torch import Tensor
 
 from app.cli import main
 from core.errors import InputError
 from core.model.checkpoint import load_checkpoint, read_tensors, write_tensors
-from core.preprocess import network_size
-from core.training.loop import learning_rate
+from core.training.optimizer import learning_rate
+from core.training.parts import Run, TrainingParts
 from core.training.run_folder import open_run
 from core.training.workers import LONGEST_TMPDIR, load_batches
 from seg.options import PRESETS, AugmentOptions, SegTrainConfig, SmpOptions, TrainConfig, UNetOptions
-from seg.train import Training, split_held_back
+from seg.train import SegmentationBatches, SegmentationLoss, prepare_segmentation, split_held_back
 
 ROOT = Path(__file__).parents[2]
 FLAGS = [
@@ -429,7 +429,7 @@ def test_a_class_list_that_is_none_is_refused(
 # the loss, by hand
 
 
-def training(data: Path, run: Path, class_weights: str) -> Training:
+def prepared(data: Path, run: Path, class_weights: str = "none", **changes: Any) -> TrainingParts:
     config = SegTrainConfig(
         data=data,
         unet=UNetOptions(width=1),
@@ -439,18 +439,19 @@ def training(data: Path, run: Path, class_weights: str) -> Training:
         augment=AugmentOptions(crop_height=32, crop_width=48),
         loop=TrainConfig(batch_size=2),
     )
-    return Training(config, run, "cpu")
+    return prepare_segmentation(dataclasses.replace(config, **changes), Run(run, CPU))
 
 
 @pytest.mark.parametrize("class_weights", ["none", "softened", "median-frequency"])
 def test_the_loss_is_weighted_by_class_and_void_does_not_count(data: Path, tmp_path: Path, class_weights: str) -> None:
-    made = training(data, tmp_path, class_weights)
+    made = prepared(data, tmp_path, class_weights)
+    assert isinstance(made.loss, SegmentationLoss)
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(3, 11, 5, 7, dtype=torch.float64, generator=generator)
     labels = torch.randint(0, 12, (3, 5, 7), generator=generator)  # 11 is void
     total, weight = made.loss(logits, labels)
     expected_total = expected_weight = 0.0
-    table, of_class = logits.permute(0, 2, 3, 1).reshape(-1, 11).numpy(), made.weights.double().numpy()
+    table, of_class = logits.permute(0, 2, 3, 1).reshape(-1, 11).numpy(), made.loss.weights.double().numpy()
     for row, label in zip(table, labels.flatten().tolist(), strict=True):
         if label == 11:
             continue
@@ -463,7 +464,7 @@ def test_the_loss_is_weighted_by_class_and_void_does_not_count(data: Path, tmp_p
 
 
 def test_void_pixels_get_no_gradient(data: Path, tmp_path: Path) -> None:
-    made = training(data, tmp_path, "softened")
+    made = prepared(data, tmp_path, "softened")
     logits = torch.randn(1, 11, 4, 4, requires_grad=True)
     labels = torch.full((1, 4, 4), 11)
     labels[0, 0, 0] = 3
@@ -476,21 +477,21 @@ def test_void_pixels_get_no_gradient(data: Path, tmp_path: Path) -> None:
 
 
 def test_the_last_epochs_see_whole_pictures(data: Path, tmp_path: Path) -> None:
-    made = training(data, tmp_path, "none")
-    made.config = dataclasses.replace(made.config, whole_epochs=2, loop=TrainConfig(epochs=5, batch_size=2))
+    made = prepared(data, tmp_path, whole_epochs=2, loop=TrainConfig(epochs=5, batch_size=2))
+    assert isinstance(made.batches, SegmentationBatches)
     sizes = [{tuple(images.shape[-2:]) for images, _ in batches(made, epoch)} for epoch in range(5)]
-    whole = network_size(*made.images[0][1].shape, 48)
+    whole = made.batches.picture_size
     assert sizes == [{(32, 48)}] * 3 + [{whole}] * 2 and whole != (32, 48)
     assert all((labels != 11).any(1).any(0).all() for _, labels in batches(made, 4)), "nothing is padded"
-    assert [made.cost(epoch) for epoch in (0, 4)] == [1.0, whole[0] * whole[1] / (32 * 48)]
+    assert [made.step_cost(epoch) for epoch in (0, 4)] == [1.0, whole[0] * whole[1] / (32 * 48)]
 
 
-def batches(made: Training, epoch: int) -> list[tuple[Tensor, Tensor]]:
+def batches(made: TrainingParts, epoch: int) -> list[tuple[Tensor, Tensor]]:
     return list(made.batches(epoch))
 
 
 def test_batches_depend_on_seed_and_epoch_alone(data: Path, tmp_path: Path) -> None:
-    made = training(data, tmp_path, "none")
+    made = prepared(data, tmp_path)
     first = batches(made, 3)
     torch.manual_seed(77)
     again, other = batches(made, 3), batches(made, 4)
@@ -501,10 +502,8 @@ def test_batches_depend_on_seed_and_epoch_alone(data: Path, tmp_path: Path) -> N
 
 
 def test_workers_change_nothing(data: Path, tmp_path: Path) -> None:
-    made = training(data, tmp_path, "none")
-    alone = batches(made, 1)
-    made.config = dataclasses.replace(made.config, workers=1)
-    for a, b in zip(alone, batches(made, 1), strict=True):
+    alone, by_another = (batches(prepared(data, tmp_path, workers=workers), 1) for workers in (0, 1))
+    for a, b in zip(alone, by_another, strict=True):
         assert torch.equal(a[0], b[0]) and torch.equal(a[1], b[1])
 
 

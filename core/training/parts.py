@@ -1,0 +1,69 @@
+"""The parts of one training, built and checked before its first step, and the run that they are trained in."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from core.errors import InputError
+from core.model.checkpoint import CheckpointMeta
+from core.training.config import TrainConfig
+from core.training.distributed import SINGLE_PROCESS, Processes
+
+Batch = tuple[Tensor, Tensor]
+"""Normalised inputs (B, 3, h, w) and targets (B, ...): class ids, or whatever else the loss takes."""
+Loss = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+"""(logits, targets) -> (sum of the weighted losses, sum of the weights), so that parts of a batch add up exactly."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """The folder, device and processes of one training."""
+
+    folder: Path
+    """Holds the configuration, the state, the logs and the model."""
+    device: torch.device
+    processes: Processes = SINGLE_PROCESS
+    resume: bool = False
+    """Continue after the last epoch that the folder holds."""
+
+
+@dataclass(frozen=True)
+class TrainingParts:
+    """The network, data and loss that the loop trains with; made by `prepare_segmentation` and
+    `prepare_classification`."""
+
+    network: nn.Module
+    """Trained in place."""
+    batches: Callable[[int], Iterable[Batch]]
+    """(epoch, from 0) -> this process's `steps_per_epoch * accumulate` batches, which depend on (seed, epoch) alone."""
+    loss: Loss
+    steps_per_epoch: int
+    images: int
+    """Number of training images."""
+    held_out: int
+    """Number of images that are never trained on, but evaluated while training runs."""
+    describe: Callable[[float], CheckpointMeta]
+    """(seconds of training) -> the record of the checkpoint."""
+    evaluate: Callable[[nn.Module], dict[str, float]] | None = None
+    """(network) -> metrics of single dropout-free passes on the held-out images; None where there are none."""
+    step_cost: Callable[[int], float] = lambda epoch: 1.0
+    """(epoch, from 0) -> the time of one of its steps relative to a step of the first epoch."""
+    deployed: Callable[[nn.Module], nn.Module] = lambda network: network
+    """(trained network) -> the part of it that the checkpoint stores."""
+
+
+def count_steps(images: int, config: TrainConfig, processes: Processes) -> int:
+    """Returns the optimiser steps of an epoch; InputError where the images do not fill one step."""
+    per_step = config.batch_size * config.accumulate * processes.count
+    if images < per_step:
+        raise InputError(f"{images} training images do not fill one step of {per_step}; use a smaller batch size")
+    return images // per_step
+
+
+def limit_threads(config: TrainConfig) -> None:
+    """Sets the number of CPU threads of this process, where the configuration names one."""
+    if config.threads:
+        torch.set_num_threads(config.threads)
