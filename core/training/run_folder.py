@@ -102,11 +102,13 @@ def _write_or_compare(run: Path, config: TrainingConfig, resume: bool, processes
         began = dict(parse_json(path.read_bytes()))
     except (ValueError, TypeError) as error:
         raise InputError(f"{path}: damaged, so the run cannot be resumed ({error}); start in another folder") from error
-    defaults = dict(_leaves(config_record(type(config)()) | {"processes": 1}))
-    then, now = defaults | dict(_leaves(began)), dict(_leaves(record))
-    gone = sorted(then.keys() - now.keys())
-    if gone:
-        raise InputError(f"{run}: began with {gone[0]} = {then[gone[0]]}, which this version does not know; start anew")
+    then, now = dict(_leaves(began)), dict(_leaves(record))
+    other_version = sorted(then.keys() ^ now.keys())
+    if other_version:
+        raise InputError(
+            f"{run}: began with another version of this program, whose settings differ in {other_version[0]}; start "
+            "in another folder"
+        )
     different = sorted(key for key in now if now[key] != then[key])
     if different:
         key = different[0]

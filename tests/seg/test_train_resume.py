@@ -267,30 +267,24 @@ def copied_run(done: Path, run: Path, change: Callable[[dict[str, Any]], None]) 
     return run
 
 
-def without_newer(record: dict[str, Any]) -> None:
-    """As a run wrote it before there were these settings."""
-    del record["processes"], record["loop"]["train_samples"], record["unet"]["skip"]
-
-
-def test_a_run_begun_before_a_setting_existed_has_its_default(data: Path, done: Path, tmp_path: Path) -> None:
-    run = copied_run(done, tmp_path / "run", without_newer)
-    assert main([*arguments(data, run, epochs=1), "--resume"]) == 0
-
-
-def test_a_run_begun_before_a_setting_existed_takes_no_other_value(
-    data: Path, done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (lambda record: record["loop"].update(step_epoch=31), "loop.step_epoch"),
+        (lambda record: record["unet"].pop("skip"), "unet.skip"),
+    ],
+)
+def test_a_run_begun_with_other_settings_than_this_version_has_is_refused(
+    data: Path,
+    done: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    change: Callable[[dict[str, Any]], None],
+    name: str,
 ) -> None:
-    run = copied_run(done, tmp_path / "run", without_newer)
-    message = error_after_work(capsys, *arguments(data, run, epochs=1), "--train-samples", "2", "--resume")
-    assert "train-samples (1 then, 2 now)" in message
-
-
-def test_a_run_begun_with_a_setting_that_is_no_more_is_refused(
-    data: Path, done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = copied_run(done, tmp_path / "run", lambda record: record["loop"].update(step_epoch=31))
+    run = copied_run(done, tmp_path / "run", change)
     message = error_after_work(capsys, *arguments(data, run, epochs=1), "--resume")
-    assert "loop.step_epoch = 31" in message and "start anew" in message
+    assert f"another version of this program, whose settings differ in {name};" in message
 
 
 def test_a_run_goes_on_with_as_many_processes_as_it_began_with(done: Path) -> None:
