@@ -1,4 +1,4 @@
-"""Everything a user can set about a classifier and its training, as frozen dataclasses; no torch here."""
+"""Settings of classifiers and their training, with presets; no torch here, so that help is instant."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -14,56 +14,54 @@ HeadName = Literal["gap", "mlp", "gmaxp", "gmedp", "gap-clip", "gap-mlp", "bn-ga
 
 @dataclass(frozen=True)
 class ClassifierOptions:
-    """A classifier by name, with what the methods add to it; None leaves a choice to the family, as published."""
+    """Options of a classifier; None: as published for the network's family."""
 
     model: str = "resnet18"
-    """Family and depth (resnet18, vgg16, alternet50, ...; `steadyseg models` lists them), or timm:NAME."""
+    """Network by family and depth (resnet18, vgg16, alternet50, ...; `steadyseg models` lists them), or timm:NAME."""
     width: int = 64
-    """Channels of the first stage (published: 64); the later ones and the MLP head's are multiples of it."""
+    """Channels of the first stage (published: 64); later stages and the MLP head have multiples."""
     stem: bool = False
-    """True: 7x7 stride 2 and a pooling layer, for ImageNet's sizes; False: 3x3 stride 1, for CIFAR's."""
+    """Begin with a 7x7 convolution of stride 2 and pooling, for ImageNet's sizes; else 3x3, stride 1, for CIFAR's."""
     head: HeadName | None = None
-    """gap, mlp, gmaxp, gmedp: global average, MLP, global max and median pooling; gap-clip: the average, bounded by
-    a sigmoid; gap-mlp: the average, then the MLP; bn-gap: BatchNorm, ReLU, average. The family's published one without
-    it."""
+    """gap, gmaxp, gmedp: global average, max and median pooling; mlp: MLP; gap-clip: average bounded by a sigmoid;
+    gap-mlp: average, then MLP; bn-gap: BatchNorm, ReLU, average."""
     dropout: float = 0.0
-    """MC dropout rate (published: 0.3 on CIFAR, 0.1 for AlexNet, 0.05 on ImageNet); 0 makes no dropout layer at all."""
+    """MC dropout rate (published: 0.3 on CIFAR, 0.1 for AlexNet, 0.05 on ImageNet); 0: no dropout layers."""
     smoothing: bool = False
-    """Spatial smoothing after the stages, before each subsampling layer and the classifier."""
+    """Spatial smoothing after the stages, before each subsampling layer and the head."""
     smoothing_places: tuple[int, ...] | None = None
-    """Numbers of the stages that are smoothed, from 1; the family's published ones without it."""
+    """Numbers of the smoothed stages, from 1."""
     prob: ProbName = "tanh"
     """The Prob function of the smoothing."""
     blur: int = 2
     """The blur size of the smoothing: 1, 2, 3 or 5."""
     padding: PaddingName | None = None
-    """published: the k = 2 blur grows the map by one; same: it does not. Without it published in our networks and same
-    in timm's, whose maps keep their sizes."""
+    """published: the blur of size 2 grows the map by one; same: the size stays. None: published in ours, same in
+    timm's."""
     stochastic_depth: float = 0.0
-    """Probability at which the last residual branch is left out in training; it rises linearly from 0 at the first."""
+    """Probability that training skips the last residual branch; it rises linearly from 0 at the first."""
     attention: tuple[int, ...] | None = None
-    """AlterNet: attention blocks in each of the four stages; the layout of the stem (CIFAR or ImageNet) without it."""
+    """AlterNet: attention blocks in each of the four stages."""
     window: int | None = None
-    """AlterNet: side of the attention windows in points of the map; 4 for CIFAR's layout, 7 for ImageNet's without
-    it."""
+    """AlterNet: side of the attention windows in points of the map; published: 4 for CIFAR, 7 for ImageNet."""
     img_size: int | None = None
-    """timm: side of the pictures the network is built for, in pixels, where the network has that option."""
+    """timm: side of the network's input in pixels, where the network has that option."""
     patch_size: int | None = None
     """timm: side of the patches in pixels, where the network has that option."""
     pretrained: bool = False
-    """timm: start from the library's pretrained weights (needs a network connection)."""
+    """timm: begin with the library's pretrained weights (needs a network connection)."""
 
 
 @dataclass(frozen=True)
 class PictureOptions:
-    """How a training picture is varied."""
+    """Augmentation of training images."""
 
     crop: Literal["pad", "resized"] = "pad"
-    """pad: a crop of the picture padded by 4 pixels (CIFAR); resized: a random part, resized (ImageNet)."""
+    """pad: crop of the image padded by 4 pixels (CIFAR); resized: random part, resized (ImageNet)."""
     flip: float = 0.5
     """Probability of a left-right flip."""
     rand_augment: str = ""
-    """timm's RandAugment by its configuration string, such as rand-m9-n2-mstd1.0; empty: none."""
+    """Configuration string of timm's RandAugment, such as rand-m9-n2-mstd1.0; empty: none."""
     erasing: float = 0.0
     """Probability of random erasing."""
     mixup: float = 0.0
@@ -76,22 +74,22 @@ class PictureOptions:
 
 @dataclass(frozen=True)
 class ClassTrainConfig:
-    """One classification training, whole: data, network, pictures and loop."""
+    """Configuration of a classification training: data, network, augmentation and loop."""
 
     data: Path = Path("cifar10")
-    """Folder of CIFAR-10 or CIFAR-100 (the pickles of the python version), or an ImageFolder with train/CLASS/*.jpg."""
+    """Folder of CIFAR-10 or CIFAR-100 (the pickles of the Python version), or with train/CLASS/*.jpg."""
     classifier: ClassifierOptions = field(default_factory=ClassifierOptions)
     """The network."""
     size: int = 0
-    """Side in pixels of what the network sees; 0: 32 for CIFAR, 224 for an ImageFolder."""
+    """Side of the network's input in pixels; 0: 32 for CIFAR, 224 for an image folder."""
     fraction: float = 1.0
-    """Share of every class's training pictures that is used (published small-data studies: 0.02 and 0.06)."""
+    """Share of the training images of every class that is used (published small-data studies: 0.02 and 0.06)."""
     hold_back: float = 0.0
-    """Share of every class's training pictures that is never trained on but evaluated while training runs."""
+    """Share of the training images of every class that is held out: never trained on, evaluated while training runs."""
     workers: int = 1
-    """Processes that prepare batches."""
+    """Processes that load batches."""
     pictures: PictureOptions = field(default_factory=PictureOptions)
-    """How training pictures are varied."""
+    """Augmentation of the training images."""
     loop: TrainConfig = field(default_factory=TrainConfig)
     """The training loop."""
 
@@ -106,20 +104,19 @@ PICTURE_RANGES: dict[str, tuple[float, float]] = {
 
 
 def check_class_training(config: ClassTrainConfig) -> None:
-    """InputError for the first setting that makes no sense."""
+    """Raises InputError for the first setting that makes no sense."""
     require_ranges(config, {"size": (0, math.inf), "fraction": (0, 1), "hold_back": (0, 0.9), "workers": (0, math.inf)})
     require_ranges(config.pictures, PICTURE_RANGES)
     require_ranges(config.loop, TRAIN_RANGES)
     if (config.pictures.mixup or config.pictures.cutmix) and config.loop.batch_size % 2:
         raise InputError(
-            f"mixup and cutmix mix a batch's first picture with its last one and so on, so --batch-size must be "
-            f"even, got "
-            f"{config.loop.batch_size}"
+            "mixup and cutmix mix a batch's first picture with its last one and so on, so --batch-size must be even, "
+            f"got {config.loop.batch_size}"
         )
 
 
 MIXED = PictureOptions(rand_augment="rand-m9-n2-mstd1.0", mixup=1.0, cutmix=0.8, label_smoothing=0.1)
-"""The strong augmentation of arXiv 2202.06709 as it is for CIFAR."""
+"""The strong augmentation of arXiv 2202.06709 for CIFAR."""
 
 CLASS_PRESETS: dict[str, ClassTrainConfig] = {
     "small": ClassTrainConfig(
@@ -194,12 +191,12 @@ CLASS_PRESETS: dict[str, ClassTrainConfig] = {
         ),
     ),
 }
-"""small: for some thousand pictures on two cores. 5,000 make 3,120 steps of 64 in 40 epochs; 1,560 of 128 take as long
-and learn less (six epochs of ResNet-18 of width 8 on 4,500 of CIFAR-10: 38 % of the held-back pictures right instead of
-44 %).
+"""small: for some thousand images on two cores. 5,000 images make 3,120 steps of 64 in 40 epochs; 1,560 steps of 128
+take as long and learn less (six epochs of ResNet-18 with 8 channels on 4,500 images of CIFAR-10: 38 % instead of 44 %
+accuracy on the held-out images).
 
 The others are the published trainings (arXiv 2105.12639 A.1 and 2202.06709): sgd and adamw for CIFAR, *-imagenet for
-ImageNet; their epochs count the published warm-up of one epoch, or five, that comes before. Where paper and code part,
-the code is followed, as the published figures are its: the CIFAR rate falls at 60, 120 and 160 (paper: 60, 130, 160),
-ImageNet's by 0.1 with weight decay 1e-4 (paper: 0.2 and 5e-4 for all). Unlike there, biases and normalisation take no
+ImageNet. Their epochs include the published warm-up of one epoch (sgd) or five (adamw). Where paper and code differ we
+follow the code, which gave the published figures: the CIFAR rate falls at 60, 120 and 160 (paper: 60, 130, 160), and
+ImageNet's by 0.1 with weight decay 1e-4 (paper: 0.2 and 5e-4 for all). Unlike there, biases and normalisation have no
 weight decay."""

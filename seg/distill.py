@@ -1,8 +1,7 @@
-"""Distillation: a small network learns from the mean softmax of others besides the labels (arXiv 1503.02531).
+"""Distillation: a small network learns from the mean softmax of teachers besides the labels (arXiv 1503.02531).
 
-The teachers look once at every whole training picture and its mirror image; what they said travels through the same
-zoom, crop and flip as the label. Void pixels are taught as well: there the teachers are the only ones who know
-anything.
+The teachers see every whole training picture and its mirror image once. Their probabilities are zoomed, cropped and
+flipped with the label. Void pixels count too: there the teachers are the only source.
 """
 
 from collections.abc import Sequence
@@ -21,20 +20,20 @@ from seg.data.augment import to_tensors
 from seg.torch_executor import open_torch_segmenter
 
 STRIDE = 2
-"""The teacher's maps are kept at half size and in 8 bits: 166 MB for CamVid train instead of 2.6 GB."""
+"""Subsampling of the stored probabilities; with 8 bits each, CamVid train takes 166 MB instead of 2.6 GB."""
 
 
 class Teacher:
     """Callable (image (H, W, 3) uint8) -> (K, h / 2, w / 2) uint8: the teachers' mean probabilities times 255."""
 
     def __init__(self, models: Sequence[str | Path], classes: ClassList, height: int, device: torch.device) -> None:
-        """Each sees pictures normalised as in its own training, all at one height; their dropout is off."""
+        """Opens the teachers with dropout off; each normalises pictures as in its own training, all at one height."""
         self.modules = []
         for model in models:
             segmenter = open_torch_segmenter(model, MethodOptions(mode="dnn"), device=device)
             if segmenter.classes != classes:
                 raise InputError(
-                    f"the teacher {model} knows other classes than the data; train both on the same class list"
+                    f"the teacher {model} has other classes than the data; train both on the same class list"
                 )
             self.modules.append(segmenter.module)
         self.height, self.device = height, device
@@ -53,10 +52,10 @@ class Teacher:
         return F.avg_pool2d(mean, STRIDE, ceil_mode=True)[0].mul(255).round_().to(torch.uint8).cpu()
 
 
-def soft_loss(logits: Tensor, taught: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Class-weighted cross-entropy to the teacher's (B, K, h, w) shares, summed, and the sum of the weights.
+def soft_loss(logits: Tensor, teacher_probs: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the class-weighted cross-entropy to the teachers' probabilities, summed, and the sum of the weights.
 
-    Padding has no shares, so it counts for nothing.
+    `teacher_probs` is (B, K, h, w), times 255; it is 0 in padding, which therefore does not count.
     """
-    weighted = taught.to(logits.dtype) * weights.view(1, -1, 1, 1) / 255.0
+    weighted = teacher_probs.to(logits.dtype) * weights.view(1, -1, 1, 1) / 255.0
     return -(weighted * F.log_softmax(logits, dim=1)).sum(), weighted.sum()

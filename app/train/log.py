@@ -1,4 +1,4 @@
-"""What a training leaves to be read: `log.jsonl`, a line for each event, and a TensorBoard file."""
+"""Logs of a training: `log.jsonl`, with a line for each event, and a TensorBoard file."""
 
 import dataclasses
 import json
@@ -16,9 +16,9 @@ LOG_NAME = "log.jsonl"
 
 
 class Board:
-    """A TensorBoard file of scalars, written where it is called.
+    """TensorBoard file of scalars, written in the calling thread.
 
-    torch's SummaryWriter writes in a thread of its own, whose traceback nobody can catch when the disk is full.
+    torch's SummaryWriter writes in a thread of its own, whose error on a full disk cannot be caught.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -38,14 +38,14 @@ class Board:
 
 
 class RunLog:
-    """Writes events to both files. OSError where the disk is full."""
+    """Writer of events to both files; OSError where the disk is full."""
 
     def __init__(self, file: TextIO, board: Board) -> None:
         self._file, self._board = file, board
         self._step = 0
 
     def write(self, event: StepDone | EpochDone) -> None:
-        """One step or one epoch; an epoch's is on disk when this returns."""
+        """Writes a step or an epoch; an epoch is on disk when this returns."""
         kind = "step" if isinstance(event, StepDone) else "epoch"
         self._file.write(json.dumps({"event": kind, **dataclasses.asdict(event)}) + "\n")
         if isinstance(event, StepDone):
@@ -62,18 +62,16 @@ class RunLog:
 
 @contextmanager
 def run_log(run: Path) -> Iterator[RunLog]:
-    """Opens the logs in the run folder; appended to on resume."""
+    """Opens the logs in the run folder, and appends to them on resume."""
     board = f"events.out.tfevents.{time.time():010.0f}.{socket.gethostname()}.{os.getpid()}.0"
     _drop_half_line(run / LOG_NAME)
-    with (
-        (run / LOG_NAME).open("a", buffering=1) as lines,
-        (run / board).open("wb") as records,
-    ):  # a kill leaves whole lines
+    # line buffering: a kill leaves whole lines
+    with (run / LOG_NAME).open("a", buffering=1) as lines, (run / board).open("wb") as records:
         yield RunLog(lines, Board(records))
 
 
 def _drop_half_line(log: Path) -> None:
-    """What a full disk took of the last line, and no more."""
+    """Removes a last line that a full disk cut short."""
     if log.exists():
         with log.open("rb+") as file:
             file.truncate(file.read().rfind(b"\n") + 1)

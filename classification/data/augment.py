@@ -1,4 +1,4 @@
-"""Training pictures: crop, flip, RandAugment, erasing and mixing, every draw derived from (seed, epoch, sample)."""
+"""Augmentation of training pictures: crop, flip, RandAugment, erasing and mixing, drawn from a seed."""
 
 import random
 import re
@@ -18,13 +18,13 @@ from core.errors import InputError
 from core.seeds import mix_seed
 
 RAND_AUGMENT = re.compile(r"rand(-(t(weights|3aw?)|(m|n|mmax|inc)\d+|(p|mstd)\d+(\.\d+)?))*")
-"""What timm reads; other parts it would skip without a word."""
+"""Parts of a configuration string that timm reads; it would skip others silently."""
 PADDING = 4
 """Pixels on each side, black, as published for CIFAR."""
 
 
 class Augment:
-    """The pictures of a batch: crop and flip of all at once (0.3 ms for 64 of CIFAR's), the rest one by one."""
+    """Augments a batch: crop and flip of all pictures at once (0.3 ms for 64 of CIFAR's), the rest one by one."""
 
     def __init__(
         self, options: PictureOptions, images: ClassificationSet, size: int, mean: tuple[float, ...], seed: int
@@ -34,7 +34,7 @@ class Augment:
         self.policy = rand_augment(options.rand_augment, mean)
 
     def __call__(self, epoch: int, chosen: Sequence[int]) -> Tensor:
-        """(B, 3, s, s) uint8 of the samples chosen (B,)."""
+        """Returns the pictures (B, 3, s, s) uint8 of the samples `chosen`."""
         seeds = partial(mix_seed, self.seed, epoch)
         with keep_generators():
             pictures = np.stack([self._view(self.images[index][0], seeds(index)) for index in chosen])
@@ -58,14 +58,14 @@ class Augment:
         return np.asarray(self.policy(Image.fromarray(picture)))
 
     def _draws(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        """Row and column of every sample's crop, (N, 2), and whether it is flipped, (N,)."""
+        """Draws the row and column of every sample's crop (N, 2), and its flip (N,)."""
         generator = np.random.default_rng(mix_seed(self.seed, epoch))
         shifts = generator.integers(0, 2 * PADDING + 1, (len(self.images), 2))
         return shifts, generator.random(len(self.images)) < self.options.flip
 
 
 def shift(pictures: np.ndarray, corners: np.ndarray) -> np.ndarray:
-    """(B, s, s, C) -> as large: of the padded pictures what begins at corners (B, 2), row and column 0..2 * PADDING."""
+    """Crops (B, s, s, C) pictures, after padding, to their size; corners (B, 2) are rows and columns 0..2 * PADDING."""
     count, side = pictures.shape[:2]
     padded = np.pad(pictures, ((0, 0), (PADDING, PADDING), (PADDING, PADDING), (0, 0)))
     rows, columns = (corners[:, axis, None] + np.arange(side) for axis in (0, 1))  # (B, s) each
@@ -73,21 +73,21 @@ def shift(pictures: np.ndarray, corners: np.ndarray) -> np.ndarray:
 
 
 class Mixing:
-    """What is done to a normalised batch on its device: random erasing, then mixup or CutMix; it works in place."""
+    """Random erasing, then mixup or CutMix, of a normalised batch on its device, in place."""
 
     def __init__(self, options: PictureOptions, num_classes: int, seed: int) -> None:
         from timm.data.mixup import Mixup
         from timm.data.random_erasing import RandomErasing
 
         self.seed = seed
-        # Erased is what has the mean colour, as in the published training: 0 after the normalisation.
+        # Erased parts get the mean colour, which is 0 after normalisation, as in the published training.
         self.erase = RandomErasing(options.erasing, mode="const", device="cpu") if options.erasing else None
         smoothing = options.label_smoothing
         mixer = Mixup(options.mixup, options.cutmix, label_smoothing=smoothing, num_classes=num_classes)
         self.mix = mixer if options.mixup or options.cutmix else None
 
     def __call__(self, pictures: Tensor, labels: Tensor, epoch: int, chosen: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Normalised (B, 3, s, s) and ids (B,) -> the same, or mixed ones and their class shares (B, K)."""
+        """Takes normalised pictures (B, 3, s, s) and ids (B,); returns them, or mixed ones and class shares (B, K)."""
         with keep_generators():
             if self.erase is not None:
                 for picture, index in zip(pictures, chosen, strict=True):
@@ -100,7 +100,7 @@ class Mixing:
 
 
 def rand_augment(text: str, mean: tuple[float, ...]) -> Callable[[Image.Image], Image.Image] | None:
-    """timm's RandAugment (arXiv 1909.13719) of its configuration string; what it moves in has the mean colour, 0..1."""
+    """Returns timm's RandAugment (arXiv 1909.13719) of a configuration string, with the mean colour (0..1) as fill."""
     if not text:
         return None
     from timm.data.auto_augment import rand_augment_transform
@@ -112,7 +112,7 @@ def rand_augment(text: str, mean: tuple[float, ...]) -> Callable[[Image.Image], 
 
 @contextmanager
 def keep_generators() -> Iterator[None]:
-    """The libraries draw from the global generators: afterwards these are as they were."""
+    """Seeds the global generators, from which the libraries draw, and restores them afterwards."""
     states = random.getstate(), np.random.get_state(), torch.default_generator.get_state()
     try:
         yield
@@ -123,6 +123,6 @@ def keep_generators() -> Iterator[None]:
 
 
 def seed_python(seed: int) -> None:
-    """Python's and NumPy's global generators, which timm draws from."""
+    """Seeds Python's and NumPy's global generators, from which timm draws."""
     random.seed(seed)
     np.random.seed(seed % 2**32)

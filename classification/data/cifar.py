@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100 from the pickles of the official python version, whole or a subset in the same layout."""
+"""CIFAR-10 and CIFAR-100 from the pickles of the official Python version, whole or a subset in the same layout."""
 
 import hashlib
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ class CifarLayout:
     folder: str
     meta: str
     files: dict[str, tuple[str, ...]]
-    """By split."""
+    """File names by split."""
     labels_key: str
     names_key: str
     class_count: int
@@ -66,34 +66,34 @@ class CifarSet:
     labels: np.ndarray
     """(N,) int64."""
     default_size: int = SIDE
-    """Side in pixels of what a network sees if nothing else is asked for."""
+    """Default side, in pixels, of the network's input."""
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
-        """(32, 32, 3) uint8 RGB and the class id."""
+        """Returns the image (32, 32, 3) uint8 RGB and the class id."""
         return self.images[index], int(self.labels[index])
 
     def evaluation_view(self, image: np.ndarray, size: int) -> np.ndarray:
-        """(size, size, 3): the whole picture, resized where the size is not 32."""
+        """Returns the whole picture (size, size, 3), resized where the size is not 32."""
         return whole_view(image, size)
 
     @cached_property
     def list_hash(self) -> str:
-        """First 12 digits of the SHA-256 over labels and pixels: two results with one hash saw the same images."""
+        """First 12 digits of the SHA-256 over labels and pixels: equal hashes mean the same images."""
         digest = hashlib.sha256(self.labels.astype("<i8").tobytes())
         digest.update(np.ascontiguousarray(self.images).data)
         return digest.hexdigest()[:12]
 
     def subset(self, indices: Sequence[int] | np.ndarray) -> "CifarSet":
-        """Only these images, in this order."""
+        """Returns these images, in this order."""
         chosen = np.asarray(indices, np.int64)
         return replace(self, images=self.images[chosen], labels=self.labels[chosen])
 
 
 def find_cifar(data: Path) -> tuple[Path, CifarLayout] | None:
-    """The folder with the pickles, which is `data` or in it; None where there is none, InputError where both are."""
+    """Finds the folder with the pickles, `data` or one in it; None where there is none, InputError for two."""
     found = [
         (folder, layout)
         for layout in (CIFAR10, CIFAR100)
@@ -142,8 +142,7 @@ def _class_names(path: Path, layout: CifarLayout) -> ClassList:
 
 
 def _batch(path: Path, layout: CifarLayout) -> tuple[np.ndarray, np.ndarray]:
-    """(n, 32, 32, 3) uint8 images and (n,) int64 labels; a row of the file holds the planes R, G, B one after
-    another."""
+    """Returns images (n, 32, 32, 3) uint8 and labels (n,) int64; a row of the file holds the planes R, G, B in turn."""
     record = _read(path)
     data, labels = byte_array(record.get("data")), record.get(layout.labels_key)
     if data is None:

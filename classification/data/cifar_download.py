@@ -1,5 +1,4 @@
-"""Fetches CIFAR-10 or CIFAR-100: one archive, resumed where it broke off, verified, and unpacked whole or not at
-all."""
+"""Fetches CIFAR-10 or CIFAR-100: one archive, resumable, verified, and unpacked as a whole."""
 
 import gzip
 import hashlib
@@ -26,16 +25,16 @@ SOURCE_NOTE = (
     "Please cite Krizhevsky, 'Learning Multiple Layers of Features from Tiny Images', 2009."
 )
 SILENCE_TIMEOUT_S = 30.0
-"""Longest wait for the connection, and for the next bytes on it."""
+"""Time-out for the connection, and for the next bytes on it."""
 BACKOFF_S = (1.0, 4.0)
-"""Pauses between the tries: three in all, each going on where the one before broke off."""
+"""Pauses between the three tries; each try goes on where the one before broke off."""
 
 _CHUNK_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
 class Archive:
-    """A published .tar.gz and what is in it."""
+    """A published .tar.gz and its files."""
 
     url: str
     md5: str
@@ -73,17 +72,17 @@ ARCHIVES = {
         },
     ),
 }
-"""By the names of `steadyseg data`; the sums are those that the page and torchvision publish."""
+"""Archives by the names of `steadyseg data`; the sums are those of the download page and of torchvision."""
 
 
 @dataclass(frozen=True)
 class DownloadReport:
-    """What a finished download did."""
+    """Result of a finished download."""
 
     folder: Path
-    """Where the files are."""
+    """Folder with the files."""
     fetched_bytes: int
-    """Over the network in this run; 0: nothing was missing."""
+    """Bytes fetched in this run; 0: nothing was missing."""
 
 
 def download_cifar(
@@ -91,8 +90,8 @@ def download_cifar(
 ) -> DownloadReport:
     """Makes `root/archive.folder` hold the published files.
 
-    Files that are there and right are kept, others in their place are refused and never overwritten. The archive grows
-    in a hidden file under `root`, from which a later call goes on, and is deleted once it is unpacked.
+    Files with the right sum are kept; others in their place are refused and never overwritten. The archive is fetched
+    into a hidden file under `root`, which a later call completes, and is deleted once it is unpacked.
     `on_progress(bytes there, all bytes)`. InputError in one line for everything that goes wrong.
     """
     folder = root / archive.folder
@@ -116,7 +115,7 @@ def download_cifar(
 
 
 def _first_wrong(folder: Path, archive: Archive) -> str | None:
-    """What is the matter with the first file that is not as published; None: all are."""
+    """Describes the first file that is not as published; None where all are."""
     for name, md5 in archive.files.items():
         path = folder / name
         if not path.is_file():
@@ -130,7 +129,7 @@ def _first_wrong(folder: Path, archive: Archive) -> str | None:
 
 
 def _fetch(archive: Archive, part: Path, show: Callable[[int, int], None]) -> int:
-    """Has the right archive at `part` afterwards; the bytes it took."""
+    """Makes sure that the right archive is at `part`; returns the bytes fetched."""
     fetched = 0
 
     def count(size: int, there: int) -> None:
@@ -167,9 +166,9 @@ def _fetch_once(archive: Archive, part: Path, count: Callable[[int, int], None])
 
 
 def _append(archive: Archive, part: Path, there: int, count: Callable[[int, int], None]) -> None:
-    """Asks for what is missing; a server that sends everything instead is taken from the start.
+    """Requests the missing bytes; where the server sends the whole file instead, it starts anew.
 
-    Only the network is inside `fetch_errors`: a disk that is full is not a connection that broke off.
+    Only the network access is inside `fetch_errors`: a full disk is not a broken connection.
     """
     with _open(archive.url, part, there) as response:
         resumed = response.status == 206 and re.match(rf"bytes {there}-", response.headers.get("Content-Range", ""))
@@ -204,7 +203,7 @@ def _next_chunk(response: HTTPResponse) -> bytes:
 
 
 def _unpack(archive: Archive, part: Path, root: Path) -> None:
-    """Beside, then renamed: the folder under its own name is always whole."""
+    """Unpacks beside the folder and renames, so that the folder under its own name is whole."""
     beside = Path(tempfile.mkdtemp(prefix=f".{archive.folder}.", suffix=".part", dir=root))
     try:
         with tarfile.open(part, "r:gz") as tar:

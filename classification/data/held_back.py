@@ -1,5 +1,4 @@
-"""Finds the training pictures that a classifier's training held back: what to calibrate on where there is no val
-split."""
+"""The pictures that a classifier's training held out, to calibrate on where there is no val split."""
 
 from pathlib import Path
 
@@ -13,18 +12,18 @@ SPLIT = "held-back"
 
 
 def open_split_of(data: Path, split: str, meta: CheckpointMeta, model: str) -> ClassificationSet:
-    """The split of a data folder, or the part of `train` that the checkpoint's record says was held back."""
+    """Opens a split of a data folder, or the part of `train` that the checkpoint's training held out."""
     return open_held_back(data, meta, model) if split == SPLIT else open_classification(data, split)
 
 
 def open_trained(data: Path, meta: CheckpointMeta, model: str) -> ClassificationSet:
-    """The pictures of `train` that the network was trained on; InputError where these are not they."""
+    """Opens the pictures of `train` that the network was trained on; InputError where the folder has others."""
     source, trained, _ = divide_train(data, meta, model)
     return source.subset(trained)
 
 
 def open_held_back(data: Path, meta: CheckpointMeta, model: str) -> ClassificationSet:
-    """InputError where the training held nothing back, or where these are not the pictures that it had."""
+    """Opens the held-out pictures; InputError where the training held out none, or where the folder has others."""
     if not read_division(meta)[0]:
         raise InputError(
             f"{model}: its training held no pictures back (train classification --hold-back 0.1 does); give "
@@ -35,7 +34,8 @@ def open_held_back(data: Path, meta: CheckpointMeta, model: str) -> Classificati
 
 
 def divide_train(data: Path, meta: CheckpointMeta, model: str) -> tuple[ClassificationSet, np.ndarray, np.ndarray]:
-    """`train`, and the places of what the training used and held back; InputError where their numbers are not its."""
+    """Returns `train` and the indices of trained and held-out pictures; InputError where their counts differ from the
+    record."""
     share, fraction, seed = read_division(meta)
     source = open_classification(data, "train")
     trained, held = training_indices(source.labels, fraction, share, seed)
@@ -51,7 +51,7 @@ def divide_train(data: Path, meta: CheckpointMeta, model: str) -> tuple[Classifi
 
 
 def read_division(meta: CheckpointMeta) -> tuple[float, float, int]:
-    """(held-back share, fraction of the rest, seed) of the training; a record that does not say held nothing back."""
+    """Reads (held-out share, fraction of the rest, seed) from the record; a record without them held out nothing."""
     config = meta.training.get("config")
     try:
         assert isinstance(config, dict)

@@ -1,4 +1,4 @@
-"""ImageFolders, ImageNet's among them: `train/CLASS/*.jpg` and `val/` or `test/`, read from disk picture by picture."""
+"""Image folders such as ImageNet: `train/CLASS/*.jpg` and `val/` or `test/`, read from disk picture by picture."""
 
 import hashlib
 import os
@@ -16,7 +16,7 @@ from core.system.pictures import look_at, to_rgb
 
 SPLITS = ("train", "val", "test")
 SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
-"""Those of torchvision's ImageFolder."""
+"""Suffixes of torchvision's ImageFolder."""
 SIZE = 224
 """Pixels."""
 RESIZED, CROPPED = 256, 224
@@ -25,7 +25,7 @@ RESIZED, CROPPED = 256, 224
 
 @dataclass(frozen=True, eq=False)
 class ImageFolderSet:
-    """One split; only names and labels are in memory."""
+    """One split of an image folder; only names and labels are in memory."""
 
     root: Path
     split: str
@@ -36,7 +36,7 @@ class ImageFolderSet:
     labels: np.ndarray
     """(N,) int64."""
     default_size: int = SIZE
-    """Side in pixels of what a network sees if nothing else is asked for."""
+    """Default side, in pixels, of the network's input."""
 
     @property
     def name(self) -> str:
@@ -47,27 +47,26 @@ class ImageFolderSet:
         return len(self.labels)
 
     def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
-        """(H, W, 3) uint8 RGB, H and W as the file has them, and the class id."""
+        """Returns the image (H, W, 3) uint8 RGB at the file's size, and the class id."""
         return read_picture(self.root / self.split / self.files[index]), int(self.labels[index])
 
     def evaluation_view(self, image: np.ndarray, size: int) -> np.ndarray:
-        """(size, size, 3): the middle of the picture, as ImageNet is evaluated."""
+        """Returns the middle of the picture (size, size, 3), as ImageNet is evaluated."""
         return centre_view(image, size)
 
     @cached_property
     def list_hash(self) -> str:
-        """First 12 digits of the SHA-256 over the paths CLASS/NAME: two results with one hash saw the same images."""
+        """First 12 digits of the SHA-256 over the paths CLASS/NAME: equal hashes mean the same images."""
         return hashlib.sha256("\n".join(self.files).encode("utf-8", "surrogateescape")).hexdigest()[:12]
 
     def subset(self, indices: Sequence[int] | np.ndarray) -> "ImageFolderSet":
-        """Only these images, in this order."""
+        """Returns these images, in this order."""
         chosen = np.asarray(indices, np.int64)
         return replace(self, files=tuple(self.files[index] for index in chosen), labels=self.labels[chosen])
 
 
 def open_image_folder(root: Path, split: str) -> ImageFolderSet:
-    """Lists `root/split/CLASS/**`; InputError where there are no classes, an empty one, or others than in a sister
-    split."""
+    """Lists `root/split/CLASS/**`; InputError for no classes, an empty one, or other classes than in another split."""
     if split not in SPLITS or not (root / split).is_dir():
         there = [name for name in SPLITS if (root / name).is_dir()]
         raise InputError(
@@ -93,20 +92,23 @@ def open_image_folder(root: Path, split: str) -> ImageFolderSet:
 
 
 def read_picture(path: Path) -> np.ndarray:
-    """(H, W, 3) uint8 RGB. Grey, palette and CMYK files are converted, transparency is dropped, as is usual for
-    ImageNet (which has some of each); a camera's note how to turn the picture is not followed."""
+    """Reads a picture as (H, W, 3) uint8 RGB.
+
+    Grey, palette and CMYK files are converted and transparency is dropped, as is usual for ImageNet, which has some of
+    each. The EXIF orientation is ignored.
+    """
     return look_at(path, to_rgb)
 
 
 def _class_folders(folder: Path) -> list[str]:
-    """Names of the folders in it, sorted; hidden ones do not count."""
+    """Returns the names of the folders in it, sorted, without hidden ones."""
     if not folder.is_dir():
         return []
     return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("."))
 
 
 def _check_same(root: Path, split: str, names: list[str], other: str) -> None:
-    """A class id is a place among the sorted names, so another split with other names would have other ids."""
+    """Raises InputError where another split has other class names: ids are positions among the sorted names."""
     others = _class_folders(root / other)
     different = sorted(set(names) ^ set(others)) if others else []
     if different:
@@ -119,7 +121,7 @@ def _check_same(root: Path, split: str, names: list[str], other: str) -> None:
 
 
 def _pictures(split: Path, name: str) -> list[str]:
-    """Paths inside `split` of all images below the class folder, sorted."""
+    """Returns the paths, relative to `split`, of all images below the class folder, sorted."""
     found = []
     for folder, folders, files in os.walk(split / name, followlinks=True):
         folders[:] = sorted(entry for entry in folders if not entry.startswith("."))
@@ -129,8 +131,10 @@ def _pictures(split: Path, name: str) -> list[str]:
 
 
 def centre_view(image: np.ndarray, size: int) -> np.ndarray:
-    """(H, W, 3) uint8 -> (size, size, 3): shorter side to size * 256 / 224, bilinear with antialiasing, then the
-    middle."""
+    """Resizes the shorter side of (H, W, 3) uint8 to size * 256 / 224 and crops the middle (size, size, 3).
+
+    The resize is bilinear with antialiasing.
+    """
     height, width = image.shape[:2]
     short = size * RESIZED // CROPPED
     tall = (max(short, short * height // width), max(short, short * width // height))
@@ -140,7 +144,7 @@ def centre_view(image: np.ndarray, size: int) -> np.ndarray:
 
 
 def whole_view(image: np.ndarray, size: int) -> np.ndarray:
-    """(H, W, 3) uint8 -> (size, size, 3): as it is where the size is right, else resized."""
+    """Resizes (H, W, 3) uint8 to (size, size, 3); a picture of the right size is returned as it is."""
     return image if image.shape[:2] == (size, size) else _resize(image, size, size)
 
 

@@ -30,32 +30,31 @@ class ClassificationSet(Protocol):
 
     @property
     def default_size(self) -> int:
-        """Side in pixels of what a network sees if nothing else is asked for: 32 for CIFAR, 224 for an ImageFolder."""
+        """Default side, in pixels, of the network's input: 32 for CIFAR, 224 for an image folder."""
         ...
 
     @property
     def list_hash(self) -> str:
-        """12 digits that stand for which images these are, in this order."""
+        """12 digits that identify these images in this order."""
         ...
 
     def __len__(self) -> int: ...
 
     def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
-        """(H, W, 3) uint8 RGB and the class id."""
+        """Returns the image (H, W, 3) uint8 RGB and the class id."""
         ...
 
     def evaluation_view(self, image: np.ndarray, size: int) -> np.ndarray:
-        """(size, size, 3) uint8: what of an image is seen when a network is measured."""
+        """Returns the network's input (size, size, 3) uint8 in an evaluation."""
         ...
 
     def subset(self, indices: Sequence[int] | np.ndarray) -> "ClassificationSet":
-        """Only these images, in this order."""
+        """Returns these images, in this order."""
         ...
 
 
 def open_classification(data: Path, split: str) -> ClassificationSet:
-    """`split` is train or test, and for an ImageFolder also val. InputError for anything that is not such a data
-    set."""
+    """Opens a split (train or test, and for an image folder also val); InputError for anything else."""
     if not data.is_dir():
         raise InputError(f"{data}: no such folder; steadyseg data cifar10|cifar100 --root DIR fetches CIFAR")
     found = find_cifar(data)
@@ -70,9 +69,10 @@ def open_classification(data: Path, split: str) -> ClassificationSet:
 
 
 def balanced_fraction(labels: np.ndarray, fraction: float, seed: int) -> np.ndarray:
-    """Sorted indices of a random `fraction` of every class of labels (N,); with one seed the larger holds the smaller.
+    """Returns sorted indices of a random `fraction` of every class; of one seed, the larger contains the smaller.
 
-    The published small-data studies train on 0.02 and 0.06 (arXiv 2202.06709). InputError where a class would lose all.
+    The published small-data studies train on 0.02 and 0.06 (arXiv 2202.06709). InputError where
+    no image of a class would be left.
     """
     if not 0.0 < fraction <= 1.0:
         raise InputError(f"the fraction of the training images must lie in (0, 1], got {fraction}")
@@ -80,9 +80,9 @@ def balanced_fraction(labels: np.ndarray, fraction: float, seed: int) -> np.ndar
 
 
 def split_held_back(labels: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
-    """(trained, held back) sorted indices: a random `share` of every class, the same in every run.
+    """Returns (trained, held-out) sorted indices; a random `share` of every class is held out, the same in every run.
 
-    It takes no seed, so that the members of an ensemble, and runs that are compared, held back the same images.
+    It takes no seed, so that the members of an ensemble, and runs that are compared, hold out the same images.
     """
     if not 0.0 <= share < 1.0:
         raise InputError(f"the held-back share must lie in [0, 1), got {share}")
@@ -97,14 +97,16 @@ def split_held_back(labels: np.ndarray, share: float) -> tuple[np.ndarray, np.nd
 
 
 def training_indices(labels: np.ndarray, fraction: float, hold_back: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """(trained, held back): `fraction` is of what is not held back, so that every fraction has the same held-back
-    images."""
+    """Returns (trained, held-out) indices; `fraction` is of the images that are not held out.
+
+    Every fraction therefore has the same held-out images.
+    """
     trained, held = split_held_back(labels, hold_back)
     return trained[balanced_fraction(labels[trained], fraction, seed)], held
 
 
 def _first_of_every_class(labels: np.ndarray, wanted: Callable[[int], int], what: str, seed: int | None) -> np.ndarray:
-    """The first so many of every class's images in a random order that depends on seed and class alone."""
+    """Returns the first images of every class, in a random order that depends on seed and class alone."""
     chosen = []
     for class_id in np.unique(labels):
         places = np.flatnonzero(labels == class_id)

@@ -1,4 +1,4 @@
-"""Reads a pickle without doing what it says: what it wants to have called is written down, and little may be named."""
+"""Reads a pickle without executing it: calls are recorded instead of made, and few names are allowed."""
 
 import io
 import pickle
@@ -15,20 +15,19 @@ NAMES = {
     ("numpy", "ndarray"): "ndarray",
     ("numpy", "dtype"): "dtype",
 }
-"""All that a pickled array of numbers names (numpy 1 and 2); the official CIFAR files name the first, third and
-fourth."""
+"""All names in a pickled array of numbers (numpy 1 and 2); the official CIFAR files use the first, third and fourth."""
 OPCODES = (
     "PROTO FRAME STOP MARK NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 BINSTRING SHORT_BINSTRING BINBYTES "
     "SHORT_BINBYTES BINUNICODE SHORT_BINUNICODE EMPTY_LIST EMPTY_DICT EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 "
     "TUPLE3 APPEND APPENDS "
     "SETITEM SETITEMS BINPUT LONG_BINPUT BINGET LONG_BINGET MEMOIZE GLOBAL STACK_GLOBAL INST REDUCE BUILD"
 )
-"""Instructions that plain values and arrays are made of; INST so that what it names is told like every other name."""
+"""Opcodes of plain values and arrays; INST is among them, so that its name is reported like every other."""
 MAX_NAME = 80
 
 
 class _Name:
-    """Stands for one of NAMES. Being called is written down and has no effect."""
+    """Stand-in for one of NAMES; a call of it is recorded and has no effect."""
 
     __slots__ = ("name",)
 
@@ -40,7 +39,7 @@ class _Name:
 
 
 class Call:
-    """A call that a pickle asked for, with the state it wanted to give the result."""
+    """A recorded call, with the state that the pickle gives its result."""
 
     __slots__ = ("arguments", "name", "state")
 
@@ -52,9 +51,9 @@ class Call:
 
 
 class _Unpickler(pickle._Unpickler):
-    """Pickle's machine in Python: the one in C fills 64 GB of memory for a memo number that fits in five bytes.
+    """Unpickler in Python: the one in C fills 64 GB of memory for a memo number that fits in five bytes.
 
-    numpy's own constructors are not called either: `dtype` takes a state that makes it read bytes as object pointers.
+    It does not call numpy's constructors either: `dtype` accepts a state that makes it read bytes as object pointers.
     """
 
     dispatch = {  # noqa: RUF012  (as the class above has it)
@@ -77,8 +76,10 @@ class _Unpickler(pickle._Unpickler):
 
 
 def read_pickle(path: Path) -> dict[str, Any]:
-    """The dictionary in a file: numbers, lists, strings (bytes where Python 2 wrote them) and `Call`s, with keys as
-    text."""
+    """Reads the dictionary in a file: numbers, lists, strings (bytes where Python 2 wrote them) and `Call`s.
+
+    Its keys are text.
+    """
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -95,7 +96,7 @@ def read_pickle(path: Path) -> dict[str, Any]:
 
 
 def byte_array(value: Any) -> np.ndarray | None:
-    """The uint8 array that a pickled array stands for; None: it is none, or of other numbers (or objects)."""
+    """Returns the uint8 array of a recorded call; None where it is no array, or one of other numbers or of objects."""
     if not isinstance(value, Call) or value.name != "array" or not isinstance(value.state, tuple):
         return None
     if len(value.state) != 5:
@@ -112,7 +113,7 @@ def byte_array(value: Any) -> np.ndarray | None:
 
 
 def _product(shape: tuple[int, ...]) -> int:
-    """In whole numbers of any size: numpy's would wrap around."""
+    """Returns the product in Python's integers, as numpy's would wrap around; -1 for more than 32 dimensions."""
     product = 1
     for side in shape[:32]:
         product *= side

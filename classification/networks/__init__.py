@@ -1,1 +1,1 @@
-"""Image classifiers, a family a file, with optional MC dropout and spatial smoothing."""
+"""Image classifiers, one family a file, with optional MC dropout and spatial smoothing."""

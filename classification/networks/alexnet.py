@@ -1,4 +1,4 @@
-"""AlexNet in one column: five convolutions without BatchNorm, the denominator of corruption errors."""
+"""AlexNet in one column: five convolutions without BatchNorm; corruption errors are relative to it."""
 
 from torch import Tensor, nn
 
@@ -8,7 +8,7 @@ from classification.options import ClassifierOptions
 
 
 class ConvBlock(Block):
-    """Convolution without bias (as all of the published networks), ReLU, MC dropout."""
+    """Convolution without bias (as in all published networks), ReLU, MC dropout."""
 
     def __init__(
         self, channels_in: int, channels_out: int, kernel: int, rate: float, stride: int = 1, padding: int | None = None

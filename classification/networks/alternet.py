@@ -14,14 +14,14 @@ from classification.networks.resnet import conv, skip_rates, stem
 from classification.options import ClassifierOptions
 
 HEADS = (3, 6, 12, 24)
-"""Attention heads of each stage; each is as wide as `width` (published: 64)."""
+"""Attention heads of each stage; each has `width` channels (published: 64)."""
 
 
 class AttentionBlock(nn.Module):
     """x + branch: BatchNorm, GELU, 1x1 convolution to the stage's inner channels, BatchNorm, window attention; no MLP.
 
     The inner channels are a quarter of x's where the network has bottlenecks, else as many. The convolution blocks
-    between two of these are what the MLP is elsewhere; they have the MC dropout too, this block has none.
+    between two of these take the place of the MLP. They have the MC dropout; this block has none.
     """
 
     def __init__(self, channels: int, inner: int, heads: int, head_width: int, window: int, skipped: float) -> None:

@@ -30,8 +30,7 @@ BUILDERS = {
 
 
 def build_classifier(options: ClassifierOptions | dict[str, Any], num_classes: int) -> nn.Module:
-    """(B, 3, h, w) normalised pictures -> (B, K) logits, a `core.predictors.SplitNetwork`; a dict is a checkpoint's
-    record.
+    """Builds a classifier: (B, 3, h, w) normalised pictures -> (B, K) logits; a dict is a checkpoint's record.
 
     InputError, in one line, for unknown names, wrong types and options that make no sense together.
     """
@@ -44,13 +43,13 @@ def build_classifier(options: ClassifierOptions | dict[str, Any], num_classes: i
         return TimmNetwork(options, num_classes)
     family, _ = MODELS[options.model]
     network = BUILDERS[family](options, num_classes)
-    if family != "alexnet":  # without BatchNorm the first layers' scale matters; torch's own initialisation is for that
+    if family != "alexnet":  # without BatchNorm the first layers' scale matters: torch's own fits
         initialise(network)
     return network
 
 
 def initialise(network: nn.Module) -> None:
-    """Normal weights of variance 2 / fan-out in every convolution (He et al. 2015, arXiv 1502.01852, Eq. 14)."""
+    """Draws normal weights of variance 2 / fan-out for every convolution (He et al. 2015, arXiv 1502.01852, Eq. 14)."""
     for module in network.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")

@@ -1,5 +1,4 @@
-"""Networks as chains of blocks that can be cut before the first dropout layer that draws, and the layers all of them
-use."""
+"""Networks as chains of blocks that can be split before the first random layer, and their common layers."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,9 +15,9 @@ from core.stages import Stage, itself
 
 
 class Block(nn.Module):
-    """A piece of a network with at most one dropout layer, cut right before it: forward(x) == suffix(prefix(x)).
+    """A part of a network with at most one dropout layer, split right before it: forward(x) == suffix(prefix(x)).
 
-    What `prefix` returns may be used many times, so `suffix` changes nothing in place.
+    The result of `prefix` may be used many times, so `suffix` changes nothing in place.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -32,14 +31,14 @@ class Block(nn.Module):
 
 
 class Chain(nn.Sequential):
-    """Modules in their order; those that draw random numbers are blocks or chains themselves.
+    """Modules in sequence; those that draw random numbers are blocks or chains themselves.
 
-    forward(x) == suffix(prefix(x)); `prefix` is everything before the first dropout layer that draws, which N dropout
-    passes share, so it needs to run once. Without such a layer it is the whole chain.
+    forward(x) == suffix(prefix(x)); `prefix` is everything before the first active dropout layer. N dropout passes
+    share it, so it runs once. Without such a layer it is the whole chain.
     """
 
     def prefix(self, x: Tensor) -> tuple[int, Any]:
-        """Returns (modules done, what the next one's own prefix gave)."""
+        """Returns (number of modules done, result of the next one's own prefix)."""
         for done, module in enumerate(self):
             if is_stochastic(module):
                 assert isinstance(module, Block | Chain)
@@ -48,7 +47,7 @@ class Chain(nn.Sequential):
         return len(self), x
 
     def suffix(self, shared: tuple[int, Any]) -> Tensor:
-        """From `prefix`'s result on: the random part, may be called any number of times."""
+        """Continues from the result of `prefix`: the random part, which may run any number of times."""
         done, x = shared
         modules = list(self)[done:]
         if modules:
@@ -58,13 +57,15 @@ class Chain(nn.Sequential):
         return x
 
     def tap_points(self) -> dict[str, Stage]:
-        """The map of each part before the head."""
+        """Stages: the map of each part before the head."""
         return {name: Stage(module, itself) for name, module in self.named_children() if name != "head"}
 
 
 def stage(modules: Iterable[nn.Module], number: int, options: ClassifierOptions, channels: int) -> Chain:
-    """The modules of stage `number` (from 1) and, where it is smoothed, the smoothing after them; `channels` leave
-    it."""
+    """Returns the modules of stage `number` (from 1), with the smoothing after them where the stage is smoothed.
+
+    `channels` is the number of output channels.
+    """
     chain = Chain(*modules)
     if number in smoothed_stages(options):
         smoothing = SpatialSmoothing(options.prob, options.blur, options.padding or "published", channels=channels)
@@ -73,12 +74,12 @@ def stage(modules: Iterable[nn.Module], number: int, options: ClassifierOptions,
 
 
 def dropout(rate: float) -> nn.Module:
-    """MC dropout; rate 0 makes no layer."""
+    """Returns an MC dropout layer; a rate of 0 makes none."""
     return Dropout(rate) if rate > 0 else nn.Identity()
 
 
 class MaxPool(nn.Module):
-    """Max pooling that says in one line when a picture is too small for it."""
+    """Max pooling that raises InputError where a picture is too small for it."""
 
     def __init__(self, kernel: int, stride: int = 2) -> None:
         super().__init__()
@@ -93,7 +94,7 @@ class MaxPool(nn.Module):
 
 
 def require_side(x: Tensor, least: int) -> None:
-    """InputError where a map has fewer rows or columns than what comes next needs."""
+    """Raises InputError where a map has fewer rows or columns than the next layer needs."""
     height, width = x.shape[-2:]
     if min(height, width) < least:
         raise InputError(

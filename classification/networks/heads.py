@@ -8,7 +8,7 @@ from classification.options import HeadName
 from core.errors import InputError
 
 MLP_DROPOUT = 0.5
-"""Rate of the MLP head's ordinary dropout: off at test time, it is no MC dropout (arXiv 1409.1556, Sec. 3.1)."""
+"""Rate of the MLP head's ordinary dropout, which is off at test time, unlike MC dropout (arXiv 1409.1556, Sec. 3.1)."""
 
 
 class GlobalMedian(nn.Module):
@@ -25,8 +25,7 @@ class GlobalMedian(nn.Module):
 
 
 class Clip(nn.Module):
-    """t (sigmoid(x / t) - 1/2), in [-t / 2, t / 2]: pooled features that are bounded (t = 2 as in the published
-    code)."""
+    """Bounds pooled features to [-t / 2, t / 2] by t (sigmoid(x / t) - 1/2); t = 2 as in the published code."""
 
     def __init__(self, scale: float = 2.0) -> None:
         super().__init__()
@@ -37,7 +36,7 @@ class Clip(nn.Module):
 
 
 def head(name: HeadName, channels: int, num_classes: int, hidden: int, side: int, pool: int = 0) -> nn.Module:
-    """Any head by its name; `hidden`, `side` and `pool` are the MLP's."""
+    """Builds a head by its name; `hidden`, `side` and `pool` belong to the MLP."""
     if name == "mlp":
         return mlp_head(channels, num_classes, hidden, side, pool)
     if name == "gap-mlp":
@@ -46,7 +45,7 @@ def head(name: HeadName, channels: int, num_classes: int, hidden: int, side: int
 
 
 def pooled_head(name: HeadName, channels: int, num_classes: int) -> nn.Module:
-    """gap, gap-clip, gmaxp, gmedp or bn-gap: one number per channel, then a linear layer."""
+    """Builds gap, gap-clip, gmaxp, gmedp or bn-gap: one number per channel, then a linear layer."""
     linear = nn.Linear(channels, num_classes)
     if name == "gmedp":
         return nn.Sequential(GlobalMedian(), linear)

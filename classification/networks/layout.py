@@ -14,8 +14,7 @@ RESIDUAL_BLOCKS: dict[int, tuple[int, ...]] = {
     101: (3, 4, 23, 3),
     152: (3, 8, 36, 3),
 }
-"""Residual blocks of each stage by depth (He et al. 2016, arXiv 1512.03385, Table 1); from 50 on they are
-bottlenecks."""
+"""Residual blocks of each stage by depth, bottlenecks from 50 on (He et al. 2016, arXiv 1512.03385, Table 1)."""
 
 ALTERNET_BLOCKS: dict[int, tuple[int, ...]] = {
     18: (2, 2, 2, 2),
@@ -40,18 +39,18 @@ HEADS: tuple[HeadName, ...] = ("gap", "mlp", "gmaxp", "gmedp", "gap-clip", "gap-
 
 @dataclass(frozen=True)
 class Family:
-    """What the networks of one name with different depths share."""
+    """Properties that the networks of one name and different depths share."""
 
     depths: tuple[int, ...]
     """Empty: the family is one network."""
     stages: int
     """Stages that can be smoothed."""
     smoothed: tuple[int, ...]
-    """Those that are in the published networks, from 1."""
+    """Stages that are smoothed in the published networks, from 1."""
     heads: tuple[HeadName, ...]
-    """Those that make sense; the first is the published one."""
+    """Heads that the family takes; the first is the published one."""
     options: frozenset[str]
-    """Options that only some families have and this one has."""
+    """Options of this family that not all families have."""
 
 
 FAMILIES: dict[str, Family] = {
@@ -74,9 +73,9 @@ FAMILIES: dict[str, Family] = {
 2105.12639)."""
 
 TIMM_OPTIONS = frozenset({"stochastic_depth", "img_size", "patch_size", "pretrained"})
-"""Options that only some families have and timm's networks have."""
+"""Options of timm's networks that not all of our families have."""
 NOT_FOR_TIMM = frozenset({"width", "head", "smoothing_places"})
-"""Options of all our families that timm's networks lack: they bring their own."""
+"""Options of all our families that timm's networks lack."""
 
 MODELS: dict[str, tuple[str, int]] = {
     f"{family}{depth or ''}": (family, depth) for family, layout in FAMILIES.items() for depth in layout.depths or (0,)
@@ -88,7 +87,7 @@ MODEL_NAMES: tuple[str, ...] = tuple(MODELS)
 
 
 def smoothed_stages(options: ClassifierOptions) -> tuple[int, ...]:
-    """Numbers of the stages after which the network smooths, from 1."""
+    """Returns the numbers of the smoothed stages, from 1."""
     if not options.smoothing:
         return ()
     family, _ = MODELS[options.model]
@@ -96,7 +95,7 @@ def smoothed_stages(options: ClassifierOptions) -> tuple[int, ...]:
 
 
 def attention_layout(options: ClassifierOptions) -> tuple[tuple[int, ...], int]:
-    """Attention blocks of each stage of an AlterNet, and the side of their windows in points of the map.
+    """Returns the attention blocks of each stage of an AlterNet, and the side of their windows in points of the map.
 
     Published for ImageNet: (0, 1, 3, 2), window 7; for CIFAR-100: (0, 1, 1, 2), window 4 (arXiv 2202.06709, Fig. 11 and
     App. E: maps of 32, 16, 8 and 4 points, and two or more attention blocks in the third stage hurt). Depth 18 has two
@@ -112,9 +111,9 @@ def attention_layout(options: ClassifierOptions) -> tuple[tuple[int, ...], int]:
 
 
 def drop_unsuited(config: ClassTrainConfig, preset: ClassTrainConfig) -> ClassTrainConfig:
-    """The configuration without those of the preset's options that the chosen network lacks, as a VGG has no stem.
+    """Removes those of the preset's options that the chosen network lacks, as a VGG has no stem.
 
-    Others that it lacks stay, and are refused with it: its user believes that they do something.
+    Options that the user gave stay, and are refused later: the user expects them to have an effect.
     """
     options, default = config.classifier, ClassifierOptions()
     if options.model in MODELS:

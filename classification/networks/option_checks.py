@@ -1,5 +1,4 @@
-"""Whether a classifier's options make sense together, asked before torch is imported; a record's dict becomes
-options."""
+"""Checks of a classifier's options, without torch, and their reader from a checkpoint's record."""
 
 import difflib
 import math
@@ -38,9 +37,9 @@ DEFAULTS = ClassifierOptions()
 
 
 def options_of(record: dict[str, Any]) -> ClassifierOptions:
-    """The options of a checkpoint's record, where tuples are lists; InputError for a name that the options lack.
+    """Reads options from a checkpoint's record, where tuples are lists; InputError for an unknown name.
 
-    The weights come with the record, so `pretrained`, what training began with, is off.
+    `pretrained` is off, because the weights come with the record.
     """
     known = [field.name for field in fields(ClassifierOptions)]
     for name in record:
@@ -51,8 +50,7 @@ def options_of(record: dict[str, Any]) -> ClassifierOptions:
 
 
 def check_classifier(options: ClassifierOptions) -> None:
-    """InputError for the first option that makes no sense; a name after timm: and its options are asked of the
-    library."""
+    """Raises InputError for the first option that makes no sense; timm itself checks names after `timm:`."""
     _require_types(options)
     require_ranges(options, RANGES)
     require_ranges(options, {name: r for name, r in OPTIONAL_RANGES.items() if getattr(options, name) is not None})
@@ -74,7 +72,7 @@ def check_classifier(options: ClassifierOptions) -> None:
 
 
 def _require_types(options: ClassifierOptions) -> None:
-    """A record may hold values of any type, and a dataclass takes them all."""
+    """Raises InputError for a value of a wrong type: a record may hold any, and a dataclass takes them all."""
     for name, hint in get_type_hints(ClassifierOptions).items():
         value = getattr(options, name)
         if not _is(value, hint):
@@ -105,7 +103,7 @@ def _in_words(hint: Any) -> str:
 
 
 def _require_applicable(options: ClassifierOptions) -> None:
-    """An option that would do nothing is refused: its user believes that it does something."""
+    """Refuses an option that would have no effect: the user expects one."""
     sometimes = TIMM_OPTIONS.union(*(family.options for family in FAMILIES.values()))
     if options.model in MODELS:
         lacking = sometimes - FAMILIES[MODELS[options.model][0]].options

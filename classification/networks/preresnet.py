@@ -16,11 +16,11 @@ class PreActBlock(Block):
     """shortcut + branch (He et al. 2016, arXiv 1603.05027); basic (3x3, 3x3) or bottleneck (1x1, 3x3, 1x1).
 
     Where the shape changes, the first BatchNorm and ReLU feed both the branch and the shortcut's 1x1 convolution, which
-    has no BatchNorm, with dropout or without: the same weights fit both. Else the shortcut is what came in, untouched.
+    has no BatchNorm, with dropout or without: the same weights fit both. Else the shortcut is the block's input.
 
     MC dropout sits between the last ReLU and the last convolution. Published code has it there and, later, before the
-    BatchNorm in front; we keep the former: that BatchNorm then never sees a mask, so its running variance is also that
-    of the same weights with the dropout off (the shift is known from arXiv 1801.05134).
+    BatchNorm in front. We keep the former: that BatchNorm never sees a mask, so its running variance also fits the
+    same weights without dropout (the variance shift of arXiv 1801.05134).
     """
 
     def __init__(
@@ -71,7 +71,7 @@ def preresnet(options: ClassifierOptions, num_classes: int) -> Chain:
 def preact_block(
     channels_in: int, stage_index: int, index: int, depth: int, options: ClassifierOptions, skipped: float
 ) -> PreActBlock:
-    """Block `index` of a stage, both from 0; the first one of all stages but the first halves the map."""
+    """Returns block `index` of a stage, both from 0; the first block of every stage but the first halves the map."""
     stride = 2 if stage_index > 0 and index == 0 else 1
     inner = options.width * 2**stage_index if depth >= 50 else 0
     channels_out = stage_channels(stage_index, depth, options)
@@ -79,5 +79,5 @@ def preact_block(
 
 
 def stage_channels(stage_index: int, depth: int, options: ClassifierOptions) -> int:
-    """Channels that leave a stage, from 0: 4 times the inner ones where the blocks are bottlenecks."""
+    """Returns the output channels of a stage (from 0): 4 times the inner ones where the blocks are bottlenecks."""
     return options.width * 2**stage_index * (4 if depth >= 50 else 1)

@@ -12,7 +12,7 @@ from classification.networks.layout import MODELS, RESIDUAL_BLOCKS
 from classification.options import ClassifierOptions
 
 HEAD_SIDE = 7
-"""The MLP head's average pooling is to 7 x 7, the last map of a 224 x 224 picture."""
+"""Side of the MLP head's average pooling: that of the last map of a 224 x 224 picture."""
 
 
 class ResidualBlock(Block):
@@ -81,7 +81,7 @@ def resnet(options: ClassifierOptions, num_classes: int) -> Chain:
 
 
 def _inner(family: str, depth: int, width: int) -> tuple[int, int]:
-    """Channels and groups of the bottlenecks' 3x3 convolutions in a stage; 0 channels: basic blocks.
+    """Returns channels and groups of the bottlenecks' 3x3 convolutions in a stage; 0 channels: basic blocks.
 
     ResNeXt: 32 groups of width 4 (depth 50) or 8 (101) where the stage has 64 (arXiv 1611.05431, Table 1); WideResNet:
     twice the bottleneck's width (arXiv 1605.07146, Sec. 3.4).
@@ -94,15 +94,14 @@ def _inner(family: str, depth: int, width: int) -> tuple[int, int]:
 
 
 def skip_rates(last: float, blocks: int) -> list[float]:
-    """Stochastic depth's rate of each block: rises linearly from 0 at the first block to `last` at the last one."""
+    """Returns stochastic depth's rate of each block: it rises linearly from 0 at the first block to `last`."""
     return [last * i / (blocks - 1) for i in range(blocks)]
 
 
 def stem(width: int, large: bool, activated: bool) -> nn.Sequential:
-    """large: 7x7 stride 2 and 3x3 max pooling stride 2, for ImageNet's sizes; else 3x3 stride 1, for CIFAR's.
+    """Returns the stem; large: 7x7 stride 2 and 3x3 max pooling stride 2 (ImageNet); else 3x3 stride 1 (CIFAR).
 
-    The pre-activation networks' stem ends with the bare convolution (and the pooling): their blocks bring BatchNorm and
-    ReLU.
+    In pre-activation networks it ends with the convolution (and the pooling): BatchNorm and ReLU are in their blocks.
     """
     layers: list[nn.Module] = [conv(3, width, 7, 2) if large else conv(3, width, 3)]
     if activated:
@@ -113,7 +112,7 @@ def stem(width: int, large: bool, activated: bool) -> nn.Sequential:
 
 
 def conv(channels_in: int, channels_out: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Conv2d:
-    """Keeps the size (divided by the stride); no bias, as BatchNorm brings one."""
+    """Returns a convolution that keeps the size, divided by the stride; without bias, as BatchNorm has one."""
     return nn.Conv2d(channels_in, channels_out, kernel, stride, kernel // 2, groups=groups, bias=False)
 
 

@@ -1,4 +1,4 @@
-"""Networks of the timm library as MC-dropout networks, CNNs with spatial smoothing too."""
+"""Networks of the timm library as MC-dropout networks; CNNs may have spatial smoothing."""
 
 import difflib
 from functools import partial
@@ -16,10 +16,11 @@ from core.options import ProbName
 from core.stages import Stage
 
 DENSE_DROPOUTS = ("pos_drop", "proj_drop", "mlp_drop", "drop1", "drop2")
-"""What timm calls the dropout modules after the position embedding and after every dense layer but those of q, k and v:
-where the vision transformer has dropout (arXiv 2010.11929, App. B.1)."""
+"""timm's names of the dropout modules after the position embedding and every dense layer but those of q, k and v.
+
+The vision transformer has dropout there (arXiv 2010.11929, App. B.1)."""
 ARGUMENTS = {"drop_path_rate": "stochastic_depth", "img_size": "img_size", "patch_size": "patch_size"}
-"""timm's arguments and our options."""
+"""timm's arguments and our options for them."""
 
 
 class TimmNetwork(nn.Module):
@@ -27,7 +28,7 @@ class TimmNetwork(nn.Module):
 
     A CNN (a network with modules that halve a map) gets smoothing before each of these modules but the stem and MC
     dropout before the two last; a transformer gets MC dropout at `DENSE_DROPOUTS` and cannot be smoothed. forward(x) ==
-    suffix(prefix(x)); other than in our own networks the prefix is everything where nothing draws, else nothing.
+    suffix(prefix(x)); unlike in our own networks, the prefix is the whole network without dropout, and else nothing.
     """
 
     def __init__(self, options: ClassifierOptions, num_classes: int) -> None:
@@ -52,11 +53,11 @@ class TimmNetwork(nn.Module):
             )
         try:
             return self.model(x)
-        except AssertionError as error:  # how timm refuses sizes that are no multiple of what it needs
+        except AssertionError as error:  # timm's refusal of a size that is no multiple of its patches or windows
             raise InputError(f"{self.name} takes no pictures of {height} x {width} ({_first_line(error)})") from error
 
     def prefix(self, x: Tensor) -> tuple[bool, Tensor]:
-        """Returns (whether all is done, logits or the picture)."""
+        """Returns (True, logits) without dropout, (False, the picture) with it."""
         return (False, x) if is_stochastic(self) else (True, self(x))
 
     def suffix(self, shared: tuple[bool, Tensor]) -> Tensor:
@@ -64,9 +65,9 @@ class TimmNetwork(nn.Module):
         return x if done else self(x)
 
     def tap_points(self) -> dict[str, Stage]:
-        """The maps that timm lists as the network's features, by the names of their modules."""
+        """Stages: the maps that timm lists as the network's features, by the names of their modules."""
         listed = getattr(self.model, "feature_info", [])
-        modules = dict(self.model.named_modules())  # of some networks it lists names that are not there
+        modules = dict(self.model.named_modules())  # timm lists names that some networks do not have
         return {
             found["module"]: Stage(modules[found["module"]], partial(channels_first, found["num_chs"]))
             for found in (listed if isinstance(listed, list) else listed.get_dicts())
@@ -74,7 +75,7 @@ class TimmNetwork(nn.Module):
         }
 
     def _try(self, example: Tensor) -> None:
-        """timm builds some networks that no picture fits, such as one whose patches are larger than the picture."""
+        """Raises InputError for a network that no picture fits, such as one whose patches are larger than it."""
         modes = {module: module.training for module in self.modules()}
         try:
             with torch.no_grad():
@@ -91,8 +92,7 @@ class TimmNetwork(nn.Module):
 
 
 def channels_first(channels: int, features: Any) -> Tensor:
-    """(B, C, h, w), (B, h, w, C) or tokens (B, N, C) -> (B, C, h, w) or (B, C, N, 1). InputError for what is
-    neither."""
+    """Turns (B, C, h, w), (B, h, w, C) or tokens (B, N, C) into (B, C, h, w) or (B, C, N, 1); InputError for others."""
     if not isinstance(features, Tensor) or features.ndim not in (3, 4):
         raise InputError("a stage of this network gives no map and no tokens; name others with --stages")
     if features.ndim == 3:
@@ -130,13 +130,13 @@ def _subsamples(model: nn.Module, example: Tensor) -> bool:
 
 
 def _example(side: int | None) -> Tensor:
-    """A picture of the size the network was made for; 128 where it takes any: enough to see what halves, and cheap."""
+    """Returns a picture of the network's size; 128 where it takes any, enough to find the layers that halve the map."""
     side = side or 128
     return torch.rand(1, 3, side, side, generator=torch.Generator().manual_seed(0))
 
 
 def _replace_dropouts(model: nn.Module, rate: float) -> int:
-    """Puts MC dropout in the place of the library's own modules, whose rate is 0; returns of how many."""
+    """Replaces the library's own dropout modules, whose rate is 0, by MC dropout; returns their number."""
     places = [
         (parent, name)
         for parent in model.modules()

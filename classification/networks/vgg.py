@@ -11,7 +11,7 @@ from classification.options import ClassifierOptions
 MULTIPLES = (1, 2, 4, 8, 8)
 """Channels of the stages as multiples of `width`: 64, 128, 256, 512, 512."""
 HEAD_SIDE = 7
-"""The MLP head's average pooling is to 7 x 7, the last map of a 224 x 224 picture."""
+"""Side of the MLP head's average pooling: that of the last map of a 224 x 224 picture."""
 
 
 class ConvBlock(Block):
@@ -36,8 +36,8 @@ class ConvBlock(Block):
 def vgg(options: ClassifierOptions, num_classes: int) -> Chain:
     """(B, 3, h, w) -> (B, K), h, w >= 16, with the MLP head 32 (less where smoothing grows the maps).
 
-    Five stages; 2x2 max pooling begins the last four. In the pre-activation form even the picture itself passes
-    BatchNorm and ReLU, and the map that reaches the head is a bare convolution's, as published.
+    Five stages; 2x2 max pooling begins the last four. In the pre-activation form the picture itself passes BatchNorm
+    and ReLU first, and the head's input is the output of a convolution, as published.
     """
     family, depth = MODELS[options.model]
     chain, channels = Chain(), 3

@@ -1,1 +1,1 @@
-"""The training loop and what it keeps on disk."""
+"""The training loop, its distributed processes, and the folder of a run."""

@@ -1,7 +1,6 @@
-"""What a user can set, as frozen dataclasses: the flags of the command line and the record in the checkpoint are one
-object.
+"""Settings of the training loop: one frozen dataclass is both the command line's flags and the checkpoint's record.
 
-No torch here: the command line reads these to print its help.
+No torch is imported here, so that help is instant.
 """
 
 import math
@@ -14,42 +13,42 @@ OptimizerName = Literal["adam", "adamw", "sgd"]
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """The training loop's settings; everything random derives from (seed, epoch, sample)."""
+    """Settings of the training loop; all random numbers derive from (seed, epoch, sample)."""
 
     epochs: int = 60
     """Passes over the training data."""
     batch_size: int = 4
-    """Examples per network call of each process; BatchNorm sees those of all processes on CUDA, of its own on a CPU."""
+    """Images per network call and process. BatchNorm normalises over all processes on CUDA, over each one on a CPU."""
     accumulate: int = 1
-    """Network calls per optimiser step; the gradient is that of one batch of batch_size * accumulate * processes."""
+    """Network calls per optimiser step; the gradient is that of batch_size * accumulate * processes images."""
     train_samples: int = 1
-    """Dropout passes of every batch whose probabilities are averaged in the loss (training-phase ensemble)."""
+    """Dropout passes per batch, whose mean probabilities enter the loss (training-phase ensemble)."""
     optimizer: OptimizerName = "adamw"
     """adam (published for CamVid), adamw, or sgd with momentum 0.9."""
     learning_rate: float = 3e-3
-    """Peak value."""
+    """Peak learning rate."""
     weight_decay: float = 1e-4
-    """Decoupled in adamw, L2 in adam and sgd; never on biases and normalisation."""
+    """Weight decay: decoupled in adamw, L2 in adam and sgd; biases and normalisation have none."""
     schedule: ScheduleName = "one-cycle"
-    """one-cycle: linear rise, cosine fall to zero; step: falls by `step_factor` at each of `step_epochs`; constant."""
+    """one-cycle: linear rise, cosine fall to zero; step: falls by --step-factor at each of --step-epochs; constant."""
     warmup: float = 0.15
-    """Share of all steps in which one-cycle and step rise linearly."""
+    """Share of all steps in which the rate of one-cycle and step rises linearly."""
     step_epochs: tuple[int, ...] = (100,)
-    """Epochs, counted from the first, at which the step schedule falls (published for CamVid: 100 of 130)."""
+    """Epochs after which the step schedule falls (published for CamVid: 100 of 130)."""
     step_factor: float = 0.2
-    """What the rate is multiplied by at each of them (published: 1e-3 to 2e-4)."""
+    """Factor of each fall (published: 0.2, from 1e-3 to 2e-4)."""
     clip_norm: float = 1.0
-    """Largest gradient norm; 0 does not clip."""
+    """Largest gradient norm; 0: no clipping."""
     average_decay: float = 0.998
-    """Decay per step of the averaged weights, warmed up; the average is what is kept. 0 keeps the last weights."""
+    """Decay per step of the moving average of the weights, which is the trained model. 0: the last weights are."""
     seed: int = 0
-    """Seed of initial weights, order, augmentation and dropout."""
+    """Seed of initial weights, order of the images, augmentation and dropout."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """bf16: autocast of the forward pass; auto: bf16 on CUDA and on CPUs that compute in it, else fp32."""
+    """bf16: autocast of the forward pass; auto: bf16 on CUDA and on CPUs with bf16 instructions, else fp32."""
     threads: int = 0
-    """CPU threads; 0 leaves the choice to torch. 1 makes CPU runs repeatable bit by bit."""
+    """CPU threads; 0: torch chooses. With 1, runs on a CPU repeat bit for bit."""
     evaluate_every: int = 5
-    """Epochs between evaluations on the held-back slice of train; 0 never evaluates."""
+    """Epochs between evaluations on the held-out images; 0: none."""
     keep_checkpoints: int = 0
     """So many averaged weights are kept on the way, in RUN/checkpoints: the initial ones and then at evenly spaced
     epochs (`analyze landscape --run` draws them); 0 keeps none."""

@@ -1,4 +1,4 @@
-"""Training in several processes that torchrun started: who this one is, and the few words they exchange."""
+"""Training in several processes that torchrun starts: their ranks, and the values that they exchange."""
 
 import gc
 import os
@@ -16,53 +16,52 @@ from core.errors import CheckFailed, InputError
 from core.system.machine import choose_device
 
 PATIENCE = timedelta(minutes=5)
-"""How long a process waits for another one that does the same work: then that one is frozen, or its machine is gone."""
+"""Time-out for another process that does the same work: after it, that one is frozen or its machine is lost."""
 WHILE_ONE_WORKS = timedelta(days=7)
-"""How long the others wait while rank 0 evaluates and saves alone."""
+"""Time-out of the others while rank 0 evaluates and saves alone."""
 LOST = ("gloo/transport", "pair closure")
-"""In the texts of gloo's errors, plain RuntimeErrors: "[.../gloo/transport/tcp/pair.cc:553] Connection closed by
-peer"."""
+"""Words in gloo's errors, which are RuntimeErrors: "[.../gloo/transport/tcp/pair.cc:553] Connection closed by peer"."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Processes:
-    """This process among those that train together; all methods return at once where it is alone."""
+    """This process and the others that train with it; with one process, all methods return at once."""
 
     rank: int = 0
-    """0..count - 1; rank 0 alone evaluates, writes and speaks."""
+    """0..count - 1; rank 0 alone evaluates, writes and prints."""
     count: int = 1
     patient: dist.ProcessGroup | None = None
-    """The same processes, who wait longer for each other."""
+    """Group of the same processes with the longer time-out."""
 
     @property
-    def leads(self) -> bool:
-        """Whether this is rank 0."""
+    def is_main(self) -> bool:
+        """True for rank 0."""
         return self.rank == 0
 
     def sums(self, *values: float) -> tuple[float, ...]:
-        """Each value summed over all processes, in float64; NaN of one is NaN for all."""
+        """Sums each value over all processes in float64; NaN in one process gives NaN in all."""
         if self.count == 1:
             return values
         summed = torch.tensor(values, dtype=torch.float64)
         dist.all_reduce(summed)
         return tuple(summed.tolist())
 
-    def gathered(self, value: T) -> list[T]:
-        """The value of every process, in the order of their ranks."""
+    def all_gather(self, value: T) -> list[T]:
+        """Returns the value of every process, in the order of their ranks."""
         values: list[T] = [value] * self.count
         if self.count > 1:
             dist.all_gather_object(values, value)
         return values
 
     def wait(self) -> None:
-        """Returns when every process has come here, rank 0 after what it does alone."""
+        """Returns when every process has called it; waits while rank 0 evaluates and saves."""
         if self.count > 1:
             dist.all_reduce(torch.zeros(1), group=self.patient)
 
     def together(self, work: Callable[[], T]) -> T:
-        """work() in every process; where one of them meets bad input, all end, and rank 0 raises that InputError.
+        """Runs work() in every process; where one of them raises InputError, all end, and rank 0 raises that error.
 
         The others raise SystemExit(2), so that the line is printed once.
         """
@@ -73,16 +72,15 @@ class Processes:
             if self.count == 1:
                 raise
             complaint = str(error)
-        complaints = [text for text in self.gathered(complaint) if text is not None]
+        complaints = [text for text in self.all_gather(complaint) if text is not None]
         if complaints:
-            raise InputError(complaints[0]) if self.leads else SystemExit(2)
+            raise InputError(complaints[0]) if self.is_main else SystemExit(2)
         return result  # type: ignore[return-value]
 
     def share(self, order: torch.Tensor, batch_size: int) -> torch.Tensor:
-        """(N / count,) of the N sample numbers of an epoch, in batches of `batch_size`; N a multiple of batch_size *
-        count.
+        """Returns this process's (N / count,) of an epoch's N sample numbers; N is a multiple of batch_size * count.
 
-        Together the processes take, batch by batch, what one process with batches of batch_size * count takes.
+        Batch by batch, the processes together take the samples of one process with batches of batch_size * count.
         """
         return order.view(-1, self.count, batch_size)[:, self.rank].flatten()
 
@@ -91,9 +89,9 @@ SINGLE_PROCESS = Processes()
 
 
 def synchronise(network: nn.Module) -> nn.Module:
-    """The network with SyncBatchNorm in every BatchNorm's place: statistics of all processes' batches. CUDA only.
+    """Replaces every BatchNorm by SyncBatchNorm, whose statistics are those of all processes' batches; CUDA only.
 
-    timm's, as torch's own would lose the activation that is part of some of timm's BatchNorms.
+    The conversion is timm's: torch's would lose the activation that is part of some of timm's BatchNorms.
     """
     from timm.layers import convert_sync_batchnorm
 
@@ -104,8 +102,8 @@ def synchronise(network: nn.Module) -> nn.Module:
 def join_processes(device: str) -> Iterator[Processes]:
     """Joins the processes that torchrun started (`SINGLE_PROCESS` without it) and leaves them at the end.
 
-    On CUDA every process takes the GPU of its LOCAL_RANK: "cuda" means that one from here on. Tensors on a GPU travel
-    by NCCL, all others by gloo. InputError for an unknown device, and where there are more processes than GPUs;
+    On CUDA every process takes the GPU of its LOCAL_RANK, which "cuda" means from then on. Tensors on a GPU are sent by
+    NCCL, all others by gloo. InputError for an unknown device, and where there are more processes than GPUs;
     CheckFailed where another process does not answer.
     """
     if not dist.is_torchelastic_launched():
@@ -130,12 +128,10 @@ def join_processes(device: str) -> Iterator[Processes]:
             raise
         raise CheckFailed(
             f"process {dist.get_rank()}: another one has ended, or has not answered for {PATIENCE.seconds // 60} "
-            f"minutes; the "
-            "last whole epoch is kept: --resume goes on from it"
+            "minutes; the last whole epoch is saved: --resume goes on from it"
         ) from error
     finally:
-        # gloo's threads end with the last reference to the group, and DDP holds one in a cycle. A thread that is still
-        # there when Python ends, and then drops the tensors of its last message, aborts the process (seen in one run of
-        # ten).
+        # gloo's threads end with the last reference to the group, and DDP holds one in a cycle. A thread that outlives
+        # Python and then drops the tensors of its last message aborts the process (seen in one run of ten).
         dist.destroy_process_group()
         gc.collect()

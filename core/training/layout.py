@@ -1,4 +1,4 @@
-"""Memory layout of a training: channels last, but for convolutions whose gradient oneDNN would compute wrongly."""
+"""Memory layout of a training: channels last, except for convolutions whose gradient oneDNN computes wrongly."""
 
 from typing import Any, TypeGuard
 
@@ -6,11 +6,11 @@ import torch
 from torch import Tensor, nn
 
 BLOCK = 16
-"""Channels that oneDNN's AVX-512 kernels take at once; AVX2's take 8, but which ones it runs cannot be asked for."""
+"""Channels in a block of oneDNN's AVX-512 kernels. AVX2's have 8, but oneDNN does not tell which ones it runs."""
 
 
 def use_channels_last(network: nn.Module, device: torch.device) -> None:
-    """Moves the network to the device, its weights channels last: the faster layout of convolutions.
+    """Moves the network to the device with weights in channels last, the faster layout of convolutions.
 
     oneDNN's x86 kernels (up to 3.13 at least) write past their workspace in the weight gradient of a strided 1x1
     convolution over a map that is channels last and has fewer channels than a block
@@ -26,13 +26,15 @@ def use_channels_last(network: nn.Module, device: torch.device) -> None:
 
 
 def miscomputed(network: nn.Module, device: torch.device) -> list[nn.Conv2d]:
-    """The convolutions whose gradient would be wrong channels last."""
+    """Returns the convolutions whose gradient would be wrong in channels last."""
     return [module for module in network.modules() if device.type == "cpu" and _overflows(module)]
 
 
 def _overflows(convolution: nn.Module) -> TypeGuard[nn.Conv2d]:
-    """Padded or grouped ones, and maps that the stride does not divide, take other kernels; of the map nothing is
-    known."""
+    """True for a convolution whose kernel overflows; padded and grouped ones take other kernels.
+
+    Maps that the stride does not divide take others too, but the map's size is not known here.
+    """
     return (
         isinstance(convolution, nn.Conv2d)
         and convolution.kernel_size == (1, 1)
@@ -44,6 +46,6 @@ def _overflows(convolution: nn.Module) -> TypeGuard[nn.Conv2d]:
 
 
 def _copy_to_default_layout(_: nn.Module, inputs: tuple[Any, ...]) -> Tensor:
-    """`clone`, as `contiguous` returns a map of one channel as it is."""
+    """Copies the input by `clone`, because `contiguous` returns a map of one channel as it is."""
     image: Tensor = inputs[0]
     return image.clone(memory_format=torch.contiguous_format)

@@ -67,7 +67,7 @@ def fit(parts: TrainingParts, config: TrainConfig, run: Run) -> Iterator[StepDon
     average = AveragedModel(network, multi_avg_fn=warmed_up_average(config.average_decay), use_buffers=True)
     state = TrainingState(network, average, optimizer)
     first_epoch = _resume(state, run, config.epochs) if run.resume else 0
-    if not first_epoch and processes.leads:
+    if not first_epoch and processes.is_main:
         _save_snapshot(average.module, 0, parts, config, run)
     called: nn.Module = MeanOfPasses(network, config.train_samples) if config.train_samples > 1 else network
     trained: nn.Module | None = None
@@ -98,10 +98,10 @@ def fit(parts: TrainingParts, config: TrainConfig, run: Run) -> Iterator[StepDon
             yield StepDone(epoch + 1, step, total_steps, value, rate, samples / (time.perf_counter() - before))
 
         metrics = {}
-        if parts.evaluate and processes.leads and config.evaluate_every and _is_due(epoch + 1, config):
+        if parts.evaluate and processes.is_main and config.evaluate_every and _is_due(epoch + 1, config):
             average.module.eval()
             metrics = parts.evaluate(average.module)
-        if processes.leads:
+        if processes.is_main:
             _save_snapshot(average.module, epoch + 1, parts, config, run)
             save_state(state, run.folder, epochs_done=epoch + 1)
         processes.wait()
@@ -190,7 +190,7 @@ def dropout_seed(seed: int, epoch: int, step: int, rank: int) -> int:
 def _resume(state: TrainingState, run: Run, epochs: int) -> int:
     """Loads the state and returns the number of epochs done; InputError where the processes find different ones."""
     processes = run.processes
-    done = processes.gathered(processes.together(lambda: load_state(state, run.folder, epochs)))
+    done = processes.all_gather(processes.together(lambda: load_state(state, run.folder, epochs)))
 
     def check() -> None:
         if len(set(done)) > 1:

@@ -19,7 +19,7 @@ def choose_precision(config: Config, run: Run) -> Config:
     """Returns the configuration with precision auto replaced: bf16 where every process computes faster in it."""
     if config.loop.precision != "auto":
         return config
-    everywhere = all(run.processes.gathered(trains_faster_in_bf16(run.device)))
+    everywhere = all(run.processes.all_gather(trains_faster_in_bf16(run.device)))
     return replace(config, loop=replace(config.loop, precision="bf16" if everywhere else "fp32"))
 
 
@@ -29,7 +29,7 @@ def train(parts: TrainingParts, config: TrainingConfig, run: Run) -> Iterator[St
     This call, and not the first step, opens the run folder or refuses it. `config` is stored there: a resumed run must
     have the same.
     """
-    lock = open_run(run.folder, config, run.resume, run.processes.count) if run.processes.leads else nullcontext()
+    lock = open_run(run.folder, config, run.resume, run.processes.count) if run.processes.is_main else nullcontext()
     return _train(parts, config, run, lock)
 
 
@@ -39,7 +39,7 @@ def _train(
     with lock:
         started = time.monotonic()
         yield from fit(parts, config.loop, run)
-        if run.processes.leads:
+        if run.processes.is_main:
             tensors = parts.deployed(parts.network).cpu().state_dict()
             save_checkpoint(run.folder / MODEL_NAME, tensors, parts.describe(time.monotonic() - started))
         run.processes.wait()

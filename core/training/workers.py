@@ -1,4 +1,4 @@
-"""Batches for training, made ready by processes of their own."""
+"""Batches for training, loaded by processes of their own."""
 
 import signal
 import sys
@@ -12,24 +12,25 @@ from core.errors import InputError
 from core.system.interrupts import uninterrupted
 
 LONGEST_TMPDIR = 75
-"""Characters. Processes hand their batches over by a socket, TMPDIR/pymp-XXXXXXXX/listener-XXXXXXXX, whose name has at
-most 107 (unix(7)): with a longer one a worker's error is printed and the training waits for ever."""
+"""Longest TMPDIR, in characters, that loader processes can use.
+
+They send batches through the socket TMPDIR/pymp-XXXXXXXX/listener-XXXXXXXX, whose name may have 107 characters
+(unix(7)). With a longer one a loader's error is printed and the training waits for ever.
+"""
 
 
 def load_batches(
     examples: "Dataset[Any]", workers: int, *, batch_size: int | None = None, order: Sequence[int] | None = None
 ) -> Iterator[Any]:
-    """Batches of the examples in that order, the last one maybe smaller; without a size each example is a batch
-    already.
+    """Yields batches of the examples in that order; the last one may be smaller. Without a size an example is a batch.
 
-    0 workers: this process makes them. Raises InputError where TMPDIR is too long for others.
+    With 0 workers this process loads them. InputError where TMPDIR is too long for other processes.
     """
     folder = tempfile.gettempdir()
     if workers and len(folder) > LONGEST_TMPDIR:
         raise InputError(
-            f"TMPDIR has {len(folder)} characters, and data workers can use at most {LONGEST_TMPDIR}; set a "
-            f"shorter one, or "
-            "--workers 0"
+            f"TMPDIR has {len(folder)} characters, and loader processes can use at most {LONGEST_TMPDIR}; set a "
+            "shorter one, or --workers 0"
         )
     loader = DataLoader(
         examples,
@@ -39,19 +40,17 @@ def load_batches(
         multiprocessing_context="fork" if workers else None,
         worker_init_fn=_prepare,
     )
-    with (
-        uninterrupted()
-    ):  # Python ignores a KeyboardInterrupt in what it calls after a fork: two of eleven SIGTERMs were lost
+    with uninterrupted():  # Python ignores a KeyboardInterrupt in fork handlers: two of eleven SIGTERMs were lost
         batches = iter(loader)
     yield from batches
 
 
 def _prepare(_: int) -> None:
-    """A worker's own errors travel to the training; what its threads say when the training ends without them does not
-    help.
+    """Prepares a loader process: it prints no tracebacks of threads, and ends on SIGTERM as on Ctrl-C.
 
-    A SIGTERM to the whole group, as `timeout` sends it, ends a worker as Ctrl-C does: torch's own handler would let it
-    die, with its folder left behind and an error in the training, which is about to end by itself.
+    Errors of the loader itself are raised in the training. Tracebacks of its threads, when the training ends first, are
+    of no use. `timeout` sends SIGTERM to the whole process group: torch's own handler would leave the loader's folder
+    behind, and raise an error in a training that is about to end by itself.
     """
     sys.excepthook = lambda *_: None
     signal.signal(signal.SIGTERM, signal.default_int_handler)

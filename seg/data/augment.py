@@ -1,4 +1,4 @@
-"""Training pictures: zoom, crop, flip, colour jitter and harm, every draw derived from (seed, epoch, sample)."""
+"""Augmentation of training pictures: zoom, crop, flip, colour jitter, textures and corruptions, drawn from a seed."""
 
 from typing import NamedTuple
 
@@ -23,8 +23,8 @@ class Example(NamedTuple):
     """(H, W, 3) uint8."""
     label: np.ndarray
     """(H, W) uint8."""
-    taught: Tensor | None = None
-    """(K, h, w) uint8: what teachers say of it; it goes where the label goes."""
+    teacher_probs: Tensor | None = None
+    """(K, h, w) uint8: the teachers' probabilities times 255; zoomed, cropped and flipped with the label."""
 
 
 class Augment:
@@ -40,9 +40,9 @@ class Augment:
             corrupt(np.zeros((SMALLEST_SIDE, SMALLEST_SIDE, 3), np.uint8), options.corruptions[0], 1)
 
     def __call__(self, example: Example, seed: int, other: tuple[Example, int] | None = None) -> tuple[Tensor, Tensor]:
-        """With what teachers say the target is (1 + K, h, w) uint8, label first.
+        """Returns the augmented picture and its target; with teachers the target is (1 + K, h, w) uint8, label first.
 
-        `other` is a second example and a rare class in it: its rare things are pasted into the first.
+        `other` is a second example and a rare class in it: its objects of rare classes are pasted into the first.
         """
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -50,23 +50,23 @@ class Augment:
             picture, target = self._view(example, around)
             if other:
                 picture, target = paste((picture, target), self._view(other[0], (other[1],)), self.rare)
-            return self._harm(picture), target if example.taught is not None else target.long()
+            return self._degrade(picture), target if example.teacher_probs is not None else target.long()
 
     def _view(self, example: Example, around: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-        """Zoomed, cropped, flipped and jittered; the crop lies around a pixel of these classes where there is one."""
+        """Zooms, crops, flips and jitters; the crop lies around a pixel of the classes `around` where there is one."""
         size = self._zoomed(*example.label.shape)
         picture, mask = to_tensors(example.image, example.label, *size)
         parts = [tv_tensors.Image(picture), tv_tensors.Mask(mask)]
-        if example.taught is not None:
-            enlarged = F.interpolate(example.taught[None], size, mode="bilinear", align_corners=False)
-            parts.append(tv_tensors.Image(enlarged[0]))  # padded with zeros: no teaching there
+        if example.teacher_probs is not None:
+            enlarged = F.interpolate(example.teacher_probs[None], size, mode="bilinear", align_corners=False)
+            parts.append(tv_tensors.Image(enlarged[0]))  # padded with zeros, which the loss ignores
         place = place_of(mask, around, self.size) if around else None
         cropped = [v2.functional.crop(part, *place, *self.size) for part in parts] if place else self.crop(*parts)
         picture, mask, *rest = (part.as_subclass(Tensor) for part in self.flip(*cropped))
         return self.jitter(picture), torch.cat([mask[None], *rest]) if rest else mask
 
-    def _harm(self, picture: Tensor) -> Tensor:
-        """(3, h, w) uint8 -> the same, perhaps with textures mixed in, perhaps corrupted."""
+    def _degrade(self, picture: Tensor) -> Tensor:
+        """Mixes textures into the picture (3, h, w) uint8 and corrupts it, each with its probability."""
         options = self.options
         if options.textures and draws(options.textures):
             picture = mix_textures(picture)
@@ -85,9 +85,9 @@ class Augment:
 
 
 def to_tensors(image: np.ndarray, label: np.ndarray, height: int, width: int) -> tuple[Tensor, Tensor]:
-    """(3, h, w) uint8 by the product's own resize, and (h, w) uint8 by nearest neighbour."""
+    """Resizes the picture to (3, h, w) uint8 as in deployment, and the label to (h, w) uint8 by nearest neighbour."""
     picture = resize(torch.from_numpy(image).permute(2, 0, 1)[None], (height, width))[0]
-    picture = picture.clone(memory_format=torch.contiguous_format)  # a picture of the right size is the source itself
+    picture = picture.clone(memory_format=torch.contiguous_format)  # resize may return its input
     mask = torch.from_numpy(label)[None, None]
     if mask.shape[-2:] != (height, width):
         mask = torch.nn.functional.interpolate(mask, (height, width), mode="nearest-exact")

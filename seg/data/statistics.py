@@ -1,4 +1,4 @@
-"""What a training set says about itself: colour mean and deviation, class frequencies, class weights."""
+"""Statistics of a training set: colour mean and standard deviation, class frequencies, class weights."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from seg.options import SegTrainConfig
 
 @dataclass(frozen=True)
 class DataStatistics:
-    """Figures over the training images; void pixels count for the colours, not for the classes."""
+    """Statistics over the training images; void pixels count for the colours, not for the classes."""
 
     mean: tuple[float, float, float]
     """RGB, 0..1."""
@@ -26,7 +26,7 @@ class DataStatistics:
 
 
 def measure(pairs: Sequence[tuple[np.ndarray, np.ndarray]], classes: ClassList) -> DataStatistics:
-    """One pass over (image, label) pairs."""
+    """Computes the statistics in one pass over (image, label) pairs."""
     sums, squares, pixels = np.zeros(3), np.zeros(3), 0
     class_pixels, image_pixels = np.zeros(len(classes)), np.zeros(len(classes))
     for image, label in pairs:
@@ -49,7 +49,7 @@ def measure(pairs: Sequence[tuple[np.ndarray, np.ndarray]], classes: ClassList) 
 
 
 def class_weights(statistics: DataStatistics, config: SegTrainConfig) -> Tensor:
-    """(K,) loss weights: ones, median-frequency weights, or these to the power `soften`."""
+    """Returns the loss weights (K,): ones, median-frequency weights, or these to the power `soften`."""
     exponent = {"none": 0.0, "softened": config.soften, "median-frequency": 1.0}[config.class_weights]
     return torch.tensor(statistics.median_frequency).pow(exponent)
 

@@ -1,9 +1,9 @@
-"""Textures mixed into training pictures: what a network cannot lean on any more is the exact look of a surface.
+"""Textures mixed into training pictures, so that a network relies less on the exact look of a surface.
 
-PixMix (arXiv 2112.05135) with textures that are generated here, noise with a falling spectrum, some of it bent into
-bands, in place of fractals from the web. The picture's own variants leave every pixel in its place, as the label stays.
-What AugMix leaves out is left out here: changes of colour, contrast, brightness and sharpness, which robustness is
-measured by.
+This is PixMix (arXiv 2112.05135) with generated textures in place of fractals from the web: noise with a falling
+spectrum, half of it bent into bands. The variants of the picture itself leave every pixel in its place, because the
+label stays. As in AugMix, changes of colour, contrast, brightness and sharpness are excluded: robustness is measured by
+them.
 """
 
 import math
@@ -14,9 +14,9 @@ from torch import Tensor
 from torchvision.transforms.v2 import functional as V
 
 ROUNDS = 4
-"""Textures or variants mixed in at most; published: 4."""
+"""Largest number of textures or variants mixed in; published: 4."""
 STRENGTH = 3.0
-"""Of the Beta distribution of the shares; published: 3."""
+"""Parameter of the Beta distribution of the shares; published: 3."""
 VARIANTS: tuple[Callable[[Tensor], Tensor], ...] = (
     V.autocontrast,
     V.equalize,
@@ -26,8 +26,7 @@ VARIANTS: tuple[Callable[[Tensor], Tensor], ...] = (
 
 
 def mix_textures(picture: Tensor) -> Tensor:
-    """(3, h, w) uint8 -> the same, mixed with 0 to ROUNDS textures or variants of itself; drawn from torch's
-    generator."""
+    """Mixes a picture (3, h, w) uint8 with 0 to ROUNDS textures or variants of itself, drawn by torch's generator."""
     mixed = _to_unit(_variant(picture) if draws(0.5) else picture)
     for _ in range(int(torch.randint(ROUNDS + 1, ()))):
         other = _to_unit(_variant(picture)) if draws(0.5) else texture(*picture.shape[-2:])
@@ -36,15 +35,17 @@ def mix_textures(picture: Tensor) -> Tensor:
 
 
 def texture(height: int, width: int) -> Tensor:
-    """(3, h, w) in 0..1: noise whose amplitude falls as 1 / frequency ** (1 to 2), in random colours; half of it in
-    bands."""
+    """Returns a texture (3, h, w) in 0..1: noise in random colours whose amplitude falls as 1 / frequency ** (1 to 2).
+
+    Half of the textures are bent into bands.
+    """
     slope = float(torch.empty(()).uniform_(1.0, 2.0))
     rows, columns = torch.fft.fftfreq(height)[:, None], torch.fft.rfftfreq(width)
     frequency = (rows.square() + columns.square()).sqrt()
     frequency[0, 0] = math.inf  # no mean
     spectrum = torch.fft.rfft2(torch.randn(3, height, width)) / frequency**slope
     noise = torch.fft.irfft2(spectrum, s=(height, width))
-    noise = torch.einsum("ij,jhw->ihw", torch.randn(3, 3), noise / noise.std())  # the colours hang together
+    noise = torch.einsum("ij,jhw->ihw", torch.randn(3, 3), noise / noise.std())  # correlates the colours
     if draws(0.5):
         noise = torch.sin(noise * float(torch.empty(()).uniform_(0.5, 2.0)))
     low, high = noise.amin((1, 2), keepdim=True), noise.amax((1, 2), keepdim=True)
@@ -52,7 +53,7 @@ def texture(height: int, width: int) -> Tensor:
 
 
 def draws(probability: float) -> bool:
-    """True with this probability, by torch's generator."""
+    """Returns True with this probability, drawn by torch's generator."""
     return float(torch.rand(())) < probability
 
 
@@ -65,7 +66,7 @@ def _to_unit(picture: Tensor) -> Tensor:
 
 
 def _add(one: Tensor, other: Tensor) -> Tensor:
-    """Both about their middle, so that a share of the other darkens nothing by itself."""
+    """Adds both about mid-grey, so that the other's share alone darkens nothing."""
     much, little = _shares()
     return (much * (2.0 * one - 1.0) + little * (2.0 * other - 1.0) + 1.0) / 2.0
 
@@ -76,7 +77,7 @@ def _multiply(one: Tensor, other: Tensor) -> Tensor:
 
 
 def _shares() -> tuple[float, float]:
-    """(near 1, near 0), or as often (a little above 1, a little below 0), which takes the other away."""
+    """Draws the two shares: (near 1, near 0), or equally often (a little above 1, a little below 0)."""
     near_one = torch.distributions.Beta(STRENGTH, 1.0)
     near_zero = torch.distributions.Beta(1.0, STRENGTH)
     if draws(0.5):

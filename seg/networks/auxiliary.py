@@ -1,4 +1,4 @@
-"""Auxiliary heads: the decoder's coarser stages are asked for the labels too, in training only (deep supervision)."""
+"""Deep supervision: auxiliary heads predict the labels from the decoder's coarser stages, in training only."""
 
 from contextlib import ExitStack
 from typing import Any
@@ -14,7 +14,7 @@ class DeepSupervision(nn.Module):
     """The network with a 1x1 head on each decoder stage but the last.
 
     In training (B, 3, h, w) -> (B, K * (1 + heads), h', w'): the network's logits first, then those of the heads at its
-    size. In evaluation the network's alone. `network` is what is kept.
+    size. In evaluation the network's logits alone. The checkpoint stores `network`, without the heads.
     """
 
     def __init__(self, network: nn.Module, num_classes: int) -> None:
@@ -33,7 +33,7 @@ class DeepSupervision(nn.Module):
         return torch.cat([logits, *grown], 1)
 
     def _watched(self, x: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """The logits, and what left each stage on the way."""
+        """Returns the logits and the output of each stage."""
         seen: list[Tensor] = []
 
         def keep(_: nn.Module, __: Any, output: Any) -> None:
@@ -53,7 +53,7 @@ class DeepSupervision(nn.Module):
 
 
 def decoder_stages(network: nn.Module) -> list[nn.Module]:
-    """All but the last; InputError where a network's decoder has no list of stages."""
+    """Returns all stages but the last; InputError where a network's decoder has no list of stages."""
     if hasattr(network, "stages"):  # our U-Net: encoder stages first
         return list(network.stages)[network.options.depth : -1]  # type: ignore[arg-type, index, union-attr]
     blocks = getattr(network.get_submodule("model.decoder"), "blocks", None)

@@ -1,4 +1,4 @@
-"""Networks by name: ours, and segmentation-models-pytorch's."""
+"""Segmentation networks by name: our U-Net, and those of segmentation-models-pytorch."""
 
 import dataclasses
 from typing import Any
@@ -14,7 +14,7 @@ BUILDERS = {"unet": (UNet, UNetOptions), "smp": (SmpNetwork, SmpOptions)}
 
 
 def build_network(architecture: str, options: dict[str, Any] | UNetOptions | SmpOptions, num_classes: int) -> nn.Module:
-    """The network of a checkpoint's record or of a training configuration; InputError for what is unknown."""
+    """Builds the network of a checkpoint's record or of a training configuration; InputError for unknown names."""
     if architecture not in BUILDERS:
         raise InputError(f"unknown architecture {architecture!r}; choose from {', '.join(BUILDERS)}")
     network_class, options_class = BUILDERS[architecture]

@@ -16,8 +16,8 @@ from seg.options import SmpOptions
 class SmpNetwork(nn.Module):
     """(B, 3, h, w) -> (B, K, ceil(h / s), ceil(w / s)) logits with s = `head_stride`.
 
-    `prefix` is the encoder and `suffix` decoder and head; where the encoder draws masks itself, the suffix is
-    everything.
+    `prefix` is the encoder, `suffix` the decoder and the head. Where the encoder has dropout, `suffix` is the whole
+    network.
     """
 
     def __init__(self, num_classes: int, options: SmpOptions = SmpOptions()) -> None:  # noqa: B008 (frozen)
@@ -38,8 +38,7 @@ class SmpNetwork(nn.Module):
         return self.suffix(self.prefix(x))
 
     def prefix(self, x: Tensor) -> Any:
-        """Pads to the encoder's stride (right and below) where the decoder needs it, and runs a deterministic
-        encoder."""
+        """Pads right and below to the encoder's stride where the decoder needs it; runs an encoder without dropout."""
         height, width = x.shape[-2:]
         if self.model.requires_divisible_input_shape:
             stride = self.model.encoder.output_stride
@@ -47,7 +46,7 @@ class SmpNetwork(nn.Module):
         return height, width, x if is_stochastic(self.model.encoder) else self.model.encoder(x)
 
     def suffix(self, shared: Any) -> Tensor:
-        """Decoder with dropout and head; the padding is cropped away."""
+        """Runs the decoder with dropout and the head, and crops the padding."""
         height, width, features = shared
         if isinstance(features, Tensor):
             features = self.model.encoder(features)
@@ -55,8 +54,7 @@ class SmpNetwork(nn.Module):
         return logits[..., : -(-height // self.head_stride), : -(-width // self.head_stride)]
 
     def tap_points(self) -> dict[str, Stage]:
-        """enc1..encD: the encoder's maps, each coarser; dec1.. its decoder's blocks where it has any; decoder: all of
-        it."""
+        """Stages by name: enc1..encD, the encoder's maps; dec1.., the decoder's blocks, if any; decoder, all of it."""
         encoder, decoder = self.model.encoder, self.model.decoder
         points = {f"enc{n}": Stage(encoder, itemgetter(n)) for n in range(1, len(encoder.out_channels))}
         blocks = getattr(decoder, "blocks", None)
@@ -66,8 +64,10 @@ class SmpNetwork(nn.Module):
 
 
 def insert_decoder_dropout(model: Any, rate: float) -> None:
-    """Puts a `Dropout` after each block of `model.decoder.blocks` but the last (the published U-Net has none there
-    either, and its map is the largest), or after the whole decoder where it has no blocks."""
+    """Adds a `Dropout` after each block of the decoder but the last, or after the whole decoder where it has no blocks.
+
+    The published U-Net has none after its last block either, whose map is the largest.
+    """
     blocks = getattr(model.decoder, "blocks", None)
     if isinstance(blocks, nn.ModuleList) and len(blocks) > 1:
         for block in blocks[:-1]:
@@ -77,7 +77,7 @@ def insert_decoder_dropout(model: Any, rate: float) -> None:
 
 
 def _append_dropout(block: nn.Module, rate: float) -> None:
-    """The dropout becomes a child of the block, so that switches and copies of the network reach it."""
+    """Adds the dropout as a child of the block, so that switches and copies of the network include it."""
     block.add_module("mc_dropout", Dropout(rate))
     block.register_forward_hook(_call_dropout)
 
@@ -114,8 +114,7 @@ def _create(num_classes: int, options: SmpOptions) -> Any:
 
 
 def _at_half_size(model: Any, num_classes: int, options: SmpOptions) -> Any:
-    """Takes the last decoder block away: it has no skip, works at the input's full size and costs a third of the
-    network."""
+    """Removes the last decoder block, which has no skip, works at full size and costs a third of the network."""
     blocks = getattr(model.decoder, "blocks", None)
     if options.architecture.lower() != "unet" or not isinstance(blocks, nn.ModuleList):
         raise InputError(f"a head at half the input's size is made for Unet, got {options.architecture}; use stride 1")

@@ -1,5 +1,4 @@
-"""The U-Net of the method's papers: additive skips, ReLU before BatchNorm, MC dropout and spatial smoothing as
-options."""
+"""The U-Net of the papers: additive skips, ReLU before BatchNorm, optional MC dropout and spatial smoothing."""
 
 from typing import NamedTuple
 
@@ -14,14 +13,14 @@ from seg.options import UNetOptions
 
 
 class Flow(NamedTuple):
-    """What travels through the stages: the running map and the skips still to be used, shallowest first."""
+    """The current map and the skips that are still to be used, shallowest first."""
 
     x: Tensor
     skips: tuple[Tensor, ...] = ()
 
 
 class ConvBlock(nn.Sequential):
-    """`count` times 3x3 convolution (with bias) -> ReLU -> BatchNorm, in the published order."""
+    """Returns `count` times 3x3 convolution (with bias) -> ReLU -> BatchNorm, in the published order."""
 
     def __init__(self, channels_in: int, channels_out: int, count: int) -> None:
         layers: list[nn.Module] = []
@@ -32,7 +31,7 @@ class ConvBlock(nn.Sequential):
 
 
 class EncoderStage(nn.Module):
-    """Smoothing and pooling of what comes in (not in the first stage), then the convolutions and the skip."""
+    """Encoder stage: smoothing and pooling of its input (not in the first stage), convolutions, skip."""
 
     def __init__(self, options: UNetOptions, number: int, channels_in: int, channels_out: int) -> None:
         super().__init__()
@@ -60,7 +59,7 @@ class EncoderStage(nn.Module):
 
 
 class DecoderStage(nn.Module):
-    """Transposed convolution to the skip's size -> ReLU -> BatchNorm, add the skip, convolutions."""
+    """Decoder stage: transposed convolution to the skip's size, ReLU, BatchNorm, sum with the skip, convolutions."""
 
     def __init__(self, channels_in: int, channels_out: int, count: int) -> None:
         super().__init__()
@@ -80,7 +79,7 @@ class DecoderStage(nn.Module):
 class UNet(nn.Module):
     """(B, 3, h, w) normalised image -> (B, K, h, w) logits; any h, w >= 2 ** (depth - 1).
 
-    forward(x) == suffix(prefix(x)); `prefix` is what N dropout passes share, so it needs to run once.
+    forward(x) == suffix(prefix(x)); N dropout passes share `prefix`, which runs once.
     """
 
     def __init__(self, num_classes: int, options: UNetOptions = UNetOptions()) -> None:  # noqa: B008 (frozen)
@@ -111,7 +110,7 @@ class UNet(nn.Module):
         return done, flow
 
     def suffix(self, shared: tuple[int, Flow]) -> Tensor:
-        """From `prefix`'s result to logits (B, K, h, w): the random part, may be called any number of times."""
+        """Turns the result of `prefix` into logits (B, K, h, w): the random part, which may run any number of times."""
         done, flow = shared
         flow = flow._replace(x=self.dropouts[done - 1](flow.x))
         for stage, dropout in zip(self.stages[done:], self.dropouts[done:], strict=True):
@@ -120,13 +119,13 @@ class UNet(nn.Module):
         return self.head(flow.x)
 
     def tap_points(self) -> dict[str, Stage]:
-        """What each stage gives, before its dropout."""
+        """Output of each stage, before its dropout."""
         points = [Stage(stage, lambda flow: flow.x) for stage in self.stages]
         return dict(zip(stage_names(self.options), points, strict=True))
 
 
 def stage_names(options: UNetOptions) -> list[str]:
-    """enc1..encD, dec(D+1)..dec(2D-1), as the published layout counts its stages."""
+    """Stages by name: enc1..encD, dec(D+1)..dec(2D-1), numbered as in the published layout."""
     depth = options.depth
     return [f"enc{n}" for n in range(1, depth + 1)] + [f"dec{n}" for n in range(depth + 1, 2 * depth)]
 

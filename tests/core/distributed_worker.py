@@ -124,7 +124,7 @@ def talk(processes: Processes, out: Path) -> None:
     """Everything the processes say to each other."""
 
     def only_first() -> None:
-        if processes.leads:
+        if processes.is_main:
             raise InputError("not here")
 
     try:
@@ -138,7 +138,7 @@ def talk(processes: Processes, out: Path) -> None:
     said = {
         "sums": processes.sums(1.5, processes.rank + 1),
         "nan": processes.sums(math.nan if processes.rank else 1.0),
-        "gathered": processes.gathered(f"rank {processes.rank}"),
+        "gathered": processes.all_gather(f"rank {processes.rank}"),
         "together": processes.together(lambda: processes.rank),
         "ended": ended,
         "masks": masks,

@@ -21,11 +21,11 @@ if __name__ == "__main__":
     distributed.PATIENCE = timedelta(seconds=PATIENCE_S)
     try:
         with distributed.join_processes("cpu") as processes:
-            if processes.leads:
+            if processes.is_main:
                 time.sleep(1.5 * PATIENCE_S)  # evaluates
             processes.wait()
             print("met", flush=True)
-            if not processes.leads:
+            if not processes.is_main:
                 os.kill(os.getpid(), signal.SIGSTOP)
             processes.sums(1.0)
     except CheckFailed as error:

@@ -47,11 +47,11 @@ def street() -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_the_loss_is_that_of_the_hand_computed_pixels() -> None:
-    """Three pixels of two classes that weigh 2 and 1/2: sure of class 0, taught 1/5 and 4/5, and padding."""
+    """Three pixels of two classes that weigh 2 and 1/2: teachers sure of class 0, 1/5 and 4/5, and padding."""
     logits = torch.tensor([[0.0, math.log(3), 5.0], [0.0, 0.0, -5.0]], dtype=torch.float64).view(1, 2, 1, 3)
-    taught = torch.tensor([[255, 51, 0], [0, 204, 0]], dtype=torch.uint8).view(1, 2, 1, 3)
+    teacher_probs = torch.tensor([[255, 51, 0], [0, 204, 0]], dtype=torch.uint8).view(1, 2, 1, 3)
     logits.requires_grad_()
-    loss, weight = soft_loss(logits, taught, torch.tensor([2.0, 0.5], dtype=torch.float64))
+    loss, weight = soft_loss(logits, teacher_probs, torch.tensor([2.0, 0.5], dtype=torch.float64))
     by_hand = 2 * math.log(2) - (2 * 0.2 * math.log(3 / 4) + 0.5 * 0.8 * math.log(1 / 4))
     assert loss.item() == pytest.approx(by_hand, rel=1e-12)
     assert weight.item() == pytest.approx(2 + 2 * 0.2 + 0.5 * 0.8, rel=1e-12)
@@ -107,7 +107,7 @@ def test_several_teachers_say_their_mean(teacher: Teacher, street: tuple[np.ndar
 
 def test_a_teacher_of_other_classes_is_refused_in_one_line() -> None:
     other = dataclasses.replace(CAMVID, void=254)
-    assert "street-tiny knows other classes" in refusal(Teacher, ("street-tiny",), other, 180, CPU)
+    assert "street-tiny has other classes" in refusal(Teacher, ("street-tiny",), other, 180, CPU)
 
 
 def painted(block: int) -> tuple[np.ndarray, np.ndarray]:
@@ -126,7 +126,7 @@ def one_hot(label: np.ndarray, stride: int) -> Tensor:
 @pytest.mark.parametrize("stride", [1, STRIDE])
 @pytest.mark.parametrize("crop", [(64, 96), (40, 48), (80, 120)], ids=str)
 @pytest.mark.parametrize("seed", range(4))
-def test_what_is_taught_moves_exactly_as_the_label(seed: int, crop: tuple[int, int], stride: int) -> None:
+def test_teacher_probabilities_move_exactly_as_the_label(seed: int, crop: tuple[int, int], stride: int) -> None:
     """At zoom 1, cropped or padded, and flipped in two of four draws; at half size bilinear keeps 9/16 for a pixel's
     own."""
     image, label = painted(block=2)
@@ -142,7 +142,7 @@ def test_what_is_taught_moves_exactly_as_the_label(seed: int, crop: tuple[int, i
 
 
 @pytest.mark.parametrize("zoom", [0.6, 0.85, 1.5])
-def test_a_zoom_keeps_what_is_taught_on_its_label(zoom: float) -> None:
+def test_a_zoom_keeps_teacher_probabilities_on_their_label(zoom: float) -> None:
     """Only pixels on the edges of the squares of 16 may disagree; off by one pixel, 1 / (16 zoom) and more would."""
     image, label = painted(block=16)
     height, width = round(64 * zoom), round(96 * zoom)
