@@ -1,5 +1,4 @@
-"""A video from the net for the File tab, where `--allow-url` permits it: fetched within limits, from public hosts
-only."""
+"""Download of a video for the File tab, if `--allow-url` permits it: within limits, from public hosts only."""
 
 import contextlib
 import http.client
@@ -19,14 +18,14 @@ from core.errors import InputError
 PORTS = {"http": 80, "https": 443}
 MAX_REDIRECTS = 3
 TIMEOUT_S = 10.0
-"""Of every single read."""
+"""Time limit of every single read."""
 FETCH_S = 600.0
-"""Of the whole file, redirections and all: a server that gives a byte now and then is never silent."""
+"""Time limit of the whole file, redirections included; a server that sends a byte now and then is never silent."""
 LOOK_S = 0.2
 BLOCK = 2**18
 GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
-"""Where public IPv6 addresses are; beside it lie forms that carry an IPv4 address (64:ff9b::/96, ::/96) and old local
-ones."""
+"""The range of public IPv6 addresses; outside it lie forms that carry an IPv4 address (64:ff9b::/96, ::/96) and
+former local ones."""
 
 
 def fetch(
@@ -57,7 +56,7 @@ def fetch(
 
 
 def check_address(url: str) -> SplitResult:
-    """The parts of an address with a scheme and host that may be asked."""
+    """The parts of an address. Raises InputError unless it has an allowed scheme and a host."""
     url = url.strip()
     try:
         parts = urlsplit(url)
@@ -71,7 +70,7 @@ def check_address(url: str) -> SplitResult:
 
 
 def public_address(parts: SplitResult, resolve: Callable[..., list[tuple]]) -> tuple[str, int]:
-    """(IP address, port) of the host; InputError where any of its addresses is not public."""
+    """(IP address, port) of the host. Raises InputError if any of its addresses is not public."""
     port = parts.port or PORTS[parts.scheme.lower()]
     try:
         found = [entry[4][0] for entry in resolve(parts.hostname, port, type=socket.SOCK_STREAM)]
@@ -83,7 +82,8 @@ def public_address(parts: SplitResult, resolve: Callable[..., list[tuple]]) -> t
 
 
 def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Whether it is one host of the open internet, and no tunnel's name of another address (6to4, Teredo)."""
+    """True for the address of one host on the public internet; tunnels that carry another address (6to4, Teredo) are
+    not."""
     if not address.is_global or address.is_multicast:
         return False
     return address.version == 4 or (address in GLOBAL_UNICAST and address.sixtofour is None and address.teredo is None)
@@ -93,8 +93,10 @@ def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
 def open_response(
     parts: SplitResult, address: tuple[str, int], give_up: Callable[[], bool]
 ) -> Iterator[http.client.HTTPResponse]:
-    """The response to GET, over a connection to exactly that address. Raises InputError where there is none, and from
-    whatever is being read when `give_up` becomes true."""
+    """The response to GET, over a connection to exactly that address.
+
+    Raises InputError if there is none, and from any read once `give_up` returns True.
+    """
     host = str(parts.hostname)
     path = quote((parts.path or "/") + (f"?{parts.query}" if parts.query else ""), safe=string.punctuation)
     secure = parts.scheme.lower() == "https"
@@ -133,7 +135,7 @@ def open_response(
 
 
 def copy_body(answer: http.client.HTTPResponse, path: Path, max_bytes: int, shown: str) -> Path:
-    """Writes the body; InputError as soon as it is too long."""
+    """Writes the body to the file. Raises InputError as soon as it is too long."""
     written = 0
     with path.open("wb") as file:
         while block := answer.read1(BLOCK):

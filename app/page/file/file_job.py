@@ -1,5 +1,4 @@
-"""A file through the segmenter for the page: progress and preview while it runs, then video or picture, masks and
-report."""
+"""Segmentation of a file for the page: progress and preview while it runs, then video or picture, masks and report."""
 
 import base64
 import contextlib
@@ -34,22 +33,21 @@ from core.model.checkpoint import CheckpointMeta
 from core.segmenter import Segmenter
 
 STREET = "street:7:150"
-"""Six seconds of the procedural street: it knows its labels, so its report has accuracy and calibration error."""
+"""Six seconds of the procedural street. Its labels are known, so the report has accuracy and calibration error."""
 WIDEST = 1920
-"""Pixels a side of the two views together: what a page shows, and well inside the 4096 that every H.264 player
-takes."""
+"""Largest width or height in pixels of the two views together; every H.264 player takes up to 4096."""
 PREVIEW_WIDTH = 960
 TELL_EVERY_S = 0.5
 NAME_LENGTH = 40
 """Characters kept of the upload's name: file systems end at 255 bytes, and the video is first written under a longer
-one."""
+name."""
 MAX_PIXELS, MAX_SECONDS = 4096 * 2304, 3600
-"""Larger or longer videos are for the command `steadyseg video`, which keeps no visitor waiting."""
+"""Limits of a video on the page; the command `steadyseg video` has none, since no visitor waits for it."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a job is."""
+    """The progress of a job."""
 
     done: int
     total: int | None
@@ -57,10 +55,10 @@ class Progress:
     preview: str | None = None
     """Data URL of the newest picture; nothing is written to disk for it."""
     metrics: dict[str, Any] | None = None
-    """What is measured so far, where the source knows its labels."""
+    """Metrics so far, if the source has labels."""
 
     def html(self) -> str:
-        """A bar, the count, the speed and the time that is left."""
+        """A bar, the count, the speed and the remaining time."""
         text = f"{self.done} of {self.total or '?'} frames" if self.done else "opening ..."
         rate = self.done / self.seconds if self.seconds else 0.0
         if rate:
@@ -73,7 +71,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Result:
-    """What a job leaves behind; one of `video` and `picture` is there."""
+    """The files and figures of a finished job; either `video` or `picture` is set."""
 
     video: Path | None
     picture: Path | None
@@ -93,10 +91,10 @@ def segment_file(
     *,
     keep_masks: bool = False,
 ) -> Iterator[Progress | Result]:
-    """Yields progress twice a second and the result at last; what is done until a stop is kept.
+    """Yields progress twice a second and the result at the end; frames done before a stop are kept.
 
-    `spec` is a file or the street. Closing the generator frees reader and encoder. Raises InputError, one line without
-    this machine's folders.
+    `spec` is a file or the street. Closing the generator frees reader and encoder. Raises InputError in one line,
+    without folders of this machine.
     """
     try:
         with Lease(pool) as lease:
@@ -140,7 +138,7 @@ def _run(
     masks: MaskSink | None,
     stop_asked: Callable[[], bool],
 ) -> Generator[Progress, None, bool]:
-    """The loop; returns whether it was stopped."""
+    """Runs the loop over the frames; returns True if it was stopped."""
     began = told = time.perf_counter()
     most = round(MAX_SECONDS * source.info.fps)
     with contextlib.closing(
@@ -156,7 +154,7 @@ def _run(
 
 
 class Painter:
-    """Both pictures of a frame side by side, as the controls want them; remembers the newest."""
+    """Draws both pictures of a frame side by side, as the controls ask, and remembers the newest."""
 
     def __init__(self, settings: Settings, meta: CheckpointMeta, method: Method) -> None:
         self._view, self._method, self._meta = settings.view, method, meta
@@ -179,7 +177,7 @@ class Painter:
 
 
 def open_checked(spec: str, settings: Settings, meta: CheckpointMeta, lease: Lease) -> Segmenter:
-    """The segmenter of a job. Raises InputError where the settings ask for what the model or the file does not have."""
+    """The segmenter of a job. Raises InputError for settings that the model or the file cannot fulfil."""
     sets = settings.view.second == "set size"
     if sets:
         conformal_threshold(meta, settings.method.options.resolve(meta))
@@ -195,13 +193,13 @@ def metrics_so_far(report: StreamReport) -> dict[str, Any] | None:
 
 
 def check_labels(spec: str, segmenter: Segmenter) -> None:
-    """Raises InputError where the street's labels would be measured against other classes."""
+    """Raises InputError if the street's labels have other classes than the model."""
     if spec == STREET and segmenter.classes.names != CAMVID.names:
         raise InputError("the street is labelled with CamVid's 11 classes and this model has others; upload a video")
 
 
 def check_length(info: SourceInfo) -> None:
-    """Raises InputError for videos that are longer than a page should work on."""
+    """Raises InputError for videos that are too long for the page."""
     if info.length is not None and info.length > MAX_SECONDS * info.fps:
         raise InputError(f"{info.name}: is longer than {MAX_SECONDS // 60} minutes; cut it, or use steadyseg video")
 
@@ -214,7 +212,8 @@ def fit_size(info: SourceInfo) -> tuple[int, int]:
 
 
 def zip_masks(folder: Path) -> Path:
-    """The folder's PNGs as one .zip beside it; the folder goes. Uncompressed: PNGs are compressed already."""
+    """Packs the folder's PNGs into one .zip beside it, uncompressed since PNGs are compressed, and removes the
+    folder."""
     path = folder.with_suffix(".zip")
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for file in sorted(folder.iterdir()):
@@ -224,7 +223,7 @@ def zip_masks(folder: Path) -> Path:
 
 
 class PictureSink:
-    """A PNG file of the one picture that it is given."""
+    """Writes the one picture that it is given as a PNG file."""
 
     notes: tuple[str, ...] = ()
 

@@ -1,5 +1,4 @@
-"""The tab "File": a video or image, or the built-in street; progress, the result to play, and what can be kept of
-it."""
+"""The File tab: a video, an image or the built-in street as input; progress, the result to play, and downloads."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +22,7 @@ INTRO = (
 
 
 def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, pool: NetworkPool) -> None:
-    """What to segment on the left, the result on the right."""
+    """Adds the inputs on the left and the result on the right."""
     import gradio as gr
 
     with gr.Row():
@@ -56,7 +55,7 @@ def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, p
             report = gr.HTML("", js_on_load=None, elem_id="report")
 
     def shown(step: Progress | Result) -> dict[Any, Any]:
-        """What one step of a job changes on the page."""
+        """The changes of the page for one step of a job."""
         if isinstance(step, Progress):
             if step.done:
                 image = f"<img src='{step.preview}' alt='the newest frame'>" if step.preview else ""

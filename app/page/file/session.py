@@ -1,4 +1,4 @@
-"""What visitors of the tab File leave on the disk, uploads and results, and how it ends."""
+"""Uploads and results of visitors of the File tab on the disk, and their removal."""
 
 import contextlib
 import re
@@ -14,14 +14,15 @@ from pathlib import Path
 from core.errors import InputError
 
 MAX_SESSIONS = 16
-"""Each may hold a video of its own; one more visitor ends the idle session unused for longest."""
+"""Largest number of sessions, each of which may hold a video; one more visitor ends the idle session that was unused
+for longest."""
 QUOTA = 8
-"""All files together may have so many times the size of the largest upload."""
+"""Limit of all files together, as a multiple of the largest upload."""
 MIN_FILE = 2**16
-"""Bytes that a file counts at least for, so that the quota bounds their number too."""
+"""Bytes that a file counts for at least, so that the quota bounds the number of files too."""
 SWEEP_S = 60
 UPLOAD_S, PARTIAL_S = 3600, 120
-"""Seconds after which an upload goes that nobody is segmenting, and one that broke off: Gradio leaves both."""
+"""Seconds after which an unused upload, and an upload that broke off, is removed; Gradio keeps both."""
 
 
 class Session:
@@ -30,7 +31,8 @@ class Session:
     def __init__(self, folder: Path) -> None:
         self.stop_asked = False
         self.uploads: dict[Path, int] = {}
-        """Those that its jobs took, with their inode: an identical upload that came later is another file."""
+        """The uploads that this session's jobs took, with their inodes: an identical upload that came later is
+        another file."""
         self._folder = folder
         self._results: Path | None = None
         self._closed = False
@@ -38,12 +40,12 @@ class Session:
 
     @property
     def busy(self) -> bool:
-        """Whether a job runs."""
+        """True while a job runs."""
         return self._busy.locked()
 
     @contextlib.contextmanager
     def job(self) -> Iterator[Path]:
-        """A fresh folder for the results of one job; those of the job before are removed. One job at a time."""
+        """A new folder for the results of one job; those of the previous job are removed. One job at a time."""
         if not self._busy.acquire(blocking=False):
             raise InputError("a file is being segmented already; stop it first or wait for it")
         try:

@@ -1,4 +1,4 @@
-"""A visitor's camera picture: a JPEG from outside, decoded within limits and cut to one of five shapes."""
+"""Decoding of a visitor's camera picture: a JPEG within limits, cut to one of five shapes."""
 
 import math
 import struct
@@ -9,21 +9,22 @@ from app.opencv import opencv
 from core.errors import InputError
 
 MIN_SIDE, MAX_SIDE = 16, 1920
-"""Pixels a side; the page sends 640 at most."""
+"""Limits of a picture's sides in pixels; the page sends 640 at most."""
 SHAPES = ((16, 9), (4, 3), (1, 1), (3, 4), (9, 16))
-"""Width to height, as cameras and phones have it. Each costs a compiled network (40 MB), so they are few."""
+"""Aspect ratios of cameras and phones. Each costs a compiled network (40 MB), so they are few."""
 FRAME, PROGRESSIVE, SCAN = (0xC0, 0xC1), 0xC2, 0xDA
 PASSED_OVER = (0xC4, 0xDB, 0xDD, *range(0xE0, 0xF0), 0xFE)
-"""Tables, restart interval, application data, comment: what may stand before the scan of a Huffman-coded sequential
-JPEG."""
+"""Markers that may precede the scan of a Huffman-coded sequential JPEG: tables, restart interval, application data,
+comment."""
 MAX_SEGMENTS = 100
-"""Before the scan; a browser writes 8 to 12."""
+"""Most segments before the scan; a browser writes 8 to 12."""
 
 
 def camera_picture(data: bytes) -> np.ndarray:
-    """A browser's JPEG -> (H, W, 3) uint8 RGB, the middle of it in the nearest of `SHAPES`: usual cameras lose nothing.
+    """Decodes a browser's JPEG to (H, W, 3) uint8 RGB, cut to the middle part of the nearest of `SHAPES`; usual cameras
+    lose nothing.
 
-    Raises InputError for anything else; size and kind are read before it is decoded.
+    Size and kind are read before decoding. Raises InputError for anything else.
     """
     width, height = read_header(data)
     if not (MIN_SIDE <= width <= MAX_SIDE and MIN_SIDE <= height <= MAX_SIDE):
@@ -38,8 +39,8 @@ def camera_picture(data: bytes) -> np.ndarray:
 def read_header(data: bytes) -> tuple[int, int]:
     """(width, height) of a JPEG that is decoded in one pass: sequential, Huffman-coded, all colours in one scan.
 
-    In a progressive one each scan of a few bytes costs a pass over the whole picture: 71 kB took 3.5 s. What libjpeg
-    would skip or mend is refused here, so that it sees the same header. Raises InputError.
+    In a progressive JPEG each scan of a few bytes costs a pass over the whole picture: 71 kB took 3.5 s. Headers that
+    libjpeg would skip or repair are refused, so that both read the same header. Raises InputError.
     """
     width = height = colors = 0
     place = 2 if data[:2] == b"\xff\xd8" else len(data)

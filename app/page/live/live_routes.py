@@ -1,9 +1,8 @@
-"""The live stream's own two addresses beside Gradio's: a frame goes in by POST, its two pictures are the answer.
+"""The two addresses of the live stream: a frame goes in by POST, and its two pictures are the answer.
 
-Gradio's own image streaming would carry every picture as base64 inside JSON, through its queue and a Svelte component,
-and know neither the frame's age nor which ones were left out. Here every request is one frame, and its answer is the
-receipt: a browser has one or two frames on the way and never more, so a slow network lowers the rate and not the
-freshness.
+Gradio's own image streaming would carry every picture as base64 in JSON through its queue and a Svelte component,
+without the frame's age and without the number of dropped frames. Here every request is one frame, and the answer is its
+receipt: a browser has at most two frames in flight, so a slow network lowers the frame rate and not the freshness.
 """
 
 import asyncio
@@ -29,7 +28,7 @@ KEY = re.compile("[0-9a-f]{32}")
 
 
 def live_routes(workers: LiveWorkers, models: Mapping[str, str]) -> "list[Route]":
-    """POST /live/KEY and /live/KEY/end. `models`: those that the page offers."""
+    """The routes POST /live/KEY and /live/KEY/end. `models`: the models that the page offers."""
     from starlette.responses import Response
     from starlette.routing import Route
 
@@ -60,7 +59,7 @@ def live_routes(workers: LiveWorkers, models: Mapping[str, str]) -> "list[Route]
 
 
 def check_key(request: "WebRequest") -> str:
-    """The visitor's name."""
+    """The visitor's key. Raises InputError if it is malformed."""
     key = str(request.path_params["key"])
     if not KEY.fullmatch(key):
         raise InputError("not a name of a live stream; reload the page")
@@ -68,7 +67,8 @@ def check_key(request: "WebRequest") -> str:
 
 
 def unpack(body: bytes) -> tuple[dict[str, Any], bytes]:
-    """(settings, JPEG or nothing): 4 bytes length (little endian), so many bytes of JSON, and the rest."""
+    """Splits a body into (settings, JPEG or nothing): 4 bytes of length (little endian), that many bytes of JSON,
+    the picture."""
     length = struct.unpack_from("<I", body)[0] if len(body) >= 4 else len(body)
     try:
         record = json.loads(body[4 : 4 + length])
@@ -80,12 +80,13 @@ def unpack(body: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 def capture_time(record: dict[str, Any], arrived_s: float) -> float:
-    """When the browser took the picture, by its own clock; the arrival where it does not say."""
+    """Capture time in seconds by the browser's clock, or the arrival time if the browser gives none."""
     value = record.get("captured_ms")
     return value / 1e3 if isinstance(value, (int, float)) and abs(value) < 1e15 else arrived_s
 
 
 def pack(pictures: LivePictures) -> bytes:
-    """Lengths of the facts and of the left picture (4 bytes each, little endian), facts as JSON, left, right."""
+    """The body of an answer: lengths of the facts and of the left picture (4 bytes each, little endian), facts as
+    JSON, left picture, right picture."""
     facts = json.dumps(pictures.facts).encode()
     return b"".join([struct.pack("<II", len(facts), len(pictures.left)), facts, pictures.left, pictures.right])

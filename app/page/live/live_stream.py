@@ -1,4 +1,4 @@
-"""One visitor's live stream, frame by frame: a camera picture in, two pictures and the facts about them out."""
+"""One visitor's live stream: a camera picture in, two pictures and the facts about them out."""
 
 import time
 from collections.abc import Callable
@@ -16,27 +16,27 @@ from core.frame import Frame, Maps
 from core.reference import STRANGE
 
 RATE_HZ = 15.0
-"""tau was chosen at this frame rate, so gaps between camera pictures count fifteenths of a second."""
+"""Frame rate at which tau was chosen; gaps between camera pictures count in frames of this rate."""
 PAUSE_S = 1.0
-"""A camera that is silent for longer was switched off: the stream starts anew."""
+"""Seconds of silence after which the stream starts anew, since the camera was switched off."""
 UNSURE = 0.5
-"""Below this confidence all other classes together are likelier than the shown one."""
+"""Confidence below which all other classes together are likelier than the predicted one."""
 
 
 @dataclass(frozen=True)
 class LivePictures:
-    """What one camera frame becomes on the page."""
+    """The answer to one camera frame."""
 
     left: bytes
-    """JPEG."""
+    """The left picture as JPEG."""
     right: bytes
-    """JPEG."""
+    """The right picture as JPEG."""
     facts: dict[str, Any]
-    """JSON values about this frame; shares and probabilities in 0..1."""
+    """JSON values about this frame; shares and probabilities are in 0..1."""
 
 
 class LiveStream:
-    """The temporal state of one visitor's camera; for one thread at a time."""
+    """The temporal state of one visitor's camera. Not thread-safe."""
 
     def __init__(self, pool: NetworkPool, clock: Callable[[], float] = time.perf_counter) -> None:
         self._lease, self._clock = Lease(pool), clock
@@ -46,9 +46,9 @@ class LiveStream:
         self.frames = 0
 
     def step(self, image: np.ndarray, settings: Settings, time_s: float) -> LivePictures:
-        """One camera picture, (H, W, 3) uint8 RGB, taken at `time_s` of the camera's clock.
+        """Segments one camera picture, (H, W, 3) uint8 RGB, taken at `time_s` of the camera's clock.
 
-        Raises InputError where the method is one that the model cannot do; the stream goes on with the next frame.
+        Raises InputError for a method that the model cannot run; the stream goes on with the next frame.
         """
         frame, began_s = self._numbered(image, time_s), self._clock()
         self._close_all_but(settings.methods)
@@ -80,7 +80,7 @@ class LiveStream:
         return LivePictures(jpeg(left), jpeg(right), facts)
 
     def close(self) -> None:
-        """Lets go of the networks and their state."""
+        """Releases the networks and their state."""
         self._close_all_but(())
 
     def _segment(self, frame: Frame, method: MethodSettings, keep_probs: bool) -> tuple[OpenMethod, Maps]:
@@ -95,7 +95,8 @@ class LiveStream:
             self._labels.pop(method, None)
 
     def _numbered(self, image: np.ndarray, time_s: float) -> Frame:
-        """The time since the frame before decides the gap of the index; a long silence starts anew."""
+        """The frame with an index whose gap follows from the time since the previous frame; a long silence starts
+        anew."""
         elapsed_s = time_s - self._time_s
         fresh = not 0 <= elapsed_s <= PAUSE_S
         self._index += 1 if fresh else max(1, round(elapsed_s * RATE_HZ))
@@ -106,7 +107,7 @@ class LiveStream:
         return Frame(image, self._index, time_s, discontinuity=fresh)
 
     def _flicker(self, method: MethodSettings, maps: Maps) -> tuple[np.ndarray | None, float | None]:
-        """((H, W) bool: the label changed since the previous frame, their share); None for a first frame."""
+        """((H, W) bool: pixels whose label changed since the previous frame, their share); None for a first frame."""
         before, self._labels[method] = self._labels.get(method), maps.label
         if before is None or before.shape != maps.label.shape:
             return None, None
@@ -115,7 +116,7 @@ class LiveStream:
 
 
 def describe_frame(maps: Maps) -> dict[str, Any] | None:
-    """Whether the network knows such frames, and how much of this one should be right; None where it does not tell."""
+    """Novelty and expected accuracy in words and numbers; None if the network does not provide them."""
     if maps.novelty is None:
         return None
     level = "strange" if maps.novelty <= STRANGE else "unusual" if maps.novelty <= UNUSUAL else "known"
@@ -124,7 +125,7 @@ def describe_frame(maps: Maps) -> dict[str, Any] | None:
 
 
 def describe_maps(maps: Maps, num_classes: int) -> dict[str, Any]:
-    """Mean confidence and entropy, share of uncertain pixels, and the share of each class."""
+    """Mean confidence and entropy, share of uncertain pixels, and share of each class."""
     counts = np.bincount(maps.label.ravel(), minlength=num_classes)
     return {
         "width": maps.label.shape[1],
@@ -137,8 +138,7 @@ def describe_maps(maps: Maps, num_classes: int) -> dict[str, Any]:
 
 
 def at_pixel(maps: Maps, place: tuple[float, float]) -> list[float]:
-    """The class distribution at (x, y), given as shares of width and height; the probabilities have the network's
-    size."""
+    """The class distribution at (x, y), given as shares of width and height of the network's output."""
     assert maps.probs is not None
     _, height, width = maps.probs.shape
     x, y = (min(int(share * size), size - 1) for share, size in zip(place, (width, height), strict=True))

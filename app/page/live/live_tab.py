@@ -1,4 +1,4 @@
-"""The markup of the Live and Compare tabs; app/page/web/live.js fills in the pictures, instruments.js the figures."""
+"""Markup of the Live and Compare tabs; app/page/web/live.js fills in the pictures, instruments.js the figures."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ TILES = (
     ("confidence", "mean confidence", "mean over the picture of the likeliest class's probability"),
     ("unsure", "uncertain pixels", "share of pixels with confidence below 0.5"),
 )
-"""What the strip shows: key, name, what it is."""
+"""The tiles of the strip: key, label, explanation."""
 WORLD_MEANS = (
     "Compared with frames of the training recordings that nothing was fitted on: of 20 of them one is as "
     "strange as what is "
@@ -25,8 +25,8 @@ WORLD_MEANS = (
 
 
 def stage(name: str, source: str | None) -> str:
-    """Buttons, two pictures and the strip of one tab, `live` or `compare`. `source`: the server's own video, if it has
-    one."""
+    """Buttons, two pictures and the strip of one tab, `live` or `compare`. `source`: the server's own video, if
+    there is one."""
     play = f"<button data-do='server' class='primary'>Play {escape(source)}</button>" if source else ""
     first = "" if source else " class='primary'"
     return (
@@ -62,7 +62,7 @@ def _picture(side: str, name: str) -> str:
 
 
 def scale() -> str:
-    """The colours of the second picture; `data-scales` is what the script says beside them for each kind."""
+    """The colour scale of the second picture; `data-scales` holds the words beside it for each kind."""
     scales = {second: (name, *SCALES[second]) for name, second in SECONDS}
     low, high = SCALES["entropy"]
     return (
@@ -108,7 +108,7 @@ def _panel(side: str, title: str) -> str:
 
 
 def add_live_tab(classes: ClassList, source: str | None) -> list[Any]:
-    """Returns the parts that another model changes: the legend."""
+    """Adds the tab and returns the parts that change with the model: the legend."""
     import gradio as gr
 
     gr.HTML(stage("live", source), js_on_load=None)
@@ -118,7 +118,7 @@ def add_live_tab(classes: ClassList, source: str | None) -> list[Any]:
 
 
 def add_compare_tab(classes: ClassList, source: str | None) -> tuple[list[Any], list[Any]]:
-    """(the legend, the two controls of this tab)."""
+    """Adds the tab and returns (legend, the two controls of this tab)."""
     import gradio as gr
 
     with gr.Row(elem_id="compare"):

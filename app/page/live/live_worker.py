@@ -1,6 +1,7 @@
-"""Live streams outside the event loop: a thread and a queue of one frame for each visitor, released on close or idle.
+"""Live streams outside the event loop: a thread and a queue of one frame for each visitor, closed on request or when
+idle.
 
-A stranger costs no place: the first picture of a newcomer is decoded at the door, one newcomer at a time.
+A newcomer takes a place only after the first picture was decoded, and newcomers are decoded one at a time.
 """
 
 import sys
@@ -24,15 +25,15 @@ from core.segmenter import Segmenter
 from core.system.allocator import trim_memory
 
 IDLE_S = 20.0
-"""A visitor who sends nothing for so long has left without saying so."""
+"""Seconds without a frame after which a visitor counts as gone."""
 
 
 class FrameFeed(Protocol):
-    """The pictures of a source on the server's side, the newest one at any time."""
+    """The newest picture of a source on the server's side."""
 
     def newest(self) -> tuple[np.ndarray, float, float]:
-        """(picture, its time in seconds, `time.perf_counter()` at its arrival); waits for one that was not given
-        yet."""
+        """(picture, its time in seconds, `time.perf_counter()` at its arrival); waits for a picture that was not
+        returned yet."""
         ...
 
     def close(self) -> None: ...
@@ -44,12 +45,12 @@ class Request:
 
     settings: Settings
     picture: bytes | None
-    """JPEG; None: the next one of the server's own source."""
+    """JPEG; None: the next picture of the server's own source."""
     captured_s: float
-    """By the browser's clock."""
+    """Capture time by the browser's clock."""
     arrived_s: float
     answer: "Future[LivePictures | None]"
-    """None: a newer frame took its place."""
+    """The answer; None if a newer frame took its place."""
 
 
 def settle(answer: "Future[LivePictures | None]", result: LivePictures | InputError | None) -> None:
@@ -71,7 +72,7 @@ def told(error: Exception) -> InputError:
 
 
 class LiveWorker:
-    """The thread of one visitor. Whatever goes wrong in it is an answer to that visitor and to nobody else."""
+    """The thread of one visitor. Every failure in it becomes an answer to this visitor alone."""
 
     def __init__(
         self, pool: NetworkPool, open_feed: Callable[[], FrameFeed] | None, on_end: Callable[[], None], idle_s: float
@@ -84,20 +85,20 @@ class LiveWorker:
         self._thread.start()
 
     def offer(self, request: Request) -> bool:
-        """Hands a frame in; one that still waits there is answered with None. False: the worker has ended."""
+        """Queues a frame; a frame that still waits is answered with None. Returns False if the worker has ended."""
         return self._queue.put(request)
 
     def end(self) -> None:
-        """Asks it to end; what waits is answered with None."""
+        """Asks the worker to end; a waiting frame is answered with None."""
         for request in self._queue.stop():
             settle(request.answer, None)
 
     def join(self, timeout_s: float) -> None:
-        """Waits for its end."""
+        """Waits for the end of the thread."""
         self._thread.join(timeout_s)
 
     def is_current(self) -> bool:
-        """Whether it is this worker's thread that asks."""
+        """True if called from this worker's thread."""
         return threading.current_thread() is self._thread
 
     def _run(self) -> None:
@@ -140,7 +141,7 @@ class LiveWorker:
         return self._feed.newest()
 
     def _times(self, came_s: float, taken_s: float, arrived_s: float) -> dict[str, Any]:
-        """How long the request waited and took, and how old its frame is now, on this side of the network."""
+        """Waiting time, computing time and age of a frame, as measured on the server."""
         now_s = time.perf_counter()
         return {
             "wait_ms": round((taken_s - came_s) * 1e3, 1),
@@ -151,7 +152,7 @@ class LiveWorker:
 
 
 class LiveWorkers:
-    """The live visitors by the name that each browser drew for itself (128 random bits)."""
+    """The workers of all live visitors, by the key that each browser drew (128 random bits)."""
 
     def __init__(self, most: int, open_feed: Callable[[], FrameFeed] | None = None, idle_s: float = IDLE_S) -> None:
         self.most = most
@@ -165,7 +166,7 @@ class LiveWorkers:
         return len(self._workers)
 
     def warm(self, method: MethodSettings) -> Segmenter:
-        """Loads libraries, kernels and the network that the first visitor would wait for; tells what computes."""
+        """Loads libraries, kernels and the network that the first visitor would wait for; returns the segmenter."""
         with Lease(self.pool) as lease:
             opened = OpenMethod(method, lease)
             height, width = opened.meta.height, opened.meta.width
@@ -173,8 +174,8 @@ class LiveWorkers:
         return opened.segmenter
 
     def offer(self, key: str, request: Request) -> None:
-        """Hands a frame to that visitor's worker, or takes a newcomer to the door. Raises InputError without a
-        source."""
+        """Queues a frame for a visitor's worker, or checks a newcomer. Raises InputError if a source is asked for
+        and there is none."""
         if request.picture is None and self._open_feed is None:
             raise InputError("this page has no video of its own; start it with --source")
         worker = self._workers.get(key)
@@ -182,13 +183,13 @@ class LiveWorkers:
             self._door.submit(self._admit, key, request)
 
     def end(self, key: str) -> None:
-        """The visitor left."""
+        """Ends the worker of a visitor who left."""
         worker = self._forget(key)
         if worker is not None:
             worker.end()
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """Ends all of them and waits."""
+        """Ends all workers and waits for them."""
         with self._lock:
             workers = list(self._workers.values())
         for worker in workers:
@@ -197,7 +198,8 @@ class LiveWorkers:
             worker.join(timeout_s)
 
     def _admit(self, key: str, request: Request) -> None:
-        """Runs at the door: a worker for a newcomer, the reason why not as the answer otherwise."""
+        """Makes a worker for a newcomer, or answers with the reason for a refusal. It runs in the thread for
+        newcomers."""
         try:
             while not self._worker(key, request).offer(request):
                 self._forget(key)
@@ -205,7 +207,7 @@ class LiveWorkers:
             settle(request.answer, told(error))
 
     def _worker(self, key: str, request: Request) -> LiveWorker:
-        """The visitor's worker, made where there is a place and its first picture is one. Raises InputError
+        """The visitor's worker, made if there is a place and the first picture can be decoded. Raises InputError
         otherwise."""
         worker = self._workers.get(key)
         if worker is not None:
@@ -224,7 +226,8 @@ class LiveWorkers:
             return self._workers.pop(key, None)
 
     def _ended(self, key: str) -> None:
-        """Called by a worker's own thread: only that worker is forgotten, not one that took its name since."""
+        """Forgets a worker that ended, and no other that took its key since. It is called from the worker's own
+        thread."""
         with self._lock:
             worker = self._workers.get(key)
             if worker is not None and worker.is_current():

@@ -1,5 +1,4 @@
-"""A video or camera on the server's side as the Live tab watches it: one reader for all visitors, the newest frame
-each."""
+"""A video or camera on the server's side for the Live tab: one reader for all visitors, who get the newest frame."""
 
 import threading
 import time
@@ -12,21 +11,22 @@ from app.sources.source import Source
 from core.errors import InputError
 
 PATIENCE_S = 10.0
-"""A source that gives nothing for so long is said to be silent."""
+"""Seconds without a frame after which a source is reported as silent."""
 BETWEEN_LOOPS_S = 10.0
-"""Added to the time when a recording begins again, so that the temporal mean starts anew."""
+"""Time added when a recording starts again, so that the temporal mean starts anew."""
 MIN_PASS_S = 0.5
-"""The shortest recording is opened twice a second, not 2,300 times; a photograph is given as often, so that controls
-act."""
+"""Shortest pass over a recording: it is opened twice a second at most, not 2,300 times. A photograph repeats at this
+rate, so that controls take effect."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
-"""After a failure; doubles with each further one. Live sources have tried to reconnect for 15 s before they fail."""
+"""Waits after a failure; each further failure doubles the wait. Live sources have tried to reconnect for 15 s before
+they fail."""
 
 TimedPicture = tuple[np.ndarray, float, float]
 """(picture, its time in seconds, `time.perf_counter()` at its arrival)."""
 
 
 def display_name(spec: str) -> str:
-    """What the page calls the source: no folders, no credentials."""
+    """The name of the source on the page, without folders and credentials."""
     if "://" in spec:
         from app.sources.url import redact
 
@@ -37,7 +37,7 @@ def display_name(spec: str) -> str:
 
 
 def without_folder(text: str, spec: str) -> str:
-    """An error as visitors may read it; what is no path says no folder."""
+    """An error message for visitors, without folders of this machine."""
     path = Path(spec)
     return text.replace(str(path), path.name) if len(path.parts) > 1 and "://" not in spec else text
 
@@ -49,21 +49,20 @@ class Watch:
         self._feed, self._seen = feed, 0
 
     def newest(self) -> TimedPicture:
-        """Waits for a picture that this visitor has not seen. Raises InputError, one line, with the reason why none
-        comes."""
+        """Waits for a picture that this visitor has not had. Raises InputError with the reason if none comes."""
         self._seen, picture = self._feed.newest(self._seen)
         return picture
 
     def close(self) -> None:
-        """The visitor leaves."""
+        """Ends the visitor's view."""
         self._feed.leave()
 
 
 class SourceFeed:
-    """Opened with the first visitor and closed after the last, read by a thread of its own at its own pace.
+    """A source that opens with the first visitor and closes after the last; a thread reads it at its own pace.
 
-    Recordings begin again at their end. What fails is told to all visitors and tried again, after growing waits. The
-    pictures are shared: nobody may write into them.
+    Recordings repeat. A failure is reported to all visitors and tried again after growing waits. Pictures are shared:
+    nobody may write into them.
     """
 
     def __init__(self, spec: str) -> None:
@@ -78,7 +77,7 @@ class SourceFeed:
         self._trouble: str | None = None
 
     def watch(self) -> Watch:
-        """One more visitor; nothing is waited for."""
+        """Adds a visitor; it does not wait."""
         with self._changed:
             self._watchers += 1
             if self._reader is None:
@@ -87,7 +86,7 @@ class SourceFeed:
         return Watch(self)
 
     def leave(self) -> None:
-        """One visitor less; after the last one the reader closes the source and ends."""
+        """Removes a visitor; after the last one the reader closes the source and ends."""
         with self._changed:
             self._watchers -= 1
             if not self._watchers:
@@ -96,8 +95,7 @@ class SourceFeed:
                     self._source.stop()
 
     def newest(self, seen: int) -> tuple[int, TimedPicture]:
-        """(number of the newest picture, that picture) as soon as it is beyond `seen`. Raises InputError where none
-        comes."""
+        """(number of the newest picture, that picture) once it is beyond `seen`. Raises InputError if none comes."""
         with self._changed:
             self._changed.wait_for(lambda: self._trouble is not None or self._number > seen, PATIENCE_S)
             if self._trouble is not None:
@@ -120,7 +118,7 @@ class SourceFeed:
                 wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
     def _goes_on(self) -> bool:
-        """Whether anybody watches; else the reader has ended when this returns, and the next visitor starts another
+        """True while somebody watches; otherwise the reader has ended on return, and the next visitor starts another
         one."""
         with self._changed:
             self._left.clear()
@@ -130,7 +128,7 @@ class SourceFeed:
             return self._watchers > 0
 
     def _play(self) -> str | None:
-        """The source from its beginning to its end; the reason where it failed, without folders."""
+        """Plays the source from beginning to end; returns the reason if it failed, without folders."""
         try:
             with open_source(self._spec) as source:
                 self._show(source)

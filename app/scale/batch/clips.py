@@ -1,4 +1,5 @@
-"""What the user names -> the videos of a batch, each with its options and the name of its results."""
+"""The videos of a batch, from files, folders, patterns and tables, each with its options and the name of its
+results."""
 
 import csv
 import glob
@@ -29,12 +30,12 @@ VIDEO_SUFFIXES = (
     ".gif",
     ".ogv",
 )
-"""What counts as a video in a folder; a file that is named itself may end in anything."""
+"""Suffixes of videos in a folder; a file that is named itself may have any suffix."""
 OWN_COLUMNS = ("source", "name")
 OF_THE_BATCH = ("output", "overwrite", "masks", "report")
-"""Flags of `steadyseg video` that no line may have: the batch decides them."""
+"""Flags of `steadyseg video` that no line of a table may have, since the batch decides them."""
 LONGEST_NAME = 100
-"""Characters: file systems end at 255 bytes, and the results are first made under a longer name."""
+"""Longest name in characters: file systems end at 255 bytes, and results are first made under a longer name."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,13 @@ class Clip:
     """One video of a batch."""
 
     name: str
-    """Of the folder of its results."""
+    """Name of the folder of results."""
     job: VideoJob
-    """Its source and options; no places of results."""
+    """Source and options, without places of results."""
 
 
 def find_clips(sources: tuple[str, ...], options: VideoOptions) -> tuple[Clip, ...]:
-    """All videos in the order named. InputError for what is not there and for two of the same name."""
+    """All videos in the order named. Raises InputError for missing files and for two videos of one name."""
     if not sources:
         raise InputError("no videos were named; give files, folders, patterns, a list (.txt) or a table (.csv)")
     clips = tuple(_from_anywhere(clip) for spec in sources for clip in _expand(spec, options))
@@ -65,7 +66,7 @@ def find_clips(sources: tuple[str, ...], options: VideoOptions) -> tuple[Clip, .
 
 
 def _from_anywhere(clip: Clip) -> Clip:
-    """With absolute paths: a worker may run in another folder."""
+    """The same job with absolute paths: a worker may run in another folder."""
     job, model = clip.job, clip.job.options.model
     source = job.source if _is_street(job.source) else os.path.abspath(job.source)
     options = replace(job.options, model=os.path.abspath(model)) if os.path.isfile(model) else job.options
@@ -90,7 +91,7 @@ def _expand(spec: str, options: VideoOptions) -> Iterator[Clip]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Line numbers from 1 and what is neither empty nor a # comment."""
+    """Line numbers from 1 and the lines that are neither empty nor a # comment."""
     lines = ((number, line.strip()) for number, line in enumerate(_text(path).splitlines(), start=1))
     found = [(number, line) for number, line in lines if line and not line.startswith("#")]
     if not found:
@@ -126,7 +127,7 @@ def _sources(spec: str, base: Path, where: str) -> list[str]:
 
 
 def _of_folder(folder: Path) -> list[str]:
-    """Its videos, frame2 before frame10; a folder of images alone is one video."""
+    """The videos of a folder, frame2 before frame10; a folder of images alone is one video."""
     try:
         names = sorted(os.listdir(folder), key=natural_order)
     except OSError as error:
@@ -140,7 +141,8 @@ def _of_folder(folder: Path) -> list[str]:
 
 
 def _read_table(path: Path, options: VideoOptions) -> Iterator[Clip]:
-    """A source a line; further columns are flags of `steadyseg video`, an empty cell is a flag that was not given."""
+    """Reads a table with one source per line; further columns are flags of `steadyseg video`, and an empty cell
+    omits the flag."""
     lines = csv.DictReader(_text(path).splitlines(), strict=True)
     columns = list(lines.fieldnames or ())
     if "source" not in columns:
@@ -175,7 +177,7 @@ def _rows(lines: "csv.DictReader[str]", path: Path) -> Iterator[dict[str, str]]:
 
 
 def name_of(source: str) -> str:
-    """drives/a.mp4 -> a; street:7:50 -> street-7-50."""
+    """The name of a video's results: drives/a.mp4 -> a; street:7:50 -> street-7-50."""
     stem = source.replace(":", "-") if _is_street(source) else Path(source).stem
     return _checked_name(stem or Path(source).resolve().name, source)
 

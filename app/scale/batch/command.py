@@ -1,4 +1,5 @@
-"""`steadyseg batch`: many videos, each into a folder of its own, by as many workers as there is room for."""
+"""`steadyseg batch`: segments many videos, each into a folder of its own, with as many workers as the machine can
+hold."""
 
 import contextlib
 import re
@@ -27,11 +28,11 @@ from core.options import require_ranges
 from core.system.file_lock import lock
 
 SHOWN = 20
-"""Failed videos in the table on the terminal; summary.json has all."""
+"""Failed videos in the table on the terminal; summary.json lists all."""
 
 
 def run_batch(job: BatchJob) -> int:
-    """Exit code 1 where a video failed, 130 after Ctrl-C; run it again to go on, what is whole is skipped."""
+    """Returns exit code 1 if a video failed and 130 after Ctrl-C. A second run goes on and skips complete results."""
     check_numbers(job)
     import_pyarrow()
     clips, suffix = take_part(find_clips(job.sources, job.options), job.part)
@@ -67,7 +68,7 @@ def run_batch(job: BatchJob) -> int:
 
 
 def check_numbers(job: BatchJob) -> None:
-    """InputError before anything is looked at."""
+    """Raises InputError for numbers out of range, before any file is read."""
     require_ranges(job, {"retries": (0, 100)})
     if job.max_concurrency is not None and job.max_concurrency < 1:
         raise InputError(f"--max-concurrency must be 1 or more, got {job.max_concurrency}")
@@ -82,7 +83,7 @@ def check_numbers(job: BatchJob) -> None:
 
 @contextlib.contextmanager
 def only_driver_of(folder: Path, name: str) -> Iterator[None]:
-    """Makes the folder. InputError where it cannot be, or where another batch writes into it now."""
+    """Creates the folder and locks it. Raises InputError if another batch writes into it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / name).open("ab")
@@ -97,7 +98,7 @@ def only_driver_of(folder: Path, name: str) -> Iterator[None]:
 
 
 def take_part(clips: tuple[Clip, ...], part: str | None) -> tuple[tuple[Clip, ...], str]:
-    """(the videos of that part, what its files are called by). InputError for what is no part."""
+    """The videos of one part and the base name of its files. Raises InputError for a part that does not exist."""
     if part is None:
         return clips, ""
     match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", part)
@@ -108,12 +109,12 @@ def take_part(clips: tuple[Clip, ...], part: str | None) -> tuple[tuple[Clip, ..
 
 
 def device_of(clips: list[Clip]) -> str:
-    """The one that needs most: all workers are alike."""
+    """The device that all workers use: the most demanding one of the videos."""
     return max((clip.job.options.device for clip in clips), key=lambda device: device not in ("auto", "cpu"))
 
 
 def finished_row(clip: Clip, wanted: BatchOutputs) -> Row | None:
-    """Of results that are there already."""
+    """The row of a video whose results exist already."""
     report = read_results(clip, wanted)
     if report is None:
         return None
@@ -121,7 +122,7 @@ def finished_row(clip: Clip, wanted: BatchOutputs) -> Row | None:
 
 
 def show_progress(done: Iterator[Row], total: int, console: Console, rows: list[Row]) -> None:
-    """Adds to `rows` while a bar shows videos, frames per second over all workers, and the time left."""
+    """Adds to `rows` while a bar shows videos, frames per second over all workers and the remaining time."""
     columns = (
         TextColumn("{task.completed}/{task.total} videos"),
         BarColumn(),
@@ -141,7 +142,7 @@ def show_progress(done: Iterator[Row], total: int, console: Console, rows: list[
 
 
 def write_summary(path: Path, rows: list[Row], seconds: float) -> None:
-    """Every video with its state; sorted by name, so that two engines write the same but for times."""
+    """Writes every video with its state, sorted by name, so that two engines write the same apart from times."""
     kept = [_record(row) for row in sorted(rows, key=lambda row: row.name)]
     write_json(path, {**totals(rows), "seconds": round(seconds, 1), "videos": kept})
 
@@ -163,7 +164,7 @@ def totals(rows: list[Row]) -> dict[str, int]:
 
 
 def print_summary(rows: list[Row], videos: int, seconds: float) -> None:
-    """One table on stdout, and one of what failed."""
+    """Prints one table of all videos on stdout, and one of those that failed."""
     console, found = Console(), totals(rows)
     table = Table(title=f"{videos} videos", title_justify="left", show_header=False)
     for name in ("done", "skipped", "failed"):

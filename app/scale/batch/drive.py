@@ -1,5 +1,5 @@
-"""The loop of a batch over any engine: a video at a time for every worker; what died is tried again, nothing stops the
-rest."""
+"""The loop of a batch over any engine: each worker gets one video at a time; a video of a dead worker is tried
+again."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -11,9 +11,9 @@ from app.scale.engines.engine import Answer, Engine
 from core.errors import CheckFailed, InputError
 
 WAIT_S = 0.5
-"""A wait without a limit could not be interrupted everywhere."""
+"""Time limit of a wait; a wait without a limit cannot be interrupted on every platform."""
 LOST_IN_A_ROW = 10
-"""Workers that died without one video done in between: then it is not the videos."""
+"""Workers that died without completing a video in between, after which the batch gives up."""
 
 
 @dataclass
@@ -25,12 +25,12 @@ class _Task:
 def drive(
     engine: Engine, clips: Sequence[Clip], own: WorkerVersion, retries: int, most: int | None = None
 ) -> Iterator[Row]:
-    """Yields what became of each video, in the order of their ends.
+    """Yields the result of each video, in the order of completion.
 
-    Without `most` one worker begins, and the engine decides by its memory how many follow. Every worker says what it is
-    and opens the network before it is given a video: no video waits for one that the engine has no room for yet.
-    InputError for options that no video can have, and for workers that are not what the driver (`own`) is; CheckFailed
-    where they keep dying.
+    Without `most` one worker begins, and the engine decides by its memory how many follow. Every worker reports its
+    version and opens the network before it is given a video, so that no video waits for a worker that the engine has no
+    room for. Raises InputError for options that no video can have and for workers of other versions than the driver
+    (`own`), CheckFailed if workers keep dying.
     """
     waiting, busy = deque(map(_Task, clips)), dict[int, _Task]()
     idle, lost_in_a_row = deque[int](), 0
@@ -68,7 +68,7 @@ def drive(
 
 
 def _grow(engine: Engine, before: int, slots: int, clips: Sequence[Clip]) -> int:
-    """New workers open the network at once."""
+    """Starts new workers, which open the network at once."""
     slots = max(1, min(slots, len(clips)))
     engine.grow(slots)
     for slot in range(before, slots):
@@ -77,7 +77,7 @@ def _grow(engine: Engine, before: int, slots: int, clips: Sequence[Clip]) -> int
 
 
 def _check_like(answer: Answer, own: WorkerVersion) -> None:
-    """InputError where the worker cannot open the network, or is of other versions."""
+    """Raises InputError if the worker cannot open the network or has other versions."""
     if answer.refusal:
         raise InputError(answer.refusal)
     for name, ours in vars(own).items() if answer.value else ():

@@ -1,4 +1,4 @@
-"""One row per frame as a Parquet file (pyarrow), whose schema carries a version."""
+"""A Parquet file with one row per frame (pyarrow); its schema carries a version."""
 
 from pathlib import Path
 from types import TracebackType
@@ -9,14 +9,14 @@ from core.classes import ClassList
 from core.errors import InputError
 
 VERSION = "1"
-"""Of the columns and what they mean; a reader finds it in the schema's metadata under `VERSION_KEY`."""
+"""Version of the columns and their meaning, stored in the schema's metadata under `VERSION_KEY`."""
 VERSION_KEY = "steadyseg_frames"
 ROWS_A_GROUP = 4096
-"""Held in memory before they are written (1 MB with 11 classes)."""
+"""Rows held in memory before they are written: 1 MB with 11 classes."""
 
 
 def import_pyarrow() -> Any:
-    """pyarrow with its Parquet part, or InputError with the command that brings it."""
+    """pyarrow with its Parquet part. Raises InputError with the command that installs it."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -26,8 +26,8 @@ def import_pyarrow() -> Any:
 
 
 def schema_of(classes: ClassList) -> Any:
-    """The `pyarrow.Schema`: times in seconds, `wall_ms` the one column that differs from run to run, all else
-    shares."""
+    """The `pyarrow.Schema`: times in seconds, all else shares; `wall_ms` is the one column that differs from run to
+    run."""
     arrow = import_pyarrow()
     shares = arrow.struct([(name, arrow.float32()) for name in classes.names])
     columns = [
@@ -46,7 +46,7 @@ def schema_of(classes: ClassList) -> Any:
 
 
 class FrameTable:
-    """Written inside `with`; call it with the figures of every frame."""
+    """A context manager that writes a Parquet file; call it with the figures of every frame."""
 
     def __init__(self, path: Path, video: str, classes: ClassList) -> None:
         arrow = import_pyarrow()

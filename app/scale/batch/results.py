@@ -1,4 +1,4 @@
-"""The results of one video: a folder that is whole or not there, whatever is killed in the meantime."""
+"""The results of one video: a folder that is complete or absent, even if the process is killed."""
 
 import contextlib
 import errno
@@ -30,7 +30,7 @@ REPORT, FRAMES, VIDEO, MASKS = "report.json", "frames.parquet", "video.mp4", "ma
 def make_results(clip: Clip, wanted: BatchOutputs, take: Callable[[VideoJob], Segmenter]) -> int:
     """Segments the video; its results appear under their name all at once. Returns the number of frames.
 
-    Where another process was faster, its results stay. Raises InputError for the video's own faults.
+    If another process was faster, its results stay. Raises InputError for faults of the video itself.
     """
     asked = describe(clip, wanted)
     with _whole_folder(wanted.folder, clip.name) as folder:
@@ -47,8 +47,7 @@ def make_results(clip: Clip, wanted: BatchOutputs, take: Callable[[VideoJob], Se
 
 
 def describe(clip: Clip, wanted: BatchOutputs) -> dict[str, Any]:
-    """Everything that decides the results, as JSON values: what makes results of an earlier run the same as new
-    ones."""
+    """All settings that determine the results, as JSON values; equal values mean that earlier results can be reused."""
     path = Path(clip.job.source)
     return {
         "options": json.loads(json.dumps(asdict(clip.job.options))),
@@ -62,7 +61,7 @@ def describe(clip: Clip, wanted: BatchOutputs) -> dict[str, Any]:
 
 
 def read_results(clip: Clip, wanted: BatchOutputs) -> dict[str, Any] | None:
-    """The report of results that are there already; None: there are none. InputError for results of anything else."""
+    """The report of existing results, or None. Raises InputError for results of other settings."""
     folder = wanted.folder / clip.name
     if not folder.exists():
         return None
@@ -91,7 +90,7 @@ def _flat(options: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def digest(model: str) -> str:
-    """First 12 digits of the SHA-256 of the model's file. InputError where there is none."""
+    """First 12 digits of the SHA-256 of the model's file. Raises InputError if there is no such file."""
     from app.find_model import find_model, is_graph
 
     path = Path(model) if is_graph(model) else find_model(model)
@@ -109,7 +108,7 @@ def _exhaust(frames: Iterator[Frame], source: Source) -> bool:
 
 @contextlib.contextmanager
 def _whole_folder(root: Path, name: str) -> Iterator[Path]:
-    """A hidden folder that gets its name at the end of the `with`, on disk, and is gone after an error."""
+    """A context with a hidden folder that gets its name, synced to disk, on success and is removed after an error."""
     partial = root / f".{name}.{secrets.token_hex(4)}.partial"
     partial.mkdir()
     try:
@@ -122,7 +121,7 @@ def _whole_folder(root: Path, name: str) -> Iterator[Path]:
 
 
 def _appear(partial: Path, place: Path) -> None:
-    """Gives the folder its name, but for one that is there already: the same results of a driver that was killed."""
+    """Gives the folder its name; results that exist already, from a driver that was killed, are kept."""
     try:
         os.rename(partial, place)
     except OSError as error:
@@ -131,7 +130,7 @@ def _appear(partial: Path, place: Path) -> None:
 
 
 def _to_disk(folder: Path) -> None:
-    """Masks, two files a frame, go there all together: 500 of them one by one would take seconds."""
+    """Syncs all files at once: masks are two files a frame, and syncing 500 of them one by one takes seconds."""
     if (folder / MASKS).exists():
         os.sync()
         return
@@ -148,7 +147,7 @@ def _sync(path: Path) -> None:
 
 
 def remove_leftovers(root: Path, clips: Iterable[Clip]) -> None:
-    """What killed workers began of these videos; to be called by their one driver."""
+    """Removes what killed workers began of these videos. Call it from their only driver."""
     names = {clip.name for clip in clips}
     for leftover in root.glob(".*.partial"):
         if leftover.name[1:].rsplit(".", 2)[0] in names:

@@ -1,4 +1,4 @@
-"""The segmenters that a worker keeps from one video to the next: opening one takes seconds, a short video does not."""
+"""The segmenters that a worker keeps from video to video: opening one takes seconds, a short video does not."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import replace
@@ -13,20 +13,21 @@ from core.segmenter import Segmenter
 from export.run.networks import FrameNetwork
 
 MOST = 4
-"""Segmenters, and compiled networks (40 MB each at 360 pixels of height); the least recently used one is given up."""
+"""Largest number of segmenters and of compiled networks (40 MB each at 360 pixels of height); the least recently
+used one is dropped."""
 T = TypeVar("T")
 
 
 class Segmenters:
-    """For one thread; each segmenter serves one video at a time."""
+    """A cache of segmenters for one thread; each serves one video at a time."""
 
     def __init__(self) -> None:
         self._open: dict[Hashable, Segmenter] = {}
         self._compiled: dict[Hashable, FrameNetwork] = {}
 
     def take(self, job: VideoJob) -> Segmenter:
-        """One for a new stream, as if it had just been opened. InputError where the model cannot do what is asked
-        for."""
+        """A segmenter for a new stream, in its initial state. Raises InputError if the model cannot do what is
+        asked."""
         key = replace(job.options, view="overlay", seed=0, max_frames=None)
         segmenter = recall(self._open, key, lambda: self._make(job))
         if draws_dropout(segmenter.method.mode):  # its masks follow from the seed only where it starts with them
@@ -45,7 +46,7 @@ class Segmenters:
 
 
 def recall(kept: dict[Hashable, T], key: Hashable, make: Callable[[], T]) -> T:
-    """What is kept under the key, or made now; the least recently used is given up for it."""
+    """The cached value of a key, or a new one; the least recently used value makes room for it."""
     value = kept.pop(key) if key in kept else make()
     kept[key] = value  # the last one of the dict is the latest
     while len(kept) > MOST:

@@ -1,4 +1,4 @@
-"""What drivers and workers tell each other. No torch here: a worker reads this before it has chosen its threads."""
+"""The messages between drivers and workers. No torch here: a worker reads this before it has chosen its threads."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class BatchOutputs:
-    """What a batch makes of every video."""
+    """The files that a batch makes of every video."""
 
     folder: Path
     videos: bool
@@ -15,7 +15,7 @@ class BatchOutputs:
 
 @dataclass(frozen=True)
 class WorkerVersion:
-    """What must be alike in the driver and in every worker, or results would depend on where a video went."""
+    """Versions that driver and workers must share, so that results do not depend on where a video went."""
 
     steadyseg: str
     python: str
@@ -26,21 +26,21 @@ class WorkerVersion:
 
 @dataclass(frozen=True)
 class Row:
-    """What became of a video."""
+    """The result of one video."""
 
     name: str
     source: str
     frames: int = 0
     seconds: float = 0.0
-    """Of work, the writing of results included."""
+    """Seconds of work, including the writing of results."""
     reason: str = ""
-    """Why there are no results; empty where there are."""
+    """The reason why there are no results; empty on success."""
     own_fault: bool = True
-    """Whether the video itself is the reason, so that trying again is of no use."""
+    """True if the video itself is at fault, so that another try is of no use."""
     full_disk: int | None = None
-    """The errno of a disk that took no more: it ends the batch."""
+    """The errno of a disk that takes no more; it ends the batch."""
     tries: int = 1
     skipped: bool = False
-    """The results were there already."""
+    """True if the results existed already."""
     memory_bytes: int = 0
-    """The most that the worker has had resident so far."""
+    """Peak resident memory of the worker so far."""

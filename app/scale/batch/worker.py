@@ -1,5 +1,4 @@
-"""What a worker does, in whichever process an engine puts it: it keeps its segmenters and makes one video after the
-other."""
+"""A worker of a batch: it keeps its segmenters and processes one video after the other."""
 
 import platform
 import time
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class VideoWorker:
-    """Lives in a process of its own."""
+    """A worker in a process of its own."""
 
     def __init__(self, wanted: BatchOutputs, threads: int) -> None:
         settle(threads)  # before torch is imported
@@ -25,8 +24,8 @@ class VideoWorker:
         self._segmenters: Segmenters | None = None
 
     def prepare(self, clip: "Clip") -> WorkerVersion:
-        """Opens the segmenter of a first video, and says what this worker is. InputError for options that do not
-        fit."""
+        """Opens the segmenter of a first video and returns this worker's versions. Raises InputError for options
+        that do not fit."""
         if not self._wanted.folder.is_dir():
             raise InputError(
                 f"{platform.node()} has no folder {self._wanted.folder}; results go where all machines see them"
@@ -35,7 +34,7 @@ class VideoWorker:
         return about(clip.job.options.model)
 
     def run(self, clip: "Clip") -> Row:
-        """Makes the video's results; whatever goes wrong is in the row."""
+        """Makes the results of a video; every failure is reported in the returned row."""
         segmenters = self._open()
         from app.scale.batch.results import make_results
 
@@ -62,7 +61,7 @@ class VideoWorker:
 
 
 def about(model: str) -> WorkerVersion:
-    """Of this process."""
+    """The versions of this process."""
     from importlib.metadata import version
 
     from app.scale.batch.results import digest

@@ -1,4 +1,4 @@
-"""Alarms of cameras as JSON lines: what begins and what ends. No secret is in them."""
+"""Alarms of cameras as JSON lines, one when a condition begins and one when it ends. They contain no secret."""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ from core.errors import InputError
 
 @contextlib.contextmanager
 def alarm_lines(path: Path | None) -> Iterator[TextIO]:
-    """Where alarms are written. InputError where that cannot be."""
+    """Opens the file or stream that alarms are written to. Raises InputError if it cannot be opened."""
     if path is None:
         yield sys.stdout
         return
@@ -29,7 +29,7 @@ def alarm_lines(path: Path | None) -> Iterator[TextIO]:
 
 @dataclass
 class Alarms:
-    """Says what begins and what ends, each once."""
+    """Reports the beginning and the end of each alarm condition, once each."""
 
     out: TextIO
 
@@ -37,7 +37,7 @@ class Alarms:
         self._on: set[tuple[str, str]] = set()
 
     def look(self, camera: Camera, figures: CameraFigures, at_s: float) -> None:
-        """`at_s`: seconds since 1970, for the line."""
+        """Compares the current figures with the active alarms. `at_s`: seconds since 1970, for the written line."""
         state = figures.state
         self._say(camera, "silent", state.silent_s, camera.silent_s, at_s)
         self._say(camera, "too_old", state.age_s or 0.0, camera.max_age_s, at_s)

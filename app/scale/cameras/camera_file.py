@@ -1,4 +1,4 @@
-"""A TOML file of cameras -> what is watched and how; every key is checked, and no secret is ever repeated."""
+"""Reading of the TOML file of cameras; every key is checked, and no secret is repeated in a message."""
 
 import math
 import re
@@ -27,38 +27,38 @@ OPTIONS = (
     "device",
     "seed",
 )
-"""Flags of `steadyseg video` that make sense for a camera that is only watched."""
+"""Flags of `steadyseg video` that apply to a camera that is watched without writing a video."""
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 
 
 @dataclass(frozen=True)
 class Camera:
-    """One stream; but for name and source, [defaults] may give all of them for all cameras."""
+    """One stream. All fields but name and source can be set for all cameras in [defaults]."""
 
     name: str
-    """Of the figures and alarms: letters, digits, _ . - and at most 64."""
+    """Name in figures and alarms: letters, digits, _ . - and at most 64 characters."""
     source: str
-    """As of `steadyseg video`; a file is played in real time, again and again."""
+    """A source as of `steadyseg video`; a file is played in real time, in a loop."""
     sample_fps: float = 0.0
-    """Frames that are segmented per second, evenly spaced; 0: all."""
+    """Frames to segment per second, evenly spaced; 0: all."""
     fps: float = 25.0
-    """What the camera delivers, as far as known before it is opened: by it cameras are divided among workers."""
+    """Frame rate of the camera, as far as it is known before opening; cameras are divided among workers by it."""
     silent_s: float = 10.0
-    """Alarm after so many seconds without a segmented frame."""
+    """Seconds without a segmented frame after which an alarm is raised."""
     max_age_s: float = 2.0
-    """Alarm where a frame was this old when it was segmented, counted from its arrival."""
+    """Age of a segmented frame, in seconds since its arrival, above which an alarm is raised."""
     novel_s: float = 5.0
-    """Alarm where every frame of so long was strange to a network that knows its own world: one frame in twenty of that
-    is."""
+    """Seconds of novel frames without exception after which an alarm is raised, for a network with novelty
+    statistics. One frame in twenty of the training domain is novel."""
 
     @property
     def label(self) -> str:
-        """Its source, without user, password and query."""
+        """The source without user, password and query."""
         return redact(self.source) if "://" in self.source else self.source
 
     @property
     def load(self) -> float:
-        """Frames that are to be segmented per second."""
+        """Frames to segment per second."""
         return min(self.sample_fps, self.fps) if self.sample_fps else self.fps
 
 
@@ -74,14 +74,15 @@ LIMITS = {
 
 @dataclass(frozen=True)
 class CameraSet:
-    """What a file says."""
+    """The cameras of a file and the settings that they share."""
 
     options: VideoOptions
     cameras: tuple[Camera, ...]
 
 
 def read_cameras(path: Path) -> CameraSet:
-    """InputError, one line, for unknown keys, wrong values, two cameras of one name and files that are no TOML."""
+    """Reads a file of cameras. Raises InputError for unknown keys, wrong values, repeated names and files that are
+    not TOML."""
     try:
         record = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -151,5 +152,5 @@ def _known(table: dict[str, Any], keys: tuple[str, ...], where: str) -> None:
 
 
 def redacted(text: str) -> str:
-    """The text with the secrets of every address in it masked."""
+    """The text with the credentials of every address in it masked."""
     return re.sub(r"[A-Za-z][A-Za-z0-9+.-]*://\S+", lambda found: redact(found[0]), text)

@@ -1,4 +1,4 @@
-"""`steadyseg cameras`: many streams at once, each with its own state, watched over and never given up."""
+"""`steadyseg cameras`: segments many streams at once, each with its own temporal state, and restarts what fails."""
 
 import contextlib
 import time
@@ -24,7 +24,7 @@ from core.errors import CheckFailed, InputError
 
 
 def run_cameras(job: CamerasJob) -> int:
-    """Until Ctrl-C (exit code 130) or for --seconds; the figures of every camera are in the report then."""
+    """Runs until Ctrl-C (exit code 130) or the time limit; the report then holds the figures of every camera."""
     check_flags(job)
     watched = read_cameras(job.cameras)
     console = Console(stderr=True)
@@ -48,7 +48,7 @@ def run_cameras(job: CamerasJob) -> int:
 
 
 def check_flags(job: CamerasJob) -> None:
-    """InputError before anything is opened."""
+    """Raises InputError for flags that cannot be used, before anything is opened."""
     check_place(job.report)
     check_placing(job.placing)
     if job.workers is not None and not 1 <= job.workers <= 10_000:
@@ -58,7 +58,7 @@ def check_flags(job: CamerasJob) -> None:
 
 
 def measure(engine: Engine) -> Measured:
-    """What a worker needs. InputError where the network does not open."""
+    """Measures the time and memory that a worker needs. Raises InputError if the network cannot be opened."""
     engine.grow(1)
     engine.call(0, "measure")
     answers: list[Answer] = []
@@ -74,7 +74,7 @@ def measure(engine: Engine) -> Measured:
 
 
 def tell_load(console: Console, watched: CameraSet, placed: list[tuple[Camera, ...]], one: Measured) -> None:
-    """What was measured, and whether it will do."""
+    """Prints the measured load and whether this machine can carry it."""
     shares = [sum(camera.load for camera in cameras) * one.step_ms / 1e3 for cameras in placed]
     console.print(
         f"{len(watched.cameras)} cameras on {len(placed)} workers; a frame takes {one.step_ms:.1f} ms: the "
@@ -90,7 +90,8 @@ def tell_load(console: Console, watched: CameraSet, placed: list[tuple[Camera, .
 
 
 def follow(job: CamerasJob, watched: CameraSet, watch: Watch, alarms: Alarms, console: Console) -> bool:
-    """Looks every second; a table refreshes where stderr is a terminal. Returns whether an interruption ended it."""
+    """Updates figures and alarms once a second, in a table if stderr is a terminal. Returns True if an interruption
+    ended it."""
     cameras = {camera.name: camera for camera in watched.cameras}
     until_s = time.monotonic() + (job.seconds or float("inf"))
     try:
@@ -108,17 +109,17 @@ def follow(job: CamerasJob, watched: CameraSet, watch: Watch, alarms: Alarms, co
 
 
 class Quiet(contextlib.nullcontext["Quiet"]):
-    """Stands in for the refreshing table where nobody looks."""
+    """A stand-in for the refreshing table if stderr is not a terminal."""
 
     def __enter__(self) -> "Quiet":
         return self
 
     def update(self, table: Table, *, refresh: bool) -> None:
-        """Shows nothing."""
+        """Does nothing."""
 
 
 def table_of(cameras: tuple[Camera, ...], figures: list[CameraFigures]) -> Table:
-    """A line for each camera."""
+    """A table with one line per camera."""
     table = Table(
         "camera",
         "source",

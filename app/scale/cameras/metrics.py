@@ -1,4 +1,4 @@
-"""The figures of all cameras as Prometheus reads them, served over HTTP. No secret is in them."""
+"""The figures of all cameras in the text format of Prometheus, served over HTTP. They contain no secret."""
 
 import threading
 from collections.abc import Callable, Iterable
@@ -40,11 +40,11 @@ METRICS: tuple[tuple[str, str, str, Callable[[CameraFigures], float | None]], ..
         lambda one: one.state.expected_accuracy,
     ),
 )
-"""Name behind `steadyseg_camera_`, type, help, and the value; None: not known yet, the line is left out."""
+"""Name after `steadyseg_camera_`, type, help text and value of each metric; a value of None omits the line."""
 
 
 def prometheus_text(cameras: Iterable[CameraFigures]) -> str:
-    """In the text format, version 0.0.4."""
+    """The figures in Prometheus's text format, version 0.0.4."""
     known = list(cameras)
     lines = []
     for name, kind, words, value_of in METRICS:
@@ -61,7 +61,7 @@ def _digits(value: float) -> str:
 
 
 class MetricsServer:
-    """Answers GET /metrics until closed; InputError for an address that cannot be listened at."""
+    """A server that answers GET /metrics until it is closed. Raises InputError if it cannot listen at the address."""
 
     def __init__(self, host: str, port: int, text: Callable[[], str]) -> None:
         class Handler(BaseHTTPRequestHandler):

@@ -1,74 +1,71 @@
-"""How a camera is: what a worker says of it once a second, and what the driver makes of that over restarts. No torch
-here."""
+"""The state of a camera: the figures that its worker reports once a second, added up over restarts. No torch here."""
 
 from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
 class CameraState:
-    """Counts are since this worker began to watch the camera; times are those of the worker's clock."""
+    """One worker's figures of a camera. Counts begin with the worker; times are those of its clock."""
 
     name: str
     frames: int = 0
-    """Segmented."""
+    """Segmented frames."""
     dropped: int = 0
-    """Due, but replaced by a newer one before they could be segmented."""
+    """Frames that were due but replaced by a newer one before they could be segmented."""
     reconnections: int = 0
     resets: int = 0
-    """How often the temporal mean was started anew."""
+    """Restarts of the temporal mean."""
     fps: float = 0.0
-    """Segmented per second, over the last ten seconds."""
+    """Segmented frames per second over the last ten seconds."""
     age_s: float | None = None
-    """Of the latest frame when its maps were there, counted from its arrival; None: there was none yet."""
+    """Age of the latest frame, from its arrival to its maps; None before the first frame."""
     silent_s: float = 0.0
-    """Since the latest frame was segmented, or since the watch began."""
+    """Seconds since the latest frame was segmented, or since the start."""
     step_ms: float = 0.0
-    """Of the processor, a frame, on average."""
+    """Mean processor time per frame."""
     confidence: float | None = None
-    """Mean over the pixels of the latest frame."""
+    """Mean confidence of the latest frame."""
     entropy: float | None = None
-    """The same of the total uncertainty, a share of ln K."""
+    """Mean total uncertainty of the latest frame, as a share of ln K."""
     novelty: float | None = None
-    """Of the latest frame: the share of the network's own world that is at least as strange; None where it is not
-    known."""
+    """Novelty of the latest frame (`core.reference`); None if the network has no statistics of its training domain."""
     novel_s: float = 0.0
-    """For how long every frame has been strange (`core.reference.STRANGE`), up to the latest one."""
+    """Seconds for which all frames up to the latest one have been novel."""
     expected_accuracy: float | None = None
-    """Of the latest frame: the share of its pixels that should be right; None where no temperature follows the
-    frame."""
+    """Expected accuracy of the latest frame; None if its temperature does not follow the frame."""
     trouble: str = ""
-    """Why there is no picture, without secrets."""
+    """The reason why there is no picture, without secrets."""
 
 
 @dataclass(frozen=True)
 class CameraFigures:
-    """A camera over all its workers."""
+    """The figures of a camera over all its workers."""
 
     state: CameraState
     restarts: int = 0
     """Workers of this camera that died."""
     gap_s: float = 0.0
-    """Without a segmented frame because a worker had died, in all."""
+    """Seconds without a segmented frame because a worker had died, in all."""
 
 
 class CameraHistory:
-    """Adds up what a camera's successive workers counted."""
+    """Adds up the counts of a camera's successive workers."""
 
     def __init__(self, name: str) -> None:
         self._before = self._now = CameraState(name)
         self._restarts, self._gap_s, self._lost_at_s = 0, 0.0, 0.0
         self._seen_at_s: float | None = None
-        """When its worker last said something; nothing is silent that has not been opened yet."""
+        """Time of the worker's last report; a camera that was not opened yet is not silent."""
 
     def update(self, state: CameraState, now_s: float) -> None:
-        """What the worker says now; `now_s` by the driver's clock."""
+        """Takes a worker's report; `now_s` is the driver's clock."""
         if self._lost_at_s and state.frames:
             self._gap_s += max(0.0, now_s - state.silent_s - self._lost_at_s)
             self._lost_at_s = 0.0
         self._now, self._seen_at_s = state, now_s
 
     def lost(self, now_s: float) -> None:
-        """The worker is gone: the gap began with its last frame."""
+        """Records that the worker is gone; the gap began with its last frame."""
         self._restarts += 1
         if not self._lost_at_s:
             self._lost_at_s = (self._seen_at_s or now_s) - self._now.silent_s if self._now.frames else now_s
@@ -77,7 +74,7 @@ class CameraHistory:
         self._seen_at_s = now_s
 
     def figures(self, now_s: float) -> CameraFigures:
-        """As of now: what a worker that does not answer said last grows old."""
+        """The figures as of now; a report of a worker that no longer answers ages."""
         total = self._sum()
         seen_at_s = now_s if self._seen_at_s is None else self._seen_at_s
         silent_s = now_s - self._lost_at_s if self._lost_at_s else self._now.silent_s + max(0.0, now_s - seen_at_s)

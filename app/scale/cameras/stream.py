@@ -1,4 +1,4 @@
-"""One camera as a thread: opened for ever, again and again, its newest frame kept for the worker that segments it."""
+"""One camera as a thread: it reopens the source whenever it fails and keeps the newest frame for the worker."""
 
 import threading
 import time
@@ -13,29 +13,29 @@ from core.errors import InputError
 from core.frame import Frame
 
 FIRST_DELAY_S, LONGEST_DELAY_S = 1.0, 60.0
-"""Between attempts; doubles from one that failed to the next."""
+"""Waits between attempts; the wait doubles after each failure."""
 
 
 @dataclass(frozen=True, eq=False)
 class Arrived:
-    """A frame, and when it came."""
+    """A frame and its time of arrival."""
 
     frame: Frame
     at_s: float
-    """By time.monotonic."""
+    """Time of `time.monotonic()`."""
 
 
 class CameraStream:
-    """The thread begins with `start` and ends with the process."""
+    """The reader thread of a camera. It begins with `start` and ends with the process."""
 
     def __init__(self, camera: Camera, classes: ClassList, came: threading.Condition, delay_s: float = 0.0) -> None:
-        """`came` is notified of every frame. `delay_s`: before the first attempt, so that not all cameras begin at
-        once."""
+        """`came` is notified of every frame. `delay_s`: wait before the first attempt, so that cameras do not open
+        all at once."""
         self.camera = camera
         self.counts: Counter[str] = Counter()
-        """`opened`, `arrived`, `dropped`: a frame was due and replaced by a newer one before it was segmented."""
+        """Counts of `opened`, `arrived` and `dropped` (due, but replaced by a newer frame before it was segmented)."""
         self.trouble = ""
-        """Why there is no picture now, without secrets; empty while there is one."""
+        """The reason why there is no picture now, without secrets; empty while there is one."""
         self._classes, self._came, self._delay_s = classes, came, delay_s
         self._waiting: Arrived | None = None
         self._source: Source | None = None
@@ -45,17 +45,17 @@ class CameraStream:
         self._thread.start()
 
     def reconnections(self) -> int:
-        """How often a picture came back after it had stopped coming."""
+        """Times that pictures returned after an interruption."""
         source = self._source
         now = source.losses["reconnect"] if source is not None else 0
         return max(0, self.counts["opened"] - 1) + self.counts["reconnected"] + now
 
     def waiting_since(self) -> float | None:
-        """When the unsegmented frame came, or None; to be asked with `came` held."""
+        """Arrival time of the frame that waits to be segmented, or None. Call it with `came` held."""
         return None if self._waiting is None else self._waiting.at_s
 
     def take(self) -> Arrived:
-        """The unsegmented frame; with `came` held and one there."""
+        """Removes and returns the waiting frame. Call it with `came` held and a frame waiting."""
         arrived, self._waiting = self._waiting, None
         assert arrived is not None
         return arrived
@@ -79,7 +79,7 @@ class CameraStream:
                 time.sleep(min(FIRST_DELAY_S * 2 ** min(failures, 10), LONGEST_DELAY_S))
 
     def _watch(self) -> None:
-        """Until the stream is gone for good, or a file is over."""
+        """Reads frames until the stream ends for good, or a file is over."""
         with open_source(self.camera.source, classes=self._classes) as source:
             self._source = source
             self.counts["opened"] += 1
@@ -95,7 +95,7 @@ class CameraStream:
                 self._offer(Arrived(frame, now_s))
 
     def _next_due(self, due_s: float, now_s: float) -> float:
-        """Evenly spaced, but never to make up for what did not come."""
+        """Time of the next frame to segment: evenly spaced, without catching up on missed frames."""
         step_s = 1 / self.camera.sample_fps if self.camera.sample_fps else 0.0
         return due_s + step_s if now_s - due_s < step_s else now_s + step_s
 

@@ -1,4 +1,4 @@
-"""The driver of the cameras: keeps every worker alive and asks it once a second how its cameras are."""
+"""The driver of the cameras: keeps every worker alive and asks it once a second for its figures."""
 
 import threading
 import time
@@ -12,10 +12,10 @@ from core.errors import CheckFailed, InputError
 
 ASK_EVERY_S = 1.0
 ANSWER_WITHIN_S, OPEN_WITHIN_S = 30.0, 180.0
-"""A worker that takes longer is frozen, and is replaced; opening imports, compiles, and opens a network for each
-camera."""
+"""Time limits after which a worker counts as frozen and is replaced; opening imports, compiles, and opens a network
+for each camera."""
 DEATHS_IN_A_ROW = 5
-"""Of one worker that never answered in between: then starting it again is of no use."""
+"""Deaths of one worker without an answer in between after which it is not started again."""
 
 
 class Watch:
@@ -25,17 +25,17 @@ class Watch:
         self._engine, self._placed = engine, placed
         self._histories = {camera.name: CameraHistory(camera.name) for cameras in placed for camera in cameras}
         self._asked: dict[int, tuple[str, float]] = {}
-        """Slot -> the call that it has not answered, and since when."""
+        """The unanswered call of each slot, with its time."""
         self._deaths = [0] * len(placed)
         self._lock = threading.Lock()
 
     def figures(self) -> list[CameraFigures]:
-        """Of every camera as of now, in the order of their names."""
+        """Figures of every camera as of now, in the order of their names."""
         with self._lock:
             return [self._histories[name].figures(time.monotonic()) for name in sorted(self._histories)]
 
     def rounds(self) -> Iterator[None]:
-        """Yields once a second, for ever. InputError where the network does not open."""
+        """Yields once a second, without end. Raises InputError if the network cannot be opened."""
         self._engine.grow(len(self._placed))
         for slot in range(len(self._placed)):
             self._call(slot, "watch", self._placed[slot])

@@ -1,4 +1,4 @@
-"""A worker for cameras: a thread for each reads, one thread segments whatever frame has waited longest."""
+"""A worker for cameras: a thread for each camera reads, one thread segments the frame that has waited longest."""
 
 import threading
 import time
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 PROBE_FRAMES, PROBE_WARM = 12, 4
 RATE_OVER_S = 10.0
 SPREAD_S = 0.05
-"""Between the first attempts of two cameras."""
+"""Seconds between the first attempts of two cameras."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a worker takes."""
+    """Time and memory that a worker needs."""
 
     step_ms: float
-    """Of its cores, a frame, the reading of it not counted."""
+    """Processor time per frame, without reading it."""
     memory_bytes: int
-    """The most that it has had resident, without any camera."""
+    """Peak resident memory without any camera."""
     knows_its_world: bool
     """Whether its network tells novelty."""
 
 
 class CameraWorker:
-    """Lives in a process of its own; its cameras are given once and stay."""
+    """A worker in a process of its own; its cameras are given once."""
 
     def __init__(self, options: "VideoOptions", threads: int) -> None:
         settle(threads)  # before torch is imported
@@ -46,7 +46,7 @@ class CameraWorker:
         self._thread: threading.Thread | None = None
 
     def measure(self) -> Measured:
-        """InputError where the model does not open."""
+        """Segments a few frames and returns the cost. Raises InputError if the model cannot be opened."""
         import numpy as np
 
         from core.frame import Frame
@@ -63,7 +63,7 @@ class CameraWorker:
         return Measured(step_ms, peak_memory_bytes(), segmenter.own_world is not None)
 
     def watch(self, cameras: "tuple[Camera, ...]") -> None:
-        """Returns when every camera has its thread; what does not open is tried again for ever."""
+        """Starts the thread of every camera; a camera that cannot be opened is tried again without end."""
         from app.scale.cameras.stream import CameraStream
 
         for place, camera in enumerate(cameras):
@@ -76,7 +76,7 @@ class CameraWorker:
             watched.stream.start()
 
     def states(self) -> list[CameraState]:
-        """Of all its cameras now. RuntimeError where segmenting has ended, which it never should."""
+        """States of all cameras now. Raises RuntimeError if the segmenting thread has ended, which is a bug."""
         if self._thread is None or not self._thread.is_alive():
             raise RuntimeError("the thread that segments has ended")
         return [watched.state() for watched in self._watched]
@@ -96,7 +96,7 @@ class CameraWorker:
         return min(waiting, key=lambda pair: pair[0])[1] if waiting else None
 
     def _open(self) -> Any:
-        """A segmenter with a state of its own. All share the compiled network: one thread steps them."""
+        """A segmenter with its own state. All share the compiled network, since one thread steps them."""
         from app.scale.engines.threads import limit_threads
         from app.video.flags import VideoJob
         from app.video.job import open_for
@@ -126,7 +126,7 @@ class _Watched:
         self._times: deque[float] = deque()
 
     def step(self, arrived: "Arrived") -> None:
-        """Segments a frame; one that cannot be is a camera's trouble, not the worker's."""
+        """Segments a frame; a failure is recorded as the camera's trouble and does not end the worker."""
         began_s = time.thread_time()
         try:
             maps = self._segmenter.step(arrived.frame)
@@ -145,7 +145,8 @@ class _Watched:
         self._times.append(now_s)
 
     def state(self) -> CameraState:
-        """Read by another thread than the one that steps: single figures may be one frame apart."""
+        """The current figures. Another thread than the one that steps reads them, so single values may be one frame
+        apart."""
         now_s = time.monotonic()
         while self._times and self._times[0] < now_s - RATE_OVER_S:
             self._times.popleft()
