@@ -1,4 +1,4 @@
-"""Who is answered, and where: one rule for every address of the page, Gradio's and our own (docs/security.md)."""
+"""Access control of the page: one rule for every address, Gradio's and the project's own (docs/security.md)."""
 
 import ipaddress
 import json
@@ -26,13 +26,15 @@ ADDRESSES: tuple[tuple[tuple[str, ...], str], ...] = (
     (WRITE, r"/live/\w+(/end)?"),
     (READ, r"/in-browser(/.*)?"),
 )
-"""(methods, path): what the page uses. What else Gradio serves is not there (404): it fetches addresses, runs FFmpeg on
-what a visitor names, or changes the page."""
+"""(methods, path) of the addresses that the page uses.
+
+All others answer 404: Gradio's fetch addresses, run FFmpeg on files that a visitor names, or change the page.
+"""
 UPLOAD = re.compile("/gradio_api/upload/?")
 MAX_BODY = 2_000_000
 """Bytes of any request but an upload: a camera picture of 640x480 has 60 kB, the page's settings 2 kB."""
 ENVELOPE = 100_000
-"""Bytes of an upload beside the file."""
+"""Bytes of an upload besides the file."""
 
 POLICY = "; ".join(
     (
@@ -59,17 +61,17 @@ HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
 )
 FRAMEWORKS = {"gradio", "fastapi", "starlette", "pydantic", "json"}
-"""Packages that read what a visitor sent before our own code does, and repeat it in their refusals: NaN, half a
-character."""
+"""Packages that read a visitor's values before the page's own code does, and repeat them in their errors: NaN, half
+a character."""
 JSON = (b"content-type", b"application/json")
 
 
 class AllowedHosts:
-    """The names that the page answers to, without ports.
+    """The host names that the page answers to, without ports.
 
-    A page on another machine's network is known by names that only its users know: an address in figures cannot be
-    pointed elsewhere by a foreign name server (DNS rebinding), so those are taken; a name must be this machine's own,
-    that of a share, or one given with --allow-host.
+    A page on another machine's network may be known by names that only its users know. Numeric addresses are accepted,
+    since no foreign name server can point them elsewhere (DNS rebinding); a name must be this machine's own, that of a
+    share, or one given with --allow-host.
     """
 
     def __init__(self, local: bool, more: Iterable[str] = ()) -> None:
@@ -79,7 +81,7 @@ class AllowedHosts:
             self._names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
 
     def add(self, address: str) -> None:
-        """An address at which the page was published."""
+        """Adds the name of an address at which the page was published."""
         self._names |= {urlsplit(address).hostname or ""}
 
     def __contains__(self, host: str) -> bool:
@@ -88,12 +90,12 @@ class AllowedHosts:
 
 
 class Guard:
-    """Middleware: refuses foreign names and sites, addresses that are not listed, and bodies that are too long."""
+    """Middleware that refuses foreign hosts and sites, addresses that are not listed, and bodies that are too long."""
 
     def __init__(
         self, app: "ASGIApp", names: AllowedHosts, max_upload: int, refuse_upload: Callable[[int], str | None]
     ) -> None:
-        """`refuse_upload(bytes)` says why an upload of that size is not taken now; None: it is."""
+        """`refuse_upload(bytes)` returns the reason why an upload of that size is refused now, or None."""
         self._app, self._names, self._max_upload, self._refuse_upload = app, names, max_upload, refuse_upload
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
@@ -119,7 +121,7 @@ class Guard:
                     await _refuse(send, *((500, "something failed") if ours else (422, "the page cannot read that")))
 
     def _refusal(self, scope: "Scope") -> tuple[int, str] | None:
-        """(status, reason), or None."""
+        """(status, reason) of a refusal, or None."""
         method, path = str(scope["method"]), str(scope["path"])
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         host, origin = headers.get(b"host", ""), headers.get(b"origin")
@@ -132,7 +134,7 @@ class Guard:
         return self._refuse_body(path, headers) if method in WRITE else None
 
     def _refuse_body(self, path: str, headers: Mapping[bytes, str]) -> tuple[int, str] | None:
-        """The server reads no more than the length that is announced."""
+        """(status, reason) if the announced length is missing or too large; the server reads no more than it."""
         length, upload = headers.get(b"content-length", ""), UPLOAD.fullmatch(path) is not None
         if not re.fullmatch("[0-9]{1,15}", length) or b"transfer-encoding" in headers:
             return 411, "say the length of the request"
@@ -158,9 +160,9 @@ def _with_headers(send: "Send") -> "Send":
 
 
 def log_failure(error: Exception) -> bool:
-    """Logs what nobody foresaw, by its kind alone: a traceback would show what a visitor sent, or the name of a file.
+    """Logs the kind of an unforeseen error alone: a traceback would show a visitor's values or the name of a file.
 
-    False where the frameworks failed, to which a request can say anything; True otherwise.
+    Returns False for errors inside the frameworks, which any malformed request can cause, and True otherwise.
     """
     last = traceback.extract_tb(error.__traceback__)[-1]
     print(f"page: {type(error).__name__} in {last.name}", file=sys.stderr)
@@ -168,7 +170,7 @@ def log_failure(error: Exception) -> bool:
 
 
 def host_name(host: str) -> str:
-    """The name in a Host header, without its port; empty where it is none."""
+    """The name in a Host header without its port; empty if it is malformed."""
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:  # "["
@@ -176,7 +178,7 @@ def host_name(host: str) -> str:
 
 
 def is_numeric(name: str) -> bool:
-    """Whether it is an IP address in figures."""
+    """True for an IP address in figures."""
     try:
         ipaddress.ip_address(name)
     except ValueError:

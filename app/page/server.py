@@ -40,7 +40,7 @@ QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 
 @dataclass(frozen=True)
 class Page:
-    """The Gradio page and what runs beside it."""
+    """The Gradio page and the workers beside it."""
 
     blocks: "gr.Blocks"
     workers: LiveWorkers
@@ -92,7 +92,7 @@ class Page:
 
 
 def serve(options: PageOptions) -> int:
-    """Serves the page until Ctrl-C, then returns 0. Raises InputError where it cannot be served or has no model."""
+    """Serves the page until Ctrl-C, then returns 0. Raises InputError if it cannot be served or has no model."""
     try:
         with serving(options):
             while True:
@@ -103,8 +103,7 @@ def serve(options: PageOptions) -> int:
 
 @contextmanager
 def serving(options: PageOptions) -> Iterator[tuple[Page, str, Path]]:
-    """(page, its address, the folder of everything that it writes), announced on stdout; all of it is gone
-    afterwards."""
+    """A context with (page, its address, the folder of everything that it writes); all of it is removed afterwards."""
     options.check()
     model_meta(options.model)
     check_site(options.in_browser)
@@ -126,13 +125,13 @@ def serving(options: PageOptions) -> Iterator[tuple[Page, str, Path]]:
 
 
 def keep_tidy(sessions: Sessions, ended: threading.Event) -> None:
-    """Sweeps until the server ends."""
+    """Sweeps the folder of uploads until the server ends."""
     while not ended.wait(SWEEP_S):
         sessions.sweep()
 
 
 def announce(page: Page, address: str) -> None:
-    """Prints where the page is, what it runs and what is degraded."""
+    """Prints the address of the page, its model and executor, and all limits."""
     options = page.options
     print(f"SteadySeg at {address}  (Ctrl-C ends it)", flush=True)
     segmenter = page.workers.warm(MethodSettings(options.model))
@@ -151,7 +150,7 @@ def announce(page: Page, address: str) -> None:
 
 
 def build_page(options: PageOptions) -> Page:
-    """The page with the model chosen at first. Raises InputError where there is no such checkpoint."""
+    """Builds the page with its first model. Raises InputError if there is no such checkpoint."""
     import gradio as gr
 
     meta = model_meta(options.model)
@@ -191,7 +190,7 @@ def build_page(options: PageOptions) -> Page:
 def connect(
     blocks: "gr.Blocks", controls: Controls, comparing: list[Any], legends: list[Any], noted: Any, cards: list[Any]
 ) -> None:
-    """Every control tells the browser's script; a new model or method also changes what the page says about it."""
+    """Connects every control with the browser's script; a new model or method also changes the words about it."""
     import gradio as gr
 
     values = [*controls.values, *comparing]
@@ -229,7 +228,7 @@ def text_of(path: Path | None) -> str | None:
 
 
 def check_address(host: str, port: int) -> None:
-    """Raises InputError where nothing can be served at that address."""
+    """Raises InputError if nothing can be served at that address."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         with socket.socket(family, socket.SOCK_STREAM) as probe:

@@ -1,4 +1,4 @@
-"""Options that stand in a file of the user's: they are flags of `steadyseg video`, and refused as those are."""
+"""Options in a user's file: flags of `steadyseg video`, with the same checks."""
 
 from collections.abc import Callable
 from functools import cache
@@ -7,13 +7,13 @@ from app.parsing import parse
 from app.video.flags import VideoJob, VideoOptions
 
 Flags = tuple[tuple[str, str], ...]
-"""(name, value) as they are written; `max_frames` is `max-frames`."""
+"""(name, value) as written; `max_frames` and `max-frames` are the same."""
 
 
 def flag_reader(options: VideoOptions) -> Callable[[Flags], VideoJob]:
-    """Reads flags over these options: the job without its source. InputError for what is no flag or has no such value.
+    """A function that reads flags over these options: the job without its source.
 
-    Parsed once for all lines that say the same (4 ms each).
+    Raises InputError for unknown flags and values. Lines that say the same are parsed once (4 ms each).
     """
 
     @cache

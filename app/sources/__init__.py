@@ -1,1 +1,1 @@
-"""Where frames come from: video files, image folders, cameras, addresses, the procedural street."""
+"""Sources of frames: video files, image folders, cameras, addresses and the procedural street."""

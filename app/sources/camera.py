@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     import cv2
 
 CAMERA_FPS = 30.0
-"""Where the driver does not say."""
+"""Frame rate assumed if the driver does not report one."""
 
 
 class CameraConnection:
-    """An opened camera. Raises InputError, one line, where it does not open or gives no picture."""
+    """An opened camera. Raises InputError if it does not open or gives no picture."""
 
     def __init__(self, device: int | str, losses: Counter[str], stopped: threading.Event) -> None:
         self._losses, self._stopped = losses, stopped
@@ -37,7 +37,8 @@ class CameraConnection:
         self.info = SourceInfo(name, width, height, fps if 0 < fps <= 1000 else CAMERA_FPS, length=None, live=True)
 
     def pictures(self) -> Iterator[Picture]:
-        """Stamped on arrival: the drivers' own time stamps differ in origin and unit. Ends where the camera is gone."""
+        """Pictures stamped on arrival, since the drivers' own time stamps differ in origin and unit. Ends when the
+        camera is gone."""
         cv2 = opencv()
         while not self._stopped.is_set():
             seen, image = self._capture.read()
@@ -51,7 +52,7 @@ class CameraConnection:
 
 
 def _open(device: int | str) -> "cv2.VideoCapture":
-    """OpenCV prints its own warnings for a camera that is not there; the one line of the InputError says more."""
+    """Opens the camera without OpenCV's own warnings, since the one line of the InputError says more."""
     cv2 = opencv()
     log = cv2.utils.logging
     level = log.getLogLevel()

@@ -1,4 +1,4 @@
-"""FFmpeg at arm's length (through PyAV): opening a container within limits, and its pictures as upright RGB."""
+"""Access to FFmpeg through PyAV: opens containers within limits and gives their pictures as upright RGB."""
 
 import threading
 from collections import Counter
@@ -22,19 +22,25 @@ SELF_CONTAINED_FORMATS = (
     "mov,mp4,matroska,webm,avi,mpegts,mpeg,mpegvideo,m4v,h264,hevc,obu,ivf,flv,asf,ogg,gif,apng,mjpeg,mpjpeg,mxf,nut,dv,"
     "yuv4mpegpipe,rm,wtv"
 )
-"""Formats whose every byte is in the one file. Playlists (HLS, DASH, concat, image patterns) are left out on purpose:
-they name further files or addresses to read, and a hostile one that is renamed would be obeyed."""
+"""Formats whose every byte is in the one file.
+
+Playlists (HLS, DASH, concat, image patterns) are left out on purpose: they name further files or addresses to read, and
+a renamed hostile one would be obeyed.
+"""
 
 FILE_OPTIONS = {"protocol_whitelist": "file", "format_whitelist": SELF_CONTAINED_FORMATS}
 PROBE_US = {"analyzeduration": "2000000"}
-"""How long the opening of an endless stream may watch it; FFmpeg's 5 s would be the whole time-out."""
+"""Time that opening may analyse an endless stream; FFmpeg's 5 s would use up the whole time-out."""
 URL_OPTIONS = {
     "http": PROBE_US
     | {"protocol_whitelist": "http,https,tcp,tls,crypto", "format_whitelist": f"{SELF_CONTAINED_FORMATS},hls"},
     "rtsp": PROBE_US | {"protocol_whitelist": "rtsp,rtsps,rtp,srtp,udp,tcp,tls,crypto", "rtsp_transport": "tcp"},
 }
-"""By scheme. An HLS playlist from the net may lead to the net only, never to a local file. RTSP over TCP: a wireless
-link loses UDP packets, and each loss smears until the next key frame."""
+"""FFmpeg options by scheme.
+
+An HLS playlist from the net may lead to the net only, never to a local file. RTSP runs over TCP: a wireless link loses
+UDP packets, and each loss smears until the next key frame.
+"""
 
 
 def open_container(
@@ -55,8 +61,7 @@ def open_container(
 def video_stream(
     container: "InputContainer", name: str, low_delay: bool, max_pixels: int = MAX_PIXELS
 ) -> "VideoStream":
-    """The first video stream that is a moving picture. Raises InputError where there is none, or one of too large
-    frames."""
+    """The first video stream of moving pictures. Raises InputError if there is none, or if its frames are too large."""
     moving = [stream for stream in container.streams.video if not _is_cover(stream)]
     if not moving:
         kinds = ", ".join(sorted({stream.type for stream in container.streams})) or "none"
@@ -108,7 +113,7 @@ def _decode(stream: "VideoStream", packet: "Packet | None", losses: Counter[str]
 
 
 def to_rgb(frame: "VideoFrame", name: str) -> np.ndarray:
-    """(H, W, 3) uint8 RGB, turned and mirrored as the container's display matrix asks."""
+    """(H, W, 3) uint8 RGB, rotated and mirrored as the container's display matrix asks."""
     check_size(name, frame.width, frame.height)
     image = frame.to_ndarray(format="rgb24", threads=1)
     (a, b), (c, d) = display_matrix(frame)
@@ -120,7 +125,8 @@ def to_rgb(frame: "VideoFrame", name: str) -> np.ndarray:
 
 
 def display_matrix(frame: "VideoFrame") -> tuple[tuple[int, int], tuple[int, int]]:
-    """((a, b), (c, d)): a stored pixel (x, y) is shown at (a x + c y, b x + d y), up to a shift; 65536 means 1."""
+    """The matrix ((a, b), (c, d)) that shows a stored pixel (x, y) at (a x + c y, b x + d y), up to a shift; 65536
+    means 1."""
     data = cast("SideData | None", frame.side_data.get("DISPLAYMATRIX"))
     if data is None:
         return (65536, 0), (0, 65536)
@@ -129,7 +135,7 @@ def display_matrix(frame: "VideoFrame") -> tuple[tuple[int, int], tuple[int, int
 
 
 def picture_notes(container: "InputContainer", stream: "VideoStream", frame: "VideoFrame") -> tuple[str, ...]:
-    """What is different between the file and the frames it gives, in words."""
+    """Differences between the file and the frames that it gives, in words."""
     (a, b), (c, d) = display_matrix(frame)
     upright, quarter_turn = b == c == 0, a == d == 0
     ratio = stream.sample_aspect_ratio
@@ -148,15 +154,15 @@ def picture_notes(container: "InputContainer", stream: "VideoStream", frame: "Vi
 
 
 def count_announced(container: "InputContainer", stream: "VideoStream") -> int | None:
-    """Frames that the container promises, or None. An MP4 cut by an edit list counts those too that it does not
-    show."""
+    """The number of frames that the container announces, or None. An MP4 that is cut by an edit list counts hidden
+    frames too."""
     if "mp4" in container.format.name and stream.frames:
         return sum(not entry.is_discard for entry in stream.index_entries)
     return stream.frames or None
 
 
 def nominal_fps(stream: "VideoStream") -> float:
-    """Frames per second as announced; 25 where nothing sensible is (0, or the 90000 of a clock taken for a rate)."""
+    """The announced frame rate; 25 if it is not plausible (0, or the 90000 of a clock taken for a rate)."""
     for rate in (stream.average_rate, stream.guessed_rate, stream.base_rate):
         if rate is not None and 0 < rate <= 1000:
             return float(rate)

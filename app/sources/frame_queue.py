@@ -1,4 +1,4 @@
-"""A bounded queue between two threads: a full one makes its writer wait, or gives up its oldest item for the newest."""
+"""A bounded queue between two threads; a full queue makes its writer wait or drops its oldest item."""
 
 import math
 import threading
@@ -9,19 +9,19 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 WAKE_UP_S = 0.5
-"""A wait without a limit cannot be interrupted by Ctrl-C on Windows."""
+"""Time limit of a wait: one without a limit cannot be interrupted by Ctrl-C on Windows."""
 
 
 def keep_newer(dropped: T, newer: T) -> T:
-    """For `FrameQueue`: the newest item wins and nobody asks for the dropped one."""
+    """The newer item: the `replace` function of a queue that drops items without a trace."""
     return newer
 
 
 class FrameQueue(Generic[T]):
-    """For one writer and one reader; items are never None.
+    """A queue for one writer and one reader; items are never None.
 
     Without `replace`, `put` waits while the queue is full, so nothing is lost. With it, `put` never waits: the oldest
-    item is dropped, and `replace(dropped, newer)` returns what enters the queue instead of the newer one.
+    item is dropped, and `replace(dropped, newer)` returns the item that enters the queue.
     """
 
     def __init__(self, capacity: int, replace: Callable[[T, T], T] | None = None) -> None:
@@ -33,7 +33,7 @@ class FrameQueue(Generic[T]):
         self._traceback: TracebackType | None = None
 
     def put(self, item: T) -> bool:
-        """False: the queue was stopped and did not take the item."""
+        """Adds an item. Returns False if the queue was stopped and did not take it."""
         with self._changed:
             if self._replace is None:
                 self._wait(lambda: self._ended or len(self._items) < self._capacity, math.inf)
@@ -46,7 +46,8 @@ class FrameQueue(Generic[T]):
         return True
 
     def take(self, timeout_s: float = math.inf) -> T | None:
-        """The oldest item; None where nothing came in time or nothing will come. Raises what the writer ended with."""
+        """The oldest item; None if nothing came in time or nothing will come. Raises the error that the writer
+        finished with."""
         with self._changed:
             self._wait(lambda: self._ended or bool(self._items), timeout_s)
             if self._items:
@@ -63,7 +64,7 @@ class FrameQueue(Generic[T]):
             yield item
 
     def finish(self, error: BaseException | None = None) -> None:
-        """Called by the writer: nothing follows what is in the queue, but this error."""
+        """Marks the end of the items, with the writer's error if there was one. Called by the writer."""
         with self._changed:
             self._ended, self._error = True, error
             self._traceback = None if error is None else error.__traceback__

@@ -14,13 +14,13 @@ from core.system.pictures import look_at, read_upright, upright_size
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 FOLDER_FPS = 25.0
-"""Images carry no rate; stated in the notes."""
+"""Frame rate of a folder, since images have none; the notes state it."""
 CONVERTED = {"RGB": "", "L": "grey", "1": "grey", "LA": "grey", "P": "palette", "RGBA": "transparent", "CMYK": "CMYK"}
-"""What a Pillow mode is called in the notes; every other mode has more than 8 bits a channel."""
+"""Names of Pillow modes in the notes; every other mode has more than 8 bits a channel."""
 
 
 def list_images(folder: Path) -> tuple[Path, ...]:
-    """Image files of a folder, frame2 before frame10. Raises InputError where there is none."""
+    """Image files of a folder, frame2 before frame10. Raises InputError if there is none."""
     try:
         paths = [path for path in folder.iterdir() if path.suffix.lower() in IMAGE_SUFFIXES and path.is_file()]
     except OSError as error:
@@ -38,21 +38,22 @@ def natural_order(name: str) -> list[tuple[bool, int, str]]:
 
 @dataclass(frozen=True)
 class Header:
-    """What an image file says about itself without being decoded."""
+    """The properties of an image file that can be read without decoding it."""
 
     width: int
-    """As shown, after the turn that the EXIF data ask for."""
+    """Width as shown, after the rotation that the EXIF data ask for."""
     height: int
     mode: str
 
 
 def read_header(path: Path) -> Header:
-    """InputError where the file is not a readable image."""
+    """Reads the header. Raises InputError if the file is not a readable image."""
     return look_at(path, lambda picture: Header(*upright_size(picture), picture.mode))
 
 
 class FolderSource(Source):
-    """Every readable image; sizes may change. Unreadable ones are skipped and counted; their number stays free."""
+    """All readable images as frames; sizes may change. Unreadable images are skipped and counted, and their number
+    is left out."""
 
     def __init__(
         self, paths: Sequence[Path], name: str, labels: LabelFolder | None = None, max_pixels: int = MAX_PIXELS

@@ -1,4 +1,4 @@
-"""True labels beside a video: a folder of PNGs named like the frames, attached where there is one."""
+"""True labels of a video: a folder of PNGs named like the frames; frames without one have no label."""
 
 import re
 from collections import Counter
@@ -21,14 +21,15 @@ class LabelFolder:
         self._paths = {path.stem: path for path in folder.iterdir() if path.suffix.lower() == ".png"}
 
     def check_names(self, names: set[str] | None) -> None:
-        """Raises InputError where no label can ever match: `names` of the frames, or None for numbered ones."""
+        """Raises InputError if no label can match: `names` of the frames, or None for numbered frames."""
         matching = self._paths.keys() & names if names is not None else filter(_is_number, self._paths)
         if not any(True for _ in matching):
             example = min(names) if names else "000123"
             raise InputError(f"{self._folder}: no label is named like a frame; expected names such as {example}.png")
 
     def find(self, name: str, shape: tuple[int, ...], losses: Counter[str]) -> np.ndarray | None:
-        """(H, W) uint8 ids of the frame with that name, or None, which is counted; InputError for another size."""
+        """(H, W) uint8 ids of the frame with that name, or None, which is counted. Raises InputError for another
+        size."""
         path = self._paths.get(name)
         if path is None:
             losses["missing_label"] += 1

@@ -1,4 +1,4 @@
-"""A camera or network stream: frames as they come, and a patient reconnection where they stop coming."""
+"""A camera or network stream: frames as they come, and reconnection after an interruption."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ from core.system.allocator import trim_memory
 
 ATTEMPTS = 8
 FIRST_DELAY_S, LONGEST_DELAY_S = 0.5, 15.0
-"""Doubles with each failed attempt up to the longest: 60 s in all, about as long as a camera needs to restart."""
+"""Waits between attempts, doubled after each failure: 60 s in all, about as long as a camera needs to restart."""
 
 
 class Picture(NamedTuple):
@@ -29,7 +29,7 @@ class Picture(NamedTuple):
 
 
 class Connection(Protocol):
-    """One opened camera or stream, which has shown that it delivers a picture; ends where the line breaks."""
+    """One opened camera or stream that has delivered a picture; its pictures end with the connection."""
 
     info: SourceInfo
 
@@ -39,11 +39,12 @@ class Connection(Protocol):
 
 
 Connect = Callable[[Counter[str], threading.Event], Connection]
-"""Opens a connection that counts into these losses and ends when stopped. Raises InputError where that fails."""
+"""Opens a connection that counts its losses in the given counter and ends when stopped. Raises InputError on
+failure."""
 
 
 class LiveSource(Source):
-    """Keeps a connection alive. Raises InputError where the first attempt fails, or `attempts` in a row later on."""
+    """A source that reconnects. Raises InputError if the first attempt fails, or `attempts` in a row later on."""
 
     def __init__(self, connect: Connect, attempts: int = ATTEMPTS, first_delay_s: float = FIRST_DELAY_S) -> None:
         self.losses: Counter[str] = Counter()
@@ -85,7 +86,7 @@ class LiveSource(Source):
                 fresh = True
 
     def _reconnect(self) -> bool:
-        """True: a picture is there again. False: stopped. InputError: given up."""
+        """Returns True once a picture is there again, False if stopped. Raises InputError after the last attempt."""
         self._connection.close()
         for attempt in range(self._attempts):
             if self._stopped.wait(min(self._first_delay_s * 2**attempt, LONGEST_DELAY_S)):

@@ -1,4 +1,4 @@
-"""Opens whatever the user names as a source: file, image folder, camera, URL or the procedural street."""
+"""Opening of a source by its name: a file, an image folder, a camera, a URL or the procedural street."""
 
 import re
 from pathlib import Path
@@ -18,8 +18,8 @@ def open_source(
     """Opens a source by name; a file called like a number or like the street is reached as ./NAME.
 
     `labels` is a folder of 8-bit label PNGs named like the images of a folder, or 000000.png, 000001.png, ... for a
-    video; their ids are checked against `classes`. No frame of a file has more than `max_pixels`. Raises InputError,
-    one line, for whatever cannot be opened.
+    video; their ids are checked against `classes`. Frames of a file have at most `max_pixels`. Raises InputError, one
+    line, for a source that cannot be opened.
     """
     if labels is not None and (_is_camera(spec) or "://" in spec or _is_street(spec)):
         raise InputError(f"labels {labels} given with {_printable(spec)}; only a file or an image folder can have them")

@@ -1,4 +1,4 @@
-"""Frames of a source, read by a thread of their own: files wait for the caller, live sources keep the newest frame."""
+"""Reading of a source in a thread of its own: files wait for the caller, live sources keep the newest frame."""
 
 import threading
 import time
@@ -24,7 +24,8 @@ def read_ahead(
     """
 
     def drop(dropped: Frame, newer: Frame) -> Frame:
-        """A dropped frame hands its discontinuity on: its successor too has nothing to do with what was before."""
+        """The newer frame, with the discontinuity of the dropped one: it too has nothing to do with the frames
+        before."""
         source.losses["dropped_newer_frame"] += 1
         return replace(newer, discontinuity=newer.discontinuity or dropped.discontinuity)
 

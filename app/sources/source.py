@@ -1,4 +1,4 @@
-"""What a source of frames is: the protocol, what it says about itself, and what it loses on the way."""
+"""The protocol of a source of frames, its description and the losses that it counts."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -10,8 +10,8 @@ from core.errors import InputError
 from core.frame import Frame
 
 MAX_SIDE, MAX_PIXELS = 8192, 8192 * 4352
-"""Pixels per side and in all: 8K video is 7680 x 4320, in cinemas 8192 x 4320. A decoder holds up to 20 frames at a
-time."""
+"""Limits of a frame in pixels per side and in all: 8K video has 7680 x 4320, in cinemas 8192 x 4320. A decoder holds
+up to 20 frames at a time."""
 
 LOSSES = {
     "decode_error": "packets or images that could not be decoded",
@@ -24,46 +24,47 @@ LOSSES = {
     "mended_time": "missing or backward time stamps mended",
     "missing_label": "frames without a label",
 }
-"""Every cause that `Source.losses` counts, as it is said to the user after the number."""
+"""All causes that `Source.losses` counts, in the words that follow the number in messages."""
 
 
 @dataclass(frozen=True)
 class SourceInfo:
-    """What is known when a source has been opened."""
+    """Properties of an opened source."""
 
     name: str
-    """For display; never holds a password or token."""
+    """Name for display; it never holds a password or token."""
     width: int
-    """Pixels of the first frame as shown (after rotation)."""
+    """Width in pixels of the first frame as shown, after rotation."""
     height: int
     fps: float
-    """Nominal frames per second; the truth about a frame is its `time_s`."""
+    """Nominal frames per second; the exact time of a frame is its `time_s`."""
     length: int | None
-    """Frames as announced by the container or folder; None: unknown or endless."""
+    """Number of frames as announced by the container or folder; None: unknown or endless."""
     live: bool
-    """Live sources cannot wait: whoever is too slow gets the newest frame and the others are counted as dropped."""
+    """True for sources that cannot wait: a slow reader gets the newest frame, and the others count as dropped."""
     notes: tuple[str, ...] = ()
-    """What the user is told once, such as "rotated by 90 degrees as the file asks"."""
+    """Messages that the user sees once, such as "rotated by 90 degrees as the file asks"."""
 
 
 class Source(Protocol):
-    """Frames with their times, in order. Iterate once, inside `with`; open again to start again.
+    """Frames with their times, in order.
 
-    What derives from it inherits six-digit names, and that there is nothing to stop or to free.
+    Iterate once, inside `with`; open the source again to start again. Subclasses inherit six-digit names and a `stop`
+    and an `__exit__` that do nothing.
     """
 
     info: SourceInfo
     losses: Counter[str]
-    """Counted by cause while iterating; the keys are those of `LOSSES`."""
+    """Losses by cause, counted while iterating; the keys are those of `LOSSES`."""
 
     def __iter__(self) -> Iterator[Frame]: ...
 
     def frame_name(self, index: int) -> str:
-        """Base name for what is written about that frame: the image's own, or the 6-digit frame number."""
+        """Base name of the files written about a frame: the image's own, or the 6-digit frame number."""
         return frame_name(index)
 
     def stop(self) -> None:
-        """Asks an iteration in another thread to end soon (a wait for a reconnection ends at once)."""
+        """Asks an iteration in another thread to end soon; a wait for a reconnection ends at once."""
         return None
 
     def __enter__(self) -> Self:
@@ -72,12 +73,12 @@ class Source(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Frees what it holds."""
+        """Releases all resources."""
         return None
 
 
 def frame_name(index: int) -> str:
-    """Zero-padded to six digits, so that names sort as the frames do for 9 h of 30 Hz video."""
+    """The frame number with six digits, so that names sort as the frames do for 9 h of 30 Hz video."""
     return f"{index:06d}"
 
 
@@ -92,5 +93,5 @@ def check_size(name: str, width: int, height: int, max_pixels: int = MAX_PIXELS)
 
 
 def describe_losses(losses: Counter[str]) -> str:
-    """One line such as "3 frames dropped for a newer one, 1 reconnections"; empty where nothing was lost."""
+    """One line such as "3 frames dropped for a newer one, 1 reconnections"; empty if nothing was lost."""
     return ", ".join(f"{count} {LOSSES[cause]}" for cause, count in losses.items() if count)

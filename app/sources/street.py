@@ -13,7 +13,7 @@ STREET_FRAMES = 250
 
 
 class StreetSource(Source):
-    """A finite drive down the street of that seed, labelled where the reader's classes are the street's own."""
+    """A finite drive down the street of one seed; labelled if the reader's classes are those of the street."""
 
     def __init__(self, seed: int = 0, frames: int = STREET_FRAMES, classes: ClassList = CAMVID) -> None:
         self.losses: Counter[str] = Counter()

@@ -1,11 +1,11 @@
-"""Turns the time stamps of a stream, which may be missing or run backwards, into rising seconds from its start."""
+"""Conversion of a stream's time stamps, which may be missing or run backwards, to rising seconds from its start."""
 
 import math
 from collections import Counter
 
 
 class FrameClock:
-    """Call it once per frame; what had to be mended is counted under "mended_time"."""
+    """Called once per frame; corrected stamps are counted under "mended_time"."""
 
     def __init__(self, step_s: float, losses: Counter[str]) -> None:
         self._step_s = step_s
@@ -30,7 +30,7 @@ class FrameClock:
         return self._mend()
 
     def restart(self, time_s: float) -> None:
-        """The stamps start anew; the next frame is at `time_s`, and later than the previous one in any case."""
+        """Starts the stamps anew; the next frame is at `time_s`, and later than the previous one in any case."""
         self._time_s = max(self._time_s, time_s - self._step_s)
         self._offset_s = self._stamp_s = None
 

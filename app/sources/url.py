@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 SCHEMES = {"rtsp": "rtsp", "rtsps": "rtsp", "http": "http", "https": "http"}
 NO_TIME_STAMPS = 0x80
-"""AVFMT_NOTIMESTAMPS of FFmpeg's avformat.h; what such a demuxer stamps is counted at a guessed 25 frames a second."""
+"""AVFMT_NOTIMESTAMPS of FFmpeg's avformat.h; such a demuxer stamps frames at a guessed rate of 25 per second."""
 TIMEOUT_S = 5.0
-"""For opening and for every read: longer than the key-frame distance of usual cameras (1-4 s)."""
+"""Time limit of opening and of every read: longer than the key-frame distance of usual cameras (1-4 s)."""
 
 
 def open_url(
     url: str, *, timeout_s: float = TIMEOUT_S, attempts: int = ATTEMPTS, first_delay_s: float = FIRST_DELAY_S
 ) -> RecordedSource | LiveSource:
-    """A recording where the server states a length, a live source otherwise. Raises InputError without credentials."""
+    """Opens a recording if the server states a length, else a live source. Raises InputError without credentials."""
     container = connect(url, timeout_s)
     if _is_recording(container):
         return RecordedSource(container, redact(url))
@@ -50,7 +50,8 @@ def open_url(
 
 
 def connect(url: str, timeout_s: float) -> "InputContainer":
-    """Raises InputError with the redacted address and without its cause: FFmpeg's errors hold the whole address."""
+    """Opens the container. Raises InputError with the redacted address and without its cause, since FFmpeg's errors
+    contain the whole address."""
     import av
 
     try:
@@ -93,7 +94,7 @@ def redact(url: str) -> str:
 
 
 class StreamConnection:
-    """One opened live stream. Owns the container. Raises InputError where it holds no decodable video."""
+    """One opened live stream, which owns its container. Raises InputError if it holds no decodable video."""
 
     def __init__(self, container: "InputContainer", name: str, losses: Counter[str], stopped: threading.Event) -> None:
         self._container = container
@@ -112,7 +113,7 @@ class StreamConnection:
         self.info = SourceInfo(name, width, height, nominal_fps(stream), length=None, live=True, notes=notes)
 
     def pictures(self) -> Iterator[Picture]:
-        """Stamped by the stream, or on arrival where its format has no time stamps (a camera's motion JPEG)."""
+        """Pictures with the stream's stamps, or stamped on arrival if its format has none (a camera's motion JPEG)."""
         untimed = self._container.format.flags & NO_TIME_STAMPS
         for frame in chain([self._first], self._frames):
             yield Picture(to_rgb(frame, self.info.name), time.monotonic() if untimed else stamp_s(frame))
@@ -123,5 +124,6 @@ class StreamConnection:
 
 
 def _is_recording(container: "InputContainer") -> bool:
-    """A live stream has neither a duration nor a size in bytes; where both lack, an end means a broken line."""
+    """True unless the stream has neither a duration nor a size in bytes; for such a stream an end means an
+    interruption."""
     return bool(container.duration) or (container.format.name != "rtsp" and container.size > 0)

@@ -1,4 +1,4 @@
-"""A recorded video, from a file or from a URL of known length: every frame, as fast as it is asked for."""
+"""A recorded video, from a file or from a URL of known length: all frames, as fast as they are asked for."""
 
 import threading
 from collections import Counter
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def open_file(path: Path, labels: LabelFolder | None = None, max_pixels: int = MAX_PIXELS) -> "RecordedSource":
-    """Opens a video file. Raises InputError, one line, for anything that does not hold at least one decodable frame."""
+    """Opens a video file. Raises InputError, one line, unless it holds at least one decodable frame."""
     import av
 
     try:
@@ -48,7 +48,8 @@ def open_file(path: Path, labels: LabelFolder | None = None, max_pixels: int = M
 
 
 class RecordedSource(Source):
-    """Owns the container, which it closes; the first frame is decoded on opening, so that what opens can be shown."""
+    """A source that owns its container; the first frame is decoded on opening, so that every opened source has a
+    frame."""
 
     def __init__(
         self,

@@ -1,5 +1,4 @@
-"""The loop that makes files of a stream: source -> segmenter -> render -> sink, for the command line and the page
-alike."""
+"""The loop from a stream to files: source, segmenter, picture, sink; for the command line and the page alike."""
 
 import contextlib
 from collections import deque
@@ -20,7 +19,7 @@ from core.timing import REMEMBERED
 from seg.pipeline import segment
 
 Paint = Callable[[Frame, Maps], np.ndarray]
-"""The picture of one frame, (H, W, 3) uint8 RGB of the size that the sink expects."""
+"""Draws the picture of one frame, (H, W, 3) uint8 RGB of the size that the sink expects."""
 
 
 def process(

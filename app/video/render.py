@@ -1,4 +1,4 @@
-"""Maps as pictures, in pure functions that are quick enough for every frame (960x540 on one CPU core, measured)."""
+"""Pictures of maps, by pure functions that are fast enough for every frame (960x540 on one CPU core)."""
 
 from functools import lru_cache
 from typing import Literal, get_args
@@ -17,7 +17,7 @@ from core.reference import STRANGE
 
 View = Literal["overlay", "uncertainty", "side-by-side"]
 UNUSUAL = 0.2
-"""A frame of this share of the own world or less is called unusual."""
+"""Novelty at or below which a frame is called novel."""
 VIEWS: tuple[View, ...] = get_args(View)
 
 
@@ -34,7 +34,7 @@ def render(frame: Frame, maps: Maps, view: View, classes: ClassList, opacity: fl
 
 
 def rendered_size(view: View, width: int, height: int) -> tuple[int, int]:
-    """(width, height) of what `render` makes of a frame of that size."""
+    """(width, height) of the picture that `render` makes of a frame of that size."""
     return (2 * width if view == "side-by-side" else width), height
 
 
@@ -80,12 +80,13 @@ def draw_strange(maps: Maps) -> np.ndarray:
 
 
 def colour_labels(label: np.ndarray, palette: np.ndarray) -> np.ndarray:
-    """(H, W) uint8 ids -> (H, W, 3) uint8 RGB by the (256, 3) palette. 0.4 ms a frame."""
+    """Colours (H, W) uint8 ids by the (256, 3) palette: (H, W, 3) uint8 RGB. 0.4 ms a frame."""
     return opencv().applyColorMap(label, palette[:, None, :])
 
 
 def draw_uncertainty(entropy: np.ndarray) -> np.ndarray:
-    """(H, W) uint8 -> (H, W, 3) uint8 RGB: black is sure, pale yellow is as unsure as can be. 0.4 ms a frame.
+    """Colours (H, W) uint8 uncertainty: (H, W, 3) uint8 RGB from black (sure) to pale yellow (as unsure as possible).
+    0.4 ms a frame.
 
     The colours are matplotlib's inferno: perceptually even and safe for colour-blind readers, as viridis and cividis
     are, but with the widest range of lightness (0 to 98 of 100, against 14 to 91), so that a grey print says the same
@@ -110,11 +111,12 @@ def _inferno() -> np.ndarray:
 
 
 LARGEST_SET = 6
-"""Classes of a set that is drawn in the brightest colour, and of all larger ones."""
+"""Size of a prediction set that is drawn in the brightest colour, as are all larger ones."""
 
 
 def conformal_threshold(meta: CheckpointMeta, method: Method) -> float:
-    """The checkpoint's LAC threshold for this method at its fitted temperature; InputError says how to get one."""
+    """The checkpoint's LAC threshold for this method at its fitted temperature. Raises InputError with the command
+    that fits one."""
     conformal = meta.fit_in_use(method).get("conformal")
     threshold = conformal.get("lac") if isinstance(conformal, dict) else None
     if not isinstance(threshold, float):

@@ -1,4 +1,4 @@
-"""What a stream was: counts, times per stage, mean uncertainty, class shares, and metrics where there are labels."""
+"""The report of a stream: counts, times per stage, mean uncertainty, class shares, and metrics if there are labels."""
 
 import time
 from collections.abc import Callable
@@ -36,37 +36,37 @@ NOVELTY_STEPS = 1000
 
 @dataclass(frozen=True, eq=False)
 class FrameFigures:
-    """What one frame was, in a few numbers."""
+    """The figures of one frame."""
 
     index: int
     """Source frame number from 0."""
     time_s: float
     """Presentation time in seconds from the start of the source."""
     confidence: float
-    """Mean over the pixels, a share of 1."""
+    """Mean confidence over the pixels, 0..1."""
     entropy: float
-    """Mean total uncertainty, a share of ln K."""
+    """Mean total uncertainty, as a share of ln K."""
     disagreement: float
-    """Mean, a share of ln K."""
+    """Mean disagreement, as a share of ln K."""
     class_shares: np.ndarray
     """(K,) shares of the pixels."""
     novelty: float | None
-    """Share of the network's own world that is at least as strange; None where the checkpoint does not know it."""
+    """Novelty of the frame (`core.reference`); None if the network has no statistics of its training domain."""
     expected_accuracy: float | None
-    """Share of the pixels that should be right; None where no temperature follows the frame."""
+    """Expected accuracy of the frame; None if its temperature does not follow the frame."""
     wall_ms: float
-    """Since the frame before it was done; of the first one since the work began."""
+    """Milliseconds since the previous frame was done; for the first frame since the work began."""
 
 
 EachFrame = Callable[[FrameFigures], None]
 
 
 def nothing(_: object) -> None:
-    """For callers who want to be told nothing."""
+    """Ignores its argument: the callback of callers without one."""
 
 
 class StreamReport:
-    """Sums over frames; memory does not grow with their number."""
+    """Sums over the frames of a stream; memory does not grow with their number."""
 
     def __init__(self, classes: ClassList, each: EachFrame = nothing) -> None:
         """`each` gets the figures of every frame."""
@@ -79,7 +79,7 @@ class StreamReport:
         self.started = self.ended = time.perf_counter()
 
     def update(self, frame: Frame, maps: Maps) -> None:
-        """Adds one frame; its label counts where it has one."""
+        """Adds one frame; if it has a label, the label counts."""
         self.frames += 1
         confidence, entropy, disagreement = means = tuple(
             float(shade.mean()) / 255 for shade in (maps.confidence, maps.entropy, maps.disagreement)
@@ -96,7 +96,7 @@ class StreamReport:
         self._each(FrameFigures(frame.index, frame.time_s, confidence, entropy, disagreement, shares, *told, wall_ms))
 
     def record(self, segmenter: Segmenter, source: Source, sink_notes: tuple[str, ...]) -> dict[str, Any]:
-        """The report as JSON values: fractions in 0..1, entropies as shares of ln K, times in ms."""
+        """The report as JSON values: shares in 0..1, entropies as shares of ln K, times in ms."""
         count = max(self.frames, 1)
         seconds = self.ended - self.started
         record: dict[str, Any] = {
@@ -131,7 +131,7 @@ class StreamReport:
 
 
 class NoveltySummary:
-    """What was said of whole frames: how strange they were, and how much of them should be right."""
+    """Summary of novelty and expected accuracy over the frames."""
 
     def __init__(self) -> None:
         self.shares = np.zeros(NOVELTY_STEPS + 1, np.int64)
@@ -139,7 +139,7 @@ class NoveltySummary:
         self.expected = 0.0
 
     def update(self, maps: Maps) -> None:
-        """Frames without novelty, or without an expected accuracy, do not count."""
+        """Adds one frame; frames without novelty or expected accuracy do not count."""
         if maps.novelty is not None:
             self.frames += 1
             self.strange += maps.novelty <= STRANGE
@@ -149,7 +149,7 @@ class NoveltySummary:
             self.expected += maps.expected_accuracy
 
     def record(self) -> dict[str, Any]:
-        """JSON values; nothing where nothing was said."""
+        """JSON values; empty if no frame counted."""
         if not self.frames:
             return {}
         told: dict[str, Any] = {
@@ -163,12 +163,12 @@ class NoveltySummary:
         return told
 
     def _quantile(self, share: float) -> float:
-        """Of the shares of the own world that are at least as strange: a low one is a strange frame."""
+        """Quantile of the novelty over the frames; a low value is a novel frame."""
         return int(np.searchsorted(np.cumsum(self.shares), share * self.frames)) / NOVELTY_STEPS
 
 
 def print_report(record: dict[str, Any]) -> None:
-    """The report as tables on stdout."""
+    """Prints the report as tables on stdout."""
     console = Console()
     table = Table(title=f"{record['source']}: {record['frames']} frames", title_justify="left", show_header=False)
     table.add_row("speed", f"{record['fps']:.2f} frames/s on {record['device']} ({record['executor']})")

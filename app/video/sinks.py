@@ -1,4 +1,4 @@
-"""Where rendered pictures go: what a sink is, and the ones there are."""
+"""Sinks of rendered pictures: the protocol and its implementations."""
 
 import io
 import os
@@ -18,11 +18,11 @@ __all__ = ["MaskSink", "NullSink", "Sink", "VideoSink"]
 
 
 class Sink(Protocol):
-    """Takes pictures inside `with`; leaving it, by an exception too, finishes what was begun."""
+    """Takes pictures inside `with`; leaving it, by an exception too, completes the output."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was changed on the way, in words."""
+        """Changes of the pictures on the way, in words."""
         ...
 
     def write(self, image: np.ndarray, time_s: float) -> None:
@@ -37,12 +37,12 @@ class Sink(Protocol):
 
 
 class NullSink:
-    """Takes everything, keeps nothing."""
+    """Takes everything and keeps nothing."""
 
     notes: tuple[str, ...] = ()
 
     def write(self, image: np.ndarray, time_s: float) -> None:
-        """Drops it."""
+        """Drops the picture."""
 
     def __enter__(self) -> Self:
         return self
@@ -56,7 +56,7 @@ class MaskSink:
     """A folder of PNGs per frame: NAME.png with class ids (palette colours) and NAME_uncertainty.png (grey entropy).
 
     The ids are those of `Maps.label`; the grey value is `Maps.entropy`, 255 = ln K. Raises InputError for a folder that
-    holds something already (unless `overwrite`), or that cannot be made; OSError for a full disk.
+    is not empty (unless `overwrite`) or cannot be made, OSError for a full disk.
     """
 
     def __init__(self, folder: Path, classes: ClassList, overwrite: bool = False) -> None:
@@ -74,7 +74,7 @@ class MaskSink:
         self._palette = classes.palette().tobytes()
 
     def write(self, maps: Maps, name: str) -> None:
-        """`name` is the frame's base name, as `Source.frame_name` gives it."""
+        """Writes both files; `name` is the frame's base name, as `Source.frame_name` gives it."""
         from PIL import Image
 
         label, uncertainty = Image.fromarray(maps.label), Image.fromarray(maps.entropy)

@@ -1,4 +1,4 @@
-"""A video file that browsers play, complete even where the work is cut short."""
+"""A video file that browsers play, complete even if the work is cut short."""
 
 import contextlib
 import errno
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
 CONTAINERS = {".mp4": "mp4", ".mov": "mov", ".mkv": "matroska"}
 TIME_BASE = Fraction(1, 90_000)
-"""Exact for 24, 25, 30 and 30000/1001 frames a second, and within 6 us of any other time."""
+"""Time base of the file: exact for 24, 25, 30 and 30000/1001 frames a second, and within 6 us of any other time."""
 ENCODER = {"preset": "superfast", "crf": "20"}
 """Measured on 120 frames of 960x540 motorway, one CPU core, colour conversion included: veryfast 13.1 ms a frame,
 superfast 7.6 ms, ultrafast 4.0 ms, at 8.1, 13.5 and 17.0 kB a frame and 39.5, 40.0 and 39.8 dB. For 960x360: 8.0, 4.8
 and 2.4 ms. veryfast would cost 40 % of the 33 ms of a 30 Hz frame; ultrafast saves 3.5 ms and makes the file a
 quarter larger. A second thread changes the sum by less than 1 ms, but works while the caller does something else."""
 HELD_BACK = 5
-"""Frames that the encoder has and the file has not: 4 with these settings (measured), and the one that is coming. None
-is larger than it is raw: noise, the worst of pictures, takes 0.55 of that."""
+"""Frames that the encoder holds and the file has not: 4 with these settings (measured), and the next one. No encoded
+frame is larger than raw: noise, the worst case, takes 0.55 of that."""
 INDEX_ENTRY, BOOKKEEPING = 32, 64 * 2**10
-"""Bytes of a frame in the index (20 were measured, times at random), and of all that is no frame."""
+"""Bytes per frame in the index (20 were measured, with random times), and of everything that is no frame."""
 BT709 = RANGE_TV = 1
-"""Players guess the colour matrix from the picture's height where the file does not state it."""
+"""Colour matrix to state in the file: players otherwise guess it from the picture's height."""
 
 
 class VideoSink:
@@ -144,8 +144,7 @@ class VideoSink:
             raise self._unwritable(error) from error
 
     def _check_room(self) -> None:
-        """The frames that the encoder holds back, none larger than it is raw, and the index still have to fit on the
-        disk."""
+        """Raises OSError unless the disk has room for the frames that the encoder holds, at raw size, and the index."""
         width, height = self._size
         needed = HELD_BACK * width * height * 3 // 2 + BOOKKEEPING + INDEX_ENTRY * self._written
         if shutil.disk_usage(self._path.parent).free < needed:
@@ -155,7 +154,8 @@ class VideoSink:
         return OSError(error.errno, error.strerror, str(self._path))
 
     def _tick(self, time_s: float) -> int:
-        """Encoders need rising times; two frames at the same one are set one tick (11 us) apart."""
+        """The next tick of the encoder, which needs rising times; two frames at the same time are set one tick (11
+        us) apart."""
         tick = round(time_s / TIME_BASE)
         if tick <= self._last_tick:
             self._changes["frames moved to a later time (they came with the time of the one before, or earlier)"] += 1
@@ -174,7 +174,7 @@ class VideoSink:
 
 
 def letterbox(image: np.ndarray, width: int, height: int) -> np.ndarray:
-    """(height, width, 3): the picture as large as it fits, its shape kept, in the middle of black."""
+    """(height, width, 3): the picture as large as it fits, with its aspect kept, centred on black."""
     cv2 = opencv()
     scale = min(width / image.shape[1], height / image.shape[0])
     inner = (min(width, max(1, round(image.shape[1] * scale))), min(height, max(1, round(image.shape[0] * scale))))
@@ -185,7 +185,7 @@ def letterbox(image: np.ndarray, width: int, height: int) -> np.ndarray:
 
 
 def _remove_leftovers(path: Path) -> None:
-    """What killed processes began for this place, of any size and hidden; nobody holds the locks of those any more."""
+    """Removes files of this place that killed processes began; nobody holds their locks any more."""
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
         with contextlib.suppress(PermissionError), leftover.open("rb") as file:  # somebody else's
             if lock(file):
@@ -193,7 +193,7 @@ def _remove_leftovers(path: Path) -> None:
 
 
 def _check_place(path: Path, overwrite: bool) -> None:
-    """Raises InputError where `path` cannot become a video file, before any work is done."""
+    """Raises InputError if `path` cannot become a video file, before any work is done."""
     if path.is_dir():
         raise InputError(f"{path}: is a folder; give the name of a video file in it")
     if path.suffix.lower() not in CONTAINERS:

@@ -1,1 +1,1 @@
-"""Where workers run: processes of this machine, or actors of Ray. Neither knows what a worker does."""
+"""Engines that run workers: processes of this machine, or actors of Ray. They do not know what a worker does."""

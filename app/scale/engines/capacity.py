@@ -1,4 +1,4 @@
-"""How many workers fit on this machine, by its cores and by what one of them was measured to take."""
+"""The number of workers that fit on this machine, by its cores and by the measured memory of one worker."""
 
 import os
 from pathlib import Path
@@ -6,12 +6,12 @@ from pathlib import Path
 from core.system.machine import available_cpus
 
 KEPT_FREE = 0.1
-"""Of the machine's free memory: frames of later videos may be larger than the first one's."""
+"""Share of the machine's free memory that is left free: frames of later videos may be larger than the first one's."""
 CGROUP = Path("/sys/fs/cgroup")
 
 
 def usable_cores() -> int:
-    """Cores that this process may use, in a container with a limit (cgroup v2) whole ones of that."""
+    """Cores that this process may use; in a container with a limit (cgroup v2), the whole cores of that limit."""
     try:
         quota, period = (CGROUP / "cpu.max").read_text().split()
         return max(1, min(available_cpus(), int(quota) // int(period)))
@@ -20,13 +20,14 @@ def usable_cores() -> int:
 
 
 def workers_that_fit(threads: int, memory_bytes: int, free_bytes: int) -> int:
-    """Of `memory_bytes` each, with one of them there already when `free_bytes` were measured."""
+    """Number of workers of `memory_bytes` each, one of which ran when `free_bytes` were measured."""
     by_memory = 1 + int((1 - KEPT_FREE) * free_bytes / max(memory_bytes, 1))
     return max(1, min(usable_cores() // threads, by_memory))
 
 
 def free_memory_bytes() -> int:
-    """What new processes can have without swapping; in a container with a limit, what is left of that."""
+    """Memory in bytes that new processes can have without swapping; in a container with a limit, the rest of that
+    limit."""
     free = [value for value in (_available(), _left_of_container()) if value is not None]
     return min(free, default=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
 
@@ -40,7 +41,7 @@ def _available() -> int | None:
 
 
 def _left_of_container() -> int | None:
-    """By cgroup v2; what is cached of files counts as free. None: no limit."""
+    """Rest of the memory limit by cgroup v2, where cached files count as free; None: no limit."""
     try:
         most, used = (CGROUP / "memory.max").read_text(), (CGROUP / "memory.current").read_text()
         stat = dict(line.split() for line in (CGROUP / "memory.stat").read_text().splitlines())

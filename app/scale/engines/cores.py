@@ -1,4 +1,4 @@
-"""Each worker on cores of its own: with them come its threads, in every library that it uses. No torch here."""
+"""Pinning of each worker to cores of its own, which also sets its number of threads in every library. No torch here."""
 
 import os
 import tempfile
@@ -12,9 +12,9 @@ _taken: list[BinaryIO] = []
 
 
 def settle(threads: int) -> None:
-    """Holds this process to so many cores that no other worker here has, and every library to as many threads.
+    """Pins this process to so many cores that no other worker here has, and limits every library to as many threads.
 
-    To be called before torch, OpenCV or numba are imported. Where other workers have all cores, this one shares theirs.
+    Call it before torch, OpenCV or numba are imported. If other workers have all cores, this one shares theirs.
     """
     for name in ("OMP", "MKL", "OPENBLAS", "NUMBA"):
         os.environ[f"{name}_NUM_THREADS"] = str(threads)
@@ -40,9 +40,9 @@ def _take(path: Path) -> bool:
 
 
 def peak_memory_bytes() -> int:
-    """The most that this process has had resident; 0 where the system does not tell.
+    """Peak resident memory of this process; 0 if the system does not tell.
 
-    Not getrusage's: that begins with what the process had that started this one.
+    getrusage is not used: its value begins with that of the process that started this one.
     """
     try:
         lines = Path("/proc/self/status").read_text().splitlines()

@@ -20,7 +20,7 @@ class _Worker(NamedTuple):
 
 
 class LocalEngine:
-    """Spawned, not forked: a fork would inherit torch's threads as locks that nobody opens any more."""
+    """An engine of spawned processes: forked ones would inherit torch's threads as locks that nobody opens any more."""
 
     def __init__(self, make: MakeWorker, threads: int) -> None:
         self._make, self._threads = make, threads
@@ -38,7 +38,7 @@ class LocalEngine:
             self._workers[slot].pipe.send((method, arguments))
 
     def wait(self, timeout_s: float) -> list[Answer]:
-        """A dead worker's pipe ends, behind the answer that it may have sent."""
+        """Answers that came meanwhile; the pipe of a dead worker ends behind an answer that it may have sent."""
         pipes = {worker.pipe: slot for slot, worker in enumerate(self._workers)}
         return [self._receive(pipes[pipe]) for pipe in wait(list(pipes), timeout_s)]  # type: ignore[index]
 
@@ -78,7 +78,8 @@ class LocalEngine:
 
 
 def _serve(pipe: "Connection[Any, Any]", make: MakeWorker) -> None:
-    """The process: Ctrl-C is the driver's to hear, and whatever no worker expects ends it with a traceback."""
+    """The main function of a worker's process. Ctrl-C is left to the driver; an error that no worker expects ends it
+    with a traceback."""
     for name in ("SIGINT", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)

@@ -10,13 +10,14 @@ from app.scale.flags import EngineOptions
 from core.errors import InputError
 
 THREADS = 1
-"""Of a worker. One video on two threads is slower than two videos on one each: decoding and drawing do not divide."""
+"""Threads of a worker. One video on two threads is slower than two videos on one each, since decoding and drawing do
+not divide."""
 
 
 @contextlib.contextmanager
 def open_engine(placing: EngineOptions, make: MakeWorker, device: str) -> Iterator[Engine]:
-    """At the end none of its workers is left. `device`: of the segmenters; a GPU is a worker's own on Ray, if asked
-    for."""
+    """A context with the engine; at its end no worker is left. `device`: the device of the segmenters; on Ray a
+    worker has a GPU of its own if one is asked for."""
     engine: Engine
     if placing.engine == "ray":
         from app.scale.engines.ray_engine import RayEngine
@@ -29,6 +30,6 @@ def open_engine(placing: EngineOptions, make: MakeWorker, device: str) -> Iterat
 
 
 def check_placing(placing: EngineOptions) -> None:
-    """InputError before anything is opened."""
+    """Raises InputError for options that contradict each other, before anything is opened."""
     if placing.ray_address is not None and placing.engine != "ray":
         raise InputError("--ray-address is for --engine ray; add that or omit the address")

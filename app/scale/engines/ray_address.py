@@ -1,5 +1,5 @@
-"""A Ray cluster's address, tried out by a process of its own: Ray's own patience with a silent one is 80 s, without a
-flag."""
+"""Check of a Ray cluster's address in a process of its own: Ray itself waits 80 s for a silent one, and no flag
+shortens that."""
 
 import os
 import re
@@ -9,7 +9,8 @@ import sys
 from core.errors import InputError
 
 PATIENCE_S = 12.0
-"""For a cluster to answer, which takes 2 s; with the imports of a command, 4 s of a processor, less than 20 s."""
+"""Time limit for an answer of a cluster, which takes 2 s; with the imports of a command 4 s of processor time, less
+than 20 s."""
 TRY = """
 import sys, ray
 try:
@@ -18,18 +19,18 @@ except Exception as error:
     sys.exit(" ".join(str(error).split()))
 """
 ATTEMPTS = "RAY_NUM_REDIS_GET_RETRIES"
-"""Of a connection that is refused, one a second; Ray's 20 would be longer than anybody waits."""
+"""Attempts at a refused connection, one a second; Ray makes 20."""
 LOCAL = re.compile(r"(localhost|127\.[0-9.]+|\[?::1\]?)(:|$)")
 
 
 def is_loopback(address: str | None) -> bool:
-    """Whether nothing beyond this machine is meant; no address is Ray's embedded cluster."""
+    """True if the address stays on this machine; no address is Ray's embedded cluster."""
     return address is None or LOCAL.match(address) is not None
 
 
 def check_address(address: str) -> None:
-    """InputError, one line, where no cluster answers in time, asks for a token, or runs another version of Ray or
-    Python."""
+    """Raises InputError, one line, if no cluster answers in time, or if it asks for a token or runs another version
+    of Ray or Python."""
     try:
         tried = subprocess.run(
             [sys.executable, "-c", TRY, address],

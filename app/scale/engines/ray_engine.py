@@ -17,15 +17,15 @@ from app.scale.engines.shell import MakeWorker, WorkerProxy
 from core.errors import CheckFailed, InputError
 
 STORE_BYTES = 80 * 2**20
-"""Ray's smallest object store: only calls and rows go through it."""
+"""Ray's smallest object store, since only calls and rows go through it."""
 
 
 class RayEngine:
-    """One actor a slot, which Ray places; what it needs is said in cores, GPUs and, once measured, in memory."""
+    """One actor per slot, which Ray places by the cores, GPUs and, once measured, memory that it needs."""
 
     def __init__(self, make: MakeWorker, threads: int, address: str | None = None, gpus: int = 0) -> None:
-        """`gpus`: of each worker. InputError for an address where no cluster of this version answers, or none that has
-        them."""
+        """`gpus`: GPUs of each worker. Raises InputError for an address without a cluster of this version, or
+        without such GPUs."""
         self._ray = import_ray(address)
         self._make, self._memory_bytes = make, 0
         self._needs = {"CPU": threads, "GPU": gpus}
@@ -42,7 +42,8 @@ class RayEngine:
                 )
 
     def most(self, memory_bytes: int) -> int:
-        """By what Ray says is free now, the first worker's own being taken."""
+        """Largest number of workers by the resources that Ray reports as free; the first worker's own count as
+        taken."""
         self._memory_bytes = memory_bytes
         free = self._ray.available_resources()
         fits = [int((1 - KEPT_FREE) * free.get("memory", 0) / max(memory_bytes, 1))]
@@ -68,7 +69,7 @@ class RayEngine:
         self._actors[slot] = self._start()
 
     def close(self) -> None:
-        """A cluster's actors end too: they belong to this driver."""
+        """Ends the actors, on a cluster too, since they belong to this driver."""
         self._ray.shutdown()
 
     def _receive(self, call: Any, slot: int) -> Answer:
@@ -87,11 +88,11 @@ class RayEngine:
 
 
 def import_ray(address: str | None) -> Any:
-    """ray, or InputError with the command that brings it; it reports nothing to its makers.
+    """The package ray, with usage reports switched off. Raises InputError with the command that installs it.
 
-    What is of this machine alone listens at the loopback address alone: Ray has one switch for that, which it names
-    after the systems where it is so by default, and reads when it is imported (`_node_ip_address="127.0.0.1"` it takes
-    for this machine's own address).
+    An embedded cluster listens at the loopback address alone: Ray has one switch for that, which it names after the
+    systems where it is the default, and reads on import (it takes `_node_ip_address="127.0.0.1"` for this machine's own
+    address).
     """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault(
@@ -111,11 +112,10 @@ def import_ray(address: str | None) -> Any:
 
 
 def connect(ray: Any, address: str | None) -> None:
-    """To the cluster of the address, or to one of our own without a dashboard. SIGTERM stays what it was: Ray would
-    take it.
+    """Connects to the cluster of the address, or starts one without a dashboard.
 
-    CheckFailed where Ray does not start: it gives its own processes 30 s, which a machine with eight times its load
-    took.
+    The handler of SIGTERM is kept, since Ray would replace it. Raises CheckFailed if Ray does not start: it gives its
+    own processes 30 s, which a machine under eight times its load needed.
     """
     if address is not None:
         check_address(address)
@@ -139,7 +139,7 @@ def connect(ray: Any, address: str | None) -> None:
 
 
 def _end_of(slot: int, error: BaseException) -> Answer:
-    """Of an actor that is gone; one that cannot even be made is no accident, and would not be made elsewhere."""
+    """The reason why an actor is gone; an actor that cannot be made at all would fail elsewhere too."""
     lines = re.sub(r"\x1b\[\d+m", "", str(error)).strip().splitlines()
     if "error raised in its creation task" in lines[0]:
         reason = f"a worker cannot be made ({lines[-1].strip()[:200]})"
