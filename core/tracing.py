@@ -1,14 +1,27 @@
-"""Tracing a network into a graph, beside threads that do the same or run networks of their own."""
+"""Tracing a module into a graph: its inputs and outputs, and a lock for threads that trace at the same time."""
 
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
-_alone = threading.RLock()
+_lock = threading.RLock()
 _tracers: list[int] = []
 """The identifier of the tracing thread, once for each nested `tracing`; empty if no thread traces."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The names of a graph's inputs and outputs in order, and example inputs."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    example: tuple[Tensor, ...]
+    inner: tuple[str, ...] = ()
+    """The last names of `outputs`: tensors inside the graph at which a runtime can cut out the network."""
 
 
 @contextmanager
@@ -19,7 +32,7 @@ def tracing() -> Iterator[None]:
     need not wait: torch's tracer replaces `nn.Module.__call__` for them too, but passes by modules that it does not
     trace.
     """
-    with _alone:
+    with _lock:
         _tracers.append(threading.get_ident())
         try:
             yield

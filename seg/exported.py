@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
@@ -19,23 +18,13 @@ from core.predictors import OnePass
 from core.reference import ReferenceScores, smooth_score
 from core.segmenter import RARE_LEVEL
 from core.temporal import RecursionState, State, WindowState, forget
+from core.tracing import Signature
 from seg.streaming import Outputs, StreamingSegmenter
 
 NETWORK_OUTPUTS = ("logits", "score", "temperature", "regions")
 """What the network gives; all but the first only where the segmenter tells of whole frames."""
 STATE_FIELDS = 3
 """Probabilities, member entropies, and the weights: mass or ages."""
-
-
-@dataclass(frozen=True)
-class Signature:
-    """The names of a graph's inputs and outputs in order, and example inputs."""
-
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    example: tuple[Tensor, ...]
-    inner: tuple[str, ...]
-    """The last names of `outputs`: not for the user, but where a runtime can cut the network out of the graph."""
 
 
 class ExportedStep(nn.Module):

@@ -25,7 +25,7 @@ from core.predictors import MonteCarlo
 from core.preprocess import Normalize
 from export.file.metadata import StreamMeta, add_metadata
 from export.run.networks import openvino_available
-from export.run.runners import Arrays, Runner, openvino_runner, session_runner
+from export.run.sessions import Arrays, Runner, openvino_runner, session_runner
 from export.write.picture_proof import prove_pictures
 from export.write.proof import RandomProof, compare_draws
 from export.write.traced import to_onnx

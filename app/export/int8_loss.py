@@ -14,7 +14,7 @@ from core.errors import CheckFailed, InputError
 from core.frame import Frame, Maps
 from core.prediction import Prediction
 from export.file.subgraph import IMAGE, LOGITS, network_alone
-from export.run.runners import session_runner
+from export.run.sessions import session_runner
 from seg.data.camvid import ImageFolderSplit, open_split
 from seg.evaluate import FrameMetrics, mark_stills
 from seg.torch_executor import TorchSegmenter

@@ -22,11 +22,10 @@ from core.method import MethodOptions, draws_dropout
 from core.preprocess import SIZE_MULTIPLE, network_size
 from export.file.metadata import StreamMeta, add_metadata
 from export.run.cpu import resize_frame
-from export.run.runners import Runner, session_runner
+from export.run.sessions import Runner, session_runner
 from export.write.parity import Bounds, Parity, hold, images_both, run_both
-from export.write.precision import to_fp16, to_int8
+from export.write.precision import rounding, to_fp16, to_int8
 from export.write.proof import TOLERANCE, prove_random, prove_stream
-from export.write.rounding import rounding
 from export.write.traced import to_onnx
 from seg.exported import ExportedStep
 from seg.pretrained import find_checkpoint

@@ -1,4 +1,10 @@
-"""Logits into the temporal mean and three maps, in one pass over memory; importing this needs numba."""
+"""The kernel that turns logits into the temporal mean and three maps, and the compilation that all kernels share.
+
+A kernel runs without the GIL and takes its blocks of work from a shared counter, so any number of threads may run it at
+once on the same arrays. Inner loops are functions of their own over contiguous slices: only then does LLVM turn them
+into SIMD code. numba's cache watches the file of a kernel alone, so whatever a kernel calls belongs in its file, except
+`take`. Importing this file needs numba.
+"""
 
 import functools
 from collections.abc import Callable
@@ -9,9 +15,34 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from export.kernels.compiled import COUNTER, compile_kernel, loop, take
-
+OPTIONS: dict[str, Any] = {"fastmath": {"nnan", "ninf", "nsz", "contract", "arcp"}, "error_model": "numpy"}
+"""No reassociation: a sum over classes has the same order on every machine. No exception where 0 divides."""
+COUNTER = types.Array(types.int64, 1, "C")
 F, I32 = np.float32, np.int32
+
+loop = njit(inline="never", **OPTIONS)
+"""Decorator of an inner loop."""
+
+
+def _take(typing_context: Any, counter: Any) -> Any:
+    """counter[0]++ as one atomic operation; the result is the value before."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        return builder.atomic_rmw("add", data, context.get_constant(types.int64, 1), "monotonic")
+
+    return types.int64(counter), generate
+
+
+take: Any = intrinsic(_take)
+
+
+def compile_kernel(function: Callable[..., None], arguments: tuple[Any, ...]) -> Callable[..., None]:
+    """Compiles a kernel for fixed types, so that a read-only array compiles nothing again; cached where possible."""
+    try:
+        return njit([types.void(*arguments)], cache=True, nogil=True, **OPTIONS)(function)
+    except (RuntimeError, OSError):  # no folder can be written to, or the disk is full: each process compiles anew
+        return njit([types.void(*arguments)], nogil=True, **OPTIONS)(function)
 
 
 def _as_integer(typing_context: Any, x: Any) -> Any:

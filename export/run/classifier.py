@@ -10,8 +10,7 @@ from core.errors import InputError
 from core.prediction import Prediction
 from export.file.onnx_file import read_onnx
 from export.run.networks import onnxruntime_name, openvino_name
-from export.run.runners import openvino_runner
-from export.run.sessions import PROVIDERS, open_session
+from export.run.sessions import PROVIDERS, open_session, openvino_runner
 
 
 class GraphClassifier:

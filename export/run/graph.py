@@ -11,8 +11,7 @@ from export.file.metadata import StreamMeta
 from export.file.signature import MAPS
 from export.run.cpu import resize_frame, resize_map
 from export.run.networks import onnxruntime_name
-from export.run.runtime_errors import runtime_errors
-from export.run.sessions import open_session
+from export.run.sessions import open_session, runtime_errors
 
 
 class GraphSegmenter(StagedSegmenter):

@@ -1,18 +1,15 @@
 """What runs the network alone, from a uint8 frame of its size to logits: OpenVINO or ONNX Runtime on the CPU."""
 
-import functools
 import importlib.util
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from torch import Tensor, nn
 
-from core.errors import InputError
 from core.system.machine import available_cpus, onednn_may_use_bf16
 from core.tracing import tracing
-from export.run.runtime_errors import runtime_errors
+from export.run.sessions import cpu_session, import_onnxruntime, openvino_core, runtime_errors
 
 if TYPE_CHECKING:
     from export.kernels.dropout_masks import DropoutMasks
@@ -58,7 +55,7 @@ def cpu_has_bf16() -> bool:
     """Whether OpenVINO computes in bf16 here faster than in fp32."""
     if not openvino_available() or not onednn_may_use_bf16():
         return False
-    return "BF16" in _core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    return "BF16" in openvino_core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 
 
 class OpenVinoNetwork:
@@ -113,8 +110,6 @@ class OnnxRuntimeNetwork:
     """ONNX Runtime on the CPU."""
 
     def __init__(self, data: bytes, precision: str) -> None:
-        from export.run.sessions import cpu_session
-
         self._session = cpu_session(data)
         self.sight: NoveltyArrays | None = None
         self.executor = onnxruntime_name(precision)
@@ -144,12 +139,12 @@ def _request(model: Any, precision: str) -> Any:
         "INFERENCE_NUM_THREADS": available_cpus(),
     }
     with runtime_errors("OpenVINO cannot compile the network"):
-        return _core().compile_model(model, "CPU", properties).create_infer_request()
+        return openvino_core().compile_model(model, "CPU", properties).create_infer_request()
 
 
 def openvino_name(precision: str) -> str:
     """For reports: openvino 2026.4.1 bf16."""
-    _core()
+    openvino_core()
     import openvino
 
     return f"openvino {openvino.__version__.split('-')[0]} {precision}"
@@ -157,8 +152,6 @@ def openvino_name(precision: str) -> str:
 
 def onnxruntime_name(precision: str) -> str:
     """For reports: onnxruntime 1.31.1 fp32."""
-    from export.run.sessions import import_onnxruntime
-
     return f"onnxruntime {import_onnxruntime().__version__} {precision}"
 
 
@@ -169,42 +162,10 @@ def openvino_model(module: nn.Module, example: Sequence[Tensor]) -> Any:
 
     import torch
 
-    _core()
+    openvino_core()
     import openvino
 
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         program = torch.export.export(module, tuple(example), strict=False)
         return openvino.convert_model(program)
-
-
-def read_openvino(data: bytes) -> Any:
-    """An ONNX file's bytes as an OpenVINO model."""
-    with runtime_errors("OpenVINO cannot read the graph"):
-        return _core().read_model(data)
-
-
-def compile_openvino(data: bytes) -> Any:
-    """An ONNX file's bytes as a compiled OpenVINO model that computes in fp32."""
-    properties = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": available_cpus()}
-    model = read_openvino(data)
-    with runtime_errors("OpenVINO cannot compile the graph"):
-        return _core().compile_model(model, "CPU", properties)
-
-
-@functools.cache
-def _core() -> Any:
-    """One OpenVINO for the process, never dropped, and without its telemetry.
-
-    It gives the thread that uses it first a signal stack of its own, and unmaps it with the last reference, in
-    whichever thread that is: the first thread's next signal (Ctrl-C, a child's end) would then kill the process with a
-    segmentation fault (measured with 2026.4). Its telemetry would report every conversion to Google Analytics from a
-    process that a thread forks in the middle of the work: ten forks a conversion, and children that hang on locks of
-    other threads. Where that package cannot be imported, OpenVINO's own stand-in takes its place.
-    """
-    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
-    try:
-        import openvino
-    except ImportError as error:
-        raise InputError("this needs OpenVINO (x86-64 or ARM): pip install 'steadyseg[export]'") from error
-    return openvino.Core()

@@ -19,9 +19,8 @@ from export.run.networks import (
     onnxruntime_name,
     openvino_available,
     openvino_name,
-    read_openvino,
 )
-from export.run.sessions import PROVIDERS, open_session
+from export.run.sessions import PROVIDERS, open_session, read_openvino
 
 
 def open_graph(

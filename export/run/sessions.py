@@ -1,15 +1,37 @@
-"""ONNX Runtime sessions: which processor really computes is asked of the made session, never of the build."""
+"""Sessions of ONNX Runtime and OpenVINO, and graph files as functions of named arrays.
+
+Which processor really computes is asked of the session that was made, never of the build.
+"""
 
 import contextlib
+import functools
 import io
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
+
+import numpy as np
 
 from core.errors import InputError
 from core.system.machine import available_cpus
-from export.run.runtime_errors import runtime_errors
 
+Arrays = dict[str, np.ndarray]
+Runner = Callable[[Arrays], Arrays]
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
 """By device name; tensorrt is passed through and unverified."""
+
+
+@contextlib.contextmanager
+def runtime_errors(task: str) -> Iterator[None]:
+    """Turns what a runtime raises about a graph into one line; runtimes' errors have no common base but Exception.
+
+    `task` says what cannot be done; the first line of the runtime's message follows in brackets.
+    """
+    try:
+        yield
+    except Exception as error:
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(f"{task} ({first})") from error
 
 
 def import_onnxruntime() -> Any:
@@ -67,3 +89,60 @@ def _preload(runtime: Any) -> None:
     if preload is not None:
         with contextlib.redirect_stdout(io.StringIO()):
             preload()
+
+
+def read_openvino(data: bytes) -> Any:
+    """An ONNX file's bytes as an OpenVINO model."""
+    with runtime_errors("OpenVINO cannot read the graph"):
+        return openvino_core().read_model(data)
+
+
+def compile_openvino(data: bytes) -> Any:
+    """Compiles an ONNX file's bytes with OpenVINO for fp32 arithmetic."""
+    properties = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": available_cpus()}
+    model = read_openvino(data)
+    with runtime_errors("OpenVINO cannot compile the graph"):
+        return openvino_core().compile_model(model, "CPU", properties)
+
+
+@functools.cache
+def openvino_core() -> Any:
+    """One OpenVINO for the process, never dropped, and without its telemetry.
+
+    It gives the thread that uses it first a signal stack of its own, and unmaps it with the last reference, in
+    whichever thread that is: the first thread's next signal (Ctrl-C, a child's end) would then kill the process with a
+    segmentation fault (measured with 2026.4). Its telemetry would report every conversion to Google Analytics from a
+    process that a thread forks in the middle of the work: ten forks a conversion, and children that hang on locks of
+    other threads. Where that package cannot be imported, OpenVINO's own stand-in takes its place.
+    """
+    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
+    try:
+        import openvino
+    except ImportError as error:
+        raise InputError("this needs OpenVINO (x86-64 or ARM): pip install 'steadyseg[export]'") from error
+    return openvino.Core()
+
+
+def session_runner(model: Any) -> Runner:
+    """Returns a function of named arrays that runs the model with ONNX Runtime on the CPU in full precision."""
+    session = cpu_session(model.SerializeToString())
+    names = [output.name for output in session.get_outputs()]
+    wanted = {value.name for value in session.get_inputs()}
+
+    def run(arrays: Arrays) -> Arrays:
+        feed = {name: value for name, value in arrays.items() if name in wanted}
+        return dict(zip(names, session.run(names, feed), strict=True))
+
+    return run
+
+
+def openvino_runner(data: bytes) -> Runner:
+    """Returns a function of named arrays that runs an ONNX file's bytes with OpenVINO on the CPU in full precision."""
+    compiled = compile_openvino(data)
+    wanted = {value.get_any_name() for value in compiled.inputs}
+
+    def run(arrays: Arrays) -> Arrays:
+        results = compiled({name: value for name, value in arrays.items() if name in wanted})
+        return {output.get_any_name(): np.asarray(results[output]) for output in compiled.outputs}
+
+    return run

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from core.errors import CheckFailed
-from export.run.runners import Runner
+from export.run.sessions import Runner
 from export.write.proof import side_by_side
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.errors import CheckFailed
-from export.run.runners import Arrays, Runner
+from export.run.sessions import Arrays, Runner
 from export.write.proof import TOLERANCE
 
 

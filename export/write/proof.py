@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from core.errors import CheckFailed
 from core.motion import MotionEstimator, no_motion
-from export.run.runners import Arrays, Runner
+from export.run.sessions import Arrays, Runner
 
 TOLERANCE = 1e-4
 """Largest difference of a probability, with the same dropout masks on both sides: rounding alone makes

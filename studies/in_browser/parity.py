@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from export.file.onnx_file import OnnxFile, check_onnx
-from export.run.runners import session_runner
+from export.run.sessions import session_runner
 from export.write.proof import GAP, GAP_AT, RESET_AT
 
 MAPS = ("confidence", "entropy", "disagreement", "strange")

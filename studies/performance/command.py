@@ -21,8 +21,9 @@ from core.segmenter import Segmenter
 from core.system.machine import available_cpus
 from export.file.onnx_file import read_onnx
 from export.file.subgraph import network_of
-from export.run.networks import FrameNetwork, OnnxRuntimeNetwork, OpenVinoNetwork, read_openvino
+from export.run.networks import FrameNetwork, OnnxRuntimeNetwork, OpenVinoNetwork
 from export.run.open_file import resolve_precision
+from export.run.sessions import read_openvino
 from studies.performance.baselines import NaiveDeque
 from studies.performance.clip import Clip, open_clip, street_clip
 from studies.performance.executors import open_executors

@@ -18,7 +18,7 @@ from app.in_browser import runtime
 from app.in_browser import site as writer
 from app.in_browser.site import WEB
 from export.file.onnx_file import check_onnx
-from export.run.runners import session_runner
+from export.run.sessions import session_runner
 from studies.in_browser.parity import first_graph
 
 pytestmark = pytest.mark.slow

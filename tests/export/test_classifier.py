@@ -23,7 +23,7 @@ from core.errors import CheckFailed, InputError
 from export.file.metadata import StreamMeta
 from export.file.onnx_file import read_onnx
 from export.run.classifier import GraphClassifier
-from export.run.runners import session_runner
+from export.run.sessions import session_runner
 
 META = StreamMeta(
     kind="classifier",

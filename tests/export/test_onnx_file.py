@@ -27,8 +27,7 @@ from export.file import onnx_file
 from export.file import protobuf_limits as wire
 from export.file.metadata import StreamMeta
 from export.file.onnx_file import read_onnx
-from export.run.networks import read_openvino
-from export.run.sessions import cpu_session
+from export.run.sessions import cpu_session, read_openvino
 from export.write.traced import write_model
 
 META = StreamMeta(

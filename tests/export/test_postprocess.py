@@ -257,8 +257,8 @@ def test_without_a_folder_to_cache_in_the_kernels_still_compile(monkeypatch: pyt
     from numba import types
     from numba.core.caching import CompileResultCacheImpl
 
-    from export.kernels.compiled import compile_kernel
     from export.kernels.enlarge import _split
+    from export.kernels.update import compile_kernel
 
     monkeypatch.setattr(CompileResultCacheImpl, "_locator_classes", [])
 

@@ -24,10 +24,9 @@ from core.model.checkpoint import CheckpointMeta, save_checkpoint
 from export.file.onnx_file import read_onnx
 from export.file.subgraph import network_alone, network_of, with_network
 from export.run.open_file import open_graph
-from export.run.runners import session_runner
+from export.run.sessions import session_runner
 from export.write.parity import Bounds, hold, images_both
-from export.write.precision import to_fp16
-from export.write.rounding import rounding
+from export.write.precision import rounding, to_fp16
 from export.write.traced import to_onnx
 from seg.networks.unet import UNet
 from seg.options import UNetOptions

@@ -13,7 +13,7 @@ from refusals import one_line_error
 from app.cli import main
 from core.errors import CheckFailed
 from export.file.onnx_file import read_onnx
-from export.run.runners import session_runner
+from export.run.sessions import session_runner
 from export.write.proof import prove_random
 from seg.exported import ExportedStep
 
