@@ -1,5 +1,6 @@
-"""A classifier as a graph file has it: raw pictures in, probabilities and uncertainty out."""
+"""The computation of a classifier's graph file: raw pictures in, probabilities and uncertainty out."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -7,11 +8,12 @@ from torch import Tensor, nn
 
 from core.dropout import Dropout
 from core.prediction import Prediction, entropy
-from core.predictors import SplitNetwork
+from core.predictors import MonteCarlo, SplitNetwork
 from core.preprocess import Normalize
+from core.tracing import Signature
 
 OUTPUTS = ("probs", "entropy", "disagreement", "logits")
-"""The last one marks a place inside the graph: the proof looks at single passes there."""
+"""The last one is a tensor inside the graph, from which a proof reads single passes."""
 
 
 class ExportedClassifier(nn.Module):
@@ -51,13 +53,40 @@ class ExportedClassifier(nn.Module):
             self._by_pass(logits),
         )
 
+    def signature(self, size: int, mask_shapes: Sequence[tuple[int, ...]] = ()) -> Signature:
+        """Returns names and examples for pictures of `size` x `size`, any number at once; with the masks of
+        `trace_masks`, if given, as inputs."""
+        example = self.example(size)
+        masks = [torch.ones(len(example), *shape) for shape in mask_shapes]
+        rates = {f"mask_{i:03}": self.calls[i].rate for i in range(len(masks))}
+        sizes = {name: {0: "batch"} for name in ("image", *rates)}
+        return Signature(
+            tuple(sizes), OUTPUTS, (example, *masks), inner=OUTPUTS[3:], free_sizes=sizes, mask_rates=rates
+        )
+
+    def pass_by_pass(self, image: Tensor, masks: Sequence[Tensor]) -> dict[str, Tensor]:
+        """Computes the outputs, but for the logits, by `core.predictors.MonteCarlo`: N passes one after the other."""
+        for layer in set(self.calls):
+            own = [mask for mask, call in zip(masks, self.calls, strict=True) if call is layer]
+            layer.masks = [mask[:, number] for number in range(self.samples) for mask in own]
+        predict = MonteCarlo(self.network, self.samples, self.temperature)
+        prediction: Prediction = predict(self.normalize(image.permute(0, 3, 1, 2)))
+        for layer in set(self.calls):
+            layer.masks = None
+        largest = prediction.max_entropy
+        outputs = (prediction.probs, prediction.entropy / largest, prediction.disagreement / largest)
+        return dict(zip(OUTPUTS, outputs, strict=False))
+
     def example(self, size: int, batch: int = 2) -> Tensor:
-        """Pictures that the graph is traced with."""
+        """Returns pictures for tracing."""
         generator = torch.Generator().manual_seed(0)
         return torch.randint(0, 256, (batch, size, size, 3), dtype=torch.uint8, generator=generator)
 
     def trace_masks(self, size: int) -> list[tuple[int, ...]]:
-        """The shapes (N, ...) of one picture's masks in order of use; from now on `forward` takes such masks."""
+        """Returns the shapes (N, ...) of one picture's masks in order of use; `forward` takes such masks from now on.
+
+        () where nothing is drawn.
+        """
         self.calls, shapes = [], []
 
         def entered(layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
@@ -94,7 +123,7 @@ class ExportedClassifier(nn.Module):
 
 
 def repeat(shared: Any, times: int) -> Any:
-    """Every picture's part of what a prefix gave, `times` in a row: tensors (B, ...) -> (B times, ...), inside of
+    """Repeats each picture's part of a prefix's output `times` in a row: tensors (B, ...) -> (B times, ...), also in
     tuples."""
     if isinstance(shared, Tensor):
         return shared[:, None].expand(-1, times, *shared.shape[1:]).flatten(0, 1)

@@ -1,9 +1,9 @@
 """Tracing a module into a graph: its inputs and outputs, and a lock for threads that trace at the same time."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -22,6 +22,12 @@ class Signature:
     example: tuple[Tensor, ...]
     inner: tuple[str, ...] = ()
     """The last names of `outputs`: tensors inside the graph at which a runtime can cut out the network."""
+    free_sizes: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    """By input and axis: sizes that stay free, by name."""
+    min_sizes: Mapping[str, int] = field(default_factory=dict)
+    """Smallest values of free sizes, by name; 2 without one."""
+    mask_rates: Mapping[str, float] = field(default_factory=dict)
+    """Dropout rates of those inputs that are masks."""
 
 
 @contextmanager

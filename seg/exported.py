@@ -15,6 +15,7 @@ from core.motion import Motion, no_motion
 from core.novelty.head import NoveltyPredictor
 from core.prediction import FrameNovelty, Prediction
 from core.predictors import OnePass
+from core.preprocess import SIZE_MULTIPLE
 from core.reference import ReferenceScores, smooth_score
 from core.segmenter import RARE_LEVEL
 from core.temporal import RecursionState, State, WindowState, forget
@@ -106,8 +107,11 @@ class ExportedStep(nn.Module):
         )
         return torch.cat([mean, mass.expand(1)]), (novelty, confidence, shades[:, 0].to(torch.uint8))
 
-    def signature(self, frame_height: int, frame_width: int) -> Signature:
-        """Names, and example inputs for a frame of H x W: a black picture and the state before the first frame."""
+    def signature(self, frame_height: int, frame_width: int, fixed_size: bool = True) -> Signature:
+        """Returns names, and example inputs for a frame of H x W: a black picture and the state before the first frame.
+
+        `fixed_size`: the graph takes frames of that size alone.
+        """
         frame = torch.zeros(1, frame_height, frame_width, 3, dtype=torch.uint8)
         with torch.no_grad(), entering_shapes(self.dropouts) as shapes:
             network, now = self._predict(self.segmenter.preprocess(frame), ())
@@ -115,7 +119,7 @@ class ExportedStep(nn.Module):
         state = tuple(smoothing.start(now)) if smoothing else ()
         state = (*state, torch.zeros(2)) if state and self.watched else state
         masks = [torch.ones(shape) for shape in shapes] if self.mask_inputs else []
-        mask_names = [f"mask_{i:03}" for i in range(len(masks))]
+        rates = {f"mask_{i:03}": self.dropouts[i % len(self.dropouts)].rate for i in range(len(masks))}
         states = [f"state_{i:02}" for i in range(len(state))]
         still = no_motion((state[2].shape[-2], state[2].shape[-1])) if self.follows else None
         moved = [torch.as_tensor(still.source), torch.as_tensor(still.trust)] if still else []
@@ -124,10 +128,12 @@ class ExportedStep(nn.Module):
         inner = ("image", *NETWORK_OUTPUTS[: len(network)])
         told = NOVELTY_OUTPUTS if self.watched else ()
         return Signature(
-            ("frame", "gap", "reset", *MOTION_INPUTS[: len(moved)], *(f"{name}_in" for name in states), *mask_names),
+            ("frame", "gap", "reset", *MOTION_INPUTS[: len(moved)], *(f"{name}_in" for name in states), *rates),
             ("label", "confidence", "entropy", "disagreement", *carried, *told, *inner),
             (frame, torch.ones(1), torch.zeros(1), *moved, *state, *masks),
             inner,
+            free_sizes={} if fixed_size else {"frame": {1: "height", 2: "width"}},
+            mask_rates=rates,
         )
 
     def _state(self, tensors: tuple[Tensor, ...]) -> State:
@@ -148,6 +154,14 @@ class ExportedStep(nn.Module):
         logits = predictor.network(image)
         temperature = 1.0 if predictor.temperature is None else predictor.temperature
         return (logits,), Prediction.from_logits(logits, temperature)
+
+
+def network_signature(height: int, width: int) -> Signature:
+    """Returns names and example images of the network alone: normalised images to logits, batch and size free."""
+    example = torch.randn(2, 3, height, width, generator=torch.Generator().manual_seed(0))
+    sizes = {0: "batch", 2: "height", 3: "width"}
+    smallest = {"height": SIZE_MULTIPLE, "width": SIZE_MULTIPLE}
+    return Signature(("image",), ("logits",), (example,), free_sizes={"image": sizes}, min_sizes=smallest)
 
 
 class FrameToLogits(nn.Module):

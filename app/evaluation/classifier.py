@@ -113,14 +113,16 @@ class GraphSubject:
         meta = self.graph.meta
         job.method.require(meta.method, job.model)
         self.classes, self.size = meta.classes, meta.height
-        self.sizes: dict[ModeName, list[int]] = {meta.mode: [meta.samples]}
-        self.methods: dict[ModeName, Method] = {meta.mode: meta.method}
+        self.sizes: dict[ModeName, list[int]] = {meta.method.mode: [meta.method.samples]}
+        self.methods: dict[ModeName, Method] = {meta.method.mode: meta.method}
         self.executor, self.device = self.graph.executor, self.graph.device
         self.own_world: ReferenceScores | None = None
 
     def by_size(self, batch: Batch, mode: ModeName) -> Iterator[Prediction]:
         _, pictures, _ = batch
-        at_once = max(1, len(pictures) // self.graph.meta.samples)  # the passes of a picture are a batch of their own
+        at_once = max(
+            1, len(pictures) // self.graph.meta.method.samples
+        )  # the passes of a picture are a batch of their own
         parts = [self.graph(part.numpy()) for part in pictures.split(at_once)]
         yield Prediction(torch.cat([part.probs for part in parts]), torch.cat([part.member_entropy for part in parts]))
 

@@ -1,47 +1,62 @@
-"""`steadyseg export` of an image classifier: raw pictures in, probabilities and uncertainty out, with its proof."""
+"""Export of an image classifier: one proven graph, raw pictures in, probabilities and uncertainty out."""
 
-import hashlib
-import platform
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from rich.console import Console
 
+from app.export.checkpoint import Checkpoint, graph_meta
 from app.export.flags import ExportJob
-from app.find_model import find_model, frame_flags, refuse_flags
+from app.find_model import frame_flags, refuse_flags
 from classification.evaluate import default_samples
-from classification.exported import OUTPUTS, ExportedClassifier
-from classification.opening import open_classifier
+from classification.exported import ExportedClassifier
 from core.dropout import draw_mask, is_stochastic, set_dropout_active
 from core.errors import CheckFailed, InputError
-from core.method import Method
-from core.model.checkpoint import CheckpointMeta
-from core.prediction import Prediction
-from core.predictors import MonteCarlo
-from core.preprocess import Normalize
-from export.file.metadata import StreamMeta, add_metadata
+from export.file.metadata import GraphMeta
 from export.run.networks import openvino_available
-from export.run.sessions import Arrays, Runner, openvino_runner, session_runner
-from export.write.picture_proof import prove_pictures
-from export.write.proof import RandomProof, compare_draws
-from export.write.traced import to_onnx
+from export.run.sessions import Arrays, openvino_runner, session_runner
+from export.write.proof import RandomProof, compare_draws, prove_pictures
+from export.write.traced import Traced, trace
 
 PROVEN_BATCHES = (1, 2, 5)
 DRAWS = 64
-"""Passes of torch and of the graph whose moments are compared, at least."""
+"""Smallest number of passes of torch and of the graph whose moments are compared."""
 DRAWN_PICTURES = {64: 16, 4096: 8}
-"""Up to this side, so many pictures: their logits' total variance then varies by 4 % from proof to proof, 15 % are
-allowed."""
+"""Pictures of that comparison by the largest side: the total variance of their logits then varies by 4 % from proof to
+proof, and 15 % are allowed."""
 PASS_PIXELS = 2**22
-"""Of all passes of one call of that comparison: 4,096 of CIFAR's size, 83 of 224 x 224."""
+"""Pixels of all passes in one call of that comparison: 4,096 passes of CIFAR's size, 83 of 224 x 224."""
 
 
-def export_classifier(job: ExportJob, console: Console) -> Any:
-    """The graph of the checkpoint, proven; CheckFailed where a proof fails."""
+def export_classifier(job: ExportJob, checkpoint: Checkpoint, console: Console) -> tuple[Traced, GraphMeta]:
+    """Traces and proves the graph; CheckFailed where a proof fails."""
+    refuse_stream_flags(job)
+    meta, network, asked = checkpoint.meta, checkpoint.network(), job.method
+    mode = asked.mode or ("bnn" if (asked.samples or 1) > 1 else "dnn")
+    samples = default_samples(asked.samples, mode, is_stochastic(network))
+    set_dropout_active(network, bool(samples))
+    if asked.adaptive:
+        raise InputError("--adaptive on: a classifier's graph file has one temperature; omit it")
+    method = replace(asked, mode="bnn" if samples else "dnn", samples=samples or 1, adaptive=False).resolve(meta)
+    if meta.novelty:
+        console.print("a classifier's graph file has one temperature and no novelty", soft_wrap=True)
+    if method.note:
+        console.print(f"not calibrated: {method.note}", soft_wrap=True)
+    step = ExportedClassifier(network, meta.mean, meta.std, method.samples, method.temperature)
+    traced = trace_classifier(step, meta.height)
+    prove(traced.masked or traced, meta.height, console)
+    if traced.masked:
+        step.draw_inside()
+        console.print(f"proof of the masks drawn inside: {prove_draws(traced, meta.height)}")
+    size = (meta.height, meta.width)
+    return traced, graph_meta(checkpoint, "classifier", method, size, head_stride=1, precision="fp32")
+
+
+def refuse_stream_flags(job: ExportJob) -> None:
+    """Raises InputError for flags that an image classifier has no use for."""
     refuse_flags(
         job.model,
         {
@@ -56,71 +71,52 @@ def export_classifier(job: ExportJob, console: Console) -> Any:
     )
     if job.precision != "fp32":
         raise InputError(f"a classifier is exported in fp32, got --precision {job.precision}; omit it")
-    path = find_model(job.model)
-    network, meta = open_classifier(path)
-    asked = job.method
-    mode = asked.mode or ("bnn" if (asked.samples or 1) > 1 else "dnn")
-    samples = default_samples(asked.samples, mode, is_stochastic(network))
-    set_dropout_active(network, bool(samples))
-    if asked.adaptive:
-        raise InputError("--adaptive on: a classifier's graph file has one temperature; omit it")
-    method = replace(asked, mode="bnn" if samples else "dnn", samples=samples or 1, adaptive=False).resolve(meta)
-    if meta.novelty:
-        console.print("a classifier's graph file has one temperature and tells nothing of novelty", soft_wrap=True)
-    if method.note:
-        console.print(f"not calibrated: {method.note}", soft_wrap=True)
-    step = ExportedClassifier(network, meta.mean, meta.std, method.samples, method.temperature)
-    graph = trace(step, meta.height, [])
-    if samples:
-        shapes = step.trace_masks(meta.height)
-        prove(step, trace(step, meta.height, shapes), meta, shapes, console)
-        step.draw_inside()
-        console.print(f"proof of the masks drawn inside: {prove_draws(step, graph, meta.height)}")
-    else:
-        prove(step, graph, meta, [], console)
-    add_metadata(graph, graph_meta(job, path, meta, method))
-    return graph
 
 
-def trace(step: ExportedClassifier, size: int, shapes: list[tuple[int, ...]]) -> Any:
-    """The graph, its batch free; with masks as inputs where shapes (N, ...) are given."""
-    example = step.example(size)
-    masks = [f"mask_{i:03}" for i in range(len(shapes))]
-    inputs = ["image", *masks]
-    given = [example, *(torch.ones(len(example), *shape) for shape in shapes)]
-    sizes = {name: {0: "batch"} for name in inputs}
-    try:
-        return to_onnx(step, given, inputs, OUTPUTS, sizes, inner=("logits",))
-    except (RuntimeError, ValueError, NotImplementedError) as error:  # of torch's exporter, of many classes
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise InputError(f"torch cannot export this network ({first}); no file was written") from error
+def trace_classifier(step: ExportedClassifier, size: int) -> Traced:
+    """Traces the classifier, and a second time with its dropout masks as inputs where it draws some."""
+    traced = trace(step, step.signature(size))
+    shapes = step.trace_masks(size)  # from now on the module takes masks
+    return replace(traced, masked=trace(step, step.signature(size, shapes))) if shapes else traced
 
 
-def prove(
-    step: ExportedClassifier, graph: Any, meta: CheckpointMeta, shapes: list[tuple[int, ...]], console: Console
-) -> None:
-    """Against torch's own predictor, on batches of several sizes, with the same masks on both sides; by all runtimes
-    here."""
-    runners: dict[str, Runner] = {"ONNX Runtime": session_runner(graph)}
+def prove(traced: Traced, size: int, console: Console) -> None:
+    """Compares every runtime that is installed with torch's own passes, on batches of several sizes and equal masks."""
+    runners = {"ONNX Runtime": traced.runner}
     if openvino_available():
-        runners["OpenVINO"] = openvino_runner(graph.SerializeToString())
-    drawn = list(proof_batches(step, meta.height, shapes))
-    for where, run in runners.items():
-        proof = prove_pictures(torch_runner(step, meta), run, drawn, where)
-        console.print(f"proof{' with the masks as inputs' if shapes else ''}, {where}: {proof}")
+        runners["OpenVINO"] = openvino_runner(traced.graph.SerializeToString())
+    batches = list(proof_batches(traced, size))
+    masked = " with the masks as inputs" if traced.signature.mask_rates else ""
+    for runtime, run in runners.items():
+        console.print(
+            f"proof{masked}, {runtime}: {prove_pictures(lambda b: expected(traced, b), run, batches, runtime)}"
+        )
 
 
-def proof_batches(step: ExportedClassifier, size: int, shapes: list[tuple[int, ...]]) -> Iterator[Arrays]:
+def expected(traced: Traced, batch: Arrays) -> Arrays:
+    """Computes a batch by torch, one pass after the other."""
+    step = traced.module
+    assert isinstance(step, ExportedClassifier)
+    masks = [torch.from_numpy(batch[name]) for name in traced.signature.mask_rates]
+    with torch.inference_mode():
+        outputs = step.pass_by_pass(torch.from_numpy(batch["image"]), masks)
+    return {name: value.numpy() for name, value in outputs.items()}
+
+
+def proof_batches(traced: Traced, size: int) -> Iterator[Arrays]:
+    """Yields pictures and masks in batches of several sizes."""
     torch.manual_seed(0)
+    examples = dict(zip(traced.signature.inputs, traced.signature.example, strict=True))
     for count in PROVEN_BATCHES:
         batch = {"image": proof_pictures(count, size, seed=count)}
-        for number, (shape, layer) in enumerate(zip(shapes, step.calls, strict=True)):
-            batch[f"mask_{number:03}"] = draw_mask(torch.ones(count, *shape), layer.rate).numpy()
+        for name, rate in traced.signature.mask_rates.items():
+            batch[name] = draw_mask(torch.ones(count, *examples[name].shape[1:]), rate).numpy()
         yield batch
 
 
 def proof_pictures(count: int, size: int, seed: int) -> np.ndarray:
-    """(B, s, s, 3) uint8: noise, coarse blotches and plain colours in turn, so that classes and confidences vary."""
+    """Returns (B, s, s, 3) uint8 of noise, coarse blotches and plain colours in turn, so that classes and confidences
+    vary."""
     generator = np.random.default_rng(seed)
     pictures = np.empty((count, size, size, 3), np.uint8)
     for number in range(count):
@@ -131,72 +127,32 @@ def proof_pictures(count: int, size: int, seed: int) -> np.ndarray:
     return pictures
 
 
-def torch_runner(step: ExportedClassifier, meta: CheckpointMeta) -> Callable[[Arrays], Arrays]:
-    """The product's own way: N passes one after the other (core's MonteCarlo), the masks of each handed to it in
-    turn."""
-    predictor = MonteCarlo(step.network, step.samples, step.temperature)
-    normalize = Normalize(meta.mean, meta.std)
-
-    def compute(batch: Arrays) -> Arrays:
-        masks = [torch.from_numpy(batch[name]) for name in sorted(batch) if name.startswith("mask_")]
-        for layer in set(step.calls):
-            own = [mask for mask, call in zip(masks, step.calls, strict=True) if call is layer]
-            layer.masks = [mask[:, number] for number in range(step.samples) for mask in own]
-        with torch.inference_mode():
-            found: Prediction = predictor(normalize(torch.from_numpy(batch["image"]).permute(0, 3, 1, 2)))
-        for layer in set(step.calls):
-            layer.masks = None
-        largest = found.max_entropy
-        outputs = (found.probs, found.entropy / largest, found.disagreement / largest)
-        return {name: value.numpy() for name, value in zip(OUTPUTS[:3], outputs, strict=True)}
-
-    return compute
-
-
-def prove_draws(step: ExportedClassifier, graph: Any, size: int) -> RandomProof:
-    """Logits of single passes, drawn by torch and by the graph: their mean and variance over the draws."""
-    run = session_runner(with_output(graph, "logits"))
+def prove_draws(traced: Traced, size: int) -> RandomProof:
+    """Compares mean and variance of the logits of single passes over draws of torch and of the graph."""
+    step = traced.module
+    assert isinstance(step, ExportedClassifier)
+    run = session_runner(with_output(traced.graph, "logits"))
     pictures = proof_pictures(next(count for side, count in DRAWN_PICTURES.items() if size <= side), size, seed=0)
     at_once = max(1, PASS_PIXELS // (size**2 * step.samples))
     parts = [pictures[start : start + at_once] for start in range(0, len(pictures), at_once)]
-    drawn: tuple[list[np.ndarray], list[np.ndarray]] = [], []
+    by_torch: list[np.ndarray] = []
+    by_graph: list[np.ndarray] = []
     for _ in range(-(-DRAWS // step.samples)):
         with torch.inference_mode():
             ours = np.concatenate([step(torch.from_numpy(part))[3].numpy() for part in parts])
         theirs = np.concatenate([run({"image": part})["logits"] for part in parts])
-        for found, logits in zip(drawn, (ours, theirs), strict=True):
-            found += list(logits.swapaxes(0, 1))  # (P, N, K): N draws of (P, K)
-    if not all(np.isfinite(logits).all() for logits in drawn[1]):
+        by_torch += list(ours.swapaxes(0, 1))  # (P, N, K): N draws of (P, K)
+        by_graph += list(theirs.swapaxes(0, 1))
+    if not all(np.isfinite(logits).all() for logits in by_graph):
         raise CheckFailed("the graph's logits are no numbers, so no file was written")
-    return compare_draws(*drawn)
+    return compare_draws(by_torch, by_graph)
 
 
 def with_output(graph: Any, name: str) -> Any:
-    """A copy with an inner tensor as an output."""
+    """Returns a copy with an inner tensor as an output."""
     import onnx
 
     shown = onnx.ModelProto()
     shown.CopyFrom(graph)
     shown.graph.output.append(next(value for value in shown.graph.value_info if value.name == name))
     return shown
-
-
-def graph_meta(job: ExportJob, path: Path, meta: CheckpointMeta, method: Method) -> StreamMeta:
-    """The record that travels in the file."""
-    import onnx
-
-    return StreamMeta(
-        kind="classifier",
-        classes=meta.classes,
-        height=meta.height,
-        width=meta.width,
-        mean=meta.mean,
-        std=meta.std,
-        **{name: value for name, value in asdict(method).items() if name != "motion"},
-        head_stride=1,
-        precision="fp32",
-        source=Path(job.model).stem,
-        source_sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
-        versions={"torch": torch.__version__, "onnx": onnx.__version__, "python": platform.python_version()},
-        licence=meta.licence,
-    )

@@ -5,12 +5,14 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
+from app.export.checkpoint import read_checkpoint
+from app.export.classifier import export_classifier
 from app.export.flags import ExportJob
-from app.export.segmenter import export_model
+from app.export.segmenter import export_segmenter
 from app.export.web import export_web
 from core.errors import InputError, refuse_existing
 from core.method import is_temporal
-from export.write.traced import import_onnx, write_model
+from export.write.traced import import_onnx
 from export.write.triton import check_place, write_repository
 
 
@@ -38,14 +40,18 @@ def run_export(job: ExportJob) -> int:
             "--precision bf16 is no number format of a graph file: export fp32 and choose bf16 where it runs "
             "(steadyseg video --executor openvino --precision bf16)"
         )
+    checkpoint = read_checkpoint(job.model)
     import_onnx()
     console = Console(stderr=True)
     torch.manual_seed(0)
-    model = export_model(job, console)
-    write_model(model, output, job.overwrite)
+    export_graph = export_classifier if checkpoint.is_classifier else export_segmenter
+    traced, meta = export_graph(job, checkpoint, console)
+    traced.write(output, meta, job.overwrite)
     console.print(f"wrote {output} ({output.stat().st_size / 1e6:.1f} MB)")
     if job.triton:
-        console.print(f"wrote {write_repository(job.triton, output.stem, model)} for Triton; no server was run")
+        console.print(
+            f"wrote {write_repository(job.triton, output.stem, traced.model(meta))} for Triton; no server was run"
+        )
     print(output)
     return 0
 

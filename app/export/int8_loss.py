@@ -1,5 +1,4 @@
-"""What a network in int8 loses, measured on labelled stills against the same network in float32; and what it is fitted
-on."""
+"""The images that int8 is fitted on, and its loss against float32, measured on labelled stills."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ import numpy as np
 import torch
 
 from app.sources.open_source import open_source
+from core.classes import ClassList
 from core.errors import CheckFailed, InputError
 from core.frame import Frame, Maps
 from core.prediction import Prediction
@@ -17,7 +17,7 @@ from export.file.subgraph import IMAGE, LOGITS, network_alone
 from export.run.sessions import session_runner
 from seg.data.camvid import ImageFolderSplit, open_split
 from seg.evaluate import FrameMetrics, mark_stills
-from seg.torch_executor import TorchSegmenter
+from seg.streaming import StreamingSegmenter
 
 MAX_FITTED = 64
 """Frames that the scales are fitted on; 33 or more of a longer source."""
@@ -29,7 +29,7 @@ MIOU_LOSS, ECE_CHANGE = 0.01, 0.005
 
 @dataclass(frozen=True)
 class Loss:
-    """Figures of both networks on the same stills."""
+    """Metrics of both networks on equal stills."""
 
     stills: int
     of: int
@@ -52,7 +52,7 @@ class Loss:
 
 
 def check_data(data: Path | None) -> str:
-    """What int8 is fitted on, as `open_source` knows it; InputError where it cannot be."""
+    """Returns the source of the images that int8 is fitted on, for `open_source`; InputError where there is none."""
     if data is None:
         raise InputError(
             "--precision int8 needs --calibration-data: a folder with train/ (labelled test/ and testannot/ "
@@ -66,49 +66,54 @@ def check_data(data: Path | None) -> str:
     return spec
 
 
-def fitting_images(data: Path, segmenter: TorchSegmenter) -> list[np.ndarray]:
-    """At most 64 normalised images (1, 3, h, w), evenly spaced over DATA/train or the source itself."""
-    make = input_maker(segmenter)
+def fitting_images(data: Path, module: StreamingSegmenter) -> list[np.ndarray]:
+    """Returns at most 64 normalised images (1, 3, h, w), evenly spaced over DATA/train or the source itself."""
+    make = input_maker(module)
     with open_source(check_data(data)) as source:
-        images = thin_frames((frame.image for frame in source), MAX_FITTED, make)
+        images = subsample_frames((frame.image for frame in source), MAX_FITTED, make)
     if not images:
         raise InputError(f"--calibration-data {data}: holds no frame; give an image folder or a video")
     return images
 
 
-def thin_frames(frames: Iterator[np.ndarray], most: int, make: Callable[[np.ndarray], np.ndarray]) -> list[np.ndarray]:
-    """Every n-th frame, n the least power of 2 that leaves `most` (even) or fewer: a video may not know its length."""
+def subsample_frames(
+    frames: Iterator[np.ndarray], limit: int, make: Callable[[np.ndarray], np.ndarray]
+) -> list[np.ndarray]:
+    """Returns every n-th frame, n the smallest power of 2 that leaves `limit` (even) or fewer.
+
+    A video may not know its length.
+    """
     kept: list[np.ndarray] = []
     every = 1
     for number, frame in enumerate(frames):
         if number % every:
             continue
-        if len(kept) == most:
-            kept, every = kept[::2], 2 * every  # `most` is even, so that this frame is the next of the new row
+        if len(kept) == limit:
+            kept, every = kept[::2], 2 * every  # `limit` is even, so that this frame is the next of the new row
         kept.append(make(frame))
     return kept
 
 
-def input_maker(segmenter: TorchSegmenter) -> Callable[[np.ndarray], np.ndarray]:
-    """(H, W, 3) uint8 -> (1, 3, h, w) float32, the network's input."""
+def input_maker(module: StreamingSegmenter) -> Callable[[np.ndarray], np.ndarray]:
+    """Returns a function (H, W, 3) uint8 -> (1, 3, h, w) float32, the network's input."""
 
     def make(image: np.ndarray) -> np.ndarray:
         with torch.no_grad():
-            return segmenter.module.preprocess(torch.from_numpy(image)[None]).contiguous().numpy()
+            return module.preprocess(torch.from_numpy(image)[None]).contiguous().numpy()
 
     return make
 
 
-def measure_loss(full: Any, small: Any, segmenter: TorchSegmenter, data: Path) -> Loss | None:
-    """Both graphs' networks on the labelled stills of DATA/test, every one alone; None where there are none.
+def measure_loss(full: Any, small: Any, module: StreamingSegmenter, classes: ClassList, data: Path) -> Loss | None:
+    """Runs both graphs' networks on each labelled still of DATA/test alone; None where there are none.
 
     Raises CheckFailed where the loss is larger than accepted.
     """
     if not ((data / "test").is_dir() and (data / "testannot").is_dir()):
         return None
-    split = open_split(data, "test", segmenter.classes)
+    split = open_split(data, "test", classes)
     chosen = split.spaced(MAX_STILLS)
-    results = [figures(network_alone(graph), segmenter, chosen) for graph in (full, small)]
+    results = [metrics_of(network_alone(graph), module, classes, chosen) for graph in (full, small)]
     miou, ece = ((results[0][key], results[1][key]) for key in ("miou", "ece"))
     loss = Loss(len(chosen), len(split), miou, ece)
     if not loss.accepted:
@@ -120,22 +125,21 @@ def measure_loss(full: Any, small: Any, segmenter: TorchSegmenter, data: Path) -
     return loss
 
 
-def figures(network: Any, segmenter: TorchSegmenter, split: ImageFolderSplit) -> dict[str, Any]:
-    """Metrics of one network, with the product's preprocessing and maps around it."""
-    run, make = session_runner(network), input_maker(segmenter)
-    live = FrameMetrics(len(segmenter.classes), segmenter.classes.void_id)
+def metrics_of(network: Any, module: StreamingSegmenter, classes: ClassList, split: ImageFolderSplit) -> dict[str, Any]:
+    """Returns the metrics of one network between the product's preprocessing and its maps."""
+    run, make = session_runner(network), input_maker(module)
+    live = FrameMetrics(len(classes), classes.void_id)
     torch.manual_seed(0)
     for frame in mark_stills(split.frames()):
         logits = run({IMAGE: make(frame.image)})[LOGITS]
         if not np.isfinite(logits).all():
             raise CheckFailed(f"the network gives no number on {split.examples[live.frames].name}; no file was written")
-        live.update(frame, still_maps(segmenter, logits, frame))
+        live.update(frame, still_maps(module, logits, frame))
     return live.result()
 
 
-def still_maps(segmenter: TorchSegmenter, logits: np.ndarray, frame: Frame) -> Maps:
-    """The maps of a single frame from its logits (1, K, h, w)."""
-    module = segmenter.module
+def still_maps(module: StreamingSegmenter, logits: np.ndarray, frame: Frame) -> Maps:
+    """Returns the maps of a single frame from its logits (1, K, h, w)."""
     with torch.no_grad():
         prediction = Prediction.from_logits(torch.from_numpy(logits), module.method.temperature)
         outputs = module.maps(prediction, *frame.image.shape[:2])
@@ -144,9 +148,7 @@ def still_maps(segmenter: TorchSegmenter, logits: np.ndarray, frame: Frame) -> M
 
 
 def describe(loss: Loss | None, fitted: Sequence[np.ndarray]) -> str:
-    """The line for the user."""
+    """Returns one line about the fit and its loss."""
     if loss is None:
-        return (
-            f"int8 fitted on {len(fitted)} frames; its loss was not measured for want of labels (test/ and testannot/)"
-        )
+        return f"int8 fitted on {len(fitted)} frames; its loss was not measured, as test/ and testannot/ are missing"
     return f"int8 fitted on {len(fitted)} frames; {loss}"

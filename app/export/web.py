@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
+from app.export.checkpoint import Checkpoint, read_checkpoint
 from app.export.flags import ExportJob
-from app.export.segmenter import export_model
-from app.find_model import is_classifier
+from app.export.segmenter import export_segmenter
 from app.in_browser.runtime import runtime_files
 from app.in_browser.site import GraphFile, check_place, write_site
 from core.dropout import is_stochastic, set_dropout_active
@@ -17,7 +17,6 @@ from core.errors import InputError
 from core.method import ModeName, is_temporal
 from export.file.onnx_file import check_onnx
 from export.write.traced import import_onnx
-from seg.torch_executor import open_network
 
 MODES: tuple[ModeName, ...] = ("vq-dnn", "dnn", "vq-bnn")
 """What the page offers, the first by default: smoothed, single frame, and one random draw a frame, smoothed."""
@@ -27,17 +26,20 @@ def export_web(job: ExportJob, folder: Path) -> int:
     """Traces and proves each method, then writes the folder; a proof that fails leaves none and exits with 1."""
     refuse_web(job)
     check_place(folder, job.overwrite)
+    checkpoint = read_checkpoint(job.model)
+    if checkpoint.is_classifier:
+        raise InputError(f"{job.model}: an image classifier; --web is for segmentation networks, use -o FILE.onnx")
     import_onnx()
     runtime = runtime_files(job.runtime)
     console = Console(stderr=True)
     graphs = []
-    for mode in web_modes(job):
+    for mode in web_modes(job, checkpoint):
         console.print(f"method {mode}")
         torch.manual_seed(0)
         tau = job.method.tau if is_temporal(mode) else None
         of_method = replace(job, stateful=True, fixed_frames=True, method=replace(job.method, mode=mode, tau=tau))
-        model = export_model(of_method, console)
-        data = model.SerializeToString()
+        traced, meta = export_segmenter(of_method, checkpoint, console)
+        data = traced.model(meta).SerializeToString()
         file = check_onnx(data, Path(f"{mode}.onnx"))
         graphs.append(GraphFile(file.meta, data))
     write_site(folder, graphs, runtime, job.overwrite)
@@ -51,8 +53,6 @@ def export_web(job: ExportJob, folder: Path) -> int:
 
 def refuse_web(job: ExportJob) -> None:
     """InputError for flags that a page has no use for."""
-    if is_classifier(job.model):
-        raise InputError(f"{job.model}: an image classifier; --web is for segmentation networks, use -o FILE.onnx")
     if job.method.samples not in (None, 1):
         raise InputError(f"--samples {job.method.samples}: a page draws one pass a frame; omit it")
     if job.method.window is not None:
@@ -65,10 +65,10 @@ def refuse_web(job: ExportJob) -> None:
         raise InputError(f"--precision {job.precision}: a page runs fp32 or int8; omit it")
 
 
-def web_modes(job: ExportJob) -> tuple[ModeName, ...]:
-    """The method asked for, or all that the network and the number format have."""
+def web_modes(job: ExportJob, checkpoint: Checkpoint) -> tuple[ModeName, ...]:
+    """Returns the mode that was asked for, or all that the network and the number format have."""
     if job.method.mode is not None:
         return (job.method.mode,)
-    network, _ = open_network(job.model)
+    network = checkpoint.network()
     set_dropout_active(network, True)
     return MODES if is_stochastic(network) and job.precision == "fp32" else MODES[:2]

@@ -18,7 +18,7 @@ from app.in_browser.sample import FPS, SECONDS, write_sample
 from app.video.render import UNUSUAL, draw_uncertainty
 from core.errors import InputError
 from core.reference import STRANGE
-from export.file.metadata import StreamMeta
+from export.file.metadata import GraphMeta
 
 WEB = Path(__file__).parent / "web"
 FORMAT = "steadyseg-web-1"
@@ -38,7 +38,7 @@ HASH_DIGITS = 12
 class GraphFile:
     """One method's graph as it is written."""
 
-    meta: StreamMeta
+    meta: GraphMeta
     data: bytes
     provider: str = "any"
     """Which provider runs it: `wasm`, `webgpu`, or `any`."""
@@ -130,7 +130,7 @@ def finish_service_worker(folder: Path) -> None:
     path.write_text(script.replace(FILES_MARK, json.dumps(["./", *pages])))
 
 
-def describe(meta: StreamMeta) -> dict[str, Any]:
+def describe(meta: GraphMeta) -> dict[str, Any]:
     """What the page has to know of the network, whatever the method."""
     return {
         "format": FORMAT,
@@ -154,22 +154,22 @@ def describe_methods(folder: Path, graphs: Sequence[GraphFile]) -> list[dict[str
     """One entry a method, in the order of their first graphs; its files by provider."""
     methods: dict[str, dict[str, Any]] = {}
     for graph in graphs:
-        meta = graph.meta
+        meta, method = graph.meta, graph.meta.method
         entry = methods.setdefault(
-            meta.mode,
+            method.mode,
             {
-                "mode": meta.mode,
-                "samples": meta.samples,
-                "tau": meta.tau,
-                "window": meta.window,
-                "temperature": meta.temperature,
-                "calibrated": meta.method.calibrated,
-                "note": meta.note,
+                "mode": method.mode,
+                "samples": method.samples,
+                "tau": method.tau,
+                "window": method.window,
+                "temperature": method.temperature,
+                "calibrated": method.calibrated,
+                "note": method.note,
                 "own_world": len(meta.own_world),
                 "files": {},
             },
         )
-        kept = keep(folder, "models", f"{meta.mode}-{meta.precision}.onnx{PACKED}", graph.data)
+        kept = keep(folder, "models", f"{method.mode}-{meta.precision}.onnx{PACKED}", graph.data)
         entry["files"][graph.provider] = {**kept, "precision": meta.precision}
     return list(methods.values())
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core.errors import InputError
-from export.file.metadata import StreamMeta, from_props
+from export.file.metadata import GraphMeta, from_props
 from export.file.protobuf_limits import count_parts
 from export.file.signature import check_signature
 from export.file.sizes import check_sizes
@@ -124,7 +124,7 @@ class OnnxFile:
     data: bytes = field(repr=False)
     """The whole file; executors get these bytes and never the path."""
     model: "ModelProto" = field(repr=False)
-    meta: StreamMeta
+    meta: GraphMeta
 
 
 def read_onnx(path: Path) -> OnnxFile:

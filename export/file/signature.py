@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from core.errors import InputError
 from core.frame import MOTION_INPUTS, NOVELTY_OUTPUTS
 from core.method import is_temporal
-from export.file.metadata import StreamMeta
+from export.file.metadata import GraphMeta
 
 if TYPE_CHECKING:
     import onnx
@@ -32,7 +32,7 @@ def state_names(count: int, end: str) -> list[str]:
     return [f"state_{index:02d}_{end}" for index in range(count)]
 
 
-def check_signature(graph: "onnx.GraphProto", meta: StreamMeta, name: str) -> None:
+def check_signature(graph: "onnx.GraphProto", meta: GraphMeta, name: str) -> None:
     """InputError where names, order, types or shapes of the graph's inputs and outputs do not fit the metadata."""
     inputs = {value.name: type_and_shape(value, name) for value in graph.input}
     outputs = {value.name: type_and_shape(value, name) for value in graph.output}
@@ -46,14 +46,14 @@ def check_signature(graph: "onnx.GraphProto", meta: StreamMeta, name: str) -> No
         _check_stream(inputs, outputs, meta, name)
 
 
-def _check_logits(inputs: Values, outputs: Values, meta: StreamMeta, name: str) -> None:
+def _check_logits(inputs: Values, outputs: Values, meta: GraphMeta, name: str) -> None:
     _expect_names(list(inputs), ["image"], "inputs", name)
     _expect_names(list(outputs), ["logits"], "outputs", name)
     _expect(inputs, "image", FLOATS, ("N", 3, "h", "w"), name)
     _expect(outputs, "logits", FLOATS, ("N", len(meta.classes), "h", "w"), name)
 
 
-def _check_classifier(inputs: Values, outputs: Values, meta: StreamMeta, name: str) -> None:
+def _check_classifier(inputs: Values, outputs: Values, meta: GraphMeta, name: str) -> None:
     _expect_names(list(inputs), ["image"], "inputs", name)
     _expect_names(list(outputs), ["probs", "entropy", "disagreement"], "outputs", name)
     _expect(inputs, "image", ("UINT8",), ("N", meta.height, meta.width, 3), name)
@@ -62,14 +62,16 @@ def _check_classifier(inputs: Values, outputs: Values, meta: StreamMeta, name: s
         _expect(outputs, key, ("FLOAT",), ("N",), name)
 
 
-def _check_stream(inputs: Values, outputs: Values, meta: StreamMeta, name: str) -> None:
+def _check_stream(inputs: Values, outputs: Values, meta: GraphMeta, name: str) -> None:
     states = sum(key.startswith("state_") for key in inputs)
-    temporal = is_temporal(meta.mode)
+    method, temporal = meta.method, is_temporal(meta.method.mode)
     if temporal != (states > 0):
-        raise InputError(f"{name}: mode {meta.mode} with {states} state inputs; a vq mode has them, another has none")
-    moved = MOTION_INPUTS if meta.motion else ()
+        raise InputError(
+            f"{name}: mode {meta.method.mode} with {states} state inputs; a vq mode has them, another has none"
+        )
+    moved = MOTION_INPUTS if meta.method.motion else ()
     _expect_names(list(inputs), ["frame", "gap", "reset", *moved, *state_names(states, "in")], "inputs", name)
-    holds_mean = temporal and meta.window is None  # the recursion's state is the mean; a window's are single frames
+    holds_mean = temporal and method.window is None  # the recursion's state is the mean; a window's are single frames
     carried = [*([] if holds_mean else ["probs"]), *state_names(states, "out")]
     _expect_names(list(outputs), [*MAPS, *carried, *(NOVELTY_OUTPUTS if meta.own_world else ())], "outputs", name)
     _expect(inputs, "frame", ("UINT8",), (1, "H", "W", 3), name)
@@ -105,7 +107,7 @@ def _check_states(inputs: Values, outputs: Values, states: int, name: str) -> No
         raise InputError(f"{name}: its states have {values} values in all, at most {MAX_STATE_VALUES} are accepted")
 
 
-def _check_probabilities(key: str, outputs: Values, meta: StreamMeta, name: str) -> None:
+def _check_probabilities(key: str, outputs: Values, meta: GraphMeta, name: str) -> None:
     """The first state, or `probs`, holds (..., K, h, w) probabilities, from which classes are evaluated and
     inspected."""
     stride = meta.head_stride

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.errors import InputError
-from export.file.metadata import StreamMeta
+from export.file.metadata import GraphMeta
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
@@ -72,7 +72,7 @@ class TensorFacts:
     """Of a fixed one with few values."""
 
 
-def check_sizes(model: "ModelProto", meta: StreamMeta, name: str) -> None:
+def check_sizes(model: "ModelProto", meta: GraphMeta, name: str) -> None:
     """InputError where the size of a tensor cannot be told, or those at once are too large; for one picture."""
     graph = model.graph
     known = {value.name: _given(value, meta) for value in graph.input}
@@ -116,7 +116,7 @@ def _agree(found: "TypeProto", said: "TypeProto") -> bool:
     )
 
 
-def _given(value: "ValueInfoProto", meta: StreamMeta) -> TensorFacts:
+def _given(value: "ValueInfoProto", meta: GraphMeta) -> TensorFacts:
     """An input at the sizes at which executors run it; the signature has been checked."""
     import onnx
 

@@ -7,7 +7,7 @@ import numpy as np
 from core.frame import MOTION_INPUTS, Maps
 from core.motion import Motion, no_motion
 from core.segmenter import StagedSegmenter
-from export.file.metadata import StreamMeta
+from export.file.metadata import GraphMeta
 from export.file.signature import MAPS
 from export.run.cpu import resize_frame, resize_map
 from export.run.networks import onnxruntime_name
@@ -17,7 +17,7 @@ from export.run.sessions import open_session, runtime_errors
 class GraphSegmenter(StagedSegmenter):
     """One of our graph files and its state."""
 
-    def __init__(self, data: bytes, meta: StreamMeta, device: str, *, keep_probs: bool = False) -> None:
+    def __init__(self, data: bytes, meta: GraphMeta, device: str, *, keep_probs: bool = False) -> None:
         super().__init__(meta.classes, meta.method, (meta.height, meta.width), keep_probs=keep_probs)
         self._session, self.device = open_session(data, device)
         self._state_size = (-(-meta.height // meta.head_stride), -(-meta.width // meta.head_stride))

@@ -6,7 +6,7 @@ from pathlib import Path
 from core.errors import InputError
 from core.reference import ReferenceScores
 from core.segmenter import Segmenter
-from export.file.metadata import StreamMeta
+from export.file.metadata import GraphMeta
 from export.file.onnx_file import OnnxFile, read_onnx
 from export.file.subgraph import network_of
 from export.run.cpu import CpuSegmenter
@@ -46,10 +46,10 @@ def open_graph(
     return segmenter
 
 
-def choose(meta: StreamMeta, executor: str, device: str) -> tuple[str, str]:
+def choose(meta: GraphMeta, executor: str, device: str) -> tuple[str, str]:
     """(openvino, onnxruntime or graph; why): the fused kernel after the network wins on a CPU wherever it can be
     used."""
-    fusable = meta.window is None and meta.samples == 1 and kernel_available()
+    fusable = meta.method.window is None and meta.method.samples == 1 and kernel_available()
     if executor == "torch":
         raise InputError("a graph file is run by onnxruntime or openvino; give the checkpoint's name to use torch")
     if executor == "openvino":
@@ -95,7 +95,7 @@ def _host(file: OnnxFile, chosen: str, precision: str, keep_probs: bool) -> CpuS
         (meta.height, meta.width),
         head_stride=meta.head_stride,
         keep_probs=keep_probs,
-        own_world=ReferenceScores(tuple(meta.own_world)) if meta.own_world else None,
+        own_world=ReferenceScores(meta.own_world) if meta.own_world else None,
     )
 
 

@@ -1,31 +1,53 @@
-"""The proof that a graph file computes what the torch module computes; without it nothing is written."""
+"""Proofs that a graph computes what its torch module computes. A graph without one is not written.
 
-from collections.abc import Callable, Iterator, Sequence
+Both sides run on equal inputs, which gives pairs of named arrays, (torch's, the graph's), and a proof compares the
+pairs. In fp32 the outputs must be equal up to rounding; in fewer bits `Parity` measures the difference and bounds it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from core.dropout import draw_mask
 from core.errors import CheckFailed
 from core.motion import MotionEstimator, no_motion
+from core.tracing import Signature
 from export.run.sessions import Arrays, Runner
 
+Pairs = Iterator[tuple[Arrays, Arrays]]
 TOLERANCE = 1e-4
-"""Largest difference of a probability, with the same dropout masks on both sides: rounding alone makes
+"""Largest difference of a probability, with equal dropout masks on both sides: rounding alone makes
 2e-6 of `street-tiny` and 3e-5 of `camvid-mobile`, with masks and without."""
 LABELS = 0.999
-"""Share of pixels whose label must agree: near-ties of two classes may fall either way by rounding."""
+"""Smallest share of equal labels: near-ties of two classes may fall either way by rounding."""
 GAP_AT, GAP, RESET_AT = 10, 3, 20
-"""The run holds a gap of three source frames and a reset."""
+"""The run over a stream has a gap of three source frames and a reset."""
 DRAWS = 32
 MOMENT_TOLERANCE = 0.15
 """Allowed relative difference of the total variance; a rate of 0.25 instead of 0.2 gives 0.33."""
 
 
 @dataclass(frozen=True)
+class Bounds:
+    """The bounds that `Parity` must keep."""
+
+    labels_equal: float
+    mean_difference: float
+
+    def __str__(self) -> str:
+        return f"{self.labels_equal:.1%} of the labels equal, {self.mean_difference:g} of a probability on average"
+
+
+BOUNDS = {"fp16": Bounds(0.995, 1e-3), "int8": Bounds(0.95, 1e-2)}
+"""By number format. The bounds of int8 find a broken graph; its loss is measured on labelled stills."""
+
+
+@dataclass(frozen=True)
 class StreamProof:
-    """What was compared and how far apart it was."""
+    """The differences of a graph with a temporal state over a run of frames."""
 
     frames: int
     labels_equal: float
@@ -36,16 +58,40 @@ class StreamProof:
 
     def __str__(self) -> str:
         return (
-            f"{self.frames} frames with a gap and a reset: labels equal in {self.labels_equal:.4%} of the pixels "
-            f"or more, "
-            f"probabilities at most {self.largest_probability_difference:.1e} apart, maps at most "
+            f"{self.frames} frames with a gap and a reset: labels equal in {self.labels_equal:.4%} of the pixels or "
+            f"more, probabilities at most {self.largest_probability_difference:.1e} apart, maps at most "
             f"{self.largest_map_difference} of 255"
         )
 
 
 @dataclass(frozen=True)
+class NetworkProof:
+    """The largest difference of a probability of the network alone."""
+
+    largest_difference: float
+
+    def __str__(self) -> str:
+        return f"two sizes and batches, probabilities at most {self.largest_difference:.1e} apart"
+
+
+@dataclass(frozen=True)
+class PictureProof:
+    """The differences of a classifier's graph over batches of several sizes."""
+
+    pictures: int
+    largest_difference: float
+    """Of a probability, or of an uncertainty as a share of ln K."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pictures} pictures in batches of several sizes: probabilities and uncertainties at most "
+            f"{self.largest_difference:.1e} apart"
+        )
+
+
+@dataclass(frozen=True)
 class RandomProof:
-    """First two moments over dropout draws of the graph against torch's."""
+    """The first two moments over dropout draws of the graph against torch's."""
 
     draws: int
     mean_z2: float
@@ -60,91 +106,150 @@ class RandomProof:
         )
 
 
-def side_by_side(
-    step: nn.Module,
-    run: Runner,
-    inputs: Sequence[str],
-    outputs: Sequence[str],
-    example: Sequence[Tensor],
-    frames: Sequence[np.ndarray],
-    draw: Callable[[Tensor], Tensor] | None = None,
-) -> Iterator[tuple[Arrays, Arrays]]:
-    """(torch's outputs, the graph's) of every frame, each side with its own state; a gap and a reset are in the run.
+@dataclass(frozen=True)
+class Parity:
+    """The differences of a graph in fewer bits to torch in fp32, over all frames of a run."""
 
-    A mean that follows motion is told that of the frames, both sides the same.
+    frames: int
+    labels_equal: float
+    """Share of pixels with equal labels."""
+    mean_difference: float
+    """Mean absolute difference of a probability."""
+    largest_difference: float
+    finite: bool
 
-    `draw` fills a mask of the proof graph: (example mask) -> mask, the same for both sides.
+    def __str__(self) -> str:
+        if not self.finite:
+            return (
+                f"{self.frames} frames: probabilities that are not numbers (the range of the number format overflows)"
+            )
+        return (
+            f"{self.frames} frames: labels equal in {self.labels_equal:.2%} of the pixels, "
+            f"probabilities {self.mean_difference:.1e} apart on average, at most {self.largest_difference:.1e}"
+        )
+
+
+def stream_pairs(module: nn.Module, run: Runner, signature: Signature, frames: Iterable[np.ndarray]) -> Pairs:
+    """Yields the pair of each frame (h, w, 3) uint8. Each side carries its own state, through a gap and a reset.
+
+    Both sides get the same estimated motion, where the mean follows motion, and the same dropout masks, where they are
+    inputs.
     """
-    ours: dict[str, Tensor] = dict(zip(inputs, example, strict=True))
+    ours: dict[str, Tensor] = dict(zip(signature.inputs, signature.example, strict=True))
     theirs: Arrays = {name: value.numpy() for name, value in ours.items()}
     estimate = MotionEstimator()
     for number, frame in enumerate(frames):
+        is_first = number in (0, RESET_AT)
         now = {
             "frame": torch.from_numpy(frame)[None],
             "gap": torch.tensor([float(GAP if number == GAP_AT else 1)]),
-            "reset": torch.tensor([float(number in (0, RESET_AT))]),
+            "reset": torch.tensor([float(is_first)]),
         }
         if "motion" in ours:
             size = (ours["trust"].shape[0], ours["trust"].shape[1])
-            motion = estimate(frame, size, 0 if number in (0, RESET_AT) else 1) or no_motion(size)
+            motion = estimate(frame, size, 0 if is_first else 1) or no_motion(size)
             now |= {"motion": torch.as_tensor(motion.source), "trust": torch.as_tensor(motion.trust)}
-        if draw:
-            now |= {name: draw(value) for name, value in ours.items() if name.startswith("mask_")}
+        now |= {name: draw_mask(ours[name], rate) for name, rate in signature.mask_rates.items()}
         ours |= now
         theirs |= {name: value.numpy() for name, value in now.items()}
         with torch.no_grad():
-            expected: Arrays = {n: v.numpy() for n, v in zip(outputs, step(*ours.values()), strict=False)}
+            values = module(*ours.values())
+        expected: Arrays = {name: value.numpy() for name, value in zip(signature.outputs, values, strict=True)}
         got = run(theirs)
         yield expected, got
-        for name in (name for name in inputs if name.startswith("state_")):
+        for name in (name for name in signature.inputs if name.startswith("state_")):
             carried = name.removesuffix("_in") + "_out"
             ours[name], theirs[name] = torch.from_numpy(expected[carried]), got[carried]
 
 
-def prove_stream(
-    step: nn.Module,
-    run: Runner,
-    inputs: Sequence[str],
-    outputs: Sequence[str],
-    example: Sequence[Tensor],
-    frames: Sequence[np.ndarray],
-    draw: Callable[[Tensor], Tensor] | None = None,
-) -> StreamProof:
-    """Runs both `side_by_side`; CheckFailed where they part. Probabilities are the output after the four maps."""
-    probs = outputs[4]
-    equal, probs_apart, maps_apart = 1.0, 0.0, 0
-    for expected, got in side_by_side(step, run, inputs, outputs, example, frames, draw):
+def network_pairs(network: nn.Module, run: Runner, images: Iterable[np.ndarray]) -> Pairs:
+    """Yields the pair of each normalised image (N, 3, h, w) float32: `probs` (N, K, h / s, w / s) and `label`."""
+    for image in images:
+        with torch.no_grad():
+            sides = network(torch.from_numpy(image)), torch.from_numpy(run({"image": image})["logits"])
+        expected, got = (torch.softmax(logits, 1).numpy() for logits in sides)
+        yield {"probs": expected, "label": expected.argmax(1)}, {"probs": got, "label": got.argmax(1)}
+
+
+def prove_stream(pairs: Pairs, probs: str) -> StreamProof:
+    """Compares labels, maps and the probabilities named `probs`; raises CheckFailed where they differ too much."""
+    frames, equal, probs_apart, maps_apart = 0, 1.0, 0.0, 0
+    for expected, got in pairs:
+        frames += 1
         equal = min(equal, float((got["label"] == expected["label"]).mean()))
-        probs_apart = max(probs_apart, float(np.abs(got[probs] - expected[probs]).max()))
+        probs_apart = max(probs_apart, largest_difference(got[probs], expected[probs]))
         for name in ("confidence", "entropy", "disagreement"):
             maps_apart = max(maps_apart, int(np.abs(got[name].astype(int) - expected[name].astype(int)).max()))
-    proof = StreamProof(len(frames), equal, probs_apart, maps_apart)
+    proof = StreamProof(frames, equal, probs_apart, maps_apart)
     if not (equal >= LABELS and probs_apart <= TOLERANCE):
         raise CheckFailed(f"the graph does not compute what torch computes, so no file was written: {proof}")
     return proof
 
 
-def prove_random(
-    step: nn.Module,
-    run: Runner,
-    inputs: Sequence[str],
-    outputs: Sequence[str],
-    example: Sequence[Tensor],
-    frame: np.ndarray,
-) -> RandomProof:
-    """Mean and variance over draws on one frame, each draw with a reset; CheckFailed where they are not torch's."""
-    tensors = dict(zip(inputs, example, strict=True))
-    tensors |= {"frame": torch.from_numpy(frame)[None], "reset": torch.ones(1)}
-    arrays = {name: value.numpy() for name, value in tensors.items()}
-    probs_name = outputs[4]
-    with torch.no_grad():
-        position = list(outputs).index(probs_name)
-        ours = [step(*tensors.values())[position].numpy() for _ in range(DRAWS)]
-    return compare_draws(ours, [run(arrays)[probs_name] for _ in range(DRAWS)])
+def prove_network(pairs: Pairs) -> NetworkProof:
+    """Compares the probabilities of the network alone; raises CheckFailed where they differ too much."""
+    proof = NetworkProof(max(largest_difference(got["probs"], expected["probs"]) for expected, got in pairs))
+    if not proof.largest_difference <= TOLERANCE:
+        raise CheckFailed(f"the graph does not compute what torch computes, so no file was written: {proof}")
+    return proof
+
+
+def prove_pictures(
+    expected: Callable[[Arrays], Arrays], run: Runner, batches: Iterable[Arrays], runtime: str
+) -> PictureProof:
+    """Compares all outputs on every batch (`image` (B, s, s, 3) uint8, and masks); raises CheckFailed where they
+    differ."""
+    pictures, apart = 0, 0.0
+    for batch in batches:
+        ours, theirs = expected(batch), run(batch)
+        pictures += len(batch["image"])
+        for name, values in ours.items():
+            if theirs[name].shape != values.shape:
+                raise CheckFailed(
+                    f"{runtime} gives {name} of shape {theirs[name].shape}, torch {values.shape}; no file was written"
+                )
+            apart = max(apart, largest_difference(theirs[name], values))
+    proof = PictureProof(pictures, apart)
+    if not apart <= TOLERANCE:
+        raise CheckFailed(
+            f"the graph does not compute in {runtime} what torch computes, so no file was written: {proof}"
+        )
+    return proof
+
+
+def largest_difference(got: np.ndarray, expected: np.ndarray) -> float:
+    """Returns the largest absolute difference; infinity where a value is no number."""
+    difference = float(np.abs(got - expected).max())
+    return difference if np.isfinite(difference) else np.inf
+
+
+def measure_parity(pairs: Pairs, probs: str) -> Parity:
+    """Measures the differences in labels and in the probabilities named `probs`."""
+    equal, means, largest, finite = [], [], [], True
+    for expected, got in pairs:
+        difference = np.abs(got[probs] - expected[probs])
+        equal.append(float((got["label"] == expected["label"]).mean()))
+        means.append(float(difference.mean()))
+        largest.append(float(difference.max()))
+        finite = finite and bool(np.isfinite(got[probs]).all())
+    return Parity(len(equal), float(np.mean(equal)), float(np.mean(means)), max(largest), finite)
+
+
+def require_parity(parity: Parity, bounds: Bounds, precision: str) -> None:
+    """Raises CheckFailed where the run is outside the bounds."""
+    within = parity.labels_equal >= bounds.labels_equal and parity.mean_difference <= bounds.mean_difference
+    if not (parity.finite and within):
+        raise CheckFailed(
+            f"the {precision} graph is too far from torch, so no file was written: {parity} (allowed: {bounds}); "
+            "export it with --precision fp32"
+        )
 
 
 def compare_draws(drawn: list[np.ndarray], by_graph: list[np.ndarray]) -> RandomProof:
-    """The first two moments over as many draws of torch as of the graph, of one shape; CheckFailed where they part."""
+    """Compares the first two moments over equally many draws of torch and of the graph, all of one shape.
+
+    Raises CheckFailed where they differ.
+    """
     ours, theirs, count = moments(drawn), moments(by_graph), len(drawn)
     moving = (ours[1] + theirs[1]) > 1e-8
     z2 = (ours[0] - theirs[0])[moving] ** 2 / ((ours[1] + theirs[1])[moving] / count)
@@ -155,6 +260,6 @@ def compare_draws(drawn: list[np.ndarray], by_graph: list[np.ndarray]) -> Random
 
 
 def moments(draws: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and unbiased variance over the draws."""
+    """Returns the mean and the unbiased variance over the draws."""
     stack = np.stack(draws).astype(np.float64)
     return stack.mean(0), stack.var(0, ddof=1)

@@ -1,79 +1,178 @@
-"""Torch modules -> ONNX graphs, by torch.export; the files are written whole or not at all."""
+"""A torch module with the ONNX graph traced from it, which is proven, converted to fewer bits, and written."""
 
 import inspect
 import logging
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from core.errors import InputError, refuse_existing
 from core.system.files import write_atomic
-from core.tracing import tracing
+from core.tracing import Signature, tracing
+from export.file.metadata import GraphMeta, PrecisionName, add_metadata
 from export.file.onnx_file import check_onnx
+from export.run.sessions import Runner, session_runner
+from export.write.precision import rounding, to_fp16, to_int8
+from export.write.proof import (
+    BOUNDS,
+    DRAWS,
+    NetworkProof,
+    Parity,
+    RandomProof,
+    StreamProof,
+    compare_draws,
+    measure_parity,
+    network_pairs,
+    prove_network,
+    prove_stream,
+    require_parity,
+    stream_pairs,
+)
 
 OPSET = 20
-"""Resize with antialias needs 18, and 20 is what ONNX Runtime 1.17 and OpenVINO 2024 read already."""
+"""Resize with antialias needs 18; ONNX Runtime 1.17 and OpenVINO 2024 read 20 already."""
+MAX_SIZE = 8192
+"""Largest value of a free size, in pixels or pictures."""
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A torch module and its graph: a stream, the network alone, or a classifier."""
+
+    module: nn.Module
+    graph: Any
+    """`onnx.ModelProto` without metadata."""
+    signature: Signature
+    masked: "Traced | None" = None
+    """The same computation with its dropout masks as inputs, so that a proof gives both sides equal masks; None: the
+    graph draws none."""
+    precision: PrecisionName = "fp32"
+
+    @property
+    def runner(self) -> Runner:
+        """The graph as a function of named arrays on the CPU, with every value rounded to its number format."""
+        return session_runner(rounding(self.graph) if self.precision == "fp16" else self.graph)
+
+    def prove(self, images: Sequence[np.ndarray]) -> StreamProof | NetworkProof | Parity:
+        """Compares the graph with the module; raises CheckFailed where they differ by more than the precision explains.
+
+        images: frames (h, w, 3) uint8 of a stream, or normalised images (N, 3, h, w) float32 of the network alone.
+        """
+        if self.masked:
+            return self.masked.prove(images)
+        is_stream = "frame" in self.signature.inputs
+        probs = self.signature.outputs[4] if is_stream else "probs"  # they come after the four maps
+        pairs = (
+            stream_pairs(self.module, self.runner, self.signature, images)
+            if is_stream
+            else network_pairs(self.module, self.runner, images)
+        )
+        if self.precision == "fp32":
+            return prove_stream(pairs, probs) if is_stream else prove_network(pairs)
+        parity = measure_parity(pairs, probs)
+        require_parity(parity, BOUNDS[self.precision], self.precision)
+        return parity
+
+    def prove_draws(self, frame: np.ndarray) -> RandomProof:
+        """Compares mean and variance of the probabilities of one frame (h, w, 3) uint8 over draws of a stream's masks.
+
+        Each draw starts the stream anew. Raises CheckFailed where the moments differ.
+        """
+        names, outputs = self.signature.inputs, self.signature.outputs
+        tensors = dict(zip(names, self.signature.example, strict=True))
+        tensors |= {"frame": torch.from_numpy(frame)[None], "reset": torch.ones(1)}
+        arrays = {name: value.numpy() for name, value in tensors.items()}
+        with torch.no_grad():
+            drawn = [self.module(*tensors.values())[4].numpy() for _ in range(DRAWS)]
+        run = session_runner(self.graph)
+        return compare_draws(drawn, [run(arrays)[outputs[4]] for _ in range(DRAWS)])
+
+    def in_precision(self, name: PrecisionName, images: Iterable[np.ndarray] = (), whole: bool = False) -> "Traced":
+        """Returns the graph with its network in fp16, or in int8 with scales fitted to normalised images (1, 3, h, w).
+
+        `whole`: see `to_int8`.
+        """
+        graph = to_fp16(self.graph) if name == "fp16" else to_int8(self.graph, images, whole)
+        masked = self.masked.in_precision(name, images, whole) if self.masked else None
+        return replace(self, graph=graph, masked=masked, precision=name)
+
+    def model(self, meta: GraphMeta) -> Any:
+        """Returns a copy of the graph with its metadata."""
+        model = type(self.graph)()
+        model.CopyFrom(self.graph)
+        add_metadata(model, meta)
+        return model
+
+    def write(self, path: Path, meta: GraphMeta, overwrite: bool = False) -> None:
+        """Writes one file, whole or not at all."""
+        write_model(self.model(meta), path, overwrite)
+
+
+def trace(module: nn.Module, signature: Signature, masked: Traced | None = None) -> Traced:
+    """Traces a module into a graph with the names and free sizes of its signature."""
+    return Traced(module, to_onnx(module, signature), signature, masked)
 
 
 @tracing()
-def to_onnx(
-    module: nn.Module,
-    example: Sequence[Tensor],
-    inputs: Sequence[str],
-    outputs: Sequence[str],
-    dynamic: Mapping[str, Mapping[int, str]],
-    inner: Sequence[str] = (),
-    least: Mapping[str, int] | None = None,
-) -> Any:
-    """The `onnx.ModelProto` of module(*example), all tensors inside.
+def to_onnx(module: nn.Module, signature: Signature) -> Any:
+    """Returns the `onnx.ModelProto` of module(*signature.example), all tensors inside.
 
-    `dynamic`: by input name, the sizes that stay free and what they are called. `inner` names outputs that only mark a
-    place inside the graph: they keep their name and stop being outputs. `least`: the smallest values of free sizes,
-    where not 2.
+    InputError for a module that torch cannot export.
     """
     onnx = import_onnx()
-    names = {name for sizes in dynamic.values() for name in sizes.values()}
-    sizes = {name: torch.export.Dim(name, min=(least or {}).get(name, 2), max=8192) for name in names}
-    free = [{d: sizes[n] for d, n in dynamic.get(name, {}).items()} or None for name in inputs]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter warns about its own internals
         level = logging.getLogger("torch.onnx").level
         logging.getLogger("torch.onnx").setLevel(logging.ERROR)
         try:
-            program = torch.export.export(
-                module,
-                tuple(example),
-                dynamic_shapes=_nested(module, free),
-                strict=False,
-                prefer_deferred_runtime_asserts_over_guards=True,  # it cannot prove that a cropped skip fits any size
-            )
             exported = torch.onnx.export(
-                program,
+                exported_program(module, signature),
                 dynamo=True,
-                input_names=list(inputs),
-                output_names=list(outputs),
+                input_names=list(signature.inputs),
+                output_names=list(signature.outputs),
                 opset_version=OPSET,
                 verbose=False,
             )
+        except (RuntimeError, ValueError, NotImplementedError) as error:  # torch's exporter raises many classes
+            first = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise InputError(f"torch cannot export this network ({first}); no file was written") from error
         finally:
             logging.getLogger("torch.onnx").setLevel(level)
     assert exported is not None
     model = exported.model_proto
-    marked = [value for value in model.graph.output if value.name in inner]
-    for value in marked:
+    inner = [value for value in model.graph.output if value.name in signature.inner]
+    for value in inner:
         model.graph.output.remove(value)
         model.graph.value_info.append(value)
     onnx.checker.check_model(model)
     return model
 
 
+def exported_program(module: nn.Module, signature: Signature) -> torch.export.ExportedProgram:
+    """Returns torch's own graph of the module, with the signature's free sizes as symbols."""
+    names = {name for sizes in signature.free_sizes.values() for name in sizes.values()}
+    symbols = {name: torch.export.Dim(name, min=signature.min_sizes.get(name, 2), max=MAX_SIZE) for name in names}
+    free = [
+        {axis: symbols[name] for axis, name in signature.free_sizes.get(key, {}).items()} or None
+        for key in signature.inputs
+    ]
+    return torch.export.export(
+        module,
+        signature.example,
+        dynamic_shapes=_nested(module, free),
+        strict=False,
+        prefer_deferred_runtime_asserts_over_guards=True,  # it cannot prove that a cropped skip fits any size
+    )
+
+
 def write_model(model: Any, path: Path, overwrite: bool = False) -> None:
-    """One file, written beside and renamed, so that a reader never meets half of it. InputError for what would not
-    open."""
+    """Writes an `onnx.ModelProto` with metadata, whole or not at all; InputError for a file that would not open."""
     refuse_existing(path, overwrite)
     data = model.SerializeToString()
     check_onnx(data, path)
@@ -81,7 +180,7 @@ def write_model(model: Any, path: Path, overwrite: bool = False) -> None:
 
 
 def import_onnx() -> Any:
-    """onnx, or InputError with the command that brings it."""
+    """Returns the module onnx, or raises InputError with the command that installs it."""
     try:
         import onnx
         import onnxscript  # noqa: F401
@@ -91,7 +190,7 @@ def import_onnx() -> Any:
 
 
 def _nested(module: nn.Module, free: list[dict[int, Any] | None]) -> tuple[Any, ...]:
-    """The sizes in the shape of the module's parameters: those behind a * parameter are one tuple."""
+    """Arranges the sizes as the module's parameters: those of a * parameter are one tuple."""
     parameters = inspect.signature(module.forward).parameters.values()
     plain = sum(parameter.kind is not parameter.VAR_POSITIONAL for parameter in parameters)
     return (*free[:plain], tuple(free[plain:])) if free[plain:] and plain < len(parameters) else tuple(free)

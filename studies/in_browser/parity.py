@@ -54,7 +54,7 @@ def compare_in_browser(
         answer = page.evaluate(
             SCRIPT,
             {
-                "mode": file.meta.mode,
+                "mode": file.meta.method.mode,
                 "provider": provider,
                 "threads": threads,
                 "pixels": encode(frame),

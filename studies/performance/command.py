@@ -125,7 +125,7 @@ def bench_graph(job: BenchJob, folder: Path) -> dict[str, Any]:
     size = (file.meta.height, file.meta.width)
     precision = segmenter.executor.split()[-1]
     network: FrameNetwork | None = None
-    if file.meta.samples == 1 and segmenter.device == "cpu":
+    if file.meta.method.samples == 1 and segmenter.device == "cpu":
         data = network_of(file.model, *size).SerializeToString()
         is_openvino = segmenter.executor.startswith("openvino")
         network = (

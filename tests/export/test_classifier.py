@@ -20,23 +20,21 @@ from classification.opening import open_classifier
 from classification.options import ClassifierOptions
 from core.classes import ClassList
 from core.errors import CheckFailed, InputError
-from export.file.metadata import StreamMeta
+from core.method import Method
+from export.file.metadata import GraphMeta
 from export.file.onnx_file import read_onnx
 from export.run.classifier import GraphClassifier
 from export.run.sessions import session_runner
+from export.write.traced import Traced
 
-META = StreamMeta(
+META = GraphMeta(
     kind="classifier",
     classes=ClassList.of_names(ANIMALS),
     height=8,
     width=8,
     mean=(0.4, 0.4, 0.4),
     std=(0.3, 0.3, 0.3),
-    temperature=1.25,
-    mode="bnn",
-    samples=4,
-    tau=None,
-    window=None,
+    method=Method("bnn", samples=4, temperature=1.25, calibrated=True),
     head_stride=1,
     precision="fp32",
     source="tiny",
@@ -46,7 +44,7 @@ META = StreamMeta(
 )
 
 
-def made_model(meta: StreamMeta = META, side: int = 8, classes: int = 6, outputs: tuple[str, ...] = ()) -> ModelProto:
+def made_model(meta: GraphMeta = META, side: int = 8, classes: int = 6, outputs: tuple[str, ...] = ()) -> ModelProto:
     """A graph with our inputs and outputs that gives every picture the same answer."""
     names = outputs or ("probs", "entropy", "disagreement")
     image = helper.make_tensor_value_info("image", TensorProto.UINT8, ["N", side, side, 3])
@@ -177,8 +175,8 @@ def graphs(mc: Path) -> dict[str, Path]:
 @pytest.mark.slow
 def test_the_record_says_what_the_file_computes(graphs: dict[str, Path]) -> None:
     dnn, bnn = (read_onnx(graphs[name]).meta for name in ("dnn", "bnn"))
-    assert (dnn.kind, dnn.mode, dnn.samples, dnn.temperature) == ("classifier", "dnn", 1, 1.0)
-    assert (bnn.mode, bnn.samples, bnn.temperature) == ("bnn", 8, 1.5)
+    assert (dnn.kind, dnn.method) == ("classifier", Method("dnn"))
+    assert bnn.method == Method("bnn", samples=8, temperature=1.5, calibrated=True)
     assert bnn.classes.names == ANIMALS and (bnn.height, bnn.width, bnn.source, bnn.licence) == (32, 32, "mc", "free")
 
 
@@ -243,13 +241,13 @@ def test_the_proof_of_the_draws_sees_a_wrong_rate(mc: Path, graphs: dict[str, Pa
     """The graph drops 30 %, torch is told to drop 40 %: the same mean nearly, another variance."""
     network, meta = open_classifier(mc)
     step = ExportedClassifier(network, meta.mean, meta.std, 8, 1.0)
-    graph = onnx.load(graphs["bnn"])
-    prove_draws(step, graph, 32)
+    traced = Traced(step, onnx.load(graphs["bnn"]), step.signature(32))
+    prove_draws(traced, 32)
     for module in network.modules():
         if hasattr(module, "rate"):
             module.rate = 0.4
     with pytest.raises(CheckFailed, match="variance ratio"):
-        prove_draws(step, graph, 32)
+        prove_draws(traced, 32)
 
 
 @pytest.mark.long
@@ -309,4 +307,4 @@ def test_the_record_can_be_read_back() -> None:
     from export.file.metadata import from_props
 
     assert from_props(META.to_props(), "m") == META
-    assert from_props(dataclasses.replace(META, mode="dnn", samples=1).to_props(), "m").mode == "dnn"
+    assert from_props(dataclasses.replace(META, method=Method("dnn")).to_props(), "m").method == Method("dnn")

@@ -92,15 +92,15 @@ def test_the_whole_graph_runs_as_torch_does_and_keeps_its_state(graphs: Graphs, 
     whole = GraphSegmenter(file.data, file.meta, "cpu", keep_probs=True)
     torch_one = opened(
         "street-tiny",
-        mode=file.meta.mode,
-        window=file.meta.window,
+        mode=file.meta.method.mode,
+        window=file.meta.method.window,
         size=HEIGHT,
-        motion=file.meta.motion,
+        motion=file.meta.method.motion,
         executor="torch",
         keep_probs=True,
     )
     expected = {"window": ("vq-dnn", 2, False), "motion": ("vq-dnn", None, True)}.get(name, (name, None, False))
-    assert (file.meta.mode, file.meta.window, file.meta.motion) == expected
+    assert (file.meta.method.mode, file.meta.method.window, file.meta.method.motion) == expected
     stream = [frame for frame in frames() if frame.image.shape[1] == WIDTH]
     assert_same(run(torch_one, iter(stream)), run(whole, iter(stream)))
 

@@ -10,27 +10,24 @@ from refusals import refusal
 
 from core.classes import CAMVID
 from core.errors import InputError
-from export.file.metadata import MAX_CHARACTERS, StreamMeta, from_props
+from core.method import Method
+from export.file.metadata import MAX_CHARACTERS, GraphMeta, from_props
 
-META = StreamMeta(
+META = GraphMeta(
     kind="stream",
     classes=CAMVID,
     height=352,
     width=480,
     mean=(0.411895, 0.425133, 0.432671),
     std=(0.307073, 0.311611, 0.307218),
-    temperature=1.25,
-    mode="vq-bnn",
-    samples=3,
-    tau=1.25,
-    window=5,
+    method=Method("vq-bnn", samples=3, tau=1.25, window=5, temperature=1.25, calibrated=True),
     head_stride=2,
     precision="int8",
     source="camvid-unet-s",
     source_sha256="0123456789abcdef" * 4,
     versions={"torch": "2.11.0", "steadyseg": "0.1.0"},
     licence="CC BY-NC 4.0, “research”\nsee the data's page",
-    metrics={"stream": {"nll": 0.3, "frames": 147}},
+    own_world=(-0.5, 0.25, 3.0),
 )
 
 
@@ -44,17 +41,17 @@ def refused(props: dict[str, str]) -> str:
     "changes",
     [
         {},
-        {"kind": "logits", "metrics": {}, "licence": ""},
-        {"mode": "dnn", "samples": 1, "tau": None, "window": None},
-        {"mode": "bnn", "samples": 30, "tau": None, "window": None},
-        {"window": None, "temperature": 0.1 + 0.2},
+        {"kind": "logits", "own_world": (), "licence": ""},
+        {"method": Method("dnn", note="no temperature was fitted")},
+        {"method": Method("bnn", samples=30, temperature=0.1 + 0.2)},
+        {"method": Method("vq-dnn", tau=8.0, motion=True, calibrated=True, adaptive=True)},
     ],
 )
 def test_what_is_written_comes_back(changes: dict[str, Any]) -> None:
     meta = dataclasses.replace(META, **changes)
     props = meta.to_props()
     assert all(isinstance(text, str) for entry in props.items() for text in entry)
-    assert from_props(props, "m.onnx") == meta
+    assert from_props(props, "m.onnx") == meta and from_props(props, "m.onnx").method.note == meta.method.note
 
 
 def test_a_reader_in_another_language_finds_plain_entries() -> None:
@@ -83,7 +80,6 @@ def test_a_reader_in_another_language_finds_plain_entries() -> None:
         "motion",
         "calibrated",
         "note",
-        "metrics",
         "adaptive",
         "own_world",
     }
@@ -103,20 +99,8 @@ def test_names_outside_ascii_stay_readable() -> None:
     assert "Straße" in props["classes"] and from_props(props, "m.onnx").classes == classes
 
 
-def test_metrics_may_be_absent() -> None:
-    props = META.to_props()
-    for key in ("motion", "metrics", "calibrated", "note"):
-        del props[key]
-    meta = from_props(props, "m.onnx")
-    assert (
-        meta.metrics == {} and not meta.method.motion and meta.method.calibrated and "does not say" in meta.method.note
-    )
-
-
-@pytest.mark.parametrize(
-    "key", sorted(META.to_props().keys() - {"motion", "metrics", "calibrated", "note", "adaptive", "own_world"})
-)
-def test_every_other_entry_is_needed(key: str) -> None:
+@pytest.mark.parametrize("key", sorted(META.to_props()))
+def test_every_entry_is_needed(key: str) -> None:
     props = META.to_props()
     del props[key]
     message = refused(props)
@@ -214,11 +198,19 @@ HOSTILE = [
     ("versions", json.dumps({str(i): "1" for i in range(1000)})),
     ("licence", "a" * 100_000),
     ("licence", "\x1b[2J"),
-    ("metrics", "[]"),
-    ("metrics", '{"nll": NaN}'),
-    ("metrics", '{"nll": 1e999}'),
-    ("metrics", '{"a":' * 100_000 + "1" + "}" * 100_000),
-    ("metrics", '{"nll"'),
+    ("calibrated", "null"),
+    ("calibrated", "1"),
+    ("adaptive", '"yes"'),
+    ("note", "a\nb"),
+    ("own_world", "7"),
+    ("own_world", "[NaN]"),
+    ("own_world", "[1e999]"),
+    ("own_world", "[2.0, 1.0]"),
+    ("own_world", '["1"]'),
+    ("own_world", "[[1]]"),
+    ("own_world", "[" * 100_000 + "]" * 100_000),
+    ("own_world", "[1"),
+    ("own_world", str(list(range(10_001)))),
 ]
 
 
@@ -245,12 +237,11 @@ def test_entries_that_contradict_the_mode_are_refused(entries: dict[str, str], w
 @pytest.mark.parametrize(
     "change",
     [
-        lambda: dataclasses.replace(META, temperature=float("nan")),
-        lambda: dataclasses.replace(META, metrics={"nll": float("nan")}),
-        lambda: dataclasses.replace(META, metrics={"data": object()}),
+        lambda: dataclasses.replace(META, method=Method("dnn", temperature=float("nan"))),
+        lambda: dataclasses.replace(META, own_world=(float("nan"),)),
         lambda: dataclasses.replace(META, head_stride=4),
     ],
 )
-def test_a_writer_cannot_make_what_a_reader_refuses(change: Callable[[], StreamMeta]) -> None:
+def test_a_writer_cannot_make_what_a_reader_refuses(change: Callable[[], GraphMeta]) -> None:
     with pytest.raises(InputError):
         change()

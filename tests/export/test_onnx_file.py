@@ -23,25 +23,22 @@ from refusals import refusal
 
 from core.classes import ClassList
 from core.errors import InputError
+from core.method import Method
 from export.file import onnx_file
 from export.file import protobuf_limits as wire
-from export.file.metadata import StreamMeta
+from export.file.metadata import GraphMeta
 from export.file.onnx_file import read_onnx
 from export.run.sessions import cpu_session, read_openvino
 from export.write.traced import write_model
 
-META = StreamMeta(
+META = GraphMeta(
     kind="stream",
     classes=ClassList(("road", "car"), ((128, 64, 128), (64, 0, 128))),
     height=8,
     width=5,
     mean=(0.4, 0.4, 0.4),
     std=(0.3, 0.3, 0.3),
-    temperature=1.25,
-    mode="vq-dnn",
-    samples=1,
-    tau=1.25,
-    window=None,
+    method=Method("vq-dnn", tau=1.25, temperature=1.25),
     head_stride=2,
     precision="fp32",
     source="tiny",
@@ -49,7 +46,7 @@ META = StreamMeta(
     versions={"onnx": onnx.__version__},
     licence="CC0",
 )
-PLAIN = dataclasses.replace(META, mode="dnn", tau=None)
+PLAIN = dataclasses.replace(META, method=Method("dnn", temperature=1.25))
 LOGITS = dataclasses.replace(PLAIN, kind="logits")
 STATES = {"state_00": [1, 2, 4, 3], "state_01": [1, 4, 3], "state_02": [1]}
 """Probabilities, member entropies and mass at head_stride 2: 8 x 5 becomes 4 x 3."""
@@ -63,7 +60,7 @@ def tensor(name: str, kind: int, shape: list[Any]) -> ValueInfoProto:
 
 
 def model_of(
-    meta: StreamMeta, nodes: list[NodeProto], inputs: list[ValueInfoProto], outputs: list[ValueInfoProto]
+    meta: GraphMeta, nodes: list[NodeProto], inputs: list[ValueInfoProto], outputs: list[ValueInfoProto]
 ) -> ModelProto:
     initializers = [
         helper.make_tensor("red", TensorProto.INT64, [], [0]),
@@ -76,10 +73,10 @@ def model_of(
     return model
 
 
-def stream_model(meta: StreamMeta = META) -> ModelProto:
+def stream_model(meta: GraphMeta = META) -> ModelProto:
     """Copies the red channel into every map, and half of each state plus one half into the next."""
     nodes = [helper.make_node("Gather", ["frame", "red"], [key], axis=3) for key in MAPS]
-    carried = STATES if meta.mode.startswith("vq") else {}
+    carried = STATES if meta.method.mode.startswith("vq") else {}
     for key in carried:
         nodes.append(helper.make_node("Mul", [f"{key}_in", "half"], [f"{key}_half"]))
         nodes.append(helper.make_node("Add", [f"{key}_half", "half"], [f"{key}_out"]))
@@ -654,7 +651,7 @@ def test_a_graph_that_does_not_fit_its_metadata_is_refused(tmp_path: Path, case:
     ],
     ids=["classes", "head-stride", "height", "width"],
 )
-def test_probabilities_of_another_size_than_the_metadata_says(tmp_path: Path, meta: StreamMeta) -> None:
+def test_probabilities_of_another_size_than_the_metadata_says(tmp_path: Path, meta: GraphMeta) -> None:
     assert "state_00_out is float [1, 2, 4, 3]" in refused(written(tmp_path, stream_model(meta)))
 
 
@@ -668,7 +665,7 @@ def test_states_that_would_fill_the_memory_are_refused(tmp_path: Path) -> None:
 def test_states_and_mode_must_agree(tmp_path: Path) -> None:
     for model, meta in ((stream_model(META), PLAIN), (stream_model(PLAIN), META)):
         helper.set_model_props(model, meta.to_props())
-        assert f"mode {meta.mode}" in refused(written(tmp_path, model))
+        assert f"mode {meta.method.mode}" in refused(written(tmp_path, model))
 
 
 @pytest.mark.parametrize(

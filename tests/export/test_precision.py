@@ -16,18 +16,18 @@ from refusals import one_line_error
 from torch import nn
 
 from app.cli import main
-from app.export.int8_loss import Loss, thin_frames
+from app.export.int8_loss import Loss, subsample_frames
 from core.classes import CAMVID
 from core.errors import CheckFailed
 from core.frame import Frame
 from core.model.checkpoint import CheckpointMeta, save_checkpoint
+from core.tracing import Signature
 from export.file.onnx_file import read_onnx
 from export.file.subgraph import network_alone, network_of, with_network
 from export.run.open_file import open_graph
 from export.run.sessions import session_runner
-from export.write.parity import Bounds, hold, images_both
-from export.write.precision import rounding, to_fp16
-from export.write.traced import to_onnx
+from export.write.proof import Bounds, measure_parity, network_pairs, require_parity
+from export.write.traced import trace
 from seg.networks.unet import UNet
 from seg.options import UNetOptions
 from seg.street.training_set import StreetSet
@@ -142,7 +142,7 @@ def test_images_without_labels_fit_it_but_measure_nothing(
     data: Path, int8_of: Int8, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert int8_of(data / "train")[0] == 0
-    assert "its loss was not measured for want of labels" in " ".join(capsys.readouterr().err.split())
+    assert "its loss was not measured, as test/ and testannot/ are missing" in " ".join(capsys.readouterr().err.split())
 
 
 def test_scales_from_black_pictures_lose_too_much_and_leave_no_file(
@@ -208,14 +208,16 @@ def test_values_beyond_float16_are_a_failed_proof() -> None:
         network[0].weight.fill_(1e3)  # values of 1.2e5, from weights that float16 can hold
         network[1].weight.copy_(torch.linspace(-1e-5, 1e-5, 12).reshape(3, 4, 1, 1))
     images = [np.full((1, 3, 8, 8), 40, np.float32)]
-    graph = to_onnx(network, [torch.from_numpy(images[0])], ["image"], ["logits"], {})
-    assert images_both(network, session_runner(graph), images).labels_equal == 1.0
-    overflowing = images_both(network, session_runner(rounding(to_fp16(graph))), images)
-    assert not overflowing.finite
-    with pytest.raises(
-        CheckFailed, match=r"the fp16 graph is too far from torch, .* range of the number format overflows"
-    ):
-        hold(overflowing, Bounds(0.0, 1e9), "fp16")
+    traced = trace(network, Signature(("image",), ("logits",), (torch.from_numpy(images[0]),)))
+    traced.prove(images)
+    overflowing = traced.in_precision("fp16")
+    parity = measure_parity(network_pairs(network, overflowing.runner, images), "probs")
+    assert not parity.finite
+    words = r"the fp16 graph is too far from torch, .* range of the number format overflows"
+    with pytest.raises(CheckFailed, match=words):
+        require_parity(parity, Bounds(0.0, 1e9), "fp16")
+    with pytest.raises(CheckFailed, match=words):
+        overflowing.prove(images)
 
 
 def test_a_network_put_back_computes_what_it_did(files: dict[str, Path]) -> None:
@@ -232,7 +234,7 @@ def test_a_network_put_back_computes_what_it_did(files: dict[str, Path]) -> None
     ("length", "expected"), [(3, [0, 1, 2]), (8, list(range(8))), (9, [0, 2, 4, 6, 8]), (100, None)]
 )
 def test_fitting_frames_are_evenly_spaced_over_any_length(length: int, expected: list[int] | None) -> None:
-    kept = thin_frames(iter(np.arange(length)), 8, lambda frame: frame)
+    kept = subsample_frames(iter(np.arange(length)), 8, lambda frame: frame)
     assert expected is None or kept == expected
     steps = {int(step) for step in np.diff(kept)}
     assert len(steps) == 1 and min(length, 5) <= len(kept) <= 8 and length - kept[-1] <= steps.pop()

@@ -14,7 +14,7 @@ from app.cli import main
 from core.errors import CheckFailed
 from export.file.onnx_file import read_onnx
 from export.run.sessions import session_runner
-from export.write.proof import prove_random
+from export.write.traced import Traced
 from seg.exported import ExportedStep
 
 pytestmark = pytest.mark.slow
@@ -38,15 +38,13 @@ def test_the_random_proof_sees_a_wrong_rate(graphs: Graphs) -> None:
     """The graph drops 20 %, torch is told to drop 35 %: the same mean nearly, another variance."""
     torch.manual_seed(0)
     step = ExportedStep(opened_by_torch("street-tiny", mode="vq-bnn").module, HEIGHT, WIDTH)
-    signature = step.signature(HEIGHT, WIDTH)
-    run = session_runner(onnx.load(graphs("vq-bnn")))
+    traced = Traced(step, onnx.load(graphs("vq-bnn")), step.signature(HEIGHT, WIDTH))
     frame = np.random.default_rng(0).integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8)
-    arguments = (step, run, signature.inputs, signature.outputs, signature.example, frame)
-    prove_random(*arguments)
+    traced.prove_draws(frame)
     for dropout in step.dropouts:
         dropout.rate = 0.35
     with pytest.raises(CheckFailed, match="variance ratio"):
-        prove_random(*arguments)
+        traced.prove_draws(frame)
 
 
 def test_masks_of_the_graph_have_the_rate_and_are_independent() -> None:
