@@ -1,5 +1,4 @@
-"""`steadyseg export MODEL --web DIR`: a proven stateful file for each method, and the page that runs them in the
-browser."""
+"""`steadyseg export --target web`: a proven graph for each method, and the page that runs them in the browser."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -19,25 +18,28 @@ from export.file.onnx_file import check_onnx
 from export.write.traced import import_onnx
 
 MODES: tuple[ModeName, ...] = ("vq-dnn", "dnn", "vq-bnn")
-"""What the page offers, the first by default: smoothed, single frame, and one random draw a frame, smoothed."""
+"""The modes of the page, the first by default: smoothed, single frames, and one random draw a frame, smoothed."""
 
 
-def export_web(job: ExportJob, folder: Path) -> int:
-    """Traces and proves each method, then writes the folder; a proof that fails leaves none and exits with 1."""
+def export_web(job: ExportJob) -> int:
+    """Traces and proves each mode, then writes the folder; a proof that fails leaves none and exits with 1."""
+    folder = job.output
     refuse_web(job)
     check_place(folder, job.overwrite)
     checkpoint = read_checkpoint(job.model)
     if checkpoint.is_classifier:
-        raise InputError(f"{job.model}: an image classifier; --web is for segmentation networks, use -o FILE.onnx")
+        raise InputError(f"{job.model}: an image classifier; --target web is for segmentation networks; omit it")
     import_onnx()
-    runtime = runtime_files(job.runtime)
+    runtime = runtime_files(job.further.runtime)
     console = Console(stderr=True)
     graphs = []
     for mode in web_modes(job, checkpoint):
         console.print(f"method {mode}")
         torch.manual_seed(0)
         tau = job.method.tau if is_temporal(mode) else None
-        of_method = replace(job, stateful=True, fixed_frames=True, method=replace(job.method, mode=mode, tau=tau))
+        of_method = replace(
+            job, method=replace(job.method, mode=mode, tau=tau), network=replace(job.network, fixed_frames=True)
+        )
         traced, meta = export_segmenter(of_method, checkpoint, console)
         data = traced.model(meta).SerializeToString()
         file = check_onnx(data, Path(f"{mode}.onnx"))
@@ -52,17 +54,15 @@ def export_web(job: ExportJob, folder: Path) -> int:
 
 
 def refuse_web(job: ExportJob) -> None:
-    """InputError for flags that a page has no use for."""
+    """Raises InputError for flags that a page has no use for."""
     if job.method.samples not in (None, 1):
         raise InputError(f"--samples {job.method.samples}: a page draws one pass a frame; omit it")
     if job.method.window is not None:
         raise InputError("--window: a page keeps the running mean of all frames; omit it")
     if job.method.motion:
         raise InputError("--motion on: a page follows no motion; omit it")
-    if job.triton:
-        raise InputError("--triton is for graph files (-o FILE.onnx); omit it")
-    if job.precision not in ("fp32", "int8"):
-        raise InputError(f"--precision {job.precision}: a page runs fp32 or int8; omit it")
+    if job.network.precision not in ("fp32", "int8"):
+        raise InputError(f"--precision {job.network.precision}: a page runs fp32 or int8; omit it")
 
 
 def web_modes(job: ExportJob, checkpoint: Checkpoint) -> tuple[ModeName, ...]:
@@ -71,4 +71,4 @@ def web_modes(job: ExportJob, checkpoint: Checkpoint) -> tuple[ModeName, ...]:
         return (job.method.mode,)
     network = checkpoint.network()
     set_dropout_active(network, True)
-    return MODES if is_stochastic(network) and job.precision == "fp32" else MODES[:2]
+    return MODES if is_stochastic(network) and job.network.precision == "fp32" else MODES[:2]

@@ -23,7 +23,7 @@ def check_site(folder: Path | None) -> None:
     """InputError for a folder that is none of ours."""
     if folder is not None and not is_site(folder):
         raise InputError(
-            f"--in-browser {folder}: not a folder of `steadyseg export MODEL --web DIR`; write one with it"
+            f"--in-browser {folder}: not a folder of `steadyseg export MODEL --target web -o DIR`; write one with it"
         )
 
 

@@ -47,14 +47,14 @@ class GraphFile:
 def check_place(folder: Path, overwrite: bool) -> None:
     """InputError where the folder cannot be written; what is replaced must be such a folder itself."""
     if not folder.parent.is_dir():
-        raise InputError(f"--web {folder}: the folder it lies in does not exist; make it first")
+        raise InputError(f"-o {folder}: the folder above it does not exist; make it first")
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not overwrite:
-        raise InputError(f"--web {folder}: exists already; choose another name or add --overwrite")
+        raise InputError(f"-o {folder}: exists already; choose another name or add --overwrite")
     if not is_site(folder):
         raise InputError(
-            f"--web {folder}: not a folder of `steadyseg export --web`, so it is not replaced; choose another"
+            f"-o {folder}: not a folder of `steadyseg export --target web`, so it is not replaced; choose another"
         )
 
 

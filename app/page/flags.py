@@ -36,8 +36,8 @@ class PageOptions:
     ssl_keyfile: Path | None = None
     """Its private key (PEM)."""
     in_browser: Path | None = None
-    """Folder of `steadyseg export MODEL --web DIR`: served too, at /in-browser/, with the headers that its threads
-    need."""
+    """Folder of `steadyseg export MODEL --target web -o DIR`: served too, at /in-browser/, with the headers that its
+    threads need."""
     open_browser: bool = True
     """Open the address in the browser."""
 

@@ -25,37 +25,31 @@ IDLE_US = 60_000_000
 """After a minute without a frame a sequence is over, so that a client that vanished holds no place."""
 
 
-def check_name(name: str) -> None:
-    """InputError for what is no name of a Triton model."""
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name):
+def check_place(folder: Path, overwrite: bool) -> None:
+    """Raises InputError, before any work, where REPOSITORY/NAME cannot be written."""
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", folder.name):
         raise InputError(
-            f"--triton: the model is called like the file, and {name!r} is no name; use letters, digits, _ . -"
+            f"-o {folder}: Triton's model is called like the folder, and {folder.name!r} is no name; use letters, "
+            "digits, _ . -"
         )
+    if folder.parent.exists() and not folder.parent.is_dir():
+        raise InputError(f"-o {folder}: {folder.parent} is a file; give REPOSITORY/NAME")
+    refuse_existing(folder, overwrite)
 
 
-def check_place(folder: Path, name: str, overwrite: bool) -> None:
-    """InputError before any work where the repository cannot take the model."""
-    check_name(name)
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"--triton {folder}: is a file; give the folder of the model repository")
-    refuse_existing(folder / name, overwrite)
-
-
-def write_repository(folder: Path, name: str, model: "onnx.ModelProto") -> Path:
-    """FOLDER/NAME with the graph as version 1, config.pbtxt and README.md; the path of the model's folder.
+def write_repository(folder: Path, model: "onnx.ModelProto") -> None:
+    """Writes REPOSITORY/NAME with the graph as version 1, config.pbtxt and README.md.
 
     InputError for a graph without state, or a place that cannot be written to.
     """
-    text = config_text(name, model.graph)
-    place = folder / name
+    text = config_text(folder.name, model.graph)
     try:
-        (place / "1").mkdir(parents=True, exist_ok=True)
+        (folder / "1").mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"--triton {folder}: cannot be written to ({error.strerror})") from error
-    write_atomic(place / "1" / "model.onnx", model.SerializeToString())
-    write_atomic(place / "README.md", README.replace("NAME", name).encode())
-    write_atomic(place / "config.pbtxt", text.encode())  # last: a server finds a model by it
-    return place
+        raise InputError(f"-o {folder}: cannot be written to ({error.strerror})") from error
+    write_atomic(folder / "1" / "model.onnx", model.SerializeToString())
+    write_atomic(folder / "README.md", README.replace("NAME", folder.name).encode())
+    write_atomic(folder / "config.pbtxt", text.encode())  # last: a server finds a model by it
 
 
 def config_text(name: str, graph: "onnx.GraphProto") -> str:
@@ -65,9 +59,7 @@ def config_text(name: str, graph: "onnx.GraphProto") -> str:
     outputs = {value.name: type_and_shape(value, name) for value in graph.output}
     states = [key for key in inputs if key.startswith("state_")]
     if not states:
-        raise InputError(
-            "--triton serves streams: the graph needs a memory; use --stateful with --mode vq-dnn or vq-bnn"
-        )
+        raise InputError("--target triton serves streams, so the graph needs a state; use --mode vq-dnn or vq-bnn")
     carried = [key.removesuffix("_in") + "_out" for key in states]
     asked = [key for key in inputs if key not in (*states, "reset")]
     given = [key for key in outputs if key not in carried]
@@ -137,13 +129,10 @@ TENSORRT = (
 )
 README = """# NAME
 
-
-For Triton Inference Server with its ONNX Runtime backend: `tritonserver --model-repository=FOLDER_ABOVE_THIS_ONE`. The
-server
-keeps the temporal mean of every stream; a client sends frames and two flags. Written by `steadyseg export --triton`,
-which
-ran no server: config.pbtxt was parsed by Triton's own schema and its names, types and shapes were held against the
-graph.
+For Triton Inference Server with its ONNX Runtime backend: `tritonserver --model-repository=FOLDER_ABOVE_THIS_ONE`.
+The server keeps the temporal mean of every stream; a client sends frames and two flags. Written by
+`steadyseg export --target triton`, which ran no server: config.pbtxt was parsed by Triton's own schema, and its names,
+types and shapes were compared with the graph.
 
 ```python
 import numpy as np
@@ -160,14 +149,10 @@ for number, frame in enumerate(frames):  # (H, W, 3) uint8 RGB
     label, uncertainty = found.as_numpy("label")[0], found.as_numpy("entropy")[0]
 ```
 
-
-- A stream is a `sequence_id`, not 0. Its first request needs `sequence_start`, which also starts its mean anew: send it
-  again
-  at a scene cut, a seek or another frame size. Its last request needs `sequence_end`, or its place is held for a
-  minute.
-- `reset` and the states are the server's; clients do not send
-  them.
-- Warm a server up by a sequence of one frame of your size. `model_warmup` in config.pbtxt goes past the part of the
-  server
-  that holds states, so a model with states could fail to load by it.
+- A stream is a `sequence_id` other than 0. Its first request needs `sequence_start`, which also starts its mean anew:
+  send it again at a scene cut, a seek or another frame size. Its last request needs `sequence_end`; without it the
+  server holds the stream's state for a minute.
+- `reset` and the states are the server's; clients do not send them.
+- To warm a server up, send a sequence of one frame of your size. `model_warmup` in config.pbtxt bypasses the part of
+  the server that holds states, so a model with states could fail to load with it.
 """

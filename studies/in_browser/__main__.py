@@ -65,11 +65,11 @@ def run(models: list[str], parts: list[str], soak_s: int, calibration_data: Path
 
 
 def exported(model: str, *flags: str | Path) -> Path:
-    """The folder of `steadyseg export MODEL --web`."""
+    """The folder of `steadyseg export MODEL --target web`."""
     site = RUNS / "-".join([Path(model).stem, *(str(flag) for flag in flags[1:2])])
     if not is_site(site):
         site.parent.mkdir(parents=True, exist_ok=True)
-        if steadyseg(["export", model, "--web", str(site), *map(str, flags)]) != 0:
+        if steadyseg(["export", model, "--target", "web", "-o", str(site), *map(str, flags)]) != 0:
             raise InputError(f"{model} was not exported")
     return site
 

@@ -124,7 +124,7 @@ def drive_images(paths: list[Path]) -> list[np.ndarray]:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of `steadyseg export --web` of a network as small; skips where onnxruntime-web was never fetched."""
+    """The folder of `steadyseg export --target web` of a small network; skips where onnxruntime-web is missing."""
     if not cache_path().is_file():
         pytest.skip(f"onnxruntime-web is not kept here ({cache_path()}): python -m app.in_browser.runtime fetches it")
     home = tmp_path_factory.mktemp("web")
@@ -140,5 +140,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     small_checkpoint(checkpoint, world, dropout=0.0)  # a third method would take a third of the time more
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sample, "SECONDS", 2)  # the street draws 17 frames a second
-        assert main(["export", str(checkpoint), "--web", str(home / "site"), "--proof-frames", str(home)]) == 0
+        assert (
+            main(["export", str(checkpoint), "--target", "web", "-o", str(home / "site"), "--proof-frames", str(home)])
+            == 0
+        )
     return home / "site"

@@ -1,4 +1,4 @@
-"""The folder of `steadyseg export --web`: what is in it, what it computes, and what is refused."""
+"""The folder of `steadyseg export --target web`: what is in it, what it computes, and what is refused."""
 
 import gzip
 import hashlib
@@ -57,23 +57,26 @@ def test_its_graphs_take_frames_of_one_size_and_resize_no_picture(site: Path) ->
 def test_an_existing_folder_is_replaced_only_where_it_is_one_of_ours(
     site: Path, model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "exists already" in one_line_error(capsys, "export", model, "--web", site)
+    assert "exists already" in one_line_error(capsys, "export", model, "--target", "web", "-o", site)
     (tmp_path / "diary.txt").write_text("kept")
-    assert "is not replaced" in one_line_error(capsys, "export", model, "--web", tmp_path, "--overwrite")
+    assert "is not replaced" in one_line_error(
+        capsys, "export", model, "--target", "web", "-o", tmp_path, "--overwrite"
+    )
     assert (tmp_path / "diary.txt").read_text() == "kept"
 
 
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        ([], "-o FILE.onnx"),
-        (["-o", "m.onnx", "--web", "x"], "-o FILE.onnx"),
-        (["-o", "m.onnx", "--runtime", "x.tgz"], "--runtime is for --web"),
-        (["--web", "no/such/place"], "does not exist"),
-        (["--web", "x", "--samples", "5"], "--samples 5"),
-        (["--web", "x", "--window", "5"], "--window"),
-        (["--web", "x", "--precision", "bf16"], "--precision bf16"),
-        (["--web", "x", "--runtime", "no.tgz"], "npm pack"),
+        ([], "--output"),
+        (["-o", "x"], "ends in .onnx"),
+        (["-o", "m.onnx", "--runtime", "x.tgz"], "--runtime is for --target web"),
+        (["--target", "web", "-o", "no/such/place"], "does not exist"),
+        (["--target", "web", "-o", "x", "--samples", "5"], "--samples 5"),
+        (["--target", "web", "-o", "x", "--window", "5"], "--window"),
+        (["--target", "web", "-o", "x", "--precision", "bf16"], "--precision bf16"),
+        (["--target", "web", "-o", "x", "--precision", "fp16"], "fp32 or int8"),
+        (["--target", "web", "-o", "x", "--runtime", "no.tgz"], "npm pack"),
         (["-o", "m.onnx", "--fixed-frames"], "--stateful"),
     ],
 )

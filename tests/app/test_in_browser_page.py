@@ -348,7 +348,7 @@ def test_its_worker_can_ask_no_other_host(browser: Any, served_site: str) -> Non
 @pytest.mark.filterwarnings("ignore:The copy keyword is deprecated")
 def test_the_gradio_page_serves_it_isolated_at_once(browser: Any, site: Path, model: str, cache: Path) -> None:
     """And links to it; another folder is refused, and nothing outside of this one is served."""
-    assert "--web" in refusal(check_site, site.parent)
+    assert "--target web" in refusal(check_site, site.parent)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADIO_TEMP_DIR", str(cache))
         served = build_page(PageOptions(model=model, port=free_port(), open_browser=False, in_browser=site))

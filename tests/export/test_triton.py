@@ -98,7 +98,9 @@ class Server:
 @pytest.fixture(scope="module")
 def repository(graphs: Graphs, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the model `served`."""
-    return write_repository(tmp_path_factory.mktemp("triton"), "served", onnx.load(graphs("vq-dnn")))
+    folder = tmp_path_factory.mktemp("triton") / "served"
+    write_repository(folder, onnx.load(graphs("vq-dnn")))
+    return folder
 
 
 @pytest.mark.slow
@@ -142,7 +144,7 @@ def test_two_interleaved_sequences_are_two_segmenters(schema: ModuleType, reposi
 
 
 @pytest.mark.slow
-def test_export_writes_it_beside_the_file(
+def test_export_writes_a_model_into_a_repository(
     graphs: Graphs,
     proof_frames: Path,
     tmp_path: Path,
@@ -150,22 +152,24 @@ def test_export_writes_it_beside_the_file(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     skip_tracing(monkeypatch, graphs("vq-dnn"))
-    command = ["export", "street-tiny", "--stateful", "-o", tmp_path / "tiny.onnx", "--triton", tmp_path / "served"]
+    folder = tmp_path / "served" / "tiny"
+    command = ["export", "street-tiny", "--target", "triton", "-o", folder]
     command += ["--size", HEIGHT, "--proof-frames", proof_frames]
     assert main([str(word) for word in command]) == 0
-    folder = tmp_path / "served" / "tiny"
-    assert (folder / "1" / "model.onnx").read_bytes() == (tmp_path / "tiny.onnx").read_bytes()
+    assert read_onnx(folder / "1" / "model.onnx").meta.method.mode == "vq-dnn"
     assert 'client.infer("tiny"' in (folder / "README.md").read_text()
-    (tmp_path / "tiny.onnx").unlink()
     capsys.readouterr()
     assert f"{folder}: exists already" in one_line_error(capsys, *command)
 
 
 def test_what_has_no_memory_or_no_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for flags, file, said in (
-        (["--stateful", "--mode", "dnn"], "m.onnx", "needs a memory"),
-        ([], "m.onnx", "needs a memory"),
-        (["--stateful"], "a name.onnx", "is no name"),
+    (tmp_path / "file").touch()
+    for flags, name, said in (
+        (["--mode", "dnn"], "m", "needs a state"),
+        ([], "a name", "is no name"),
+        ([], "file/m", "is a file"),
     ):
-        command = ["export", "street-tiny", *flags, "-o", tmp_path / file, "--triton", tmp_path / "served"]
+        command = ["export", "street-tiny", *flags, "--target", "triton", "-o", tmp_path / name]
         assert said in one_line_error(capsys, *command)
+    command = ["export", "cifar10-resnet18-plain", "--target", "triton", "-o", tmp_path / "m"]
+    assert "--target triton is for segmentation networks" in one_line_error(capsys, *command)

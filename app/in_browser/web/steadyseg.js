@@ -1,4 +1,4 @@
-// A folder of `steadyseg export --web` as a segmenter in this tab: one frame in, its maps and pictures out, the state inside.
+// A folder of `steadyseg export --target web` as a segmenter in this tab: one frame in, its maps and pictures out, the state inside.
 //
 //   const segmenter = await Segmenter.open("site/");
 //   const { overlay, shade, facts } = await segmenter.step(await createImageBitmap(video));
