@@ -77,7 +77,7 @@ class Classifier:
         seed: int = 0,
         head: NoveltyHead | None = None,
     ) -> None:
-        """head: what tells how strange each picture is in one pass without dropout; of one network alone."""
+        """head: what tells how novel each picture is in one pass without dropout; of one network alone."""
         self.networks = [n.to(device).to(memory_format=torch.channels_last).eval() for n in networks]
         self.normalize = Normalize(mean, std).to(device)
         self.device, self.seed = device, seed

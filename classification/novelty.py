@@ -2,7 +2,7 @@
 
 Class means: the pictures it was trained on, each as it is and as another camera would give it. The scale of novelty and
 the temperature of a picture: others, as they are, from other cameras, and under EXTRA and textures. A picture is
-strange where its features are far from every class (Lee et al. 2018, arXiv 1807.03888).
+novel where its features are far from every class (Lee et al. 2018, arXiv 1807.03888).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,7 +34,7 @@ STAGES = 4
 """Stages that are compared, the last ones; early ones tell noise from pictures, late ones tell classes
 (docs/novelty.md)."""
 ENTROPY_WEIGHT = 0.5
-"""Other than a street, a picture of one thing is also strange where the network cannot decide (0, 0.5 and 1 were
+"""Other than a street, a picture of one thing is also novel where the network cannot decide (0, 0.5 and 1 were
 tried)."""
 CLEAN_SHARE = 0.8
 """One picture tells less of a change than a frame, so temperatures would rise at home too: with 0.5 the mean confidence

@@ -7,7 +7,7 @@ import numpy as np
 MOTION_INPUTS = ("motion", "trust")
 """Inputs of a graph file whose mean follows motion: float (h / s, w / s, 2) and (h / s, w / s), those of
 `core.motion.Motion`."""
-NOVELTY_OUTPUTS = ("novelty", "expected_accuracy", "strange")
+NOVELTY_OUTPUTS = ("novelty", "expected_accuracy", "novel_regions")
 """Outputs of a graph file about the whole frame, as in `Maps`: float (1,) twice and uint8 (1, H, W)."""
 
 
@@ -53,9 +53,9 @@ class Maps:
     probs: np.ndarray | None = None
     """(K, h, w) float32, the smoothed mean, on request."""
     novelty: float | None = None
-    """Share of the frames of the network's own world that are at least as strange, averaged over time; at most 0.05 is
-    called strange. None where the checkpoint has no statistics of its world, or none for this method."""
+    """Share of the frames of the network's own world that are at least as novel, averaged over time; at most 0.05 is
+    called novel. None where the checkpoint has no statistics of its world, or none for this method."""
     expected_accuracy: float | None = None
     """Share of the pixels that should be right: the mean confidence, where the temperature follows the frame."""
-    strange: np.ndarray | None = None
-    """(H, W) uint8: 0 where a region is as usual, 128 where one pixel in a hundred of the own world is as strange."""
+    novel_regions: np.ndarray | None = None
+    """(H, W) uint8: 0 where a region is as usual, 128 where one pixel in a hundred of the own world is as novel."""

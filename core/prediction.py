@@ -21,11 +21,11 @@ class FrameNovelty(NamedTuple):
     """What a network says of each whole picture of a batch beside its labels (core/novelty)."""
 
     score: Tensor
-    """(B,) how strange it is, in standard deviations of the network's own world."""
+    """(B,) how novel it is, in standard deviations of the network's own world."""
     temperature: Tensor
     """(B,) what its logits are to be divided by."""
     regions: Tensor
-    """(B, h', w') how strange each region is: 0 usual, 1 as only one pixel in a hundred, then further on."""
+    """(B, h', w') how novel each region is: 0 usual, 1 as only one pixel in a hundred, then further on."""
 
     def blend(self, other: "FrameNovelty", weight: float | Tensor) -> "FrameNovelty":
         """(1 - weight) * self + weight * other, as of several passes over one picture."""

@@ -1,4 +1,4 @@
-"""From a frame's score to a number with a meaning: the share of the network's own world that is at least as strange.
+"""From a frame's score to a number with a meaning: the share of the network's own world that is at least as novel.
 
 The own world is frames of the training recordings that nothing was fitted on. Scores are averaged over time by the
 recursion of the maps (core/temporal.py), and start anew where they do.
@@ -9,8 +9,8 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any
 
-STRANGE = 0.05
-"""A frame of this share or less is called strange: one frame in twenty of the own world is."""
+NOVEL_SHARE = 0.05
+"""A frame of this share or less is called novel: one frame in twenty of the own world is."""
 MIN_FRAMES = 20
 """Held-back frames below which a share of 5 % cannot be told."""
 
@@ -22,26 +22,26 @@ class ReferenceScores:
     scores: tuple[float, ...]
 
     def share(self, score: float) -> float:
-        """(1 + how many are at least as strange) / (1 + all): never 0, and exact for one more frame of the own
+        """(1 + how many are at least as novel) / (1 + all): never 0, and exact for one more frame of the own
         world."""
         at_least = len(self.scores) - bisect_left(self.scores, score)
-        return (1 + (at_least if score == score else 0)) / (1 + len(self.scores))  # NaN is the strangest
+        return (1 + (at_least if score == score else 0)) / (1 + len(self.scores))  # NaN is the most novel
 
     @property
     def most(self) -> float:
-        """What a score counts for at most: the strangest frame of the own world, and one deviation more.
+        """What a score counts for at most: the most novel frame of the own world, and one deviation more.
 
-        Unbounded, a picture of one colour would keep the mean over time strange for 20 frames after it is gone; so it
+        Unbounded, a picture of one colour would keep the mean over time novel for 20 frames after it is gone; so it
         takes 6.
         """
         return self.scores[-1] + 1.0
 
     def bounded(self, score: float) -> float:
-        return score if score < self.most else self.most  # NaN is the strangest
+        return score if score < self.most else self.most  # NaN is the most novel
 
-    def is_strange(self, score: float) -> bool:
-        """Whether at most one frame in twenty of the own world is as strange."""
-        return self.share(score) <= STRANGE
+    def is_novel(self, score: float) -> bool:
+        """Whether at most one frame in twenty of the own world is as novel."""
+        return self.share(score) <= NOVEL_SHARE
 
 
 def smooth_score(score: Any, before: tuple[Any, Any], decay: Any) -> tuple[Any, Any]:

@@ -48,7 +48,7 @@ class Segmenter(Protocol):
 
 
 RARE_LEVEL = 128
-"""Of 255, where a region is as strange as one pixel in a hundred of the own world."""
+"""Of 255, where a region is as novel as one pixel in a hundred of the own world."""
 
 
 class StagedSegmenter(ABC):
@@ -102,7 +102,7 @@ class StagedSegmenter(ABC):
             maps,
             novelty=self.own_world.share(self._score[0]),
             expected_accuracy=confidence if self.method.adaptive else None,
-            strange=draw_regions(regions, maps.label.shape),
+            novel_regions=draw_regions(regions, maps.label.shape),
         )
 
     @abstractmethod
@@ -124,7 +124,7 @@ class StagedSegmenter(ABC):
 
 
 def draw_regions(regions: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
-    """(h', w') as in `FrameNovelty` -> (H, W) uint8 as in `Maps.strange`."""
+    """(h', w') as in `FrameNovelty` -> (H, W) uint8 as in `Maps.novel_regions`."""
     import cv2
 
     shades = np.clip(np.nan_to_num(regions * RARE_LEVEL, nan=255.0), 0, 255).astype(np.uint8)

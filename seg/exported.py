@@ -1,4 +1,4 @@
-"""The streaming computation with flat inputs and outputs, as a graph file has them."""
+"""The streaming computation with flat inputs and outputs, as graphs need them, and the parts that executors run."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,23 +23,22 @@ from core.tracing import Signature
 from seg.streaming import Outputs, StreamingSegmenter
 
 NETWORK_OUTPUTS = ("logits", "score", "temperature", "regions")
-"""What the network gives; all but the first only where the segmenter tells of whole frames."""
+"""Outputs of the network; all but the first only where the segmenter computes novelty."""
 STATE_FIELDS = 3
 """Probabilities, member entropies, and the weights: mass or ages."""
 
 
 class ExportedStep(nn.Module):
     """(frame, gap, reset[, motion, trust], *state, *masks) -> (label, confidence, entropy, disagreement[, probs],
-    *state,
-    *told, image, *inner).
+    *state, *novelty, image, *inner).
 
-    frame uint8 (1, H, W, 3); gap float (1,), source frames since the last call; reset float (1,), 1 starts anew, as a
-    state of zeros does. motion float (h / s, w / s, 2) and trust float (h / s, w / s), where the mean follows motion:
-    those of `core.motion.Motion`; at a reset they count for nothing. probs is the mean (1, K, h / s, w / s), which in
-    the recursion is the first state. image is the network's normalised input, logits its output (one pass only). Where
-    the temperature follows the frame, told is `NOVELTY_OUTPUTS`, inner holds all of `NETWORK_OUTPUTS` of one pass, and
-    the last state is the score's mean and mass. With `mask_inputs` every dropout mask is an input instead of being
-    drawn: what a proof needs.
+    frame uint8 (1, H, W, 3); gap float (1,), source frames since the last call; reset float (1,), where 1 starts anew,
+    as a state of zeros does. motion float (h / s, w / s, 2) and trust float (h / s, w / s) are those of
+    `core.motion.Motion` where the mean follows motion; a reset ignores them. probs is the mean (1, K, h / s, w / s),
+    which is the first state of the recursion. image is the network's normalised input, inner its logits, if it runs
+    once a frame. Where the temperature follows the frame, novelty holds `NOVELTY_OUTPUTS`, inner all of
+    `NETWORK_OUTPUTS`, and the last state is the score's mean and mass. With `mask_inputs` every dropout mask is an
+    input instead of a random draw, for proofs.
     """
 
     own_world: Tensor
@@ -67,34 +66,34 @@ class ExportedStep(nn.Module):
         motion = Motion(cast(Any, rest[0]), cast(Any, rest[1])) if self.follows else None  # tensors: `warp` takes both
         rest = rest[2:] if self.follows else rest
         fields = STATE_FIELDS if self.segmenter.smoothing else 0
-        told_fields = 1 if fields and self.watched else 0
+        score_fields = 1 if fields and self.watched else 0
         state = forget(self._state(rest[:fields]), reset) if fields else None
         inner: list[Tensor] = []
-        sights: list[FrameNovelty | None] = []
+        frame_novelty: list[FrameNovelty | None] = []
 
         def predict(image: Tensor) -> Prediction:
-            network, now = self._predict(image, rest[fields + told_fields :])
+            network, now = self._predict(image, rest[fields + score_fields :])
             inner.extend((image, *network))
-            sights.append(now.sight)
+            frame_novelty.append(now.sight)
             return now
 
         outputs, after = self.segmenter(frame, state, gap, motion, predict)
         probs = () if isinstance(after, RecursionState) else (outputs.prediction.probs,)
         states: tuple[Tensor, ...] = tuple(after or ())
-        told: tuple[Tensor, ...] = ()
-        if self.watched and sights[0]:
-            before = rest[fields] * (1.0 - reset) if told_fields else torch.zeros(2)
-            score_state, told = self._tell(outputs, sights[0], before, gap)
-            states = (*states, score_state) if told_fields else states
-        return (*outputs[:4], *probs, *states, *told, *inner)
+        novelty: tuple[Tensor, ...] = ()
+        if self.watched and frame_novelty[0]:
+            before = rest[fields] * (1.0 - reset) if score_fields else torch.zeros(2)
+            score_state, novelty = self._novelty_outputs(outputs, frame_novelty[0], before, gap)
+            states = (*states, score_state) if score_fields else states
+        return (*outputs[:4], *probs, *states, *novelty, *inner)
 
-    def _tell(
+    def _novelty_outputs(
         self, outputs: Outputs, sight: FrameNovelty, before: Tensor, gap: Tensor
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """(mean and mass of the score, `NOVELTY_OUTPUTS`), as core/segmenter.py computes them beside the other
+        """Returns the score's mean and mass, and `NOVELTY_OUTPUTS`, as core/segmenter.py computes them for other
         executors."""
         tau = self.segmenter.method.tau
-        score = torch.where(sight.score < self.most, sight.score, self.most)  # NaN is the strangest
+        score = torch.where(sight.score < self.most, sight.score, self.most)  # NaN is the most novel
         mean, mass = smooth_score(score, (before[:1], before[1:]), torch.exp(-gap / tau) if tau else 0.0)
         at_least = (self.own_world >= mean).float().sum(0, keepdim=True)
         novelty = (1.0 + at_least) / (1.0 + self.own_world.shape[0])
@@ -126,10 +125,10 @@ class ExportedStep(nn.Module):
         holds_mean = smoothing is not None and smoothing.window is None
         carried = [*([] if holds_mean else ["probs"]), *(f"{name}_out" for name in states)]
         inner = ("image", *NETWORK_OUTPUTS[: len(network)])
-        told = NOVELTY_OUTPUTS if self.watched else ()
+        novelty = NOVELTY_OUTPUTS if self.watched else ()
         return Signature(
             ("frame", "gap", "reset", *MOTION_INPUTS[: len(moved)], *(f"{name}_in" for name in states), *rates),
-            ("label", "confidence", "entropy", "disagreement", *carried, *told, *inner),
+            ("label", "confidence", "entropy", "disagreement", *carried, *novelty, *inner),
             (frame, torch.ones(1), torch.zeros(1), *moved, *state, *masks),
             inner,
             free_sizes={} if fixed_size else {"frame": {1: "height", 2: "width"}},
@@ -141,8 +140,10 @@ class ExportedStep(nn.Module):
         return RecursionState(*tensors) if smoothing and smoothing.window is None else WindowState(*tensors)
 
     def _predict(self, image: Tensor, masks: tuple[Tensor, ...]) -> tuple[tuple[Tensor, ...], Prediction]:
-        """`NETWORK_OUTPUTS` of one pass, or () for several, and the prediction; masks come pass by pass in order of
-        use."""
+        """Returns `NETWORK_OUTPUTS` of one pass, or () for several, and the prediction.
+
+        masks: pass by pass, in order of use.
+        """
         for position, dropout in enumerate(self.dropouts):
             dropout.masks = list(masks[position :: len(self.dropouts)]) if masks else None
         predictor = self.segmenter.predictor
@@ -167,9 +168,9 @@ def network_signature(height: int, width: int) -> Signature:
 class FrameToLogits(nn.Module):
     """(frame, *masks) -> logits: a uint8 (1, h, w, 3) frame of the network's size, and (1, K, h / s, w / s).
 
-    Where the segmenter tells of whole frames, score (1,), temperature (1,) and regions (1, h', w') come after the
-    logits. What a host executor runs. masks, uint8 0 or 1, one for each dropout layer in order of use; without any they
-    are drawn inside.
+    A CPU executor runs it. Where the segmenter computes novelty, score (1,), temperature (1,) and regions (1, h', w')
+    come after the logits. masks: uint8 0 or 1, one for each dropout layer in order of use; without them they are drawn
+    inside.
     """
 
     def __init__(self, segmenter: StreamingSegmenter) -> None:
@@ -185,19 +186,19 @@ class FrameToLogits(nn.Module):
         return flat(self.network.look(image) if isinstance(self.network, NoveltyPredictor) else self.network(image))
 
     def use_masks(self, masks: tuple[Tensor, ...]) -> None:
-        """Those of the next pass."""
+        """Sets the masks of the next pass."""
         for position, dropout in enumerate(self.dropouts):
             dropout.masks = [masks[position].float() * dropout.scale] if masks else None
 
     def mask_shapes(self, height: int, width: int) -> list[tuple[int, ...]]:
-        """The shapes of the masks for a frame of h x w."""
+        """Returns the shapes of the masks for a frame of h x w."""
         with torch.no_grad(), entering_shapes(self.dropouts) as shapes:
             self(torch.zeros(1, height, width, 3, dtype=torch.uint8))
         return shapes
 
 
 class SharedPart(nn.Module):
-    """frame -> what all dropout passes share, as tensors: the network up to its first dropout layer."""
+    """The network up to its first dropout layer, which all passes share: frame -> tensors."""
 
     def __init__(self, whole: FrameToLogits) -> None:
         super().__init__()
@@ -208,14 +209,14 @@ class SharedPart(nn.Module):
         return tuple(leaf.clone() for leaf in distinct(tree_leaves(self.shared(frame))))
 
     def shared(self, frame: Tensor) -> Any:
-        """In the network's own form."""
+        """Returns the same in the network's own nested form."""
         return self.whole.network.prefix(self.whole.normalize(frame.permute(0, 3, 1, 2)))  # type: ignore[operator]
 
 
 class DrawnPart(nn.Module):
-    """(*shared, *masks) -> logits[, score, temperature, regions]: the rest of one pass.
+    """The rest of one pass: (*shared, *masks) -> logits[, score, temperature, regions].
 
-    `shared` is what `SharedPart` gives for frames of one size.
+    shared: the output of `SharedPart` for frames of one size.
     """
 
     def __init__(self, first: SharedPart, height: int, width: int) -> None:
@@ -236,23 +237,23 @@ class DrawnPart(nn.Module):
 
 
 def flat(seen: Tensor | tuple[Tensor, FrameNovelty]) -> Tensor | tuple[Tensor, ...]:
-    """A graph's outputs are tensors."""
+    """Flattens logits and novelty into tensors."""
     return seen if isinstance(seen, Tensor) else (seen[0], *seen[1])
 
 
 def distinct(leaves: list[Any]) -> list[Tensor]:
-    """The tensors among them, each once: a running map may be a skip as well."""
+    """Returns the tensors among them, each once: a feature map may be a skip connection as well."""
     return list({id(leaf): leaf for leaf in leaves if isinstance(leaf, Tensor)}.values())
 
 
 def drawing_dropouts(network: nn.Module) -> list[Dropout]:
-    """The dropout layers that draw now, in order of use."""
+    """Returns the dropout layers that draw now, in order of use."""
     return [module for module in network.modules() if isinstance(module, Dropout) and module.draws]
 
 
 @contextmanager
 def entering_shapes(layers: list[Dropout]) -> Iterator[list[tuple[int, ...]]]:
-    """Collects the shape of what enters each layer, call by call."""
+    """Collects the shapes of the layers' outputs, call by call."""
     shapes: list[tuple[int, ...]] = []
     handles = [d.register_forward_hook(lambda _, inputs, output: shapes.append(tuple(output.shape))) for d in layers]
     try:

@@ -19,5 +19,5 @@ def describe_world(about: Mapping[str, Any]) -> str:
     return (
         f"own world: {about['frames']} training pictures; of {about['held_back_pictures']} held-back views "
         f"{share:.1%} are "
-        f"strange (95 % interval, were they independent: {low:.1%} to {high:.1%}){note}"
+        f"novel (95 % interval, were they independent: {low:.1%} to {high:.1%}){note}"
     )

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from app.evaluation.flags import EvaluateJob
 from core.method import Method
-from core.reference import STRANGE
+from core.reference import NOVEL_SHARE
 
 
 class RunInfo(Protocol):
@@ -39,14 +39,14 @@ def describe_run(job: EvaluateJob, ran: RunInfo, method: Method, data: str, spli
     }
 
 
-FRAME_KEYS = ("strange_share", "novelty_p50", "expected_accuracy_gap", "expected_accuracy_error")
+FRAME_KEYS = ("novel_share", "novelty_p50", "expected_accuracy_gap", "expected_accuracy_error")
 """Of a checkpoint that knows its own world."""
 
 
 def novelty_record(shares: Sequence[float]) -> dict[str, float]:
-    """Which share of the frames or pictures is strange at 5 %, and the median of what was said of them."""
-    strange = sum(share <= STRANGE for share in shares) / len(shares)
-    return {"strange_share": strange, "novelty_p50": statistics.median(shares)}
+    """Which share of the frames or pictures is novel at 5 %, and the median of what was said of them."""
+    novel = sum(share <= NOVEL_SHARE for share in shares) / len(shares)
+    return {"novel_share": novel, "novelty_p50": statistics.median(shares)}
 
 
 FIT_KEYS = ("data", "split", "protocol", "frame_list_hash")

@@ -17,7 +17,7 @@ from app.in_browser.runtime import LICENCE, PROVIDERS, VERSION
 from app.in_browser.sample import FPS, SECONDS, write_sample
 from app.video.render import UNUSUAL, draw_uncertainty
 from core.errors import InputError
-from core.reference import STRANGE
+from core.reference import NOVEL_SHARE
 from export.file.metadata import GraphMeta
 
 WEB = Path(__file__).parent / "web"
@@ -145,7 +145,7 @@ def describe(meta: GraphMeta) -> dict[str, Any]:
             for name, color in zip(meta.classes.names, meta.classes.colors, strict=True)
         ],
         "shades": draw_uncertainty(np.arange(256, dtype=np.uint8)[None])[0].tolist(),
-        "novelty": {"strange": STRANGE, "unusual": UNUSUAL},
+        "novelty": {"novel": NOVEL_SHARE, "unusual": UNUSUAL},
         "made_with": meta.versions,
     }
 

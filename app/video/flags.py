@@ -18,8 +18,8 @@ class VideoOptions:
     method: OmitArgPrefixes[MethodOptions] = field(default_factory=MethodOptions)
     size: int | None = None
     """Height in pixels that frames are resized to for the network; the checkpoint's without it."""
-    view: Literal["overlay", "uncertainty", "side-by-side", "strange", "set-size"] = "overlay"
-    """What the output shows; strange: regions unlike the network's own world, where the checkpoint knows it; set-size:
+    view: Literal["overlay", "uncertainty", "side-by-side", "novel", "set-size"] = "overlay"
+    """What the output shows; novel: regions unlike the network's own world, where the checkpoint knows it; set-size:
     how many classes a pixel may be, for a calibrated checkpoint."""
     executor: Literal["auto", "torch", "openvino", "onnxruntime"] = "auto"
     """What computes; auto takes the fastest that is there and says which and why."""

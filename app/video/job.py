@@ -21,8 +21,8 @@ from app.video.render import (
     View,
     conformal_threshold,
     draw_banner,
+    draw_novel_regions,
     draw_set_sizes,
-    draw_strange,
     draw_uncertainty,
     rendered_size,
 )
@@ -137,13 +137,13 @@ def choose_view(options: VideoOptions, segmenter: Segmenter) -> View | Paint:
     """What the output shows; InputError where the model cannot show it."""
     if options.view == "set-size":
         return make_set_size_view(options.model, segmenter.method)
-    if options.view == "strange":
+    if options.view == "novel":
         if segmenter.own_world is None:
             raise InputError(
-                f"--view strange: {options.model} knows nothing of its own world with {segmenter.method}; fit it with "
+                f"--view novel: {options.model} knows nothing of its own world with {segmenter.method}; fit it with "
                 "`steadyseg calibrate --own-world`"
             )
-        return lambda _, maps: draw_banner(draw_strange(maps), maps)
+        return lambda _, maps: draw_banner(draw_novel_regions(maps), maps)
     return options.view
 
 

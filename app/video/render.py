@@ -13,7 +13,7 @@ from core.evaluation.conformal import prediction_sets
 from core.frame import Frame, Maps
 from core.method import Method
 from core.model.checkpoint import CheckpointMeta
-from core.reference import STRANGE
+from core.reference import NOVEL_SHARE
 
 View = Literal["overlay", "uncertainty", "side-by-side"]
 UNUSUAL = 0.2
@@ -52,7 +52,7 @@ def describe_world(maps: Maps) -> str | None:
     """In plain words whether the network knows such frames; None where it does not say."""
     if maps.novelty is None:
         return None
-    state = "not my world" if maps.novelty <= STRANGE else "unusual" if maps.novelty <= UNUSUAL else "in its world"
+    state = "not my world" if maps.novelty <= NOVEL_SHARE else "unusual" if maps.novelty <= UNUSUAL else "in its world"
     return state if maps.expected_accuracy is None else f"{state}, about {maps.expected_accuracy:.0%} right"
 
 
@@ -64,19 +64,19 @@ def draw_banner(picture: np.ndarray, maps: Maps) -> np.ndarray:
         return picture
     cv2, height = opencv(), max(16, picture.shape[0] // 20)
     banner = np.array(picture)
-    banner[:height] = (150, 30, 30) if maps.novelty <= STRANGE else (130, 90, 0)
+    banner[:height] = (150, 30, 30) if maps.novelty <= NOVEL_SHARE else (130, 90, 0)
     cv2.putText(banner, words, (6, height - 5), cv2.FONT_HERSHEY_SIMPLEX, height / 32, (255, 255, 255), 1, cv2.LINE_AA)
     return banner
 
 
-def draw_strange(maps: Maps) -> np.ndarray:
+def draw_novel_regions(maps: Maps) -> np.ndarray:
     """(H, W, 3) uint8 RGB: black is as usual; as yellow as pale only one pixel in a hundred of the own world is.
 
     Raises InputError where the checkpoint has no statistics of its own world.
     """
-    if maps.strange is None:
-        raise InputError("strange regions need statistics of the network's own world: steadyseg calibrate --own-world")
-    return draw_uncertainty(np.minimum(maps.strange, 127) * 2)
+    if maps.novel_regions is None:
+        raise InputError("novel regions need statistics of the network's own world: steadyseg calibrate --own-world")
+    return draw_uncertainty(np.minimum(maps.novel_regions, 127) * 2)
 
 
 def colour_labels(label: np.ndarray, palette: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from rich.table import Table
 from app.sources.open_source import Source
 from core.classes import ClassList
 from core.frame import Frame, Maps
-from core.reference import STRANGE
+from core.reference import NOVEL_SHARE
 from core.segmenter import Segmenter
 from seg.evaluate import FrameMetrics
 
@@ -135,14 +135,14 @@ class NoveltySummary:
 
     def __init__(self) -> None:
         self.shares = np.zeros(NOVELTY_STEPS + 1, np.int64)
-        self.frames = self.expected_frames = self.strange = 0
+        self.frames = self.expected_frames = self.novel = 0
         self.expected = 0.0
 
     def update(self, maps: Maps) -> None:
         """Adds one frame; frames without novelty or expected accuracy do not count."""
         if maps.novelty is not None:
             self.frames += 1
-            self.strange += maps.novelty <= STRANGE
+            self.novel += maps.novelty <= NOVEL_SHARE
             self.shares[round(maps.novelty * NOVELTY_STEPS)] += 1
         if maps.expected_accuracy is not None:
             self.expected_frames += 1
@@ -155,8 +155,8 @@ class NoveltySummary:
         told: dict[str, Any] = {
             "novelty_p50": self._quantile(0.5),
             "novelty_p05": self._quantile(0.05),
-            "strange_frames": self.strange,
-            "strange_share": round(self.strange / self.frames, 4),
+            "novel_frames": self.novel,
+            "novel_share": round(self.novel / self.frames, 4),
         }
         if self.expected_frames:
             told["expected_accuracy"] = round(self.expected / self.expected_frames, 4)
@@ -177,12 +177,10 @@ def print_report(record: dict[str, Any]) -> None:
     table.add_row("dropped", str(record["dropped"]))
     for key in ("mean_confidence", "mean_entropy", "mean_disagreement"):
         table.add_row(key, f"{record[key]:.4f}")
-    if "strange_share" in record:
-        words = (
-            f"{record['strange_frames']} of {record['frames']} frames ({record['strange_share']:.1%}) are strange to it"
-        )
+    if "novel_share" in record:
+        words = f"{record['novel_frames']} of {record['frames']} frames ({record['novel_share']:.1%}) are novel to it"
         table.add_row(
-            "its own world", f"{words}; half of them are as strange as {record['novelty_p50']:.0%} of it or less"
+            "its own world", f"{words}; half of them are as novel as {record['novelty_p50']:.0%} of it or less"
         )
     if "expected_accuracy" in record:
         table.add_row("expected accuracy", f"{record['expected_accuracy']:.4f}")

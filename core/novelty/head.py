@@ -1,4 +1,4 @@
-"""What a network says of a whole frame: how strange it is, which temperature fits it, and where it is strange."""
+"""What a network says of a whole frame: how novel it is, which temperature fits it, and where it is novel."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -19,7 +19,7 @@ from core.reference import MIN_FRAMES, ReferenceScores
 MAX_STAGES, MAX_STEP = 8, 64
 REGIONS = "regions"
 SCALE = tuple(field.name for field in fields(Scale))
-"""The fields that say how strange a statistic is."""
+"""The fields that say how novel a statistic is."""
 
 
 @dataclass(frozen=True)

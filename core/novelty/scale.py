@@ -1,4 +1,4 @@
-"""What is usual: the statistics of held-back frames, and the scale on which others are strange."""
+"""What is usual: the statistics of held-back frames, and the scale on which others are novel."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -37,8 +37,8 @@ class Scale:
         return (statistics - mean) / deviation
 
     def alarms(self) -> dict[str, Any]:
-        """How many of these frames are strange, and the interval of that share."""
-        hits = sum(map(ReferenceScores(self.scores).is_strange, self.scores))
+        """How many of these frames are novel, and the interval of that share."""
+        hits = sum(map(ReferenceScores(self.scores).is_novel, self.scores))
         interval = [round(end, 4) for end in binomial_interval(hits, len(self.scores))]
         return {"alarms": hits, "alarm_rate_interval": interval}
 

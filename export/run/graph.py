@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from core.frame import MOTION_INPUTS, Maps
+from core.frame import MOTION_INPUTS, NOVELTY_OUTPUTS, Maps
 from core.motion import Motion, no_motion
 from core.segmenter import StagedSegmenter
 from export.file.metadata import GraphMeta
@@ -38,11 +38,10 @@ class GraphSegmenter(StagedSegmenter):
     def finish(self, passes: np.ndarray, size: tuple[int, int], gap: int, motion: Motion | None) -> Maps:
         with self.clock.measure("network"):  # smoothing and maps are part of the graph
             outputs = self._run(passes, gap, motion)
-        told: dict[str, Any] = {}
+        novelty: dict[str, Any] = {}
         if "novelty" in outputs:
-            strange = resize_map(outputs["strange"].numpy()[0], size, is_label=False)
-            novelty, accuracy = (float(outputs[name].numpy()[0]) for name in ("novelty", "expected_accuracy"))
-            told = {"novelty": novelty, "expected_accuracy": accuracy, "strange": strange}
+            novelty = {name: float(outputs[name].numpy()[0]) for name in NOVELTY_OUTPUTS[:2]}
+            novelty["novel_regions"] = resize_map(outputs["novel_regions"].numpy()[0], size, is_label=False)
         label, confidence, entropy, disagreement = (
             resize_map(outputs[name].numpy()[0], size, is_label=name == "label") for name in MAPS
         )
@@ -50,7 +49,7 @@ class GraphSegmenter(StagedSegmenter):
         if self.keep_probs:
             name = "probs" if "probs" in self._outputs else "state_00_out"
             probs = outputs[name].numpy()[0].astype(np.float32)
-        return Maps(label, confidence, entropy, disagreement, probs, **told)
+        return Maps(label, confidence, entropy, disagreement, probs, **novelty)
 
     def _run(self, picture: np.ndarray, gap: int, motion: Motion | None) -> dict[str, Any]:
         wanted = [name for name in self._outputs if name != "probs" or self.keep_probs]
@@ -60,8 +59,8 @@ class GraphSegmenter(StagedSegmenter):
         binding.bind_cpu_input("reset", np.array([gap == 0], np.float32))
         if self.method.motion:
             moved = motion or no_motion(self._state_size)
-            for name, told in zip(MOTION_INPUTS, (moved.source, moved.trust), strict=True):
-                binding.bind_cpu_input(name, np.ascontiguousarray(told))
+            for name, values in zip(MOTION_INPUTS, (moved.source, moved.trust), strict=True):
+                binding.bind_cpu_input(name, np.ascontiguousarray(values))
         for state in self._states:
             value = self._carried.get(state.name)
             if value is None:

@@ -53,12 +53,12 @@ class Reliability:
         self.distances = GroupTally(len(DISTANCES) + 1)
         self.sizes = GroupTally(len(SIZES) + 1)
         self.pictures = GroupTally(pictures)
-        self.strangeness: dict[int, float] = {}
+        self.novelty: dict[int, float] = {}
         self.measured_by = "entropy"
         self.worst: list[Results] = []
 
     def add(self, number: int, probs: Tensor, truth: Tensor, score: float | None = None) -> None:
-        """One picture: probs (1, K, ...) and labels (1, ...) of one size; how strange it is, where the network
+        """One picture: probs (1, K, ...) and labels (1, ...) of one size; how novel it is, where the network
         tells."""
         void = self.studied.subject.meta.classes.void
         kept = torch.ones_like(truth, dtype=torch.bool) if void is None else truth != void
@@ -76,7 +76,7 @@ class Reliability:
             score = float((entropy(probs) / math.log(probs.shape[1]))[kept].mean())
         else:
             self.measured_by = "score"
-        self.strangeness[number] = score
+        self.novelty[number] = score
         self._note_worst(number, probs, truth, kept)
 
     def _note_worst(self, number: int, probs: Tensor, truth: Tensor, kept: Tensor) -> None:
@@ -108,7 +108,7 @@ class Reliability:
     def rows(self) -> list[Results]:
         """Groups of all kinds."""
         classes = self.studied.subject.meta.classes.names
-        ranked = sorted(self.strangeness, key=self.strangeness.__getitem__)
+        ranked = sorted(self.novelty, key=self.novelty.__getitem__)
         parts = [list(part) for part in np.array_split(ranked, min(NOVELTY_GROUPS, len(ranked)))]
         names = [f"{place + 1} of {len(parts)}, {self._range_of(part)}" for place, part in enumerate(parts)]
         found = [
@@ -125,7 +125,7 @@ class Reliability:
         return [about | {"by": by} | row for by, tally, words in found for row in tally.rows(words)]
 
     def _range_of(self, part: Sequence[int]) -> str:
-        values = [self.strangeness[number] for number in part]
+        values = [self.novelty[number] for number in part]
         return f"{self.measured_by} {min(values):.3f} to {max(values):.3f}"
 
 

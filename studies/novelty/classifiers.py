@@ -59,7 +59,7 @@ def measure(path: Path, data: Data) -> dict[str, Any]:
         seen = look(subjects["picture"], pictures, None)
         foreign[kind] = {
             "pictures": len(pictures),
-            "alarms": float(np.mean([world.own_world.is_strange(one) for one in seen["novelty"]])),
+            "alarms": float(np.mean([world.own_world.is_novel(one) for one in seen["novelty"]])),
             "auroc": {
                 score: auroc_of(np.array(inside[score]), np.array(seen[score])) for score in ("novelty", "entropy")
             },
@@ -69,7 +69,7 @@ def measure(path: Path, data: Data) -> dict[str, Any]:
         "stages": record["stages"],
         "own": record["about"],
         "pictures": len(test),
-        "alarms": float(np.mean([world.own_world.is_strange(one) for one in inside["novelty"]])),
+        "alarms": float(np.mean([world.own_world.is_novel(one) for one in inside["novelty"]])),
         "clean": {way: found["figures"] for way, found in told.items()},
         "corrupted_pictures": len(places),
         "corrupted": corrupted,
@@ -91,7 +91,7 @@ def others(data: Data, size: int) -> Iterator[tuple[str, Pictures]]:
 
 
 def look(subject: Subject, pictures: Pictures, labels: np.ndarray | None) -> dict[str, Any]:
-    """Scores of every picture, higher where stranger, and with labels the figures of all together."""
+    """Scores of every picture, higher where more novel, and with labels the figures of all together."""
     scores: dict[str, list[float]] = {"novelty": [], "entropy": []}
     metrics = StreamingMetrics(len(subject))
     for first in range(0, len(pictures), AT_ONCE):

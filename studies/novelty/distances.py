@@ -38,7 +38,7 @@ class Bank:
         return found.double().numpy()
 
     def scores(self, rows: Sequence[dict[str, Any]]) -> dict[str, np.ndarray]:
-        """Scores that are higher for what is strange."""
+        """Scores that are higher for what is novel."""
         first, last = self.scored[0], self.scored[-1]
         features = (np.stack([row["pooled"][first] for row in rows]) - self.mean) / self.deviation
         apart = np.sqrt(((features[:, None] - self.neighbours[None]) ** 2).mean(2))

@@ -34,10 +34,10 @@ class Collected:
         return pickle.loads((self.folder / f"{name}.pickle").read_bytes())
 
     def alarms(self, rows: Sequence[Row]) -> int:
-        return sum(self.own_world.is_strange(row["score"]) for row in rows)
+        return sum(self.own_world.is_novel(row["score"]) for row in rows)
 
     def scores(self, rows: Sequence[Row]) -> dict[str, np.ndarray]:
-        """Scores that are higher for what is strange."""
+        """Scores that are higher for what is novel."""
         return {
             "novelty": np.array([row["score"] for row in rows]),
             "entropy": np.array([row["entropy"] for row in rows]),
@@ -120,7 +120,7 @@ KEPT = (1.0, 0.75, 0.5, 0.25)
 
 
 def risk_at(rows: Sequence[Row], scores: np.ndarray) -> list[float]:
-    """Share of wrong pixels in the frames that are kept, when only the least strange are: by `KEPT`."""
+    """Share of wrong pixels in the frames that are kept, when only the least novel are: by `KEPT`."""
     accuracy = np.array([row["accuracy"] for row in rows])[np.argsort(scores, kind="stable")]
     return [float(1 - accuracy[: max(1, round(share * len(rows)))].mean()) for share in KEPT]
 

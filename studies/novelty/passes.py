@@ -11,7 +11,7 @@ import torch
 from app.open_model import open_segmenter
 from core.frame import Frame
 from core.method import MethodOptions
-from core.reference import STRANGE
+from core.reference import NOVEL_SHARE
 from studies.novelty.by_network import run
 from studies.novelty.collect import thinned
 from studies.novelty.shots import GROUPS, Data
@@ -28,7 +28,7 @@ def measure(model: str, data: Data) -> dict[str, Any]:
 
 
 def look(model: str, data: Data, samples: int) -> dict[str, dict[str, list[float]]]:
-    """By kind of pictures: each score, higher where stranger, and whether that is an alarm."""
+    """By kind of pictures: each score, higher where more novel, and whether that is an alarm."""
     torch.manual_seed(0)  # of the masks
     segmenter = open_segmenter(model, MethodOptions(mode="bnn", samples=samples))
     rows: dict[str, dict[str, list[float]]] = {}
@@ -37,7 +37,7 @@ def look(model: str, data: Data, samples: int) -> dict[str, dict[str, list[float
             maps = segmenter.step(Frame(shot.image, number, number / 15))
             assert maps.novelty is not None
             told = rows.setdefault("test" if group == "test" else shot.kind, {name: [] for name in NOVELTY_OUTPUTS})
-            scores = (maps.disagreement.mean(), maps.entropy.mean(), -np.log(maps.novelty), maps.novelty <= STRANGE)
+            scores = (maps.disagreement.mean(), maps.entropy.mean(), -np.log(maps.novelty), maps.novelty <= NOVEL_SHARE)
             for name, score in zip(NOVELTY_OUTPUTS, scores, strict=True):
                 told[name].append(float(score))
     return rows

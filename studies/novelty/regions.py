@@ -68,11 +68,11 @@ class Standard:
 
 
 def scores_of(logits: Tensor, regions: Tensor, standard: Standard) -> dict[str, Tensor]:
-    """(h, w) each, higher where it is strange; `regions` is brought to the logits' places."""
+    """(h, w) each, higher where it is novel; `regions` is brought to the logits' places."""
     logs = logits[0].log_softmax(0)
-    strange = torch.nn.functional.interpolate(regions[None], logits.shape[-2:], mode="nearest")[0, 0]
+    novel = torch.nn.functional.interpolate(regions[None], logits.shape[-2:], mode="nearest")[0, 0]
     found = (
-        strange,
+        novel,
         -logs.amax(0),
         -(logs.exp() * logs).sum(0),
         -logits[0].amax(0),

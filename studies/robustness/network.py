@@ -40,7 +40,7 @@ class Subject:
         calibrated: bool = True,
         head: NoveltyHead | None = None,
     ) -> None:
-        """`head`: what tells how strange a picture is in one pass, and its temperature where calibration is in use."""
+        """`head`: what tells how novel a picture is in one pass, and its temperature where calibration is in use."""
         self.name, self.meta, self.device = name, meta, device
         self.calibrated = calibrated
         self.head = head.to(device) if head else None

@@ -38,7 +38,7 @@ def heard_interrupts() -> None:
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     """An untrained width-4 network as a checkpoint, its logits stretched so that it is surer here than there.
 
-    Calibrated for vq-dnn as it runs by default only; anything that it sees is strange to it.
+    Calibrated for vq-dnn as it runs by default only; anything that it sees is novel to it.
     """
     path = tmp_path_factory.mktemp("model") / "tiny.safetensors"
     small_checkpoint(path, world_record("dec9", {"mode": "vq-dnn", "tau": 8.0, "motion": True}))

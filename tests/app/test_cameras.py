@@ -174,10 +174,10 @@ def until(address: str, name: str, least: float, patience_s: float = 60.0) -> di
 
 @pytest.mark.long
 @pytest.mark.parametrize("engine", ["local", "ray"])
-def test_a_killed_workers_cameras_go_on_and_what_is_gone_or_strange_is_an_alarm(
+def test_a_killed_workers_cameras_go_on_and_what_is_gone_or_novel_is_an_alarm(
     model: str, tmp_path: Path, engine: str
 ) -> None:
-    """Whatever the network of these tests sees is strange to it."""
+    """Whatever the network of these tests sees is novel to it."""
     noise = np.random.default_rng(0).integers(0, 255, (20, 96, 128, 3), np.uint8)
     write_video(tmp_path / "yard.mp4", list(noise), fps=10)
     (tmp_path / "cameras.toml").write_text(

@@ -81,13 +81,13 @@ def evaluated(model: Path, data: Path, *flags: str) -> dict[str, object]:
 def test_evaluate_tells_its_own_pictures_from_others(knowing: Path, data: Path, tmp_path: Path) -> None:
     """Others: from black to white, without noise."""
     own = evaluated(knowing, data)
-    assert own["adaptive"] and own["strange_share"] <= 0.1 and 0.2 < own["novelty_p50"] < 0.8  # type: ignore[operator]
+    assert own["adaptive"] and own["novel_share"] <= 0.1 and 0.2 < own["novelty_p50"] < 0.8  # type: ignore[operator]
     assert own["conformal"]["lac"]["coverage"] > 0.8  # type: ignore[index]
     other = save_pictures(tmp_path / "ramps", per_class=1)
     for file in other.rglob("*.png"):
         Image.fromarray(np.repeat(np.linspace(0, 255, 40).astype(np.uint8), 120).reshape(40, 40, 3)).save(file)
-    assert evaluated(knowing, other)["strange_share"] > 0.9  # type: ignore[operator]
-    assert "strange_share" not in evaluated(knowing, data, "--members", str(knowing))
+    assert evaluated(knowing, other)["novel_share"] > 0.9  # type: ignore[operator]
+    assert "novel_share" not in evaluated(knowing, data, "--members", str(knowing))
     (subject,) = open_subjects([str(knowing)], torch.device("cpu"))
     ((_, seen),) = subject.predict([np.zeros((32, 32, 3), np.uint8)], [Method("dnn")], seed=0)
     assert seen.sight is not None and subject.follows
@@ -143,7 +143,7 @@ def test_the_alarm_rate_and_its_interval_are_printed(
     flags = ["--data", str(data), "--split", "held-back", "--mode", "dnn", "--own-world"]
     assert main(["calibrate", str(knowing), *flags, "-o", str(tmp_path / "k.safetensors")]) == 0
     assert (
-        "of 216 held-back views 4.2% are strange (95 % interval, were they independent: 1.9% to 7.8%)"
+        "of 216 held-back views 4.2% are novel (95 % interval, were they independent: 1.9% to 7.8%)"
         in capsys.readouterr().out
     )
 
@@ -167,4 +167,4 @@ def test_a_graph_file_says_that_it_knows_nothing_of_it(
     knowing: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["export", str(knowing), "-o", str(tmp_path / "c.onnx")]) == 0
-    assert "tells nothing of novelty" in capsys.readouterr().err.replace("\n", " ")
+    assert "has one temperature and no novelty" in capsys.readouterr().err.replace("\n", " ")

@@ -23,7 +23,7 @@ from app.page.server import build_page
 from app.video.render import UNUSUAL, describe_world
 from core.errors import InputError
 from core.frame import Maps
-from core.reference import STRANGE
+from core.reference import NOVEL_SHARE
 from studies.harness.browser import CAMERA_FLAGS, launch_bare_chromium
 from studies.in_browser.measured import memory_mb
 from studies.in_browser.parity import compare_in_browser
@@ -60,14 +60,14 @@ def test_a_camera_is_segmented_live_and_stop_frees_everything(browser: Any, serv
 
 
 def test_it_says_whether_it_knows_such_pictures(browser: Any, served_site: str) -> None:
-    """In Python's words, with the accuracy to be expected and a picture of what is strange; or that it cannot tell."""
+    """In Python's words, with the accuracy to be expected and a picture of what is novel; or that it cannot tell."""
     with tab(browser, served_site) as page:
         play(page)
         until(page, "!!document.querySelector('#world').dataset.level")
         assert page.inner_text("#world") in ("in its world", "unusual", "not my world")
         assert 0 < float(fact(page, "expected").removesuffix(" %")) < 100
-        page.select_option("#second", "strange")
-        assert page.inner_text("#second-title") == "strange regions"
+        page.select_option("#second", "novel")
+        assert page.inner_text("#second-title") == "novel regions"
         shown = page.evaluate("steadyseg.instruments.shown")
         until(page, f"steadyseg.instruments.shown > {shown} + 1")
         page.check("#mode input[value=dnn]")
@@ -75,7 +75,7 @@ def test_it_says_whether_it_knows_such_pictures(browser: Any, served_site: str) 
         shares = [share / 40 for share in range(1, 41)]
         script = "async ([shares, limits]) => { const { describeWorld } = await import('./instruments.js'); return \
 shares.map((novelty) => describeWorld(limits, { novelty: Math.fround(novelty) }).words); }"
-        said = page.evaluate(script, [shares, {"strange": STRANGE, "unusual": UNUSUAL}])
+        said = page.evaluate(script, [shares, {"novel": NOVEL_SHARE, "unusual": UNUSUAL}])
         blank = np.zeros((1, 1), np.uint8)
         assert said == [describe_world(Maps(*[blank] * 4, novelty=share)) for share in shares]
 

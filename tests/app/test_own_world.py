@@ -85,14 +85,14 @@ def test_the_record_says_what_it_was_fitted_on(knowing: Path) -> None:
     assert 0 < low < 0.05 < high < 0.2
 
 
-def test_noise_is_strange_and_expected_to_be_wrong_and_a_drive_is_not(knowing: Path) -> None:
+def test_noise_is_novel_and_expected_to_be_wrong_and_a_drive_is_not(knowing: Path) -> None:
     segmenter = opened_by_torch(knowing, **METHOD)
     usual = told(segmenter, drive(3))
     segmenter.reset()
-    strange = told(segmenter, [noise(0)])
+    novel = told(segmenter, [noise(0)])
     assert all(novelty is not None and novelty > 0.05 for novelty, _ in usual), usual
-    assert strange[0][0] == pytest.approx(1 / 61)
-    assert strange[0][1] is not None and usual[0][1] is not None and strange[0][1] < usual[0][1]
+    assert novel[0][0] == pytest.approx(1 / 61)
+    assert novel[0][1] is not None and usual[0][1] is not None and novel[0][1] < usual[0][1]
 
 
 def test_prediction_sets_have_a_threshold_for_each_temperature(knowing: Path, recordings: Path, tmp_path: Path) -> None:
@@ -108,13 +108,13 @@ def test_prediction_sets_have_a_threshold_for_each_temperature(knowing: Path, re
         assert ("expected_accuracy_error" in record) == (adaptive == "on")
 
 
-def test_a_video_says_where_it_is_strange(knowing: Path, tmp_path: Path) -> None:
+def test_a_video_says_where_it_is_novel(knowing: Path, tmp_path: Path) -> None:
     source, out, report = (tmp_path / name for name in ("in.mkv", "out.mkv", "report.json"))
     write_video(source, [*drive(4), *(noise(seed) for seed in range(4))], codec="ffv1")
-    flags = ["--mode", "dnn", "--view", "strange"]
+    flags = ["--mode", "dnn", "--view", "novel"]
     assert main(["video", str(source), "-o", str(out), "--model", str(knowing), *flags, "--report", str(report)]) == 0
     record = json.loads(report.read_text())
-    assert (record["frames"], record["strange_frames"]) == (8, 4)
+    assert (record["frames"], record["novel_frames"]) == (8, 4)
     pictures = [frame.to_ndarray(format="rgb24") for frame in av.open(str(out)).decode(video=0)]
     reds = [picture[:8].mean((0, 1)) for picture in pictures]
     assert all(red[0] > red[2] + 60 for red in reds[4:]) and not any(red[0] > red[2] + 60 for red in reds[:4]), reds
@@ -122,13 +122,13 @@ def test_a_video_says_where_it_is_strange(knowing: Path, tmp_path: Path) -> None
 
 def test_novelty_is_averaged_over_time_and_starts_anew_with_the_stream(knowing: Path) -> None:
     segmenter = opened_by_torch(knowing, **METHOD)
-    strange = segmenter.step(Frame(noise(0), 0, 0.0)).novelty
+    novel = segmenter.step(Frame(noise(0), 0, 0.0)).novelty
     picture = drive(1)[0]
     after_noise = segmenter.step(Frame(picture, 1, 0.1)).novelty
     much_later = segmenter.step(Frame(picture, 100, 7.0)).novelty
     anew = segmenter.step(Frame(picture, 101, 7.1, discontinuity=True)).novelty
-    assert strange <= 0.05 < anew == much_later and strange < after_noise < anew, (
-        strange,
+    assert novel <= 0.05 < anew == much_later and novel < after_noise < anew, (
+        novel,
         after_noise,
         anew,
         much_later,
@@ -143,8 +143,8 @@ def test_the_cpu_executor_tells_the_same(knowing: Path) -> None:
         one, other = (each.step(Frame(image, number, number / 15)) for each in (by_torch, on_cpu))
         assert one.novelty == pytest.approx(other.novelty, abs=2 / 61)
         assert one.expected_accuracy == pytest.approx(other.expected_accuracy, abs=2e-3)
-        assert one.strange is not None and other.strange is not None and one.strange.shape == SIZE
-        assert np.abs(one.strange.astype(int) - other.strange).max() <= 2
+        assert one.novel_regions is not None and other.novel_regions is not None and one.novel_regions.shape == SIZE
+        assert np.abs(one.novel_regions.astype(int) - other.novel_regions).max() <= 2
 
 
 def test_the_graph_tells_the_same(knowing: Path, tmp_path: Path) -> None:

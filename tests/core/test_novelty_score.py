@@ -14,14 +14,14 @@ from studies.novelty.regions import Standard, scores_of
 WORLD = ReferenceScores(tuple(float(score) for score in range(1, 61)))
 
 
-def test_a_share_counts_the_frames_that_are_at_least_as_strange() -> None:
+def test_a_share_counts_the_frames_that_are_at_least_as_novel() -> None:
     assert WORLD.share(0.0) == 1.0 and WORLD.share(1000.0) == pytest.approx(1 / 61)
     assert WORLD.share(60.0) == pytest.approx(2 / 61) and WORLD.share(59.5) == pytest.approx(2 / 61)
-    assert WORLD.share(math.nan) == pytest.approx(1 / 61), "what is no number is the strangest"
+    assert WORLD.share(math.nan) == pytest.approx(1 / 61), "what is no number is the most novel"
 
 
-def test_one_frame_in_twenty_of_the_own_world_is_strange() -> None:
-    alarms = sum(WORLD.is_strange(score) for score in WORLD.scores)
+def test_one_frame_in_twenty_of_the_own_world_is_novel() -> None:
+    alarms = sum(WORLD.is_novel(score) for score in WORLD.scores)
     assert alarms == 2 and alarms / 60 <= 0.05
 
 
@@ -34,14 +34,14 @@ def test_scores_are_averaged_by_the_recursion_of_the_maps() -> None:
     assert smooth_score(5.0, state, 0.0) == (5.0, 1.0), "a cut starts anew"
 
 
-def test_a_wildly_strange_frame_is_soon_forgotten() -> None:
+def test_a_wildly_novel_frame_is_soon_forgotten() -> None:
     """At a decay of 8 frames, and no number counts like one; what follows is the middle of the own world."""
     for wild in (1e4, math.inf, math.nan):
         state = smooth_score(WORLD.bounded(wild), (0.0, 0.0), 0.0)
-        assert WORLD.is_strange(state[0]) and math.isfinite(state[0])
+        assert WORLD.is_novel(state[0]) and math.isfinite(state[0])
         for _ in range(6):
             state = smooth_score(30.0, state, math.exp(-1 / 8))
-        assert not WORLD.is_strange(state[0])
+        assert not WORLD.is_novel(state[0])
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,8 @@ export function shaded(map, shades) {
   return new Uint8ClampedArray(drawn.buffer);
 }
 
-// As bright as can be where a region is as strange as one pixel in a hundred of the network's own world (level 128).
-export const strange = (map) => map.map((level) => 2 * Math.min(level, 127));
+// As bright as can be where a region is as novel as one pixel in a hundred of the network's own world (level 128).
+export const novelRegions = (map) => map.map((level) => 2 * Math.min(level, 127));
 
 // Mean confidence, the share of unsure pixels and of each class, all in 0..1.
 export function summary(label, confidence, count) {

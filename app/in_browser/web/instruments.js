@@ -12,8 +12,8 @@ export function put(fact, text) {
 }
 
 // A frame's state in plain words, as Python says it. limits: the manifest's; world: facts.world of a frame.
-export function describeWorld({ strange, unusual }, { novelty }) {
-  if (novelty <= Math.fround(strange)) return { level: "strange", words: "not my world" }; // the graph's numbers are float32
+export function describeWorld({ novel, unusual }, { novelty }) {
+  if (novelty <= Math.fround(novel)) return { level: "novel", words: "not my world" }; // the graph's numbers are float32
   return novelty <= Math.fround(unusual) ? { level: "unusual", words: "unusual" } : { level: "known", words: "in its world" };
 }
 

@@ -3,7 +3,7 @@
 const NAMES = { dnn: "single frame", "vq-dnn": "smoothed", bnn: "random draws", "vq-bnn": "random draws, smoothed" };
 const SECONDS = {
   entropy: ["uncertainty (entropy)", "certain", "uncertain"],
-  strange: ["strange regions", "as usual", "as 1 pixel in 100 is"],
+  novel: ["novel regions", "as usual", "as 1 pixel in 100 is"],
 }; // the second picture: its title, and what its darkest and brightest colours mean
 const one = (selector) => document.querySelector(selector);
 const number = (selector) => Number(one(selector).value);
@@ -28,7 +28,7 @@ export class Settings {
     return number("#tau");
   }
 
-  // What is drawn. A method that tells nothing of its own world has no strange regions.
+  // What is drawn. A method that tells nothing of its own world has no novel regions.
   get view() {
     const hidden = [...document.querySelectorAll("#legend input:not(:checked)")].map((box) => Number(box.value));
     return { opacity: number("#opacity") / 100, hidden, second: this.method.own_world ? one("#second").value : "entropy" };

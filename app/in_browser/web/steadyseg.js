@@ -10,7 +10,7 @@ export { Source } from "./source.js";
 export { Trouble } from "./trouble.js";
 
 const MOST_THREADS = 4; // more than that are the slow cores of a phone
-const VIEW = { opacity: 0.5, hidden: [], second: "entropy" }; // second: entropy, or strange where the method knows its own world
+const VIEW = { opacity: 0.5, hidden: [], second: "entropy" }; // second: entropy, or novel where the method knows its own world
 
 export class Segmenter {
   #worker;
@@ -73,12 +73,12 @@ export class Segmenter {
   // An ImageBitmap (it is used up; `crop` is [x, y, width, height] of it, its middle without it) or ImageData of the network's
   // own size -> {facts, overlay, shade}: two ImageBitmaps for the caller to close. gap: source frames since the last one;
   // tau: decay time of the mean in frames, the method's own without it; watch: [x, y] in 0..1, whose probabilities are wanted.
-  // facts.world: {novelty, expected}: the share of the own world that is as strange, and of the pixels that should be right; or null.
+  // facts.world: {novelty, expected}: the share of the own world that is as novel, and of the pixels that should be right; or null.
   async step(image, { gap = 1, reset = false, tau, crop, watch = null, view = VIEW } = {}) {
     return this.#step(image, { gap, reset, tau, crop, watch, view });
   }
 
-  // The same, but {facts, maps}: label, confidence, entropy, disagreement and, where the method knows its own world, strange;
+  // The same, but {facts, maps}: label, confidence, entropy, disagreement and, where the method knows its own world, novel_regions;
   // a Uint8Array each.
   async maps(image, { gap = 1, reset = false, tau, crop, watch = null } = {}) {
     return this.#step(image, { gap, reset, tau, crop, watch, wantsMaps: true });

@@ -1,9 +1,9 @@
 // The network of one method in a worker: a frame in, its maps and pictures out, the temporal state kept here.
-import { overlay, shaded, strange, summary } from "./drawing.js";
+import { overlay, shaded, novelRegions, summary } from "./drawing.js";
 import { sentence, Trouble } from "./trouble.js";
 import { wholeFile } from "./whole_file.js";
 
-const MAPS = ["label", "confidence", "entropy", "disagreement", "strange"]; // the last only of a network that knows its own world
+const MAPS = ["label", "confidence", "entropy", "disagreement", "novel_regions"]; // the last only of a network that knows its own world
 const CARRIED = ["state_00_out", "state_01_out", "state_02_out", "state_03_out"]; // a graph has all of them, some, or none
 let ort, session, manifest, canvas, paper;
 let state = {}; // input name -> tensor: the graph's own outputs of the frame before
@@ -81,7 +81,7 @@ async function step({ bitmap, crop, pixels, gap, reset, watch, view, wantsMaps }
   if (wantsMaps) return [{ facts, maps }, Object.values(maps).map((map) => map.buffer)];
   const pictures = [
     picture(overlay(pixels, maps.label, classes, view)),
-    picture(shaded(view.second === "strange" && maps.strange ? strange(maps.strange) : maps.entropy, manifest.shades)),
+    picture(shaded(view.second === "novel" && maps.novel_regions ? novelRegions(maps.novel_regions) : maps.entropy, manifest.shades)),
   ];
   return [{ facts, overlay: pictures[0], shade: pictures[1] }, pictures];
 }

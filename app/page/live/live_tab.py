@@ -18,7 +18,7 @@ TILES = (
 """The tiles of the strip: key, label, explanation."""
 WORLD_MEANS = (
     "Compared with frames of the training recordings that nothing was fitted on: of 20 of them one is as "
-    "strange as what is "
+    "novel as what is "
     "called not my world. There, do not trust the labels: leave the decision to somebody else, or train "
     "on such pictures."
 )

@@ -24,13 +24,13 @@ SAMPLES, MAX_SAMPLES = 5, 50
 TAU, MIN_TAU, MAX_TAU = MOTION_TAU, 0.25, 16.0
 """Decay time of the temporal mean in frames; 16 at 15 frames/s are a second."""
 MAX_WINDOW = 10
-Second = Literal["entropy", "confidence", "disagreement", "set size", "strange regions"]
+Second = Literal["entropy", "confidence", "disagreement", "set size", "novel regions"]
 SECONDS: tuple[tuple[str, Second], ...] = (
     ("uncertainty (entropy)", "entropy"),
     ("1 - confidence", "confidence"),
     ("disagreement of samples", "disagreement"),
     ("prediction set size", "set size"),
-    ("strange regions", "strange regions"),
+    ("novel regions", "novel regions"),
 )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from app.scale.cameras.state import CameraState
 from app.scale.engines.cores import peak_memory_bytes, settle
 from core.errors import InputError
-from core.reference import STRANGE
+from core.reference import NOVEL_SHARE
 
 if TYPE_CHECKING:
     from app.scale.cameras.camera_file import Camera
@@ -122,7 +122,7 @@ class _Watched:
         self._confidence = self._entropy = None
         self._novelty: float | None = None
         self._expected: float | None = None
-        self._strange_since_s: float | None = None
+        self._novel_since_s: float | None = None
         self._times: deque[float] = deque()
 
     def step(self, arrived: "Arrived") -> None:
@@ -137,10 +137,10 @@ class _Watched:
         self._busy_ms += 1e3 * (time.thread_time() - began_s)
         now_s = time.monotonic()
         self._novelty, self._expected = maps.novelty, maps.expected_accuracy
-        if maps.novelty is None or maps.novelty > STRANGE:
-            self._strange_since_s = None
-        elif self._strange_since_s is None:
-            self._strange_since_s = now_s
+        if maps.novelty is None or maps.novelty > NOVEL_SHARE:
+            self._novel_since_s = None
+        elif self._novel_since_s is None:
+            self._novel_since_s = now_s
         self._frames, self._latest_s, self._age_s = self._frames + 1, now_s, now_s - arrived.at_s
         self._times.append(now_s)
 
@@ -151,7 +151,7 @@ class _Watched:
         while self._times and self._times[0] < now_s - RATE_OVER_S:
             self._times.popleft()
         watched_s = min(RATE_OVER_S, max(now_s - self._began_s, 1e-3))
-        counts, frames, since_s = self.stream.counts, self._frames, self._strange_since_s
+        counts, frames, since_s = self.stream.counts, self._frames, self._novel_since_s
         return CameraState(
             self.stream.camera.name,
             frames,
