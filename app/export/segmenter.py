@@ -39,7 +39,7 @@ def export_segmenter(job: ExportJob, checkpoint: Checkpoint, console: Console) -
         traced = export_stream(job, checkpoint, module, (height, width), console)
     else:
         traced = export_network(job, checkpoint, module, (height, width), console)
-    own_world = reference_scores(module)
+    reference = reference_scores(module)
     meta = graph_meta(
         checkpoint,
         "stream" if job.stateful else "logits",
@@ -47,7 +47,7 @@ def export_segmenter(job: ExportJob, checkpoint: Checkpoint, console: Console) -
         (height, width),
         head_stride=module.head_stride,
         precision=job.network.precision,
-        own_world=own_world.scores if own_world and module.method.adaptive else (),
+        reference_scores=reference.scores if reference and module.method.adaptive else (),
     )
     if module.method.note:
         console.print(f"not calibrated: {module.method.note}", soft_wrap=True)
@@ -130,12 +130,12 @@ def export_stream(
 
 def trace_stream(module: StreamingSegmenter, size: tuple[int, int], fixed_size: bool) -> Traced:
     """Traces the stream, and a second time with its dropout masks as inputs where it draws some."""
-    own_world = reference_scores(module)
-    step = ExportedStep(module, *size, own_world=own_world)
+    reference = reference_scores(module)
+    step = ExportedStep(module, *size, own_world=reference)
     traced = trace(step, step.signature(*size, fixed_size))
     if not step.dropouts:
         return traced
-    masked = ExportedStep(module, *size, mask_inputs=True, own_world=own_world)
+    masked = ExportedStep(module, *size, mask_inputs=True, own_world=reference)
     return replace(traced, masked=trace(masked, masked.signature(*size, fixed_size)))
 
 

@@ -1,4 +1,4 @@
-"""The folder of the page, served by `steadyseg demo --in-browser` beside the Gradio page."""
+"""Routes of `steadyseg demo --in-browser`: the folder of the page beside the Gradio page."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,11 +16,11 @@ ISOLATION = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-embedder-policy", b"require-corp"),
 )
-"""What WebAssembly's threads need: memory is shared with nobody else's page."""
+"""Headers that threads of WebAssembly need: they share memory with no other page."""
 
 
 def check_site(folder: Path | None) -> None:
-    """InputError for a folder that is none of ours."""
+    """Raises InputError for a folder that `steadyseg export` did not write."""
     if folder is not None and not is_site(folder):
         raise InputError(
             f"--in-browser {folder}: not a folder of `steadyseg export MODEL --target web -o DIR`; write one with it"
@@ -28,7 +28,7 @@ def check_site(folder: Path | None) -> None:
 
 
 def tab_routes(folder: Path | None) -> "list[BaseRoute]":
-    """What is served of the folder: files below it, and nothing that a link leads out to."""
+    """Returns the route of the folder: files below it, and no link that leads out of it."""
     if folder is None:
         return []
     from starlette.routing import Mount
@@ -38,7 +38,7 @@ def tab_routes(folder: Path | None) -> "list[BaseRoute]":
 
 
 def isolated(app: "ASGIApp") -> "ASGIApp":
-    """The same answers with the headers of isolation."""
+    """Wraps an application to add the headers of isolation to its answers."""
 
     async def answer(scope: "Scope", receive: "Receive", send: "Send") -> None:
         async def sent(message: "Message") -> None:

@@ -1,4 +1,4 @@
-"""onnxruntime-web, which computes in the browser: one pinned package, fetched once, held to its hash, never committed.
+"""The package onnxruntime-web, which computes in the browser: one pinned version, fetched once, checked by its hash.
 
 python -m app.in_browser.runtime        # fetches it now
 """
@@ -24,7 +24,7 @@ SHA256 = "d2228df7e4616bc3348bf504ee888f3bec43789a273f0a63f3e68d203ce3bf71"
 BYTES = 33_106_585
 PAUSES_S = (1.0, 4.0)
 SILENCE_S = 30.0
-"""Without a byte from the registry."""
+"""Longest wait for the next byte of the registry."""
 WASM, JSPI = "ort-wasm-simd-threaded", "ort-wasm-simd-threaded.jspi"
 PROVIDERS: Mapping[str, tuple[str, ...]] = {
     "wasm": ("ort.wasm.min.mjs", f"{WASM}.mjs", f"{WASM}.wasm"),
@@ -39,11 +39,9 @@ MIT License
 Copyright (c) Microsoft Corporation
 
 Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
-documentation
-files (the "Software"), to deal in the Software without restriction, including without limitation the rights to use,
-copy,
-modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the
-Software is furnished to do so, subject to the following conditions:
+documentation files (the "Software"), to deal in the Software without restriction, including without limitation the
+rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit
+persons to whom the Software is furnished to do so, subject to the following conditions:
 
 The above copyright notice and this permission notice shall be included in all copies or substantial portions of the
 Software.
@@ -51,21 +49,21 @@ Software.
 THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
 WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR
 COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR
-OTHERWISE,
-ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
 """
 
 
 def runtime_files(package: Path | None = None) -> dict[str, bytes]:
-    """The content of every file of PROVIDERS by name, from a package file, or from the one that is kept and fetched if
-    need be.
+    """Returns the content of every file of PROVIDERS by name, from `package` or the cached package.
+
+    The latter is fetched where it is missing.
 
     InputError for a file that is not this very package, and where it cannot be fetched.
     """
     if package is not None:
         data, where = read_package(package), str(package)
     else:
-        data, where = kept_package(cache_path()), str(cache_path())
+        data, where = cached_package(cache_path()), str(cache_path())
     wanted = [name for names in PROVIDERS.values() for name in names]
     try:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
@@ -76,7 +74,7 @@ def runtime_files(package: Path | None = None) -> dict[str, bytes]:
 
 
 def read_package(path: Path) -> bytes:
-    """The bytes of the pinned package; InputError for anything else."""
+    """Returns the bytes of the pinned package; InputError for anything else."""
     try:
         if path.stat().st_size != BYTES:  # also keeps a file of any size out of memory
             raise InputError(
@@ -94,8 +92,8 @@ def read_package(path: Path) -> bytes:
     return data
 
 
-def kept_package(path: Path, url: str = URL) -> bytes:
-    """The package that was kept at `path`; where it is not there whole, fetched from `url` and kept."""
+def cached_package(path: Path, url: str = URL) -> bytes:
+    """Returns the package at `path`, which is first fetched from `url` where it is not there whole."""
     if path.is_file() and path.stat().st_size == BYTES:
         data = path.read_bytes()
         if hashlib.sha256(data).hexdigest() == SHA256:
@@ -113,7 +111,7 @@ def kept_package(path: Path, url: str = URL) -> bytes:
 
 
 def fetch_once(url: str) -> bytes:
-    """One try; FetchError for content that is not the package."""
+    """Fetches the package without a second try; FetchError for other content."""
     with fetch_errors(), urlopen(Request(url, headers=HEADERS), timeout=SILENCE_S) as response:
         data: bytes = response.read(BYTES + 1)
     if hashlib.sha256(data).hexdigest() != SHA256:
@@ -122,14 +120,14 @@ def fetch_once(url: str) -> bytes:
 
 
 def cache_path() -> Path:
-    """Where the package is kept for this user."""
+    """Returns the place of the package in the user's cache."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home) / "steadyseg" / NAME
 
 
 if __name__ == "__main__":
     try:
-        kept_package(cache_path())
+        cached_package(cache_path())
         print(cache_path())
     except InputError as error:
         sys.exit(f"steadyseg: {error}")

@@ -1,5 +1,4 @@
-"""The folder of the page: its scripts, the runtime, the graph files, the street's clip, and a manifest of all of
-them."""
+"""The folder of the page: scripts, runtime, graph files, a sample clip, and a manifest of all of them."""
 
 import gzip
 import hashlib
@@ -14,38 +13,40 @@ from typing import Any
 import numpy as np
 
 from app.in_browser.runtime import LICENCE, PROVIDERS, VERSION
-from app.in_browser.sample import FPS, SECONDS, write_sample
 from app.video.render import UNUSUAL, draw_uncertainty
+from app.video.video_writer import VideoSink
 from core.errors import InputError
 from core.reference import NOVEL_SHARE
 from export.file.metadata import GraphMeta
+from seg.street.drive import Street
 
 WEB = Path(__file__).parent / "web"
 FORMAT = "steadyseg-web-1"
 MANIFEST = "manifest.json"
 VERSION_MARK = "VERSION_OF_THIS_FOLDER"
 FILES_MARK = '["FILES_OF_THIS_FOLDER"]'
-"""In the service worker: what its cache is called after, and the files of the page itself."""
+"""Placeholders in the service worker: the name of its cache, and the files of the page."""
 PACKED, GZIP_LEVEL = ".packed", 6
-"""What large files end with: they are gzip, which the page unpacks itself. Plain servers compress nothing, and those
-that know the ending .gz may unpack such a file on its way. Level 9 makes 0.4 % less of the runtime in twice the
-time."""
+"""Suffix of large files: gzip, which the page unpacks itself. Plain servers compress nothing, and servers that know the
+suffix .gz may unpack such a file on its way. Level 9 makes the runtime 0.4 % smaller in twice the time."""
 HASH_DIGITS = 12
-"""Of a file's hash in its name: a file that changes gets another name, so that no cache can mix old and new."""
+"""Digits of a file's hash in its name: a changed file gets another name, so that no cache mixes old and new.
+"""
+SAMPLE_SEED, SAMPLE_SECONDS, SAMPLE_FPS = 7, 10, 15
 
 
 @dataclass(frozen=True)
 class GraphFile:
-    """One method's graph as it is written."""
+    """The graph of one method."""
 
     meta: GraphMeta
     data: bytes
     provider: str = "any"
-    """Which provider runs it: `wasm`, `webgpu`, or `any`."""
+    """The provider that runs it: `wasm`, `webgpu`, or `any`."""
 
 
 def check_place(folder: Path, overwrite: bool) -> None:
-    """InputError where the folder cannot be written; what is replaced must be such a folder itself."""
+    """Raises InputError where the folder cannot be written. Only a folder of `write_site` is ever replaced."""
     if not folder.parent.is_dir():
         raise InputError(f"-o {folder}: the folder above it does not exist; make it first")
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
@@ -59,7 +60,7 @@ def check_place(folder: Path, overwrite: bool) -> None:
 
 
 def is_site(folder: Path) -> bool:
-    """Whether it was written by `write_site`."""
+    """Tells if the folder was written by `write_site`."""
     try:
         return bool(json.loads((folder / MANIFEST).read_bytes())["format"] == FORMAT)
     except (OSError, ValueError, KeyError, TypeError):
@@ -69,8 +70,10 @@ def is_site(folder: Path) -> bool:
 def write_site(
     folder: Path, graphs: Sequence[GraphFile], runtime: Mapping[str, bytes], overwrite: bool = False
 ) -> None:
-    """Writes it beside and renames it, so that a server never shows half of it. The first graph's method is the
-    default."""
+    """Writes the folder beside its place and renames it, so that a server never shows half of it.
+
+    The first graph's method is the page's default.
+    """
     check_place(folder, overwrite)
     partial = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.partial")
     partial.mkdir()
@@ -88,6 +91,7 @@ def write_site(
 
 
 def fill(folder: Path, graphs: Sequence[GraphFile], runtime: Mapping[str, bytes]) -> None:
+    """Writes all files and the manifest."""
     for name in sorted(path.name for path in WEB.iterdir() if path.is_file()):
         shutil.copyfile(WEB / name, folder / name)
     first = graphs[0].meta
@@ -95,8 +99,8 @@ def fill(folder: Path, graphs: Sequence[GraphFile], runtime: Mapping[str, bytes]
     record = describe(first)
     record["sample"] = {
         **keep(folder, "sample", "street.mp4", (folder / "street.mp4").read_bytes()),
-        "fps": FPS,
-        "seconds": SECONDS,
+        "fps": SAMPLE_FPS,
+        "seconds": SAMPLE_SECONDS,
     }
     (folder / "street.mp4").unlink()
     # Entry, glue and machine code name each other, so these keep their names and the folder has the version in its own.
@@ -121,8 +125,16 @@ def fill(folder: Path, graphs: Sequence[GraphFile], runtime: Mapping[str, bytes]
     finish_service_worker(folder)
 
 
+def write_sample(path: Path, height: int, width: int) -> None:
+    """Writes ten seconds of the procedural street (H.264), for visitors without a camera."""
+    street = Street(seed=SAMPLE_SEED, height=height, width=width, fps=SAMPLE_FPS)
+    with VideoSink(path, width, height, SAMPLE_FPS) as sink:
+        for frame in street.frames(SAMPLE_SECONDS * SAMPLE_FPS):
+            sink.write(frame.image, frame.time_s)
+
+
 def finish_service_worker(folder: Path) -> None:
-    """Tells it which files are the page, and a name for its cache that changes with any of them."""
+    """Fills in the page's files, and a name for the cache that changes with any of them."""
     path = folder / "service-worker.js"
     pages = sorted(file.name for file in folder.iterdir() if file.is_file() and file != path)
     digest = hashlib.sha256(b"".join((folder / name).read_bytes() for name in pages)).hexdigest()
@@ -131,7 +143,7 @@ def finish_service_worker(folder: Path) -> None:
 
 
 def describe(meta: GraphMeta) -> dict[str, Any]:
-    """What the page has to know of the network, whatever the method."""
+    """Returns the facts of the network that hold for every method."""
     return {
         "format": FORMAT,
         "model": meta.source,
@@ -151,7 +163,7 @@ def describe(meta: GraphMeta) -> dict[str, Any]:
 
 
 def describe_methods(folder: Path, graphs: Sequence[GraphFile]) -> list[dict[str, Any]]:
-    """One entry a method, in the order of their first graphs; its files by provider."""
+    """Returns an entry for each method, in the order of their first graphs, with its files by provider."""
     methods: dict[str, dict[str, Any]] = {}
     for graph in graphs:
         meta, method = graph.meta, graph.meta.method
@@ -165,7 +177,7 @@ def describe_methods(folder: Path, graphs: Sequence[GraphFile]) -> list[dict[str
                 "temperature": method.temperature,
                 "calibrated": method.calibrated,
                 "note": method.note,
-                "own_world": len(meta.own_world),
+                "reference_scores": len(meta.reference_scores),
                 "files": {},
             },
         )
@@ -175,9 +187,9 @@ def describe_methods(folder: Path, graphs: Sequence[GraphFile]) -> list[dict[str
 
 
 def keep(folder: Path, home: str, name: str, data: bytes, named: bool = True) -> dict[str, Any]:
-    """Writes a file below `home`, by default with its hash in its name; {path, bytes, sha256} of it for the manifest.
+    """Writes a file below `home` and returns its {path, bytes, sha256} for the manifest.
 
-    One whose name says so is packed.
+    `named`: with its hash in its name. A name that ends in `PACKED` is compressed.
     """
     data = gzip.compress(data, GZIP_LEVEL, mtime=0) if name.endswith(PACKED) else data
     digest = hashlib.sha256(data).hexdigest()

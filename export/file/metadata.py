@@ -29,7 +29,7 @@ TEXT_KEYS = ("kind", "precision", "source", "source_sha256", "licence")
 METHOD_TEXT_KEYS = ("mode", "note")
 CLASS_KEYS = ("classes", "palette", "void_id")
 METHOD_KEYS = tuple(field.name for field in fields(Method) if field.name not in METHOD_TEXT_KEYS)
-JSON_KEYS = ("input_height", "input_width", "mean", "std", "head_stride", "versions", "own_world")
+JSON_KEYS = ("input_height", "input_width", "mean", "std", "head_stride", "versions", "reference_scores")
 """Entries of ONNX metadata_props: text as it is, and JSON; a method has one entry for each of its fields."""
 
 
@@ -65,7 +65,7 @@ class GraphMeta:
     """Versions, by name, of the software that wrote the file."""
     licence: str
     """Licence note of weights and training data."""
-    own_world: tuple[float, ...] = ()
+    reference_scores: tuple[float, ...] = ()
     """Novelty scores of held-out frames, ascending; with them the graph computes novelty and expected accuracy."""
 
     def __post_init__(self) -> None:
@@ -128,7 +128,9 @@ def _parse(props: Mapping[str, str]) -> GraphMeta:
     values = {key.removeprefix("input_"): _decode(props, key) for key in JSON_KEYS}
     for key in ("mean", "std"):
         values[key] = tuple(_number(value, key) for value in _list(values[key], key, 3))
-    values["own_world"] = tuple(_number(value, "own_world") for value in _list(values["own_world"], "own_world"))
+    values["reference_scores"] = tuple(
+        _number(value, "reference_scores") for value in _list(values["reference_scores"], "reference_scores")
+    )
     method: dict[str, Any] = {key: props[key] for key in METHOD_TEXT_KEYS}
     method |= {key: _decode(props, key) for key in METHOD_KEYS}
     method["temperature"] = _number(method["temperature"], "temperature")
@@ -254,7 +256,12 @@ def _check(meta: GraphMeta) -> None:
             _is_text(meta.licence, 10_000, newlines=True),
             "printable text of at most 10000 characters",
         ),
-        ("own_world", meta.own_world, _are_scores(meta.own_world), f"at most {MAX_SCORES} ascending numbers"),
+        (
+            "reference_scores",
+            meta.reference_scores,
+            _are_scores(meta.reference_scores),
+            f"at most {MAX_SCORES} ascending numbers",
+        ),
     ):
         if not holds:
             raise InputError(f"{name} is {_short(value)}, expected {expected}")

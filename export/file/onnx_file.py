@@ -1,9 +1,9 @@
-"""Opens an exported ONNX file from anywhere: what could read other files, run other code or take all memory is refused.
+"""Opens exported ONNX files of any origin; a file that could read other files, run other code or take all memory is
+refused.
 
-Layers: size, then the count of its fields, then the parser, then its operators and what they refer to, then whether it
-is ours, then the sizes of its tensors. What a frame costs in time is not limited: a long chain of large products is a
-network too. Only bytes are handed on, never the path: relative file names inside a model have nothing to be relative
-to.
+The checks in order: size, number of fields, parser, operators and references, metadata and signature, sizes of tensors.
+The time of a frame is not limited: a long chain of large products is a network too. Executors get bytes and never the
+path, so that relative file names inside a model lead nowhere.
 """
 
 import functools
@@ -110,10 +110,9 @@ OPERATORS = {
     "Unsqueeze",
     "Where",
 }
-"""What the exporter writes: of standard operators those of networks, none that repeats or branches, and of no other
-domain."""
+"""Operators that the exporter writes: standard ones, without loops and branches, and of no other domain."""
 MASKING = {"Add", "Pad", "Where"}
-"""What reads masks of attention and borders of pooling layers: there alone -infinity is a number like any other."""
+"""Operators that read attention masks and borders of pooling layers, which may be -infinity."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,7 @@ def read_onnx(path: Path) -> OnnxFile:
 
 
 def check_onnx(data: bytes, path: Path) -> OnnxFile:
-    """The same of bytes; nothing is written that would not open."""
+    """Checks the bytes of a file, also before they are written."""
     onnx = _import_onnx()
     model = _parse(data, onnx, path)
     _refuse_references(model, onnx, path)
@@ -192,7 +191,7 @@ def _parse(data: bytes, onnx: ModuleType, path: Path) -> "ModelProto":
 
 
 def _refuse_references(model: "ModelProto", onnx: ModuleType, path: Path) -> None:
-    """External data anywhere, numbers that are none, functions, training graphs and operators of others."""
+    """Raises InputError for external data, NaN, functions, training graphs and foreign operators."""
     readers: dict[str, set[str]] = {}
     for node in model.graph.node:
         for name in node.input:
@@ -247,7 +246,7 @@ def _refuse_operator(node: "NodeProto", path: Path) -> None:
 
 
 def _messages(root: Any, onnx: ModuleType) -> Iterator[Any]:
-    """Every message inside, whatever holds it: subgraphs, attributes, functions, sparse tensors. Weights are not
+    """Yields every message inside, also of subgraphs, attributes, functions and sparse tensors; weights are not
     copied."""
     from google.protobuf.message import Message
 
@@ -263,7 +262,7 @@ def _messages(root: Any, onnx: ModuleType) -> Iterator[Any]:
 
 
 def _refuse_newer(model: "ModelProto", onnx: ModuleType, path: Path) -> None:
-    """A file for newer software than is installed: both numbers are said."""
+    """Raises InputError, with both versions, for a file of newer software than is installed."""
     opsets = [entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")]
     if not opsets:
         raise InputError(f"{path}: names no opset version; not a whole ONNX file, copy or export it again")
@@ -282,9 +281,9 @@ def _refuse_newer(model: "ModelProto", onnx: ModuleType, path: Path) -> None:
 
 @functools.cache
 def _runtime_limit(what: str, known: int) -> tuple[int, str] | None:
-    """The newest that the installed ONNX Runtime opens (0: nothing), and its name; None where it is not installed.
+    """Returns the newest version that the installed ONNX Runtime opens (0: none) and its name; None without it.
 
-    It names no number, so graphs of one node are opened, 0.5 ms each (1.31 reads opset 26 where onnx 1.23 knows 28).
+    It reports no number, so graphs of one node are opened, 0.5 ms each (1.31 reads opset 26 where onnx 1.23 knows 28).
     """
     import onnx
     from onnx import helper

@@ -1,7 +1,7 @@
-"""How much a protobuf message would become in memory, from its bytes alone: asked before a parser allocates anything.
+"""A limit on the memory of a parsed protobuf message, checked on its bytes before a parser allocates anything.
 
 A node of two bytes becomes an object of 146 (measured: 16 MiB of empty nodes took 1.2 GB), so a limit on the file's
-size is none on the memory.
+size does not limit the memory.
 """
 
 from dataclasses import dataclass
@@ -11,36 +11,36 @@ if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
 
 MAX_PARTS = 2 * 2**20
-"""Fields in the file: at most 300 MB once parsed. Measured: 11,000 in a U-Net, 12,000 more per further pass."""
+"""Number of fields in a file: at most 300 MB once parsed. Measured: 11,000 in a U-Net, 12,000 more per further pass."""
 PACKED_BYTES_PER_PART = 16
 """A packed varint of one byte becomes an integer of eight; 16 of them weigh as much as one field."""
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
-"""Wire types of protobuf; 3 and 4 are groups, which ONNX has none of."""
+"""Wire types of protobuf; 3 and 4 are groups, which ONNX does not use."""
 
 MAX_DEPTH = 100
-"""Messages in messages, as protobuf's own parsers have it."""
+"""Nested messages, the limit of protobuf's own parsers."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """What the bytes of a field stand for."""
+    """The interpretation of a field's bytes."""
 
     message: "Descriptor | None"
     """The type of the message inside, if it holds one."""
     text: bool
     varints: bool
-    """Whether it can be a packed list of numbers of varying length."""
+    """True if it can be a packed list of numbers of varying length."""
 
 
 Fields = dict[int, Field]
-"""By field number."""
+"""The fields of a message type by number."""
 
 
 def count_parts(data: bytes, kind: "Descriptor") -> int:
-    """Number of fields of a message of type `kind`, all levels.
+    """Counts the fields of a message of type `kind` on all levels.
 
-    ValueError where it is cut off, too large, too deep, or holds what `kind` does not know or text that is not UTF-8.
+    ValueError for a message that is cut off, too large or too deep, for unknown fields, and for text that is not UTF-8.
     """
     known: dict[str, Fields] = {}
     inside = [(kind.name, _fields(kind, known), len(data))]  # the messages that hold the next byte, and where they end
@@ -70,7 +70,7 @@ def count_parts(data: bytes, kind: "Descriptor") -> int:
 
 
 def _next_field(data: bytes, position: int, end: int, name: str) -> tuple[int, int, int, int]:
-    """Number, wire type, and where the content begins and ends."""
+    """Returns number, wire type, and the start and end of the content."""
     tag, start = _varint(data, position, end)
     number, wire = tag >> 3, tag & 7
     if wire == VARINT:
@@ -88,7 +88,7 @@ def _next_field(data: bytes, position: int, end: int, name: str) -> tuple[int, i
 
 
 def _fields(kind: "Descriptor", known: dict[str, Fields]) -> Fields:
-    """The fields of a message type; `known` keeps them, for there are two dozen types and many thousand messages."""
+    """Returns the fields of a message type; `known` caches them: two dozen types, thousands of messages."""
     from google.protobuf.descriptor import FieldDescriptor as Type
 
     if kind.full_name not in known:
@@ -103,7 +103,7 @@ def _fields(kind: "Descriptor", known: dict[str, Fields]) -> Fields:
 
 
 def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """The number at `position` and where it ends; ten bytes hold 64 bits."""
+    """Returns the number at `position` and its end; ten bytes hold 64 bits."""
     value = 0
     for shift in range(0, 70, 7):
         if position >= end:

@@ -1,6 +1,6 @@
-"""The inputs and outputs of an exported graph, and whether they are those that its metadata promises.
+"""The check of a graph's inputs and outputs against its metadata.
 
-A foreign graph with our metadata, or one whose states were put in another order, would run and give wrong maps.
+A foreign graph with our metadata, or one with its states in another order, would run and give wrong maps.
 """
 
 import math
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 
 MAPS = ("label", "confidence", "entropy", "disagreement")
 MAX_STATE_VALUES = 2**30
-"""In all states: an executor allocates them at the start. A window of 5 with 150 classes at 512 x 1024 has 4e8."""
+"""Limit on the values in all states, which an executor allocates at the start: a window of 5 with 150 classes at
+512 x 1024 has 4e8."""
 MAX_DIMENSIONS = 5
 """A window of predictions: (n, 1, K, h, w)."""
 
 FLOATS = ("FLOAT", "FLOAT16")
 Shape = tuple[int | str | None, ...]
-"""Whole numbers are fixed, names and None are free."""
+"""Fixed sizes are integers, free ones names or None."""
 Values = dict[str, tuple[str, Shape]]
 """Type and shape by name, in the order of the graph."""
 
@@ -33,7 +34,7 @@ def state_names(count: int, end: str) -> list[str]:
 
 
 def check_signature(graph: "onnx.GraphProto", meta: GraphMeta, name: str) -> None:
-    """InputError where names, order, types or shapes of the graph's inputs and outputs do not fit the metadata."""
+    """Raises InputError where names, order, types or shapes of inputs and outputs do not match the metadata."""
     inputs = {value.name: type_and_shape(value, name) for value in graph.input}
     outputs = {value.name: type_and_shape(value, name) for value in graph.output}
     if len(inputs) != len(graph.input) or len(outputs) != len(graph.output):
@@ -73,7 +74,9 @@ def _check_stream(inputs: Values, outputs: Values, meta: GraphMeta, name: str) -
     _expect_names(list(inputs), ["frame", "gap", "reset", *moved, *state_names(states, "in")], "inputs", name)
     holds_mean = temporal and method.window is None  # the recursion's state is the mean; a window's are single frames
     carried = [*([] if holds_mean else ["probs"]), *state_names(states, "out")]
-    _expect_names(list(outputs), [*MAPS, *carried, *(NOVELTY_OUTPUTS if meta.own_world else ())], "outputs", name)
+    _expect_names(
+        list(outputs), [*MAPS, *carried, *(NOVELTY_OUTPUTS if meta.reference_scores else ())], "outputs", name
+    )
     _expect(inputs, "frame", ("UINT8",), (1, "H", "W", 3), name)
     for key, types in (("gap", ("INT64", "FLOAT")), ("reset", ("BOOL", "INT64", "FLOAT"))):
         _expect(inputs, key, types, (1,) if inputs[key][1] else (), name)
@@ -81,16 +84,16 @@ def _check_stream(inputs: Values, outputs: Values, meta: GraphMeta, name: str) -
     size = (math.ceil(meta.height / stride), math.ceil(meta.width / stride))
     for key, shape in zip(moved, ((*size, 2), size), strict=False):
         _expect(inputs, key, ("FLOAT",), shape, name)
-    for key in NOVELTY_OUTPUTS[:2] if meta.own_world else ():
+    for key in NOVELTY_OUTPUTS[:2] if meta.reference_scores else ():
         _expect(outputs, key, ("FLOAT",), (1,), name)
-    for key in (*MAPS, *(NOVELTY_OUTPUTS[2:] if meta.own_world else ())):
+    for key in (*MAPS, *(NOVELTY_OUTPUTS[2:] if meta.reference_scores else ())):
         _expect(outputs, key, ("UINT8",), (1, *inputs["frame"][1][1:3]), name)
     _check_states(inputs, outputs, states, name)
     _check_probabilities(carried[0], outputs, meta, name)
 
 
 def _check_states(inputs: Values, outputs: Values, states: int, name: str) -> None:
-    """Fixed shapes, the same on both sides: the first frame needs zeros of that shape, every other the last output."""
+    """Requires fixed shapes, equal as input and output: the first frame needs zeros, every other the last output."""
     values = 0
     for entering, leaving in zip(state_names(states, "in"), state_names(states, "out"), strict=True):
         kind, shape = inputs[entering]
@@ -108,8 +111,7 @@ def _check_states(inputs: Values, outputs: Values, states: int, name: str) -> No
 
 
 def _check_probabilities(key: str, outputs: Values, meta: GraphMeta, name: str) -> None:
-    """The first state, or `probs`, holds (..., K, h, w) probabilities, from which classes are evaluated and
-    inspected."""
+    """Requires probabilities (..., K, h, w) in the first state or `probs`: evaluation and inspection read them."""
     stride = meta.head_stride
     expected = (len(meta.classes), math.ceil(meta.height / stride), math.ceil(meta.width / stride))
     kind, shape = outputs[key]
@@ -128,7 +130,7 @@ def _expect_names(found: list[str], expected: list[str], what: str, name: str) -
 
 
 def _expect(values: Values, key: str, types: tuple[str, ...], shape: Shape, name: str) -> None:
-    """`shape` fixes the sizes that are numbers; a free size in the graph satisfies no number but an equal one does."""
+    """Requires type and shape; an integer in `shape` needs an equal fixed size in the graph."""
     kind, found = values[key]
     fits = len(found) == len(shape) and all(
         size == wanted if isinstance(wanted, int) else not isinstance(size, int) or size > 0
@@ -139,7 +141,7 @@ def _expect(values: Values, key: str, types: tuple[str, ...], shape: Shape, name
 
 
 def type_and_shape(value: "onnx.ValueInfoProto", name: str) -> tuple[str, Shape]:
-    """Of an input or output of the file `name`; InputError for what is no tensor."""
+    """Returns type and shape of an input or output of the file `name`; InputError for what is no tensor."""
     import onnx
 
     if not value.type.HasField("tensor_type") or not value.type.tensor_type.HasField("shape"):

@@ -1,7 +1,7 @@
-"""The network in one of our graph files as a graph of its own, and another one put in its place.
+"""Extraction and replacement of the network inside a graph.
 
-So an executor can run the network alone, and a conversion to fewer bits sees the
-network alone: resize, normalisation, softmax, smoothing, maps and state keep float32.
+An executor can then run the network alone, and a conversion to fewer bits changes it alone: resize, normalisation,
+softmax, smoothing, maps and state keep float32.
 """
 
 from collections.abc import Sequence
@@ -9,19 +9,19 @@ from graphlib import TopologicalSorter
 from typing import Any
 
 FRAME, IMAGE, LOGITS = "frame", "image", "logits"
-SIGHT = ("score", "temperature", "regions")
-"""What a network that tells of whole frames gives after its logits."""
+NOVELTY = ("score", "temperature", "regions")
+"""Outputs after the logits of a network with novelty statistics."""
 
 
 def network_of(model: Any, height: int, width: int) -> Any:
-    """What makes `logits` from `frame`, with the frame's size fixed to h x w.
+    """Returns the graph from `frame` to `logits`, with the frame's size fixed to h x w.
 
-    The resize is then one between equal sizes, which runtimes leave out; so what is left is normalisation and network.
+    Runtimes leave out a resize between equal sizes, so that normalisation and network remain.
     """
     import onnx
 
     values = _values(model)
-    ends = [LOGITS, *(name for name in SIGHT if name in values)]
+    ends = [LOGITS, *(name for name in NOVELTY if name in values)]
     nodes = _inside(model, FRAME, ends)
     needed = {name for node in nodes for name in (*node.input, *node.output)}
     frame = onnx.helper.make_tensor_value_info(FRAME, onnx.TensorProto.UINT8, [1, height, width, 3])
@@ -33,7 +33,7 @@ def network_of(model: Any, height: int, width: int) -> Any:
 
 
 def network_alone(model: Any) -> Any:
-    """A copy of the nodes that make `logits` from `image`, as an `onnx.ModelProto`; its dropout masks stay inputs."""
+    """Returns an `onnx.ModelProto` with the nodes from `image` to `logits`; dropout masks stay inputs."""
     import onnx
 
     nodes = _inside(model)
@@ -50,7 +50,7 @@ def network_alone(model: Any) -> Any:
 
 
 def with_network(model: Any, network: Any) -> Any:
-    """A copy of `model` that computes `logits` from `image` as `network` does; everything else stays as it is."""
+    """Returns a copy of `model` with `network` in the place of its nodes from `image` to `logits`."""
     import onnx
 
     inside = _inside(model)
@@ -72,13 +72,13 @@ def with_network(model: Any, network: Any) -> Any:
 
 
 def _values(model: Any) -> dict[str, Any]:
-    """What is known of tensors by name: ends in a file of the network alone, inner ones in a stream file."""
+    """Returns the declared inputs, outputs and inner tensors by name."""
     graph = model.graph
     return {value.name: value for values in (graph.value_info, graph.input, graph.output) for value in values}
 
 
 def _inside(model: Any, start: str = IMAGE, ends: Sequence[str] = (LOGITS,)) -> list[Any]:
-    """The nodes that `ends` need and `start` does not, in their order."""
+    """Returns the nodes on the way from `start` to `ends`, in their order."""
     makers = {name: position for position, node in enumerate(model.graph.node) for name in node.output}
     found: set[int] = set()
     pending = list(ends)
@@ -92,7 +92,7 @@ def _inside(model: Any, start: str = IMAGE, ends: Sequence[str] = (LOGITS,)) -> 
 
 
 def _rename(network: Any, taken: set[str]) -> Any:
-    """A copy whose inner tensors have none of the names in `taken`: constants are shared between network and rest."""
+    """Returns a copy whose inner tensors avoid the names in `taken`: network and rest share constants."""
     import onnx
 
     new = onnx.ModelProto()
@@ -107,7 +107,7 @@ def _rename(network: Any, taken: set[str]) -> Any:
 
 
 def _sort(nodes: list[Any]) -> list[Any]:
-    """Every node behind those it needs, as the format demands."""
+    """Returns the nodes in topological order, as the format demands."""
     makers = {name: position for position, node in enumerate(nodes) for name in node.output}
     needs = {position: [makers[name] for name in node.input if name in makers] for position, node in enumerate(nodes)}
     return [nodes[position] for position in TopologicalSorter(needs).static_order()]

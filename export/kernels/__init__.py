@@ -1,1 +1,1 @@
-"""Everything after the network on a CPU, compiled by numba."""
+"""The computation after the network on a CPU, compiled by numba."""

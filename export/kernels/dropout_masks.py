@@ -1,8 +1,8 @@
-"""Dropout masks drawn on the CPU for networks that take them as inputs: a hundred times fewer random numbers than
+"""Dropout masks drawn on the CPU for networks that take them as inputs, from a hundred times fewer random numbers than
 elements.
 
-As `core.dropout.traced_mask`: the byte of an element is a[c, y] ^ b[y, x] ^ d[c, x] of three planes of uniform bytes,
-uniform and independent of the byte of any other element.
+The rule is that of `core.dropout.export_mask`: the byte of an element is a[c, y] ^ b[y, x] ^ d[c, x] of three planes of
+uniform bytes, which is uniform and independent of the byte of any other element.
 """
 
 from collections.abc import Sequence
@@ -29,17 +29,17 @@ def _fill(a, b, d, threshold, out):  # type: ignore[no-untyped-def]
 
 
 class DropoutMasks:
-    """Masks of the given shapes, uint8 0 or 1, anew for every call; the arrays are reused from call to call."""
+    """Masks of given shapes, uint8 0 or 1, drawn anew by every call into the same arrays."""
 
     def __init__(self, shapes: Sequence[tuple[int, ...]], rates: Sequence[float], seed: int = 0) -> None:
-        """`shapes` are those of the maps, (1, C, H, W); `rates` the share that is dropped, rounded to 1/256."""
+        """shapes: (1, C, H, W) of the feature maps; rates: the shares that are dropped, rounded to 1/256."""
         self._generator = np.random.Generator(np.random.SFC64(seed))
         self._thresholds = [np.uint8(round(256 * rate)) for rate in rates]
         self._masks = [np.empty(shape, np.uint8) for shape in shapes]
         self._kernel = compile_kernel(_fill, (PLANE, PLANE, PLANE, types.uint8, types.Array(types.uint8, 3, "C")))
 
     def draw(self) -> list[np.ndarray]:
-        """One mask for each shape."""
+        """Returns a mask of each shape."""
         for threshold, mask in zip(self._thresholds, self._masks, strict=True):
             channels, height, width = mask.shape[1:]
             self._kernel(

@@ -1,8 +1,7 @@
-"""From a network's logits to the four uint8 maps on the CPU, in one pass over memory: softmax, temporal mean,
-entropies.
+"""The fused computation after the network on the CPU: logits to four uint8 maps in one pass over memory.
 
-The definition is core/prediction.py and core/temporal.py; export/kernels/update.py and export/kernels/enlarge.py are
-the same arithmetic, compiled.
+core/prediction.py and core/temporal.py define softmax, entropies and temporal mean; export/kernels/update.py and
+export/kernels/enlarge.py compile the same arithmetic.
 """
 
 import functools
@@ -18,12 +17,12 @@ from core.motion import Motion, warp_plane
 from core.system.machine import available_cpus
 
 BLOCK_BYTES = 2**17
-"""Of probabilities at a time, so that the loops over classes find them in the L2 cache (16 kB: a third slower)."""
+"""Probabilities of one block, which fit the L2 cache over all loops over classes (16 kB: a third slower)."""
 MAX_FIXED_POINT_MASS = 4.0
 """Rounding to 1/65535 adds up to mass / 2 steps, 3e-5 here (tau 3.4); means over more frames are kept in float32."""
 
 MAX_MOVED_MASS = 9.0
-"""The same for a mean that follows motion, which is rounded once more when it is carried along: 1.4e-4 (tau 8)."""
+"""The limit for a mean that follows motion, which is rounded once more by each warp: 1.4e-4 (tau 8)."""
 
 
 class PostprocessMaps(NamedTuple):
@@ -37,7 +36,7 @@ class PostprocessMaps(NamedTuple):
 
 @functools.cache
 def postprocess_available() -> bool:
-    """Whether `FusedPostprocess` can be made: numba is installed and goes with this Python and NumPy."""
+    """Tells if `FusedPostprocess` works here: numba is installed and fits this Python and NumPy."""
     try:
         import export.kernels.update  # noqa: F401
     except ImportError:

@@ -95,7 +95,7 @@ def _host(file: OnnxFile, chosen: str, precision: str, keep_probs: bool) -> CpuS
         (meta.height, meta.width),
         head_stride=meta.head_stride,
         keep_probs=keep_probs,
-        own_world=ReferenceScores(meta.own_world) if meta.own_world else None,
+        own_world=ReferenceScores(meta.reference_scores) if meta.reference_scores else None,
     )
 
 

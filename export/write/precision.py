@@ -1,7 +1,7 @@
-"""The network of a graph in fewer bits: float16 throughout, or int8 convolutions between float32.
+"""Conversion of a graph's network to fewer bits: float16 throughout, or int8 convolutions between float32.
 
-Only the nodes from `image` to `logits` change, and both tensors stay float32 (export/transplant.py). So the graph must
-hold one pass a frame: several dropout passes have no single `logits`.
+Only the nodes from `image` to `logits` change, and both tensors stay float32 (export/file/subgraph.py). The graph must
+therefore run the network once a frame: several dropout passes have no single `logits`.
 """
 
 import contextlib
@@ -17,12 +17,11 @@ from export.file.subgraph import IMAGE, network_alone, with_network
 from export.run.sessions import import_onnxruntime
 
 CONVOLUTIONS = ("Conv", "ConvTranspose")
-"""What is computed in int8; they are over 95 % of the work of the networks here."""
+"""Operators that become int8; they are over 95 % of the work of the networks here."""
 
 
 def to_fp16(model: Any) -> Any:
-    """A copy of an `onnx.ModelProto` whose network holds and computes float16. Values beyond 65504 overflow: prove
-    it."""
+    """Returns a copy of an `onnx.ModelProto` with a float16 network. Values beyond 65504 overflow."""
     import_onnxruntime()
     from onnxruntime.transformers.float16 import DEFAULT_OP_BLOCK_LIST, convert_float_to_float16
 
@@ -34,8 +33,7 @@ def to_fp16(model: Any) -> Any:
 
 
 def to_int8(model: Any, images: Iterable[np.ndarray], whole: bool = False) -> Any:
-    """A copy whose convolutions take int8 inputs and weights, the scales fitted to normalised `images` (1, 3, h, w)
-    float32.
+    """Returns a copy with int8 convolutions, their scales fitted to normalised `images` (1, 3, h, w) float32.
 
     Weights have a scale per channel, activations one a tensor with a zero point, from the mean of the images' smallest
     and largest values. Measured (camvid-unet-s, 24 CamVid stills, labels equal to float32's): 98.7 %; with the extremes
@@ -109,7 +107,7 @@ def rounding(model: Any) -> Any:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """The converters report their progress and advice as log entries of the root logger."""
+    """Silences the converters, which log progress and advice to the root logger."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -15,7 +15,7 @@ from page_visit import free_port, launched, stripes
 from PIL import Image
 
 from app.cli import main
-from app.in_browser import sample
+from app.in_browser import site as site_writer
 from app.in_browser.runtime import cache_path
 from app.page.flags import PageOptions
 from app.page.server import Page, build_page
@@ -139,7 +139,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }  # of stripes
     small_checkpoint(checkpoint, world, dropout=0.0)  # a third method would take a third of the time more
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sample, "SECONDS", 2)  # the street draws 17 frames a second
+        patch.setattr(site_writer, "SAMPLE_SECONDS", 2)  # the street draws 17 frames a second
         assert (
             main(["export", str(checkpoint), "--target", "web", "-o", str(home / "site"), "--proof-frames", str(home)])
             == 0

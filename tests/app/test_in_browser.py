@@ -34,7 +34,7 @@ def test_the_folder_is_whole(site: Path) -> None:
         data = (site / file["path"]).read_bytes()
         assert (len(data), hashlib.sha256(data).hexdigest()) == (file["bytes"], file["sha256"])
     assert [method["mode"] for method in manifest["methods"]] == ["vq-dnn", "dnn"]  # the network has no dropout
-    assert [method["own_world"] for method in manifest["methods"]] == [
+    assert [method["reference_scores"] for method in manifest["methods"]] == [
         20,
         0,
     ]  # held-back frames of the conftest's network
@@ -117,11 +117,11 @@ def test_the_runtime_is_fetched_once_and_held_to_its_hash(
 
     kept = tmp_path / "cache" / runtime.NAME
     with serving(answer, Event()) as address:
-        assert runtime.kept_package(kept, f"{address}/{runtime.NAME}") == package
-        assert runtime.kept_package(kept, f"{address}/{runtime.NAME}") == package  # from the disk
+        assert runtime.cached_package(kept, f"{address}/{runtime.NAME}") == package
+        assert runtime.cached_package(kept, f"{address}/{runtime.NAME}") == package  # from the disk
         assert len(asked) == 3
         kept.write_bytes(b"damaged")
-        assert "its hash differs" in refusal(runtime.kept_package, kept, f"{address}/{runtime.NAME}")
+        assert "its hash differs" in refusal(runtime.cached_package, kept, f"{address}/{runtime.NAME}")
 
 
 @pytest.mark.long

@@ -71,7 +71,7 @@ def test_it_says_whether_it_knows_such_pictures(browser: Any, served_site: str) 
         shown = page.evaluate("steadyseg.instruments.shown")
         until(page, f"steadyseg.instruments.shown > {shown} + 1")
         page.check("#mode input[value=dnn]")
-        assert "is not told" in page.inner_text("#world") and page.is_hidden("#expected") and page.is_hidden("#second")
+        assert "No novelty" in page.inner_text("#world") and page.is_hidden("#expected") and page.is_hidden("#second")
         shares = [share / 40 for share in range(1, 41)]
         script = "async ([shares, limits]) => { const { describeWorld } = await import('./instruments.js'); return \
 shares.map((novelty) => describeWorld(limits, { novelty: Math.fround(novelty) }).words); }"

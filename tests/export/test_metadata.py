@@ -27,7 +27,7 @@ META = GraphMeta(
     source_sha256="0123456789abcdef" * 4,
     versions={"torch": "2.11.0", "steadyseg": "0.1.0"},
     licence="CC BY-NC 4.0, “research”\nsee the data's page",
-    own_world=(-0.5, 0.25, 3.0),
+    reference_scores=(-0.5, 0.25, 3.0),
 )
 
 
@@ -41,7 +41,7 @@ def refused(props: dict[str, str]) -> str:
     "changes",
     [
         {},
-        {"kind": "logits", "own_world": (), "licence": ""},
+        {"kind": "logits", "reference_scores": (), "licence": ""},
         {"method": Method("dnn", note="no temperature was fitted")},
         {"method": Method("bnn", samples=30, temperature=0.1 + 0.2)},
         {"method": Method("vq-dnn", tau=8.0, motion=True, calibrated=True, adaptive=True)},
@@ -81,7 +81,7 @@ def test_a_reader_in_another_language_finds_plain_entries() -> None:
         "calibrated",
         "note",
         "adaptive",
-        "own_world",
+        "reference_scores",
     }
     assert (props["steadyseg_format"], props["kind"], props["mode"], props["input_height"]) == (
         "1",
@@ -202,15 +202,15 @@ HOSTILE = [
     ("calibrated", "1"),
     ("adaptive", '"yes"'),
     ("note", "a\nb"),
-    ("own_world", "7"),
-    ("own_world", "[NaN]"),
-    ("own_world", "[1e999]"),
-    ("own_world", "[2.0, 1.0]"),
-    ("own_world", '["1"]'),
-    ("own_world", "[[1]]"),
-    ("own_world", "[" * 100_000 + "]" * 100_000),
-    ("own_world", "[1"),
-    ("own_world", str(list(range(10_001)))),
+    ("reference_scores", "7"),
+    ("reference_scores", "[NaN]"),
+    ("reference_scores", "[1e999]"),
+    ("reference_scores", "[2.0, 1.0]"),
+    ("reference_scores", '["1"]'),
+    ("reference_scores", "[[1]]"),
+    ("reference_scores", "[" * 100_000 + "]" * 100_000),
+    ("reference_scores", "[1"),
+    ("reference_scores", str(list(range(10_001)))),
 ]
 
 
@@ -238,7 +238,7 @@ def test_entries_that_contradict_the_mode_are_refused(entries: dict[str, str], w
     "change",
     [
         lambda: dataclasses.replace(META, method=Method("dnn", temperature=float("nan"))),
-        lambda: dataclasses.replace(META, own_world=(float("nan"),)),
+        lambda: dataclasses.replace(META, reference_scores=(float("nan"),)),
         lambda: dataclasses.replace(META, head_stride=4),
     ],
 )

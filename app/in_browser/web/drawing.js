@@ -1,6 +1,6 @@
-// Maps as pictures: what Python's draw_overlay and draw_uncertainty make, and the shares that the page shows.
+// Maps as pictures, as Python's draw_overlay and draw_uncertainty make them, and the shares that the page shows.
 
-const UNSURE = 128; // below this confidence all other classes together are likelier than the shown one
+const UNSURE = 128; // below this confidence the other classes together are more likely than the shown one
 
 // RGBA of the frame with the classes' colours over it; hidden classes keep the frame's own.
 export function overlay(pixels, label, classes, { opacity, hidden }) {
@@ -30,7 +30,7 @@ export function shaded(map, shades) {
   return new Uint8ClampedArray(drawn.buffer);
 }
 
-// As bright as can be where a region is as novel as one pixel in a hundred of the network's own world (level 128).
+// Stretches novel regions: full brightness at level 128, which one pixel in a hundred of the training recordings exceeds.
 export const novelRegions = (map) => map.map((level) => 2 * Math.min(level, 127));
 
 // Mean confidence, the share of unsure pixels and of each class, all in 0..1.

@@ -1,7 +1,7 @@
-// What stands below the pictures: the figures, the legend's shares, the inspected pixel.
+// The metrics below the pictures, the shares in the legend, and the inspected pixel.
 const HISTORY_S = 8;
-const RATE_S = 2; // frames/s and age are of the last two seconds
-const STRIP_MS = 250; // figures that change faster cannot be read
+const RATE_S = 2; // frames/s and age are computed over the last two seconds
+const STRIP_MS = 250; // numbers that change faster cannot be read
 
 const percent = (share) => `${(100 * share).toFixed(0)} %`;
 const escaped = (text) => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
@@ -11,19 +11,19 @@ export function put(fact, text) {
   if (place.textContent !== text) place.textContent = text;
 }
 
-// A frame's state in plain words, as Python says it. limits: the manifest's; world: facts.world of a frame.
+// Returns a frame's novelty in words, as Python does. First argument: the limits of the manifest; second: facts.world.
 export function describeWorld({ novel, unusual }, { novelty }) {
-  if (novelty <= Math.fround(novel)) return { level: "novel", words: "not my world" }; // the graph's numbers are float32
+  if (novelty <= Math.fround(novel)) return { level: "novel", words: "not my world" }; // the graph computes in float32
   return novelty <= Math.fround(unusual) ? { level: "unusual", words: "unusual" } : { level: "known", words: "in its world" };
 }
 
 export class Instruments {
   #classes;
   #limits;
-  #samples = []; // {at, age, facts}, the last HISTORY_S
+  #samples = []; // {at, age, facts} of the last HISTORY_S
   #drawnAt = 0;
   shown = 0;
-  ages = []; // of every shown frame, for measurements
+  ages = []; // of all shown frames, for measurements
 
   constructor({ classes, novelty }) {
     this.#classes = classes;
@@ -58,7 +58,7 @@ export class Instruments {
 
   #tellWorld(world) {
     const [line, { level, words }] = [document.querySelector("#world"), describeWorld(this.#limits, world)];
-    if (line.textContent !== words) line.textContent = words; // read aloud only where it changes
+    if (line.textContent !== words) line.textContent = words; // screen readers read only changes
     line.dataset.level = level;
     put("expected", percent(world.expected));
   }
@@ -70,7 +70,7 @@ export class Instruments {
     return { rate: span ? (recent.length - 1) / span : 0, median: ages[ages.length >> 1] ?? 0 };
   }
 
-  // Another pixel has no history yet.
+  // Drops the history of the pixel that was inspected before.
   forgetPixel() {
     for (const sample of this.#samples) sample.facts.probs = null;
   }
@@ -95,7 +95,7 @@ export class Instruments {
       ${drawn.join("")}</svg>`;
   }
 
-  // Stacked areas: every class keeps its place, so a change of mind is a change of colour.
+  // Stacked areas: every class keeps its place, so that a change of the label is a change of colour.
   #history(recent) {
     if (recent.length < 2) return "";
     const end = performance.now();

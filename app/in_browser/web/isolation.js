@@ -1,8 +1,8 @@
-// The service worker: it keeps the folder for visits without a network, and gives it the headers that threads need.
+// Registers the service worker, which caches the folder for visits without a network and adds the headers that threads need.
 const TRIED = "steadyseg-isolation-tried";
 const PATIENCE_MS = 3000; // without a service worker the page works too, with one thread
 
-// True where the page is about to be loaded anew, isolated this time. After it, what is fetched passes the service worker.
+// Returns true if the page is about to be reloaded in isolation. From then on fetches pass the service worker.
 export async function isolate() {
   const workers = navigator.serviceWorker;
   if (!workers) return false;
@@ -10,10 +10,10 @@ export async function isolate() {
     await workers.register("service-worker.js");
     await Promise.race([controlled(workers), new Promise((resolve) => setTimeout(resolve, PATIENCE_MS))]);
     if (crossOriginIsolated || !workers.controller) return false;
-    if (sessionStorage.getItem(TRIED)) return false; // once: a browser or frame that cannot be isolated would never stop
+    if (sessionStorage.getItem(TRIED)) return false; // only once: a browser or frame that cannot be isolated would reload forever
     sessionStorage.setItem(TRIED, "yes");
   } catch {
-    return false; // private windows have none; the page says what that costs
+    return false; // private windows have no service worker; the page shows the consequence
   }
   location.reload();
   return true;

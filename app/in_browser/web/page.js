@@ -11,12 +11,12 @@ const asked = new URLSearchParams(location.search);
 const one = (selector) => document.querySelector(selector);
 
 let manifest, instruments, settings;
-let wanted = null; // what the settings ask for
-let running = null; // what computes
+let wanted = null; // {found, abort} for the current settings
+let running = null; // {found, abort} that computes
 let source = null;
-let turn = 0; // every start and stop ends what ran before
+let turn = 0; // increased by every start and stop; work of an earlier turn ends
 let watch = null;
-let lost = ""; // why WebGPU was given up in the middle
+let lost = ""; // the reason why WebGPU was given up while it ran
 
 function say(text, trouble = false) {
   const line = one("#message");
@@ -24,30 +24,30 @@ function say(text, trouble = false) {
   line.classList.toggle("trouble", trouble);
 }
 
-// {found: the segmenter of the settings as they are, a promise; abort: ends it, opening or open}.
+// Returns {found: a promise of the segmenter for the current settings, abort: an AbortController that closes it}.
 function open() {
   if (wanted) return wanted;
   const abort = new AbortController();
   const found = Segmenter.open(base, {
     mode: settings.method.mode, provider: one("#provider").value, threads: Number(asked.get("threads")) || undefined, signal: abort.signal,
   });
-  found.catch(() => {}); // whoever waits for it is told
+  found.catch(() => {}); // its awaiters get the error
   return (wanted = { found, abort });
 }
 
-// The segmenter of the settings once it is open; the one that computed before is ended. Nothing once the turn is over.
+// Returns the open segmenter of the current settings and closes the one before; undefined once the turn is over.
 async function latest(mine) {
   while (mine === turn) {
     const opened = open();
     const found = await opened.found.catch((error) => opened === wanted && Promise.reject(error));
-    if (opened !== wanted) continue; // changed again meanwhile
+    if (opened !== wanted) continue; // the settings have changed meanwhile
     if (running !== opened) running?.abort.abort();
     running = opened;
     return found;
   }
 }
 
-// Another method or provider was chosen. What computes a frame now finishes it: `latest` ends it.
+// Reacts to another method or provider. The running segmenter finishes its frame; `latest` closes it.
 function change() {
   if (wanted !== running || !source) wanted?.abort.abort();
   if (!source) running = null;
@@ -84,7 +84,7 @@ async function start(kind) {
   }
 }
 
-// One frame after the other: asked for, computed in the worker, drawn. Settings are read anew for every frame.
+// Computes and draws frame after frame; the settings are read anew for each.
 async function show(mine) {
   if (!(await latest(mine))) return;
   one("#stage").classList.add("playing");
@@ -103,14 +103,14 @@ async function show(mine) {
     cards[0].transferFromImageBitmap(overlay);
     cards[1].transferFromImageBitmap(shade);
     if (!watch) facts.probs = null;
-    if (running !== wanted) facts.world = null; // of the method before
+    if (running !== wanted) facts.world = null; // from the previous method
     instruments.tell(facts, performance.now() - frame.at, source.presented);
     put("runs", [`${segmenter.runsOn}, ${facts.stepMs.toFixed(0)} ms a frame`, ...segmenter.notes, lost].filter(Boolean).join("; "));
     say("");
   }
 }
 
-// A graphics card can be lost at any time: WebAssembly goes on, and the page says why.
+// Goes on with WebAssembly where the graphics card is lost, and shows the reason.
 function goOnWithout(segmenter, error) {
   if (segmenter.provider !== "webgpu") throw error;
   lost = `WebGPU failed (${error.message})`;
@@ -161,7 +161,7 @@ function connect() {
       watchAt((event.clientX - place.left) / place.width, (event.clientY - place.top) / place.height);
     }
   });
-  // The same by keyboard: Enter puts the mark in the middle, arrows move it, Escape takes it away.
+  // Keyboard: Enter places the mark in the middle, arrows move it, Escape removes it.
   document.addEventListener("keydown", (event) => {
     if (!event.target.closest(".frame") || !one("#stage").classList.contains("playing")) return;
     const steps = { ArrowLeft: [-0.02, 0], ArrowRight: [0.02, 0], ArrowUp: [0, -0.02], ArrowDown: [0, 0.02], Enter: [0, 0] };

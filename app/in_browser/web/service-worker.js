@@ -1,8 +1,8 @@
-// Answers for this folder: what was fetched once is there without a network, and every answer has the headers that let the
-// page use threads (COOP, COEP) and keep it from asking any other host (CSP).
+// Answers all requests for this folder: from the cache without a network, and with the headers that allow the page threads
+// (COOP, COEP) and forbid it requests to other hosts (CSP).
 const CACHE = "steadyseg-VERSION_OF_THIS_FOLDER";
-const FILES = ["FILES_OF_THIS_FOLDER"]; // the page itself; what it fetches later is kept then
-const NAMED_BY_HASH = /\/(models|sample|runtime-[\d.]+)\//; // another content has another name: the kept file is the right one
+const FILES = ["FILES_OF_THIS_FOLDER"]; // the page itself; other files are cached when they are fetched
+const NAMED_BY_HASH = /\/(models|sample|runtime-[\d.]+)\//; // changed content has another name, so a cached file is the right one
 const HEADERS = {
   "Cross-Origin-Opener-Policy": "same-origin",
   "Cross-Origin-Embedder-Policy": "require-corp",
@@ -34,7 +34,7 @@ addEventListener("fetch", (event) => {
 
 async function answer(request) {
   const cache = await caches.open(CACHE);
-  const anew = request.cache === "reload"; // what was kept is not the file (whole_file.js)
+  const anew = request.cache === "reload"; // the cached content was wrong (whole_file.js)
   const kept = !anew && NAMED_BY_HASH.test(new URL(request.url).pathname) ? await cache.match(request.url) : null;
   if (kept) return headed(kept);
   try {

@@ -1,17 +1,17 @@
-// What a visitor sets, what the page says beside it, and what of the manifest it shows.
+// The settings of the page with their descriptions, and the facts of the manifest that it shows.
 
 const NAMES = { dnn: "single frame", "vq-dnn": "smoothed", bnn: "random draws", "vq-bnn": "random draws, smoothed" };
 const SECONDS = {
   entropy: ["uncertainty (entropy)", "certain", "uncertain"],
   novel: ["novel regions", "as usual", "as 1 pixel in 100 is"],
-}; // the second picture: its title, and what its darkest and brightest colours mean
+}; // the second picture: its title, and the meaning of its darkest and brightest colours
 const one = (selector) => document.querySelector(selector);
 const number = (selector) => Number(one(selector).value);
 
 export class Settings {
   #manifest;
 
-  // asked: URLSearchParams; mode and provider may stand in the address.
+  // asked: URLSearchParams of the address, which may hold mode and provider.
   constructor(manifest, asked) {
     this.#manifest = manifest;
     this.#fill(asked);
@@ -28,15 +28,15 @@ export class Settings {
     return number("#tau");
   }
 
-  // What is drawn. A method that tells nothing of its own world has no novel regions.
+  // The view of `Segmenter.step`. Novel regions need a method with novelty statistics.
   get view() {
     const hidden = [...document.querySelectorAll("#legend input:not(:checked)")].map((box) => Number(box.value));
-    return { opacity: number("#opacity") / 100, hidden, second: this.method.own_world ? one("#second").value : "entropy" };
+    return { opacity: number("#opacity") / 100, hidden, second: this.method.reference_scores ? one("#second").value : "entropy" };
   }
 
-  // Says what belongs to the chosen method.
+  // Shows the facts of the chosen method.
   describe() {
-    const { tau, temperature, calibrated, note, own_world: known } = this.method;
+    const { tau, temperature, calibrated, note, reference_scores: known } = this.method;
     one("#tau-row").hidden = tau === null;
     if (tau !== null) one("#tau").value = tau;
     const fitted = `its temperature ${temperature.toFixed(2)} was fitted for this method${tau === null ? "" : ` at tau ${tau}`}`;
@@ -45,8 +45,8 @@ export class Settings {
     one("#second-row").hidden = one("#expected").hidden = !known;
     one("#world").removeAttribute("data-level");
     one("#world").textContent = known
-      ? "Here it says whether it knows such pictures."
-      : "Whether it knows such pictures is not told: the file has no statistics of its own world for this method.";
+      ? "Shows if the pictures resemble the training recordings."
+      : "No novelty: the graph has no statistics of the training recordings for this method.";
     this.#describeSecond();
     this.#describeNumbers();
   }

@@ -1,8 +1,8 @@
-// Where frames come from: a camera, a file, or the sample. Whoever asks gets the newest frame; the others are counted.
+// Frames of a camera, a file, or the sample. `next` returns the newest frame; skipped ones are counted.
 import { Trouble } from "./trouble.js";
 
 const CAMERA = { video: { width: { ideal: 640 }, height: { ideal: 480 }, frameRate: { ideal: 30 } }, audio: false };
-const START_MS = 15000; // a picture that takes longer never comes
+const START_MS = 15000; // longest wait for the first picture
 
 export class Source {
   #video = Object.assign(document.createElement("video"), { muted: true, playsInline: true });
@@ -33,7 +33,7 @@ export class Source {
     return source.#begin("The camera");
   }
 
-  // content: a Blob or File; repeats: it begins anew at its end.
+  // content: a Blob or File; repeats: starts over at the end.
   static async video(content, name, repeats = false) {
     const source = new Source();
     source.#address = URL.createObjectURL(content);
@@ -78,8 +78,8 @@ export class Source {
     this.#wake();
   }
 
-  // The newest frame that was not taken yet, or null after the last (`why` says what ended it):
-  // {bitmap, at, gap, reset}; at: performance.now() when it was taken; gap: source frames since the last one taken.
+  // Returns the newest frame that was not returned yet as {bitmap, at, gap, reset}, or null after the end (`why`: its reason).
+  // at: performance.now() of the capture; gap: source frames since the last returned one; reset: the stream starts anew.
   async next() {
     while (!this.#ended && (!this.#newest || this.#newest.count === this.#taken.count)) {
       await new Promise((resolve) => (this.#wake = resolve));
@@ -87,7 +87,7 @@ export class Source {
     if (this.#ended) return null;
     const { count, at, time } = this.#newest;
     const bitmap = await createImageBitmap(this.#video);
-    const reset = this.#reset || time < this.#taken.time; // a file that was wound back, or began anew
+    const reset = this.#reset || time < this.#taken.time; // the file was rewound or started over
     const gap = Math.max(1, count - this.#taken.count);
     this.#taken = { count, time };
     this.#reset = false;

@@ -1,4 +1,4 @@
-// What goes wrong, as a plain sentence for the reader.
+// Errors with a sentence for the user.
 
 export class Trouble extends Error {}
 
@@ -6,7 +6,7 @@ const SIMD = new Uint8Array([
   0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11,
 ]); // a module of one function that uses 128-bit vectors
 
-// Throws where this browser cannot run the page at all.
+// Throws Trouble if this browser cannot run the page at all.
 export function requireBrowser() {
   if (!globalThis.isSecureContext) {
     throw new Trouble("This address is not secure, so the browser gives neither the camera nor hash checks: open it over https:// or at localhost.");

@@ -1,4 +1,4 @@
-// Files of this folder, held to the hashes of its manifest.
+// Files of this folder, checked by the hashes of its manifest.
 import { Trouble } from "./trouble.js";
 
 const hex = (buffer) => Array.from(new Uint8Array(buffer), (byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -28,7 +28,7 @@ async function unpacked(bytes) {
   return new Uint8Array(await new Response(content).arrayBuffer());
 }
 
-// file: {path, bytes, sha256} of the manifest -> its bytes, unpacked. What the browser kept of another file is asked for anew.
+// Returns the unpacked bytes of a file {path, bytes, sha256} of the manifest. A stale copy in the browser's cache is fetched anew.
 export async function wholeFile(base, file) {
   let bytes;
   for (const cache of ["default", "reload"]) {

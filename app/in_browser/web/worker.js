@@ -1,12 +1,12 @@
-// The network of one method in a worker: a frame in, its maps and pictures out, the temporal state kept here.
+// The graph of one method in a worker: a frame in, maps and pictures out; the temporal state stays here.
 import { overlay, shaded, novelRegions, summary } from "./drawing.js";
 import { sentence, Trouble } from "./trouble.js";
 import { wholeFile } from "./whole_file.js";
 
-const MAPS = ["label", "confidence", "entropy", "disagreement", "novel_regions"]; // the last only of a network that knows its own world
-const CARRIED = ["state_00_out", "state_01_out", "state_02_out", "state_03_out"]; // a graph has all of them, some, or none
+const MAPS = ["label", "confidence", "entropy", "disagreement", "novel_regions"]; // the last one needs novelty statistics
+const CARRIED = ["state_00_out", "state_01_out", "state_02_out", "state_03_out"]; // a graph has all, some, or none of them
 let ort, session, manifest, canvas, paper;
-let state = {}; // input name -> tensor: the graph's own outputs of the frame before
+let state = {}; // input name -> tensor: outputs of the previous frame
 
 async function open({ base, manifest: whole, file, provider, threads }) {
   manifest = whole;
@@ -28,7 +28,7 @@ async function open({ base, manifest: whole, file, provider, threads }) {
   paper.imageSmoothingQuality = "high";
   forget();
   const pixels = new Uint8ClampedArray(4 * manifest.width * manifest.height);
-  await run(pixels, 1, true, false); // the first run allocates, and shows whether this provider can compute the graph at all
+  await run(pixels, 1, true, false); // the first run allocates, and fails if this provider cannot compute the graph
   forget();
 }
 
@@ -41,7 +41,7 @@ function forget() {
   }
 }
 
-// RGBA pixels of the network's size -> the graph's outputs by name.
+// Runs the graph on RGBA pixels of the network's size; returns its outputs by name.
 async function run(pixels, gap, reset, probabilities) {
   const { height, width } = manifest;
   const rgb = new Uint8Array(3 * height * width);
