@@ -21,7 +21,7 @@ def check_plot(path: Path | None) -> None:
     if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise InputError(f"--plot {path}: there is no folder {path.parent} that can be written to; make it first")
     if importlib.util.find_spec("matplotlib") is None:
-        raise InputError("--plot needs matplotlib: pip install 'steadyseg[analyze]'")
+        raise InputError("--plot needs matplotlib: pip install 'steadyseg[calibrate]'")
 
 
 def write_plot(path: Path, record: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Generator
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -96,7 +96,7 @@ def decode(
         yield from _decode(stream, packet, losses)
 
 
-def _decode(stream: "VideoStream", packet: "Packet | None", losses: Counter[str]) -> "list[VideoFrame]":
+def _decode(stream: "VideoStream", packet: "Packet[Any] | None", losses: Counter[str]) -> "list[VideoFrame]":
     import av
 
     try:

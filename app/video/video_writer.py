@@ -10,7 +10,7 @@ from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 import numpy as np
 
@@ -136,7 +136,7 @@ class VideoSink:
             raise InputError(f"{self._path}: appeared during the work and is left alone; this video is {other.name}")
         os.replace(self._partial, self._path)
 
-    def _mux(self, packets: "list[Packet]") -> None:
+    def _mux(self, packets: "list[Packet[Any]]") -> None:
         assert self._container is not None
         try:
             self._container.mux(packets)

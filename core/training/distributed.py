@@ -93,7 +93,7 @@ def synchronise(network: nn.Module) -> nn.Module:
 
     The conversion is timm's: torch's would lose the activation that is part of some of timm's BatchNorms.
     """
-    from timm.layers import convert_sync_batchnorm
+    from timm.layers.norm_act import convert_sync_batchnorm
 
     return convert_sync_batchnorm(network)
 

@@ -22,7 +22,7 @@ def require_matplotlib() -> None:
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
-        raise InputError(f"plots need matplotlib ({error}): pip install 'steadyseg[analyze]', or --no-plots") from error
+        raise InputError(f"plots need matplotlib ({error}): pip install 'steadyseg[studies]', or --no-plots") from error
 
 
 def write_plots(record: dict[str, Any], folder: Path) -> list[str]:

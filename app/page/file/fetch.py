@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import SplitResult, quote, urljoin, urlsplit
 
 from app.sources.url import redact
@@ -33,7 +34,7 @@ def fetch(
     folder: Path,
     max_bytes: int,
     stop_asked: Callable[[], bool],
-    resolve: Callable[..., list[tuple]] = socket.getaddrinfo,
+    resolve: Callable[..., list[tuple[Any, ...]]] = socket.getaddrinfo,
     max_s: float = FETCH_S,
 ) -> Path:
     """Copies what lies at `url` into `folder`. Raises InputError, without credentials, for anything but a public
@@ -69,7 +70,7 @@ def check_address(url: str) -> SplitResult:
     return parts
 
 
-def public_address(parts: SplitResult, resolve: Callable[..., list[tuple]]) -> tuple[str, int]:
+def public_address(parts: SplitResult, resolve: Callable[..., list[tuple[Any, ...]]]) -> tuple[str, int]:
     """(IP address, port) of the host. Raises InputError if any of its addresses is not public."""
     port = parts.port or PORTS[parts.scheme.lower()]
     try:

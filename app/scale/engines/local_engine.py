@@ -39,8 +39,8 @@ class LocalEngine:
 
     def wait(self, timeout_s: float) -> list[Answer]:
         """Answers that came meanwhile; the pipe of a dead worker ends behind an answer that it may have sent."""
-        pipes = {worker.pipe: slot for slot, worker in enumerate(self._workers)}
-        return [self._receive(pipes[pipe]) for pipe in wait(list(pipes), timeout_s)]  # type: ignore[index]
+        ready = wait([worker.pipe for worker in self._workers], timeout_s)
+        return [self._receive(slot) for slot, worker in enumerate(self._workers) if worker.pipe in ready]
 
     def replace(self, slot: int) -> None:
         worker = self._workers[slot]

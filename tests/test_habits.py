@@ -1,0 +1,65 @@
+"""Documents for contributors are true: the version, the places that CONTRIBUTING.md names, the linters' list."""
+
+import importlib
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import yaml
+
+import steadyseg
+
+PROJECT = Path(__file__).parent.parent
+CONTRIBUTING = (PROJECT / "CONTRIBUTING.md").read_text()
+
+
+def test_the_version_stands_in_one_place() -> None:
+    (newest, *_) = re.findall(r"^## (\S+), \d{4}-\d\d-\d\d$", (PROJECT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    written = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
+    assert newest == written == version("steadyseg") == steadyseg.__version__
+
+
+@pytest.mark.parametrize("place", sorted(set(re.findall(r"`([\w/]+/(?:[\w./]+)?)(?:`|: (?=\w+`))", CONTRIBUTING))))
+def test_contributing_names_files_that_exist(place: str) -> None:
+    assert (PROJECT / place).exists()
+
+
+@pytest.mark.parametrize(("place", "name"), re.findall(r"`([\w/]+)\.py: (\w+)`", CONTRIBUTING))
+def test_contributing_names_objects_that_exist(place: str, name: str) -> None:
+    assert hasattr(importlib.import_module(place.replace("/", ".")), name)
+
+
+def test_hooks_and_ci_call_what_is_there() -> None:
+    hooks = yaml.safe_load((PROJECT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    assert [hook["id"] for hook in hooks] == ["ruff-check", "ruff-format", "mypy"]
+    jobs = yaml.safe_load((PROJECT / ".github" / "workflows" / "ci.yml").read_text())["jobs"]
+    commands = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
+    targets = re.findall(r"^(\w[\w-]*):", (PROJECT / "Makefile").read_text(), re.MULTILINE)
+    made = [command.removeprefix("make ") for command in commands if command.startswith("make ")]
+    assert made == ["lint", "test"] and set(made) <= set(targets)
+
+
+def test_the_citation_names_the_three_papers() -> None:
+    record = yaml.safe_load((PROJECT / "CITATION.cff").read_text())
+    papers = [paper["identifiers"][0]["value"] for paper in record["references"]]
+    assert papers == ["arXiv:2105.12639", "arXiv:1907.05911", "arXiv:2202.06709"]
+    assert {author["family-names"] for paper in record["references"] for author in paper["authors"]} == {
+        "Park",
+        "Kim",
+        "Lee",
+    }
+
+
+@pytest.mark.parametrize(("bytes_", "code"), [(8_000_000, 0), (8_000_001, 1)])
+def test_a_tracked_file_over_the_limit_is_refused(tmp_path: Path, bytes_: int, code: int) -> None:
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    with (tmp_path / "large.bin").open("wb") as file:
+        file.truncate(bytes_)
+    subprocess.run(["git", "add", "large.bin"], cwd=tmp_path, check=True)
+    script = [sys.executable, str(PROJECT / ".ci" / "tracked_size.py")]
+    done = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == code and ("large.bin" in done.stdout) == bool(code), done
