@@ -7,23 +7,19 @@ from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progres
 
 from app.data_flags import DataJob
 from classification.data import cifar_download
-from core.errors import InputError
 from seg.data import camvid_download
 
 CONNECTIONS = 8
 
 
 def run_download(job: DataJob) -> int:
-    """Fetches camvid, cifar10 or cifar100 into `root`, or into a folder of its name here."""
-    name, root, connections = job.name, job.root, job.connections
-    if name == "camvid":
-        return _run_camvid(root or Path("CamVid"), CONNECTIONS if connections is None else connections)
-    if connections is not None:
-        raise InputError(f"--connections is for camvid's many files; {name} is one archive")
-    return _run_cifar(name, root or Path(name))
+    """Fetches camvid, cifar10 or cifar100 into `output`, or into a folder of its name here."""
+    if job.name == "camvid":
+        return _run_camvid(job.output or Path("CamVid"))
+    return _run_cifar(job.name, job.output or Path(job.name))
 
 
-def _run_camvid(root: Path, connections: int) -> int:
+def _run_camvid(root: Path) -> int:
     console = Console(stderr=True)
     console.print(camvid_download.LICENCE_NOTE)
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[size]}"), TimeRemainingColumn())
@@ -33,7 +29,7 @@ def _run_camvid(root: Path, connections: int) -> int:
         def show(done: int, total: int, size: int) -> None:
             progress.update(task, completed=done, total=total, size=f"{size / 1e6:.1f} MB")
 
-        report = camvid_download.download_camvid(root, connections=connections, on_progress=show)
+        report = camvid_download.download_camvid(root, connections=CONNECTIONS, on_progress=show)
     print(f"{root}: {report.files} files, {report.fetched} fetched, {report.kept} already there")
     return 0
 

@@ -2,18 +2,16 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 
 @dataclass(frozen=True)
 class DataJob:
-    """What is fetched, and where to."""
+    """A data set and the folder that it is put into."""
 
     name: Positional[Literal["camvid", "cifar10", "cifar100"]]
-    """Which data set."""
-    root: Path | None = None
-    """Folder to put it in; CamVid, cifar10 or cifar100 here without it."""
-    connections: int | None = None
-    """Parallel downloads of camvid's many files, 8 without it."""
+    """Name of the data set."""
+    output: Annotated[Path | None, arg(aliases=["-o"])] = None
+    """Folder to put it into; CamVid, cifar10 or cifar100 here without it."""

@@ -3,8 +3,8 @@
 import contextlib
 import dataclasses
 import io
-import re
 from collections.abc import Callable
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
@@ -16,12 +16,6 @@ from core.errors import InputError
 
 T = TypeVar("T")
 REGISTRY = ConstructorRegistry()
-RENAMED = {
-    "--undo-class-weights": "--logit-adjustment",
-    "--published": "--cifar-c",
-    "--published-sequences": "--cifar-p",
-}
-"""Flags of earlier releases."""
 
 
 def parse(flags: Callable[..., T], arguments: list[str], program: str, summary: str, default: T | None = None) -> T:
@@ -36,13 +30,7 @@ def parse(flags: Callable[..., T], arguments: list[str], program: str, summary: 
     except SystemExit as stop:
         if not stop.code:
             raise
-        message = first_paragraph(complaint.getvalue())
-        raise InputError(f"{message}{name_renamed(message)}; see {program} --help") from None
-
-
-def name_renamed(message: str) -> str:
-    """What a flag of earlier releases is called now, where the message names one."""
-    return "".join(f" ({old} is {new} now)" for old, new in RENAMED.items() if re.search(rf"{old}(?![\w-])", message))
+        raise InputError(f"{first_paragraph(complaint.getvalue())}; see {program} --help") from None
 
 
 def first_paragraph(box: str) -> str:
@@ -66,6 +54,22 @@ def join_help_lines(flags: Any) -> None:
         kind = get_args(field.type)[0] if get_origin(field.type) is not None and get_args(field.type) else field.type
         if dataclasses.is_dataclass(kind):
             join_help_lines(kind)
+
+
+@REGISTRY.primitive_rule
+def _optional(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
+    """A number, text or path that may be left out: its help says INT and not {None}|INT."""
+    kinds = [option for option in get_args(info.type) if option is not type(None)]
+    if len(kinds) != 1 or kinds[0] not in (int, float, str, Path) or type(None) not in get_args(info.type):
+        return None
+    (kind,) = kinds
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar=kind.__name__.upper(),
+        instance_from_str=lambda given: None if given == ["None"] else kind(given[0]),  # None undoes a preset's
+        is_instance=lambda value: value is None or isinstance(value, kind),
+        str_from_instance=lambda value: [str(value)],
+    )
 
 
 @REGISTRY.primitive_rule

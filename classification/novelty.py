@@ -1,4 +1,4 @@
-"""Fits what a classifier knows of its own world (`steadyseg calibrate --own-world`).
+"""Fits what a classifier knows of its own world (`steadyseg calibrate --novelty`).
 
 Class means: the pictures it was trained on, each as it is and as another camera would give it. The scale of novelty and
 the temperature of a picture: others, as they are, from other cameras, and under EXTRA and textures. A picture is

@@ -61,7 +61,7 @@ def run(installed: Path, folder: Path, *words: str) -> str:
 @pytest.fixture
 def page(installed: Path, tmp_path: Path) -> Iterator[str]:
     """The address of a page that `demo` serves."""
-    words = ["demo", "--port", "7911", "--no-open-browser", "--model", "street-tiny"]
+    words = ["demo", "street-tiny", "--port", "7911", "--no-open-browser"]
     command = [str(installed / "steadyseg"), *words]
     with subprocess.Popen(command, cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -61,7 +61,7 @@ def run_calibrate(job: CalibrateJob) -> int:
     segmenter = segmenter.at_temperature(temperature.temperature)
     live, thresholds = fit_thresholds(job, segmenter, class_id)
     record = describe_data(job, segmenter, chosen) | temperature_record(temperature, live) | thresholds
-    known = fit_world(job, segmenter) if job.own_world else None
+    known = fit_world(job, segmenter) if job.novelty else None
     small = fit_rounding(job, segmenter, record) if job.int8 else None
     meta = store(job, segmenter.method, record, known, small)
     if fit_of(meta.frame_temperatures, segmenter.method):
@@ -103,9 +103,9 @@ def check_flags(job: CalibrateJob) -> None:
         raise InputError(
             f"{job.model}: a graph file has its temperature inside; calibrate the checkpoint and export again"
         )
-    if job.stages and not job.own_world:
-        raise InputError("--stages names what --own-world compares; give both or neither")
-    for flag in [name for name, given in (("--own-world", job.own_world), ("--int8", job.int8)) if given]:
+    if job.stages and not job.novelty:
+        raise InputError("--stages names what --novelty compares; give both or neither")
+    for flag in [name for name, given in (("--novelty", job.novelty), ("--int8", job.int8)) if given]:
         if flag == "--int8" and draws_dropout(job.method.mode or "dnn"):
             raise InputError("--int8 is of one pass without dropout; use --mode dnn or vq-dnn")
         if str(job.data) == "street":
@@ -129,7 +129,7 @@ def find_class(name: str | None, segmenter: TorchSegmenter) -> int | None:
 
 
 def open_data(job: CalibrateJob, segmenter: TorchSegmenter) -> EvaluationFrames:
-    return LabelledData(job.data, job.split, job.protocol, job.frames).open(segmenter)
+    return LabelledData(job.data, job.split, job.protocol, job.only).open(segmenter)
 
 
 def track_frames(job: CalibrateJob, chosen: EvaluationFrames, title: str) -> Any:

@@ -33,20 +33,18 @@ def calibrate_classifier(job: CalibrateJob) -> int:
         {
             f"--protocol {job.protocol}": job.protocol not in ("auto", "stills"),
             **frame_flags(job.method),
-            "--frames": job.frames is not None,
+            "--only": job.only is not None,
             "--risk-class": job.risk_class is not None,
             "--logit-adjustment": job.logit_adjustment,
             "--int8": job.int8,
         },
     )
-    if job.own_world and job.split == "train":
+    if job.novelty and job.split == "train":
         raise InputError(
-            "--own-world --split train: novelty is fitted on pictures that it was not trained on; give another"
+            "--novelty --split train: novelty is fitted on pictures that it was not trained on; give another"
         )
-    if job.own_world and job.method.mode == "bnn":
-        raise InputError(
-            "--own-world --mode bnn: a classifier tells novelty without dropout; use --mode dnn or omit it"
-        )
+    if job.novelty and job.method.mode == "bnn":
+        raise InputError("--novelty --mode bnn: a classifier tells novelty without dropout; use --mode dnn or omit it")
     path = find_model(job.model)
     network, meta = open_classifier(path)
     data = open_split_of(job.data, job.split, meta, job.model)
@@ -61,7 +59,7 @@ def calibrate_classifier(job: CalibrateJob) -> int:
         return track(batches(data, meta.height), title, total=count, console=Console(stderr=True))
 
     tensors, _ = load_checkpoint(path)
-    known = fit_world(job, network, meta, data) if job.own_world else None
+    known = fit_world(job, network, meta, data) if job.novelty else None
     if known:
         meta, tensors = replace(meta, novelty=known.record), without_novelty(tensors) | known.tensors
     following = fit_of(meta.frame_temperatures, Method("dnn"))

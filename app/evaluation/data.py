@@ -48,7 +48,7 @@ class LabelledData:
             if segmenter.classes != CAMVID:
                 raise InputError("the street is labelled with CamVid's 11 classes and this model has others")
             if self.frames:
-                raise InputError("--frames names images of a data folder; the street has none")
+                raise InputError("--only names images of a data folder; the street has none")
             if self.protocol == "moving-stills":
                 raise InputError("--protocol moving-stills moves photographs; the street moves by itself: use stream")
             street = Street(seed=0, height=segmenter.size[0], width=segmenter.size[1])

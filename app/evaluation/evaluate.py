@@ -1,6 +1,7 @@
 """`steadyseg evaluate`: runs the product's own loop over labelled images and reports what it measured."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -49,8 +50,10 @@ TABLE_KEYS = (
 
 def run_evaluate(job: EvaluateJob) -> int:
     """Measures, prints a table, writes the JSON and the plot; which kind of network it is, the model's header says."""
-    check_place(job.json)
-    check_plot(job.plot)
+    check_place(job.report, overwrite=job.overwrite)
+    check_plot(job.plot, overwrite=job.overwrite)
+    if job.precision == "auto":
+        job = replace(job, precision="fp32")
     if is_classifier(job.model):
         from app.evaluation.evaluate_classifier import evaluate_classifier
 
@@ -76,7 +79,7 @@ def run_evaluate(job: EvaluateJob) -> int:
     )
     if segmenter.method.note and job.method.temperature is None:
         Console(stderr=True).print(f"not calibrated: {segmenter.method.note}", soft_wrap=True)
-    chosen = LabelledData(job.data, job.split, job.protocol, job.frames).open(segmenter)
+    chosen = LabelledData(job.data, job.split, job.protocol, job.only).open(segmenter)
     split = None if str(job.data) == "street" else job.split
     fitted = calibration_in_use(job, segmenter)
     fitted_on = note_fit(fitted, segmenter.method, job.data.name, split, Console(stderr=True))
@@ -88,8 +91,8 @@ def run_evaluate(job: EvaluateJob) -> int:
         **result,
         "frame_list": chosen.names,
     }
-    if job.json:
-        write_json(job.json, record)
+    if job.report:
+        write_json(job.report, record)
     if job.plot:
         write_plot(job.plot, record)
     print_result(record)

@@ -49,7 +49,7 @@ def evaluate_classifier(job: EvaluateJob) -> int:
         {
             f"--protocol {job.protocol}": job.protocol != "stills",
             **frame_flags(job.method),
-            "--frames": job.frames is not None,
+            "--only": job.only is not None,
             "--precision bf16": job.precision == "bf16",
         },
     )
@@ -67,8 +67,8 @@ def evaluate_classifier(job: EvaluateJob) -> int:
         **measure(subject, data, mode, console),
         "class_names": list(subject.classes.names),
     }
-    if job.json:
-        write_json(job.json, record)
+    if job.report:
+        write_json(job.report, record)
     if job.plot:
         write_plot(job.plot, record)
     print_result(record)

@@ -1,4 +1,4 @@
-"""What `steadyseg calibrate --own-world` shows while it fits, and when it has."""
+"""What `steadyseg calibrate --novelty` shows while it fits, and when it has."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional, arg
 
 from core.errors import InputError
 
@@ -11,16 +14,18 @@ LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True)
 class PageOptions:
-    """How the page is served and what it begins with."""
+    """The page: the network that is chosen at first, the address, and what visitors may do."""
 
+    model: Positional[Annotated[str, arg(metavar="MODEL")]] = "camvid-realtime"
+    """Pretrained name or .safetensors file that is chosen at first."""
+    source: str | None = None
+    """File, camera index, address or street of this machine that the tab Live can play besides the browser's camera."""
     host: str = "127.0.0.1"
     """Address to serve at. Browsers give the camera only to 127.0.0.1 or over HTTPS."""
     port: int = 7860
     """Port to serve at."""
-    model: str = "camvid-realtime"
-    """Pretrained name or .safetensors file that is chosen at first."""
-    source: str | None = None
-    """File, camera index, address or street of this machine that the tab Live can play besides the browser's camera."""
+    open_browser: bool = True
+    """Open the address in the browser."""
     max_upload_mb: int = 500
     """Largest file that the tab File takes."""
     max_sessions: int = 4
@@ -36,10 +41,8 @@ class PageOptions:
     ssl_keyfile: Path | None = None
     """Its private key (PEM)."""
     in_browser: Path | None = None
-    """Folder of `steadyseg export MODEL --target web -o DIR`: served too, at /in-browser/, with the headers that its
-    threads need."""
-    open_browser: bool = True
-    """Open the address in the browser."""
+    """Folder of `steadyseg export MODEL --target web -o DIR`: served too, at /in-browser/, with the headers that its threads
+    need."""
 
     def check(self) -> None:
         """Raises InputError for values that cannot be served."""

@@ -11,7 +11,7 @@ from app.video.flags import VideoOptions
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """Where workers run."""
+    """The machines that the workers run on."""
 
     engine: Literal["local", "ray"] = "local"
     """local: processes of this machine; ray: actors, on this machine or on the cluster of --ray-address."""
@@ -22,9 +22,9 @@ class EngineOptions:
 
 @dataclass(frozen=True)
 class BatchJob:
-    """Which videos are segmented, how, where the results go, and what computes."""
+    """Videos, how they are segmented, where the results go, and what computes."""
 
-    sources: Positional[tuple[str, ...]]
+    sources: Positional[Annotated[tuple[str, ...], arg(metavar="SOURCE ...")]]
     """Video files, folders of videos, image folders, patterns ("drives/**/*.mp4"), `street[:SEED[:FRAMES]]`, lists
     (.txt, a source a line) and tables (.csv: a column `source`, others named like flags of `steadyseg video`, and
     `name`)."""
@@ -35,25 +35,25 @@ class BatchJob:
     """Write video.mp4 for each."""
     masks: bool = False
     """Write label and uncertainty PNGs for each."""
-    options: OmitArgPrefixes[VideoOptions] = field(default_factory=VideoOptions)
-    placing: OmitArgPrefixes[EngineOptions] = field(default_factory=EngineOptions)
-    max_concurrency: int | None = None
-    """Videos at once; without it as many as there are cores and, by what the first video took, memory."""
+    workers: int | None = None
+    """Processes, each with one video at a time; by default as many as cores and, by what the first video took,
+    memory."""
     part: str | None = None
     """I/N: only the I-th of every N videos, from 0 on (0/4, 1/4, 2/4, 3/4), for machines that share a list and a
     folder."""
     retries: int = 2
     """How often a video is tried again whose worker died or met an error that is not the video's own."""
+    options: OmitArgPrefixes[Annotated[VideoOptions, arg(name="")]] = field(default_factory=VideoOptions)
+    engine: OmitArgPrefixes[EngineOptions] = field(default_factory=EngineOptions)
 
 
 @dataclass(frozen=True)
 class CamerasJob:
-    """Which cameras are watched, and who may ask how they are."""
+    """Cameras to watch, and where their figures are served."""
 
-    cameras: Positional[Path]
+    cameras: Positional[Annotated[Path, arg(metavar="FILE")]]
     """TOML file: [options] as flags of `steadyseg video`, [defaults] of all cameras, and a [[camera]] with name and
     source for each; docs/scale.md has every key."""
-    placing: OmitArgPrefixes[EngineOptions] = field(default_factory=EngineOptions)
     workers: int | None = None
     """Processes that share the cameras; as many as there are cores without it."""
     host: str = "127.0.0.1"
@@ -64,5 +64,8 @@ class CamerasJob:
     """File that alarms are added to, a JSON object a line; stdout without it."""
     report: Path | None = None
     """JSON file for the figures of every camera at the end."""
-    seconds: float | None = None
+    overwrite: bool = False
+    """Replace a report that exists."""
+    max_seconds: float | None = None
     """Stop after this time; Ctrl-C without it."""
+    engine: OmitArgPrefixes[EngineOptions] = field(default_factory=EngineOptions)

@@ -20,7 +20,7 @@ def run_video(job: VideoJob) -> int:
     leave playable files and a report; exit codes 130, 2 and 1."""
     check_place(job.report, overwrite=job.overwrite)
     check_job(job)
-    torch.manual_seed(job.options.seed)  # of the masks that torch draws, and of what seeds the others
+    torch.manual_seed(job.options.compute.seed)  # of the masks that torch draws, and of what seeds the others
     segmenter = open_for(job)
     console = Console(stderr=True)
 

@@ -84,9 +84,9 @@ def open_for(job: VideoJob, take: TakeNetwork | None = None) -> Segmenter:
         options.model,
         options.method,
         size=options.size,
-        executor=options.executor,
-        precision=options.precision,
-        device=options.device,
+        executor=options.compute.executor,
+        precision=options.compute.precision,
+        device=options.compute.device,
         keep_probs=needs_probs(job),
         take=take,
     )
@@ -137,11 +137,11 @@ def choose_view(options: VideoOptions, segmenter: Segmenter) -> View | Paint:
     """What the output shows; InputError where the model cannot show it."""
     if options.view == "set-size":
         return make_set_size_view(options.model, segmenter.method)
-    if options.view == "novel":
+    if options.view == "novelty":
         if segmenter.own_world is None:
             raise InputError(
-                f"--view novel: {options.model} knows nothing of its own world with {segmenter.method}; fit it with "
-                "`steadyseg calibrate --own-world`"
+                f"--view novelty: {options.model} has no novelty for {segmenter.method}; fit it with "
+                "`steadyseg calibrate --novelty`"
             )
         return lambda _, maps: draw_banner(draw_novel_regions(maps), maps)
     return options.view

@@ -75,7 +75,7 @@ def draw_novel_regions(maps: Maps) -> np.ndarray:
     Raises InputError where the checkpoint has no statistics of its own world.
     """
     if maps.novel_regions is None:
-        raise InputError("novel regions need statistics of the network's own world: steadyseg calibrate --own-world")
+        raise InputError("novel regions need a checkpoint with novelty: steadyseg calibrate --novelty")
     return draw_uncertainty(np.minimum(maps.novel_regions, 127) * 2)
 
 

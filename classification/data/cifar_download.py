@@ -97,7 +97,7 @@ def download_cifar(
     folder = root / archive.folder
     if folder.exists():
         if wrong := _first_wrong(folder, archive):
-            raise InputError(f"{wrong}; nothing was changed: move {folder} away or give another --root")
+            raise InputError(f"{wrong}; nothing was changed: move {folder} away or give another -o")
         return DownloadReport(folder, 0)
     part = root / f".{archive.url.rsplit('/', 1)[1]}.part"
     try:

@@ -56,7 +56,7 @@ class ClassificationSet(Protocol):
 def open_classification(data: Path, split: str) -> ClassificationSet:
     """Opens a split (train or test, and for an image folder also val); InputError for anything else."""
     if not data.is_dir():
-        raise InputError(f"{data}: no such folder; steadyseg data cifar10|cifar100 --root DIR fetches CIFAR")
+        raise InputError(f"{data}: no such folder; steadyseg data cifar10|cifar100 -o DIR fetches CIFAR")
     found = find_cifar(data)
     if found is not None:
         return open_cifar(*found, split)
@@ -64,7 +64,7 @@ def open_classification(data: Path, split: str) -> ClassificationSet:
         return open_image_folder(data, split)
     raise InputError(
         f"{data}: neither CIFAR (cifar-10-batches-py/ or cifar-100-python/) nor an ImageFolder (train/CLASS/*.jpg); "
-        "steadyseg data cifar10|cifar100 --root DIR fetches CIFAR"
+        "steadyseg data cifar10|cifar100 -o DIR fetches CIFAR"
     )
 
 

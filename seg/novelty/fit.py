@@ -1,4 +1,4 @@
-"""Fits what a network knows of its own world, on frames of its training recordings (`steadyseg calibrate --own-world`).
+"""Fits what a network knows of its own world, on frames of its training recordings (`steadyseg calibrate --novelty`).
 
 Means and covariances: all frames but one block per recording, each as it is and as another camera would give it, so
 that cameras are not novel. The scale of novelty: the blocks, in the same two ways. The temperature of a frame: frames

@@ -86,7 +86,7 @@ def start(job: Job, block: Block) -> "subprocess.Popen[bytes]":
             "--device",
             block.device,
             *job.evaluations[number],
-            "--json",
+            "--report",
             figures_of(job, number, block),
         ]
     block.runs.mkdir(parents=True, exist_ok=True)

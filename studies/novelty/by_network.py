@@ -38,14 +38,14 @@ CAMVID = ("camvid", "--mode", "dnn", "--protocol", "stills")
 
 
 def knowing(model: str, folder: Path, data: Path, fitted: tuple[str, ...] = CAMVID) -> str:
-    """The checkpoint itself where it knows its own world, else one that does, as `steadyseg calibrate --own-world`
+    """The checkpoint itself where it knows its own world, else one that does, as `steadyseg calibrate --novelty`
     makes it."""
     if read_meta(find_model(model)).novelty:
         return model
     path = folder / "knowing.safetensors"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        given = ["--data", str(data / fitted[0]), *fitted[1:], "--own-world", "-o", str(path)]
+        given = ["--data", str(data / fitted[0]), *fitted[1:], "--novelty", "-o", str(path)]
         if steadyseg(["calibrate", model, *given]):
             raise CheckFailed(f"{model} could not be calibrated")
     return str(path)

@@ -52,7 +52,7 @@ class Watched:
         network, meta = open_network(model)
         head = open_head(find_checkpoint(model), meta, MethodOptions(mode="dnn").resolve(meta))
         if head is None:
-            raise InputError(f"{model} does not know its own world; calibrate it with --own-world")
+            raise InputError(f"{model} does not know its own world; calibrate it with --novelty")
         self.meta = meta
         set_dropout_active(network, False)
         self.telling = FeatureOutputs(network.to(memory_format=torch.channels_last), head).eval()

@@ -105,7 +105,7 @@ def watch(count: int, fps: float, sample_fps: float, seconds: float) -> dict[str
         listed = "".join(f'[[camera]]\nname = "c{i:03}"\nsource = "{address}/c{i:03}"\n' for i in range(count))
         path.write_text(f'[options]\nmodel = "{MODEL}"\n[defaults]\nfps = {fps}\nsample_fps = {sample_fps}\n{listed}')
         port, began_s = _free_port(), time.monotonic()
-        words = ["--seconds", seconds, "--report", report, "--alarms", alarms, "--port", port]
+        words = ["--max-seconds", seconds, "--report", report, "--alarms", alarms, "--port", port]
         process, samples = start("cameras", path, *words), list[Sample]()
         threading.Thread(target=_follow, args=(process, port, samples), daemon=True).start()
         said, _ = process.communicate()

@@ -11,6 +11,7 @@ from made.video import write_video
 from refusals import error_after_work, one_line_error, refusal
 
 from app.cli import main
+from app.flags import ComputeOptions
 from app.scale.batch.clips import find_clips
 from app.video.flags import VideoOptions
 from core.errors import InputError
@@ -46,10 +47,11 @@ def test_folders_patterns_lists_and_tables_name_videos(videos: Path, tmp_path: P
     assert named(tmp_path / "list.txt") == ["drive1", "drive0"]
     table = f"source,name,mode,max-frames\n{videos}/drive0.mp4,morning,dnn,4\n{videos}/drive1.mp4,,,\n"
     (tmp_path / "table.csv").write_text(table)
-    first, second = find_clips((str(tmp_path / "table.csv"),), VideoOptions(seed=3))
+    first, second = find_clips((str(tmp_path / "table.csv"),), VideoOptions(compute=ComputeOptions(seed=3)))
     assert (first.name, second.name) == ("morning", "drive1")
-    assert (first.job.options.method.mode, first.job.options.max_frames, first.job.options.seed) == ("dnn", 4, 3)
-    assert second.job.options == VideoOptions(seed=3)
+    options = first.job.options
+    assert (options.method.mode, options.max_frames, options.compute.seed) == ("dnn", 4, 3)
+    assert second.job.options == VideoOptions(compute=ComputeOptions(seed=3))
 
 
 @pytest.mark.parametrize(
@@ -82,8 +84,8 @@ def test_numbers_and_places_are_refused_before_any_work(
     for flags, said in (
         (["-o", tmp_path / "file"], "cannot be written to"),
         (["--retries", "-1"], "--retries must lie in"),
-        (["--max-concurrency", "0"], "must be 1 or more"),
-        (["--max-concurrency", "9999"], "cores"),
+        (["--workers", "0"], "must be 1 or more"),
+        (["--workers", "9999"], "cores"),
         (["--ray-address", "127.0.0.1:1"], "is for --engine ray"),
     ):
         place = [] if "-o" in flags else ["-o", tmp_path / "out"]

@@ -17,6 +17,7 @@ from made.processes import wait_for, workers_of
 from made.video import write_video
 from refusals import error_after_work, one_line_error, refusal
 
+from app.flags import ComputeOptions
 from app.scale.batch.clips import find_clips
 from app.scale.batch.drive import drive
 from app.scale.batch.task import BatchOutputs
@@ -128,7 +129,7 @@ def test_ctrl_c_ends_it_with_what_is_whole_and_a_second_driver_is_refused(
 
 @pytest.mark.long
 def test_workers_that_are_not_what_the_driver_is_are_refused(videos: Path, model: str, tmp_path: Path) -> None:
-    clips = find_clips((str(videos),), VideoOptions(model=model, executor="torch"))
+    clips = find_clips((str(videos),), VideoOptions(model=model, compute=ComputeOptions(executor="torch")))
     engine = LocalEngine(partial(VideoWorker, BatchOutputs(tmp_path, False, False), 1), 1)
     with closing(engine):
         line = refusal(lambda: list(drive(engine, clips, replace(about(model), torch="2.0.0"), retries=0)))

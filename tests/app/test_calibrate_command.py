@@ -41,7 +41,7 @@ def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def evaluated(model: Path | str, folder: Path, *flags: str, data: str = "street") -> dict[str, Any]:
     path = folder / f"{len(list(folder.iterdir()))}.json"
-    assert main(["evaluate", str(model), "--data", data, "--json", str(path), *flags]) == 0
+    assert main(["evaluate", str(model), "--data", data, "--report", str(path), *flags]) == 0
     return json.loads(path.read_text())
 
 
@@ -149,7 +149,7 @@ def test_moving_stills_measure_the_temporal_mean_on_photographs(tmp_path: Path) 
         (["--protocol", "moving-stills"], "moves photographs"),
         (["--protocol", "stills", "--mode", "vq-dnn"], "--protocol stream or --mode dnn"),
         (["--protocol", "stills", "--mode", "vq-bnn"], "--mode bnn"),
-        (["--frames", "list.txt"], "--frames"),
+        (["--only", "list.txt"], "--only"),
         (["--samples", "3"], "3 samples"),
         (["--tau", "0"], "tau must be a positive"),
         (["--protocol", "live"], "invalid choice 'live'"),

@@ -72,7 +72,7 @@ def test_flags_are_refused_before_any_process_starts(tmp_path: Path, capsys: pyt
     (tmp_path / "c.toml").write_text(CAMERA)
     for flags, said in (
         (["--workers", "0"], "--workers"),
-        (["--seconds", "0"], "--seconds"),
+        (["--max-seconds", "0"], "--max-seconds"),
         (["--alarms", tmp_path], "--alarms"),
         (["--ray-address", "127.0.0.1:1"], "is for --engine ray"),
         (["--report", "r.txt"], "a report is a .json file"),

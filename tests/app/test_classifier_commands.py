@@ -72,7 +72,7 @@ def calibrated(mc: Path, likely: Path) -> Path:
 
 def evaluated(model: Path, data: Path, folder: Path, *flags: str) -> dict[str, Any]:
     path = folder / f"{len(list(folder.iterdir()))}.json"
-    assert main(["evaluate", str(model), "--data", str(data), "--json", str(path), *flags]) == 0
+    assert main(["evaluate", str(model), "--data", str(data), "--report", str(path), *flags]) == 0
     return json.loads(path.read_text())
 
 
@@ -151,7 +151,7 @@ def test_a_plot_is_a_picture_of_both_panels(mc: Path, data: Path, tmp_path: Path
 def test_train_val_test_and_the_seg_kind_keep_their_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.evaluation.data.STREET_FRAMES", 2)
     result, plot = tmp_path / "r.json", tmp_path / "p.svg"
-    flags = ["--data", "street", "--json", str(result), "--plot", str(plot)]
+    flags = ["--data", "street", "--report", str(result), "--plot", str(plot)]
     assert main(["evaluate", "street-tiny", *flags]) == 0
     assert json.loads(result.read_text())["miou"] > 0.3 and plot.read_text().startswith("<?xml")
 
@@ -252,7 +252,7 @@ def test_commands_that_segment_frames_refuse_a_classifier_by_its_name_and_its_fi
         (("--tau", "2"), "--tau is for"),
         (("--window", "3"), "--window is for"),
         (("--motion", "off"), "--motion is for"),
-        (("--frames", "list.txt"), "--frames is for"),
+        (("--only", "list.txt"), "--only is for"),
         (("--precision", "bf16"), "--precision bf16 is for"),
         (("--mode", "vq-bnn"), "use mode dnn or bnn"),
         (("--samples", "0"), "1 or more, got 0"),
@@ -264,7 +264,7 @@ def test_commands_that_segment_frames_refuse_a_classifier_by_its_name_and_its_fi
         (("--split", "held-back"), "held no pictures back"),
         (("--plot", "p.jpg"), ".png, .svg, .pdf"),
         (("--plot", "nowhere/p.png"), "no folder nowhere"),
-        (("--json", "r.txt"), "a report is a .json file"),
+        (("--report", "r.txt"), "a report is a .json file"),
         (("--members", "street-tiny"), "a segmentation network"),
         (("--members", "absent.safetensors"), "no such checkpoint file"),
         (("--device", "tpu"), "choose from auto, cpu"),

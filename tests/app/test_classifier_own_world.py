@@ -63,7 +63,7 @@ def knowing(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Path:
         "held-back",
         "--mode",
         "dnn",
-        "--own-world",
+        "--novelty",
         "-o",
         str(run / "k.safetensors"),
     ]
@@ -73,7 +73,7 @@ def knowing(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Path:
 
 def evaluated(model: Path, data: Path, *flags: str) -> dict[str, object]:
     report = model.parent / "report.json"
-    command = ["evaluate", str(model), "--data", str(data), "--split", "test", "--mode", "dnn", "--json", str(report)]
+    command = ["evaluate", str(model), "--data", str(data), "--split", "test", "--mode", "dnn", "--report", str(report)]
     assert main([*command, *flags]) == 0
     return dict(json.loads(report.read_text()))
 
@@ -140,7 +140,7 @@ def test_the_alarm_rate_and_its_interval_are_printed(
 ) -> None:
     """108 held-back pictures as they are and by another camera: 9 of 216 are alarms, (1 + 9) / 217 < 5 %;
     Clopper-Pearson."""
-    flags = ["--data", str(data), "--split", "held-back", "--mode", "dnn", "--own-world"]
+    flags = ["--data", str(data), "--split", "held-back", "--mode", "dnn", "--novelty"]
     assert main(["calibrate", str(knowing), *flags, "-o", str(tmp_path / "k.safetensors")]) == 0
     assert (
         "of 216 held-back views 4.2% are novel (95 % interval, were they independent: 1.9% to 7.8%)"
@@ -159,7 +159,7 @@ def test_the_alarm_rate_and_its_interval_are_printed(
 def test_what_cannot_be_fitted(
     knowing: Path, data: Path, tmp_path: Path, flags: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["calibrate", str(knowing), "--data", str(data), "--own-world", "-o", str(tmp_path / "o.safetensors")]
+    arguments = ["calibrate", str(knowing), "--data", str(data), "--novelty", "-o", str(tmp_path / "o.safetensors")]
     assert said in one_line_error(capsys, *arguments, *flags)
 
 

@@ -334,7 +334,7 @@ def test_the_real_clip_keeps_every_frame_and_time(data_dir: Path, tmp_path: Path
 @pytest.mark.slow
 def test_evaluating_twice_with_one_seed_gives_the_same_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.evaluation.data.STREET_FRAMES", 4)
-    flags, results = ["--protocol", "stream", "--mode", "vq-bnn", "--json"], []
+    flags, results = ["--protocol", "stream", "--mode", "vq-bnn", "--report"], []
     for name, seed in (("a.json", "3"), ("b.json", "3"), ("c.json", "4")):
         path = tmp_path / name
         assert main(["evaluate", "street-tiny", "--data", "street", *flags, str(path), "--seed", seed]) == 0
@@ -364,7 +364,7 @@ def test_the_card_is_reproduced_on_the_stills(data_dir: Path, tmp_path: Path) ->
 def card_figures(model: str, row: str, folder: Path, *flags: str) -> dict[str, Any]:
     """What `evaluate` reports, which is what the model's card says, to four digits."""
     path = folder / "r.json"
-    assert main(["evaluate", model, *flags, "--calibrated", "off", "--json", str(path)]) == 0
+    assert main(["evaluate", model, *flags, "--calibrated", "off", "--report", str(path)]) == 0
     card, result = read_meta(find_checkpoint(model)).metrics[row], json.loads(path.read_text())
     for key in ("nll", "accuracy", "miou", "ece", "brier"):
         assert result[key] == pytest.approx(card[key], abs=2e-5), key
@@ -419,3 +419,21 @@ def test_a_model_with_other_classes_sees_the_street_without_its_labels() -> None
     with open_source("street:1:2", classes=three) as source:
         assert [frame.label for frame in source] == [None, None]
         assert "left away" in source.info.notes[0]
+
+
+@pytest.mark.parametrize(("flag", "name"), [("--report", "r.json"), ("--plot", "r.png")])
+def test_evaluate_replaces_no_file_unasked(
+    flag: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_text("kept")
+    line = one_line_error(capsys, "evaluate", "street-tiny", "--data", "street", flag, str(tmp_path / name))
+    assert "--overwrite" in line and (tmp_path / name).read_text() == "kept"
+
+
+def test_help_names_kinds_of_values_and_headings(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["video", "--help"])
+    shown = capsys.readouterr().out
+    assert "{None}" not in shown and "SOURCE" in shown
+    first, method, compute = (shown.index(f" {name} ") for name in ("options", "method options", "compute options"))
+    assert first < shown.index("--model") < method < shown.index("--mode ") < compute < shown.index("--executor")

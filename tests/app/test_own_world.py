@@ -44,7 +44,7 @@ def knowing(tmp_path_factory: pytest.TempPathFactory, recordings: Path) -> Path:
     small, path = folder / "small.safetensors", folder / "k.safetensors"
     tensors, meta = load_checkpoint(find_checkpoint("street-tiny"))
     save_checkpoint(small, tensors, dataclasses.replace(meta, height=SIZE[0], width=SIZE[1]))
-    flags = ["--data", str(recordings), "--mode", "vq-dnn", "--motion", "off", "--own-world", "-o", str(path)]
+    flags = ["--data", str(recordings), "--mode", "vq-dnn", "--motion", "off", "--novelty", "-o", str(path)]
     assert main(["calibrate", str(small), *flags]) == 0
     return path
 
@@ -102,7 +102,7 @@ def test_prediction_sets_have_a_threshold_for_each_temperature(knowing: Path, re
     flags = ["--data", str(recordings), "--split", "val", "--protocol", "stream", "--mode", "vq-dnn", "--motion", "off"]
     for adaptive in ("on", "off"):
         path = tmp_path / f"{adaptive}.json"
-        assert main(["evaluate", str(knowing), *flags, "--adaptive", adaptive, "--json", str(path)]) == 0
+        assert main(["evaluate", str(knowing), *flags, "--adaptive", adaptive, "--report", str(path)]) == 0
         record = json.loads(path.read_text())
         assert record["conformal"]["lac"]["coverage"] == pytest.approx(0.9, abs=0.02)  # the frames it was fitted on
         assert ("expected_accuracy_error" in record) == (adaptive == "on")
@@ -111,7 +111,7 @@ def test_prediction_sets_have_a_threshold_for_each_temperature(knowing: Path, re
 def test_a_video_says_where_it_is_novel(knowing: Path, tmp_path: Path) -> None:
     source, out, report = (tmp_path / name for name in ("in.mkv", "out.mkv", "report.json"))
     write_video(source, [*drive(4), *(noise(seed) for seed in range(4))], codec="ffv1")
-    flags = ["--mode", "dnn", "--view", "novel"]
+    flags = ["--mode", "dnn", "--view", "novelty"]
     assert main(["video", str(source), "-o", str(out), "--model", str(knowing), *flags, "--report", str(report)]) == 0
     record = json.loads(report.read_text())
     assert (record["frames"], record["novel_frames"]) == (8, 4)
@@ -239,7 +239,7 @@ def test_a_record_that_cannot_be_used_is_one_line(knowing: Path, tmp_path: Path)
 
 
 def test_bad_flags_are_one_line(recordings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flags = ["calibrate", "street-tiny", "-o", tmp_path / "o.safetensors", "--own-world"]
+    flags = ["calibrate", "street-tiny", "-o", tmp_path / "o.safetensors", "--novelty"]
     assert "needs the recordings" in one_line_error(capsys, *flags, "--data", "street")
     line = error_after_work(capsys, *flags, "--data", recordings, "--mode", "vq-dnn", "--stages", "enc1", "dec99")
     assert "unknown stage 'dec99'; this network has enc1" in line

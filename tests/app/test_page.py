@@ -183,7 +183,7 @@ def test_novel_regions_are_a_picture_where_the_model_knows_its_world(model: str)
     shown = LiveStream(POOL).step(stripes(1)[0], replace(of(model, mode="vq-dnn"), view=view), 0.0)
     assert shown.facts["note"] is None
     other = LiveStream(POOL).step(stripes(1)[0], replace(of("street-tiny"), view=view), 0.0)
-    assert "--own-world" in other.facts["note"]
+    assert "--novelty" in other.facts["note"]
 
 
 def test_hidden_classes_keep_the_camera_and_doubt_is_grey() -> None:
@@ -614,7 +614,7 @@ def test_wrong_flags_are_refused_before_anything_is_served(tmp_path: Path) -> No
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGTERM")
 def test_serve_says_where_it_is_and_sigterm_ends_it_as_cleanly_as_ctrl_c(model: str, tmp_path: Path) -> None:
     port = free_port()
-    arguments = ["demo", "--port", str(port), "--model", model, "--source", "street:3:20", "--no-open-browser"]
+    arguments = ["demo", model, "--port", str(port), "--source", "street:3:20", "--no-open-browser"]
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-m", "app.cli", *arguments]
     with subprocess.Popen(command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, text=True) as server:

@@ -369,19 +369,14 @@ def test_the_command_fetches_and_says_so_and_then_that_it_is_there(
     archive: Archive, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(data_command.cifar_download.ARCHIVES, "cifar100", archive)
-    assert main(["data", "cifar100", "--root", str(root)]) == 0
+    assert main(["data", "cifar100", "-o", str(root)]) == 0
     shown = capsys.readouterr()
     assert f"{root / FOLDER}: 3 files, 0.4 MB fetched" in shown.out and "Krizhevsky" in shown.err
-    assert main(["data", "cifar100", "--root", str(root)]) == 0
+    assert main(["data", "cifar100", "-o", str(root)]) == 0
     assert "already there" in capsys.readouterr().out
     monkeypatch.chdir(root.parent)
     assert main(["data", "cifar100"]) == 0  # into a folder of that name
     assert (root.parent / "cifar100" / FOLDER).is_dir()
-
-
-def test_the_command_refuses_connections_for_one_archive(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["data", "cifar10", "--root", str(root), "--connections", "4"]) == 2
-    assert "--connections is for camvid" in capsys.readouterr().err and not root.exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")

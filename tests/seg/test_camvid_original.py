@@ -293,7 +293,7 @@ def test_training_and_evaluation_run_on_it(tmp_path: Path, flags: list[str], cla
     ]
     assert main(["train", "seg", "--data", str(root), "--run", str(run), *small, *flags]) == 0
     assert read_meta(run / "model.safetensors").classes == classes
-    assert main(["evaluate", str(run / "model.safetensors"), "--data", str(root), "--json", str(report)]) == 0
+    assert main(["evaluate", str(run / "model.safetensors"), "--data", str(root), "--report", str(report)]) == 0
     assert json.loads(report.read_text())["frames"] == 3
 
 

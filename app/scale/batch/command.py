@@ -21,7 +21,7 @@ from app.scale.batch.results import read_results, remove_leftovers
 from app.scale.batch.task import BatchOutputs, Row
 from app.scale.batch.worker import VideoWorker, about
 from app.scale.engines.capacity import usable_cores
-from app.scale.engines.open_engine import THREADS, check_placing, open_engine
+from app.scale.engines.open_engine import THREADS, check_engine, open_engine
 from app.scale.flags import BatchJob
 from core.errors import CheckFailed, InputError
 from core.options import require_ranges
@@ -49,9 +49,9 @@ def run_batch(job: BatchJob) -> int:
         began_s = time.monotonic()
         try:
             if left:
-                with open_engine(job.placing, partial(VideoWorker, wanted, THREADS), device_of(left)) as engine:
+                with open_engine(job.engine, partial(VideoWorker, wanted, THREADS), device_of(left)) as engine:
                     own = about(left[0].job.options.model)
-                    show_progress(drive(engine, left, own, job.retries, job.max_concurrency), len(left), console, rows)
+                    show_progress(drive(engine, left, own, job.retries, job.workers), len(left), console, rows)
         except KeyboardInterrupt:
             interrupted = True
         finally:
@@ -70,12 +70,12 @@ def run_batch(job: BatchJob) -> int:
 def check_numbers(job: BatchJob) -> None:
     """Raises InputError for numbers out of range, before any file is read."""
     require_ranges(job, {"retries": (0, 100)})
-    if job.max_concurrency is not None and job.max_concurrency < 1:
-        raise InputError(f"--max-concurrency must be 1 or more, got {job.max_concurrency}")
-    check_placing(job.placing)
-    if job.placing.engine == "local" and job.max_concurrency and job.max_concurrency * THREADS > usable_cores():
+    if job.workers is not None and job.workers < 1:
+        raise InputError(f"--workers must be 1 or more, got {job.workers}")
+    check_engine(job.engine)
+    if job.engine.engine == "local" and job.workers and job.workers * THREADS > usable_cores():
         raise InputError(
-            f"--max-concurrency {job.max_concurrency}: this process may use {usable_cores()} cores, and each "
+            f"--workers {job.workers}: this process may use {usable_cores()} cores, and each "
             f"video takes "
             f"{THREADS}; use fewer or --engine ray with a cluster"
         )
@@ -110,7 +110,7 @@ def take_part(clips: tuple[Clip, ...], part: str | None) -> tuple[tuple[Clip, ..
 
 def device_of(clips: list[Clip]) -> str:
     """The device that all workers use: the most demanding one of the videos."""
-    return max((clip.job.options.device for clip in clips), key=lambda device: device not in ("auto", "cpu"))
+    return max((clip.job.options.compute.device for clip in clips), key=lambda device: device not in ("auto", "cpu"))
 
 
 def finished_row(clip: Clip, wanted: BatchOutputs) -> Row | None:

@@ -28,7 +28,7 @@ class Segmenters:
     def take(self, job: VideoJob) -> Segmenter:
         """A segmenter for a new stream, in its initial state. Raises InputError if the model cannot do what is
         asked."""
-        key = replace(job.options, view="overlay", seed=0, max_frames=None)
+        key = replace(job.options, view="overlay", compute=replace(job.options.compute, seed=0), max_frames=None)
         segmenter = recall(self._open, key, lambda: self._make(job))
         if draws_dropout(segmenter.method.mode):  # its masks follow from the seed only where it starts with them
             self._open.pop(key)
@@ -41,7 +41,7 @@ class Segmenters:
         return segmenter
 
     def _make(self, job: VideoJob) -> Segmenter:
-        torch.manual_seed(job.options.seed)
+        torch.manual_seed(job.options.compute.seed)
         return open_for(job, take=lambda key, make: recall(self._compiled, key, make))
 
 

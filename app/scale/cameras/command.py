@@ -18,7 +18,7 @@ from app.scale.cameras.state import CameraFigures
 from app.scale.cameras.watch import Watch
 from app.scale.cameras.worker import CameraWorker, Measured
 from app.scale.engines.engine import Answer, Engine
-from app.scale.engines.open_engine import THREADS, check_placing, open_engine
+from app.scale.engines.open_engine import THREADS, check_engine, open_engine
 from app.scale.flags import CamerasJob
 from core.errors import CheckFailed, InputError
 
@@ -27,10 +27,11 @@ def run_cameras(job: CamerasJob) -> int:
     """Runs until Ctrl-C (exit code 130) or the time limit; the report then holds the figures of every camera."""
     check_flags(job)
     watched = read_cameras(job.cameras)
+    options = watched.options
     console = Console(stderr=True)
     with (
         alarm_lines(job.alarms) as lines,
-        open_engine(job.placing, partial(CameraWorker, watched.options, THREADS), watched.options.device) as engine,
+        open_engine(job.engine, partial(CameraWorker, options, THREADS), options.compute.device) as engine,
     ):
         one = measure(engine)
         placed = place(watched.cameras, job.workers or engine.most(one.memory_bytes))
@@ -49,12 +50,12 @@ def run_cameras(job: CamerasJob) -> int:
 
 def check_flags(job: CamerasJob) -> None:
     """Raises InputError for flags that cannot be used, before anything is opened."""
-    check_place(job.report)
-    check_placing(job.placing)
+    check_place(job.report, overwrite=job.overwrite)
+    check_engine(job.engine)
     if job.workers is not None and not 1 <= job.workers <= 10_000:
         raise InputError(f"--workers must lie in 1..10000, got {job.workers}")
-    if job.seconds is not None and not job.seconds > 0:
-        raise InputError(f"--seconds must be more than 0, got {job.seconds}")
+    if job.max_seconds is not None and not job.max_seconds > 0:
+        raise InputError(f"--max-seconds must be more than 0, got {job.max_seconds}")
 
 
 def measure(engine: Engine) -> Measured:
@@ -82,7 +83,7 @@ def tell_load(console: Console, watched: CameraSet, placed: list[tuple[Camera, .
         f"needs {max(shares):.0%} of its time, decoding not counted"
     )
     if not one.knows_its_world:
-        console.print("the model does not know its own world: no alarm says `novel` (steadyseg calibrate --own-world)")
+        console.print("the model does not know its own world: no alarm says `novel` (steadyseg calibrate --novelty)")
     if max(shares) > 1:
         console.print(
             "warning: that is more than there is, frames will be dropped; sample fewer (sample_fps) or add workers"
@@ -93,7 +94,7 @@ def follow(job: CamerasJob, watched: CameraSet, watch: Watch, alarms: Alarms, co
     """Updates figures and alarms once a second, in a table if stderr is a terminal. Returns True if an interruption
     ended it."""
     cameras = {camera.name: camera for camera in watched.cameras}
-    until_s = time.monotonic() + (job.seconds or float("inf"))
+    until_s = time.monotonic() + (job.max_seconds or float("inf"))
     try:
         with Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else Quiet() as shown:
             for _ in watch.rounds():

@@ -15,21 +15,21 @@ not divide."""
 
 
 @contextlib.contextmanager
-def open_engine(placing: EngineOptions, make: MakeWorker, device: str) -> Iterator[Engine]:
-    """A context with the engine; at its end no worker is left. `device`: the device of the segmenters; on Ray a
-    worker has a GPU of its own if one is asked for."""
+def open_engine(options: EngineOptions, make: MakeWorker, device: str) -> Iterator[Engine]:
+    """At the end none of its workers is left. `device`: of the segmenters; a GPU is a worker's own on Ray, if asked
+    for."""
     engine: Engine
-    if placing.engine == "ray":
+    if options.engine == "ray":
         from app.scale.engines.ray_engine import RayEngine
 
-        engine = RayEngine(make, THREADS, placing.ray_address, gpus=int(device not in ("auto", "cpu")))
+        engine = RayEngine(make, THREADS, options.ray_address, gpus=int(device not in ("auto", "cpu")))
     else:
         engine = LocalEngine(make, THREADS)
     with contextlib.closing(engine):
         yield engine
 
 
-def check_placing(placing: EngineOptions) -> None:
-    """Raises InputError for options that contradict each other, before anything is opened."""
-    if placing.ray_address is not None and placing.engine != "ray":
+def check_engine(options: EngineOptions) -> None:
+    """InputError before anything is opened."""
+    if options.ray_address is not None and options.engine != "ray":
         raise InputError("--ray-address is for --engine ray; add that or omit the address")

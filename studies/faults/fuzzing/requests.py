@@ -35,7 +35,7 @@ class Server:
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp())
         self._log = self._folder / "log"
-        command = [sys.executable, "-m", "app.cli", "demo", "--port", "7896", "--model", "street-tiny"]
+        command = [sys.executable, "-m", "app.cli", "demo", "street-tiny", "--port", "7896"]
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
                 [*command, "--no-open-browser"],

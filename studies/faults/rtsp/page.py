@@ -77,7 +77,7 @@ def watch_page(folder: Path, seconds: float, tell: Console) -> dict[str, Any]:
     temporary = folder / "tmp"
     temporary.mkdir()
     with served() as (server, proxy):
-        flags = ["--source", address_of(proxy.port), "--model", MODEL, "--port", str(free_port()), "--no-open-browser"]
+        flags = [MODEL, "--source", address_of(proxy.port), "--port", str(free_port()), "--no-open-browser"]
         environment = os.environ | {"TMPDIR": str(temporary), "PYTHONUNBUFFERED": "1"}
         with running(folder, "demo", *flags, env=environment) as product:
             assert product.stdout is not None
@@ -88,7 +88,7 @@ def watch_page(folder: Path, seconds: float, tell: Console) -> dict[str, Any]:
             visitor.leave()
             code, said = ended(product, folder)
     return {
-        "command": f"steadyseg demo --source rtsp://... --model {MODEL}",
+        "command": f"steadyseg demo {MODEL} --source rtsp://...",
         **origin(),
         "seconds": seconds,
         "exit_code": code,

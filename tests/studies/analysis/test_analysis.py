@@ -153,7 +153,7 @@ CHECKS = {
 def test_the_landscapes_centre_is_the_loss_that_evaluate_measures(room: Path, tmp_path: Path) -> None:
     measured = tmp_path / "measured.json"
     model, data = str(room / "drop.safetensors"), str(room / "pictures")
-    assert main(["evaluate", model, "--data", data, "--mode", "dnn", "--json", str(measured)]) == 0
+    assert main(["evaluate", model, "--data", data, "--mode", "dnn", "--report", str(measured)]) == 0
     record = run(tmp_path, "landscape", model, "--data", data, "--no-augmented", "--no-plots")
     plane, known = record["results"]["planes"][0], json.loads(measured.read_text())
     expected = known["nll"] if "nll" in known else known["rows"][0]["nll"]

@@ -1,0 +1,22 @@
+"""Flags that several commands have, each group with its heading in `--help`."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+ExecutorName = Literal["auto", "torch", "openvino", "onnxruntime"]
+PrecisionName = Literal["auto", "fp32", "bf16", "int8"]
+
+
+@dataclass(frozen=True)
+class ComputeOptions:
+    """What computes the network, and how exactly."""
+
+    executor: ExecutorName = "auto"
+    """What computes; auto takes the fastest that is installed and says which and why."""
+    precision: PrecisionName = "auto"
+    """Number format of the network; auto: bf16 where the processor computes in it, else int8 where the checkpoint shows
+    that it loses little, else fp32."""
+    device: str = "auto"
+    """auto, cpu or cuda (tensorrt for .onnx files: unverified); auto: cuda where there is one."""
+    seed: int = 0
+    """Seed of the dropout masks."""
