@@ -2,28 +2,20 @@
 
 import io
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.errors import InputError, refuse_existing
-from core.system.files import DISK_ERRORS, write_atomic
+from core.errors import InputError
+from core.system.files import DISK_ERRORS, require_place, write_atomic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def check_place(path: Path | None, *, overwrite: bool = True) -> None:
-    """Raises InputError before any work is done where `path` cannot become a report."""
-    if path is None:
-        return
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder; give the name of a .json file in it")
-    if path.suffix.lower() != ".json":
-        raise InputError(f"{path}: a report is a .json file; give it that ending")
-    refuse_existing(path, overwrite)
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise InputError(f"{path}: there is no folder {path.parent} that can be written to; make it first")
+def check_place(path: Path | None, *, overwrite: bool) -> None:
+    """Raises InputError, before any work is done, if `path` cannot become a report; None passes."""
+    if path is not None:
+        require_place(path, "a report", (".json",), overwrite=overwrite)
 
 
 def write_json(path: Path, record: dict[str, Any]) -> None:

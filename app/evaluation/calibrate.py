@@ -21,6 +21,7 @@ from core.evaluation.temperature import temperature_record
 from core.method import Method, MethodOptions, ModeName, draws_dropout, fit_of, settings
 from core.model.checkpoint import CheckpointMeta, load_checkpoint, load_weights, save_checkpoint, without_novelty
 from core.novelty.record import NoveltyFit
+from core.system.files import require_place
 from core.system.machine import choose_device
 from seg.calibrate import ConformalFit, fit_temperature
 from seg.class_weights import adjust_head
@@ -110,12 +111,8 @@ def check_flags(job: CalibrateJob) -> None:
             raise InputError("--int8 is of one pass without dropout; use --mode dnn or vq-dnn")
         if str(job.data) == "street":
             raise InputError(f"{flag} needs the recordings that the network was trained on: a folder with train/")
-    if job.output.suffix != ".safetensors":
-        raise InputError(f"-o {job.output}: the name of a checkpoint ends in .safetensors")
-    if not job.output.parent.is_dir():
-        raise InputError(f"-o {job.output}: its folder does not exist; make it first")
-    for path in (job.output, job.output.with_suffix(".json")):
-        refuse_existing(path, job.overwrite)
+    require_place(job.output, "a checkpoint", (".safetensors",), overwrite=job.overwrite)
+    refuse_existing(job.output.with_suffix(".json"), job.overwrite)
 
 
 def find_class(name: str | None, segmenter: TorchSegmenter) -> int | None:

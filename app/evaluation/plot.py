@@ -1,12 +1,12 @@
 """An evaluation as a picture: the reliability diagram, and of a classifier the NLL by ensemble size."""
 
 import importlib.util
-import os
 from pathlib import Path
 from typing import Any
 
 from app.report_file import write_figure
-from core.errors import InputError, refuse_existing
+from core.errors import InputError
+from core.system.files import require_place
 
 SUFFIXES = (".png", ".svg", ".pdf")
 BLUE, ORANGE, GREY = "#2563eb", "#d97706", "#6b7280"
@@ -16,11 +16,7 @@ def check_plot(path: Path | None, *, overwrite: bool) -> None:
     """Raises InputError, before any work is done, where `path` cannot become a picture."""
     if path is None:
         return
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"--plot {path}: a picture ends in {', '.join(SUFFIXES)}")
-    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise InputError(f"--plot {path}: there is no folder {path.parent} that can be written to; make it first")
-    refuse_existing(path, overwrite)
+    require_place(path, "a plot", SUFFIXES, overwrite=overwrite)
     if importlib.util.find_spec("matplotlib") is None:
         raise InputError("--plot needs matplotlib: pip install 'steadyseg[calibrate]'")
 

@@ -3,7 +3,6 @@
 import gzip
 import hashlib
 import json
-import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from app.video.render import UNUSUAL, draw_uncertainty
 from app.video.video_writer import VideoSink
 from core.errors import InputError
 from core.reference import NOVEL_SHARE
+from core.system.files import whole_folder
 from export.file.metadata import GraphMeta
 from seg.street.drive import Street
 
@@ -75,19 +75,8 @@ def write_site(
     The first graph's method is the page's default.
     """
     check_place(folder, overwrite)
-    partial = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.partial")
-    partial.mkdir()
-    try:
+    with whole_folder(folder, replace=True) as partial:
         fill(partial, graphs, runtime)
-        if folder.exists():
-            old = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.old")
-            folder.rename(old)
-            partial.rename(folder)
-            shutil.rmtree(old)
-        else:
-            partial.rename(folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def fill(folder: Path, graphs: Sequence[GraphFile], runtime: Mapping[str, bytes]) -> None:

@@ -28,7 +28,7 @@ from app.page.parts.legend import legend
 from app.page.parts.settings import MethodSettings, list_limits, method_options, model_meta, notices, offered_models
 from app.page.parts.style import css, head, theme
 from core.errors import InputError
-from core.system.allocator import share_arenas
+from core.system.machine import share_arenas
 
 if TYPE_CHECKING:
     import gradio as gr

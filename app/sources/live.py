@@ -13,7 +13,7 @@ from app.sources.source import Source, SourceInfo
 from app.sources.timestamps import FrameClock
 from core.errors import InputError
 from core.frame import Frame
-from core.system.allocator import trim_memory
+from core.system.machine import trim_memory
 
 ATTEMPTS = 8
 FIRST_DELAY_S, LONGEST_DELAY_S = 0.5, 15.0

@@ -10,8 +10,7 @@ from app.train.flags import ClassTrainJob, SegTrainJob
 from app.train.log import run_log
 from classification.options import CLASS_PRESETS
 from core.errors import CheckFailed
-from core.system.allocator import keep_freed_memory
-from core.system.machine import choose_device
+from core.system.machine import choose_device, keep_freed_memory
 from core.training.config import TrainConfig
 from core.training.distributed import join_processes
 from core.training.layout import miscomputed

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 import numpy as np
 
 from app.opencv import opencv
-from core.errors import InputError, refuse_existing
-from core.system.file_lock import lock
-from core.system.files import DISK_ERRORS
+from core.errors import InputError
+from core.system.files import DISK_ERRORS, lock, partial_path, require_place
 from core.system.interrupts import uninterrupted
 
 if TYPE_CHECKING:
@@ -52,10 +51,9 @@ class VideoSink:
     """
 
     def __init__(self, path: Path, width: int, height: int, fps: float, overwrite: bool = False) -> None:
-        _check_place(path, overwrite)
+        require_place(path, "a video", CONTAINERS, overwrite=overwrite)
         self._path = path
-        # Not the number of the process: it is 1 in every container, and a killed one leaves its file behind.
-        self._partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+        self._partial = partial_path(path)
         self._lock: BinaryIO | None = None
         self._size = (width, height)
         self._fps = fps
@@ -190,19 +188,6 @@ def _remove_leftovers(path: Path) -> None:
         with contextlib.suppress(PermissionError), leftover.open("rb") as file:  # somebody else's
             if lock(file):
                 leftover.unlink(missing_ok=True)
-
-
-def _check_place(path: Path, overwrite: bool) -> None:
-    """Raises InputError if `path` cannot become a video file, before any work is done."""
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder; give the name of a video file in it")
-    if path.suffix.lower() not in CONTAINERS:
-        raise InputError(f"{path}: unknown kind of video {path.suffix!r}; expected {', '.join(CONTAINERS)}")
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: there is no folder {path.parent}; make it first")
-    refuse_existing(path, overwrite)
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(f"{path}: the folder {path.parent} cannot be written to; choose another one")
 
 
 def _add_h264(container: "OutputContainer", width: int, height: int, fps: float) -> "VideoStream":

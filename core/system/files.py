@@ -1,39 +1,148 @@
-"""Files that are whole or not there: after a crash the old or the new one is found, never half of it."""
+"""Files and folders that are whole or absent: after a crash the old or the new one is there, never a part of it."""
 
 import contextlib
 import errno
 import os
-import tempfile
+import secrets
+import shutil
+import sys
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+from core.errors import InputError, refuse_existing
+
+if sys.platform != "win32":
+    import fcntl
 
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""Of an OSError: the disk or the quota is full, or a file grows beyond what its file system or a limit allows."""
+"""Numbers of an OSError: the disk or the quota is full, or a file grows beyond a limit."""
+MANY_FILES = 20
+"""Files of a folder that are synced one by one; more of them by one sync of all disks, as 500 take seconds."""
+
+
+def require_place(path: Path, what: str, suffixes: Collection[str], *, overwrite: bool) -> None:
+    """Raises InputError, before any work is done, if `path` cannot become a file of one of these endings.
+
+    `what` names it with its article, as in "a report".
+    """
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; give the name of {what} in it")
+    if path.suffix.lower() not in suffixes:
+        raise InputError(f"{path}: {what} is a {', '.join(suffixes)} file; give it that ending")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: there is no folder {path.parent}; make it first")
+    refuse_existing(path, overwrite)
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"{path}: the folder {path.parent} cannot be written to; choose another one")
+
+
+def partial_path(path: Path) -> Path:
+    """A hidden, unused name beside `path`.
+
+    It is random and not the number of the process, which is 1 in every container: a killed one leaves its file behind.
+    """
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
 
 
 def write_atomic(path: Path, data: bytes, durable: bool = True) -> None:
-    """Written beside, flushed to disk and renamed; what was there is replaced.
+    """Writes a whole file; see `whole_file`."""
+    with whole_file(path, durable) as file:
+        file.write(data)
 
-    `durable`: a power cut too leaves the old or the new one. OSError with the file's name where it cannot be written.
+
+@contextlib.contextmanager
+def whole_file(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
+    """A context with a hidden file that replaces `path` on success and is removed after an error.
+
+    `durable`: flushed to disk first, so that a power cut too leaves the old or the new one. Raises OSError with the
+    name `path` if it cannot be written.
     """
+    partial = partial_path(path)
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
+            with partial.open("xb") as file:
+                yield file
                 file.flush()
                 if durable:
                     os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
+            os.chmod(partial, 0o644)
+            os.replace(partial, path)
         except BaseException:
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary)
+                os.unlink(partial)
             raise
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
+@contextlib.contextmanager
+def whole_folder(path: Path, *, replace: bool) -> Iterator[Path]:
+    """A context with a hidden folder that gets the name `path`, synced to disk, on success and is removed after an
+    error.
+
+    `replace`: a folder that is there is removed; otherwise it is kept, and the new one is dropped.
+    """
+    partial = partial_path(path)
+    partial.mkdir()
+    try:
+        yield partial
+        _sync_folder(partial)
+        _rename_folder(partial, path, replace)
+        _sync(path.parent)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def lock(file: IO[Any], *, for_children: bool = True) -> bool:
+    """Locks an open file until it is closed or the process ends; returns False if somebody else holds the lock.
+
+    `for_children`: by flock, a lock of the open file, which a forked child holds too; otherwise by lockf, the process's
+    own, which ends with the first of the process's handles on that file to be closed, and needs a file that is open for
+    writing. Without locks (Windows) it returns True.
+    """
+    if sys.platform == "win32":
+        return True
+    try:
+        (fcntl.flock if for_children else fcntl.lockf)(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EAGAIN):  # POSIX leaves open which
+            return False
+        raise
+    return True
+
+
 def describe_disk_error(error: OSError) -> str:
-    """One line of an error of `DISK_ERRORS`."""
+    """Returns one line about an error of `DISK_ERRORS`."""
     where = f"{error.filename}: cannot be written" if error.filename else "a file cannot be written"
     return f"{where} ({error.strerror}); make room or choose another disk: what was written before is whole"
+
+
+def _rename_folder(partial: Path, path: Path, replace: bool) -> None:
+    try:
+        os.rename(partial, path)  # an empty folder is replaced
+    except OSError as error:
+        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+            raise
+        if replace:
+            old = partial_path(path)
+            os.rename(path, old)
+            os.rename(partial, path)
+            shutil.rmtree(old)
+
+
+def _sync_folder(folder: Path) -> None:
+    paths = [*folder.rglob("*"), folder]
+    if len(paths) > MANY_FILES:
+        os.sync()
+        return
+    for path in paths:
+        _sync(path)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,14 +1,23 @@
-"""Where to compute, on how many cores and in which number format: what this machine really has."""
+"""The machine: its devices, cores and number formats, and the memory that glibc keeps or releases."""
 
+import ctypes
 import os
-
-import torch
+import sys
+from typing import TYPE_CHECKING
 
 from core.errors import InputError
 
+if TYPE_CHECKING:
+    import torch
 
-def choose_device(name: str) -> torch.device:
-    """auto: CUDA where it is there, else the CPU; a device asked for by name must exist."""
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
+_NEVER = 2**31 - 1
+
+
+def choose_device(name: str) -> "torch.device":
+    """The device of that name, CUDA before the CPU for auto. Raises InputError for a device that is absent."""
+    import torch  # half a second, and workers choose their cores before it is imported
+
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if name not in ("cpu", "cuda"):
@@ -19,28 +28,69 @@ def choose_device(name: str) -> torch.device:
 
 
 def available_cpus() -> int:
-    """Cores that this process may use; all of the machine's where the system does not tell (Windows, macOS)."""
+    """Number of cores that this process may use; of the machine if the system does not say (Windows, macOS)."""
     if hasattr(os, "process_cpu_count"):  # Python 3.13
         return os.process_cpu_count() or 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def trains_faster_in_bf16(device: torch.device) -> bool:
-    """Whether autocast to bf16 speeds a training up: on CUDA, and on CPUs with AVX512-BF16 or AMX.
+def trains_faster_in_bf16(device: "torch.device") -> bool:
+    """Returns True if autocast to bf16 speeds a training up: on CUDA, and on CPUs with AVX512-BF16 or AMX.
 
     Two 3x3 convolutions, forward and backward, fp32 against bf16, ms: AVX512-BF16 46 and 28; AVX-512 without it 47 and
     118; AVX2 58 and 597.
     """
+    import torch
+
     if device.type == "cuda":
         return True
     return onednn_may_use_bf16() and (torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
 def onednn_may_use_bf16() -> bool:
-    """Whether oneDNN (torch's and OpenVINO's) is not held to instructions without bf16; what the processor has is not
-    asked.
+    """Returns False if the environment limits oneDNN (torch's and OpenVINO's) to instructions without bf16.
 
-    Held to less, torch emulates bf16 and OpenVINO finds no kernel for some layers ("could not create a primitive").
+    What the processor has is not checked. If limited, torch emulates bf16 and OpenVINO finds no kernel for some layers
+    ("could not create a primitive").
     """
     held = os.environ.get("ONEDNN_MAX_CPU_ISA", os.environ.get("DNNL_MAX_CPU_ISA", ""))
     return held.upper() not in ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_VNNI")
+
+
+def keep_freed_memory() -> bool:
+    """Tells glibc to keep freed blocks for the next step; returns whether that was possible (elsewhere nothing
+    changes).
+
+    Width 16, batch 4 of 288x384, two cores, bf16: 590 -> 530 ms a step, the difference being page faults.
+    """
+    libc = _libc()
+    return libc is not None and bool(
+        libc.mallopt(_M_MMAP_THRESHOLD, _NEVER) and libc.mallopt(_M_TRIM_THRESHOLD, _NEVER)
+    )
+
+
+def share_arenas() -> bool:
+    """Tells glibc to use two heaps for all threads: one for each visitor's thread keeps what that thread freed.
+
+    50 visitors of the page who came and left: 1.3 -> 2.0 GB resident without this and `trim_memory`.
+    """
+    libc = _libc()
+    return libc is not None and bool(libc.mallopt(_M_ARENA_MAX, 2))
+
+
+def trim_memory() -> None:
+    """Hands what is free to the system now (some milliseconds)."""
+    libc = _libc()
+    if libc is not None:
+        libc.malloc_trim(0)
+
+
+def _libc() -> ctypes.CDLL | None:
+    """glibc, or None where there is another library."""
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        libc = ctypes.CDLL("libc.so.6")
+        return libc if hasattr(libc, "mallopt") and hasattr(libc, "malloc_trim") else None
+    except OSError:
+        return None

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 
 from core.errors import InputError
 from core.model.checkpoint import read_tensors, write_tensors
-from core.system.file_lock import lock
-from core.system.files import DISK_ERRORS, write_atomic
+from core.system.files import DISK_ERRORS, lock, write_atomic
 from core.system.interrupts import TORCHRUN
 from core.system.json_text import parse_json
 from core.training.config import TrainConfig

@@ -22,7 +22,7 @@ from classification.evaluate import Classifier, batches
 from classification.opening import open_classifier
 from classification.train import prepare_classification
 from core.evaluation.metrics import SMALLEST_PROBABILITY, StreamingMetrics
-from core.system.allocator import keep_freed_memory
+from core.system.machine import keep_freed_memory
 from core.training.loop import EpochDone
 from core.training.parts import Run
 from core.training.run import choose_precision, train

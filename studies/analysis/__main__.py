@@ -19,7 +19,7 @@ from classification.data.open import open_classification
 from core.errors import InputError
 from core.model.bundle import round_figures
 from core.model.pretrained import SUFFIX
-from core.system.allocator import keep_freed_memory
+from core.system.machine import keep_freed_memory
 from studies.analysis.command import command_line, write_report
 from studies.analysis.document import write_document
 from studies.analysis.runs import REPOSITORY, Run, all_runs

@@ -21,7 +21,7 @@ from classification.evaluate import Classifier as Ensemble
 from classification.evaluate import SizeMetrics, batches
 from classification.opening import open_classifiers
 from core.model.checkpoint import read_meta
-from core.system.allocator import keep_freed_memory
+from core.system.machine import keep_freed_memory
 from studies.classification.document import write_document
 from studies.classification.effects import Pictures
 from studies.classification.matrix import EVERY, Classifier, subjects

@@ -10,7 +10,7 @@ import torch
 
 from core.evaluation.temperature import TemperatureFit
 from core.preprocess import Normalize, resize
-from core.system.allocator import keep_freed_memory
+from core.system.machine import keep_freed_memory
 from core.temporal import TemporalSmoothing
 from seg.class_weights import read_class_weights
 from seg.data.camvid import open_split

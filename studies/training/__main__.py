@@ -19,8 +19,8 @@ from rich.console import Console
 
 from core.errors import CheckFailed, InputError
 from core.model.bundle import round_figures
-from core.system.allocator import keep_freed_memory
 from core.system.files import write_atomic
+from core.system.machine import keep_freed_memory
 from core.training.run_folder import CONFIG_NAME, MODEL_NAME
 from studies.harness.study import exit_code, origin
 from studies.training.document import RECORD, write_document

@@ -166,8 +166,8 @@ def test_a_file_that_appears_meanwhile_is_left_alone_and_the_video_kept(tmp_path
         ("there.mp4", "exists already; choose another name or add --overwrite"),
         ("folder.mp4", "is a folder"),
         ("nowhere/out.mp4", "there is no folder"),
-        ("out.xyz", "unknown kind of video '.xyz'; expected .mp4, .mov, .mkv"),
-        ("out", "unknown kind of video ''"),
+        ("out.xyz", "a video is a .mp4, .mov, .mkv file"),
+        ("out", "a video is a .mp4"),
     ],
 )
 def test_a_place_that_cannot_take_the_video_is_refused_at_once(tmp_path: Path, name: str, message: str) -> None:

@@ -22,7 +22,7 @@ from app.sources.frame_queue import FrameQueue
 from core.errors import InputError
 from core.frame import Frame
 from core.segmenter import Segmenter
-from core.system.allocator import trim_memory
+from core.system.machine import trim_memory
 
 IDLE_S = 20.0
 """Seconds without a frame after which a visitor counts as gone."""

@@ -25,7 +25,7 @@ from app.scale.engines.open_engine import THREADS, check_engine, open_engine
 from app.scale.flags import BatchJob
 from core.errors import CheckFailed, InputError
 from core.options import require_ranges
-from core.system.file_lock import lock
+from core.system.files import lock
 
 SHOWN = 20
 """Failed videos in the table on the terminal; summary.json lists all."""

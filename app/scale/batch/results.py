@@ -1,11 +1,7 @@
 """The results of one video: a folder that is complete or absent, even if the process is killed."""
 
-import contextlib
-import errno
 import hashlib
 import json
-import os
-import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
@@ -23,6 +19,7 @@ from app.video.job import segment_to_files
 from core.errors import InputError
 from core.frame import Frame
 from core.segmenter import Segmenter
+from core.system.files import whole_folder
 
 REPORT, FRAMES, VIDEO, MASKS = "report.json", "frames.parquet", "video.mp4", "masks"
 
@@ -33,7 +30,7 @@ def make_results(clip: Clip, wanted: BatchOutputs, take: Callable[[VideoJob], Se
     If another process was faster, its results stay. Raises InputError for faults of the video itself.
     """
     asked = describe(clip, wanted)
-    with _whole_folder(wanted.folder, clip.name) as folder:
+    with whole_folder(wanted.folder / clip.name, replace=False) as folder:
         job = replace(
             clip.job, output=folder / VIDEO if wanted.videos else None, masks=folder / MASKS if wanted.masks else None
         )
@@ -104,46 +101,6 @@ def _exhaust(frames: Iterator[Frame], source: Source) -> bool:
     for _ in frames:
         pass
     return False
-
-
-@contextlib.contextmanager
-def _whole_folder(root: Path, name: str) -> Iterator[Path]:
-    """A context with a hidden folder that gets its name, synced to disk, on success and is removed after an error."""
-    partial = root / f".{name}.{secrets.token_hex(4)}.partial"
-    partial.mkdir()
-    try:
-        yield partial
-        _to_disk(partial)
-        _appear(partial, root / name)
-        _sync(root)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-def _appear(partial: Path, place: Path) -> None:
-    """Gives the folder its name; results that exist already, from a driver that was killed, are kept."""
-    try:
-        os.rename(partial, place)
-    except OSError as error:
-        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-            raise
-
-
-def _to_disk(folder: Path) -> None:
-    """Syncs all files at once: masks are two files a frame, and syncing 500 of them one by one takes seconds."""
-    if (folder / MASKS).exists():
-        os.sync()
-        return
-    for path in (*folder.iterdir(), folder):
-        _sync(path)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def remove_leftovers(root: Path, clips: Iterable[Clip]) -> None:

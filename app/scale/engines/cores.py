@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 from typing import BinaryIO
 
-from core.system.file_lock import lock
+from core.system.files import lock
 
 _taken: list[BinaryIO] = []
 """The locks of this process's cores; they end with it."""
