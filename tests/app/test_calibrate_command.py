@@ -41,7 +41,7 @@ def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def evaluated(model: Path | str, folder: Path, *flags: str, data: str = "street") -> dict[str, Any]:
     path = folder / f"{len(list(folder.iterdir()))}.json"
-    assert main(["evaluate", str(model), "--data", data, "--report", str(path), *flags]) == 0
+    assert main(["evaluate", str(model), "--data", data, "--report", str(path), "--overwrite", *flags]) == 0
     return json.loads(path.read_text())
 
 

@@ -72,7 +72,7 @@ def calibrated(mc: Path, likely: Path) -> Path:
 
 def evaluated(model: Path, data: Path, folder: Path, *flags: str) -> dict[str, Any]:
     path = folder / f"{len(list(folder.iterdir()))}.json"
-    assert main(["evaluate", str(model), "--data", str(data), "--report", str(path), *flags]) == 0
+    assert main(["evaluate", str(model), "--data", str(data), "--report", str(path), "--overwrite", *flags]) == 0
     return json.loads(path.read_text())
 
 

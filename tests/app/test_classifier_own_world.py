@@ -74,7 +74,7 @@ def knowing(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Path:
 def evaluated(model: Path, data: Path, *flags: str) -> dict[str, object]:
     report = model.parent / "report.json"
     command = ["evaluate", str(model), "--data", str(data), "--split", "test", "--mode", "dnn", "--report", str(report)]
-    assert main([*command, *flags]) == 0
+    assert main([*command, "--overwrite", *flags]) == 0
     return dict(json.loads(report.read_text()))
 
 

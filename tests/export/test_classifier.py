@@ -190,7 +190,7 @@ def test_a_dnn_file_has_its_checkpoint_s_digits(
     data, results = save_pictures(tmp_path / "d", 10), []
     for number, flags in enumerate(([str(mc), "--mode", "dnn"], [str(graphs["dnn"]), "--executor", executor])):
         path = tmp_path / f"{number}.json"
-        assert main(["evaluate", *flags, "--data", str(data), "--report", str(path)]) == 0
+        assert main(["evaluate", *flags, "--data", str(data), "--report", str(path), "--overwrite"]) == 0
         results.append(json.loads(path.read_text()))
     checkpoint, graph = results
     assert graph["executor"].startswith(executor) and graph["frame_list_hash"] == checkpoint["frame_list_hash"]
@@ -203,7 +203,7 @@ def test_a_bnn_file_averages_passes_as_torch_does(mc: Path, graphs: dict[str, Pa
     data, results = save_pictures(tmp_path / "d", 100), []
     for number, flags in enumerate(([str(mc), "--mode", "bnn", "--samples", "8"], [str(graphs["bnn"])])):
         path = tmp_path / f"{number}.json"
-        assert main(["evaluate", *flags, "--data", str(data), "--report", str(path)]) == 0
+        assert main(["evaluate", *flags, "--data", str(data), "--report", str(path), "--overwrite"]) == 0
         results.append(json.loads(path.read_text()))
     checkpoint, graph = results
     assert (graph["mode"], graph["samples"], graph["temperature"]) == ("bnn", 8, 1.5)

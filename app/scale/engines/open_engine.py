@@ -16,8 +16,8 @@ not divide."""
 
 @contextlib.contextmanager
 def open_engine(options: EngineOptions, make: MakeWorker, device: str) -> Iterator[Engine]:
-    """At the end none of its workers is left. `device`: of the segmenters; a GPU is a worker's own on Ray, if asked
-    for."""
+    """A context with the engine; at its end no worker is left. `device`: the device of the segmenters; on Ray a
+    worker has a GPU of its own if one is asked for."""
     engine: Engine
     if options.engine == "ray":
         from app.scale.engines.ray_engine import RayEngine
@@ -30,6 +30,6 @@ def open_engine(options: EngineOptions, make: MakeWorker, device: str) -> Iterat
 
 
 def check_engine(options: EngineOptions) -> None:
-    """InputError before anything is opened."""
+    """Raises InputError for options that contradict each other, before anything is opened."""
     if options.ray_address is not None and options.engine != "ray":
         raise InputError("--ray-address is for --engine ray; add that or omit the address")
