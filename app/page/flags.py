@@ -41,8 +41,8 @@ class PageOptions:
     ssl_keyfile: Path | None = None
     """Its private key (PEM)."""
     in_browser: Path | None = None
-    """Folder of `steadyseg export MODEL --target web -o DIR`: served too, at /in-browser/, with the headers that its threads
-    need."""
+    """Folder of `steadyseg export MODEL --target web -o DIR`: served too, at /in-browser/, with the headers that its
+    threads need."""
 
     def check(self) -> None:
         """Raises InputError for values that cannot be served."""
