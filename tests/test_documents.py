@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from app.commands import load
-from app.find_model import find_model
 from core.errors import InputError
 from studies.ablations.document import document as ablations_document
 from studies.analysis.command import markdown as analysis_markdown
@@ -16,7 +15,7 @@ from studies.analysis.document import document as analysis_document
 from studies.classification.document import document as classification_document
 from studies.faults.document import document as reliability_document
 from studies.harness.document import fill
-from studies.harness.study import digest_of_weights
+from studies.harness.networks import digest_of, measured_networks
 from studies.in_browser.document import document as browser_document
 from studies.novelty.document import NO_ROADS, mean_over, worst
 from studies.novelty.document import document as novelty_document
@@ -26,7 +25,6 @@ from studies.results.cards import cards, updated
 from studies.results.document import document as results_document
 from studies.results.figures import figure
 from studies.results.matrix import COMPARED, CONTROL, MEMBERS, rule_job
-from studies.results.matrix import FOLDER as MATRIX
 from studies.robustness.document import document as robustness_document
 from studies.robustness.report import markdown
 from studies.scale.document import document as scale_document
@@ -61,12 +59,11 @@ def test_robustness() -> None:
     assert robustness_document(DOCS) == text, "python -m studies.robustness makes it again"
 
 
-@pytest.mark.parametrize(
-    "report", sorted((DOCS / "robustness").glob("*/report.json")), ids=lambda path: path.parent.name
-)
+@pytest.mark.parametrize("report", sorted((DOCS / "robustness").glob("*/report.md")), ids=lambda path: path.parent.name)
 def test_robustness_reports(report: Path) -> None:
-    record, plots = json.loads(report.read_text()), sorted(path.name for path in report.parent.glob("*.png"))
-    assert markdown(record, record["command"], plots) == (report.parent / "report.md").read_text()
+    plots = sorted(path.name for path in report.parent.glob("*.png"))
+    record = json.loads(report.with_suffix(".json").read_text())
+    assert markdown(record, record["command"], plots) == report.read_text()
 
 
 def test_analysis() -> None:
@@ -103,8 +100,7 @@ def test_novelty() -> None:
     record = json.loads((DOCS / "novelty.json").read_text())
     assert novelty_document(record) == (DOCS / "novelty.md").read_text(), "python -m studies.novelty makes it again"
     for name, found in record["networks"].items():
-        file = MATRIX / f"{name}.safetensors"
-        weights = digest_of_weights(file if file.exists() else find_model(name))
+        weights = measured_networks()[name]["weights"] if name in measured_networks() else digest_of(name)
         assert found["weights"] == weights, f"{name}: python -m studies.novelty.collect measures it again"
 
 

@@ -14,19 +14,18 @@ from pathlib import Path
 from rich.console import Console
 
 from app.commands import load
-from app.find_model import find_model
 from classification.data.open import open_classification
 from core.errors import InputError
 from core.model.bundle import round_figures
-from core.model.pretrained import SUFFIX
 from core.system.machine import keep_freed_memory
 from studies.analysis.command import command_line, write_report
 from studies.analysis.document import write_document
-from studies.analysis.runs import REPOSITORY, Run, all_runs
+from studies.analysis.runs import Run, all_runs
 from studies.analysis.study import Study, run
+from studies.harness.networks import PROJECT, file_of
 from studies.harness.study import data_digest, exit_code
 
-DOCS = REPOSITORY / "docs"
+DOCS = PROJECT / "docs"
 
 
 def main() -> int:
@@ -56,15 +55,21 @@ def run_all(data: Path, only: list[str] | None, fresh: bool) -> None:
     unknown = set(only or ()) - {one.name for one in runs}
     if unknown:
         raise InputError(f"--only {sorted(unknown)[0]}: no such run; there are {', '.join(one.name for one in runs)}")
-    digests = {
-        "camvid": data_digest(data / "camvid"),
-        "cifar10": open_classification(data / "cifar10", "test").list_hash,
-    }
+    digests = data_digests(data)
     for one in runs:
-        files = [REPOSITORY / model if model.endswith(SUFFIX) else find_model(model) for model in one.pair.models]
-        digest = one.digest(files, digests[one.pair.data])
+        files = [file_of(model) for model in one.pair.models]
+        absent = [str(file) for file in files if not file.exists()]
+        if absent:
+            Console(stderr=True).print(f"{one.name}: not run, no such file: {', '.join(absent)}")
+            continue
+        digest = one.digest(digests[one.pair.data])
         if one.name in (only or [one.name]) and (fresh or known_digest(one) != digest):
             study(one, files, data, digest)
+
+
+def data_digests(data: Path) -> dict[str, str]:
+    """The digest of each data set, by the name of its folder."""
+    return {"camvid": data_digest(data / "camvid"), "cifar10": open_classification(data / "cifar10", "test").list_hash}
 
 
 def study(one: Run, files: list[Path], data: Path, digest: str) -> None:

@@ -3,15 +3,11 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from app.commands import ANALYSES, load
 from app.parsing import parse
-from studies.harness.study import digest_of_weights
-
-REPOSITORY = Path(__file__).parent.parent.parent
-CHECKPOINTS = "studies/results/checkpoints"
+from studies.harness.networks import digest_of, trained_network
 
 
 @dataclass(frozen=True)
@@ -35,7 +31,7 @@ CLASSIFIERS = Pair(
 SEGMENTATION = Pair(
     "segmentation",
     "The papers' U-Net (width 16), CamVid: without smoothing and with it, one training each, no dropout",
-    (f"{CHECKPOINTS}/paper-plain-0.safetensors", f"{CHECKPOINTS}/paper-smooth-0.safetensors"),
+    (trained_network("paper-plain-0"), trained_network("paper-smooth-0")),
     "camvid",
 )
 PAIRS = (CLASSIFIERS, SEGMENTATION)
@@ -72,9 +68,9 @@ class Run:
         command = ANALYSES[self.study]
         return parse(load(command.flags), self.words(models, data), f"steadyseg analyze {self.study}", command.summary)
 
-    def digest(self, files: Sequence[Path], data: str) -> str:
+    def digest(self, data: str) -> str:
         """Changes with the weights, the data and the flags."""
-        parts = [*map(digest_of_weights, files), data, *self.words(self.pair.models, self.pair.data)]
+        parts = [*map(digest_of, self.pair.models), data, *self.words((), self.pair.data)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 

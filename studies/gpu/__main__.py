@@ -1,7 +1,5 @@
 """What a GPU is needed for, in commands of at most some minutes each, for a machine that reaches nothing else.
 
-    python -m studies.gpu pack --data ../shared/data/camvid [--wheels DIR] --to PARTS [--part-mib 60]
-    python unpack.py PARTS --to WORK                 # there, once or as the parts arrive; then in WORK/code:
     python -m studies.gpu executors --data ../camvid --out OUT
     python -m studies.gpu paper --data ../camvid --runs ../runs --out OUT --minutes 8      # again until it says done
     python -m studies.gpu recipes --data ../camvid --runs ../runs --out OUT --minutes 8
@@ -20,7 +18,6 @@ from core.model.bundle import round_figures
 from core.system.machine import choose_device
 from studies.gpu.executors import measure_executors
 from studies.gpu.jobs import paper_jobs, recipe_jobs
-from studies.gpu.pack import pack
 from studies.gpu.trainings import Block, run_block
 from studies.harness.study import exit_code, origin
 
@@ -29,11 +26,8 @@ MODELS = ("camvid-unet-s", "camvid-realtime", "camvid-mobile")
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("work", choices=("pack", "executors", "paper", "recipes"))
+    parser.add_argument("work", choices=("executors", "paper", "recipes"))
     parser.add_argument("--data", type=Path, required=True, help="CamVid folder")
-    parser.add_argument("--wheels", type=Path, help="pack: a folder of wheels that the machine lacks")
-    parser.add_argument("--to", type=Path, help="pack: where the parts go")
-    parser.add_argument("--part-mib", type=int, default=60, help="pack: size of a part")
     parser.add_argument("--runs", type=Path, default=Path("runs/gpu"), help="where trainings and graph files stay")
     parser.add_argument("--out", type=Path, default=Path("runs/gpu/out"), help="what goes home")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
@@ -45,12 +39,6 @@ def main() -> int:
 
 
 def run(given: argparse.Namespace) -> None:
-    if given.work == "pack":
-        if given.to is None:
-            raise SystemExit("gpu: pack needs --to, the folder for the parts")
-        for part in pack(given.data, given.wheels, given.to, given.part_mib):
-            print(f"{part} {part.stat().st_size / 2**20:.1f} MiB")
-        return
     device = choose_device(given.device).type
     given.out.mkdir(parents=True, exist_ok=True)
     if given.work == "executors":

@@ -13,6 +13,7 @@ from app.cli import main as steadyseg
 from app.find_model import find_model
 from core.errors import CheckFailed
 from core.model.checkpoint import read_meta
+from studies.harness.networks import name_of
 from studies.novelty.shots import Data
 
 
@@ -29,7 +30,7 @@ def run(about: str, study: str, measure: Callable[[str, Data], Any]) -> None:
     given = flags(about).parse_args()
     torch.set_num_threads(1)
     for model in given.models:
-        folder = given.out / Path(model).stem
+        folder = given.out / name_of(model)
         save(folder / f"{study}.pickle", measure(knowing(model, folder, given.data), Data(given.data)))
 
 

@@ -2,7 +2,7 @@
 group.
 
     python -m studies.novelty.collect --data ../shared/data camvid-unet-s camvid-realtime \
-        studies/results/checkpoints/paper-plain-{0,1,2}.safetensors
+        runs/paper-plain-{0,1,2}/model.safetensors
 
 A network without statistics of its own world gets them as `steadyseg calibrate --novelty` makes them, in
 OUT/NETWORK/.
@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from app.find_model import find_model
+from studies.harness.networks import name_of
 from studies.harness.study import digest_of_weights
 from studies.novelty.by_network import flags, knowing, save
 from studies.novelty.looking import Watched, look
@@ -42,7 +43,7 @@ def main() -> None:
     parser = flags(__doc__)
     parser.add_argument("--every", type=int, default=1, help="only each so many-th picture")
     given = parser.parse_args()
-    folders = {model: given.out / Path(model).stem for model in given.models}
+    folders = {model: given.out / name_of(model) for model in given.models}
     models = {folder: knowing(model, folder, given.data) for model, folder in folders.items()}
     torch.set_num_threads(1)
     data, watched = Data(given.data), {folder: Watched(model) for folder, model in models.items()}

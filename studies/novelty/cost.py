@@ -25,6 +25,7 @@ from core.system.files import write_atomic
 from export.run.networks import cpu_has_bf16
 from seg.pretrained import find_checkpoint
 from seg.street.drive import Street
+from studies.harness.networks import name_of
 from studies.harness.study import origin
 
 RECORD = Path(__file__).parents[2] / "docs" / "novelty.json"
@@ -35,7 +36,7 @@ METHOD = MethodOptions(mode="vq-dnn", motion=False)
 def without_statistics(model: str, folder: Path) -> str:
     """The same network, that knows nothing of its own world."""
     tensors, meta = load_checkpoint(find_checkpoint(model))
-    path = folder / f"{Path(model).stem}.safetensors"
+    path = folder / f"{name_of(model)}.safetensors"
     save_checkpoint(path, tensors, dataclasses.replace(meta, novelty={}))
     return str(path)
 
@@ -70,7 +71,7 @@ def main() -> None:
     given = parser.parse_args()
     street = Street(seed=5)
     frames = [Frame(street.frame(number).image, number, number / 15) for number in range(12)]
-    found = {Path(model).stem: measure(model, frames) for model in given.models}
+    found = {name_of(model): measure(model, frames) for model in given.models}
     record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     processor = "AVX-512 with bf16" if cpu_has_bf16() else "AVX2"
     record.setdefault("cost", {})[processor] = {**origin(), "models": found}

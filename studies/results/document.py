@@ -173,7 +173,7 @@ def commands(rows: Rows) -> str:
         about: Callable[[str], str] = lambda key, name=network.name: str(rows.get(name, {}).get(key, ABSENT))  # noqa: E731
         lines.append([f"`{network.name}`", f"`{network.command}`", about("digest"), about("commit")])
     words = (
-        "Any row again: `steadyseg evaluate studies/results/checkpoints/NETWORK.safetensors --data CamVid --split val "
+        "Any row again: `steadyseg evaluate runs/NETWORK/model.safetensors --data CamVid --split val "
         "--protocol stream --mode MODE [--samples N] [--tau T --window K | --motion on] [--temperature T] "
         "--precision bf16 "
         "--seed 0`, for the ensemble with `--members` and seeds 1 and 2, for rows `undone` with what "

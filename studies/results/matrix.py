@@ -6,9 +6,9 @@ from pathlib import Path
 
 from core.model.checkpoint import read_meta
 from seg.pretrained import find_checkpoint
+from studies.harness.networks import PROJECT, measured_networks, trained_network
 from studies.harness.study import digest_of_weights
 
-FOLDER = Path(__file__).parent / "checkpoints"
 RECIPES = {
     "paper": "--preset paper --width 16 --epochs 40 --step-epochs 31",
     "cpu": "--preset cpu --epochs 40",
@@ -36,7 +36,7 @@ class Network:
 
     @property
     def file(self) -> Path:
-        return FOLDER / f"{self.name}.safetensors"
+        return PROJECT / trained_network(self.name)
 
     @property
     def command(self) -> str:
@@ -51,7 +51,8 @@ class Network:
         )
 
     def digest(self) -> str:
-        return digest_of_file(self.file)
+        """The digest of the file; where there is none, of the file that was measured."""
+        return digest_of_file(self.file) if self.file.exists() else str(measured_networks()[self.name]["digest"])
 
 
 @dataclass(frozen=True)

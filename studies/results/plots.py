@@ -19,6 +19,27 @@ STYLE = {
 }
 
 
+PROTOCOL = "stream"
+"""The protocol whose curves are drawn."""
+
+
+def drop_undrawn_curves(job: str, rows: dict[str, Any]) -> dict[str, Any]:
+    """A job's rows without the reliability bins and risk curves that no figure shows; they are most of a record."""
+    is_drawn = job in [Network(recipe, True, True).name for recipe in RECIPES]
+    drawn = {"risk_coverage": set(COLORS), "reliability": {*COLORS, *(f"{name} calibrated" for name in COLORS)}}
+    return {
+        protocol: {
+            method: {
+                key: value
+                for key, value in row.items()
+                if key not in drawn or (is_drawn and protocol == PROTOCOL and method in drawn[key])
+            }
+            for method, row in found.items()
+        }
+        for protocol, found in rows.items()
+    }
+
+
 def write_plots(rows: dict[str, Any], docs: Path) -> dict[str, str]:
     """{title: file name in docs} of what could be drawn."""
     written = {}
@@ -44,7 +65,7 @@ def reliability(rows: dict[str, Any], job: str) -> Any:
     axes.plot([0, 1], [0, 1], color="#999999", linewidth=1)
     for method, color in COLORS.items():
         for suffix, line in (("", "--"), (" calibrated", "-")):
-            found = rows[job]["rows"]["stream"].get(method + suffix)
+            found = rows[job]["rows"][PROTOCOL].get(method + suffix)
             if found:
                 bins = [one for one in found["reliability"] if one["count"] > 200]
                 axes.plot(
@@ -66,7 +87,7 @@ def risk(rows: dict[str, Any], job: str) -> Any:
     """Error rate among the most confident pixels against their share."""
     figure, axes = plt.subplots(figsize=(4.2, 3.2))
     for method, color in COLORS.items():
-        found = rows[job]["rows"]["stream"].get(method)
+        found = rows[job]["rows"][PROTOCOL].get(method)
         if found:
             curve = found["risk_coverage"]
             axes.plot(

@@ -14,15 +14,15 @@ from pathlib import Path
 
 from rich.console import Console
 
-from app.find_model import find_model
+from app.report_file import write_json
 from classification.data.open import open_classification
 from core.errors import InputError
 from core.model.bundle import round_figures
-from core.model.pretrained import SUFFIX
+from studies.harness.networks import file_of
 from studies.harness.study import data_digest, exit_code
 from studies.robustness.command import RobustnessJob, command_line, show_progress, write_report
 from studies.robustness.document import write_document
-from studies.robustness.runs import REPOSITORY, Run, all_runs, digest_of
+from studies.robustness.runs import Run, all_runs, digest_of
 from studies.robustness.studies import robustness
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -52,7 +52,7 @@ def run_all(data: Path, only: list[str] | None, fresh: bool) -> None:
         if absent:
             Console(stderr=True).print(f"{run.name}: not run, no such checkpoint: {', '.join(absent)}")
         elif run.name in (only or [run.name]):
-            digest = digest_of(run, files, digests[run.group.data])
+            digest = digest_of(run, digests[run.group.data])
             if fresh or known_digest(run) != digest:
                 study(run, data, digest)
     write_document(DOCS)
@@ -67,7 +67,13 @@ def study(run: Run, data: Path, digest: str) -> None:
         RobustnessJob(run.group.models, Path(run.group.data), "test", run.studies, told, None, True, "auto")
     )
     record = robustness(models, data / run.group.data, studies=run.studies, options=run.options, watch=show_progress)
-    write_report(round_figures(record) | {"digest": digest}, DOCS / "robustness" / run.name, command, plots=True)
+    record = round_figures(record) | {"digest": digest}
+    out = DOCS / "robustness" / run.name
+    if run.options.seed:  # only the tables over seeds read it
+        out.mkdir(parents=True, exist_ok=True)
+        write_json(out / "report.json", {"command": command, **record})
+    else:
+        write_report(record, out, command, plots=True)
 
 
 def videos_elsewhere(data: Path) -> tuple[str, ...]:
@@ -83,12 +89,7 @@ def known_digest(run: Run) -> str | None:
 
 def checkpoints_of(run: Run) -> list[Path]:
     """The files of its networks, there or not."""
-    return [checkpoint_of(model) for model in run.group.models]
-
-
-def checkpoint_of(model: str) -> Path:
-    """The file of a pretrained name; files are named from the repository's root."""
-    return REPOSITORY / model if model.endswith(SUFFIX) else find_model(model)
+    return [file_of(model) for model in run.group.models]
 
 
 def data_digests(data: Path) -> dict[str, str]:

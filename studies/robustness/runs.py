@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Literal
 
 from core.model.checkpoint import read_meta
-from studies.harness.study import digest_of_weights
+from studies.harness.networks import digest_of as digest_of_network
+from studies.harness.networks import file_of, trained_network
 from studies.robustness.flags import RobustnessOptions, StudyName
 
 SEEDS = (0, 1, 2)
 """Of the choice of pictures, of all noise and of the dropout masks. Seed 0 has everything, the others what is
 repeated."""
 REPEATED_SEVERITY = 3
-MATRIX = Path(__file__).parent.parent / "results" / "checkpoints"
-REPOSITORY = Path(__file__).parents[2]
 CALIBRATED = "classifiers-calibrated"
 PROTOCOL = 1
 """Raised whenever a study measures something else: then all are run again."""
@@ -40,10 +39,6 @@ class Group:
         return f"{self.name}-seed{seed}" if seed else self.name
 
 
-def from_matrix(name: str) -> str:
-    return str((MATRIX / f"{name}.safetensors").relative_to(REPOSITORY))
-
-
 GROUPS = (
     Group(
         "classifiers",
@@ -56,7 +51,7 @@ GROUPS = (
     Group(
         "segmentation",
         "two networks of the published CamVid recipe that differ in spatial smoothing alone, temperature 1",
-        (from_matrix("paper-plain-0"), from_matrix("paper-smooth-0")),
+        (trained_network("paper-plain-0"), trained_network("paper-smooth-0")),
         "camvid",
         ("corruptions", "stream", "attacks"),
         "off",
@@ -89,7 +84,7 @@ def all_runs(videos: tuple[str, ...]) -> list[Run]:
     return [*runs, Run(CALIBRATED, GROUPS[0], ("corruptions",), calibrated)]
 
 
-def digest_of(run: Run, files: list[Path], data: str) -> str:
+def digest_of(run: Run, data: str) -> str:
     """It changes with the weights, the data, the settings and what a study measures; a video counts by its name.
 
     What is fitted later and stands in a file's header counts only where the run uses it.
@@ -99,8 +94,8 @@ def digest_of(run: Run, files: list[Path], data: str) -> str:
     options["elsewhere"] = [Path(video).name for video in run.options.elsewhere]
     settings = json.dumps([PROTOCOL, run.studies, options, data], sort_keys=True)
     total = hashlib.sha256(settings.encode())
-    for file in files:
-        total.update(digest_of_weights(file).encode())
+    for model in run.group.models:
+        total.update(digest_of_network(model).encode())
         if run.options.calibrated == "auto":
-            total.update(json.dumps(read_meta(file).calibration, sort_keys=True).encode())
+            total.update(json.dumps(read_meta(file_of(model)).calibration, sort_keys=True).encode())
     return total.hexdigest()[:12]

@@ -1,6 +1,7 @@
 """What docs/analysis.md and docs/ablations.md say of records: expectations counted by hand, paired resamples,
 tables."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from studies.ablations.bootstrap import paired_bootstrap
 from studies.ablations.document import document, section
 from studies.ablations.matrix import ABLATIONS, SEEDS, to_train
 from studies.analysis import expectations
+from studies.analysis.__main__ import data_digests, known_digest
 from studies.analysis.runs import all_runs
 
 
@@ -61,6 +63,11 @@ def test_smoothing_layers_are_compared_with_what_enters_them() -> None:
 def test_every_run_of_the_document_has_flags_that_the_command_takes() -> None:
     for one in all_runs():
         assert one.job(one.pair.models, one.pair.data).study == one.study
+
+
+def test_the_committed_studies_are_of_these_networks_this_data_and_these_flags(data_dir: Path) -> None:
+    digests = data_digests(data_dir)
+    assert all(known_digest(one) == one.digest(digests[one.pair.data]) for one in all_runs())
 
 
 def test_the_paired_bootstrap_finds_a_change_that_pictures_share() -> None:

@@ -1,9 +1,7 @@
-"""The blocks for a lent GPU, dry-run on the CPU at tiny size: parts, executors, trainings that stop and go on."""
+"""The blocks for a lent GPU, dry-run on the CPU at tiny size: executors, trainings that stop and go on."""
 
 import json
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +12,8 @@ from made.trainings import boxes_folder
 from app.cli import preset_of
 from app.commands import find_command, load
 from app.parsing import parse
-from core.errors import InputError
 from studies.gpu.executors import measure_executors
 from studies.gpu.jobs import FORMS, paper_jobs, recipe_jobs
-from studies.gpu.pack import UNPACK, pack
 from studies.gpu.trainings import Block, Job, is_done, run_block
 
 TINY = (
@@ -50,32 +46,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(root / "train", root / split)
         shutil.copytree(root / "trainannot", root / f"{split}annot")
     return root
-
-
-def test_parts_arrive_one_by_one_and_a_spoilt_one_is_refused(data: Path, tmp_path: Path) -> None:
-    parts = pack(data, None, tmp_path / "parts", part_mib=4)
-    assert len(parts) > 3 and all(part.stat().st_size <= 4 * 2**20 for part in parts)
-    for number, part in enumerate(parts):
-        carried = tmp_path / f"carried-{number}"
-        carried.mkdir()
-        shutil.copy(part, carried)
-        shutil.copy(tmp_path / "parts" / "parts.json", carried)
-        said = unpacked(carried, tmp_path / "work")
-        assert said.startswith("missing") == (part != parts[-1])
-    made = tmp_path / "work"
-    assert (made / "camvid" / "train" / "09.png").read_bytes() == (data / "train" / "09.png").read_bytes()
-    assert (made / "code" / "app" / "cli.py").exists() and (made / "code" / "studies" / "gpu" / "unpack.py").exists()
-    parts[1].write_bytes(parts[1].read_bytes()[:-1] + b"?")
-    assert "part-01: not the part" in unpacked(tmp_path / "parts", tmp_path / "again")
-    with pytest.raises(InputError, match="not empty"):
-        pack(data, None, tmp_path / "parts", part_mib=4)
-
-
-def unpacked(folder: Path, to: Path) -> str:
-    """By a Python that sees none of our code."""
-    command = [sys.executable, "-I", str(UNPACK), str(folder), "--to", str(to)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=to.parent)
-    return done.stdout + done.stderr
 
 
 @pytest.mark.long

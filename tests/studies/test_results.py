@@ -11,7 +11,9 @@ from typing import Any, Literal
 import pytest
 import torch
 
-from app.cli import main
+from app.cli import main, preset_of
+from app.commands import find_command, load
+from app.parsing import parse
 from core.classes import CAMVID
 from core.method import MethodOptions
 from core.model.checkpoint import CheckpointMeta, load_checkpoint, save_checkpoint
@@ -24,6 +26,7 @@ from seg.networks.unet import UNet
 from seg.options import UNetOptions
 from seg.street.drive import Street
 from seg.torch_executor import TorchSegmenter, open_network, open_torch_segmenter
+from studies.harness.networks import measured_networks
 from studies.harness.study import Cache, data_digest
 from studies.results.document import control_table, write_document
 from studies.results.jobs import all_jobs, fits_of, fits_record, job_digest
@@ -32,6 +35,7 @@ from studies.results.parts import Parts
 from studies.results.published_tables import effects_table
 from studies.results.rows import Fits
 from studies.results.sweep import RISK_CLASS, Subject, Swept, sweep
+from studies.results.trainings import NETWORKS, training_words
 
 pytestmark = pytest.mark.slow
 
@@ -257,3 +261,13 @@ def test_the_committed_rows_are_of_these_checkpoints_and_this_data(data_dir: Pat
     digest = data_digest(data_dir / "camvid")
     kept = Cache(Path(__file__).parents[2] / "docs" / "results.json")
     assert not [job.name for job in all_jobs() if kept.get(job.name, job_digest(job, digest)) is None]
+
+
+def test_every_training_on_record_has_a_command_that_is_accepted() -> None:
+    assert {name: (network.seed, network.command) for name, network in NETWORKS.items()} == {
+        name: (record["seed"], record["command"]) for name, record in measured_networks().items()
+    }
+    for network in NETWORKS.values():
+        program, command, words = find_command(training_words(network, Path("camvid")))
+        config = parse(load(command.flags), words, program, command.summary, preset_of(command, words)).config
+        assert config.loop.seed == network.seed and config.unet.smoothing == network.smoothing

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from core.predictors import passes
 from core.preprocess import Normalize, nearest, network_size, resize
 from seg.evaluate import enlarge
 from seg.torch_executor import open_network
+from studies.harness.networks import name_of
 from studies.robustness.flags import CLASSIFIER_SAMPLES
 from studies.robustness.measures.attacks import OnPixels
 
@@ -196,7 +196,7 @@ def open_subject(model: str, name: str, device: torch.device, calibrated: bool =
 def short_names(models: Sequence[str]) -> list[str]:
     """File names without folder and ending, or a run's folder where the file is its model; whole where that is not
     unique."""
-    short = [Path(model).parent.name if Path(model).stem == "model" else Path(model).stem for model in models]
+    short = [name_of(model) for model in models]
     names = [name if name and short.count(name) == 1 else model for name, model in zip(short, models, strict=True)]
     if len(set(names)) != len(names):
         raise InputError(f"a network is named twice: {', '.join(names)}")

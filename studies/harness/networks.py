@@ -1,0 +1,51 @@
+"""Network files that studies read: the included ones by name, and those that `python -m studies.results train` makes.
+
+The trained files are not part of the repository; `docs/studies/results/networks.json` has the seed, the command and the
+digests of each network that was measured. A training on another machine gives other weights and so another digest.
+"""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from app.find_model import find_model
+from core.model.pretrained import SUFFIX
+from core.training.run_folder import MODEL_NAME
+from studies.harness.study import digest_of_weights
+
+PROJECT = Path(__file__).parents[2]
+RECORD = PROJECT / "docs" / "studies" / "results" / "networks.json"
+
+
+def trained_network(name: str) -> str:
+    """The path of a trained network, relative to the root of the repository."""
+    return f"runs/{name}/{MODEL_NAME}"
+
+
+def file_of(model: str) -> Path:
+    """The file of an included network by name, or of a path relative to the root of the repository.
+
+    A path is returned whether a file is there or not.
+    """
+    return PROJECT / model if model.endswith(SUFFIX) else find_model(model)
+
+
+def name_of(model: str) -> str:
+    """The name of a file without folder and ending; of a training's model the name of its folder."""
+    path = Path(model)
+    return path.parent.name if path.stem == Path(MODEL_NAME).stem else path.stem
+
+
+@cache
+def measured_networks() -> dict[str, dict[str, Any]]:
+    """The record of the networks that were measured, by name."""
+    return dict(json.loads(RECORD.read_text()))
+
+
+def digest_of(model: str) -> str:
+    """The digest of the weights in the model's file; of a trained network without a file, the digest on record."""
+    file = file_of(model)
+    if model.endswith(SUFFIX) and not file.exists():
+        return str(measured_networks()[file.parent.name]["weights"])
+    return digest_of_weights(file)
