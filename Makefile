@@ -10,7 +10,7 @@ setup: .venv/installed
 .venv/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "SteadySeg needs Python 3.11 or newer, this is " + sys.version.split()[0])'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,export,studies,scale]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,export,calibrate,studies,scale]'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps tritonclient==2.73.0  # asks for protobuf 6; a test reads its schema
 	-$(BIN)/python -m app.in_browser.runtime  # 33 MB for the page in a browser; without it its tests skip
 	touch $@

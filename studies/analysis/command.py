@@ -14,19 +14,18 @@ from app.commands import load
 from app.report_file import write_figure, write_json
 from core.system.files import write_atomic
 from studies.analysis.flags import StudyJob
-from studies.robustness.command import check_folder
+from studies.harness.requirements import PLOTS, check_folder, require_extra
 
 
 def run_study(job: StudyJob) -> int:
     """The study of the job's kind."""
     from studies.analysis.study import Results, Study, run
     from studies.analysis.subjects import require_checkpoints
-    from studies.robustness.network import short_names
-    from studies.robustness.plots import require_matplotlib
+    from studies.harness.target import short_names
 
     require_checkpoints(job.options.models)
     if job.options.plots:
-        require_matplotlib()
+        require_extra(PLOTS, "--plots")
     names = "+".join(Path(name).name for name in short_names(job.options.models))
     out = job.options.out or Path("runs") / job.study / names
     check_folder(out)

@@ -17,7 +17,7 @@ from studies.analysis.measures.reliability import CONFIDENT, GroupTally, scores
 from studies.analysis.plots import new_figure
 from studies.analysis.study import Results, Study, StudyContext, Table
 from studies.analysis.subjects import StudyTarget
-from studies.robustness.network import DNN, at_size_of
+from studies.harness.target import DNN, at_size_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

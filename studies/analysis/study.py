@@ -15,7 +15,7 @@ from torch import Tensor
 from core.seeds import mix_seed
 from studies.analysis.flags import StudyJob, StudyOptions
 from studies.analysis.subjects import StudyTarget, open_studied
-from studies.robustness.pictures import batches_of
+from studies.harness.pictures import batches_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

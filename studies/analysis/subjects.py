@@ -23,8 +23,8 @@ from core.system.machine import choose_device
 from studies.analysis.flags import StudyOptions
 from studies.analysis.measures.features import Layout, layout_of, trace
 from studies.analysis.measures.units import Unit, find_units, list_units
-from studies.robustness.network import Subject, open_subject, short_names
-from studies.robustness.pictures import Pictures, open_pictures
+from studies.harness.pictures import Pictures, open_pictures
+from studies.harness.target import TargetNetwork, open_target, short_names
 
 IMAGENET_CLASSES = 1000
 """Outputs of timm's pretrained networks, as this product opens them."""
@@ -34,7 +34,7 @@ IMAGENET_CLASSES = 1000
 class StudyTarget:
     """A network under study."""
 
-    subject: Subject
+    subject: TargetNetwork
     pictures: Pictures
     layout: Layout
     labelled: bool = True
@@ -109,12 +109,14 @@ def require_checkpoints(models: Sequence[str]) -> None:
             raise InputError(f"{model}: a study looks inside the network; give the checkpoint it was exported from")
 
 
-def open_one(model: str, name: str, options: StudyOptions, split: str, device: torch.device) -> tuple[Subject, bool]:
+def open_one(
+    model: str, name: str, options: StudyOptions, split: str, device: torch.device
+) -> tuple[TargetNetwork, bool]:
     """(network, whether its outputs are the data's classes)."""
     if model.startswith(TIMM):
         network, meta = open_timm(model, options, split)
-        return Subject(name, network, meta, device), options.timm_weights == "random"
-    return open_subject(model, name, device), True
+        return TargetNetwork(name, network, meta, device), options.timm_weights == "random"
+    return open_target(model, name, device), True
 
 
 def open_timm(model: str, options: StudyOptions, split: str) -> tuple[Any, CheckpointMeta]:
@@ -131,7 +133,7 @@ def open_timm(model: str, options: StudyOptions, split: str) -> tuple[Any, Check
     return network, CheckpointMeta(ARCHITECTURE, asdict(settings), classes, side, side, mean, std)
 
 
-def require_data(data: Path, split: str, subject: Subject) -> None:
+def require_data(data: Path, split: str, subject: TargetNetwork) -> None:
     """InputError where the data is labelled for the other task."""
     pixels = any((data / f"{split}{ending}").is_dir() for ending in ("annot", "_labels"))
     if pixels and not subject.is_segmentation:

@@ -12,7 +12,7 @@ from classification.data.held_back import open_split_of
 from classification.opening import require_classes
 from core.errors import InputError
 from seg.data.camvid import ImageFolderSplit, open_split
-from studies.robustness.network import Subject
+from studies.harness.target import TargetNetwork
 
 DEFAULT_STILLS, DEFAULT_IMAGES = 30, 1000
 BATCH_PIXELS = 2**17
@@ -71,7 +71,7 @@ def chosen_places(whole: int, wanted: int, seed: int) -> list[int]:
     return [int(place) for place in np.random.default_rng([seed % 2**64, whole]).permutation(whole)[:wanted]]
 
 
-def open_pictures(data: Path, split: str, subjects: Sequence[Subject], images: int | None, seed: int) -> Pictures:
+def open_pictures(data: Path, split: str, subjects: Sequence[TargetNetwork], images: int | None, seed: int) -> Pictures:
     """Reads what the networks' kind needs; InputError for what is missing or does not fit them."""
     first = subjects[0]
     if first.is_segmentation:
@@ -98,7 +98,7 @@ def stills(split: ImageFolderSplit, wanted: int, seed: int) -> Pictures:
     )
 
 
-def views(data: Path, split: str, subjects: Sequence[Subject], wanted: int, seed: int) -> Pictures:
+def views(data: Path, split: str, subjects: Sequence[TargetNetwork], wanted: int, seed: int) -> Pictures:
     """What classifiers see of a set's pictures; ImageNet-C, too, is made of pictures cut to what is seen."""
     first = subjects[0]
     for other in subjects[1:]:

@@ -22,13 +22,13 @@ from core.preprocess import Normalize, nearest, network_size, resize
 from seg.evaluate import enlarge
 from seg.torch_executor import open_network
 from studies.harness.networks import name_of
-from studies.robustness.flags import CLASSIFIER_SAMPLES
-from studies.robustness.measures.attacks import OnPixels
 
 DNN = Method("dnn")
+CLASSIFIER_SAMPLES = (1, 2, 5)
+"""Dropout passes that a classifier is measured with if nothing else is asked for; the published curves end at 50."""
 
 
-class Subject:
+class TargetNetwork:
     """A network with its record, on its device; what it was calibrated for is in use in those modes, if it shall be."""
 
     def __init__(
@@ -113,11 +113,6 @@ class Subject:
         self.switch(mode, seed)
         return self.network(batch)
 
-    def on_pixels(self, method: Method) -> nn.Module:
-        """The network as attacks see it: pixels in 0..1 -> tempered logits at the pictures' size."""
-        self.switch(method.mode, None)
-        return OnPixels(Tempered(self.network, self.temperature(method)), self.normalize)
-
     def labels_at(self, labels: Tensor, size: tuple[int, int]) -> Tensor:
         """(B, H, W) labels at the network's size, by nearest neighbour; (B,) as they are."""
         return nearest(labels, size) if self.is_segmentation and tuple(labels.shape[-2:]) != size else labels
@@ -156,28 +151,16 @@ class Subject:
             watched.taps.remove()
 
 
-class Tempered(nn.Module):
-    """Logits divided by a temperature."""
-
-    def __init__(self, network: nn.Module, temperature: float) -> None:
-        super().__init__()
-        self.network, self.temperature = network, temperature
-
-    def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.network(x)
-        return logits if self.temperature == 1.0 else logits / self.temperature
-
-
 def at_size_of(probs: Tensor, labels: Tensor) -> Tensor:
     """(B, K, h, w) at the size of the labels (B, H, W); (B, K) as they are."""
     return enlarge(probs, tuple(labels.shape[1:])) if probs.ndim == 4 else probs
 
 
-def open_subjects(models: Sequence[str], device: torch.device, calibrated: bool = True) -> list[Subject]:
+def open_targets(models: Sequence[str], device: torch.device, calibrated: bool = True) -> list[TargetNetwork]:
     """The networks by name or file; InputError unless they are of one kind and know the same classes."""
     if not models:
         raise InputError("say which network: a pretrained name or a .safetensors file, or several to compare")
-    subjects = [open_subject(*one, device, calibrated) for one in zip(models, short_names(models), strict=True)]
+    subjects = [open_target(*one, device, calibrated) for one in zip(models, short_names(models), strict=True)]
     first = subjects[0]
     for other in subjects[1:]:
         if other.is_segmentation != first.is_segmentation:
@@ -186,11 +169,11 @@ def open_subjects(models: Sequence[str], device: torch.device, calibrated: bool 
     return subjects
 
 
-def open_subject(model: str, name: str, device: torch.device, calibrated: bool = True) -> Subject:
+def open_target(model: str, name: str, device: torch.device, calibrated: bool = True) -> TargetNetwork:
     """A network with what it knows of its own world."""
     network, meta = open_classifier(find_model(model)) if is_classifier(model) else open_network(model)
     head = open_head(find_model(model), meta, MethodOptions(mode="dnn").resolve(meta))
-    return Subject(name, network, meta, device, calibrated, head)
+    return TargetNetwork(name, network, meta, device, calibrated, head)
 
 
 def short_names(models: Sequence[str]) -> list[str]:

@@ -21,10 +21,10 @@ from app.in_browser.site import is_site
 from core.errors import InputError
 from core.model.bundle import round_figures
 from studies.harness.browser import street_camera
+from studies.harness.machine import cpu_name
 from studies.harness.study import Cache, exit_code, origin
 from studies.in_browser.document import write_document
 from studies.in_browser.measured import measure_parity, measure_sizes, measure_soak, measure_speed
-from studies.performance.machine import cpu_name
 
 PROJECT = Path(__file__).parents[2]
 DOCS, RUNS = PROJECT / "docs", PROJECT / "runs" / "in_browser"

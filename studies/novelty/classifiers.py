@@ -15,10 +15,10 @@ from classification.data.open import ClassificationSet, open_classification
 from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
 from core.evaluation.metrics import StreamingMetrics
 from core.model.checkpoint import read_meta
+from studies.harness.target import DNN, TargetNetwork, open_target
 from studies.novelty.by_network import flags, knowing, save
 from studies.novelty.figures import auroc_of
 from studies.novelty.shots import Data, drawing, spread_over
-from studies.robustness.network import DNN, Subject, open_subject
 
 CORRUPTED, MADE, AT_ONCE = 250, 200, 250
 """Test pictures under each corruption; pictures that are none, of each kind; pictures of a network call."""
@@ -38,8 +38,8 @@ def main() -> None:
 def measure(path: Path, data: Data) -> dict[str, Any]:
     """Figures of one network; `one`: with its single temperature, `picture`: with one for each picture."""
     subjects = {
-        "one": open_subject(str(path), "one", torch.device("cpu")),
-        "picture": open_subject(str(path), "picture", torch.device("cpu")),
+        "one": open_target(str(path), "one", torch.device("cpu")),
+        "picture": open_target(str(path), "picture", torch.device("cpu")),
     }
     subjects["one"].follows = False
     test, size = open_classification(data.folder / "cifar10", "test"), read_meta(find_model(str(path))).height
@@ -90,8 +90,8 @@ def others(data: Data, size: int) -> Iterator[tuple[str, Pictures]]:
     yield "one colour", [np.full((size, size, 3), draw.integers(0, 256, 3), np.uint8) for draw in draws]
 
 
-def look(subject: Subject, pictures: Pictures, labels: np.ndarray | None) -> dict[str, Any]:
-    """Scores of every picture, higher where more novel, and with labels the figures of all together."""
+def look(subject: TargetNetwork, pictures: Pictures, labels: np.ndarray | None) -> dict[str, Any]:
+    """Scores of every picture, higher where stranger, and with labels the figures of all together."""
     scores: dict[str, list[float]] = {"novelty": [], "entropy": []}
     metrics = StreamingMetrics(len(subject))
     for first in range(0, len(pictures), AT_ONCE):

@@ -24,11 +24,12 @@ from export.file.subgraph import network_of
 from export.run.networks import FrameNetwork, OnnxRuntimeNetwork, OpenVinoNetwork
 from export.run.open_file import resolve_precision
 from export.run.sessions import read_openvino
+from studies.harness.machine import cpu_name, load_average
 from studies.performance.baselines import NaiveDeque
 from studies.performance.clip import Clip, open_clip, street_clip
 from studies.performance.executors import open_executors
 from studies.performance.flags import BenchJob
-from studies.performance.machine import cpu_name, load_average, matrix_rates, pass_gflops, peak_rss_bytes, versions
+from studies.performance.machine import matrix_rates, pass_gflops, peak_rss_bytes, versions
 from studies.performance.report import arithmetic_record, print_bench, ratios_record, rows_record
 from studies.performance.rows import (
     DROPOUT_ROWS,

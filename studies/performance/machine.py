@@ -35,20 +35,6 @@ def versions() -> dict[str, str | None]:
     return found
 
 
-def cpu_name() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, platform.processor() or platform.machine())
-
-
-def load_average() -> float | None:
-    """Processes that ran or wanted to, on average over the last minute; None where the system does not tell."""
-    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-
-
 def matrix_rates(seconds: float, precision: str, device: str, *, on_openvino: bool) -> dict[str, float]:
     """{executor: GFLOP/s} of the product of two 1024 x 1024 matrices, the median; a multiplication and an addition are
     two.

@@ -13,8 +13,7 @@ from typing import Any
 from classification.pretrained import FOLDER as CLASSIFIERS
 from seg.pretrained import FOLDER as SEGMENTERS
 from studies.harness.document import table
-from studies.robustness.document import has_temperature
-from studies.robustness.tally import title_of
+from studies.harness.rows import has_temperature, title_of
 
 README = Path(__file__).parents[2] / "README.md"
 DOCS = README.parent / "docs"

@@ -5,14 +5,14 @@ from itertools import product
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from core.seeds import mix_seed
+from studies.harness.pictures import Pictures
+from studies.harness.rows import Row
+from studies.harness.target import Method, TargetNetwork, at_size_of
 from studies.robustness.flags import RobustnessOptions, Watch, no_progress
-from studies.robustness.measures.attacks import PGD_STEP_SHARE, PGD_STEPS, AttackSuccess, fgsm, pgd
-from studies.robustness.network import Method, Subject, at_size_of
-from studies.robustness.pictures import Pictures
-from studies.robustness.tally import Row
+from studies.robustness.measures.attacks import PGD_STEP_SHARE, PGD_STEPS, AttackSuccess, OnPixels, fgsm, pgd
 
 ATTACKS: dict[str, Callable[..., Tensor]] = {"fgsm": fgsm, "pgd": pgd}
 MAX_PASSES = 5
@@ -20,7 +20,7 @@ MAX_PASSES = 5
 
 
 def study_attacks(
-    subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOptions, watch: Watch = no_progress
+    subjects: Sequence[TargetNetwork], pictures: Pictures, options: RobustnessOptions, watch: Watch = no_progress
 ) -> dict[str, Any]:
     """`rows` by network, method, attack and budget: accuracies and attack success rate; each method is attacked for
     itself."""
@@ -64,7 +64,7 @@ def success_row(success: AttackSuccess) -> Row:
     return {("counted" if key == "samples" else key): value for key, value in result.items()}
 
 
-def notes(subjects: Sequence[Subject], options: RobustnessOptions) -> list[str]:
+def notes(subjects: Sequence[TargetNetwork], options: RobustnessOptions) -> list[str]:
     """What the attacks may do and see."""
     budgets = ", ".join(f"{levels:g}/255" for levels in options.eps)
     told = [
@@ -85,7 +85,7 @@ def notes(subjects: Sequence[Subject], options: RobustnessOptions) -> list[str]:
     return told
 
 
-def attacked_methods(subject: Subject, options: RobustnessOptions) -> list[Method]:
+def attacked_methods(subject: TargetNetwork, options: RobustnessOptions) -> list[Method]:
     """One pass without dropout, and the most passes."""
     methods = subject.methods(options.samples)
     return methods[:1] + methods[1:][-1:]
@@ -95,7 +95,7 @@ def gradient_samples(method: Method) -> int:
     return min(method.samples, MAX_PASSES)
 
 
-def clean_pixels(subject: Subject, pictures: Pictures, numbers: range) -> tuple[Tensor, Tensor]:
+def clean_pixels(subject: TargetNetwork, pictures: Pictures, numbers: range) -> tuple[Tensor, Tensor]:
     """(B, 3, h, w) in 0..1 at the network's size, and the labels there."""
     pixels = subject.pixels(pictures.images[numbers.start : numbers.stop]).float() / 255
     size = (pixels.shape[-2], pixels.shape[-1])
@@ -103,11 +103,11 @@ def clean_pixels(subject: Subject, pictures: Pictures, numbers: range) -> tuple[
 
 
 def attack_on(
-    subject: Subject, method: Method, attack: str, clean: Tensor, truth: Tensor, eps: float, seed: int
+    subject: TargetNetwork, method: Method, attack: str, clean: Tensor, truth: Tensor, eps: float, seed: int
 ) -> Tensor:
     """(B, 3, h, w) attacked pixels; `seed` is that of the masks which the attack shall be measured with."""
     return ATTACKS[attack](
-        subject.on_pixels(method),
+        pixel_network(subject, method),
         clean,
         truth,
         eps=eps,
@@ -117,7 +117,25 @@ def attack_on(
     )
 
 
-def labels_of(subject: Subject, method: Method, pixels: Tensor, seed: int) -> Tensor:
+class Tempered(nn.Module):
+    """Logits divided by a temperature."""
+
+    def __init__(self, network: nn.Module, temperature: float) -> None:
+        super().__init__()
+        self.network, self.temperature = network, temperature
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.network(x)
+        return logits if self.temperature == 1.0 else logits / self.temperature
+
+
+def pixel_network(subject: TargetNetwork, method: Method) -> nn.Module:
+    """The network as an attack sees it: pixels (B, 3, h, w) in 0..1 -> tempered logits at the pictures' size."""
+    subject.switch(method.mode, None)
+    return OnPixels(Tempered(subject.network, subject.temperature(method)), subject.normalize)
+
+
+def labels_of(subject: TargetNetwork, method: Method, pixels: Tensor, seed: int) -> Tensor:
     """(B,) or (B, h, w) predicted class ids of pixels (B, 3, h, w) in 0..1."""
     _, seen = next(subject.predict_pixels(pixels, [method], seed))
     like = torch.empty(len(pixels), *pixels.shape[-2:], device="meta")

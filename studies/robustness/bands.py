@@ -9,18 +9,19 @@ from torch import Tensor
 
 from core.corruptions.corruptions import require_picture
 from core.seeds import mix_seed
+from studies.harness.pictures import Pictures
+from studies.harness.rows import Row, title_of
+from studies.harness.target import Method, TargetNetwork
 from studies.robustness.attacks import attack_on, attacked_methods, clean_pixels
 from studies.robustness.flags import RobustnessOptions, Watch, no_progress
 from studies.robustness.measures.frequency import PAPER_CENTRES, Band, attack_in_band, band_noise
-from studies.robustness.network import Method, Subject
-from studies.robustness.pictures import Pictures
-from studies.robustness.tally import Row, Tally, title_of
+from studies.robustness.tally import Tally
 
 BANDS = [Band(centre) for centre in PAPER_CENTRES]
 
 
 def study_bands(
-    subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOptions, watch: Watch = no_progress
+    subjects: Sequence[TargetNetwork], pictures: Pictures, options: RobustnessOptions, watch: Watch = no_progress
 ) -> dict[str, Any]:
     """`rows` by network, method, noise or attack, and band, with the drop in accuracy against the clean pictures.
 
@@ -72,7 +73,7 @@ def study_bands(
     }
 
 
-def look_at(subject: Subject, method: Method, pixels: Tensor, truth: Tensor, seed: int, tally: Tally) -> None:
+def look_at(subject: TargetNetwork, method: Method, pixels: Tensor, truth: Tensor, seed: int, tally: Tally) -> None:
     for _, seen in subject.predict_pixels(pixels, [method], seed):
         tally.add(subject, method, seen.probs, truth)
 

@@ -1,7 +1,6 @@
 """`steadyseg analyze robustness`: runs the studies and writes the report, its JSON and its plots into a folder."""
 
 import dataclasses
-import os
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,6 +13,7 @@ from app.find_model import is_graph
 from app.report_file import write_json
 from core.errors import InputError
 from core.system.files import write_atomic
+from studies.harness.requirements import CORRUPTIONS, PLOTS, check_folder, require_extra
 from studies.robustness.flags import RobustnessJob, RobustnessOptions
 
 T = TypeVar("T")
@@ -29,13 +29,13 @@ def run_robustness(job: RobustnessJob) -> int:
             raise InputError(
                 f"{model}: attacks and dropout need the network itself; give the checkpoint it was exported from"
             )
-    from studies.robustness.network import short_names
-    from studies.robustness.plots import require_matplotlib
+    from studies.harness.target import short_names
     from studies.robustness.report import summary
     from studies.robustness.studies import robustness  # after what can be refused without torch
 
+    require_extra(CORRUPTIONS, "analyze robustness")
     if job.plots:
-        require_matplotlib()
+        require_extra(PLOTS, "--plots")
     out = job.out or DEFAULT_PLACE / "+".join(Path(name).stem for name in short_names(job.models))
     check_folder(out)
     record = robustness(
@@ -79,15 +79,6 @@ def command_line(job: RobustnessJob) -> str:
         if value != usual[name]:
             words += [f"--{name.replace('_', '-')}", *map(str, value if isinstance(value, tuple) else (value,))]
     return shlex.join(["steadyseg", "analyze", "robustness", *words])
-
-
-def check_folder(out: Path) -> None:
-    """InputError before any work is done where `out` is no folder that can be written to, and cannot be made one."""
-    there = next(path for path in (out, *out.absolute().parents) if path.exists())
-    if not there.is_dir():
-        raise InputError(f"--out {out}: {there} is a file; give the name of a folder")
-    if not os.access(there, os.W_OK):
-        raise InputError(f"--out {out}: {there} cannot be written to; choose another folder")
 
 
 def show_progress(items: list[T], title: str) -> Iterable[T]:

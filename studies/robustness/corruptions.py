@@ -20,18 +20,19 @@ from core.corruptions.corruptions import (
 )
 from core.errors import InputError
 from core.seeds import mix_seed
+from studies.harness.pictures import Pictures, batches_of, chosen_places
+from studies.harness.rows import Row, title_of
+from studies.harness.target import TargetNetwork
 from studies.robustness.flags import RobustnessOptions, Watch, no_progress
 from studies.robustness.measures.corruption_means import DataName, Scores, corruption_means
 from studies.robustness.measures.published_images import open_corruption
-from studies.robustness.network import Subject
-from studies.robustness.pictures import Pictures, batches_of, chosen_places
-from studies.robustness.tally import Row, Tally, title_of
+from studies.robustness.tally import Tally
 
 SCORES = ("error", "nll", "ece")
 
 
 def study_corruptions(
-    subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOptions, watch: Watch = no_progress
+    subjects: Sequence[TargetNetwork], pictures: Pictures, options: RobustnessOptions, watch: Watch = no_progress
 ) -> dict[str, Any]:
     """`clean` rows, `rows` by type and severity, `means` over types; every picture is corrupted once for all
     networks."""

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from core.method import Method
 from studies.harness.document import fill, section, table
+from studies.harness.rows import Row, has_temperature, title_of
 from studies.robustness.figures import figure
 from studies.robustness.report import stream_mean, stream_title
 from studies.robustness.runs import CALIBRATED, GROUPS, REPEATED_SEVERITY, SEEDS, Group
-from studies.robustness.tally import Row, title_of
 
 FINDINGS = Path(__file__).parent / "findings.md"
 Read = Callable[[dict[str, Any], str], float | None]
@@ -147,12 +146,6 @@ def format_spread(values: Sequence[float], form: str) -> str:
     """`mean ± standard deviation`, or the one value there is."""
     mean = f"{statistics.fmean(values):{form}}"
     return f"{mean} ± {statistics.stdev(values):.3f}" if len(values) > 1 else mean
-
-
-def has_temperature(record: dict[str, Any], row: dict[str, Any]) -> bool:
-    """Whether a fitted temperature was in use in this row: it belongs to a mode with its number of passes."""
-    about = next(one for one in record["models"] if one["model"] == row["model"])
-    return str(Method(row["mode"], row["samples"])) in about["temperatures"]
 
 
 def calibrated_section(record: dict[str, Any]) -> str:

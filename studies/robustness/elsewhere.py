@@ -17,10 +17,10 @@ from core.evaluation.conformal import prediction_sets
 from core.evaluation.ood_detection import auroc, uncertainty_scores
 from core.prediction import Prediction
 from core.seeds import mix_seed
+from studies.harness.pictures import Pictures
+from studies.harness.rows import Row
+from studies.harness.target import Method, TargetNetwork
 from studies.robustness.flags import ELSEWHERE_SAMPLES, RobustnessOptions, Watch, no_progress
-from studies.robustness.network import Method, Subject
-from studies.robustness.pictures import Pictures
-from studies.robustness.tally import Row
 
 SURE = 0.9
 """A sample of lower confidence is one that the network abstains from: the cutoff of Acc-90 and Freq-90."""
@@ -33,7 +33,7 @@ SCORE_NOTES = {
 
 
 def study_elsewhere(
-    subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOptions, watch: Watch = no_progress
+    subjects: Sequence[TargetNetwork], pictures: Pictures, options: RobustnessOptions, watch: Watch = no_progress
 ) -> dict[str, Any]:
     """`rows` by network, method and score: means here and elsewhere, and the area under the ROC curve that tells them
     apart."""
@@ -79,14 +79,14 @@ def row_of(model: str, method: Method, score: str, found: Mapping[str, list[floa
     }
 
 
-def elsewhere_methods(subject: Subject, options: RobustnessOptions) -> list[Method]:
+def elsewhere_methods(subject: TargetNetwork, options: RobustnessOptions) -> list[Method]:
     """As always, and passes enough to disagree: the most that are asked for."""
     methods = subject.methods(options.samples or ((ELSEWHERE_SAMPLES,) if subject.is_segmentation else ()))
     return methods[:1] + methods[1:][-1:]
 
 
 def scores_of(
-    subject: Subject, image: np.ndarray, options: RobustnessOptions, number: int
+    subject: TargetNetwork, image: np.ndarray, options: RobustnessOptions, number: int
 ) -> Iterator[tuple[Method, dict[str, float]]]:
     """Of one picture (H, W, 3)."""
     methods = elsewhere_methods(subject, options)
@@ -100,7 +100,7 @@ def scores_of(
         yield method, scores | conformal_scores(subject, method, seen)
 
 
-def conformal_scores(subject: Subject, method: Method, seen: Prediction) -> dict[str, float]:
+def conformal_scores(subject: TargetNetwork, method: Method, seen: Prediction) -> dict[str, float]:
     """Mean set sizes of one picture, and how much of it a class whose misses are bounded is reported in; where
     calibrated."""
     fitted = subject.fit(method)
@@ -121,7 +121,7 @@ def mean_set_size(probs: Tensor, kind: str, threshold: float) -> float:
     return float(prediction_sets(probs, kind, threshold).sum(0).double().mean())
 
 
-def calibration_notes(subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOptions) -> list[str]:
+def calibration_notes(subjects: Sequence[TargetNetwork], pictures: Pictures, options: RobustnessOptions) -> list[str]:
     """Where prediction sets are missing, or were fitted on what they are looked at on."""
     notes = []
     for subject in subjects:

@@ -17,9 +17,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from studies.harness.document import span
+from studies.harness.rows import title_of
 from studies.robustness.report import stream_gain, stream_mean
 from studies.robustness.runs import CALIBRATED, REPEATED_SEVERITY, SEEDS
-from studies.robustness.tally import title_of
 
 Reports = dict[str, dict[str, Any]]
 """By name of the run."""

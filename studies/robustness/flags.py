@@ -17,8 +17,6 @@ T = TypeVar("T")
 StudyName = Literal["corruptions", "stream", "perturbations", "attacks", "bands", "elsewhere"]
 STUDIES: tuple[StudyName, ...] = ("corruptions", "stream", "perturbations", "attacks", "bands", "elsewhere")
 
-CLASSIFIER_SAMPLES = (1, 2, 5)
-"""Dropout passes that a classifier is measured with if nothing else is asked for; the published curves end at 50."""
 ELSEWHERE_SAMPLES = 10
 """Dropout passes of a segmentation network where its disagreement is looked at; one pass has none."""
 

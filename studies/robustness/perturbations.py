@@ -10,14 +10,14 @@ from torch import Tensor
 
 from core.errors import InputError
 from core.seeds import mix_seed
+from studies.harness.pictures import Pictures, batches_of, chosen_places
+from studies.harness.rows import Row
+from studies.harness.target import Method, TargetNetwork
 from studies.robustness.corruptions import require_published
 from studies.robustness.flags import RobustnessOptions, Watch, no_progress
 from studies.robustness.measures.perturbations import GENERATED, PUBLISHED, PUBLISHED_EXTRA, compared_with, perturb
 from studies.robustness.measures.published_images import open_perturbation
 from studies.robustness.measures.temporal_consistency import MEASURES, TemporalConsistency, relative_confidence
-from studies.robustness.network import Method, Subject
-from studies.robustness.pictures import Pictures, batches_of, chosen_places
-from studies.robustness.tally import Row
 
 MOVING = ("translate", "rotate", "tilt", "scale", "shear")
 """Perturbations that put the picture's points elsewhere, so that labels of pixels do not hold for their frames."""
@@ -35,7 +35,7 @@ class Sums:
 
 
 def study_perturbations(
-    subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOptions, watch: Watch = no_progress
+    subjects: Sequence[TargetNetwork], pictures: Pictures, options: RobustnessOptions, watch: Watch = no_progress
 ) -> dict[str, Any]:
     """`rows` by perturbation and `means` over those that the published mean is of."""
     source = PublishedSequences(options, pictures) if options.cifar_p else MadeSequences(options, pictures)
@@ -71,7 +71,7 @@ def study_perturbations(
     }
 
 
-def definitions(subjects: Sequence[Subject]) -> list[str]:
+def definitions(subjects: Sequence[TargetNetwork]) -> list[str]:
     """What the figures are."""
     notes = [
         "consistency: share of neighbouring frames with one arg-max, in noise of the first frame and each later one",
@@ -90,7 +90,7 @@ def definitions(subjects: Sequence[Subject]) -> list[str]:
 
 @torch.inference_mode()
 def along(
-    subject: Subject, sequences: np.ndarray, methods: Sequence[Method], batch: int, seed: int
+    subject: TargetNetwork, sequences: np.ndarray, methods: Sequence[Method], batch: int, seed: int
 ) -> Iterator[tuple[Method, Tensor]]:
     """(S, F, H, W, 3) uint8 -> each method's probabilities (S, F, K, ...) at the network's size; each frame has its
     masks."""

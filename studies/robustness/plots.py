@@ -6,23 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.report_file import write_figure
-from core.errors import InputError
+from studies.harness.rows import Row, title_of, titles_of
 from studies.robustness.report import band_kind, band_kinds, stream_gain, stream_mean, stream_title
-from studies.robustness.tally import Row, title_of, titles_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 PANELS = (("accuracy", "accuracy"), ("nll", "NLL, nats"), ("ece", "ECE"))
-
-
-def require_matplotlib() -> None:
-    """InputError with the line that brings it."""
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError as error:
-        raise InputError(f"plots need matplotlib ({error}): pip install 'steadyseg[studies]', or --no-plots") from error
 
 
 def write_plots(record: dict[str, Any], folder: Path) -> list[str]:

@@ -19,10 +19,11 @@ from core.prediction import Prediction
 from core.seeds import mix_seed
 from core.temporal import State, TemporalSmoothing
 from seg.data.camvid import ImageFolderSplit, open_split
+from studies.harness.pictures import Pictures
+from studies.harness.rows import Row
+from studies.harness.target import TargetNetwork, at_size_of
 from studies.robustness.flags import STREAM_SEVERITIES, STREAM_TYPES, RobustnessOptions, Watch, no_progress
-from studies.robustness.network import Subject, at_size_of
-from studies.robustness.pictures import Pictures
-from studies.robustness.tally import Row, figures
+from studies.robustness.tally import figures
 
 PUBLISHED_WINDOW = 5
 
@@ -33,7 +34,7 @@ RANDOM = (replace(FOLLOWING, mode="vq-bnn"),)
 
 
 def study_stream(
-    subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOptions, watch: Watch = no_progress
+    subjects: Sequence[TargetNetwork], pictures: Pictures, options: RobustnessOptions, watch: Watch = no_progress
 ) -> dict[str, Any]:
     """`rows` by type and severity (type clean, severity 0: as they are); every frame is corrupted once for all
     networks."""
@@ -71,11 +72,11 @@ def study_stream(
     }
 
 
-def stream_methods(subject: Subject) -> tuple[Method, ...]:
+def stream_methods(subject: TargetNetwork) -> tuple[Method, ...]:
     return DETERMINISTIC + (RANDOM if subject.has_dropout else ())
 
 
-def val_stream(pictures: Pictures, subject: Subject, frames: int) -> ImageFolderSplit:
+def val_stream(pictures: Pictures, subject: TargetNetwork, frames: int) -> ImageFolderSplit:
     """The first images of val, which CamVid has as consecutive frames; InputError where there are fewer than two."""
     split = open_split(pictures.root, "val", subject.meta.classes)
     kept = replace(split, examples=split.examples[:frames])
@@ -87,7 +88,7 @@ def val_stream(pictures: Pictures, subject: Subject, frames: int) -> ImageFolder
 class Stream:
     """The state and the metrics of one network and method along the frames."""
 
-    def __init__(self, subject: Subject, method: Method) -> None:
+    def __init__(self, subject: TargetNetwork, method: Method) -> None:
         self.subject, self.method = subject, method
         self.metrics = StreamingMetrics(len(subject), subject.meta.classes.void)
         self.rule = None if method.tau is None else TemporalSmoothing(method.tau, method.window, method.motion)
@@ -113,7 +114,7 @@ class Stream:
 
 
 @torch.inference_mode()
-def step(subject: Subject, streams: Sequence[Stream], image: np.ndarray, truth: Tensor, seed: int) -> None:
+def step(subject: TargetNetwork, streams: Sequence[Stream], image: np.ndarray, truth: Tensor, seed: int) -> None:
     """One frame through a network: a pass without dropout for all streams that take one, and a random one for the
     others."""
     batch = subject.normalize(subject.pixels([image]))

@@ -11,21 +11,21 @@ import torch
 from app.sources.open_source import open_source
 from core.errors import InputError
 from core.system.machine import choose_device
+from studies.harness.pictures import Pictures, open_pictures
+from studies.harness.target import TargetNetwork, open_targets
 from studies.robustness.attacks import study_attacks
 from studies.robustness.bands import study_bands
 from studies.robustness.corruptions import study_corruptions
 from studies.robustness.elsewhere import require_recorded, study_elsewhere
 from studies.robustness.flags import STUDIES, RobustnessOptions, StudyName, Watch, no_progress
-from studies.robustness.network import Subject, open_subjects
 from studies.robustness.perturbations import PublishedSequences, study_perturbations
-from studies.robustness.pictures import Pictures, open_pictures
 from studies.robustness.stream import study_stream, val_stream
 
 COSTLY_STILLS, COSTLY_IMAGES = 3, 50
 """Pictures of the studies that look at each tens of times: with all defaults two cores need less than half an hour."""
 COSTLY = ("perturbations", "attacks", "bands")
 
-Study = Callable[[Sequence[Subject], Pictures, RobustnessOptions, Watch], dict[str, Any]]
+Study = Callable[[Sequence[TargetNetwork], Pictures, RobustnessOptions, Watch], dict[str, Any]]
 RUN: dict[StudyName, Study] = {
     "corruptions": study_corruptions,
     "stream": study_stream,
@@ -54,7 +54,7 @@ def robustness(
     before any study runs.
     """
     started = time.perf_counter()
-    subjects = open_subjects(models, choose_device(device), options.calibrated == "auto")
+    subjects = open_targets(models, choose_device(device), options.calibrated == "auto")
     if options.samples and not any(subject.has_dropout for subject in subjects):
         raise InputError("--samples asks for dropout passes and there is no dropout to draw; omit it")
     pictures = open_pictures(data, split, subjects, options.images, options.seed)
@@ -75,7 +75,7 @@ def robustness(
     return record
 
 
-def about(subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOptions) -> dict[str, Any]:
+def about(subjects: Sequence[TargetNetwork], pictures: Pictures, options: RobustnessOptions) -> dict[str, Any]:
     """What was run on what, so that it can be run again."""
     return {
         "models": [
@@ -103,7 +103,11 @@ def about(subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOp
 
 
 def general_notes(
-    subjects: Sequence[Subject], pictures: Pictures, few: Pictures, chosen: Sequence[str], options: RobustnessOptions
+    subjects: Sequence[TargetNetwork],
+    pictures: Pictures,
+    few: Pictures,
+    chosen: Sequence[str],
+    options: RobustnessOptions,
 ) -> list[str]:
     """What holds for all studies."""
     notes = []
@@ -128,7 +132,7 @@ def general_notes(
 
 
 def chosen_studies(
-    subjects: Sequence[Subject], pictures: Pictures, asked: Sequence[StudyName], options: RobustnessOptions
+    subjects: Sequence[TargetNetwork], pictures: Pictures, asked: Sequence[StudyName], options: RobustnessOptions
 ) -> tuple[list[StudyName], list[str]]:
     """(studies in order, what was left out and why); InputError for one that is asked for and cannot be."""
     lacking = {name: reason for name in STUDIES if (reason := why_unavailable(name, subjects, pictures, options))}
@@ -159,7 +163,7 @@ def check_files(chosen: Sequence[str], pictures: Pictures, options: RobustnessOp
 
 
 def why_unavailable(
-    name: StudyName, subjects: Sequence[Subject], pictures: Pictures, options: RobustnessOptions
+    name: StudyName, subjects: Sequence[TargetNetwork], pictures: Pictures, options: RobustnessOptions
 ) -> str | None:
     """Why a study cannot be, in words; None where it can."""
     if name == "elsewhere" and not options.elsewhere:

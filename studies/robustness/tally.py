@@ -6,19 +6,18 @@ from typing import Any
 from torch import Tensor
 
 from core.evaluation.metrics import StreamingMetrics
-from studies.robustness.network import Method, Subject, at_size_of
-
-Row = dict[str, Any]
+from studies.harness.rows import Row
+from studies.harness.target import Method, TargetNetwork, at_size_of
 
 
 class Tally:
     """Streaming metrics by network and method."""
 
-    def __init__(self, subjects: Iterable[Subject]) -> None:
+    def __init__(self, subjects: Iterable[TargetNetwork]) -> None:
         self._dense = {subject.name: subject.is_segmentation for subject in subjects}
         self._metrics: dict[tuple[str, Method], StreamingMetrics] = {}
 
-    def add(self, subject: Subject, method: Method, probs: Tensor, labels: Tensor) -> None:
+    def add(self, subject: TargetNetwork, method: Method, probs: Tensor, labels: Tensor) -> None:
         """probs (B, K, ...) at the network's size, labels (B, ...) at the pictures'."""
         key = (subject.name, method)
         if key not in self._metrics:
@@ -50,13 +49,3 @@ def figures(metrics: StreamingMetrics, is_segmentation: bool) -> Row:
         "mean_confidence": result["accuracy"] + result["ece_signed"],
     }
     return row | ({"miou": result["miou"]} if is_segmentation else {})
-
-
-def title_of(row: Row) -> str:
-    """The network and the method of a row in a few characters."""
-    return f"{row['model']} {Method(row['mode'], row['samples'])}"
-
-
-def titles_of(rows: Iterable[Row]) -> list[str]:
-    """Each once, in order."""
-    return list(dict.fromkeys(map(title_of, rows)))

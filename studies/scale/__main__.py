@@ -19,8 +19,8 @@ import torch
 
 from core.model.bundle import round_figures
 from core.system.files import write_atomic
+from studies.harness.machine import cpu_name, load_average
 from studies.harness.study import exit_code, origin
-from studies.performance.machine import cpu_name, load_average
 from studies.scale import cameras, kills, start, throughput
 from studies.scale.clips import make_clips
 from studies.scale.document import TABLES, write_document

@@ -18,7 +18,7 @@ from core.evaluation.metrics import StreamingMetrics
 from seg.data.camvid import ImageFolderSplit, open_split
 from seg.torch_executor import open_network
 from seg.train import split_held_back
-from studies.robustness.network import DNN, Subject, at_size_of
+from studies.harness.target import DNN, TargetNetwork, at_size_of
 
 RARE = ("Pole", "SignSymbol", "Pedestrian", "Bicyclist")
 SEVERITY = 3
@@ -48,7 +48,7 @@ def held_back_pairs(split: ImageFolderSplit, share: float) -> tuple[list[Pair], 
 def measure(model: Path, pairs: list[Pair]) -> dict[str, Any]:
     """Dropout off, no temperature: accuracy, mIoU, NLL, ECE, IoU of the rare classes, and accuracy by corruption."""
     network, meta = open_network(model)
-    subject = Subject(model.parent.name, network, meta, torch.device("cpu"))
+    subject = TargetNetwork(model.parent.name, network, meta, torch.device("cpu"))
     plain = metrics_of(subject, iter(pairs))
     return {
         **{key: plain[key] for key in ("accuracy", "miou", "nll", "ece")},
@@ -58,7 +58,7 @@ def measure(model: Path, pairs: list[Pair]) -> dict[str, Any]:
     }
 
 
-def metrics_of(subject: Subject, pairs: Iterator[Pair]) -> dict[str, Any]:
+def metrics_of(subject: TargetNetwork, pairs: Iterator[Pair]) -> dict[str, Any]:
     metrics = StreamingMetrics(len(subject), subject.meta.classes.void)
     for image, label in pairs:
         labels = torch.from_numpy(label)[None]

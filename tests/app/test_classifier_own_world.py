@@ -18,7 +18,7 @@ from core.dropout import set_dropout_active
 from core.method import Method
 from core.novelty.opening import open_head
 from core.novelty.record import NoveltyRecord
-from studies.robustness.network import open_subjects
+from studies.harness.target import open_targets
 
 pytestmark = pytest.mark.slow
 
@@ -88,7 +88,7 @@ def test_evaluate_tells_its_own_pictures_from_others(knowing: Path, data: Path, 
         Image.fromarray(np.repeat(np.linspace(0, 255, 40).astype(np.uint8), 120).reshape(40, 40, 3)).save(file)
     assert evaluated(knowing, other)["novel_share"] > 0.9  # type: ignore[operator]
     assert "novel_share" not in evaluated(knowing, data, "--members", str(knowing))
-    (subject,) = open_subjects([str(knowing)], torch.device("cpu"))
+    (subject,) = open_targets([str(knowing)], torch.device("cpu"))
     ((_, seen),) = subject.predict([np.zeros((32, 32, 3), np.uint8)], [Method("dnn")], seed=0)
     assert seen.sight is not None and subject.follows
 

@@ -16,13 +16,13 @@ from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
 from core.frame import Frame
 from seg.data.camvid import open_split
 from seg.evaluate import FrameMetrics, mark_stills
+from studies.harness.pictures import Pictures, chosen_places, open_pictures
+from studies.harness.target import TargetNetwork, open_targets, short_names
 from studies.robustness.bands import study_bands
 from studies.robustness.flags import RobustnessOptions
 from studies.robustness.measures.corruption_means import ALEXNET
 from studies.robustness.measures.perturbations import perturb
-from studies.robustness.network import Subject, open_subjects, short_names
 from studies.robustness.perturbations import study_perturbations
-from studies.robustness.pictures import Pictures, chosen_places, open_pictures
 from studies.robustness.studies import robustness
 
 pytestmark = pytest.mark.slow
@@ -50,8 +50,8 @@ def studied(room: Path, models: str, data: str, *studies: Any, **options: Any) -
     return robustness(paths, room / data, studies=studies, options=RobustnessOptions(**options))["studies"]
 
 
-def opened(room: Path, model: str, data: str, count: int) -> tuple[list[Subject], Pictures]:
-    subjects = open_subjects([str(room / f"{model}.safetensors")], CPU)
+def opened(room: Path, model: str, data: str, count: int) -> tuple[list[TargetNetwork], Pictures]:
+    subjects = open_targets([str(room / f"{model}.safetensors")], CPU)
     return subjects, open_pictures(room / data, "test", subjects, count, seed=0)
 
 
@@ -429,7 +429,7 @@ def test_small_pictures_are_refused(room: Path, tmp_path: Path) -> None:
 def test_networks_of_two_kinds_or_of_other_classes_are_not_compared(room: Path, tmp_path: Path) -> None:
     other = classifier(tmp_path / "other.safetensors", names=("blue", "green", "black"))
     for second, words in ((room / "still.safetensors", "one labels pictures, the other pixels"), (other, "'black'")):
-        assert words in refusal(lambda path=second: open_subjects([str(room / "drop.safetensors"), str(path)], CPU))
+        assert words in refusal(lambda path=second: open_targets([str(room / "drop.safetensors"), str(path)], CPU))
     (tmp_path / "none").mkdir()
     told = refusal(lambda: robustness([str(other)], room / "cifar10", studies=["attacks"]))
     assert "'red'" in told and str(room / "cifar10") in told and NAMES[2] == "red"

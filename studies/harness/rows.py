@@ -1,0 +1,24 @@
+"""Rows of a report: dicts with `model`, `mode` and `samples` beside their metrics."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from core.method import Method
+
+Row = dict[str, Any]
+
+
+def title_of(row: Row) -> str:
+    """The network and the method of a row in a few characters."""
+    return f"{row['model']} {Method(row['mode'], row['samples'])}"
+
+
+def titles_of(rows: Iterable[Row]) -> list[str]:
+    """Each once, in order."""
+    return list(dict.fromkeys(map(title_of, rows)))
+
+
+def has_temperature(record: dict[str, Any], row: dict[str, Any]) -> bool:
+    """Whether a fitted temperature was in use in this row: it belongs to a mode with its number of passes."""
+    about = next(one for one in record["models"] if one["model"] == row["model"])
+    return str(Method(row["mode"], row["samples"])) in about["temperatures"]
