@@ -41,8 +41,8 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/python .ci/tracked_size.py
 
-# Every number, table and figure of docs/results.md, docs/robustness.md, docs/analysis.md and the model cards; what is there already is kept
-# (FRESH=--fresh measures all again). DATA holds camvid/, cifar10/ and video/.
+# The records, tables and figures of the studies results, robustness, analysis and novelty, and the tables of the model cards;
+# what is there already is kept (FRESH=--fresh measures all again). DATA holds camvid/, cifar10/ and video/.
 DATA ?= ../shared/data
 NOVELTY := camvid-unet-s camvid-realtime
 CLASSIFIERS := cifar10-resnet18-plain cifar10-resnet18-mc-smooth

@@ -119,7 +119,7 @@ def choose(executor: str, device: str, window: int | None) -> tuple[str, str]:
         return "torch", "it alone computes windows"
     if not (openvino_available() and kernel_available()):
         return "torch", "OpenVINO and numba, which are faster, are not installed: pip install 'steadyseg[export]'"
-    return "openvino", "the fastest on a CPU (docs/performance.md)"
+    return "openvino", "the fastest on a CPU (docs/studies/performance)"
 
 
 def choose_precision(precision: str, meta: CheckpointMeta, model: str) -> tuple[str, str]:

@@ -32,7 +32,7 @@ from core.stages import StageFeatures, tap_points
 
 STAGES = 4
 """Stages that are compared, the last ones; early ones tell noise from pictures, late ones tell classes
-(docs/novelty.md)."""
+(docs/studies/novelty)."""
 ENTROPY_WEIGHT = 0.5
 """Other than a street, a picture of one thing is also novel where the network cannot decide (0, 0.5 and 1 were
 tried)."""

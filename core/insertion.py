@@ -56,7 +56,7 @@ def insert_smoothing(
     """Puts `SpatialSmoothing` before every subsampling module of a CNN, in place; returns the insertion points.
 
     `linear_prob` is used where the map comes without an activation: the published ReLU would delete its negative half
-    (a first comparison is in docs/performance.md). `padding="same"` keeps every shape.
+    (a first comparison is in docs/studies/performance). `padding="same"` keeps every shape.
     """
 
     for name in (prob, linear_prob):  # refused even where no place would use it, and before anything is changed

@@ -16,7 +16,7 @@ MODE_NAMES: tuple[ModeName, ...] = get_args(ModeName)
 
 PUBLISHED_TAU, MOTION_TAU = 1.25, 8.0
 """Frames: published (VQ-BNN, arXiv 1907.05911), and for a mean that follows motion, which may remember longer
-(docs/results.md)."""
+(docs/studies/results)."""
 BNN_SAMPLES = 30
 """Dropout passes of mode bnn (published on CamVid)."""
 

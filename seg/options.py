@@ -64,7 +64,7 @@ class SmpOptions:
     encoder_prob: ProbName = "tanh"
     """The Prob function of stages that end with an activation."""
     encoder_linear_prob: ProbName = "signed-tanh"
-    """The Prob function of stages that end without one, as MobileNet's do (measured in docs/performance.md)."""
+    """The Prob function of stages that end without one, as MobileNet's do (measured in docs/studies/performance)."""
     encoder_blur: int = 2
     """The blur size of the smoothing: 1, 2, 3 or 5."""
 

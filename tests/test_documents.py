@@ -30,12 +30,28 @@ from studies.robustness.report import markdown
 from studies.scale.document import document as scale_document
 from studies.training.document import document as training_document
 
-DOCS = Path(__file__).parent.parent / "docs"
+PROJECT = Path(__file__).parent.parent
+DOCS = PROJECT / "docs" / "studies"
+
+
+def pages() -> list[Path]:
+    """Every page of Markdown that is read in the repository."""
+    folders = ("app", "docs", "seg", "classification", "studies", "deploy")
+    return [PROJECT / "README.md", *(page for folder in folders for page in sorted((PROJECT / folder).rglob("*.md")))]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(PROJECT)))
+def test_links_lead_to_files(page: Path) -> None:
+    links = re.findall(r"\]\(([^()\s#]+)", re.sub(r"```.*?```|`[^`]*`", "", page.read_text(), flags=re.DOTALL))
+    home = (
+        DOCS / page.parent.name if page.parent.parent.name == "studies" else page.parent
+    )  # a text that a page is made of
+    assert not [link for link in links if "://" not in link and not (home / link).exists()]
 
 
 @pytest.fixture(scope="module")
 def rows() -> dict[str, Any]:
-    return dict(json.loads((DOCS / "results.json").read_text()))
+    return dict(json.loads((DOCS / "results" / "record.json").read_text()))
 
 
 def pictures_of(text: str) -> dict[str, str]:
@@ -44,19 +60,21 @@ def pictures_of(text: str) -> dict[str, str]:
 
 
 def test_results(rows: dict[str, Any]) -> None:
-    text = (DOCS / "results.md").read_text()
-    assert results_document(rows, DOCS, pictures_of(text)) == text, "python -m studies.results makes it again"
+    text = (DOCS / "results" / "README.md").read_text()
+    assert results_document(rows, DOCS / "results", pictures_of(text)) == text, (
+        "python -m studies.results makes it again"
+    )
 
 
 def test_classification() -> None:
-    text = (DOCS / "classification.md").read_text()
-    record = json.loads((DOCS / "classification.json").read_text())
+    text = (DOCS / "classification" / "README.md").read_text()
+    record = json.loads((DOCS / "classification" / "record.json").read_text())
     assert classification_document(record, pictures_of(text)) == text, "python -m studies.classification makes it again"
 
 
 def test_robustness() -> None:
-    text = (DOCS / "robustness.md").read_text()
-    assert robustness_document(DOCS) == text, "python -m studies.robustness makes it again"
+    text = (DOCS / "robustness" / "README.md").read_text()
+    assert robustness_document(DOCS / "robustness") == text, "python -m studies.robustness makes it again"
 
 
 @pytest.mark.parametrize("report", sorted((DOCS / "robustness").glob("*/report.md")), ids=lambda path: path.parent.name)
@@ -67,8 +85,8 @@ def test_robustness_reports(report: Path) -> None:
 
 
 def test_analysis() -> None:
-    text = (DOCS / "analysis.md").read_text()
-    assert analysis_document(DOCS) == text, "python -m studies.analysis --document makes it again"
+    text = (DOCS / "analysis" / "README.md").read_text()
+    assert analysis_document(DOCS / "analysis") == text, "python -m studies.analysis --document makes it again"
 
 
 @pytest.mark.parametrize(
@@ -83,34 +101,38 @@ def test_analysis_reports(report: Path) -> None:
 
 
 def test_training() -> None:
-    if not (DOCS / "training.json").exists():
+    if not (DOCS / "training" / "record.json").exists():
         pytest.skip("no row of the ablation is committed yet")
-    record = json.loads((DOCS / "training.json").read_text())
+    record = json.loads((DOCS / "training" / "record.json").read_text())
     made = training_document(record)
-    assert made == (DOCS / "training.md").read_text(), "python -m studies.training --document makes it again"
+    assert made == (DOCS / "training" / "README.md").read_text(), "python -m studies.training --document makes it again"
 
 
 def test_ablations() -> None:
-    record = json.loads((DOCS / "ablations.json").read_text())
+    record = json.loads((DOCS / "ablations" / "record.json").read_text())
     made = ablations_document(record)
-    assert made == (DOCS / "ablations.md").read_text(), "python -m studies.ablations --document makes it again"
+    assert made == (DOCS / "ablations" / "README.md").read_text(), (
+        "python -m studies.ablations --document makes it again"
+    )
 
 
 def test_novelty() -> None:
-    record = json.loads((DOCS / "novelty.json").read_text())
-    assert novelty_document(record) == (DOCS / "novelty.md").read_text(), "python -m studies.novelty makes it again"
+    record = json.loads((DOCS / "novelty" / "record.json").read_text())
+    assert novelty_document(record) == (DOCS / "novelty" / "README.md").read_text(), (
+        "python -m studies.novelty makes it again"
+    )
     for name, found in record["networks"].items():
         weights = measured_networks()[name]["weights"] if name in measured_networks() else digest_of(name)
         assert found["weights"] == weights, f"{name}: python -m studies.novelty.collect measures it again"
 
 
 def test_performance() -> None:
-    text = (DOCS / "performance.md").read_text()
-    assert performance_document(DOCS) == text, "python -m studies.performance --document makes it again"
+    text = (DOCS / "performance" / "README.md").read_text()
+    assert performance_document(DOCS / "performance") == text, "python -m studies.performance --document makes it again"
 
 
 def test_the_front_pages_speed() -> None:
-    record, text = json.loads((DOCS / "performance.json").read_text()), (DOCS.parent / "README.md").read_text()
+    record, text = json.loads((DOCS / "performance" / "record.json").read_text()), (PROJECT / "README.md").read_text()
     for model in MODELS:
         rows = record[model]["rows"]
         published, along = (f"{rows[name]['frames_per_s']:.1f}" for name in ("vq_dnn", "vq_dnn_motion"))
@@ -118,7 +140,7 @@ def test_the_front_pages_speed() -> None:
 
 
 def test_what_the_front_page_says_of_novelty() -> None:
-    record, text = json.loads((DOCS / "novelty.json").read_text()), (DOCS.parent / "README.md").read_text()
+    record, text = json.loads((DOCS / "novelty" / "record.json").read_text()), (PROJECT / "README.md").read_text()
     words, studied = " ".join(text.split()), ("camvid-realtime", "camvid-unet-s")
     for model in studied:
         found = record["networks"][model]
@@ -129,15 +151,17 @@ def test_what_the_front_page_says_of_novelty() -> None:
 
 
 def test_reliability() -> None:
-    made = reliability_document(DOCS)
-    assert made == (DOCS / "reliability.md").read_text(), "python -m studies.faults.document makes its sections again"
-    record = json.loads((DOCS / "fuzzing.json").read_text())
+    made = reliability_document(DOCS / "reliability")
+    assert made == (DOCS / "reliability" / "README.md").read_text(), (
+        "python -m studies.faults.document makes its sections again"
+    )
+    record = json.loads((DOCS / "reliability" / "fuzzing.json").read_text())
     assert not any(row["found"] for row in record.values() if isinstance(row, dict) and "found" in row)
 
 
 def test_browser() -> None:
-    text = (DOCS / "browser.md").read_text()
-    assert browser_document(DOCS) == text, "python -m studies.in_browser makes its measured part again"
+    text = (DOCS / "browser" / "README.md").read_text()
+    assert browser_document(DOCS / "browser") == text, "python -m studies.in_browser makes its measured part again"
 
 
 @pytest.mark.parametrize("card", cards(), ids=lambda card: card.stem)
@@ -155,11 +179,14 @@ def test_rows_measured_twice_are_the_same_to_six_digits(rows: dict[str, Any]) ->
 
 
 def test_performance_shows_every_row_of_the_benches(tmp_path: Path) -> None:
-    bench = json.loads((DOCS / "results-throughput.json").read_text())
-    (tmp_path / "results-throughput.json").write_text(json.dumps(bench))
-    assert "Not measured at this commit" in performance_document(tmp_path)
-    (tmp_path / "performance.json").write_text(json.dumps({model: bench | {"commit": "abc1234"} for model in MODELS}))
-    text = performance_document(tmp_path)
+    bench = json.loads((DOCS / "results" / "throughput.json").read_text())
+    page, results = tmp_path / "performance", tmp_path / "results"
+    page.mkdir()
+    results.mkdir()
+    (results / "throughput.json").write_text(json.dumps(bench))
+    assert "Not measured at this commit" in performance_document(page)
+    (page / "record.json").write_text(json.dumps({model: bench | {"commit": "abc1234"} for model in MODELS}))
+    text = performance_document(page)
     assert "Not measured at this commit" not in text and "commit abc1234" in text
     assert "| VQ-BNN, all maps | 60.1 | 63.4 | 12 | 60.1 | 63.4 | 12 |" in text
     assert "| with spatial smoothing / without | 0.944 (target 0.93) | 0.944 (target 0.93) |" in text
@@ -201,5 +228,5 @@ def test_a_name_that_meets_no_row_is_an_error() -> None:
 
 
 def test_scale() -> None:
-    text = (DOCS / "scale.md").read_text()
-    assert scale_document(DOCS) == text, "python -m studies.scale document makes it again"
+    text = (DOCS / "scale" / "README.md").read_text()
+    assert scale_document(DOCS / "scale") == text, "python -m studies.scale document makes it again"

@@ -71,7 +71,7 @@ class CalibrateJob:
     the frame, in every mode of one pass and in this one; of a classifier in mode dnn, for each picture."""
     stages: tuple[str, ...] = ()
     """Stages of the network that --novelty compares; regions are of the last one. By default those of
-    docs/novelty.md."""
+    docs/studies/novelty/README.md."""
     int8: bool = False
     """Also fit what the network needs in int8, on the train images, and measure what it loses on these frames: where a
     processor has no bf16, `--precision auto` takes int8 if that is at most 0.5 points of accuracy and 0.2 of ECE. For

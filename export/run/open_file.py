@@ -69,7 +69,7 @@ def choose(meta: GraphMeta, executor: str, device: str) -> tuple[str, str]:
             "onnxruntime",
             "asked for" if executor == "onnxruntime" else "OpenVINO, which is faster, is not installed",
         )
-    return "openvino", "the fastest on a CPU (docs/performance.md)"
+    return "openvino", "the fastest on a CPU (docs/studies/performance)"
 
 
 def _host(file: OnnxFile, chosen: str, precision: str, keep_probs: bool) -> CpuSegmenter:

@@ -35,7 +35,7 @@ class FeatureExtractor:
 
 
 def default_stages(network: nn.Module) -> tuple[str, ...]:
-    """The deepest of the encoder, the decoder's first and its last: chosen on held-back frames (docs/novelty.md)."""
+    """The deepest stage of the encoder, the first and the last of the decoder (chosen in docs/studies/novelty)."""
     names = list(tap_points(network))
     deepest = [name for name in names if name.startswith("enc")][-1:]
     decoder = [name for name in names if name.startswith("dec") and name != "decoder"] or ["decoder"]

@@ -1,1 +1,1 @@
-"""docs/ablations.md: the papers' ablations of smoothing, heads and activations at the size of two cores."""
+"""docs/studies/ablations: the papers' ablations of smoothing, heads and activations at the size of two cores."""

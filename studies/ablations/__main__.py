@@ -1,10 +1,10 @@
-"""Trains the ablations' networks as far as time allows, measures them and writes docs/ablations.md.
+"""Trains the ablations' networks as far as time allows, measures them and writes docs/studies/ablations.
 
     python -m studies.ablations --data ../shared/data/cifar10 [--hours 6] [--document]
 
 A training that was stopped goes on after its last whole epoch, and the list is begun again where it ended: run it as
-often as there is time (nice -n 15, in the background). What was measured is kept in docs/ablations.json while
-checkpoint and data stay the same. --hours 0 trains nothing.
+often as there is time (nice -n 15, in the background). A measured row is kept while checkpoint and data stay the same.
+--hours 0 trains nothing.
 """
 
 import argparse
@@ -29,9 +29,9 @@ from core.training.run import choose_precision, train
 from core.training.run_folder import CONFIG_NAME, MODEL_NAME
 from studies.ablations.document import document
 from studies.ablations.matrix import Variant, to_train
-from studies.harness.study import Cache, digest_of_weights, exit_code, origin
+from studies.harness.study import PAGES, Cache, digest_of_weights, exit_code, origin
 
-DOCS = Path(__file__).parent.parent.parent / "docs"
+PAGE = PAGES / "ablations"
 SAMPLES = 50
 """Dropout passes, as published."""
 
@@ -48,7 +48,7 @@ def main() -> int:
 def work(data: Path, hours: float, only_document: bool) -> None:
     """Trains, measures, writes."""
     keep_freed_memory()
-    cache = Cache(DOCS / "ablations.json")
+    cache = Cache(PAGE / "record.json")
     if not only_document:
         ends = time.monotonic() + 3600 * hours
         test = open_classification(data, "test")
@@ -56,7 +56,7 @@ def work(data: Path, hours: float, only_document: bool) -> None:
             done = train_variant(variant, seed, data, ends)
             if done:
                 measure(variant, seed, test, cache)
-    (DOCS / "ablations.md").write_text(document(cache.record))
+    (PAGE / "README.md").write_text(document(cache.record))
 
 
 def train_variant(variant: Variant, seed: int, data: Path, ends: float) -> bool:

@@ -1,4 +1,4 @@
-"""docs/ablations.md: each ablation's table beside the published one, with intervals over pictures and both seeds'
+"""docs/studies/ablations: each ablation's table beside the published one, with intervals over pictures and both seeds'
 changes."""
 
 import statistics

@@ -1,4 +1,4 @@
-"""Runs the studies of networks' insides and writes docs/analysis.md and docs/analysis/.
+"""Runs the studies of networks' insides and writes docs/studies/analysis and docs/studies/analysis/.
 
     python -m studies.analysis --data ../shared/data [--only PAIR/STUDY ...] [--fresh] [--document]
 
@@ -22,10 +22,10 @@ from studies.analysis.command import command_line, write_report
 from studies.analysis.document import write_document
 from studies.analysis.runs import Run, all_runs
 from studies.analysis.study import Study, run
-from studies.harness.networks import PROJECT, file_of
-from studies.harness.study import data_digest, exit_code
+from studies.harness.networks import file_of
+from studies.harness.study import PAGES, data_digest, exit_code
 
-DOCS = PROJECT / "docs"
+PAGE = PAGES / "analysis"
 
 
 def main() -> int:
@@ -39,14 +39,14 @@ def main() -> int:
 
 
 def work(data: Path | None, only: list[str] | None, fresh: bool, document: bool) -> None:
-    """Runs what is missing, a folder of docs/analysis/ for each, then writes the document from what is there."""
+    """Runs each study that is missing, into a folder of its own, then writes the page."""
     if document:
         draw_again()
     elif data is None:
         raise InputError("--data: give the folder with camvid/ and cifar10/, or --document")
     else:
         run_all(data, only, fresh)
-    write_document(DOCS)
+    write_document(PAGE)
 
 
 def run_all(data: Path, only: list[str] | None, fresh: bool) -> None:
@@ -75,7 +75,7 @@ def data_digests(data: Path) -> dict[str, str]:
 def study(one: Run, files: list[Path], data: Path, digest: str) -> None:
     """The report as a user gets it, without the paths of this machine."""
     Console(stderr=True).print(one.name)
-    out = DOCS / "analysis" / one.name
+    out = PAGE / one.name
     kind: Study = load(f"studies.analysis.{one.study}:STUDY")
     record = run(kind, one.job([str(file) for file in files], str(data / one.pair.data)), keep=lambda _: None)
     record = round_figures(record) | {"digest": digest}
@@ -86,7 +86,7 @@ def study(one: Run, files: list[Path], data: Path, digest: str) -> None:
 
 def draw_again() -> None:
     """Reports and plots of what was measured."""
-    for file in sorted((DOCS / "analysis").glob("*/*/report.json")):
+    for file in sorted((PAGE).glob("*/*/report.json")):
         record = json.loads(file.read_text())
         kind: Study = load(f"studies.analysis.{record['study']}:STUDY")
         write_report(kind, record, file.parent, record.pop("command"), plots=True, without=("worst",))
@@ -94,7 +94,7 @@ def draw_again() -> None:
 
 def known_digest(one: Run) -> str | None:
     """Of what is there already; None where nothing is."""
-    file = DOCS / "analysis" / one.name / "report.json"
+    file = PAGE / one.name / "report.json"
     return json.loads(file.read_text())["digest"] if file.exists() else None
 
 

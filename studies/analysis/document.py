@@ -1,4 +1,4 @@
-"""docs/analysis.md: what the papers expect and what is found, then every study of both pairs."""
+"""docs/studies/analysis: what the papers expect and what is found, then every study of both pairs."""
 
 import json
 from pathlib import Path
@@ -15,19 +15,18 @@ Reports = dict[str, dict[str, Any]]
 """By PAIR/STUDY."""
 
 
-def write_document(docs: Path) -> None:
-    """docs/analysis.md, from the reports that are there."""
-    (docs / "analysis.md").write_text(document(docs))
+def write_document(page: Path) -> None:
+    """docs/studies/analysis, from the reports that are there."""
+    (page / "README.md").write_text(document(page))
 
 
-def document(docs: Path) -> str:
+def document(page: Path) -> str:
     """The whole text; a study that has not been run is left out."""
-    root = docs / "analysis"
-    files = sorted(root.glob("*/*/report.json"))
+    files = sorted(page.glob("*/*/report.json"))
     reports = {f"{file.parent.parent.name}/{file.parent.name}": json.loads(file.read_text()) for file in files}
     networks = "\n".join(f"- {pair.about} (`{pair.name}`)" for pair in PAIRS)
     head = TEXT.read_text().strip().replace("{networks}", networks).replace("{expected}", expected(reports))
-    return "\n\n".join([head, *(part for study in FLAGS for part in section_of(study, reports, docs))]) + "\n"
+    return "\n\n".join([head, *(part for study in FLAGS for part in section_of(study, reports, page))]) + "\n"
 
 
 def expected(reports: Reports) -> str:
@@ -44,7 +43,7 @@ def expected(reports: Reports) -> str:
     )
 
 
-def section_of(study: str, reports: Reports, docs: Path) -> list[str]:
+def section_of(study: str, reports: Reports, page: Path) -> list[str]:
     """One study: what its figures mean, and for each pair the command, its cost and its plots."""
     there = [(pair, report) for pair in PAIRS if (report := reports.get(f"{pair.name}/{study}"))]
     if not there:
@@ -52,8 +51,8 @@ def section_of(study: str, reports: Reports, docs: Path) -> list[str]:
     kind: Study = load(f"studies.analysis.{study}:STUDY")
     parts = [f"## {kind.title}", kind.about]
     for pair, report in there:
-        place = f"analysis/{pair.name}/{study}"
-        plots = sorted(path.name for path in (docs / place).glob("*.png"))
+        place = f"{pair.name}/{study}"
+        plots = sorted(path.name for path in (page / place).glob("*.png"))
         notes = " ".join(f"({note}.)" for note in report["notes"])
         parts.append(
             f"**{pair.name}**: `{report['command']}`, {report['seconds'] / 60:.1f} minutes, "

@@ -1,4 +1,4 @@
-"""Which studies docs/analysis.md shows, of which networks, with which flags."""
+"""Which studies docs/studies/analysis shows, of which networks, with which flags."""
 
 import hashlib
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Measures the trained classifiers and writes docs/classification.md, its figures and docs/classification.json.
+"""Measures the trained classifiers and writes the record, the page and its figures in docs/studies/classification.
 
     python -m studies.classification --data ../shared/data/cifar10 [--fresh]
 
@@ -25,9 +25,9 @@ from core.system.machine import keep_freed_memory
 from studies.classification.document import write_document
 from studies.classification.effects import Pictures
 from studies.classification.matrix import EVERY, Classifier, subjects
-from studies.harness.study import Cache, exit_code, origin
+from studies.harness.study import PAGES, Cache, exit_code, origin
 
-DOCS = Path(__file__).parent.parent.parent / "docs"
+PAGE = PAGES / "classification"
 SAMPLES = 50
 
 
@@ -46,7 +46,7 @@ def main() -> int:
 def run(data: Path, fresh: bool) -> None:
     """Measures what is missing, then writes the document from what is there."""
     keep_freed_memory()  # a fifth of the time would be page faults
-    cache = Cache(DOCS / "classification.json")
+    cache = Cache(PAGE / "record.json")
     test = open_classification(data, "test")
     for name, members in subjects().items():
         absent = [one.name for one in members if not one.file.exists()]
@@ -58,7 +58,7 @@ def run(data: Path, fresh: bool) -> None:
         )
         if fresh or cache.get(name, digest) is None:
             cache.put(name, digest, measure(name, members, test), origin())
-    write_document(cache.record, DOCS)
+    write_document(cache.record, PAGE)
 
 
 def measure(name: str, members: list[Classifier], test: ClassificationSet) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""docs/classification.md: tables and figures of what was measured; what it means is written by hand in findings.md."""
+"""docs/studies/classification: tables and figures of what was measured; what it means is written by hand in findings.md."""
 
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,10 @@ ECE."""
 ABSENT = "-"
 
 
-def write_document(record: dict[str, Any], docs: Path) -> None:
-    """Writes docs/classification.md and its figures; the record is a Cache's."""
-    pictures = write_plots(measured_of(record), docs)
-    write_atomic(docs / "classification.md", document(record, pictures).encode())
+def write_document(record: dict[str, Any], page: Path) -> None:
+    """Writes docs/studies/classification and its figures; the record is a Cache's."""
+    pictures = write_plots(measured_of(record), page)
+    write_atomic(page / "README.md", document(record, pictures).encode())
 
 
 def measured_of(record: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Figures named in the sentences of findings.md, from docs/classification.json.
+"""Figures named in the sentences of findings.md, from docs/studies/classification/record.json.
 
 {nll resnet18-plain-0/off} {ece resnet18-mc-?/50}     dropout off, or 50 passes; least to most over what matches
 {change nll both (N = 50)} {seeds nll both (N = 50)}  an effect and its 95 % interval; of each seed

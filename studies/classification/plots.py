@@ -1,4 +1,4 @@
-"""The figures of docs/classification.md."""
+"""The figures of docs/studies/classification."""
 
 from pathlib import Path
 from typing import Any
@@ -11,18 +11,14 @@ COLORS = {"plain": "#0072b2", "smooth": "#009e73", "mc": "#e69f00", "mc-smooth":
 """Okabe and Ito's, told apart by colour-blind readers."""
 
 
-def write_plots(record: dict[str, Any], docs: Path) -> dict[str, str]:
+def write_plots(record: dict[str, Any], page: Path) -> dict[str, str]:
     """{title: file name in docs} of what could be drawn."""
     written = {}
     with plt.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
         if any("curve" in found for found in record.values()):
-            written |= save_figure(
-                sizes(record), docs, "classification-sizes.png", "NLL and accuracy by the number of passes"
-            )
+            written |= save_figure(sizes(record), page, "sizes.png", "NLL and accuracy by the number of passes")
         if record:
-            written |= save_figure(
-                reliability(record), docs, "classification-reliability.png", "Reliability, dropout off"
-            )
+            written |= save_figure(reliability(record), page, "reliability.png", "Reliability, dropout off")
     return written
 
 

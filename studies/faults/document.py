@@ -1,4 +1,4 @@
-"""The measured sections of docs/reliability.md, each from its own JSON file.
+"""The measured sections of docs/studies/reliability, each from its own JSON file.
 
 python -m studies.faults.document        makes them again
 """
@@ -14,8 +14,9 @@ from core.system.files import write_atomic
 from studies.faults.fuzzing.document import fuzzing_section
 from studies.faults.page_soak.document import page_section
 from studies.faults.rtsp.document import rtsp_section
+from studies.harness.study import PAGES
 
-DOCS = Path(__file__).parents[2] / "docs"
+PAGE = PAGES / "reliability"
 SECTIONS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "RTSP": ("rtsp.json", rtsp_section),
     "The page for an hour": ("page-soak.json", page_section),
@@ -23,20 +24,20 @@ SECTIONS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
 }
 
 
-def document(docs: Path) -> str:
+def document(page: Path) -> str:
     """The text with the sections of today's records in the place of the old ones; at its end where there was none."""
-    text = (docs / "reliability.md").read_text()
+    text = (page / "README.md").read_text()
     for heading, (name, section) in SECTIONS.items():
         before, found, rest = text.partition(f"## {heading}\n")
         after = re.search(r"^## ", rest, re.MULTILINE) if found else None
-        body = section(json.loads((docs / name).read_text()))
+        body = section(json.loads((page / name).read_text()))
         text = f"{before.rstrip()}\n\n## {heading}\n\n{body}\n" + (f"\n{rest[after.start() :]}" if after else "")
     return text
 
 
-def write_document(docs: Path) -> None:
-    write_atomic(docs / "reliability.md", document(docs).encode())
+def write_document(page: Path) -> None:
+    write_atomic(page / "README.md", document(page).encode())
 
 
 if __name__ == "__main__":
-    sys.exit(write_document(DOCS))
+    sys.exit(write_document(PAGE))

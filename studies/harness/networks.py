@@ -12,10 +12,10 @@ from typing import Any
 from app.find_model import find_model
 from core.model.pretrained import SUFFIX
 from core.training.run_folder import MODEL_NAME
-from studies.harness.study import digest_of_weights
+from studies.harness.study import PAGES, digest_of_weights
 
 PROJECT = Path(__file__).parents[2]
-RECORD = PROJECT / "docs" / "studies" / "results" / "networks.json"
+RECORD = PAGES / "results" / "networks.json"
 
 
 def trained_network(name: str) -> str:

@@ -16,6 +16,9 @@ from core.model.checkpoint import NOVELTY_PREFIX
 from core.system.files import write_atomic
 from seg.data.camvid import open_split
 
+PAGES = Path(__file__).parents[2] / "docs" / "studies"
+"""Folders of the studies' pages, records and pictures."""
+
 
 def exit_code(name: str, work: Callable[[], None]) -> int:
     """0, or 2 with the one line that says what was wrong."""

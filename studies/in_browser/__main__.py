@@ -1,5 +1,4 @@
-"""The page that computes in the browser: is it right, how fast is it, does it stay flat; writes docs/browser.json and
-.md.
+"""Parity, speed and memory of the page that computes in the browser; writes docs/studies/browser.
 
     python -m studies.in_browser [--models street-tiny ...] [--only sizes parity speed soak] [--soak-seconds 600]
         [--calibration-data DIR]        # CamVid's folder: also measures each network in int8
@@ -22,12 +21,12 @@ from core.errors import InputError
 from core.model.bundle import round_figures
 from studies.harness.browser import street_camera
 from studies.harness.machine import cpu_name
-from studies.harness.study import Cache, exit_code, origin
+from studies.harness.study import PAGES, Cache, exit_code, origin
 from studies.in_browser.document import write_document
 from studies.in_browser.measured import measure_parity, measure_sizes, measure_soak, measure_speed
 
 PROJECT = Path(__file__).parents[2]
-DOCS, RUNS = PROJECT / "docs", PROJECT / "runs" / "in_browser"
+PAGE, RUNS = PAGES / "browser", PROJECT / "runs" / "in_browser"
 MEASURES: dict[str, Callable[..., dict[str, Any]]] = {
     "sizes": measure_sizes,
     "parity": measure_parity,
@@ -48,7 +47,7 @@ def main() -> int:
 
 
 def run(models: list[str], parts: list[str], soak_s: int, calibration_data: Path | None) -> None:
-    cache = Cache(DOCS / "browser.json")
+    cache = Cache(PAGE / "record.json")
     with tempfile.TemporaryDirectory() as folder, chromium_starter(Path(folder)) as start:
         for model in models:
             sites = {model: exported(model)}
@@ -61,7 +60,7 @@ def run(models: list[str], parts: list[str], soak_s: int, calibration_data: Path
                     rows = MEASURES[part](site, start, **settings)
                     record[part] = {"made": {**origin(), "processor": cpu_name()}, "rows": round_figures(rows)}
                     cache.write()
-    write_document(DOCS)
+    write_document(PAGE)
 
 
 def exported(model: str, *flags: str | Path) -> Path:

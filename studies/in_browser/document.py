@@ -1,4 +1,4 @@
-"""The measured part of docs/browser.md, from docs/browser.json."""
+"""The measured part of docs/studies/browser, from docs/studies/browser/record.json."""
 
 import json
 from pathlib import Path
@@ -12,17 +12,17 @@ RATE, FIRST_S, WASM_MB = 10.0, 5.0, 20.0
 """Targets: frames a second with two threads, seconds to the first result, and megabytes fetched."""
 
 
-def document(docs: Path) -> str:
+def document(page: Path) -> str:
     """The text with today's record between its two marks."""
-    text = (docs / "browser.md").read_text()
+    text = (page / "README.md").read_text()
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    record = json.loads((docs / "browser.json").read_text())
+    record = json.loads((page / "record.json").read_text())
     return f"{before}{BEGIN}{measured(record)}\n{END}{after}"
 
 
-def write_document(docs: Path) -> None:
-    write_atomic(docs / "browser.md", document(docs).encode())
+def write_document(page: Path) -> None:
+    write_atomic(page / "README.md", document(page).encode())
 
 
 def measured(record: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""docs/novelty.json, docs/novelty.md and its plots from what was collected.
+"""docs/studies/novelty/record.json, docs/studies/novelty and its plots from what was collected.
 
 python -m studies.novelty                the record from runs/novelty, then document and plots
 python -m studies.novelty --document     document and plots again, from the record
@@ -14,13 +14,13 @@ import numpy as np
 
 from core.model.bundle import round_figures
 from core.system.files import write_atomic
-from studies.harness.study import origin
+from studies.harness.study import PAGES, origin
 from studies.novelty.document import Record, document
 from studies.novelty.ensemble import measure_ensemble
 from studies.novelty.figures import auroc_of, measure
 from studies.novelty.plots import draw
 
-DOCS = Path(__file__).parents[2] / "docs"
+PAGE = PAGES / "novelty"
 STUDIES = ("regions", "streams", "motorway_labels")
 SEEDS = ("paper-plain-0", "paper-plain-1", "paper-plain-2")
 
@@ -72,13 +72,13 @@ def main() -> None:
     parser.add_argument("--from", dest="folder", type=Path, default=Path("runs/novelty"))
     parser.add_argument("--document", action="store_true", help="from the record alone")
     given = parser.parse_args()
-    path = DOCS / "novelty.json"
+    path = PAGE / "record.json"
     record = json.loads(path.read_text()) if path.exists() else {}
     if not given.document:
         record = gather(given.folder, record)
         write_atomic(path, (json.dumps(record, indent=1) + "\n").encode())
-    draw(record, DOCS)
-    write_atomic(DOCS / "novelty.md", document(record).encode())
+    draw(record, PAGE)
+    write_atomic(PAGE / "README.md", document(record).encode())
 
 
 if __name__ == "__main__":

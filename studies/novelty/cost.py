@@ -3,7 +3,8 @@
     python -m studies.novelty.cost camvid-unet-s camvid-realtime
     ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 python -m studies.novelty.cost camvid-unet-s camvid-realtime
 
-The networks must carry their statistics. Writes into docs/novelty.json under the processor's name; for a quiet machine.
+The networks must carry their statistics. Run it on an idle machine: the rows are written
+into docs/studies/novelty/record.json under the processor's name.
 """
 
 import argparse
@@ -26,9 +27,9 @@ from export.run.networks import cpu_has_bf16
 from seg.pretrained import find_checkpoint
 from seg.street.drive import Street
 from studies.harness.networks import name_of
-from studies.harness.study import origin
+from studies.harness.study import PAGES, origin
 
-RECORD = Path(__file__).parents[2] / "docs" / "novelty.json"
+RECORD = PAGES / "novelty" / "record.json"
 ROUNDS, WARM_UP = 60, 8
 METHOD = MethodOptions(mode="vq-dnn", motion=False)
 

@@ -1,4 +1,4 @@
-"""docs/novelty.md: every figure in it is from docs/novelty.json."""
+"""docs/studies/novelty: every figure in it is from docs/studies/novelty/record.json."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -137,7 +137,7 @@ def targets(record: Record) -> str:
         last = [f"{np.mean(trained):{form}} ({min(trained):{form}} to {max(trained):{form}})"] if trained else []
         lines.append([name, wanted, *(f"{figure(found):{form}}" for found in own(record).values()), *last])
     head = ["figure", "wanted", *own(record), *([f"{SEEDS}, {len(seeds(record))} trainings"] if seeds(record) else [])]
-    picture = "![Share of right pixels over confidence under the 15 corruptions](novelty-reliability.png)"
+    picture = "![Share of right pixels over confidence under the 15 corruptions](reliability.png)"
     return part("Targets", f"{table(head, lines)}\n\n{picture}")
 
 
@@ -270,9 +270,7 @@ def stream_table(record: Record) -> str:
         if way in row
     ]
     head = ["network", "type", "temperature", "accuracy, %", "ECE, %", "NLL", "expected, points", "sets, %"]
-    picture = (
-        "![Novelty and expected accuracy over a stream cut from town to motorway to photographs](novelty-cuts.png)"
-    )
+    picture = "![Novelty and expected accuracy over a stream cut from town to motorway to photographs](cuts.png)"
     made = table(head, lines)
     return part("Over a stream", f"{made}\n\n{picture}" if made else "")
 

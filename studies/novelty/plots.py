@@ -1,4 +1,4 @@
-"""The pictures of docs/novelty.md, drawn from its record."""
+"""The pictures of docs/studies/novelty, drawn from its record."""
 
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,12 @@ from studies.harness.document import save_figure
 COLOURS = {"town": "#dfe9f5", "motorway": "#f7e3cf", "photographs": "#e6dcf0"}
 
 
-def draw(record: dict[str, Any], docs: Path) -> None:
-    reliability(record, docs)
-    cuts(record, docs)
+def draw(record: dict[str, Any], page: Path) -> None:
+    reliability(record, page)
+    cuts(record, page)
 
 
-def reliability(record: dict[str, Any], docs: Path) -> None:
+def reliability(record: dict[str, Any], page: Path) -> None:
     """Accuracy over confidence of all pixels under the types that count."""
     networks = {name: found for name, found in record["networks"].items() if not name.startswith("paper")}
     figure, axes = plt.subplots(1, len(networks), figsize=(4.2 * len(networks), 3.9), squeeze=False, sharey=True)
@@ -34,10 +34,10 @@ def reliability(record: dict[str, Any], docs: Path) -> None:
         axis.set(title=name, xlabel="confidence", xlim=(0, 1), ylim=(0, 1))
     axes[0][0].set_ylabel("share of pixels that are right")
     axes[0][0].legend(fontsize=8, loc="upper left")
-    save_figure(figure, docs, "novelty-reliability.png", "reliability")
+    save_figure(figure, page, "reliability.png", "reliability")
 
 
-def cuts(record: dict[str, Any], docs: Path) -> None:
+def cuts(record: dict[str, Any], page: Path) -> None:
     """What the product says of every frame of the cut stream."""
     streams = {name: found["cuts"] for name, found in record["streams"].items() if found}
     figure, axes = plt.subplots(len(streams), 1, figsize=(9, 2.6 * len(streams)), squeeze=False, sharex=True)
@@ -57,4 +57,4 @@ def cuts(record: dict[str, Any], docs: Path) -> None:
     axes[-1, 0].set_xlabel("frame (15 Hz)")
     axes[0, 0].legend(fontsize=8, loc="center left")
     figure.tight_layout()
-    save_figure(figure, docs, "novelty-cuts.png", "cuts")
+    save_figure(figure, page, "cuts.png", "cuts")

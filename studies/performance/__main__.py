@@ -1,5 +1,4 @@
-"""Times the networks that ship, on a machine that does nothing else, and writes docs/performance.json and
-docs/performance.md.
+"""Times the included networks on an otherwise idle machine and writes docs/studies/performance.
 
     python -m studies.performance [MODEL ...] [--seconds 20] [--soak 20000] [--document]
 
@@ -12,7 +11,7 @@ from collections.abc import Sequence
 
 from studies.harness.study import Cache, exit_code, origin
 from studies.performance.document import MODELS, SOAKED, write_document
-from studies.performance.measured_bench import DOCS, bench
+from studies.performance.measured_bench import PAGE, bench
 
 
 def main() -> int:
@@ -27,12 +26,12 @@ def main() -> int:
 
 def run(models: Sequence[str], seconds: float, soak: int) -> None:
     """Written after each model."""
-    cache = Cache(DOCS / "performance.json")
+    cache = Cache(PAGE / "record.json")
     for model in models:
         soaked = ("--soak", str(soak)) if soak and model == SOAKED else ()
         cache.record[model] = bench(model, "--seconds", str(seconds), *soaked) | {"commit": origin()["commit"]}
         cache.write()
-    write_document(DOCS)
+    write_document(PAGE)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How fast networks are before they are trained, to choose which: docs/performance.json, `architectures`.
+"""Speed of networks before they are trained: `architectures` of docs/studies/performance/record.json.
 
     python -m studies.performance.architectures [--seconds 3]
 
@@ -31,7 +31,7 @@ from seg.options import SmpOptions, UNetOptions
 from studies.harness.study import Cache, exit_code, origin
 from studies.performance.document import write_document
 from studies.performance.formats import PROCESSORS
-from studies.performance.measured_bench import DOCS, wait_for_quiet
+from studies.performance.measured_bench import PAGE, PROJECT, wait_for_quiet
 
 HEIGHT, WIDTH, CLASSES = 360, 480, 11
 HALF = SmpOptions(decoder_channels=(128, 64, 32, 24, 16), head_stride=2, decoder_dropout=0.0)
@@ -70,7 +70,7 @@ def main() -> int:
 
 
 def run(seconds: float) -> None:
-    cache = Cache(DOCS / "performance.json")
+    cache = Cache(PAGE / "record.json")
     found = {
         processor: time_there((*formats, "onnxruntime"), environment, seconds)
         for processor, (environment, formats) in PROCESSORS.items()
@@ -81,14 +81,14 @@ def run(seconds: float) -> None:
     }
     cache.record["architectures"] = {**origin(), "seconds_per_row": seconds, "costs": costs, "processors": found}
     cache.write()
-    write_document(DOCS)
+    write_document(PAGE)
 
 
 def time_there(formats: tuple[str, ...], environment: dict[str, str], seconds: float) -> dict[str, dict[str, float]]:
     """In a process of its own, which is as its processor."""
     wait_for_quiet()
     command = [sys.executable, "-m", __spec__.name, "--seconds", str(seconds), "--formats", *formats]
-    answer = subprocess.run(command, cwd=DOCS.parent, env=os.environ | environment, capture_output=True, text=True)
+    answer = subprocess.run(command, cwd=PROJECT, env=os.environ | environment, capture_output=True, text=True)
     if answer.returncode:
         raise InputError(f"timing failed: {answer.stderr.strip().splitlines()[-1]}")
     return dict(json.loads(answer.stdout))

@@ -1,4 +1,4 @@
-"""docs/performance.md: tables from docs/performance.json, what explains them, and what was measured by hand."""
+"""docs/studies/performance: tables from docs/studies/performance/record.json, what explains them, and what was measured by hand."""
 
 import json
 from collections.abc import Sequence
@@ -35,20 +35,20 @@ ROWS = {
 FORMAT_ROWS = {"bare": "network alone", "vq_dnn_motion": "the default", "end_to_end_labels": "file to labels and maps"}
 MISSING = (
     "## Speed of the networks that ship\nNot measured at this commit. On a machine that does nothing else `python -m "
-    "studies.performance` measures it and\nwrites docs/performance.json, from which this section is made."
+    "studies.performance` measures it and\nwrites docs/studies/performance/record.json, from which this section is made."
 )
 
 
-def write_document(docs: Path) -> None:
-    write_atomic(docs / "performance.md", document(docs).encode())
+def write_document(page: Path) -> None:
+    write_atomic(page / "README.md", document(page).encode())
 
 
-def document(docs: Path) -> str:
+def document(page: Path) -> str:
     """The whole text."""
     head, explained, by_hand = (FOLDER / "text.md").read_text().split("\n---\n")
-    path = docs / "performance.json"
+    path = page / "record.json"
     records: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    throughput = json.loads((docs / "results-throughput.json").read_text())
+    throughput = json.loads((page.parent / "results" / "throughput.json").read_text())
     measured = [MISSING]
     if all(model in records for model in MODELS):
         measured = [machine(records), ratios_table(records), rows_table(records), memory(records)]

@@ -1,5 +1,4 @@
-"""What each number format makes of a frame, with the processor as it is and held to AVX2: docs/performance.json,
-`formats`.
+"""Frames per second by number format, with all instructions of the processor and held to AVX2.
 
     python -m studies.performance.formats [MODEL ...] [--seconds 15]
 
@@ -14,7 +13,7 @@ from typing import Any
 from core.errors import InputError
 from studies.harness.study import Cache, exit_code, origin
 from studies.performance.document import FORMAT_ROWS, MODELS, write_document
-from studies.performance.measured_bench import DOCS, bench
+from studies.performance.measured_bench import PAGE, bench
 
 PROCESSORS = {
     "AVX-512 with bf16": ({}, ("bf16", "int8")),
@@ -31,7 +30,7 @@ def main() -> int:
 
 
 def run(models: list[str], seconds: float) -> None:
-    cache = Cache(DOCS / "performance.json")
+    cache = Cache(PAGE / "record.json")
     for model in models:
         found = {
             processor: {number: rows_of(model, number, environment, seconds) for number in numbers}
@@ -39,7 +38,7 @@ def run(models: list[str], seconds: float) -> None:
         }
         cache.record.setdefault("formats", {})[model] = {**origin(), "seconds_per_row": seconds, "processors": found}
         cache.write()
-    write_document(DOCS)
+    write_document(PAGE)
 
 
 def rows_of(model: str, number: str, environment: dict[str, str], seconds: float) -> dict[str, Any]:

@@ -11,8 +11,10 @@ from typing import Any
 
 from core.errors import InputError
 from core.system.machine import available_cpus
+from studies.harness.study import PAGES
 
-DOCS = Path(__file__).parents[2] / "docs"
+PAGE = PAGES / "performance"
+PROJECT = Path(__file__).parents[2]
 CALM_S = 180
 """How long it waits; `steadyseg bench` itself says when others were busy."""
 
@@ -23,7 +25,7 @@ def bench(model: str, *flags: str, environment: dict[str, str] | None = None) ->
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "bench.json"
         command = [sys.executable, "-m", "app.cli", "bench", model, "--json", str(file), *flags]
-        if subprocess.run(command, cwd=DOCS.parent, env=os.environ | (environment or {})).returncode:
+        if subprocess.run(command, cwd=PROJECT, env=os.environ | (environment or {})).returncode:
             raise InputError(f"{model}: `steadyseg bench` failed")
         record = dict(json.loads(file.read_text()))
     if any("other processes were busy" in note for note in record["notes"]):

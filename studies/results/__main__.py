@@ -1,4 +1,4 @@
-"""Measures every row of docs/results.md and writes the document, its figures and docs/results.json.
+"""Measures every row of docs/studies/results and writes the document, its figures and docs/studies/results/record.json.
 
     python -m studies.results train --data ../shared/data/camvid [--only NETWORK ...]
     python -m studies.results --data ../shared/data/camvid [--fresh]
@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
 
 from studies.harness.networks import PROJECT
-from studies.harness.study import Cache, data_digest, exit_code
+from studies.harness.study import PAGES, Cache, data_digest, exit_code
 from studies.results.document import write_document
 from studies.results.jobs import about, all_jobs, frame_count, job_digest, measure_job
 from studies.results.parts import Parts
@@ -29,7 +29,7 @@ from studies.results.plots import drop_undrawn_curves
 from studies.results.strips import write_strips
 from studies.results.trainings import train_networks
 
-DOCS = Path(__file__).parent.parent.parent / "docs"
+PAGE = PAGES / "results"
 
 
 def main() -> int:
@@ -47,7 +47,7 @@ def main() -> int:
 
 def run(data: Path, fresh: bool, jobs: int) -> None:
     """Measures what is missing, a process for each network, then writes the document from what is there."""
-    cache = Cache(DOCS / "results.json")
+    cache = Cache(PAGE / "record.json")
     digest = data_digest(data)
     files = [network.file for job in all_jobs() for network in job.networks]
     for file in dict.fromkeys(file for file in files if not file.exists()):
@@ -80,8 +80,8 @@ def run(data: Path, fresh: bool, jobs: int) -> None:
             cache.put(job.name, job_digest(job, digest), rows, about(job))
             parts[job.name].forget()
             progress.console.print(f"{job.name}: done")
-    strips = write_strips(data, DOCS, DOCS.parent / "out")
-    write_document(cache.record, DOCS, strips)
+    strips = write_strips(data, PAGE, PROJECT / "out")
+    write_document(cache.record, PAGE, strips)
     if failed:
         raise failed[0]
 

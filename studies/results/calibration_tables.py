@@ -97,9 +97,9 @@ SCALINGS = {
 }
 
 
-def scaling_table(docs: Path) -> str:
+def scaling_table(page: Path) -> str:
     """One temperature, a scale and shift for each class, or the class weights of the loss taken back."""
-    path = docs / "results-vector-scaling.json"
+    path = page / "vector-scaling.json"
     record = json.loads(path.read_text()) if path.exists() else {}
     lines = [
         [

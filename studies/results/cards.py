@@ -1,4 +1,4 @@
-"""The tables of the model cards and the README, from checkpoint records, docs/results.json and the robustness reports.
+"""The tables of the model cards and the README, from checkpoint records, measured rows and robustness reports.
 
     python -m studies.results.cards
 
@@ -16,7 +16,7 @@ from studies.harness.document import table
 from studies.harness.rows import has_temperature, title_of
 
 README = Path(__file__).parents[2] / "README.md"
-DOCS = README.parent / "docs"
+PAGES = README.parent / "docs" / "studies"
 ABSENT = "-"
 FIGURES = {
     "NLL": "nll",
@@ -123,7 +123,7 @@ def int8(name: str, record: dict[str, Any]) -> str:
 
 def changes(name: str, record: dict[str, Any]) -> str:
     """How the network changes along the stream, and the default rule on stills that its choice did not see."""
-    job = json.loads((DOCS / "results.json").read_text())[f"{name} default rule"]["rows"]
+    job = json.loads((PAGES / "results" / "record.json").read_text())[f"{name} default rule"]["rows"]
     lines = [
         [protocol, f"`{method}`", *(cell(row[key]) for key in RULE_FIGURES.values())]
         for place, protocol in RULE_PROTOCOLS.items()
@@ -136,7 +136,7 @@ def clean(name: str, record: dict[str, Any]) -> str:
     """A classifier's figures on clean pictures, with and without its temperature."""
     lines = []
     for run, calibrated in (("classifiers", "no"), ("classifiers-calibrated", "yes")):
-        report = json.loads((DOCS / "robustness" / run / "report.json").read_text())
+        report = json.loads((PAGES / "robustness" / run / "report.json").read_text())
         for row in report["studies"]["corruptions"]["clean"]:
             if calibrated == "yes" and not has_temperature(report, row):
                 continue

@@ -1,10 +1,10 @@
-"""Parts of every table of docs/results.md: one measured row, its cells, changes."""
+"""Parts of every table of docs/studies/results: one measured row, its cells, changes."""
 
 from collections.abc import Iterable
 from typing import Any
 
 Rows = dict[str, Any]
-"""docs/results.json: job -> {"rows": {protocol: {method: figures}}, ...}."""
+"""docs/studies/results/record.json: job -> {"rows": {protocol: {method: figures}}, ...}."""
 ABSENT = "-"
 SHOWN = ("nll", "accuracy", "miou", "ece", "consistency")
 TITLES_SHOWN = ("NLL", "acc", "mIoU", "ECE", "cons")

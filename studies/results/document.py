@@ -1,4 +1,4 @@
-"""docs/results.md: every table is made from the measured rows, and so are the figures in the sentences of
+"""docs/studies/results: every table is made from the measured rows, and so are the figures in the sentences of
 findings.md."""
 
 from collections.abc import Callable
@@ -36,13 +36,13 @@ from studies.results.published_tables import (
 from studies.results.rule_tables import beyond_table, changes_table, labels_note, rule_table
 
 
-def write_document(rows: Rows, docs: Path, strips: dict[str, str]) -> None:
-    """Writes docs/results.md and its pictures; `strips` are some that are there already, {title: file name}."""
-    pictures = write_plots(rows, docs) | strips
-    write_atomic(docs / "results.md", document(rows, docs, pictures).encode())
+def write_document(rows: Rows, page: Path, strips: dict[str, str]) -> None:
+    """Writes docs/studies/results and its pictures; `strips` are some that are there already, {title: file name}."""
+    pictures = write_plots(rows, page) | strips
+    write_atomic(page / "README.md", document(rows, page, pictures).encode())
 
 
-def document(rows: Rows, docs: Path, pictures: dict[str, str]) -> str:
+def document(rows: Rows, page: Path, pictures: dict[str, str]) -> str:
     """The whole text; `docs` holds what other studies measured."""
     findings = (Path(__file__).parent / "findings.md").read_text().strip()
     parts = [
@@ -54,11 +54,11 @@ def document(rows: Rows, docs: Path, pictures: dict[str, str]) -> str:
         *(published_effects_table(rows, protocol) for protocol in ("stream", "moving-stills")),
         vqbnn_table(rows),
         passes_table(rows),
-        throughput_table(docs),
+        throughput_table(page),
         beyond_table(rows),
         calibration_table(rows),
         class_weights_table(rows),
-        scaling_table(docs),
+        scaling_table(page),
         sets_table(rows),
         ensemble_table(rows),
         seeds_table(rows),
@@ -178,7 +178,7 @@ def commands(rows: Rows) -> str:
         "--precision bf16 "
         "--seed 0`, for the ensemble with `--members` and seeds 1 and 2, for rows `undone` with what "
         "`steadyseg calibrate "
-        "--logit-adjustment` writes; `docs/results.json` holds the flags of each beside its figures. The "
+        "--logit-adjustment` writes; `docs/studies/results/record.json` holds the flags of each beside its figures. The "
         "digest is of data "
         "and weights, the commit is the one that measured."
     )

@@ -1,4 +1,4 @@
-"""The figures of docs/results.md, from the same rows as its tables."""
+"""The figures of docs/studies/results, from the same rows as its tables."""
 
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ def drop_undrawn_curves(job: str, rows: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def write_plots(rows: dict[str, Any], docs: Path) -> dict[str, str]:
+def write_plots(rows: dict[str, Any], page: Path) -> dict[str, str]:
     """{title: file name in docs} of what could be drawn."""
     written = {}
     with plt.rc_context(STYLE):
@@ -49,13 +49,11 @@ def write_plots(rows: dict[str, Any], docs: Path) -> dict[str, str]:
             if name not in rows:
                 continue
             written |= save_figure(
-                reliability(rows, name), docs, f"results-reliability-{recipe}.png", f"Reliability, {name}, stream"
+                reliability(rows, name), page, f"reliability-{recipe}.png", f"Reliability, {name}, stream"
             )
-            written |= save_figure(
-                risk(rows, name), docs, f"results-risk-{recipe}.png", f"Risk and coverage, {name}, stream"
-            )
+            written |= save_figure(risk(rows, name), page, f"risk-{recipe}.png", f"Risk and coverage, {name}, stream")
         if any(network.name in rows for network in COMPARED if network.dropout):
-            written |= save_figure(passes(rows), docs, "results-passes.png", "NLL by the number of passes, stream")
+            written |= save_figure(passes(rows), page, "passes.png", "NLL by the number of passes, stream")
     return written
 
 

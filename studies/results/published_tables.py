@@ -188,9 +188,9 @@ def passes_table(rows: Rows) -> str:
     return section("NLL by the number of passes", "Temperature 1.", table(header, lines))
 
 
-def throughput_table(docs: Path) -> str:
+def throughput_table(page: Path) -> str:
     """Relative to the plain network alone, from one run of `steadyseg bench`; it depends on no weights."""
-    path = docs / "results-throughput.json"
+    path = page / "throughput.json"
     if not path.exists():
         return ""
     record = json.loads(path.read_text())

@@ -29,7 +29,7 @@ MEMORY = 16
 TITLE_HEIGHT = 18
 
 
-def write_strips(data: Path, docs: Path, private: Path) -> dict[str, str]:
+def write_strips(data: Path, page: Path, private: Path) -> dict[str, str]:
     """{title: file name in docs} of the committed strip; those of CamVid are written to `private`."""
     private.mkdir(parents=True, exist_ok=True)
     for network in COMPARED:
@@ -42,8 +42,8 @@ def write_strips(data: Path, docs: Path, private: Path) -> dict[str, str]:
     for model in ("street-tiny", "camvid-unet-s"):
         for row in next(strips(model, lambda: Street(seed=7).frames(STREET_PLACE + 1, 0), (STREET_PLACE,))):
             rows.append(row)
-    name = "results-strip.png"
-    Image.fromarray(np.concatenate(rows)).quantize(128).save(docs / name, optimize=True)
+    name = "strip.png"
+    Image.fromarray(np.concatenate(rows)).quantize(128).save(page / name, optimize=True)
     return {"The street, by a network trained on it and by one that never saw a drawing": name}
 
 

@@ -1,4 +1,4 @@
-"""Runs the robustness studies of the networks that ship and writes docs/robustness.md and docs/robustness/.
+"""Runs the robustness studies of the included networks and writes docs/studies/robustness.
 
     python -m studies.robustness --data ../shared/data [--only NAME] [--fresh]
 
@@ -19,13 +19,13 @@ from classification.data.open import open_classification
 from core.errors import InputError
 from core.model.bundle import round_figures
 from studies.harness.networks import file_of
-from studies.harness.study import data_digest, exit_code
+from studies.harness.study import PAGES, data_digest, exit_code
 from studies.robustness.command import RobustnessJob, command_line, show_progress, write_report
 from studies.robustness.document import write_document
 from studies.robustness.runs import Run, all_runs, digest_of
 from studies.robustness.studies import robustness
 
-DOCS = Path(__file__).parent.parent.parent / "docs"
+PAGE = PAGES / "robustness"
 
 
 def main() -> int:
@@ -38,7 +38,7 @@ def main() -> int:
 
 
 def run_all(data: Path, only: list[str] | None, fresh: bool) -> None:
-    """Runs what is missing, a folder of docs/robustness/ for each, then writes the document from what is there."""
+    """Runs each study that is missing, into a folder of its own, then writes the page."""
     runs = all_runs(videos_elsewhere(data))
     unknown = set(only or ()) - {run.name for run in runs}
     if unknown:
@@ -55,7 +55,7 @@ def run_all(data: Path, only: list[str] | None, fresh: bool) -> None:
             digest = digest_of(run, digests[run.group.data])
             if fresh or known_digest(run) != digest:
                 study(run, data, digest)
-    write_document(DOCS)
+    write_document(PAGE)
 
 
 def study(run: Run, data: Path, digest: str) -> None:
@@ -68,7 +68,7 @@ def study(run: Run, data: Path, digest: str) -> None:
     )
     record = robustness(models, data / run.group.data, studies=run.studies, options=run.options, watch=show_progress)
     record = round_figures(record) | {"digest": digest}
-    out = DOCS / "robustness" / run.name
+    out = PAGE / run.name
     if run.options.seed:  # only the tables over seeds read it
         out.mkdir(parents=True, exist_ok=True)
         write_json(out / "report.json", {"command": command, **record})
@@ -83,7 +83,7 @@ def videos_elsewhere(data: Path) -> tuple[str, ...]:
 
 def known_digest(run: Run) -> str | None:
     """Of what is there already; None where nothing is."""
-    file = DOCS / "robustness" / run.name / "report.json"
+    file = PAGE / run.name / "report.json"
     return json.loads(file.read_text())["digest"] if file.exists() else None
 
 

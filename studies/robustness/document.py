@@ -1,4 +1,4 @@
-"""docs/robustness.md: the judgement, what three seeds agree on, and where the whole reports are."""
+"""docs/studies/robustness: the judgement, what three seeds agree on, and where the whole reports are."""
 
 import json
 import statistics
@@ -17,21 +17,21 @@ Read = Callable[[dict[str, Any], str], float | None]
 """A figure of a network and way (by title) in a run."""
 
 
-def write_document(docs: Path) -> None:
-    """docs/robustness.md, from the reports that are there."""
-    (docs / "robustness.md").write_text(document(docs))
+def write_document(page: Path) -> None:
+    """docs/studies/robustness, from the reports that are there."""
+    (page / "README.md").write_text(document(page))
 
 
-def document(docs: Path) -> str:
+def document(page: Path) -> str:
     """The whole text: every group gets its plots, and the tables over seeds where it has been run with all."""
-    reports = {path.parent.name: json.loads(path.read_text()) for path in (docs / "robustness").glob("*/report.json")}
+    reports = {path.parent.name: json.loads(path.read_text()) for path in page.glob("*/report.json")}
     parts = [fill(FINDINGS.read_text(), lambda name: figure(reports, name))]
     for group in GROUPS:
-        records = seeds_of(docs, group)
+        records = seeds_of(page, group)
         if records:
             tables = spreads(records) if len(records) == len(SEEDS) else []
-            parts += [f"## {title(group)}", pointer(docs, group, records[0]), *tables]
-    calibrated = docs / "robustness" / CALIBRATED / "report.json"
+            parts += [f"## {title(group)}", pointer(page, group, records[0]), *tables]
+    calibrated = page / CALIBRATED / "report.json"
     if calibrated.exists():
         parts.append(calibrated_section(json.loads(calibrated.read_text())))
     return "\n\n".join(parts) + "\n"
@@ -41,18 +41,18 @@ def title(group: Group) -> str:
     return group.about[0].upper() + group.about[1:]
 
 
-def seeds_of(docs: Path, group: Group) -> list[dict[str, Any]]:
+def seeds_of(page: Path, group: Group) -> list[dict[str, Any]]:
     """The reports that are there, seed 0 first."""
-    files = [docs / "robustness" / group.run_name(seed) / "report.json" for seed in SEEDS]
+    files = [page / group.run_name(seed) / "report.json" for seed in SEEDS]
     return [json.loads(file.read_text()) for file in files if file.exists()]
 
 
-def pointer(docs: Path, group: Group, whole: dict[str, Any]) -> str:
+def pointer(page: Path, group: Group, whole: dict[str, Any]) -> str:
     """Where everything is, the command that makes it, and its plots."""
-    plots = sorted(path.name for path in (docs / "robustness" / group.name).glob("*.png"))
-    shown = "\n".join(f"![{name}](robustness/{group.name}/{name})" for name in plots)
+    plots = sorted(path.name for path in (page / group.name).glob("*.png"))
+    shown = "\n".join(f"![{name}]({group.name}/{name})" for name in plots)
     return (
-        f"[All figures of seed 0](robustness/{group.name}/report.md), {whole['seconds'] / 60:.0f} minutes on "
+        f"[All figures of seed 0]({group.name}/report.md), {whole['seconds'] / 60:.0f} minutes on "
         f"{whole['threads']} {'thread' if whole['threads'] == 1 else 'threads'}: `{whole['command']}`\n\n{shown}"
     )
 
@@ -163,6 +163,6 @@ def calibrated_section(record: dict[str, Any]) -> str:
     columns = ["network", "clean accuracy", "NLL", "ECE", "corrupted accuracy", "NLL", "ECE"]
     words = (
         f"Severity {REPEATED_SEVERITY}, seed 0, with the temperatures that ship, fitted on held-back training pictures "
-        f"(there is none for 1, 2 or 5 passes): `{record['command']}` ([report](robustness/{CALIBRATED}/report.md))."
+        f"(there is none for 1, 2 or 5 passes): `{record['command']}` ([report]({CALIBRATED}/report.md))."
     )
     return section("Classifiers with their temperatures", words, table(columns, lines))

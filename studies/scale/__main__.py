@@ -1,4 +1,4 @@
-"""Past one process, measured: a batch against loops, kills, cameras; docs/scale.json and docs/scale.md.
+"""Measures a batch against loops, batches with killed workers, and many cameras; writes docs/studies/scale.
 
     python -m studies.scale throughput|throughput-ray [--clips 1000]
     python -m studies.scale kills [--clips 1000] [--engine local ray]
@@ -20,13 +20,13 @@ import torch
 from core.model.bundle import round_figures
 from core.system.files import write_atomic
 from studies.harness.machine import cpu_name, load_average
-from studies.harness.study import exit_code, origin
+from studies.harness.study import PAGES, exit_code, origin
 from studies.scale import cameras, kills, start, throughput
 from studies.scale.clips import make_clips
 from studies.scale.document import TABLES, write_document
 
 ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
+PAGE = PAGES / "scale"
 
 
 def main() -> int:
@@ -42,14 +42,14 @@ def main() -> int:
 
 def run(given: argparse.Namespace) -> None:
     if given.study != "document":
-        place = DOCS / "scale.json"
+        place = PAGE / "record.json"
         record = json.loads(place.read_text()) if place.exists() else {}
         load = load_average()
         measured = round_figures(measure(given))
         command = " ".join(["python -m studies.scale", *sys.argv[1:]])
         record[given.study] = {"command": command, **origin(), "cpu": processor(), "load_before": load, **measured}
         write_atomic(place, (json.dumps(record, indent=1) + "\n").encode())
-    write_document(DOCS)
+    write_document(PAGE)
 
 
 def processor() -> str:

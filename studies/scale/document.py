@@ -1,4 +1,4 @@
-"""docs/scale.md: how to go past one process, with tables from docs/scale.json of what was measured."""
+"""docs/studies/scale: how to go past one process, with tables from docs/studies/scale/record.json of what was measured."""
 
 import json
 from collections.abc import Callable
@@ -15,13 +15,13 @@ PAPER = 200
 """Cameras that nobody has run."""
 
 
-def write_document(docs: Path) -> None:
-    write_atomic(docs / "scale.md", document(docs).encode())
+def write_document(page: Path) -> None:
+    write_atomic(page / "README.md", document(page).encode())
 
 
-def document(docs: Path) -> str:
+def document(page: Path) -> str:
     """The whole text: every {study} is its table, or that it was not measured."""
-    path = docs / "scale.json"
+    path = page / "record.json"
     record: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     text = TEXT.read_text()
     for name, show in TABLES.items():

@@ -1,11 +1,11 @@
-"""The ablation of the training recipe: a table of small trainings, one after the other, and docs/training.md from it.
+"""The ablation of the training recipe: a table of small trainings, one after the other; writes docs/studies/training.
 
     python -m studies.training --data ../shared/data/camvid [--only NAME ...] [--runs runs/training]
     python -m studies.training --document
 
 Each row is a `steadyseg train seg` in runs/training/NAME; a row that was interrupted goes on after its last whole
 epoch, a row that is done is kept. What is measured lies beside its model in figures.json. --document copies the figures
-that are there into docs/training.json and writes docs/training.md.
+that are there into the record and writes the page.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def main() -> int:
     parser.add_argument("--runs", type=Path, default=RUNS, help="where the trainings are")
     parser.add_argument("--only", nargs="*", help="only these rows, by name")
     parser.add_argument("--list", action="store_true", help="only print the rows' names, in order")
-    parser.add_argument("--document", action="store_true", help="only write docs/training.json and docs/training.md")
+    parser.add_argument("--document", action="store_true", help="only write the record and the page")
     given = parser.parse_args()
     if given.list:
         print("\n".join(row.name for row in all_rows()))

@@ -1,4 +1,4 @@
-"""docs/training.md: the table of what was measured; what it means is written by hand in findings.md."""
+"""docs/studies/training: the table of what was measured; what it means is written by hand in findings.md."""
 
 import json
 from pathlib import Path
@@ -8,11 +8,12 @@ from core.corruptions.corruptions import TUNING_CORRUPTIONS
 from core.errors import InputError
 from core.system.files import write_atomic
 from studies.harness.document import fill, section, table
+from studies.harness.study import PAGES
 from studies.training.measure import RARE, SEVERITY
 from studies.training.recipes import RECIPES, Recipe, all_rows
 
-DOCS = Path(__file__).parent.parent.parent / "docs"
-RECORD = DOCS / "training.json"
+PAGE = PAGES / "training"
+RECORD = PAGE / "record.json"
 FINDINGS = Path(__file__).parent / "findings.md"
 ABSENT = "-"
 KEYS = {"accuracy": (100, 1), "miou": (100, 1), "nll": (1, 3), "ece": (100, 1)}
@@ -20,9 +21,9 @@ KEYS = {"accuracy": (100, 1), "miou": (100, 1), "nll": (1, 3), "ece": (100, 1)}
 
 
 def write_document(record: dict[str, Any]) -> None:
-    """Writes docs/training.json and docs/training.md."""
+    """Writes docs/studies/training/record.json and docs/studies/training."""
     write_atomic(RECORD, (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
-    write_atomic(DOCS / "training.md", document(record).encode())
+    write_atomic(PAGE / "README.md", document(record).encode())
 
 
 def document(record: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@ dropout off.
 
     python -m studies.vector_scaling.measure camvid-unet-s --data CamVid
 
-writes its rows into docs/results-vector-scaling.json, from which `python -m studies.results` makes a table.
+writes its rows into docs/studies/results/vector-scaling.json, from which `python -m studies.results` makes a table.
 Both are fitted on one split by NLL (L-BFGS on every 8th row and column) and measured on the other, both ways round.
 `weights undone` needs no fit: a loss weighted by w teaches p_c w_c, so log w_c is subtracted from the logits (logit
 adjustment, Menon et al. 2021, arXiv 2007.07314).
@@ -24,11 +24,11 @@ from seg.data.camvid import open_split
 from seg.data.statistics import measure
 from seg.pretrained import find_checkpoint
 from seg.torch_executor import open_network
-from studies.harness.study import Cache, data_digest, digest_of_weights, origin
+from studies.harness.study import PAGES, Cache, data_digest, digest_of_weights, origin
 
 THIN = 8
 PEDESTRIAN = CAMVID.names.index("Pedestrian")
-RECORD = Path(__file__).parents[2] / "docs" / "results-vector-scaling.json"
+RECORD = PAGES / "results" / "vector-scaling.json"
 
 
 def logits_of(model: str, data: Path, split: str) -> tuple[Tensor, Tensor]:

@@ -31,7 +31,7 @@ from studies.in_browser.visit import fact, message, play, start_again, static_se
 
 pytestmark = pytest.mark.slow
 PARITY_FRAMES = 25
-"""A gap comes at 10 and a reset at 20; docs/browser.md has 50 frames of the included networks."""
+"""A gap comes at 10 and a reset at 20; docs/studies/browser has 50 frames of the included networks."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What docs/analysis.md and docs/ablations.md say of records: expectations counted by hand, paired resamples,
+"""What docs/studies/analysis and docs/studies/ablations say of records: expectations counted by hand, paired resamples,
 tables."""
 
 from pathlib import Path

@@ -27,7 +27,7 @@ from seg.options import UNetOptions
 from seg.street.drive import Street
 from seg.torch_executor import TorchSegmenter, open_network, open_torch_segmenter
 from studies.harness.networks import measured_networks
-from studies.harness.study import Cache, data_digest
+from studies.harness.study import PAGES, Cache, data_digest
 from studies.results.document import control_table, write_document
 from studies.results.jobs import all_jobs, fits_of, fits_record, job_digest
 from studies.results.methods import ALL, MEMBER, MOTION_INPUTS, ONE, WINDOW, Method, Sampling
@@ -220,11 +220,11 @@ def test_an_effect_is_the_change_of_nll_beside_the_published_one() -> None:
 
 
 def test_every_picture_of_the_document_is_there(tmp_path: Path) -> None:
-    docs = Path(__file__).parents[2] / "docs"
+    page = PAGES / "results"
     strip = tmp_path / "strip.png"
     strip.write_bytes(b"")
-    write_document(json.loads((docs / "results.json").read_text()), tmp_path, {"A strip": strip.name})
-    shown = re.findall(r"!\[.+?\]\((.+?)\)", (tmp_path / "results.md").read_text())
+    write_document(json.loads((page / "record.json").read_text()), tmp_path, {"A strip": strip.name})
+    shown = re.findall(r"!\[.+?\]\((.+?)\)", (tmp_path / "README.md").read_text())
     assert strip.name in shown and all((tmp_path / name).is_file() for name in shown)
 
 
@@ -259,7 +259,7 @@ def test_a_worker_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
 
 def test_the_committed_rows_are_of_these_checkpoints_and_this_data(data_dir: Path) -> None:
     digest = data_digest(data_dir / "camvid")
-    kept = Cache(Path(__file__).parents[2] / "docs" / "results.json")
+    kept = Cache(PAGES / "results" / "record.json")
     assert not [job.name for job in all_jobs() if kept.get(job.name, job_digest(job, digest)) is None]
 
 

@@ -70,9 +70,9 @@ def test_a_table_is_trained_measured_and_written(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(study, "all_rows", lambda: table)
     monkeypatch.setattr(document, "RECIPES", (first, second))
     monkeypatch.setattr(document, "all_rows", lambda: table)
-    monkeypatch.setattr(document, "DOCS", tmp_path)
-    monkeypatch.setattr(document, "RECORD", tmp_path / "training.json")
-    monkeypatch.setattr(study, "RECORD", tmp_path / "training.json")
+    monkeypatch.setattr(document, "PAGE", tmp_path)
+    monkeypatch.setattr(document, "RECORD", tmp_path / "record.json")
+    monkeypatch.setattr(study, "RECORD", tmp_path / "record.json")
     (tmp_path / "findings.md").write_text("It changes mIoU by {after - base miou} points, after {hours} hours.")
     monkeypatch.setattr(document, "FINDINGS", tmp_path / "findings.md")
     torch.set_num_threads(1)
@@ -82,9 +82,9 @@ def test_a_table_is_trained_measured_and_written(tmp_path: Path, monkeypatch: py
     study.run_all(data, runs, None)  # all of it is there
     assert (runs / "after-0" / "figures.json").stat().st_mtime_ns == before
     document.write_document(study.gather(runs))
-    record = json.loads((tmp_path / "training.json").read_text())
+    record = json.loads((tmp_path / "record.json").read_text())
     assert record["after-0"]["rows"]["images"] == 8 and set(record["after-0"]["rows"]["corrupted"])
-    text = (tmp_path / "training.md").read_text()
+    text = (tmp_path / "README.md").read_text()
     gained = 100 * (record["after-0"]["rows"]["miou"] - record["base-0"]["rows"]["miou"])
     assert f"It changes mIoU by {gained:+.1f} points" in text and "| `after` | all | 1 | 1 |" in text
 

@@ -1,6 +1,6 @@
 """Damaged files of every kind, opened as the product opens them: none may end in a traceback, hang or fill the memory.
 
-python -m studies.faults.fuzzing --count 2000        writes docs/fuzzing.json: 15 minutes on two cores
+python -m studies.faults.fuzzing --count 2000        # 15 minutes on two cores; writes the committed record
 python -m studies.faults.fuzzing --kinds image --count 400 --keep found --json images.json
 """
 
@@ -21,9 +21,9 @@ from core.system.files import write_atomic
 from studies.faults.fuzzing.document import fuzzing_table
 from studies.faults.fuzzing.kinds import KINDS, Kind
 from studies.faults.fuzzing.trial import SECONDS, Trial, try_file
-from studies.harness.study import origin
+from studies.harness.study import PAGES, origin
 
-DOCS = Path(__file__).parents[3] / "docs"
+PAGE = PAGES / "reliability"
 MAX_ABOVE_BYTES = 2 * 2**30
 """Memory beyond that of the undamaged files."""
 GOOD_ENDS = ("whole", "refused")
@@ -90,7 +90,7 @@ def main() -> int:
         "--first", type=int, default=0, help="number of the first of each kind; other numbers, other damages"
     )
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--json", type=Path, default=DOCS / "fuzzing.json")
+    parser.add_argument("--json", type=Path, default=PAGE / "fuzzing.json")
     parser.add_argument("--keep", type=Path, help="a folder for the files that found something")
     parser.add_argument("--seeds", type=Path, help="a folder whose undamaged graphs are used, or made (3 minutes)")
     given = parser.parse_args()

@@ -1,4 +1,4 @@
-"""The table of docs/reliability.md from docs/fuzzing.json."""
+"""The table of docs/studies/reliability from docs/studies/reliability/fuzzing.json."""
 
 from typing import Any
 

@@ -1,8 +1,9 @@
-"""Keeps a page at work for an hour: visitors who stay, who come and go, and file jobs; writes docs/page-soak.json.
+"""An hour of the page under load: visitors who stay, visitors who come and go, and file jobs.
 
     python -m studies.faults.page_soak [--seconds 3600] [--model camvid-realtime]
 
 The server is a process of its own. Its memory, threads, open files and folder are sampled from outside.
+The record is docs/studies/reliability/page-soak.json.
 """
 
 import argparse
@@ -24,9 +25,9 @@ from core.errors import InputError
 from core.system.files import write_atomic
 from studies.faults.page_soak.visitors import LiveVisitor, run_file_job, street_jpegs, street_video
 from studies.harness.browser import browser_page, disk_use_kb, street_camera, wait_for_picture
-from studies.harness.study import exit_code, origin
+from studies.harness.study import PAGES, exit_code, origin
 
-DOCS = Path(__file__).parents[3] / "docs"
+PAGE = PAGES / "reliability"
 STAYING, PASSING, JOBS = 3, 200, 20
 """Visitors besides the browser's, those who come for five pictures and leave, and file jobs, of which half are
 cancelled."""
@@ -60,7 +61,7 @@ def run(seconds: float, model: str) -> None:
             record["exit_code_after_sigterm"] = server.wait(60)
         record["left_in_the_temporary_folder"] = [path.name for path in (place / "server").iterdir()]
     print(json.dumps({key: value for key, value in record.items() if key != "samples"}, indent=1))
-    write_atomic(DOCS / "page-soak.json", (json.dumps(record, indent=1) + "\n").encode())
+    write_atomic(PAGE / "page-soak.json", (json.dumps(record, indent=1) + "\n").encode())
 
 
 def soak(pid: int, address: str, folder: Path, page: Any, seconds: float) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The section of docs/reliability.md on the page's hour, from docs/page-soak.json."""
+"""The section of docs/studies/reliability on the page's hour, from docs/studies/reliability/page-soak.json."""
 
 from typing import Any
 

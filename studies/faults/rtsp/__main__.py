@@ -3,8 +3,8 @@
     python -m studies.faults.rtsp [--only video|page] [--seconds 600]
 
 A real server (studies/faults/rtsp/server.py says which packages it needs) behind a proxy of ours: killed and started
-again five times, held back for 30 s, cut off five times, and the picture's size changed. Writes docs/rtsp.json and the
-section *RTSP* of docs/reliability.md. What is shorter than the usual ten minutes is only printed.
+again five times, held back for 30 s, cut off five times, and the picture's size changed. Writes
+docs/studies/reliability/rtsp.json and the page. A run shorter than ten minutes is only printed.
 """
 
 import argparse
@@ -19,9 +19,9 @@ from core.system.files import write_atomic
 from studies.faults.document import write_document
 from studies.faults.rtsp.page import watch_page
 from studies.faults.rtsp.watch import watch_video
-from studies.harness.study import exit_code
+from studies.harness.study import PAGES, exit_code
 
-DOCS = Path(__file__).parents[3] / "docs"
+PAGE = PAGES / "reliability"
 USUAL_S = 600.0
 WATCHED = {"video": watch_video, "page": watch_page}
 
@@ -36,7 +36,7 @@ def main() -> int:
 
 
 def run(watched: tuple[str, ...], seconds: float) -> None:
-    place = DOCS / "rtsp.json"
+    place = PAGE / "rtsp.json"
     record = json.loads(place.read_text()) if place.exists() else {}
     for name in watched:
         with tempfile.TemporaryDirectory(prefix="steadyseg-") as folder:
@@ -46,7 +46,7 @@ def run(watched: tuple[str, ...], seconds: float) -> None:
         print(text)
         return
     write_atomic(place, text.encode())
-    write_document(DOCS)
+    write_document(PAGE)
 
 
 if __name__ == "__main__":

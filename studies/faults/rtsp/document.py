@@ -1,4 +1,4 @@
-"""The section *RTSP* of docs/reliability.md, from docs/rtsp.json."""
+"""The section *RTSP* of docs/studies/reliability, from docs/studies/reliability/rtsp.json."""
 
 from collections import Counter
 from typing import Any
