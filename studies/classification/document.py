@@ -1,4 +1,5 @@
-"""docs/studies/classification: tables and figures of what was measured; what it means is written by hand in findings.md."""
+"""docs/studies/classification: tables and figures of what was measured; what it means is written by hand in
+findings.md."""
 
 from pathlib import Path
 from typing import Any

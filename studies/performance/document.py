@@ -1,4 +1,5 @@
-"""docs/studies/performance: tables from docs/studies/performance/record.json, what explains them, and what was measured by hand."""
+"""docs/studies/performance: tables from docs/studies/performance/record.json, what explains them, and what was measured
+by hand."""
 
 import json
 from collections.abc import Sequence

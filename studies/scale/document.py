@@ -1,4 +1,5 @@
-"""docs/studies/scale: how to go past one process, with tables from docs/studies/scale/record.json of what was measured."""
+"""docs/studies/scale: how to go past one process, with tables from docs/studies/scale/record.json of what was
+measured."""
 
 import json
 from collections.abc import Callable
