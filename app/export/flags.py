@@ -39,7 +39,7 @@ class FurtherOptions:
 
 @dataclass(frozen=True)
 class ExportJob:
-    """What is exported and where it goes."""
+    """The model of an export and its output."""
 
     model: Positional[str]
     """Pretrained name or .safetensors file of a segmentation network or an image classifier."""

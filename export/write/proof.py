@@ -80,7 +80,7 @@ class PictureProof:
 
     pictures: int
     largest_difference: float
-    """Of a probability, or of an uncertainty as a share of ln K."""
+    """Largest difference of a probability, or of an uncertainty as a share of ln K."""
 
     def __str__(self) -> str:
         return (

@@ -50,8 +50,8 @@ class Traced:
     """`onnx.ModelProto` without metadata."""
     signature: Signature
     masked: "Traced | None" = None
-    """The same computation with its dropout masks as inputs, so that a proof gives both sides equal masks; None: the
-    graph draws none."""
+    """Module and graph with the dropout masks as inputs, so that a proof gives both sides equal masks; None: the graph
+    draws none."""
     precision: PrecisionName = "fp32"
 
     @property
