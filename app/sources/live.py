@@ -9,8 +9,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from app.sources.ffmpeg import FrameClock
 from app.sources.source import Source, SourceInfo
-from app.sources.timestamps import FrameClock
 from core.errors import InputError
 from core.frame import Frame
 from core.system.machine import trim_memory

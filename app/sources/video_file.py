@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from app.sources.ffmpeg import (
     FILE_OPTIONS,
+    FrameClock,
     count_announced,
     decode,
     nominal_fps,
@@ -21,7 +22,6 @@ from app.sources.ffmpeg import (
 )
 from app.sources.label_files import LabelFolder
 from app.sources.source import MAX_PIXELS, Source, SourceInfo, frame_name
-from app.sources.timestamps import FrameClock
 from core.errors import InputError
 from core.frame import Frame
 

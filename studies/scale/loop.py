@@ -12,16 +12,16 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from app.scale.engines.cores import settle
+from app.scale.engines.machine import pin_cores
 
 
 def main(core: str, clips: str, out: str, model: str) -> None:
     import os
 
     os.sched_setaffinity(0, {int(core)})
-    settle(1)
+    pin_cores(1)
     from app.report_file import write_json
-    from app.scale.engines.threads import limit_threads
+    from app.scale.engines.machine import limit_threads
     from app.video.flags import VideoJob, VideoOptions
     from app.video.job import open_for, segment_to_files
 

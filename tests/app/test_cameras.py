@@ -20,8 +20,8 @@ from refusals import one_line_error, refusal
 
 from app.scale.cameras.alarms import Alarms
 from app.scale.cameras.camera_file import Camera, read_cameras
+from app.scale.cameras.command import assign_cameras
 from app.scale.cameras.metrics import prometheus_text
-from app.scale.cameras.place import place
 from app.scale.cameras.state import CameraFigures, CameraHistory, CameraState
 
 PROJECT = Path(__file__).parents[2]
@@ -83,9 +83,9 @@ def test_flags_are_refused_before_any_process_starts(tmp_path: Path, capsys: pyt
 
 def test_busy_cameras_are_divided_evenly_and_no_worker_is_idle() -> None:
     cameras = [Camera(str(i), "0", fps=fps) for i, fps in enumerate((30, 1, 1, 15, 15, 1))]
-    placed = place(cameras, 2)
+    placed = assign_cameras(cameras, 2)
     assert sorted(sum(camera.load for camera in one) for one in placed) == [31, 32]
-    assert [len(one) for one in place(cameras[:2], 8)] == [1, 1]
+    assert [len(one) for one in assign_cameras(cameras[:2], 8)] == [1, 1]
 
 
 def test_counts_go_on_over_a_dead_worker_and_the_gap_is_counted() -> None:

@@ -19,8 +19,7 @@ from made.cluster import LOOPBACK, TOKEN, head
 from refusals import refusal, steadyseg
 
 from app.scale.engines.engine import Answer
-from app.scale.engines.ray_address import check_address
-from app.scale.engines.ray_engine import RayEngine
+from app.scale.engines.ray_engine import RayEngine, check_address
 from studies.scale.kills import contents
 
 pytestmark = [

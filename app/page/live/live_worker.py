@@ -53,7 +53,7 @@ class Request:
     """The answer; None if a newer frame took its place."""
 
 
-def settle(answer: "Future[LivePictures | None]", result: LivePictures | InputError | None) -> None:
+def resolve_future(answer: "Future[LivePictures | None]", result: LivePictures | InputError | None) -> None:
     """Gives the answer, unless the browser that waited for it is gone."""
     if not answer.set_running_or_notify_cancel():
         return
@@ -91,7 +91,7 @@ class LiveWorker:
     def end(self) -> None:
         """Asks the worker to end; a waiting frame is answered with None."""
         for request in self._queue.stop():
-            settle(request.answer, None)
+            resolve_future(request.answer, None)
 
     def join(self, timeout_s: float) -> None:
         """Waits for the end of the thread."""
@@ -116,7 +116,7 @@ class LiveWorker:
 
     def _drop(self, older: Request, newer: Request) -> Request:
         self.dropped += 1
-        settle(older.answer, None)
+        resolve_future(older.answer, None)
         return newer
 
     def _answer(self, stream: LiveStream, request: Request) -> None:
@@ -128,9 +128,9 @@ class LiveWorker:
         except Exception as error:
             if not isinstance(error, InputError):
                 stream.close()
-            settle(request.answer, told(error))
+            resolve_future(request.answer, told(error))
         else:
-            settle(request.answer, pictures)
+            resolve_future(request.answer, pictures)
 
     def _picture(self, request: Request) -> tuple[np.ndarray, float, float]:
         if request.picture is not None:
@@ -204,7 +204,7 @@ class LiveWorkers:
             while not self._worker(key, request).offer(request):
                 self._forget(key)
         except Exception as error:
-            settle(request.answer, told(error))
+            resolve_future(request.answer, told(error))
 
     def _worker(self, key: str, request: Request) -> LiveWorker:
         """The visitor's worker, made if there is a place and the first picture can be decoded. Raises InputError

@@ -20,7 +20,7 @@ from app.scale.batch.frame_table import import_pyarrow
 from app.scale.batch.results import read_results, remove_leftovers
 from app.scale.batch.task import BatchOutputs, Row
 from app.scale.batch.worker import VideoWorker, about
-from app.scale.engines.capacity import usable_cores
+from app.scale.engines.machine import usable_cores
 from app.scale.engines.open_engine import THREADS, check_engine, open_engine
 from app.scale.flags import BatchJob
 from core.errors import CheckFailed, InputError

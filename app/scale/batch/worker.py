@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.scale.batch.task import BatchOutputs, Row, WorkerVersion
-from app.scale.engines.cores import peak_memory_bytes, settle
+from app.scale.engines.machine import peak_memory_bytes, pin_cores
 from core.errors import InputError
 from core.system.files import DISK_ERRORS
 
@@ -19,7 +19,7 @@ class VideoWorker:
     """A worker in a process of its own."""
 
     def __init__(self, wanted: BatchOutputs, threads: int) -> None:
-        settle(threads)  # before torch is imported
+        pin_cores(threads)  # before torch is imported
         self._wanted, self._threads = wanted, threads
         self._segmenters: Segmenters | None = None
 
@@ -53,7 +53,7 @@ class VideoWorker:
     def _open(self) -> "Segmenters":
         if self._segmenters is None:
             from app.scale.batch.segmenters import Segmenters
-            from app.scale.engines.threads import limit_threads
+            from app.scale.engines.machine import limit_threads
 
             limit_threads(self._threads)
             self._segmenters = Segmenters()

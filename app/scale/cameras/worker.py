@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from app.scale.cameras.state import CameraState
-from app.scale.engines.cores import peak_memory_bytes, settle
+from app.scale.engines.machine import peak_memory_bytes, pin_cores
 from core.errors import InputError
 from core.reference import NOVEL_SHARE
 
@@ -38,7 +38,7 @@ class CameraWorker:
     """A worker in a process of its own; its cameras are given once."""
 
     def __init__(self, options: "VideoOptions", threads: int) -> None:
-        settle(threads)  # before torch is imported
+        pin_cores(threads)  # before torch is imported
         self._options, self._threads = options, threads
         self._networks: dict[Any, Any] = {}
         self._watched: list[_Watched] = []
@@ -97,7 +97,7 @@ class CameraWorker:
 
     def _open(self) -> Any:
         """A segmenter with its own state. All share the compiled network, since one thread steps them."""
-        from app.scale.engines.threads import limit_threads
+        from app.scale.engines.machine import limit_threads
         from app.video.flags import VideoJob
         from app.video.job import open_for
 

@@ -1,7 +1,13 @@
 """The driver's view of an engine: slots with a worker each, which is called and answers, or dies and is replaced."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+from core.errors import InputError
+
+MakeWorker = Callable[[], Any]
+"""Makes the worker in its own process; must be picklable."""
 
 
 @dataclass(frozen=True)
@@ -40,3 +46,17 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class WorkerProxy:
+    """A worker in its own process. It returns InputErrors as answers, which tells them from its death."""
+
+    def __init__(self, make: MakeWorker) -> None:
+        self._worker = make()
+
+    def call(self, method: str, arguments: tuple[Any, ...]) -> tuple[Any, str | None]:
+        """(the method's result, None), or (None, the message of an InputError)."""
+        try:
+            return getattr(self._worker, method)(*arguments), None
+        except InputError as error:
+            return None, str(error)

@@ -9,9 +9,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, NamedTuple
 
-from app.scale.engines.capacity import free_memory_bytes, workers_that_fit
-from app.scale.engines.engine import Answer
-from app.scale.engines.shell import MakeWorker, WorkerProxy
+from app.scale.engines.engine import Answer, MakeWorker, WorkerProxy
+from app.scale.engines.machine import free_memory_bytes, workers_that_fit
 
 
 class _Worker(NamedTuple):

@@ -3,9 +3,8 @@
 import contextlib
 from collections.abc import Iterator
 
-from app.scale.engines.engine import Engine
+from app.scale.engines.engine import Engine, MakeWorker
 from app.scale.engines.local_engine import LocalEngine
-from app.scale.engines.shell import MakeWorker
 from app.scale.flags import EngineOptions
 from core.errors import InputError
 
