@@ -53,7 +53,7 @@ REDRAW_S = 1.0
 
 def run_bench(job: BenchJob) -> int:
     """Checks the flags, measures, prints and writes; a target that is not met changes nothing about the exit code."""
-    check_place(job.json)
+    check_place(job.json, overwrite=True)
     check_soak(job.soak)
     load = load_average()  # before anything of ours runs
     if not 0 < job.seconds <= 3600:
