@@ -54,7 +54,7 @@ results: setup
 	for study in regions motorway_labels streams; do $(BIN)/python -m studies.novelty.$$study --data $(DATA) $(NOVELTY); done
 	$(BIN)/python -m studies.novelty.classifiers --data $(DATA) $(CLASSIFIERS)
 	$(BIN)/python -m studies.novelty
-	$(BIN)/python -m studies.results.cards
+	$(BIN)/python -m studies tables
 
 # Its own environment (6 GB): a peer's pins must never move ours.
 peers: .venv-peers/installed

@@ -9,26 +9,21 @@ import pytest
 
 from app.commands import load
 from core.errors import InputError
-from studies.ablations.document import document as ablations_document
 from studies.analysis.command import markdown as analysis_markdown
 from studies.analysis.document import document as analysis_document
-from studies.classification.document import document as classification_document
 from studies.faults.document import document as reliability_document
-from studies.harness.document import fill
 from studies.harness.networks import digest_of, measured_networks
+from studies.harness.pages import all_pages
+from studies.harness.tables import with_tables
 from studies.in_browser.document import document as browser_document
 from studies.novelty.document import NO_ROADS, mean_over, worst
 from studies.novelty.document import document as novelty_document
 from studies.performance.document import MODELS
 from studies.performance.document import document as performance_document
-from studies.results.cards import cards, updated
-from studies.results.document import document as results_document
-from studies.results.figures import figure
 from studies.results.matrix import COMPARED, CONTROL, MEMBERS, rule_job
 from studies.robustness.document import document as robustness_document
 from studies.robustness.report import markdown
 from studies.scale.document import document as scale_document
-from studies.training.document import document as training_document
 
 PROJECT = Path(__file__).parent.parent
 DOCS = PROJECT / "docs" / "studies"
@@ -52,24 +47,6 @@ def test_links_lead_to_files(page: Path) -> None:
 @pytest.fixture(scope="module")
 def rows() -> dict[str, Any]:
     return dict(json.loads((DOCS / "results" / "record.json").read_text()))
-
-
-def pictures_of(text: str) -> dict[str, str]:
-    """{title: file name}, in their order."""
-    return dict(re.findall(r"!\[(.+?)\]\((.+?)\)", text))
-
-
-def test_results(rows: dict[str, Any]) -> None:
-    text = (DOCS / "results" / "README.md").read_text()
-    assert results_document(rows, DOCS / "results", pictures_of(text)) == text, (
-        "python -m studies.results makes it again"
-    )
-
-
-def test_classification() -> None:
-    text = (DOCS / "classification" / "README.md").read_text()
-    record = json.loads((DOCS / "classification" / "record.json").read_text())
-    assert classification_document(record, pictures_of(text)) == text, "python -m studies.classification makes it again"
 
 
 def test_robustness() -> None:
@@ -98,22 +75,6 @@ def test_analysis_reports(report: Path) -> None:
     found = (report.parent / "report.md").read_text()
     assert analysis_markdown(study, record, record["command"], plots) == found
     assert "worst.png" not in plots, "it would show pictures of the data set"
-
-
-def test_training() -> None:
-    if not (DOCS / "training" / "record.json").exists():
-        pytest.skip("no row of the ablation is committed yet")
-    record = json.loads((DOCS / "training" / "record.json").read_text())
-    made = training_document(record)
-    assert made == (DOCS / "training" / "README.md").read_text(), "python -m studies.training --document makes it again"
-
-
-def test_ablations() -> None:
-    record = json.loads((DOCS / "ablations" / "record.json").read_text())
-    made = ablations_document(record)
-    assert made == (DOCS / "ablations" / "README.md").read_text(), (
-        "python -m studies.ablations --document makes it again"
-    )
 
 
 def test_novelty() -> None:
@@ -164,9 +125,17 @@ def test_browser() -> None:
     assert browser_document(DOCS / "browser") == text, "python -m studies.in_browser makes its measured part again"
 
 
-@pytest.mark.parametrize("card", cards(), ids=lambda card: card.stem)
-def test_cards_and_readme(card: Path) -> None:
-    assert updated(card) == card.read_text(), "python -m studies.results.cards makes its tables again"
+@pytest.mark.parametrize("page", all_pages(), ids=lambda page: f"{page.parent.name}-{page.stem}")
+def test_generated_tables(page: Path) -> None:
+    text = page.read_text()
+    assert with_tables(text, all_pages()[page]) == text, "python -m studies tables writes them again"
+
+
+def test_an_unknown_table_is_an_error() -> None:
+    text = "<!-- table one -->\nold\n<!-- end -->"
+    assert with_tables(text, {"one": lambda: "new"}) == "<!-- table one -->\nnew\n<!-- end -->"
+    with pytest.raises(InputError, match="no table is named one; there are two"):
+        with_tables(text, {"two": str})
 
 
 def test_rows_measured_twice_are_the_same_to_six_digits(rows: dict[str, Any]) -> None:
@@ -191,40 +160,6 @@ def test_performance_shows_every_row_of_the_benches(tmp_path: Path) -> None:
     assert "| VQ-BNN, all maps | 60.1 | 63.4 | 12 | 60.1 | 63.4 | 12 |" in text
     assert "| with spatial smoothing / without | 0.944 (target 0.93) | 0.944 (target 0.93) |" in text
     assert "| VQ-DNN with all maps / the network alone | 0.934 (target 0.95, missed)" in text
-
-
-SMALL = {
-    "a-0": {"rows": {"stream": {"dnn": {"nll": 0.5, "ece": 0.04, "iou": [0.1] * 11}, "vq": {"nll": 0.4, "ece": 0.01}}}},
-    "a-1": {"rows": {"stream": {"dnn": {"nll": 0.6, "ece": 0.05}, "vq": {"nll": 0.66, "ece": 0.02}}}},
-    "b-0": {"rows": {"stream": {"dnn": {"nll": 1.0}}}},
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("nll a-0/stream/dnn", "0.500"),
-        ("ece a-0/stream/dnn", "4.0"),
-        ("nll a-?/stream/dnn", "0.500 to 0.600"),
-        ("nll *!a-0/stream/dnn", "0.600 to 1.000"),
-        ("nll a-0/stream/dnn > =/=/vq", "-20.0 %"),
-        ("ece a-0/stream/dnn > =/=/vq", "-3.0"),
-        ("nll a-0/stream/dnn > b-0/=/=", "+100.0 %"),
-        ("nll */stream/dnn > =/=/vq", "-20.0 to +10.0 %"),  # b-0 has no vq
-        ("spread nll a-?/stream/dnn > =/=/vq", "-5.0 ± 21.2 %"),
-        ("count<0 nll */stream/dnn > =/=/vq", "1 of 2"),
-        ("count>0.045 ece */stream/dnn", "1 of 2"),
-        ("iou.Pole a-?/stream/dnn", "10.0"),
-    ],
-)
-def test_a_name_in_a_sentence_is_the_figure_of_its_rows(name: str, text: str) -> None:
-    assert figure(SMALL, name) == text
-    assert fill(f"It is\n{{{name}}} here.", lambda found: figure(SMALL, found)) == f"It is {text} here."
-
-
-def test_a_name_that_meets_no_row_is_an_error() -> None:
-    with pytest.raises(InputError, match="meets no measured row"):
-        figure(SMALL, "nll c-0/stream/dnn")
 
 
 def test_scale() -> None:

@@ -27,11 +27,11 @@ from core.training.loop import EpochDone
 from core.training.parts import Run
 from core.training.run import choose_precision, train
 from core.training.run_folder import CONFIG_NAME, MODEL_NAME
-from studies.ablations.document import document
 from studies.ablations.matrix import Variant, to_train
-from studies.harness.study import PAGES, Cache, digest_of_weights, exit_code, origin
+from studies.ablations.tables import PAGE, tables
+from studies.harness.study import Cache, digest_of_weights, exit_code, origin
+from studies.harness.tables import write_tables
 
-PAGE = PAGES / "ablations"
 SAMPLES = 50
 """Dropout passes, as published."""
 
@@ -56,7 +56,7 @@ def work(data: Path, hours: float, only_document: bool) -> None:
             done = train_variant(variant, seed, data, ends)
             if done:
                 measure(variant, seed, test, cache)
-    (PAGE / "README.md").write_text(document(cache.record))
+    write_tables(PAGE / "README.md", tables())
 
 
 def train_variant(variant: Variant, seed: int, data: Path, ends: float) -> bool:

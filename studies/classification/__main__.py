@@ -22,10 +22,12 @@ from classification.evaluate import SizeMetrics, batches
 from classification.opening import open_classifiers
 from core.model.checkpoint import read_meta
 from core.system.machine import keep_freed_memory
-from studies.classification.document import write_document
 from studies.classification.effects import Pictures
 from studies.classification.matrix import EVERY, Classifier, subjects
+from studies.classification.plots import write_plots
+from studies.classification.tables import measured_of, tables
 from studies.harness.study import PAGES, Cache, exit_code, origin
+from studies.harness.tables import write_tables
 
 PAGE = PAGES / "classification"
 SAMPLES = 50
@@ -58,7 +60,8 @@ def run(data: Path, fresh: bool) -> None:
         )
         if fresh or cache.get(name, digest) is None:
             cache.put(name, digest, measure(name, members, test), origin())
-    write_document(cache.record, PAGE)
+    write_plots(measured_of(cache.record), PAGE)
+    write_tables(PAGE / "README.md", tables())
 
 
 def measure(name: str, members: list[Classifier], test: ClassificationSet) -> dict[str, Any]:

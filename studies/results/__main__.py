@@ -22,11 +22,12 @@ from rich.progress import Progress, TimeElapsedColumn
 
 from studies.harness.networks import PROJECT
 from studies.harness.study import PAGES, Cache, data_digest, exit_code
-from studies.results.document import write_document
+from studies.harness.tables import write_tables
 from studies.results.jobs import about, all_jobs, frame_count, job_digest, measure_job
 from studies.results.parts import Parts
-from studies.results.plots import drop_undrawn_curves
+from studies.results.plots import drop_undrawn_curves, write_plots
 from studies.results.strips import write_strips
+from studies.results.tables import tables
 from studies.results.trainings import train_networks
 
 PAGE = PAGES / "results"
@@ -80,8 +81,9 @@ def run(data: Path, fresh: bool, jobs: int) -> None:
             cache.put(job.name, job_digest(job, digest), rows, about(job))
             parts[job.name].forget()
             progress.console.print(f"{job.name}: done")
-    strips = write_strips(data, PAGE, PROJECT / "out")
-    write_document(cache.record, PAGE, strips)
+    write_strips(data, PAGE, PROJECT / "out")
+    write_plots(cache.record, PAGE)
+    write_tables(PAGE / "README.md", tables())
     if failed:
         raise failed[0]
 

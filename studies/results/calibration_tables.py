@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from studies.harness.document import section, table
+from studies.harness.document import table
 from studies.results.cells import (
     TITLES,
     TITLES_SHOWN,
@@ -16,7 +16,6 @@ from studies.results.cells import (
 )
 from studies.results.matrix import COMPARED
 from studies.results.rows import FITTED_ON
-from studies.results.rule_tables import labels_note
 
 
 def calibration_table(rows: Rows) -> str:
@@ -53,13 +52,7 @@ def calibration_table(rows: Rows) -> str:
         "ECE-15",
         "acc",
     ]
-    words = (
-        "One temperature per network and mode, fitted with its smoothing switched on. `fitted memory`: tau "
-        "chosen from 0.5 to "
-        "3 by NLL on the same split as the temperature. It has no window to choose: what is older than K frames has "
-        "exp(-(K + 1) / tau) of the weight, 0.8 % at the published K = 5 and tau = 1.25."
-    )
-    return section("Calibration", words, table(header, lines))
+    return table(header, lines)
 
 
 def class_weights_table(rows: Rows) -> str:
@@ -81,12 +74,7 @@ def class_weights_table(rows: Rows) -> str:
         *mark_columns("undone", TITLES_SHOWN),
         "NLL change",
     ]
-    words = (
-        "A loss weighted by w teaches a network p w and not p. `undone`: log w is taken back from the "
-        "logits, nothing is "
-        "fitted (`steadyseg calibrate --logit-adjustment`). Temperature 1."
-    )
-    return section("What class weights do", words + labels_note(rows), table(header, lines))
+    return table(header, lines)
 
 
 SCALINGS = {
@@ -114,16 +102,8 @@ def scaling_table(page: Path) -> str:
         for name, meaning in SCALINGS.items()
         if (row := rows.get(name))
     ]
-    words = (
-        "A loss weighted by w teaches a network p w and not p: too much of every rare class. Taking log w "
-        "back from the logits "
-        "needs no data; a temperature, or a scale and a shift for each class (*vector scaling*), is fitted "
-        "on the other split. "
-        "Single frames in fp32, every eighth row and column (`python -m studies.vector_scaling.measure`). Undoing the "
-        "weights lowers the recall of rare classes, which is what the weights were for."
-    )
     header = ["network", "measured on", "scaling", "NLL", "acc", "mIoU", "ECE", "Pedestrian recall"]
-    return section("Class weights, and scaling by class", words, table(header, lines))
+    return table(header, lines)
 
 
 def sets_table(rows: Rows) -> str:
@@ -160,11 +140,4 @@ def sets_table(rows: Rows) -> str:
         "Pedestrian missed",
         "pixels reported as one",
     ]
-    words = (
-        "Asked for: 90 % of the pixels, and at most 5 % of a Pedestrian's pixels missed on average over "
-        "images; thresholds "
-        "from the other split, temperature 1. Percent. The guarantee holds for exchangeable samples. Pixels "
-        "of an image are "
-        "not, and two drives are not: what came out is read per image and per recording."
-    )
-    return section("Prediction sets", words, table(header, lines))
+    return table(header, lines)

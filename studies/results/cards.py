@@ -1,12 +1,7 @@
-"""The tables of the model cards and the README, from checkpoint records, measured rows and robustness reports.
-
-    python -m studies.results.cards
-
-rewrites what stands between `<!-- table NAME -->` and `<!-- end -->` in each of them.
-"""
+"""The tables of the model cards and the README, from checkpoint records, measured rows and robustness reports."""
 
 import json
-import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +9,7 @@ from classification.pretrained import FOLDER as CLASSIFIERS
 from seg.pretrained import FOLDER as SEGMENTERS
 from studies.harness.document import table
 from studies.harness.rows import has_temperature, title_of
+from studies.harness.tables import Tables
 
 README = Path(__file__).parents[2] / "README.md"
 PAGES = README.parent / "docs" / "studies"
@@ -46,23 +42,14 @@ OLD_NAMES = {"error_recall_10": "caught_10"}
 RULE_PROTOCOLS = {"changes": "stream", "unseen": "98 moving stills"}
 
 
-def main() -> None:
-    for card in cards():
-        card.write_text(updated(card))
-
-
 def cards() -> list[Path]:
     return [README, *(card for folder in (SEGMENTERS, CLASSIFIERS) for card in sorted(folder.glob("*.md")))]
 
 
-def updated(card: Path) -> str:
-    """The card with its tables as the figures are now."""
+def card_tables(card: Path) -> Tables:
+    """The tables of a model card, or of the README, by their names in the page."""
     record = {} if card == README else json.loads(card.with_suffix(".json").read_text())
-
-    def renewed(found: re.Match[str]) -> str:
-        return f"<!-- table {found[1]} -->\n{TABLES[found[1]](card.stem, record)}\n<!-- end -->"
-
-    return re.sub(r"<!-- table (\w+) -->\n.*?<!-- end -->", renewed, card.read_text(), flags=re.DOTALL)
+    return {name: partial(make, card.stem, record) for name, make in TABLES.items()}
 
 
 def measured(name: str, record: dict[str, Any]) -> str:
@@ -175,7 +162,3 @@ def value_of(row: dict[str, Any], key: str) -> float | None:
 
 def cell(value: float | None) -> str:
     return ABSENT if value is None else f"{value:.4f}"
-
-
-if __name__ == "__main__":
-    main()

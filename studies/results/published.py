@@ -37,8 +37,6 @@ VQBNN_TABLE: dict[str, tuple[float | None, ...]] = {
     "VQ-BNN": (0.253, 0.920, 0.974, 0.724, 0.686, 0.837, 0.831, 0.0224),
 }
 """Table 1 of arXiv 1907.05911."""
-ENSEMBLES = {"ensemble of 5": 0.216, "temporally smoothed ensemble": 0.235}
-"""NLL, from the authors' article on VQ-BNN."""
 
 PUBLISHED_THROUGHPUT = {"bare_plain": "100", "vq_dnn": "98.2", "vq_bnn": "92.7", "mc_30": "2.99"}
 """Table 1 of arXiv 1907.05911, percent; VQ-DNN's is from the author's post."""

@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from studies.harness.document import section, table
+from studies.harness.document import table
 from studies.results.cells import (
     ABSENT,
-    TITLES,
     Rows,
     cell,
     change,
@@ -16,8 +15,7 @@ from studies.results.cells import (
     row_at,
     yes,
 )
-from studies.results.figures import figure
-from studies.results.matrix import COMPARED, MEMBERS, RECIPES, Network
+from studies.results.matrix import COMPARED, RECIPES, Network
 from studies.results.published import (
     PUBLISHED_THROUGHPUT,
     SPATIAL_TABLE,
@@ -25,7 +23,6 @@ from studies.results.published import (
     VQBNN_TABLE,
     PublishedRow,
 )
-from studies.results.rule_tables import labels_note
 
 THROUGHPUT_ROWS = {
     "bare_plain": "the plain network alone",
@@ -90,12 +87,7 @@ def published_effects_table(rows: Rows, protocol: str) -> str:
     header = ["MC", "spatial", "temporal", "our row", "NLL", "acc", "ECE", "cons", "NLL change"]
     for recipe in RECIPES:
         header += [f"{recipe}: NLL", "acc", "mIoU", "ECE", "cons", "NLL change"]
-    words = (
-        "First the published figures (arXiv 2105.12639, Table 2 / E.4; width 64, 720x960 labels, their own "
-        "stream), then ours "
-        "by recipe, temperature 1. Percent but for NLL; changes are against the plain network on single frames."
-    )
-    return section(f"{TITLES[protocol]}: the published table", words + labels_note(rows), table(header, lines))
+    return table(header, lines)
 
 
 def effects_table(rows: Rows) -> str:
@@ -112,27 +104,7 @@ def effects_table(rows: Rows) -> str:
     if all(set(line[2:]) == {ABSENT} for line in lines):
         return ""
     columns = [f"{recipe}: {protocol}" for recipe in RECIPES for protocol in ("stream", "moving stills")]
-    words = (
-        "Change of NLL, temperature 1; no row of 30 passes on moving stills. Where both ends are one "
-        "network, it is the same "
-        "weights on the same frames; between two networks there is also the luck of two trainings (*Seeds*)."
-    )
-    return section("Effect by effect", words + seeds_note(rows), table(["effect", "published", *columns], lines))
-
-
-def seeds_note(rows: Rows) -> str:
-    """How far apart trainings lie that differ in their seed alone, beside which an effect between networks is read."""
-    if any(network.name not in rows for network in MEMBERS):
-        return ""
-    stream, stills, smoothing = (
-        figure(rows, f"spread nll paper-plain-?/{what}")
-        for what in ("stream/dnn", "stills/dnn", "stream/dnn > =/=/vq-dnn")
-    )
-    return (
-        f" Three plain `paper` trainings, mean ± standard deviation over seeds: NLL {stream} on the stream, "
-        f"{stills} on "
-        f"stills; temporal smoothing, within each of them, {smoothing}."
-    )
+    return table(["effect", "published", *columns], lines)
 
 
 def find_published_nll(dropout: bool, smoothing: bool, method: str) -> dict[str, Any] | None:
@@ -160,10 +132,7 @@ def vqbnn_table(rows: Rows) -> str:
         lines.append([name, *given, *format_row(row_at(rows, ours[name][0], "stream", ours[name][1]), VQBNN_KEYS)])
     titles = ["NLL", "acc", "acc-90", "unc-90", "IoU", "IoU-90", "freq-90", "ECE"]
     header = ["", *titles, *mark_columns("ours", titles)]
-    words = (
-        "arXiv 1907.05911, Table 1 (left) and the `paper` recipe without spatial smoothing on the val stream (right)."
-    )
-    return section("The VQ-BNN table", words, table(header, lines))
+    return table(header, lines)
 
 
 def passes_table(rows: Rows) -> str:
@@ -185,7 +154,7 @@ def passes_table(rows: Rows) -> str:
         "VQ-BNN (1 pass)",
         "VQ-BNN along the motion (1 pass)",
     ]
-    return section("NLL by the number of passes", "Temperature 1.", table(header, lines))
+    return table(header, lines)
 
 
 def throughput_table(page: Path) -> str:
@@ -206,10 +175,4 @@ def throughput_table(page: Path) -> str:
         for name, meaning in THROUGHPUT_ROWS.items()
         if (row := record["rows"].get(name))
     ]
-    words = (
-        f"Percent of the frames per second of the plain network alone. Published: arXiv 1907.05911, Table 1. "
-        f"Ours: U-Net of "
-        f"width 16, {record['executor']}, {record['cores']} cores, side by side in one run: `steadyseg bench "
-        f"{record['model']} --rows {' '.join(THROUGHPUT_ROWS)} --json {path.name}`. A median of few calls is uncertain."
-    )
-    return section("Relative throughput", words, table(["row", "published", "ours", "median ms", "calls"], lines))
+    return table(["row", "published", "ours", "median ms", "calls"], lines)

@@ -23,9 +23,10 @@ from core.system.files import write_atomic
 from core.system.machine import keep_freed_memory
 from core.training.run_folder import CONFIG_NAME, MODEL_NAME
 from studies.harness.study import exit_code, origin
-from studies.training.document import RECORD, write_document
+from studies.harness.tables import write_tables
 from studies.training.measure import HeldBack, measure, training_hours
 from studies.training.recipes import HOLD_BACK, Row, all_rows, digest_of
+from studies.training.tables import PAGE, RECORD, tables
 
 FIGURES_NAME = "figures.json"
 RUNS = Path("runs/training")
@@ -43,7 +44,7 @@ def main() -> int:
         print("\n".join(row.name for row in all_rows()))
         return 0
     if given.document:
-        return exit_code("training", lambda: write_document(gather(given.runs)))
+        return exit_code("training", lambda: write_page(given.runs))
     return exit_code("training", lambda: run_all(given.data, given.runs, given.only))
 
 
@@ -88,6 +89,12 @@ def measure_row(row: Row, held_back: HeldBack, runs: Path) -> None:
     rows = measure(folder / MODEL_NAME, held_back.pairs) | {"hours": training_hours(folder)}
     record = {"digest": digest, **origin(), "rows": round_figures(rows)}
     write_atomic(folder / FIGURES_NAME, (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
+
+
+def write_page(runs: Path) -> None:
+    """Writes the record and the page's tables from the measured rows."""
+    write_atomic(RECORD, (json.dumps(gather(runs), indent=1, sort_keys=True) + "\n").encode())
+    write_tables(PAGE / "README.md", tables())
 
 
 def gather(runs: Path) -> dict[str, Any]:

@@ -28,13 +28,14 @@ from seg.street.drive import Street
 from seg.torch_executor import TorchSegmenter, open_network, open_torch_segmenter
 from studies.harness.networks import measured_networks
 from studies.harness.study import PAGES, Cache, data_digest
-from studies.results.document import control_table, write_document
 from studies.results.jobs import all_jobs, fits_of, fits_record, job_digest
 from studies.results.methods import ALL, MEMBER, MOTION_INPUTS, ONE, WINDOW, Method, Sampling
 from studies.results.parts import Parts
+from studies.results.plots import write_plots
 from studies.results.published_tables import effects_table
 from studies.results.rows import Fits
 from studies.results.sweep import RISK_CLASS, Subject, Swept, sweep
+from studies.results.tables import control_table
 from studies.results.trainings import NETWORKS, training_words
 
 pytestmark = pytest.mark.slow
@@ -219,13 +220,11 @@ def test_an_effect_is_the_change_of_nll_beside_the_published_one() -> None:
     assert effects_table({}) == ""
 
 
-def test_every_picture_of_the_document_is_there(tmp_path: Path) -> None:
+def test_every_figure_of_the_page_is_drawn(tmp_path: Path) -> None:
     page = PAGES / "results"
-    strip = tmp_path / "strip.png"
-    strip.write_bytes(b"")
-    write_document(json.loads((page / "record.json").read_text()), tmp_path, {"A strip": strip.name})
-    shown = re.findall(r"!\[.+?\]\((.+?)\)", (tmp_path / "README.md").read_text())
-    assert strip.name in shown and all((tmp_path / name).is_file() for name in shown)
+    drawn = write_plots(json.loads((page / "record.json").read_text()), tmp_path)
+    shown = re.findall(r"!\[.+?\]\((.+?)\)", (page / "README.md").read_text())
+    assert {*drawn.values(), "strip.png"} == set(shown) and all((tmp_path / name).is_file() for name in drawn.values())
 
 
 WORKER = """

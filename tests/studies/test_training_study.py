@@ -10,7 +10,8 @@ from made.trainings import boxes_folder
 from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS
 from seg.options import AugmentOptions
 from studies.training import __main__ as study
-from studies.training import document, recipes
+from studies.training import recipes
+from studies.training import tables as document
 from studies.training.measure import HeldBack
 from studies.training.recipes import HOLD_BACK, RECIPES, Recipe, Row, all_rows
 
@@ -70,23 +71,21 @@ def test_a_table_is_trained_measured_and_written(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(study, "all_rows", lambda: table)
     monkeypatch.setattr(document, "RECIPES", (first, second))
     monkeypatch.setattr(document, "all_rows", lambda: table)
-    monkeypatch.setattr(document, "PAGE", tmp_path)
+    monkeypatch.setattr(study, "PAGE", tmp_path)
     monkeypatch.setattr(document, "RECORD", tmp_path / "record.json")
     monkeypatch.setattr(study, "RECORD", tmp_path / "record.json")
-    (tmp_path / "findings.md").write_text("It changes mIoU by {after - base miou} points, after {hours} hours.")
-    monkeypatch.setattr(document, "FINDINGS", tmp_path / "findings.md")
+    (tmp_path / "README.md").write_text("Before.\n<!-- table plain -->\n<!-- end -->\nAfter.\n")
     torch.set_num_threads(1)
     runs = tmp_path / "runs"
     study.run_all(data, runs, None)
     before = (runs / "after-0" / "figures.json").stat().st_mtime_ns
     study.run_all(data, runs, None)  # all of it is there
     assert (runs / "after-0" / "figures.json").stat().st_mtime_ns == before
-    document.write_document(study.gather(runs))
+    study.write_page(runs)
     record = json.loads((tmp_path / "record.json").read_text())
     assert record["after-0"]["rows"]["images"] == 8 and set(record["after-0"]["rows"]["corrupted"])
     text = (tmp_path / "README.md").read_text()
-    gained = 100 * (record["after-0"]["rows"]["miou"] - record["base-0"]["rows"]["miou"])
-    assert f"It changes mIoU by {gained:+.1f} points" in text and "| `after` | all | 1 | 1 |" in text
+    assert text.startswith("Before.") and "| `after` | all | 1 | 1 |" in text and text.endswith("After.\n")
 
 
 def test_the_held_back_slice_is_the_end_of_every_forty(tmp_path: Path) -> None:

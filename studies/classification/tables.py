@@ -1,15 +1,14 @@
-"""docs/studies/classification: tables and figures of what was measured; what it means is written by hand in
-findings.md."""
+"""The tables of docs/studies/classification, from its record."""
 
-from pathlib import Path
+import json
+from functools import partial
 from typing import Any
 
-from core.system.files import write_atomic
 from studies.classification.effects import EFFECTS, Change, changes
-from studies.classification.figures import figure
 from studies.classification.matrix import EVERY, FACTORS, Classifier, subjects
-from studies.classification.plots import write_plots
-from studies.harness.document import fill, section, table
+from studies.harness.document import table
+from studies.harness.study import PAGES
+from studies.harness.tables import Tables
 
 SIZES = (1, 2, 5, 50)
 PUBLISHED = {
@@ -21,33 +20,20 @@ PUBLISHED = {
 """ResNet-18, CIFAR-10, all 50,000 pictures, width 64, N = 50, mean of 3 (arXiv 2105.12639, Table E.1): NLL, accuracy,
 ECE."""
 ABSENT = "-"
+PAGE = PAGES / "classification"
 
 
-def write_document(record: dict[str, Any], page: Path) -> None:
-    """Writes docs/studies/classification and its figures; the record is a Cache's."""
-    pictures = write_plots(measured_of(record), page)
-    write_atomic(page / "README.md", document(record, pictures).encode())
+def tables() -> Tables:
+    """The tables by their names in the page."""
+    record: dict[str, Any] = json.loads((PAGE / "record.json").read_text())
+    makers = {"kinds": kinds_table, "effects": effects_table, "runs": runs_table, "sizes": sizes_table}
+    measured = measured_of(record)
+    return {name: partial(make, measured) for name, make in makers.items()} | {"commands": partial(commands, record)}
 
 
 def measured_of(record: dict[str, Any]) -> dict[str, Any]:
     """Rows by network, in the study's order."""
     return {name: record[name]["rows"] for name in subjects() if name in record}
-
-
-def document(record: dict[str, Any], pictures: dict[str, str]) -> str:
-    """The whole text; `pictures` are {title: file name}."""
-    measured = measured_of(record)
-    findings = (Path(__file__).parent / "findings.md").read_text()
-    parts = [
-        fill(findings, lambda name: figure(measured, name)),
-        *(f"![{title}]({name})" for title, name in pictures.items()),
-        kinds_table(measured),
-        effects_table(measured),
-        runs_table(measured),
-        sizes_table(measured),
-        commands(record),
-    ]
-    return "\n\n".join(part.rstrip() for part in parts if part) + "\n"
 
 
 def best_row(record: dict[str, Any], name: str) -> dict[str, Any] | None:
@@ -83,13 +69,7 @@ def kinds_table(record: dict[str, Any]) -> str:
         ]
         given = [f"{nll:.3f}", f"{accuracy:.1f}", f"{ece:.2f}"]
         lines.append([*("yes" if flag else ABSENT for flag in factors), *given, *ours])
-    words = (
-        "ResNet-18 on CIFAR-10; 50 passes where there is dropout. Published: width 64, all 50,000 pictures, "
-        "200 epochs. Ours: "
-        "width 32, 5,000 pictures, 40 epochs, 1,000 test pictures; mean over the seeds ± half their range. "
-        "Percent but for NLL."
-    )
-    return section("The published table", words, table(header, lines))
+    return table(header, lines)
 
 
 def effects_table(record: dict[str, Any]) -> str:
@@ -101,13 +81,7 @@ def effects_table(record: dict[str, Any]) -> str:
         if found:
             cells = (format_change(found["nll"], 1, 3), format_change(found["right"], 100, 1))
             lines.append([title, *(cell for pair in cells for cell in pair)])
-    words = (
-        "What each method changes in the same pictures: mean over the pictures and seeds, and its 95 % "
-        "interval over the "
-        "pictures (paired). An interval that holds 0 shows no effect; two seeds only hint at what another "
-        "training would give."
-    )
-    return section("Effects", words, table(header, lines))
+    return table(header, lines)
 
 
 def format_change(change: Change, scale: float, digits: int) -> tuple[str, str]:
@@ -128,8 +102,7 @@ def runs_table(record: dict[str, Any]) -> str:
             shares = [f"{100 * row[key]:.1f}" for key in ("accuracy", "ece", "brier")]
             certain = [ABSENT if row[key] is None else f"{100 * row[key]:.1f}" for key in ("acc_90", "freq_90")]
             lines.append([name, label, f"{row['nll']:.4f}", *shares, f"{row['aurc']:.4f}", *certain])
-    words = "`ensemble`: the networks of both seeds; each pass is one of each."
-    return section("Every network", words, table(header, lines))
+    return table(header, lines)
 
 
 def sizes_table(record: dict[str, Any]) -> str:
@@ -140,7 +113,7 @@ def sizes_table(record: dict[str, Any]) -> str:
         by_size = {point["n"]: point["nll"] for point in found.get("curve", [])}
         if by_size:
             lines.append([name, *(f"{by_size[size]:.4f}" for size in sizes)])
-    return section("NLL by the number of passes", "", table(["network", *map(str, sizes)], lines))
+    return table(["network", *map(str, sizes)], lines)
 
 
 def commands(record: dict[str, Any]) -> str:
@@ -150,7 +123,4 @@ def commands(record: dict[str, Any]) -> str:
         found = record.get(one.name)
         told = [found["rows"]["trained"][0]["hours_of_last_start"], found["digest"], found["commit"]] if found else []
         lines.append([f"`{one.name}`", f"`{one.command}`", *map(str, told or [ABSENT] * 3)])
-    words = (
-        "Any row again: `steadyseg evaluate runs/classification/NETWORK/model.safetensors --data cifar10 --samples 50`."
-    )
-    return section("Where it comes from", words, table(header, lines))
+    return table(header, lines)

@@ -1,0 +1,21 @@
+"""Writes the generated tables of every page.
+
+python -m studies tables
+"""
+
+import argparse
+
+from studies.harness.pages import all_pages
+from studies.harness.tables import write_tables
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", choices=("tables",))
+    parser.parse_args()
+    for page, tables in all_pages().items():
+        write_tables(page, tables)
+
+
+if __name__ == "__main__":
+    main()
