@@ -95,7 +95,7 @@ def figures(meta: CheckpointMeta, *keys: str) -> list[str]:
 
 
 def describe_calibration(meta: CheckpointMeta) -> str:
-    fitted = dict.fromkeys(method_of_fit(*one).mode for one in meta.calibration.items())
+    fitted = dict.fromkeys(method_of_fit(fit).mode for fit in meta.calibration.values())
     return ", ".join(fitted) or "-"
 
 

@@ -23,8 +23,7 @@ from core.model.checkpoint import CheckpointMeta
 from core.novelty.frame_temperature import fit_frame_temperature, shares
 from core.novelty.gaussians import GaussianSums
 from core.novelty.head import NoveltyHead
-from core.novelty.record import NoveltyFit, NoveltyRecord, novelty_tensors
-from core.novelty.scale import Scale, rounded
+from core.novelty.record import NoveltyFit, NoveltyRecord, Scale, novelty_tensors, rounded
 from core.novelty.statistics import ClassDistance, RegionDistance, pooled, score_weights
 from core.preprocess import Normalize
 from core.reference import MIN_FRAMES

@@ -1,10 +1,17 @@
-"""The classifiers that come with the package, by name."""
+"""The classifiers that come with the package, and how one is read."""
 
 from pathlib import Path
 
+from classification.networks.build import build_classifier
+from core.errors import InputError
+from core.model.model import Builder, Model, read_model
 from core.model.pretrained import find_in, list_checkpoints
+from core.preprocess import MAX_HEIGHT
 
 FOLDER = Path(__file__).parent / "checkpoints"
+ARCHITECTURE = "classifier"
+"""Architecture in the record of every classifier."""
+BUILDERS: dict[str, Builder] = {ARCHITECTURE: build_classifier}
 
 
 def list_classifiers() -> list[str]:
@@ -15,3 +22,25 @@ def list_classifiers() -> list[str]:
 def find_classifier(model: str | Path) -> Path:
     """The file of a pretrained name, or the path itself; InputError lists the known names."""
     return find_in(model, FOLDER)
+
+
+def read_classifier(name: str | Path) -> Model:
+    """Reads a classifier by its pretrained name or its path; InputError for anything else."""
+    model = read_model(name, (FOLDER,), BUILDERS)
+    require_classifier(model)
+    return model
+
+
+def require_classifier(model: Model) -> None:
+    """InputError for a record that is no classifier's."""
+    meta, path = model.meta, model.path
+    if meta.architecture != ARCHITECTURE:
+        raise InputError(
+            f"{path}: its architecture is {meta.architecture!r}, a segmentation network; expected a classifier"
+        )
+    if meta.height != meta.width or meta.height > MAX_HEIGHT:
+        raise InputError(
+            f"{path}: pictures of {meta.width}x{meta.height}; a classifier's are square, at most {MAX_HEIGHT} a side"
+        )
+    if meta.classes.void is not None:
+        raise InputError(f"{path}: its class list has a void id, as a segmentation network's; a classifier has none")

@@ -67,11 +67,9 @@ def settings(method: Method) -> dict[str, Any]:
     return {name: getattr(method, name) for name in names}
 
 
-def method_of_fit(key: str, fit: Mapping[str, Any]) -> Method:
-    """The method that a calibration record was fitted with; `key` is its name, in older records the mode."""
-    return Method(
-        fit.get("mode", key), fit.get("samples", 1), fit.get("tau"), fit.get("window"), bool(fit.get("motion", False))
-    )
+def method_of_fit(fit: Mapping[str, Any]) -> Method:
+    """The method that a calibration record was fitted with."""
+    return Method(fit["mode"], fit["samples"], fit["tau"], fit["window"], fit["motion"])
 
 
 class Calibrated(Protocol):
@@ -165,7 +163,7 @@ class MethodOptions:
         fit = meta.fit(method)
         if fit is not None:
             return replace(method, temperature=float(fit["temperature"]), calibrated=True)
-        fitted = "; ".join(str(method_of_fit(key, one)) for key, one in meta.calibration.items())
+        fitted = "; ".join(str(method_of_fit(fit)) for fit in meta.calibration.values())
         note = f"no temperature was fitted for {method}" + (f" (there is one for: {fitted})" if fitted else "")
         if self.calibrated:
             raise InputError(f"{note}; fit one with `steadyseg calibrate` or omit --calibrated on")
@@ -178,7 +176,7 @@ class MethodOptions:
         if self.adaptive is not False and fit is not None and not by_hand:
             usual = math.exp(float(fit["level"]))
             return replace(method, temperature=usual, calibrated=True, adaptive=True, note="")
-        fitted = "; ".join(str(method_of_fit(key, one)) for key, one in fits.items())
+        fitted = "; ".join(str(method_of_fit(fit)) for fit in fits.values())
         if self.adaptive:
             why = "the temperature is set otherwise" if by_hand else f"nothing was fitted for {method}"
             raise InputError(f"--adaptive on: {why}" + (f" (there is: {fitted})" if fitted else "") + "; omit it")
@@ -191,7 +189,7 @@ class MethodOptions:
 def fit_of(fits: Mapping[str, Mapping[str, Any]], method: Method) -> Mapping[str, Any] | None:
     """What was fitted with this very method, its temperature aside; None: nothing was."""
     asked = settings(method)
-    return next((fit for key, fit in fits.items() if settings(method_of_fit(key, fit)) == asked), None)
+    return next((fit for fit in fits.values() if settings(method_of_fit(fit)) == asked), None)
 
 
 def default_tau(motion: bool) -> float:

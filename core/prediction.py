@@ -44,7 +44,7 @@ class Prediction:
     """(B, K, ...) mean probabilities; they sum to 1 over dimension 1."""
     member_entropy: Tensor
     """(B, ...) mean entropy of the members in nats."""
-    sight: FrameNovelty | None = None
+    novelty: FrameNovelty | None = None
     """Of this frame alone, the mean over its passes; a mean over frames has none."""
 
     def __post_init__(self) -> None:
@@ -67,7 +67,7 @@ class Prediction:
         return Prediction(
             self.probs + (other.probs - self.probs) * weight,
             self.member_entropy + (other.member_entropy - self.member_entropy) * weight,
-            self.sight.blend(other.sight, weight) if self.sight and other.sight else None,
+            self.novelty.blend(other.novelty, weight) if self.novelty and other.novelty else None,
         )
 
     @property

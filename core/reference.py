@@ -1,6 +1,6 @@
-"""From a frame's score to a number with a meaning: the share of the network's own world that is at least as novel.
+"""From the score of a frame to a share: how many frames of the training domain are at least as novel.
 
-The own world is frames of the training recordings that nothing was fitted on. Scores are averaged over time by the
+The reference is frames of the training recordings that nothing was fitted on. Scores are averaged over time by the
 recursion of the maps (core/temporal.py), and start anew where they do.
 """
 
@@ -9,27 +9,26 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any
 
-NOVEL_SHARE = 0.05
-"""A frame of this share or less is called novel: one frame in twenty of the own world is."""
+NOVEL = 0.05
+"""A frame of this share or less is called novel: one frame in twenty of the training domain is."""
 MIN_FRAMES = 20
-"""Held-back frames below which a share of 5 % cannot be told."""
+"""Held-out frames below which a share of 5 % cannot be told."""
 
 
 @dataclass(frozen=True)
 class ReferenceScores:
-    """Scores of held-back frames, ascending."""
+    """Scores of held-out frames, ascending."""
 
     scores: tuple[float, ...]
 
     def share(self, score: float) -> float:
-        """(1 + how many are at least as novel) / (1 + all): never 0, and exact for one more frame of the own
-        world."""
+        """Returns the share of frames that are at least as novel; never 0. NaN is the most novel score."""
         at_least = len(self.scores) - bisect_left(self.scores, score)
-        return (1 + (at_least if score == score else 0)) / (1 + len(self.scores))  # NaN is the most novel
+        return float(novelty_share(at_least if score == score else 0, len(self.scores)))
 
     @property
-    def most(self) -> float:
-        """What a score counts for at most: the most novel frame of the own world, and one deviation more.
+    def max(self) -> float:
+        """Upper limit of a score in the mean over time: the most novel frame of the reference, and one deviation more.
 
         Unbounded, a picture of one colour would keep the mean over time novel for 20 frames after it is gone; so it
         takes 6.
@@ -37,16 +36,29 @@ class ReferenceScores:
         return self.scores[-1] + 1.0
 
     def bounded(self, score: float) -> float:
-        return score if score < self.most else self.most  # NaN is the most novel
+        """Returns the score, at most `max`; NaN becomes `max`."""
+        return score if score < self.max else self.max
 
     def is_novel(self, score: float) -> bool:
-        """Whether at most one frame in twenty of the own world is as novel."""
-        return self.share(score) <= NOVEL_SHARE
+        """Returns True where at most one frame in twenty of the training domain is as novel."""
+        return self.share(score) <= NOVEL
+
+
+def novelty_share(at_least: Any, count: int) -> Any:
+    """(1 + n) / (1 + N), exact for one more frame of the same distribution. Numbers or tensors.
+
+    Args:
+        at_least: n, how many of the reference have a score as high.
+        count: N, how many the reference has.
+    """
+    return (1.0 + at_least) / (1.0 + count)
 
 
 def smooth_score(score: Any, before: tuple[Any, Any], decay: Any) -> tuple[Any, Any]:
-    """(mean, mass) with one more frame: mass = 1 + d mass; mean += (now - mean) / mass. d = 0: anew. Floats or
-    tensors."""
+    """Returns (mean, mass) with one more frame: mass = 1 + d mass; mean += (now - mean) / mass.
+
+    `decay` d of 0 starts anew. Floats or tensors.
+    """
     mean, mass = before
     mass = 1.0 + decay * mass
     return mean + (score - mean) / mass, mass

@@ -1,126 +1,229 @@
-"""The seam between the stream and whatever computes: one frame in, its maps out, state inside."""
+"""The loop over a stream: each frame becomes its maps, with the state of the frames before it."""
 
 import dataclasses
 import math
-from abc import ABC, abstractmethod
-from collections import Counter
-from typing import Any, Protocol
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from core.classes import ClassList
-from core.continuity import Continuity
 from core.frame import Frame, Maps
 from core.method import Method
 from core.motion import Motion, MotionEstimator
 from core.reference import ReferenceScores, smooth_score
-from core.timing import StageClock
+
+MAX_SAMPLES = 10_000
+"""Samples of each stage that percentiles are taken over (the latest ones): 400 s at 25 frames/s, and flat memory."""
+RARE_LEVEL = 128
+"""Level of 255 where a region is as novel as one pixel in a hundred of the training domain."""
 
 
-class Segmenter(Protocol):
-    """What torch, ONNX Runtime and OpenVINO executors look like to the rest; tests have a fake."""
+class NoveltyArrays(NamedTuple):
+    """`core.prediction.FrameNovelty` of one frame, outside torch."""
 
+    score: float
+    temperature: float
+    regions: np.ndarray
+    """(h', w') float32."""
+
+    def blend(self, other: "NoveltyArrays", weight: float) -> "NoveltyArrays":
+        """(1 - weight) * self + weight * other, as of several passes over one frame."""
+        return NoveltyArrays(
+            self.score + (other.score - self.score) * weight,
+            self.temperature + (other.temperature - self.temperature) * weight,
+            self.regions + (other.regions - self.regions) * weight,
+        )
+
+
+class StageClock:
+    """Milliseconds of each named stage of a frame."""
+
+    def __init__(self) -> None:
+        self.samples: dict[str, deque[float]] = {}
+        self._added_ms = 0.0
+
+    @contextmanager
+    def measure(self, stage: str) -> Iterator[None]:
+        """Times the block, without the stages that were timed inside it; on a GPU the caller synchronises inside it."""
+        started, added_ms = time.perf_counter(), self._added_ms
+        yield
+        inside_ms = self._added_ms - added_ms
+        self.add(stage, (time.perf_counter() - started) * 1e3 - inside_ms)
+
+    def add(self, stage: str, milliseconds: float) -> None:
+        """Adds a sample of the stage."""
+        self._added_ms += milliseconds
+        self.samples.setdefault(stage, deque(maxlen=MAX_SAMPLES)).append(milliseconds)
+
+    def extend(self, stage: str, milliseconds: float) -> None:
+        """Adds time to the latest sample of the stage, or begins it."""
+        samples = self.samples.setdefault(stage, deque(maxlen=MAX_SAMPLES))
+        self._added_ms += milliseconds
+        samples.append(milliseconds + (samples.pop() if samples else 0.0))
+
+    def summary(self) -> dict[str, dict[str, float]]:
+        """{stage: {latency_p50_ms, latency_p95_ms}} in order of first use."""
+        summary = {}
+        for stage, samples in self.samples.items():
+            if not samples:
+                continue
+            p50, p95 = np.percentile(np.array(samples), [50, 95])
+            summary[stage] = {"latency_p50_ms": round(float(p50), 3), "latency_p95_ms": round(float(p95), 3)}
+        return summary
+
+
+class Continuity:
+    """Gaps between the frames of a stream: dropped frames widen them; a break, a step back or a new size starts
+    anew."""
+
+    def __init__(self) -> None:
+        self.resets: Counter[str] = Counter()
+        """Number of breaks by cause."""
+        self.forget()
+
+    def forget(self) -> None:
+        """Makes the next frame the first of a stream."""
+        self._size: tuple[int, ...] | None = None
+        self._index = -1
+
+    def gap_before(self, frame: Frame) -> int:
+        """Source frames since the previous one (1: none was dropped), or 0 where this frame starts anew."""
+        size, index = self._size, self._index
+        self._size, self._index = frame.image.shape, frame.index
+        if size is None:
+            return 0
+        if frame.discontinuity or frame.index <= index:
+            self.resets["discontinuity"] += 1
+            return 0
+        if frame.image.shape != size:
+            self.resets["size_change"] += 1
+            return 0
+        return frame.index - index
+
+
+class Executor(Protocol):
+    """Software that computes the maps of a frame, and holds the temporal state: torch, the CPU executor or a whole
+    graph."""
+
+    name: str
+    """Name, version and number format for the report: `torch 2.9 fp32`, `openvino 2026.4 bf16`."""
+    device: str
+    """Device that really computes: `cpu`, `cuda`."""
+    why: str
+    """Reason for this executor, for the report."""
+    clock: StageClock
+    keep_probs: bool
+    """True where maps come with the mean probabilities, which costs a copy of a few MB."""
+    reference: ReferenceScores | None
+    """Scores that frames are compared with; None where no novelty is computed."""
     classes: ClassList
     method: Method
     size: tuple[int, int]
     """(h, w) in pixels at which the network was trained and measured; a graph file works at no other."""
-    executor: str
-    """What really computes, for the report: `torch fp32`, `openvino 2026.4 bf16`, ..."""
-    why: str
-    """Why this executor, for the report."""
-    device: str
-    """Where it really computes: `cpu`, `cuda`."""
-    clock: StageClock
-    resets: Counter[str]
-    """How often the temporal state was started anew, by cause."""
-    own_world: ReferenceScores | None
-    """What frames are compared with; None: no novelty is told."""
-    keep_probs: bool
-    """Whether maps come with the mean probabilities, which costs a copy of a few MB."""
 
-    def step(self, frame: Frame) -> Maps:
-        """Segments one frame; frames come in the order of their index."""
+    def state_size(self, height: int, width: int) -> tuple[int, int]:
+        """(h, w) of the temporal mean of frames of H x W, at which motion is estimated."""
         ...
 
-    def reset(self) -> None:
-        """Forgets all earlier frames."""
+    def compute(self, image: np.ndarray, gap: int, motion: Motion | None) -> tuple[Maps, NoveltyArrays | None]:
+        """Computes the maps of an image (H, W, 3) uint8 RGB, and its novelty where it is not in the maps already.
+
+        `gap`: source frames since the last image, 0 to start anew. The clock gets the time of preprocess, network and
+        smoothing.
+        """
         ...
 
 
-RARE_LEVEL = 128
-"""Of 255, where a region is as novel as one pixel in a hundred of the own world."""
+class Segmenter:
+    """One stream through an executor: frames in, maps out, in the order of their index."""
 
-
-class StagedSegmenter(ABC):
-    """The order of a frame's stages, for every executor: preprocess, network, temporal mean, maps."""
-
-    why = ""
-
-    def __init__(
-        self,
-        classes: ClassList,
-        method: Method,
-        size: tuple[int, int],
-        *,
-        keep_probs: bool,
-        own_world: ReferenceScores | None = None,
-    ) -> None:
-        """`own_world`: what frames are compared with; None: no novelty is told."""
-        self.classes, self.method, self.size, self.keep_probs = classes, method, size, keep_probs
-        self.own_world, self._score = own_world, (0.0, 0.0)
-        self.clock = StageClock()
+    def __init__(self, executor: Executor, fit: Mapping[str, Any] | None = None) -> None:
+        """`fit`: the record of the calibration in use, with its conformal thresholds; None where there is none."""
+        self._executor = executor
+        self.classes, self.method, self.size = executor.classes, executor.method, executor.size
+        self.clock, self.reference = executor.clock, executor.reference
+        self.fit: Mapping[str, Any] = fit or {}
         self._continuity, self._estimate_motion = Continuity(), MotionEstimator()
-        self.resets = self._continuity.resets
+        self._score = (0.0, 0.0)
+
+    @property
+    def executor(self) -> str:
+        """Name, version and number format of what computes."""
+        return self._executor.name
+
+    @property
+    def device(self) -> str:
+        return self._executor.device
+
+    @property
+    def why(self) -> str:
+        """Reason for this executor."""
+        return self._executor.why
+
+    @property
+    def keep_probs(self) -> bool:
+        """True where maps come with the mean probabilities."""
+        return self._executor.keep_probs
+
+    @keep_probs.setter
+    def keep_probs(self, wanted: bool) -> None:
+        self._executor.keep_probs = wanted
+
+    @property
+    def resets(self) -> Counter[str]:
+        """Number of times that the temporal state was started anew, by cause."""
+        return self._continuity.resets
 
     def reset(self) -> None:
         """Forgets all earlier frames."""
         self._continuity.forget()
 
     def step(self, frame: Frame) -> Maps:
-        """Segments one frame; see `Maps` for what comes out."""
-        gap = self._continuity.follow(frame)
-        height, width = frame.image.shape[:2]
-        with self.clock.measure("preprocess"):
-            picture = self.preprocess(frame.image)
-        passes = self.predict(picture)
-        with self.clock.measure("smoothing"):
-            motion = (
-                self._estimate_motion(frame.image, self.state_size(height, width), gap) if self.method.motion else None
-            )
-            return self.finish(passes, (height, width), gap, motion)
+        """Computes the maps of the next frame."""
+        gap = self._continuity.gap_before(frame)
+        started, motion = time.perf_counter(), None
+        if self.method.motion:
+            motion = self._estimate_motion(frame.image, self._executor.state_size(*frame.image.shape[:2]), gap)
+        motion_ms = (time.perf_counter() - started) * 1e3
+        maps, novelty = self._executor.compute(frame.image, gap, motion)
+        started = time.perf_counter()
+        if novelty is not None:
+            maps = self._with_novelty(maps, novelty, gap)
+        self.clock.extend("smoothing", motion_ms + (time.perf_counter() - started) * 1e3)
+        return maps
 
-    def add_novelty(self, maps: Maps, score: float, regions: np.ndarray, gap: int) -> Maps:
-        """The maps with what is said of the whole frame. score: of this frame alone; regions: (h', w') as in
-        `FrameNovelty`."""
-        if self.own_world is None:
+    def _with_novelty(self, maps: Maps, novelty: NoveltyArrays, gap: int) -> Maps:
+        """Adds the share of the reference whose score is as high as the mean score over time."""
+        if self.reference is None:
             return maps
         tau = self.method.tau
         decay = math.exp(-gap / tau) if gap and tau else 0.0
-        self._score = smooth_score(self.own_world.bounded(score), self._score, decay)
+        self._score = smooth_score(self.reference.bounded(novelty.score), self._score, decay)
         confidence = float(maps.confidence.mean()) / 255
         return dataclasses.replace(
             maps,
-            novelty=self.own_world.share(self._score[0]),
+            novelty=self.reference.share(self._score[0]),
             expected_accuracy=confidence if self.method.adaptive else None,
-            novel_regions=draw_regions(regions, maps.label.shape),
+            novel_regions=draw_regions(novelty.regions, maps.label.shape),
         )
 
-    @abstractmethod
-    def preprocess(self, image: np.ndarray) -> Any:
-        """(H, W, 3) uint8 RGB -> what the network takes."""
 
-    @abstractmethod
-    def predict(self, picture: Any) -> Any:
-        """What the network says of this frame alone. It adds its time to the clock as `network`."""
+def segment(frames: Iterable[Frame], segmenter: Segmenter) -> Iterator[tuple[Frame, Maps]]:
+    """Yields every frame with its maps. The caller owns pace, display and cancellation.
 
-    @abstractmethod
-    def state_size(self, height: int, width: int) -> tuple[int, int]:
-        """(h, w) of the temporal mean of frames of H x W, at which motion is estimated."""
-
-    @abstractmethod
-    def finish(self, passes: Any, size: tuple[int, int], gap: int, motion: Motion | None) -> Maps:
-        """The temporal mean and the maps at the frame's size (H, W). `gap`: source frames since the last one, 0:
-        none."""
+    Closing this generator closes `frames` where that is a generator too, so a reader thread behind it is freed.
+    """
+    try:
+        for frame in frames:
+            yield frame, segmenter.step(frame)
+    finally:
+        close = getattr(frames, "close", None)
+        if close is not None:
+            close()
 
 
 def draw_regions(regions: np.ndarray, size: tuple[int, ...]) -> np.ndarray:

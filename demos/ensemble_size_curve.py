@@ -17,7 +17,7 @@ from steadyseg import (
     Prediction,
     StreamingMetrics,
     open_classification,
-    open_classifier,
+    open_model,
     passes,
     running_mean,
 )
@@ -26,7 +26,8 @@ BATCH, BAR = 100, 50
 
 
 def main(model: str = "cifar10-resnet18-mc-smooth", data: str = "cifar10", samples: str = "20") -> None:
-    network, meta = open_classifier(model)
+    opened = open_model(model)
+    network, meta = opened.network(), opened.meta
     normalize, images = Normalize(meta.mean, meta.std), open_classification(Path(data), "test")
     by_passes = [StreamingMetrics(len(meta.classes)) for _ in range(int(samples))]
     torch.manual_seed(0)  # of the dropout masks

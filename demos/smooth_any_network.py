@@ -7,14 +7,15 @@ Any callable that maps (1, 3, h, w) to logits will do; here it is an included ne
 
 import torch
 
-from steadyseg import Normalize, Prediction, Street, TemporalSmoothing, open_network, set_dropout_active
+from steadyseg import Normalize, Prediction, Street, TemporalSmoothing, open_model, set_dropout_active
 
 FRAMES = 60
 
 
 def main() -> None:
-    network, meta = open_network("street-tiny")
-    set_dropout_active(network.eval(), False)
+    model = open_model("street-tiny")
+    network, meta = model.network(), model.meta
+    set_dropout_active(network, False)
     normalize = Normalize(meta.mean, meta.std)
     smooth, state = TemporalSmoothing(tau=1.25), None  # the published decay: exp(-0.8) a frame
     changed = {"single frame": 0.0, "smoothed": 0.0}

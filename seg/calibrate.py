@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from core.classes import ClassList
-from core.continuity import Continuity
 from core.evaluation.conformal import ClassRisk, ConformalScores, Coverage
 from core.evaluation.temperature import TemperatureFit, TemperatureScan, grid_tensor
 from core.frame import Frame, Maps
 from core.motion import Motion, MotionEstimator
 from core.predictors import Ensemble, SplitNetwork
+from core.segmenter import Continuity
 from core.temporal import State
 from seg.evaluate import enlarge
 from seg.streaming import StreamingSegmenter
@@ -32,7 +32,7 @@ def fit_temperature(module: StreamingSegmenter, frames: Iterable[Frame], classes
     scan, continuity, estimate_motion = TemperatureScan(len(classes), classes.void_id), Continuity(), MotionEstimator()
     state: State | None = None
     for frame in frames:
-        gap, size = continuity.follow(frame), frame.image.shape[:2]
+        gap, size = continuity.gap_before(frame), frame.image.shape[:2]
         is_pixelwise = module.head_stride == 1 and module.size(*size) == size and not module.method.motion
         stride = STRIDE if is_pixelwise else 1
         if not gap:

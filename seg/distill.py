@@ -17,7 +17,8 @@ from core.errors import InputError
 from core.method import MethodOptions
 from core.preprocess import network_size
 from seg.data.augment import to_tensors
-from seg.torch_executor import open_torch_segmenter
+from seg.pretrained import read_segmenter
+from seg.torch_executor import torch_executor
 
 STRIDE = 2
 """Subsampling of the stored probabilities; with 8 bits each, CamVid train takes 166 MB instead of 2.6 GB."""
@@ -30,12 +31,13 @@ class Teacher:
         """Opens the teachers with dropout off; each normalises pictures as in its own training, all at one height."""
         self.modules = []
         for model in models:
-            segmenter = open_torch_segmenter(model, MethodOptions(mode="dnn"), device=device)
-            if segmenter.classes != classes:
+            teacher = read_segmenter(model)
+            if teacher.meta.classes != classes:
                 raise InputError(
                     f"the teacher {model} has other classes than the data; train both on the same class list"
                 )
-            self.modules.append(segmenter.module)
+            method = MethodOptions(mode="dnn").resolve(teacher.meta)
+            self.modules.append(torch_executor(teacher, method, device=device).module)
         self.height, self.device = height, device
 
     def __call__(self, image: np.ndarray) -> Tensor:

@@ -16,7 +16,7 @@ from core.novelty.head import NoveltyPredictor
 from core.prediction import FrameNovelty, Prediction
 from core.predictors import OnePass
 from core.preprocess import SIZE_MULTIPLE
-from core.reference import ReferenceScores, smooth_score
+from core.reference import ReferenceScores, novelty_share, smooth_score
 from core.segmenter import RARE_LEVEL
 from core.temporal import RecursionState, State, WindowState, forget
 from core.tracing import Signature
@@ -57,7 +57,7 @@ class ExportedStep(nn.Module):
         watches = own_world is not None and segmenter.method.adaptive
         self.watched = segmenter.predictor if watches and isinstance(segmenter.predictor, NoveltyPredictor) else None
         self.register_buffer("own_world", torch.tensor(own_world.scores if own_world else ()), persistent=False)
-        self.most = own_world.most if own_world else 0.0
+        self.most = own_world.max if own_world else 0.0
         self.segmenter, self.mask_inputs = segmenter.eval(), mask_inputs
         self.dropouts = drawing_dropouts(segmenter)
         self.follows = segmenter.smoothing is not None and segmenter.smoothing.motion
@@ -69,42 +69,42 @@ class ExportedStep(nn.Module):
         score_fields = 1 if fields and self.watched else 0
         state = forget(self._state(rest[:fields]), reset) if fields else None
         inner: list[Tensor] = []
-        frame_novelty: list[FrameNovelty | None] = []
+        novelties: list[FrameNovelty | None] = []
 
         def predict(image: Tensor) -> Prediction:
             network, now = self._predict(image, rest[fields + score_fields :])
             inner.extend((image, *network))
-            frame_novelty.append(now.sight)
+            novelties.append(now.novelty)
             return now
 
         outputs, after = self.segmenter(frame, state, gap, motion, predict)
         probs = () if isinstance(after, RecursionState) else (outputs.prediction.probs,)
         states: tuple[Tensor, ...] = tuple(after or ())
         novelty: tuple[Tensor, ...] = ()
-        if self.watched and frame_novelty[0]:
+        if self.watched and novelties[0]:
             before = rest[fields] * (1.0 - reset) if score_fields else torch.zeros(2)
-            score_state, novelty = self._novelty_outputs(outputs, frame_novelty[0], before, gap)
+            score_state, novelty = self._novelty_outputs(outputs, novelties[0], before, gap)
             states = (*states, score_state) if score_fields else states
         return (*outputs[:4], *probs, *states, *novelty, *inner)
 
     def _novelty_outputs(
-        self, outputs: Outputs, sight: FrameNovelty, before: Tensor, gap: Tensor
+        self, outputs: Outputs, frame: FrameNovelty, before: Tensor, gap: Tensor
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Returns the score's mean and mass, and `NOVELTY_OUTPUTS`, as core/segmenter.py computes them for other
         executors."""
         tau = self.segmenter.method.tau
-        score = torch.where(sight.score < self.most, sight.score, self.most)  # NaN is the most novel
+        score = torch.where(frame.score < self.most, frame.score, self.most)  # NaN is the most novel
         mean, mass = smooth_score(score, (before[:1], before[1:]), torch.exp(-gap / tau) if tau else 0.0)
         at_least = (self.own_world >= mean).float().sum(0, keepdim=True)
-        novelty = (1.0 + at_least) / (1.0 + self.own_world.shape[0])
+        share = novelty_share(at_least, self.own_world.shape[0])
         confidence = outputs.confidence.float().mean((1, 2)) / 255.0
         shades = F.interpolate(
-            (sight.regions * RARE_LEVEL).clamp(0.0, 255.0)[:, None],
+            (frame.regions * RARE_LEVEL).clamp(0.0, 255.0)[:, None],
             outputs.label.shape[1:],
             mode="bilinear",
             align_corners=False,
         )
-        return torch.cat([mean, mass.expand(1)]), (novelty, confidence, shades[:, 0].to(torch.uint8))
+        return torch.cat([mean, mass.expand(1)]), (share, confidence, shades[:, 0].to(torch.uint8))
 
     def signature(self, frame_height: int, frame_width: int, fixed_size: bool = True) -> Signature:
         """Returns names, and example inputs for a frame of H x W: a black picture and the state before the first frame.
@@ -150,8 +150,8 @@ class ExportedStep(nn.Module):
         if not isinstance(predictor, OnePass | NoveltyPredictor) or self.segmenter.method.samples > 1:
             return (), predictor(image)
         if self.watched:
-            logits, sight = self.watched.look(image)
-            return (logits, *sight), self.watched.predict(logits, sight)
+            logits, novelty = self.watched.forward_with_novelty(image)
+            return (logits, *novelty), self.watched.predict(logits, novelty)
         logits = predictor.network(image)
         temperature = 1.0 if predictor.temperature is None else predictor.temperature
         return (logits,), Prediction.from_logits(logits, temperature)
@@ -183,7 +183,11 @@ class FrameToLogits(nn.Module):
     def forward(self, frame: Tensor, *masks: Tensor) -> Tensor | tuple[Tensor, ...]:
         self.use_masks(masks)
         image = self.normalize(frame.permute(0, 3, 1, 2))
-        return flat(self.network.look(image) if isinstance(self.network, NoveltyPredictor) else self.network(image))
+        return flat(
+            self.network.forward_with_novelty(image)
+            if isinstance(self.network, NoveltyPredictor)
+            else self.network(image)
+        )
 
     def use_masks(self, masks: tuple[Tensor, ...]) -> None:
         """Sets the masks of the next pass."""

@@ -1,8 +1,15 @@
-"""The segmentation checkpoints that come with the package, by name."""
+"""The segmentation checkpoints that come with the package, and how one is read."""
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+from torch import nn
+
+from core.model.model import Builder, Model, read_model
 from core.model.pretrained import find_in, list_checkpoints
+from seg.networks.build import BUILDERS as NETWORKS
+from seg.networks.build import build_network
 
 FOLDER = Path(__file__).parent / "checkpoints"
 
@@ -15,3 +22,17 @@ def list_segmenters() -> list[str]:
 def find_checkpoint(model: str | Path) -> Path:
     """The file of a pretrained name, or the path itself; InputError lists the known names."""
     return find_in(model, FOLDER)
+
+
+def read_segmenter(name: str | Path) -> Model:
+    """Reads a segmentation checkpoint by its pretrained name or its path; InputError for anything else."""
+    return read_model(name, (FOLDER,), BUILDERS)
+
+
+def build_trained(architecture: str, options: dict[str, Any], classes: int) -> nn.Module:
+    """Builds a network whose weights are in a file: those that its training began with are not fetched."""
+    begun_with = {"encoder_weights": None} if "encoder_weights" in options else {}
+    return build_network(architecture, options | begun_with, classes)
+
+
+BUILDERS: dict[str, Builder] = {name: partial(build_trained, name) for name in NETWORKS}

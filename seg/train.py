@@ -18,7 +18,7 @@ from core.classes import CAMVID, CLASS_LISTS, ClassList
 from core.dropout import set_dropout_active
 from core.errors import InputError
 from core.evaluation.metrics import StreamingMetrics
-from core.model.checkpoint import CheckpointMeta, load_checkpoint, load_weights
+from core.model.checkpoint import CheckpointMeta, load_weights
 from core.preprocess import Normalize, enlarge, network_size
 from core.seeds import mix_seed
 from core.system.json_text import parse_json
@@ -34,7 +34,7 @@ from seg.distill import Teacher, soft_loss
 from seg.networks.auxiliary import DeepSupervision
 from seg.networks.build import build_network
 from seg.options import AugmentOptions, SegTrainConfig, check_training
-from seg.pretrained import find_checkpoint
+from seg.pretrained import read_segmenter
 from seg.street.training_set import StreetSet
 
 HOLD_BACK_BLOCK = 40
@@ -281,8 +281,8 @@ def load_initial_weights(network: nn.Module, classes: ClassList, model: str) -> 
     Dropout and spatial smoothing have no weights, so they may differ. InputError where a tensor is missing or has
     another shape.
     """
-    path = find_checkpoint(model)
-    tensors, meta = load_checkpoint(path)
+    other = read_segmenter(model)
+    path, tensors, meta = other.path, dict(other.tensors), other.meta
     if meta.classes.void is None:
         raise InputError(
             f"{path}: a classifier, whose weights fit no segmentation network; give a segmentation checkpoint"

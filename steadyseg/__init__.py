@@ -10,8 +10,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py holds it equal to `_MODULES`
+    from app.classifiers import open_classifier as open_classifier
     from app.export.command import run_export as run_export
     from app.export.flags import ExportJob as ExportJob
+    from app.open_model import open_model as open_model
     from app.open_model import open_segmenter as open_segmenter
     from app.sources.open_source import open_source as open_source
     from app.sources.read_ahead import read_ahead as read_ahead
@@ -19,7 +21,6 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py h
     from app.video.render import draw_overlay as draw_overlay
     from app.video.render import draw_uncertainty as draw_uncertainty
     from classification.data.open import open_classification as open_classification
-    from classification.opening import open_classifier as open_classifier
     from core.dropout import Dropout as Dropout
     from core.dropout import set_dropout_active as set_dropout_active
     from core.errors import InputError as InputError
@@ -44,22 +45,20 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py h
     from core.predictors import running_mean as running_mean
     from core.preprocess import Normalize as Normalize
     from core.segmenter import Segmenter as Segmenter
+    from core.segmenter import segment as segment
     from core.smoothing import Blur as Blur
     from core.smoothing import Prob as Prob
     from core.smoothing import SpatialSmoothing as SpatialSmoothing
     from core.temporal import TemporalSmoothing as TemporalSmoothing
-    from seg.pipeline import segment as segment
     from seg.street.drive import Street as Street
-    from seg.torch_executor import open_network as open_network
 
     __version__: str
 
 _NAMES = {
     # segment a stream
-    "app.open_model": "open_segmenter",
+    "app.open_model": "open_model open_segmenter",
     "core.method": "Method MethodOptions",
-    "core.segmenter": "Segmenter",
-    "seg.pipeline": "segment",
+    "core.segmenter": "Segmenter segment",
     "core.frame": "Frame Maps",
     "app.video.render": "draw_overlay draw_uncertainty",
     # sources of frames
@@ -75,9 +74,8 @@ _NAMES = {
     "core.prediction": "Prediction",
     "core.predictors": "Ensemble MonteCarlo OnePass passes running_mean",
     "core.preprocess": "Normalize",
-    # checkpoints as plain networks, and labelled pictures
-    "seg.torch_executor": "open_network",
-    "classification.opening": "open_classifier",
+    # classifiers, and labelled pictures
+    "app.classifiers": "open_classifier",
     "classification.data.open": "open_classification",
     # evaluation and calibration
     "core.evaluation.metrics": "StreamingMetrics",

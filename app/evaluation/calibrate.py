@@ -2,7 +2,6 @@
 checkpoint."""
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,13 +13,15 @@ from app.evaluation.data import EvaluationFrames, LabelledData, refuse_memory
 from app.evaluation.flags import CalibrateJob
 from app.evaluation.int8 import describe_int8, fit_int8
 from app.evaluation.own_world import describe_world, watch
-from app.find_model import is_classifier, is_graph
+from app.open_model import is_classifier, is_graph, open_checkpoint
 from core.dropout import has_dropout
 from core.errors import InputError, refuse_existing
 from core.evaluation.temperature import temperature_record
 from core.method import Method, MethodOptions, ModeName, draws_dropout, fit_of, settings
-from core.model.checkpoint import CheckpointMeta, load_checkpoint, load_weights, save_checkpoint, without_novelty
+from core.model.checkpoint import without_novelty
+from core.model.model import Model
 from core.novelty.record import NoveltyFit
+from core.segmenter import Segmenter, segment
 from core.system.files import require_place
 from core.system.machine import choose_device
 from seg.calibrate import ConformalFit, fit_temperature
@@ -29,19 +30,18 @@ from seg.data.camvid import open_split
 from seg.evaluate import FrameMetrics, seed_frames
 from seg.novelty.distances import default_stages
 from seg.novelty.fit import fit_own_world
-from seg.pipeline import segment
-from seg.pretrained import find_checkpoint
-from seg.torch_executor import TorchSegmenter, open_torch_segmenter
+from seg.torch_executor import TorchExecutor, torch_executor
 
 
 def run_calibrate(job: CalibrateJob) -> int:
-    """Two passes over the frames: one for the temperature, one with it for everything that is read from
+    """Passes over the frames twice: for the temperature, and with it for everything that is read from
     probabilities."""
     check_flags(job)
-    if is_classifier(job.model):
+    model = open_checkpoint(job.model)
+    if is_classifier(model):
         from app.evaluation.calibrate_classifier import calibrate_classifier
 
-        return calibrate_classifier(job)
+        return calibrate_classifier(job, model)
     if job.split == "held-back":
         raise InputError("--split held-back is for image classifiers; give train, val or test")
     if job.protocol == "auto":
@@ -51,39 +51,44 @@ def run_calibrate(job: CalibrateJob) -> int:
     )
     if job.protocol == "stills":
         refuse_memory(str(options.mode))
-    segmenter = open_torch_segmenter(job.model, options, device=choose_device(job.device), keep_probs=True)
+    method, device = options.resolve(model.meta), choose_device(job.device)
     if job.logit_adjustment:
-        adjust_logits(job, segmenter)
-    class_id = find_class(job.risk_class, segmenter)
-    chosen = open_data(job, segmenter)
+        model = with_adjusted_logits(model)
+    executor = torch_executor(model, method, device=device, keep_probs=True)
+    class_id = find_class(job.risk_class, executor)
+    chosen = open_data(job, executor)
     if job.protocol == "stills" and len(chosen.names) < 2:
         raise InputError(f"{len(chosen.names)} image is too little to fit on; give two or more")
-    temperature = fit_temperature(segmenter.module, track_frames(job, chosen, "temperature"), segmenter.classes)
-    segmenter = segmenter.at_temperature(temperature.temperature)
-    live, thresholds = fit_thresholds(job, segmenter, class_id)
-    record = describe_data(job, segmenter, chosen) | temperature_record(temperature, live) | thresholds
-    known = fit_world(job, segmenter) if job.novelty else None
-    small = fit_rounding(job, segmenter, record) if job.int8 else None
-    meta = store(job, segmenter.method, record, known, small)
-    if fit_of(meta.frame_temperatures, segmenter.method):
-        following = dataclasses.replace(options, calibrated=None, adaptive=True)
-        segmenter = open_torch_segmenter(job.output, following, device=choose_device(job.device), keep_probs=True)
-        _, record["adaptive"] = fit_thresholds(job, segmenter, class_id)
-        add(job.output, segmenter.method, record)
-    print_fit(segmenter.method, record)
-    if known:
-        print(describe_world(known.record["about"]))
-    if small:
-        print(describe_int8(small, meta.int8_is_proven))
+    temperature = fit_temperature(executor.module, track_frames(job, chosen, "temperature"), executor.classes)
+    executor = executor.at_temperature(temperature.temperature)
+    live, thresholds = fit_thresholds(job, executor, class_id)
+    record = describe_data(job, executor, chosen) | temperature_record(temperature, live) | thresholds
+    novelty = fit_novelty(job, executor) if job.novelty else None
+    int8 = fit_rounding(job, executor, record) if job.int8 else None
+    model = with_fits(model, executor.method, record, novelty, int8)
+    method = executor.method
+    if fit_of(model.meta.frame_temperatures, method):
+        model.save(job.output)
+        method = dataclasses.replace(options, calibrated=None, adaptive=True).resolve(model.meta)
+        _, record["adaptive"] = fit_thresholds(
+            job, torch_executor(model, method, device=device, keep_probs=True), class_id
+        )
+        model = model.with_record(model.meta.with_fit(method, record))
+    model.save(job.output)
+    print_fit(method, record)
+    if novelty:
+        print(describe_world(novelty.record["about"]))
+    if int8:
+        print(describe_int8(int8, model.meta.int8_is_proven))
     print(job.output)
     return 0
 
 
-def fit_thresholds(job: CalibrateJob, segmenter: TorchSegmenter, class_id: int | None) -> tuple[Any, dict[str, Any]]:
-    """The metrics of the frames, and `conformal` and `class_risk` at this segmenter's temperature."""
-    after = open_data(job, segmenter)
-    live, conformal = FrameMetrics.of(segmenter.classes), ConformalFit(segmenter.classes.void_id, class_id)
-    for frame, maps in segment(track_frames(job, after, "thresholds"), segmenter):
+def fit_thresholds(job: CalibrateJob, executor: TorchExecutor, class_id: int | None) -> tuple[Any, dict[str, Any]]:
+    """Returns the metrics of the frames, and `conformal` and `class_risk` at this executor's temperature."""
+    after = open_data(job, executor)
+    live, conformal = FrameMetrics.of(executor.classes), ConformalFit(executor.classes.void_id, class_id)
+    for frame, maps in segment(track_frames(job, after, "thresholds"), Segmenter(executor)):
         live.update(frame, maps)
         conformal.update(frame, maps)
     record = {"conformal": {"coverage": job.coverage, **conformal.scores.thresholds(job.coverage)}}
@@ -115,18 +120,18 @@ def check_flags(job: CalibrateJob) -> None:
     refuse_existing(job.output.with_suffix(".json"), job.overwrite)
 
 
-def find_class(name: str | None, segmenter: TorchSegmenter) -> int | None:
+def find_class(name: str | None, executor: TorchExecutor) -> int | None:
     """The id of a class; InputError with the list where there is none of that name."""
     if name is None:
         return None
-    names = segmenter.classes.names
+    names = executor.classes.names
     if name not in names:
         raise InputError(f"--risk-class {name}: no such class; this network knows {', '.join(names)}")
     return names.index(name)
 
 
-def open_data(job: CalibrateJob, segmenter: TorchSegmenter) -> EvaluationFrames:
-    return LabelledData(job.data, job.split, job.protocol, job.only).open(segmenter)
+def open_data(job: CalibrateJob, executor: TorchExecutor) -> EvaluationFrames:
+    return LabelledData(job.data, job.split, job.protocol, job.only).open(executor)
 
 
 def track_frames(job: CalibrateJob, chosen: EvaluationFrames, title: str) -> Any:
@@ -134,7 +139,7 @@ def track_frames(job: CalibrateJob, chosen: EvaluationFrames, title: str) -> Any
     return track(seed_frames(chosen.frames, job.seed), title, total=chosen.count, console=Console(stderr=True))
 
 
-def describe_data(job: CalibrateJob, segmenter: TorchSegmenter, chosen: EvaluationFrames) -> dict[str, Any]:
+def describe_data(job: CalibrateJob, executor: TorchExecutor, chosen: EvaluationFrames) -> dict[str, Any]:
     """What the fit has seen, so that a report can tell that it saw other data."""
     return {
         "data": job.data.name,
@@ -142,69 +147,53 @@ def describe_data(job: CalibrateJob, segmenter: TorchSegmenter, chosen: Evaluati
         "protocol": job.protocol,
         "frames": len(chosen.names),
         "frame_list_hash": chosen.frame_hash,
-        **settings(segmenter.method),
+        **settings(executor.method),
         "seed": job.seed,
     }
 
 
-def adjust_logits(job: CalibrateJob, segmenter: TorchSegmenter) -> None:
-    """In the network that everything is fitted with; `store` does the same to what is written."""
-    tensors, meta = load_checkpoint(find_checkpoint(job.model))
-    network = segmenter.module.predictor.get_submodule("network")
-    load_weights(network, adjust_head(tensors, meta.training), Path(job.model))
+def with_adjusted_logits(model: Model) -> Model:
+    """Returns the model with its class weights folded out, and without what was fitted for other weights."""
+    tensors = without_novelty(adjust_head(model.tensors, model.meta.training))
+    training = model.meta.training | {"class_weights_undone": True}
+    meta = dataclasses.replace(model.meta, calibration={}, metrics={}, novelty={}, int8={}, training=training)
+    return model.with_record(meta, tensors)
 
 
-def fit_world(job: CalibrateJob, segmenter: TorchSegmenter) -> NoveltyFit:
-    """What the network knows of its own world, from the train images, with a frame's temperature for dnn, for both
-    rules of vq-dnn and, where it has dropout, of vq-bnn, and for this method."""
-    split = open_split(job.data, "train", segmenter.classes)
-    network = segmenter.module.predictor.get_submodule("network")
+def fit_novelty(job: CalibrateJob, executor: TorchExecutor) -> NoveltyFit:
+    """Fits novelty on the train images, with a frame's temperature for dnn, for both rules of vq-dnn and, where the
+    network has dropout, of vq-bnn, and for this method."""
+    split = open_split(job.data, "train", executor.classes)
+    network = executor.module.predictor.get_submodule("network")
     stages = job.stages or default_stages(network)
     modes: tuple[ModeName, ...] = ("vq-dnn", "vq-bnn") if has_dropout(network) else ("vq-dnn",)
     usual = [MethodOptions(mode=mode, motion=motion).resolve() for mode in modes for motion in (True, False)]
-    methods = {str(method): method for method in (*usual, segmenter.method)}
+    methods = {str(method): method for method in (*usual, executor.method)}
     return fit_own_world(
-        network, segmenter.meta, split, stages, torch.device(segmenter.device), list(methods.values()), watch
+        network, executor.meta, split, stages, torch.device(executor.device), list(methods.values()), watch
     )
 
 
-def fit_rounding(job: CalibrateJob, segmenter: TorchSegmenter, record: dict[str, Any]) -> dict[str, Any]:
+def fit_rounding(job: CalibrateJob, executor: TorchExecutor, record: dict[str, Any]) -> dict[str, Any]:
     """What int8 needs and loses on these frames."""
 
     def frames(title: str) -> Any:
-        return track_frames(job, open_data(job, segmenter), title)
+        return track_frames(job, open_data(job, executor), title)
 
     told = ("data", "split", "protocol", "frames", "frame_list_hash", "mode", "tau", "motion")
-    return {key: record[key] for key in told} | fit_int8(job.data, segmenter, frames)
+    return {key: record[key] for key in told} | fit_int8(job.data, executor, frames)
 
 
-def store(
-    job: CalibrateJob,
-    method: Method,
-    record: dict[str, Any],
-    known: NoveltyFit | None = None,
-    small: dict[str, Any] | None = None,
-) -> CheckpointMeta:
-    """What was fitted for other methods stays, unless the weights change."""
-    tensors, meta = load_checkpoint(find_checkpoint(job.model))
-    if job.logit_adjustment:
-        tensors = adjust_head(tensors, meta.training)
-        training = meta.training | {"class_weights_undone": True}
-        meta = dataclasses.replace(meta, calibration={}, metrics={}, novelty={}, int8={}, training=training)
-        tensors = without_novelty(tensors)
-    if known:
-        meta, tensors = dataclasses.replace(meta, novelty=known.record), without_novelty(tensors) | known.tensors
-    if small:
-        meta = dataclasses.replace(meta, int8=small)
-    meta = meta.with_fit(method, record)
-    save_checkpoint(job.output, tensors, meta)
-    return meta
-
-
-def add(path: Path, method: Method, record: dict[str, Any]) -> None:
-    """One more calibration into a checkpoint."""
-    tensors, meta = load_checkpoint(path)
-    save_checkpoint(path, tensors, meta.with_fit(method, record))
+def with_fits(
+    model: Model, method: Method, record: dict[str, Any], novelty: NoveltyFit | None, int8: dict[str, Any] | None
+) -> Model:
+    """Returns the model with what was fitted for this method; what was fitted for others stays."""
+    meta, tensors = model.meta, model.tensors
+    if novelty:
+        meta, tensors = dataclasses.replace(meta, novelty=novelty.record), without_novelty(tensors) | novelty.tensors
+    if int8:
+        meta = dataclasses.replace(meta, int8=int8)
+    return model.with_record(meta.with_fit(method, record), tensors)
 
 
 def print_fit(method: Method, record: dict[str, Any]) -> None:

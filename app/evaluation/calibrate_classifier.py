@@ -10,23 +10,24 @@ from torch.nn import Module
 
 from app.evaluation.flags import CalibrateJob
 from app.evaluation.own_world import describe_world, watch
-from app.find_model import find_model, frame_flags, refuse_flags
+from app.open_model import frame_flags, refuse_flags
 from classification.calibrate import fit_sets, fit_temperature
 from classification.data.held_back import open_split_of, open_trained
 from classification.data.open import ClassificationSet
 from classification.evaluate import Classifier, batch_size, batches, default_samples
 from classification.novelty import default_stages, fit_own_world
-from classification.opening import open_classifier, require_classes
+from classification.opening import build_members, require_classes
 from core.dropout import set_dropout_active
 from core.errors import InputError
 from core.evaluation.temperature import temperature_record
 from core.method import Method, fit_of, settings
-from core.model.checkpoint import CheckpointMeta, load_checkpoint, save_checkpoint, without_novelty
-from core.novelty.record import NoveltyFit, NoveltyRecord
+from core.model.checkpoint import CheckpointMeta, without_novelty
+from core.model.model import Model
+from core.novelty.record import NoveltyFit, novelty_head
 from core.system.machine import choose_device
 
 
-def calibrate_classifier(job: CalibrateJob) -> int:
+def calibrate_classifier(job: CalibrateJob, model: Model) -> int:
     """Two passes over the pictures for each mode: one for the temperature, one with it for the sets."""
     refuse_flags(
         job.model,
@@ -45,8 +46,7 @@ def calibrate_classifier(job: CalibrateJob) -> int:
         )
     if job.novelty and job.method.mode == "bnn":
         raise InputError("--novelty --mode bnn: a classifier tells novelty without dropout; use --mode dnn or omit it")
-    path = find_model(job.model)
-    network, meta = open_classifier(path)
+    [network], meta = build_members([model]), model.meta
     data = open_split_of(job.data, job.split, meta, job.model)
     require_classes(data.classes, meta.classes, str(job.data), job.model)
     classifier = Classifier([network], meta.mean, meta.std, choose_device(job.device), job.seed)
@@ -58,13 +58,13 @@ def calibrate_classifier(job: CalibrateJob) -> int:
     def watched(title: str) -> Any:
         return track(batches(data, meta.height), title, total=count, console=Console(stderr=True))
 
-    tensors, _ = load_checkpoint(path)
-    known = fit_world(job, network, meta, data) if job.novelty else None
-    if known:
-        meta, tensors = replace(meta, novelty=known.record), without_novelty(tensors) | known.tensors
+    novelty = fit_novelty(job, network, meta, data) if job.novelty else None
+    if novelty:
+        meta = replace(meta, novelty=novelty.record)
+        model = model.with_record(meta, without_novelty(model.tensors) | novelty.tensors)
     following = fit_of(meta.frame_temperatures, Method("dnn"))
     if following:  # thresholds are fitted with the temperature of each picture too
-        head = NoveltyRecord.read(meta.novelty).head(tensors, following)
+        head = novelty_head(model, Method("dnn", adaptive=True))
         classifier = Classifier([network], meta.mean, meta.std, choose_device(job.device), job.seed, head)
     fitted = {}
     for method in methods:
@@ -89,16 +89,16 @@ def calibrate_classifier(job: CalibrateJob) -> int:
         fitted[method] = record
     for method, record in fitted.items():
         meta = meta.with_fit(method, record)
-    save_checkpoint(job.output, tensors, meta)
+    model.with_record(meta).save(job.output)
     print_fits(fitted)
-    if known:
-        print(describe_world(known.record["about"]))
+    if novelty:
+        print(describe_world(novelty.record["about"]))
     print(job.output)
     return 0
 
 
-def fit_world(job: CalibrateJob, network: Module, meta: CheckpointMeta, data: ClassificationSet) -> NoveltyFit:
-    """What the network knows of its own world, from the pictures it was trained on and those of the split."""
+def fit_novelty(job: CalibrateJob, network: Module, meta: CheckpointMeta, data: ClassificationSet) -> NoveltyFit:
+    """Fits novelty on the pictures that the network was trained on and those of the split."""
     trained = open_trained(job.data, meta, job.model)
     set_dropout_active(network, False)
     stages = job.stages or default_stages(network)

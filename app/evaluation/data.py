@@ -8,7 +8,7 @@ from core.classes import CAMVID
 from core.errors import InputError
 from core.frame import Frame
 from core.method import is_temporal
-from core.segmenter import Segmenter
+from core.segmenter import Executor, Segmenter
 from seg.data.camvid import open_split, read_names
 from seg.data.moving_stills import CLIP_FRAMES, moving_stills
 from seg.evaluate import mark_stills
@@ -40,7 +40,7 @@ class LabelledData:
     protocol: str
     frames: Path | None
 
-    def open(self, segmenter: Segmenter) -> EvaluationFrames:
+    def open(self, segmenter: Segmenter | Executor) -> EvaluationFrames:
         """Finds the files; InputError for what is missing or does not fit the network."""
         if str(self.data) == "street":
             from seg.street.drive import Street

@@ -13,17 +13,14 @@ from app.evaluation.data import EvaluationFrames, LabelledData, refuse_memory
 from app.evaluation.flags import EvaluateJob
 from app.evaluation.plot import check_plot, write_plot
 from app.evaluation.record import FRAME_KEYS, describe_run, note_fit, novelty_record
-from app.find_model import is_classifier, is_graph
-from app.open_model import open_segmenter
+from app.executors import RunOptions
+from app.open_model import is_classifier, is_graph, make_segmenter, open_checkpoint, open_model
 from app.report_file import check_place, write_json
 from core.errors import InputError
 from core.frame import Frame, Maps
-from core.model.checkpoint import read_meta
-from core.segmenter import Segmenter
+from core.segmenter import Segmenter, segment
 from seg.calibrate import ConformalCheck
 from seg.evaluate import FrameMetrics, seed_frames
-from seg.pipeline import segment
-from seg.pretrained import find_checkpoint
 
 TABLE_KEYS = (
     "nll",
@@ -54,24 +51,24 @@ def run_evaluate(job: EvaluateJob) -> int:
     check_plot(job.plot, overwrite=job.overwrite)
     if job.precision == "auto":
         job = replace(job, precision="fp32")
-    if is_classifier(job.model):
+    model = open_model(job.model)
+    if is_classifier(model):
         from app.evaluation.evaluate_classifier import evaluate_classifier
 
-        return evaluate_classifier(job)
+        return evaluate_classifier(job, model)
     if job.split == "held-back":
         raise InputError("--split held-back is for image classifiers; give train, val or test")
     if job.protocol == "stills" and job.method.mode is not None:
         refuse_memory(job.method.mode)
     of_graph = is_graph(job.model)
-    segmenter = open_segmenter(
-        job.model,
-        job.method if of_graph else job.method.or_default(mode="dnn"),
-        members=job.members,
-        executor="torch" if job.executor == "auto" and not of_graph else job.executor,
-        precision=job.precision,
-        device=job.device,
+    run = RunOptions(
+        "torch" if job.executor == "auto" and not of_graph else job.executor,
+        job.precision,
+        job.device,
         keep_probs=True,
+        members=tuple(open_checkpoint(name) for name in job.members),
     )
+    segmenter = make_segmenter(model, job.method if of_graph else job.method.or_default(mode="dnn"), run)
     if job.protocol == "stills":
         refuse_memory(segmenter.method.mode)
     Console(stderr=True).print(
@@ -81,9 +78,8 @@ def run_evaluate(job: EvaluateJob) -> int:
         Console(stderr=True).print(f"not calibrated: {segmenter.method.note}", soft_wrap=True)
     chosen = LabelledData(job.data, job.split, job.protocol, job.only).open(segmenter)
     split = None if str(job.data) == "street" else job.split
-    fitted = calibration_in_use(job, segmenter)
-    fitted_on = note_fit(fitted, segmenter.method, job.data.name, split, Console(stderr=True))
-    result = measure(job, segmenter, chosen, fitted)
+    fitted_on = note_fit(segmenter.fit, segmenter.method, job.data.name, split, Console(stderr=True))
+    result = measure(job, segmenter, chosen)
     record = {
         **describe_run(job, segmenter, segmenter.method, job.data.name, split),
         "fitted_on": fitted_on,
@@ -99,9 +95,9 @@ def run_evaluate(job: EvaluateJob) -> int:
     return 0
 
 
-def measure(job: EvaluateJob, segmenter: Segmenter, chosen: EvaluationFrames, fitted: dict[str, Any]) -> dict[str, Any]:
+def measure(job: EvaluateJob, segmenter: Segmenter, chosen: EvaluationFrames) -> dict[str, Any]:
     """One pass over the frames; the masks of a frame depend on the seed and its number alone."""
-    check = ConformalCheck(fitted, segmenter.classes) if "conformal" in fitted else None
+    check = ConformalCheck(segmenter.fit, segmenter.classes) if "conformal" in segmenter.fit else None
     live, promised = FrameMetrics.of(segmenter.classes), NoveltyMetrics(segmenter.classes.void_id)
     started = time.perf_counter()
     stream = segment(seed_frames(chosen.frames, job.seed), segmenter)
@@ -155,12 +151,6 @@ class NoveltyMetrics:
                 "expected_accuracy_error": float(np.mean(np.abs(self.gaps))),
             }
         return told
-
-
-def calibration_in_use(job: EvaluateJob, segmenter: Segmenter) -> dict[str, Any]:
-    """The checkpoint's calibration of the method, whose thresholds belong to its temperature; empty where none is in
-    use."""
-    return {} if is_graph(job.model) else read_meta(find_checkpoint(job.model)).fit_in_use(segmenter.method)
 
 
 def print_result(record: dict[str, Any]) -> None:

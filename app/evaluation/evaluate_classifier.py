@@ -7,17 +7,19 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from app.evaluation.classifier import GraphSubject, Subject, TorchSubject
+from app.classifiers import OpenClassifier, make_classifier
 from app.evaluation.flags import EvaluateJob
 from app.evaluation.plot import write_plot
 from app.evaluation.record import FRAME_KEYS, describe_run, note_fit, novelty_record
-from app.find_model import frame_flags, is_graph, refuse_flags
+from app.open_model import frame_flags, open_checkpoint, refuse_flags
 from app.report_file import write_json
 from classification.data.open import ClassificationSet
 from classification.evaluate import SizeMetrics, batch_size, batches
 from classification.opening import require_classes
 from core.evaluation.conformal import Coverage
 from core.method import ModeName
+from core.model.model import Model
+from export.file.onnx_file import OnnxFile
 
 HEAD_KEYS = (
     "nll",
@@ -42,7 +44,7 @@ MAX_CLASSES = 10
 """Classes in the table by class, the hardest ones; the JSON has all."""
 
 
-def evaluate_classifier(job: EvaluateJob) -> int:
+def evaluate_classifier(job: EvaluateJob, model: Model | OnnxFile) -> int:
     """Measures, prints tables, writes the JSON and the plot."""
     refuse_flags(
         job.model,
@@ -53,19 +55,20 @@ def evaluate_classifier(job: EvaluateJob) -> int:
             "--precision bf16": job.precision == "bf16",
         },
     )
-    subject: Subject = GraphSubject(job) if is_graph(job.model) else TorchSubject(job)
-    data = subject.open_data(job.data, job.split)
-    require_classes(data.classes, subject.classes, str(job.data), job.model)
-    console, mode = Console(stderr=True), list(subject.sizes)[-1]
-    console.print(f"executor: {subject.executor} on {subject.device}", soft_wrap=True)
-    fitted_on = note_fit(subject.fit(mode), subject.methods[mode], data.name, job.split, console)
+    members = [open_checkpoint(name) for name in job.members]
+    classifier = make_classifier(model, job.method, members, job.executor, job.device, job.seed)
+    data = classifier.open_data(job.data, job.split)
+    require_classes(data.classes, classifier.classes, str(job.data), job.model)
+    console, mode = Console(stderr=True), list(classifier.sizes)[-1]
+    console.print(f"executor: {classifier.executor} on {classifier.device}", soft_wrap=True)
+    fitted_on = note_fit(classifier.fit(mode), classifier.methods[mode], data.name, job.split, console)
     record = {
-        **describe_run(job, subject, subject.methods[mode], data.name, job.split),
-        "temperatures": {mode: method.temperature for mode, method in subject.methods.items()},
+        **describe_run(job, classifier, classifier.methods[mode], data.name, job.split),
+        "temperatures": {mode: method.temperature for mode, method in classifier.methods.items()},
         "fitted_on": fitted_on,
         "frame_list_hash": data.list_hash,
-        **measure(subject, data, mode, console),
-        "class_names": list(subject.classes.names),
+        **measure(classifier, data, mode, console),
+        "class_names": list(classifier.classes.names),
     }
     if job.report:
         write_json(job.report, record)
@@ -75,25 +78,27 @@ def evaluate_classifier(job: EvaluateJob) -> int:
     return 0
 
 
-def measure(subject: Subject, data: ClassificationSet, headline: ModeName, console: Console) -> dict[str, Any]:
+def measure(
+    classifier: OpenClassifier, data: ClassificationSet, headline: ModeName, console: Console
+) -> dict[str, Any]:
     """One pass over the pictures; the figures of the largest ensemble of the headline's mode, and those of all
     sizes."""
-    classes = len(subject.classes)
-    by_mode = {mode: SizeMetrics(classes, sizes) for mode, sizes in subject.sizes.items()}
-    fitted = subject.fit(headline).get("conformal", {})
+    classes = len(classifier.classes)
+    by_mode = {mode: SizeMetrics(classes, sizes) for mode, sizes in classifier.sizes.items()}
+    fitted = classifier.fit(headline).get("conformal", {})
     sets = [Coverage(kind, fitted[kind], None) for kind in ("lac", "aps") if kind in fitted]
     started = time.perf_counter()
-    count = -(-len(data) // batch_size(subject.size))
+    count = -(-len(data) // batch_size(classifier.size))
     shares: list[float] = []
-    for batch in track(batches(data, subject.size), f"{data.name} {headline}", total=count, console=console):
+    for batch in track(batches(data, classifier.size), f"{data.name} {headline}", total=count, console=console):
         for mode, metrics in by_mode.items():
-            last = metrics.update(subject.by_size(batch, mode), batch[2])
-            if last.sight is not None and subject.own_world is not None:
-                shares += [subject.own_world.share(score) for score in last.sight.score.tolist()]
+            last = metrics.update(classifier.by_size(batch, mode), batch[2])
+            if last.novelty is not None and classifier.reference is not None:
+                shares += [classifier.reference.share(score) for score in last.novelty.score.tolist()]
         for coverage in sets:
             coverage.update(last.probs.cpu().T, batch[2])
     seconds = time.perf_counter() - started
-    largest = by_mode[headline].full[subject.sizes[headline][-1]]
+    largest = by_mode[headline].full[classifier.sizes[headline][-1]]
     asked = {"coverage_asked": fitted["coverage"]} if sets else {}
     found = {one.method: {key: one.result()[key] for key in ("coverage", "set_size")} for one in sets}
     return {

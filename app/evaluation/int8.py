@@ -11,38 +11,42 @@ from rich.progress import track
 
 from core.frame import Frame
 from core.model.int8 import measure_ranges
+from core.segmenter import Segmenter
 from seg.calibrate import fit_temperature
 from seg.data.camvid import open_split
 from seg.evaluate import FrameMetrics
-from seg.torch_executor import TorchSegmenter
+from seg.torch_executor import TorchExecutor
 
 MAX_FITTED = 64
 FIGURES = ("accuracy", "miou", "nll", "ece")
 
 
-def fit_int8(data: Path, segmenter: TorchSegmenter, frames: Callable[[str], Iterable[Frame]]) -> dict[str, Any]:
-    """What goes into the checkpoint. The segmenter is at the temperature that was fitted on the labelled `frames`,
-    which take a title; the rounded network gets its own there."""
-    split = open_split(data, "train", segmenter.classes).spaced(MAX_FITTED)
+def fit_int8(data: Path, executor: TorchExecutor, frames: Callable[[str], Iterable[Frame]]) -> dict[str, Any]:
+    """Returns what a checkpoint records of int8.
+
+    The executor is at the temperature that was fitted on the labelled `frames`, which take a title; the rounded network
+    gets its own there.
+    """
+    split = open_split(data, "train", executor.classes).spaced(MAX_FITTED)
     images = track(range(len(split)), "int8: ranges", console=Console(stderr=True))
-    pictures = (segmenter.module.preprocess(torch.from_numpy(split[place][0])[None]) for place in images)
-    ranges = measure_ranges(segmenter.module.predictor.get_submodule("network"), pictures)
-    small = segmenter.rounded(ranges)
-    own = fit_temperature(small.module, frames("int8: temperature"), segmenter.classes).temperature
-    small = small.at_temperature(own)
-    full_metrics, small_metrics = FrameMetrics.of(segmenter.classes), FrameMetrics.of(segmenter.classes)
+    pictures = (executor.module.preprocess(torch.from_numpy(split[place][0])[None]) for place in images)
+    ranges = measure_ranges(executor.module.predictor.get_submodule("network"), pictures)
+    rounded = executor.rounded(ranges)
+    temperature = fit_temperature(rounded.module, frames("int8: temperature"), executor.classes).temperature
+    metrics = [FrameMetrics.of(executor.classes) for _ in range(2)]
+    segmenters = Segmenter(executor), Segmenter(rounded.at_temperature(temperature))
     equal = []
     for frame in frames("int8: loss"):
-        full, rounded = segmenter.step(frame), small.step(frame)
-        full_metrics.update(frame, full)
-        small_metrics.update(frame, rounded)
-        equal.append(float((full.label == rounded.label).mean()))
-    results = full_metrics.result(), small_metrics.result()
+        full, small = (segmenter.step(frame) for segmenter in segmenters)
+        for total, maps in zip(metrics, (full, small), strict=True):
+            total.update(frame, maps)
+        equal.append(float((full.label == small.label).mean()))
+    results = [total.result() for total in metrics]
     pairs = {key: [round(float(result[key]), 6) for result in results] for key in FIGURES}
     return {
         "ranges": ranges,
         "fitted": len(split),
-        "temperature_ratio": round(own / segmenter.method.temperature, 4),
+        "temperature_ratio": round(temperature / executor.method.temperature, 4),
         "labels_equal": round(sum(equal) / len(equal), 6),
         **pairs,
     }

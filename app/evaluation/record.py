@@ -1,7 +1,7 @@
 """What a measurement was of: the head of its JSON."""
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,7 +11,7 @@ from rich.console import Console
 
 from app.evaluation.flags import EvaluateJob
 from core.method import Method
-from core.reference import NOVEL_SHARE
+from core.reference import NOVEL
 
 
 class RunInfo(Protocol):
@@ -45,7 +45,7 @@ FRAME_KEYS = ("novel_share", "novelty_p50", "expected_accuracy_gap", "expected_a
 
 def novelty_record(shares: Sequence[float]) -> dict[str, float]:
     """Which share of the frames or pictures is novel at 5 %, and the median of what was said of them."""
-    novel = sum(share <= NOVEL_SHARE for share in shares) / len(shares)
+    novel = sum(share <= NOVEL for share in shares) / len(shares)
     return {"novel_share": novel, "novelty_p50": statistics.median(shares)}
 
 
@@ -53,7 +53,7 @@ FIT_KEYS = ("data", "split", "protocol", "frame_list_hash")
 
 
 def note_fit(
-    fitted: dict[str, Any], method: Method, data: str, split: str | None, console: Console
+    fitted: Mapping[str, Any], method: Method, data: str, split: str | None, console: Console
 ) -> dict[str, Any] | None:
     """The fit set of the temperature in use (None where none is), with a note where it is what is evaluated now.
 

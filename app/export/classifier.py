@@ -8,13 +8,15 @@ import numpy as np
 import torch
 from rich.console import Console
 
-from app.export.checkpoint import Checkpoint, graph_meta
 from app.export.flags import ExportJob
-from app.find_model import frame_flags, refuse_flags
+from app.export.metadata import graph_meta
+from app.open_model import frame_flags, refuse_flags
 from classification.evaluate import default_samples
 from classification.exported import ExportedClassifier
+from classification.opening import build_members
 from core.dropout import draw_mask, is_stochastic, set_dropout_active
 from core.errors import CheckFailed, InputError
+from core.model.model import Model
 from export.file.metadata import GraphMeta
 from export.run.networks import openvino_available
 from export.run.sessions import Arrays, openvino_runner, session_runner
@@ -31,10 +33,10 @@ PASS_PIXELS = 2**22
 """Pixels of all passes in one call of that comparison: 4,096 passes of CIFAR's size, 83 of 224 x 224."""
 
 
-def export_classifier(job: ExportJob, checkpoint: Checkpoint, console: Console) -> tuple[Traced, GraphMeta]:
+def export_classifier(job: ExportJob, model: Model, console: Console) -> tuple[Traced, GraphMeta]:
     """Traces and proves the graph; CheckFailed where a proof fails."""
     refuse_stream_flags(job)
-    meta, network, asked = checkpoint.meta, checkpoint.network(), job.method
+    [network], meta, asked = build_members([model]), model.meta, job.method
     mode = asked.mode or ("bnn" if (asked.samples or 1) > 1 else "dnn")
     samples = default_samples(asked.samples, mode, is_stochastic(network))
     set_dropout_active(network, bool(samples))
@@ -52,7 +54,7 @@ def export_classifier(job: ExportJob, checkpoint: Checkpoint, console: Console) 
         step.draw_inside()
         console.print(f"proof of the masks drawn inside: {prove_draws(traced, meta.height)}")
     size = (meta.height, meta.width)
-    return traced, graph_meta(checkpoint, "classifier", method, size, head_stride=1, precision="fp32")
+    return traced, graph_meta(model, "classifier", method, size, head_stride=1, precision="fp32")
 
 
 def refuse_stream_flags(job: ExportJob) -> None:

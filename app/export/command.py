@@ -1,15 +1,15 @@
-"""`steadyseg export`: a graph file of a checkpoint, a page that runs it in the browser, or a model for Triton."""
+"""`steadyseg export`: a graph file of a model, a page that runs it in the browser, or a model for Triton."""
 
 from dataclasses import replace
 
 import torch
 from rich.console import Console
 
-from app.export.checkpoint import read_checkpoint
 from app.export.classifier import export_classifier
 from app.export.flags import ExportJob
 from app.export.segmenter import export_segmenter
 from app.export.web import export_web
+from app.open_model import is_classifier, open_checkpoint
 from core.errors import InputError, refuse_existing
 from core.method import is_temporal
 from export.write.traced import import_onnx
@@ -29,12 +29,12 @@ def run_export(job: ExportJob) -> int:
         check_triton(job)
     else:
         check_file(job)
-    checkpoint = read_checkpoint(job.model)
+    model = open_checkpoint(job.model)
     import_onnx()
     console = Console(stderr=True)
     torch.manual_seed(0)
-    export_graph = export_classifier if checkpoint.is_classifier else export_segmenter
-    traced, meta = export_graph(job, checkpoint, console)
+    export_graph = export_classifier if is_classifier(model) else export_segmenter
+    traced, meta = export_graph(job, model, console)
     if job.target == "triton":
         write_repository(job.output, traced.model(meta))
         console.print(f"wrote {job.output} for Triton; no server was run")

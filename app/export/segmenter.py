@@ -7,13 +7,14 @@ import numpy as np
 import torch
 from rich.console import Console
 
-from app.export.checkpoint import Checkpoint, graph_meta
 from app.export.flags import ExportJob
 from app.export.int8_loss import check_data, describe, fitting_images, input_maker, measure_loss
+from app.export.metadata import graph_meta
 from app.sources.open_source import open_source
 from core.errors import CheckFailed, InputError
 from core.method import Method, MethodOptions, draws_dropout
-from core.novelty.opening import head_of
+from core.model.model import Model
+from core.novelty.record import novelty_head
 from core.preprocess import SIZE_MULTIPLE, network_size
 from core.reference import ReferenceScores
 from export.file.metadata import GraphMeta
@@ -28,20 +29,20 @@ RESIZED_LABELS = 0.99
 """Smallest share of equal labels where the graph resizes: its levels differ from torch's by at most one of 255."""
 
 
-def export_segmenter(job: ExportJob, checkpoint: Checkpoint, console: Console) -> tuple[Traced, GraphMeta]:
+def export_segmenter(job: ExportJob, model: Model, console: Console) -> tuple[Traced, GraphMeta]:
     """Traces and proves the graph; CheckFailed where a proof fails."""
     if job.network.precision == "int8":
         check_data(job.network.calibration_data)
-    module = open_module(job, checkpoint)
+    module = open_module(job, model)
     refuse_precision(job, module.method)
-    height, width = network_shape(job, module, checkpoint)
+    height, width = network_shape(job, module, model)
     if job.stateful:
-        traced = export_stream(job, checkpoint, module, (height, width), console)
+        traced = export_stream(job, model, module, (height, width), console)
     else:
-        traced = export_network(job, checkpoint, module, (height, width), console)
+        traced = export_network(job, model, module, (height, width), console)
     reference = reference_scores(module)
     meta = graph_meta(
-        checkpoint,
+        model,
         "stream" if job.stateful else "logits",
         module.method,
         (height, width),
@@ -54,14 +55,12 @@ def export_segmenter(job: ExportJob, checkpoint: Checkpoint, console: Console) -
     return traced, meta
 
 
-def open_module(job: ExportJob, checkpoint: Checkpoint) -> StreamingSegmenter:
+def open_module(job: ExportJob, model: Model) -> StreamingSegmenter:
     """Builds the streaming computation of the checkpoint with the method that was asked for."""
-    meta = checkpoint.meta
+    meta = model.meta
     method = exported_options(job).resolve(meta)
-    head = head_of(meta, checkpoint.tensors, method)
-    module = StreamingSegmenter(
-        checkpoint.network(), meta.mean, meta.std, job.network.size or meta.height, method, head
-    )
+    head = novelty_head(model, method)
+    module = StreamingSegmenter(model.network(), meta.mean, meta.std, job.network.size or meta.height, method, head)
     return module.to(memory_format=torch.channels_last).eval()
 
 
@@ -94,9 +93,9 @@ def refuse_precision(job: ExportJob, method: Method) -> None:
         )
 
 
-def network_shape(job: ExportJob, module: StreamingSegmenter, checkpoint: Checkpoint) -> tuple[int, int]:
+def network_shape(job: ExportJob, module: StreamingSegmenter, model: Model) -> tuple[int, int]:
     """Returns (h, w) of the graph's network: the checkpoint's aspect, or --width rounded to a multiple of 32."""
-    height, meta = module.height, checkpoint.meta
+    height, meta = module.height, model.meta
     if job.network.width is None:
         return network_size(meta.height, meta.width, height)
     if job.network.width < SIZE_MULTIPLE:
@@ -105,7 +104,7 @@ def network_shape(job: ExportJob, module: StreamingSegmenter, checkpoint: Checkp
 
 
 def export_stream(
-    job: ExportJob, checkpoint: Checkpoint, module: StreamingSegmenter, size: tuple[int, int], console: Console
+    job: ExportJob, model: Model, module: StreamingSegmenter, size: tuple[int, int], console: Console
 ) -> Traced:
     """Exports the whole computation of a frame with its state."""
     raw = proof_frames(job.further.proof_frames)
@@ -120,7 +119,7 @@ def export_stream(
         console.print(f"its own resize of a {raw[0].shape[1]}x{raw[0].shape[0]} frame: labels equal in {equal:.4%}")
     if job.network.precision == "fp32":
         return traced
-    converted = in_fewer_bits(job, traced, checkpoint, module, console)
+    converted = in_fewer_bits(job, traced, model, module, console)
     print_parity(converted, frames, console)
     if converted.masked:
         spread = converted.prove_draws(frames[0])
@@ -141,7 +140,7 @@ def trace_stream(module: StreamingSegmenter, size: tuple[int, int], fixed_size: 
 
 def reference_scores(module: StreamingSegmenter) -> ReferenceScores | None:
     """Returns the scores of held-out frames, where the checkpoint has some for this method."""
-    return module.head.own_world if module.head else None
+    return module.head.reference if module.head else None
 
 
 def resize_agreement(traced: Traced, frame: np.ndarray) -> float:
@@ -163,7 +162,7 @@ def resize_agreement(traced: Traced, frame: np.ndarray) -> float:
 
 
 def export_network(
-    job: ExportJob, checkpoint: Checkpoint, module: StreamingSegmenter, size: tuple[int, int], console: Console
+    job: ExportJob, model: Model, module: StreamingSegmenter, size: tuple[int, int], console: Console
 ) -> Traced:
     """Exports the network alone: normalised images to logits, batch and size free."""
     network = module.predictor.get_submodule("network")
@@ -174,14 +173,12 @@ def export_network(
     console.print(f"proof: {traced.prove(images)}")
     if job.network.precision == "fp32":
         return traced
-    converted = in_fewer_bits(job, traced, checkpoint, module, console)
+    converted = in_fewer_bits(job, traced, model, module, console)
     print_parity(converted, [input_maker(module)(frame) for frame in proof_frames(job.further.proof_frames)], console)
     return converted
 
 
-def in_fewer_bits(
-    job: ExportJob, traced: Traced, checkpoint: Checkpoint, module: StreamingSegmenter, console: Console
-) -> Traced:
+def in_fewer_bits(job: ExportJob, traced: Traced, model: Model, module: StreamingSegmenter, console: Console) -> Traced:
     """Converts the network to --precision; prints the loss of int8, measured where there are labels."""
     if job.network.precision == "fp16":
         return traced.in_precision("fp16")
@@ -189,7 +186,7 @@ def in_fewer_bits(
     assert data is not None  # check_data asked for it
     images = fitting_images(data, module)
     converted = traced.in_precision("int8", images, whole=job.target == "web")
-    loss = measure_loss(traced.graph, converted.graph, module, checkpoint.meta.classes, data)
+    loss = measure_loss(traced.graph, converted.graph, module, model.meta.classes, data)
     console.print(describe(loss, images))
     return converted
 

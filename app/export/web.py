@@ -6,14 +6,15 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from app.export.checkpoint import Checkpoint, read_checkpoint
 from app.export.flags import ExportJob
 from app.export.segmenter import export_segmenter
 from app.in_browser.runtime import runtime_files
 from app.in_browser.site import GraphFile, check_place, write_site
+from app.open_model import is_classifier, open_checkpoint
 from core.dropout import is_stochastic, set_dropout_active
 from core.errors import InputError
 from core.method import ModeName, is_temporal
+from core.model.model import Model
 from export.file.onnx_file import check_onnx
 from export.write.traced import import_onnx
 
@@ -26,21 +27,21 @@ def export_web(job: ExportJob) -> int:
     folder = job.output
     refuse_web(job)
     check_place(folder, job.overwrite)
-    checkpoint = read_checkpoint(job.model)
-    if checkpoint.is_classifier:
+    model = open_checkpoint(job.model)
+    if is_classifier(model):
         raise InputError(f"{job.model}: an image classifier; --target web is for segmentation networks; omit it")
     import_onnx()
     runtime = runtime_files(job.further.runtime)
     console = Console(stderr=True)
     graphs = []
-    for mode in web_modes(job, checkpoint):
+    for mode in web_modes(job, model):
         console.print(f"method {mode}")
         torch.manual_seed(0)
         tau = job.method.tau if is_temporal(mode) else None
         of_method = replace(
             job, method=replace(job.method, mode=mode, tau=tau), network=replace(job.network, fixed_frames=True)
         )
-        traced, meta = export_segmenter(of_method, checkpoint, console)
+        traced, meta = export_segmenter(of_method, model, console)
         data = traced.model(meta).SerializeToString()
         file = check_onnx(data, Path(f"{mode}.onnx"))
         graphs.append(GraphFile(file.meta, data))
@@ -65,10 +66,10 @@ def refuse_web(job: ExportJob) -> None:
         raise InputError(f"--precision {job.network.precision}: a page runs fp32 or int8; omit it")
 
 
-def web_modes(job: ExportJob, checkpoint: Checkpoint) -> tuple[ModeName, ...]:
+def web_modes(job: ExportJob, model: Model) -> tuple[ModeName, ...]:
     """Returns the mode that was asked for, or all that the network and the number format have."""
     if job.method.mode is not None:
         return (job.method.mode,)
-    network = checkpoint.network()
+    network = model.network()
     set_dropout_active(network, True)
     return MODES if is_stochastic(network) and job.network.precision == "fp32" else MODES[:2]

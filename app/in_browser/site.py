@@ -15,7 +15,7 @@ from app.in_browser.runtime import LICENCE, PROVIDERS, VERSION
 from app.video.render import UNUSUAL, draw_uncertainty
 from app.video.video_writer import VideoSink
 from core.errors import InputError
-from core.reference import NOVEL_SHARE
+from core.reference import NOVEL
 from core.system.files import whole_folder
 from export.file.metadata import GraphMeta
 from seg.street.drive import Street
@@ -146,7 +146,7 @@ def describe(meta: GraphMeta) -> dict[str, Any]:
             for name, color in zip(meta.classes.names, meta.classes.colors, strict=True)
         ],
         "shades": draw_uncertainty(np.arange(256, dtype=np.uint8)[None])[0].tolist(),
-        "novelty": {"novel": NOVEL_SHARE, "unusual": UNUSUAL},
+        "novelty": {"novel": NOVEL, "unusual": UNUSUAL},
         "made_with": meta.versions,
     }
 

@@ -51,9 +51,7 @@ def about(model: str) -> str:
 
 def facts(meta: CheckpointMeta) -> list[str]:
     """What it is, as a list."""
-    fits = [
-        f"{method_of_fit(key, fit)} (temperature {fit['temperature']:.2f})" for key, fit in meta.calibration.items()
-    ]
+    fits = [f"{method_of_fit(fit)} (temperature {fit['temperature']:.2f})" for fit in meta.calibration.values()]
     lines = [
         f"- {len(meta.classes)} classes: {', '.join(meta.classes.names)}",
         f"- input size: {meta.width}x{meta.height} pixels; larger pictures are reduced first",

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from app.find_model import is_graph
-from app.open_model import TakeNetwork, open_segmenter
+from app.executors import TakeNetwork
+from app.open_model import is_graph, open_segmenter
 from app.sources.image_folder import IMAGE_SUFFIXES
 from app.sources.open_source import describe_losses, open_source
 from app.sources.source import Source
@@ -30,10 +30,7 @@ from app.video.report import EachFrame, StreamReport, nothing
 from app.video.sinks import MaskSink, NullSink, Sink, VideoSink
 from core.errors import InputError
 from core.frame import Frame, Maps
-from core.method import Method
-from core.model.checkpoint import read_meta
 from core.segmenter import Segmenter
-from seg.pretrained import find_checkpoint
 
 Follow = Callable[[Iterator[Frame], Source], bool]
 """Takes every frame after it was written; returns whether an interruption ended that before the last one."""
@@ -136,9 +133,9 @@ def segment_to_files(
 def choose_view(options: VideoOptions, segmenter: Segmenter) -> View | Paint:
     """What the output shows; InputError where the model cannot show it."""
     if options.view == "set-size":
-        return make_set_size_view(options.model, segmenter.method)
+        return make_set_size_view(options.model, segmenter)
     if options.view == "novelty":
-        if segmenter.own_world is None:
+        if segmenter.reference is None:
             raise InputError(
                 f"--view novelty: {options.model} has no novelty for {segmenter.method}; fit it with "
                 "`steadyseg calibrate --novelty`"
@@ -147,13 +144,11 @@ def choose_view(options: VideoOptions, segmenter: Segmenter) -> View | Paint:
     return options.view
 
 
-def make_set_size_view(model: str, method: Method) -> Paint:
-    """Draws the size of every pixel's prediction set; the thresholds belong to the checkpoint's temperature for this
-    mode."""
+def make_set_size_view(model: str, segmenter: Segmenter) -> Paint:
+    """Returns a view of the size of every pixel's prediction set, by the thresholds of the fit in use."""
     if is_graph(model):
         raise InputError(f"{model}: a graph file carries no thresholds for --view set-size; give the checkpoint")
-    meta = read_meta(find_checkpoint(model))
-    threshold = conformal_threshold(meta, method)
+    threshold = conformal_threshold(segmenter.fit, segmenter.method)
 
     def draw(frame: Frame, maps: Maps) -> np.ndarray:
         return draw_uncertainty(draw_set_sizes(maps, threshold))

@@ -13,10 +13,8 @@ from app.video.render import View, render
 from app.video.report import StreamReport
 from app.video.sinks import MaskSink, NullSink, Sink
 from core.frame import Frame, Maps
-from core.segmenter import Segmenter
+from core.segmenter import MAX_SAMPLES, Segmenter, segment
 from core.system.interrupts import uninterrupted
-from core.timing import REMEMBERED
-from seg.pipeline import segment
 
 Paint = Callable[[Frame, Maps], np.ndarray]
 """Draws the picture of one frame, (H, W, 3) uint8 RGB of the size that the sink expects."""
@@ -35,7 +33,7 @@ def process(
     """Yields every frame after it was written and reported. Closing the generator, in whatever way, finishes the
     sink."""
     clock = segmenter.clock
-    decode_ms: deque[float] = deque(maxlen=REMEMBERED)
+    decode_ms: deque[float] = deque(maxlen=MAX_SAMPLES)
     clock.samples["decode"] = decode_ms
     with sink, contextlib.closing(read_ahead(source, decode_ms=decode_ms)) as frames:
         for frame, maps in segment(islice(frames, max_frames), segmenter):

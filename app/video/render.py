@@ -1,7 +1,8 @@
 """Pictures of maps, by pure functions that are fast enough for every frame (960x540 on one CPU core)."""
 
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -12,8 +13,7 @@ from core.errors import InputError
 from core.evaluation.conformal import prediction_sets
 from core.frame import Frame, Maps
 from core.method import Method
-from core.model.checkpoint import CheckpointMeta
-from core.reference import NOVEL_SHARE
+from core.reference import NOVEL
 
 View = Literal["overlay", "uncertainty", "side-by-side"]
 UNUSUAL = 0.2
@@ -52,7 +52,7 @@ def describe_world(maps: Maps) -> str | None:
     """In plain words whether the network knows such frames; None where it does not say."""
     if maps.novelty is None:
         return None
-    state = "not my world" if maps.novelty <= NOVEL_SHARE else "unusual" if maps.novelty <= UNUSUAL else "in its world"
+    state = "not my world" if maps.novelty <= NOVEL else "unusual" if maps.novelty <= UNUSUAL else "in its world"
     return state if maps.expected_accuracy is None else f"{state}, about {maps.expected_accuracy:.0%} right"
 
 
@@ -64,7 +64,7 @@ def draw_banner(picture: np.ndarray, maps: Maps) -> np.ndarray:
         return picture
     cv2, height = opencv(), max(16, picture.shape[0] // 20)
     banner = np.array(picture)
-    banner[:height] = (150, 30, 30) if maps.novelty <= NOVEL_SHARE else (130, 90, 0)
+    banner[:height] = (150, 30, 30) if maps.novelty <= NOVEL else (130, 90, 0)
     cv2.putText(banner, words, (6, height - 5), cv2.FONT_HERSHEY_SIMPLEX, height / 32, (255, 255, 255), 1, cv2.LINE_AA)
     return banner
 
@@ -114,10 +114,9 @@ LARGEST_SET = 6
 """Size of a prediction set that is drawn in the brightest colour, as are all larger ones."""
 
 
-def conformal_threshold(meta: CheckpointMeta, method: Method) -> float:
-    """The checkpoint's LAC threshold for this method at its fitted temperature. Raises InputError with the command
-    that fits one."""
-    conformal = meta.fit_in_use(method).get("conformal")
+def conformal_threshold(fit: Mapping[str, Any], method: Method) -> float:
+    """Returns the LAC threshold in the record of the method's fit; InputError says how to get one."""
+    conformal = fit.get("conformal")
     threshold = conformal.get("lac") if isinstance(conformal, dict) else None
     if not isinstance(threshold, float):
         raise InputError(f"set sizes need a calibration: `steadyseg calibrate` fits one for {method}")

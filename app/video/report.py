@@ -12,7 +12,7 @@ from rich.table import Table
 from app.sources.open_source import Source
 from core.classes import ClassList
 from core.frame import Frame, Maps
-from core.reference import NOVEL_SHARE
+from core.reference import NOVEL
 from core.segmenter import Segmenter
 from seg.evaluate import FrameMetrics
 
@@ -142,7 +142,7 @@ class NoveltySummary:
         """Adds one frame; frames without novelty or expected accuracy do not count."""
         if maps.novelty is not None:
             self.frames += 1
-            self.novel += maps.novelty <= NOVEL_SHARE
+            self.novel += maps.novelty <= NOVEL
             self.shares[round(maps.novelty * NOVELTY_STEPS)] += 1
         if maps.expected_accuracy is not None:
             self.expected_frames += 1

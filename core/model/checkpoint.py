@@ -1,13 +1,15 @@
 """Checkpoints: safetensors whose header carries everything needed to use the weights; never pickle."""
 
 import dataclasses
+import io
 import json
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 from torch import Tensor
@@ -85,8 +87,8 @@ class CheckpointMeta:
         return bool(self.int8) and is_proven(self.int8["accuracy"], self.int8["ece"])
 
     def in_int8(self) -> "CheckpointMeta":
-        """Of the rounded network: each temperature times the ratio that its fit found (1 in older records)."""
-        ratio = float(self.int8.get("temperature_ratio", 1.0))
+        """Returns the record of the rounded network: each temperature times the ratio that its fit found."""
+        ratio = float(self.int8["temperature_ratio"])
         fits = {key: fit | {"temperature": float(fit["temperature"]) * ratio} for key, fit in self.calibration.items()}
         following = {
             key: fit | {"level": float(fit["level"]) + math.log(ratio)} for key, fit in self.frame_temperatures.items()
@@ -94,11 +96,16 @@ class CheckpointMeta:
         novelty = self.novelty | {"temperatures": following} if following else self.novelty
         return replace(self, calibration=fits, novelty=novelty)
 
+    def method_in_int8(self, method: Method) -> Method:
+        """Returns the method of the rounded network, its temperature times that ratio where it was fitted."""
+        ratio = float(self.int8["temperature_ratio"])
+        return replace(method, temperature=method.temperature * ratio) if method.calibrated else method
+
     @property
     def frame_temperatures(self) -> dict[str, dict[str, Any]]:
         """By method: how the temperature follows a frame's statistics; empty without them."""
         fits = self.novelty.get("temperatures", {})
-        return fits if isinstance(fits, dict) and all(map(_is_frame_fit, fits.items())) else {}
+        return fits if isinstance(fits, dict) and all(map(_is_frame_fit, fits.values())) else {}
 
     def with_fit(self, method: Method, fit: dict[str, Any]) -> "CheckpointMeta":
         """The same with one more calibration, in place of an earlier one of this very method."""
@@ -117,16 +124,22 @@ def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], meta: CheckpointM
 
 
 def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], CheckpointMeta]:
-    """Reads a checkpoint of ours; anything else raises InputError in one line."""
-    tensors, header = read_tensors(path)
+    """Reads the tensors and the record of a checkpoint; anything else raises InputError in one line."""
+    return parse_checkpoint(read_whole(path), path)
+
+
+def parse_checkpoint(data: bytes, path: Path) -> tuple[dict[str, Tensor], CheckpointMeta]:
+    """Returns the tensors and the record in the bytes of a checkpoint; `path` is for messages."""
+    tensors, header = _parse_tensors(data, path)
     meta = parse_meta(header, path)
     _refuse_no_numbers(tensors, path)
     return tensors, meta
 
 
 def read_meta(path: Path) -> CheckpointMeta:
-    """Only the header: cheap, for lists and help."""
-    return parse_meta(_read_header(path), path)
+    """Reads the record alone: cheap, for lists of models."""
+    with _opened(path) as file:
+        return parse_meta(_header_text(file, path), path)
 
 
 def parse_meta(text: str, path: Path) -> CheckpointMeta:
@@ -172,35 +185,41 @@ def _check(meta: CheckpointMeta) -> None:
         "width": isinstance(meta.width, int) and meta.width > 0,
         "mean": len(meta.mean) == 3 and all(abs(value) <= MAX_MEAN for value in meta.mean),  # of NaN it is false
         "std": len(meta.std) == 3 and all(MIN_STD <= value <= MAX_MEAN for value in meta.std),
-        "calibration": isinstance(meta.calibration, dict) and all(map(_is_fit, meta.calibration.items())),
+        "calibration": isinstance(meta.calibration, dict) and all(map(_is_fit, meta.calibration.values())),
         "int8": meta.int8 == {} or is_int8_record(meta.int8),
     }.items():
         if not holds:
             raise ValueError(f"{name} is {getattr(meta, name)!r}")
 
 
-def _is_fit(entry: tuple[str, Any]) -> bool:
-    """Whether it has a usable temperature, and settings that can be those of a method."""
-    key, fit = entry
+def _is_fit(fit: Any) -> bool:
+    """True for a usable temperature, and settings that can be those of a method."""
     temperature = fit.get("temperature") if isinstance(fit, dict) else None
     if not isinstance(temperature, float | int) or isinstance(temperature, bool):
         return False
-    return _is_method(key, fit) and MIN_TEMPERATURE <= temperature <= MAX_TEMPERATURE
+    return _is_method(fit) and MIN_TEMPERATURE <= temperature <= MAX_TEMPERATURE
 
 
-def _is_frame_fit(entry: tuple[str, Any]) -> bool:
-    """The same of how the temperature follows the frame."""
-    key, fit = entry
+def _is_frame_fit(fit: Any) -> bool:
+    """True for a usable temperature of the frame, and settings that can be those of a method."""
     level = fit.get("level") if isinstance(fit, dict) else None
     if not isinstance(level, int | float) or isinstance(level, bool):
         return False
-    return abs(level) < 100 and _is_method(key, fit)
+    return abs(level) < 100 and _is_method(fit)
 
 
-def _is_method(key: str, fit: Mapping[str, Any]) -> bool:
-    numbers = [fit.get(name) for name in ("samples", "tau", "window") if fit.get(name) is not None]
-    mode = fit.get("mode", key)
-    return all(isinstance(one, int | float) for one in numbers) and isinstance(mode, str) and mode.isprintable()
+def _is_method(fit: Mapping[str, Any]) -> bool:
+    """True where all settings of a method are there and have its types."""
+    if not fit.keys() >= {"mode", "samples", "tau", "window", "motion"}:
+        return False
+    numbers = [fit[name] for name in ("tau", "window") if fit[name] is not None]
+    mode = fit["mode"]
+    return (
+        all(isinstance(number, int | float) for number in (fit["samples"], *numbers))
+        and isinstance(fit["motion"], bool)
+        and isinstance(mode, str)
+        and mode.isprintable()
+    )
 
 
 def load_weights(network: torch.nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
@@ -248,32 +267,51 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: str) -> Non
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], str]:
-    """The tensors and our header text of a safetensors file; hostile or damaged files raise InputError."""
+    """Reads the tensors and the header's text of a safetensors file; hostile or damaged files raise InputError."""
+    return _parse_tensors(read_whole(path), path)
+
+
+def read_whole(path: Path) -> bytes:
+    """Reads the bytes of a checkpoint, in one pass; its header is checked before the rest is read."""
+    with _opened(path) as file:
+        _header_text(file, path)
+        file.seek(0)
+        return file.read()
+
+
+def _parse_tensors(data: bytes, path: Path) -> tuple[dict[str, Tensor], str]:
     from safetensors import SafetensorError
     from safetensors.torch import load
 
-    header = _read_header(path)
+    header = _header_text(io.BytesIO(data), path)
     try:
-        return load(path.read_bytes()), header
+        return load(data), header
     except (SafetensorError, ValueError, OverflowError, KeyError) as error:  # KeyError: a number type torch lacks
         raise InputError(f"{path}: not a whole safetensors file ({error}); fetch or copy it again") from error
 
 
-def _read_header(path: Path) -> str:
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
         with path.open("rb") as file:
-            start = file.read(8)
-            length = struct.unpack("<Q", start)[0] if len(start) == 8 else -1
-            if not 2 <= length <= MAX_HEADER_BYTES or length > path.stat().st_size - 8:
-                raise InputError(
-                    f"{path}: not a safetensors checkpoint (its header claims {length} bytes); pickles (.pt, .pth) are "
-                    "refused because loading one can run code"
-                )
-            content = file.read(length)
+            yield file
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def _header_text(file: BinaryIO, path: Path) -> str:
+    """Our record's text in the header of a safetensors file that is open at its start."""
+    start = file.read(8)
+    length = struct.unpack("<Q", start)[0] if len(start) == 8 else -1
+    size = file.seek(0, io.SEEK_END)
+    file.seek(8)
+    if not 2 <= length <= MAX_HEADER_BYTES or length > size - 8:
+        raise InputError(
+            f"{path}: not a safetensors checkpoint (its header claims {length} bytes); pickles (.pt, .pth) are "
+            "refused because loading one can run code"
+        )
     try:
-        header = parse_json(content)
+        header = parse_json(file.read(length))
     except ValueError as error:
         raise InputError(f"{path}: not a safetensors checkpoint (its header is not JSON)") from error
     metadata = header.get("__metadata__") if isinstance(header, dict) else None

@@ -104,7 +104,7 @@ def is_int8_record(record: Any) -> bool:
         pairs = [*record["ranges"].values(), record["accuracy"], record["ece"]]
         shares = [record["labels_equal"], *record["accuracy"], *record["ece"]]
         numbers = [float(one) for least, greatest in pairs for one in (least, greatest)]
-        ratio = float(record.get("temperature_ratio", 1.0))
+        ratio = float(record["temperature_ratio"])
         return all(map(math.isfinite, numbers)) and all(0.0 <= one <= 1.0 for one in shares) and 0.1 < ratio < 10.0
     except (AttributeError, KeyError, TypeError, ValueError):
         return False

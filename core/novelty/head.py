@@ -44,7 +44,7 @@ class NoveltyParameters:
     """Of the log distances of pixels of the own world."""
     region_rare: float
     """Their 99th percentile."""
-    own_world: ReferenceScores
+    reference: ReferenceScores
 
 
 class NoveltyHead(nn.Module):
@@ -71,7 +71,7 @@ class NoveltyHead(nn.Module):
         self.names, self.steps, self.stages, self.regions = tuple(names), tuple(steps), nn.ModuleList(stages), regions
         for name in ("mean", "deviation", "weights", "slopes"):
             self.register_buffer(name, getattr(readings, name).float().clone(), persistent=False)
-        self.readings, self.own_world = readings, readings.own_world
+        self.readings, self.reference = readings, readings.reference
 
     @classmethod
     def without_scale(
@@ -128,7 +128,7 @@ class NoveltyPredictor(nn.Module):
         *_, mean = running_mean(self.predict(*one) for one in passes(self, batch, self.samples))
         return mean
 
-    def look(self, batch: Tensor) -> tuple[Tensor, FrameNovelty]:
+    def forward_with_novelty(self, batch: Tensor) -> tuple[Tensor, FrameNovelty]:
         """One pass: (B, K, h, w) logits as the network gives them, and what it says of the frame."""
         return self.suffix(self.prefix(batch))
 
@@ -138,7 +138,7 @@ class NoveltyPredictor(nn.Module):
         return shared, self.taps.seen()
 
     def suffix(self, shared: tuple[Any, dict[str, Tensor]]) -> tuple[Tensor, FrameNovelty]:
-        """The rest of a pass, as `look` returns it."""
+        """The rest of a pass, as `forward_with_novelty` returns it."""
         rest, seen = shared
         logits = self.network.suffix(rest) if isinstance(self.network, SplitNetwork) else self.network(rest)
         seen = seen | self.taps.seen()
@@ -148,7 +148,7 @@ class NoveltyPredictor(nn.Module):
         with torch.autocast(logits.device.type, enabled=False):  # squared distances need more than 8 bits
             return logits, self.head(features, logits)
 
-    def predict(self, logits: Tensor, sight: FrameNovelty) -> Prediction:
-        fitting = sight.temperature.reshape(-1, *(1,) * (logits.ndim - 1))
+    def predict(self, logits: Tensor, novelty: FrameNovelty) -> Prediction:
+        fitting = novelty.temperature.reshape(-1, *(1,) * (logits.ndim - 1))
         plain = Prediction.from_logits(logits, fitting if self.temperature is None else self.temperature)
-        return Prediction(plain.probs, plain.member_entropy, sight)
+        return Prediction(plain.probs, plain.member_entropy, novelty)

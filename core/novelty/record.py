@@ -1,25 +1,71 @@
-"""The statistics of a network's own world in its checkpoint: numbers in the record, matrices among the tensors."""
+"""The novelty statistics in a checkpoint: numbers in the record, matrices among the tensors."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from core.errors import InputError
-from core.method import draws_dropout, method_of_fit
+from core.method import Method, draws_dropout, fit_of, method_of_fit
 from core.model.checkpoint import NOVELTY_PREFIX as PREFIX
+from core.model.model import Model
 from core.novelty.head import NoveltyHead, NoveltyParameters
-from core.novelty.scale import Scale
 from core.novelty.statistics import ClassDistance, FrameDistance, RegionDistance, statistic_names
-from core.reference import MIN_FRAMES, ReferenceScores
+from core.reference import MIN_FRAMES, ReferenceScores, binomial_interval
 
 MAX_STAGES, MAX_STEP = 8, 64
 REGIONS = "regions"
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Statistics of held-out frames, as a record keeps them; see the fields of `NoveltyParameters`."""
+
+    mean: tuple[float, ...]
+    deviation: tuple[float, ...]
+    region_median: float
+    region_rare: float
+    scores: tuple[float, ...]
+
+    @classmethod
+    def of(cls, statistics: Tensor, regions: Tensor, weights: Tensor) -> Self:
+        """Takes the scale of frames that nothing was fitted on.
+
+        Args:
+            statistics: (N, S), a row a frame.
+            regions: (M,) log distances of their pixels.
+            weights: (S,) of the statistics in the score.
+        """
+        mean, deviation = statistics.mean(0), statistics.std(0).clamp_min(1e-6)
+        median, rare = (round(float(np.quantile(regions.double().numpy(), share)), 6) for share in (0.5, 0.99))
+        scores = ((statistics - mean) / deviation) @ weights
+        return cls(
+            rounded(mean), rounded(deviation), median, rare, tuple(sorted(round(one, 6) for one in scores.tolist()))
+        )
+
+    def standardise(self, statistics: Tensor) -> Tensor:
+        """Returns (N, S) statistics in standard deviations from the mean."""
+        mean, deviation = (torch.tensor(column, dtype=torch.float64) for column in (self.mean, self.deviation))
+        return (statistics - mean) / deviation
+
+    def alarms(self) -> dict[str, Any]:
+        """Counts the novel ones of these frames, with the interval of their share."""
+        hits = sum(map(ReferenceScores(self.scores).is_novel, self.scores))
+        interval = [round(end, 4) for end in binomial_interval(hits, len(self.scores))]
+        return {"alarms": hits, "alarm_rate_interval": interval}
+
+
+def rounded(values: Tensor) -> tuple[float, ...]:
+    """Returns the numbers as a record holds them."""
+    return tuple(round(one, 8) for one in values.tolist())
+
+
 SCALE = tuple(field.name for field in fields(Scale))
-"""The fields that say how novel a statistic is."""
+"""The fields of a record that a `Scale` gives."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +102,6 @@ class NoveltyRecord:
     def read(cls, values: Mapping[str, Any]) -> "NoveltyRecord":
         """InputError for what cannot be used: a record may come from anywhere."""
         try:
-            values = {"dropout": {}, **values}  # older records have none
             record = cls(**{name: _tuple(values[name]) for name in cls.__dataclass_fields__})
             record._check()
             if record.dropout:
@@ -88,15 +133,15 @@ class NoveltyRecord:
         columns = (self.mean, self.deviation, self.weights, slopes)
         mean, deviation, weights, own_slopes = (torch.tensor(column, dtype=torch.float32) for column in columns)
         level = float(fit["level"]) if fit else 0.0
-        regional, own_world = (self.region_median, self.region_rare), ReferenceScores(self.scores)
-        readings = NoveltyParameters(mean, deviation, weights, own_slopes, level, *regional, own_world)
+        regional, reference = (self.region_median, self.region_rare), ReferenceScores(self.scores)
+        readings = NoveltyParameters(mean, deviation, weights, own_slopes, level, *regional, reference)
         return NoveltyHead(self.stages, self.steps, stages, regions, readings)
 
     def _check(self) -> None:
         columns = len(statistic_names(self.stages))
         slopes = [fit["slopes"] for fit in self.temperatures.values()]
         levels = [fit["level"] for fit in self.temperatures.values()]
-        with_masks = [key for key, fit in self.temperatures.items() if draws_dropout(method_of_fit(key, fit).mode)]
+        with_masks = any(draws_dropout(method_of_fit(fit).mode) for fit in self.temperatures.values())
         for name, holds in {
             "stages": 0 < len(self.stages) <= MAX_STAGES and all(isinstance(stage, str) for stage in self.stages),
             "steps": len(self.steps) == len(self.stages)
@@ -143,3 +188,18 @@ def novelty_tensors(
     return {
         f"{PREFIX}{name}.{key}": value for name, module in modules.items() for key, value in module.state_dict().items()
     }
+
+
+def novelty_head(model: Model, method: Method) -> NoveltyHead | None:
+    """Returns what tells the novelty of a frame with this method.
+
+    None where the checkpoint has no statistics, or a method with dropout meets statistics of passes without.
+    """
+    if not model.meta.novelty:
+        return None
+    record = NoveltyRecord.read(model.meta.novelty)
+    if draws_dropout(method.mode):
+        if not record.dropout:
+            return None
+        record = record.of_dropout()
+    return record.head(model.tensors, fit_of(record.temperatures, method) if method.adaptive else None)

@@ -1,29 +1,27 @@
 """Runs a classifier's graph file: raw pictures in, predictions out, by ONNX Runtime or OpenVINO."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import torch
 
 from core.errors import InputError
 from core.prediction import Prediction
-from export.file.onnx_file import read_onnx
+from export.file.onnx_file import OnnxFile
 from export.run.networks import onnxruntime_name, openvino_name
 from export.run.sessions import PROVIDERS, open_session, openvino_runner
 
 
 class GraphClassifier:
-    """(B, s, s, 3) uint8 RGB -> Prediction over (B, K); what the file was made for is in `meta`."""
+    """An image classifier's graph file with its session; what the file was made for is in `meta`."""
 
-    def __init__(self, path: Path, *, executor: str = "auto", device: str = "auto") -> None:
+    def __init__(self, file: OnnxFile, *, executor: str = "auto", device: str = "auto") -> None:
         """executor: auto (onnxruntime), onnxruntime or openvino. InputError for a file that holds no classifier."""
         if device not in ("auto", *PROVIDERS):
             raise InputError(f"unknown device {device!r}; choose from auto, {', '.join(PROVIDERS)}")
-        file = read_onnx(path)
         self.meta = file.meta
         if self.meta.kind != "classifier":
-            raise InputError(f"{path}: holds a segmentation network; expected an image classifier")
+            raise InputError(f"{file.path}: holds a segmentation network; expected an image classifier")
         if executor == "torch":
             raise InputError("a graph file is run by onnxruntime or openvino; give the checkpoint's name to use torch")
         if executor == "openvino":
@@ -37,14 +35,15 @@ class GraphClassifier:
         names = [output.name for output in session.get_outputs()]
         self._run = lambda arrays: dict(zip(names, session.run(names, arrays), strict=True))
 
-    def __call__(self, pictures: np.ndarray) -> Prediction:
+    def predict(self, pictures: np.ndarray) -> Prediction:
+        """Predicts pictures (B, s, s, 3) uint8 RGB: probabilities (B, K)."""
         side, shape = self.meta.height, pictures.shape
         if pictures.dtype != np.uint8 or len(shape) != 4 or shape[1:] != (side, side, 3) or not shape[0]:
             raise InputError(
                 f"expected uint8 RGB pictures (B, {side}, {side}, 3), got {pictures.dtype} {shape}; cut and resize "
                 f"them first"
             )
-        found = self._run({"image": np.ascontiguousarray(pictures)})
+        outputs = self._run({"image": np.ascontiguousarray(pictures)})
         largest = math.log(len(self.meta.classes))
-        expected = (found["entropy"] - found["disagreement"]) * largest
-        return Prediction(torch.from_numpy(found["probs"]), torch.from_numpy(expected))
+        expected = (outputs["entropy"] - outputs["disagreement"]) * largest
+        return Prediction(torch.from_numpy(outputs["probs"]), torch.from_numpy(expected))

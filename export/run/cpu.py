@@ -12,9 +12,9 @@ from core.method import Method
 from core.motion import Motion
 from core.preprocess import nearest, resize
 from core.reference import ReferenceScores
-from core.segmenter import StagedSegmenter
+from core.segmenter import NoveltyArrays, StageClock
 from export.kernels.postprocess import FusedPostprocess
-from export.run.networks import FrameNetwork, NoveltyArrays
+from export.run.networks import FrameNetwork
 
 OpenNetwork = Callable[[int, int], FrameNetwork]
 """(h, w) -> the network compiled for that size."""
@@ -22,14 +22,17 @@ SizeRule = Callable[[int, int], tuple[int, int]]
 """A frame's (H, W) -> the network's (h, w)."""
 
 
-class CpuSegmenter(StagedSegmenter):
-    """A network that is compiled when the first frame tells its size, and the kernel that holds the state."""
+class CpuExecutor:
+    """A network that is compiled when the first frame tells its size, and the kernel that holds the state.
+
+    See `core.segmenter.Executor`.
+    """
 
     device = "cpu"
 
     def __init__(
         self,
-        executor: str,
+        name: str,
         open_network: OpenNetwork,
         size_rule: SizeRule,
         classes: ClassList,
@@ -38,9 +41,12 @@ class CpuSegmenter(StagedSegmenter):
         *,
         head_stride: int,
         keep_probs: bool = False,
-        own_world: ReferenceScores | None = None,
+        reference: ReferenceScores | None = None,
+        why: str = "",
     ) -> None:
-        super().__init__(classes, method, size, keep_probs=keep_probs, own_world=own_world)
+        self.name, self.classes, self.method, self.size = name, classes, method, size
+        self.keep_probs, self.reference, self.why = keep_probs, reference, why
+        self.clock = StageClock()
         self._postprocess = FusedPostprocess(
             len(classes),
             temperature=method.temperature,
@@ -49,44 +55,46 @@ class CpuSegmenter(StagedSegmenter):
             stride=head_stride,
             motion=method.motion,
         )
-        self._head_stride, self._open, self._size_rule, self.executor = head_stride, open_network, size_rule, executor
+        self._head_stride, self._open, self._size_rule = head_stride, open_network, size_rule
         self._compiled: tuple[int, int] | None = None
-        self._sight: NoveltyArrays | None = None
-
-    def preprocess(self, image: np.ndarray) -> np.ndarray:
-        return resize_frame(image, self._size_rule(*image.shape[:2]))
-
-    def predict(self, picture: np.ndarray) -> Iterator[np.ndarray]:
-        """The logits of each dropout pass, computed when the kernel asks for them: passes share a buffer."""
-        size = picture.shape[1], picture.shape[2]
-        if size != self._compiled:
-            self._compiled, self._network = size, self._open(*size)
-        return self._passes(picture)
+        self._novelty: NoveltyArrays | None = None
 
     def state_size(self, height: int, width: int) -> tuple[int, int]:
         height, width = (-(-length // self._head_stride) for length in self._size_rule(height, width))
         return height, width
 
-    def finish(self, passes: Iterator[np.ndarray], size: tuple[int, int], gap: int, motion: Motion | None) -> Maps:
-        if not gap:
-            self._postprocess.reset()
-        maps = self._postprocess(passes, self._size_rule(*size), max(gap, 1), motion)
-        label, confidence, entropy, disagreement = (resize_map(one, size, is_label=one is maps.label) for one in maps)
-        probs = self._postprocess.probs if self.keep_probs else None
-        plain, sight = Maps(label, confidence, entropy, disagreement, probs), self._sight
-        return plain if sight is None else self.add_novelty(plain, sight.score, sight.regions, gap)
+    def compute(self, image: np.ndarray, gap: int, motion: Motion | None) -> tuple[Maps, NoveltyArrays | None]:
+        height, width = image.shape[:2]
+        size = self._size_rule(height, width)
+        with self.clock.measure("preprocess"):
+            picture = resize_frame(image, size)
+        if size != self._compiled:
+            self._compiled, self._network = size, self._open(*size)
+        with self.clock.measure("smoothing"):
+            if not gap:
+                self._postprocess.reset()
+            maps = self._postprocess(self._passes(picture), size, max(gap, 1), motion)
+            label, confidence, entropy, disagreement = (
+                resize_map(values, (height, width), is_label=values is maps.label) for values in maps
+            )
+            probs = self._postprocess.probs if self.keep_probs else None
+            return Maps(label, confidence, entropy, disagreement, probs), self._novelty
 
     def _passes(self, picture: np.ndarray) -> Iterator[np.ndarray]:
-        """The mean of what they say of the whole frame is `_sight` after the last."""
+        """Yields the logits of each dropout pass when the kernel asks for them: passes share a buffer.
+
+        After the last pass, `_novelty` is the mean over the passes.
+        """
         seconds, passes = 0.0, self._network.passes(picture, self.method.samples)
         for number in range(self.method.samples):
             started = time.perf_counter()
             logits = next(passes)
             seconds += time.perf_counter() - started
-            sight = self._network.sight
-            if sight and self.method.adaptive:
-                self._postprocess.temperature = sight.temperature
-            self._sight = self._sight.blend(sight, 1 / (number + 1)) if number and sight and self._sight else sight
+            novelty = self._network.novelty
+            if novelty and self.method.adaptive:
+                self._postprocess.temperature = novelty.temperature
+            mean = self._novelty
+            self._novelty = mean.blend(novelty, 1 / (number + 1)) if number and novelty and mean else novelty
             yield logits
         self.clock.add("network", seconds * 1e3)
 

@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from core.frame import MOTION_INPUTS, NOVELTY_OUTPUTS, Maps
+from core.frame import MOTION_INPUTS, Maps
 from core.motion import Motion, no_motion
-from core.segmenter import StagedSegmenter
+from core.reference import ReferenceScores
+from core.segmenter import StageClock
 from export.file.metadata import GraphMeta
 from export.file.signature import MAPS
 from export.run.cpu import resize_frame, resize_map
@@ -14,42 +15,44 @@ from export.run.networks import onnxruntime_name
 from export.run.sessions import open_session, runtime_errors
 
 
-class GraphSegmenter(StagedSegmenter):
-    """One of our graph files and its state."""
+class GraphExecutor:
+    """A graph file and its state; see `core.segmenter.Executor`."""
 
-    def __init__(self, data: bytes, meta: GraphMeta, device: str, *, keep_probs: bool = False) -> None:
-        super().__init__(meta.classes, meta.method, (meta.height, meta.width), keep_probs=keep_probs)
+    reference: ReferenceScores | None = None  # the graph compares scores itself
+
+    def __init__(self, data: bytes, meta: GraphMeta, device: str, *, keep_probs: bool = False, why: str = "") -> None:
+        self.classes, self.method, self.size = meta.classes, meta.method, (meta.height, meta.width)
+        self.keep_probs, self.why, self.clock = keep_probs, why, StageClock()
         self._session, self.device = open_session(data, device)
         self._state_size = (-(-meta.height // meta.head_stride), -(-meta.width // meta.head_stride))
-        self.executor = onnxruntime_name(meta.precision)
+        self.name = onnxruntime_name(meta.precision)
         self._states = [value for value in self._session.get_inputs() if value.name.startswith("state_")]
         self._outputs = [value.name for value in self._session.get_outputs()]
         self._carried: dict[str, Any] = {}
 
-    def preprocess(self, image: np.ndarray) -> np.ndarray:
-        return resize_frame(image, self.size)  # the graph could resize too, to within one level of 255
-
-    def predict(self, picture: np.ndarray) -> np.ndarray:
-        return picture  # the graph is one piece: `finish` runs it
-
     def state_size(self, height: int, width: int) -> tuple[int, int]:
         return self._state_size
 
-    def finish(self, passes: np.ndarray, size: tuple[int, int], gap: int, motion: Motion | None) -> Maps:
-        with self.clock.measure("network"):  # smoothing and maps are part of the graph
-            outputs = self._run(passes, gap, motion)
-        novelty: dict[str, Any] = {}
-        if "novelty" in outputs:
-            novelty = {name: float(outputs[name].numpy()[0]) for name in NOVELTY_OUTPUTS[:2]}
-            novelty["novel_regions"] = resize_map(outputs["novel_regions"].numpy()[0], size, is_label=False)
-        label, confidence, entropy, disagreement = (
-            resize_map(outputs[name].numpy()[0], size, is_label=name == "label") for name in MAPS
-        )
-        probs = None
-        if self.keep_probs:
-            name = "probs" if "probs" in self._outputs else "state_00_out"
-            probs = outputs[name].numpy()[0].astype(np.float32)
-        return Maps(label, confidence, entropy, disagreement, probs, **novelty)
+    def compute(self, image: np.ndarray, gap: int, motion: Motion | None) -> tuple[Maps, None]:
+        size = image.shape[:2]
+        with self.clock.measure("preprocess"):
+            picture = resize_frame(image, self.size)  # the graph could resize too, to within one level of 255
+        with self.clock.measure("smoothing"):
+            with self.clock.measure("network"):  # smoothing and maps are part of the graph
+                outputs = self._run(picture, gap, motion)
+            novelty: dict[str, Any] = {}
+            if "novelty" in outputs:
+                novel_regions = resize_map(outputs["novel_regions"].numpy()[0], size, is_label=False)
+                share, accuracy = (float(outputs[name].numpy()[0]) for name in ("novelty", "expected_accuracy"))
+                novelty = {"novelty": share, "expected_accuracy": accuracy, "novel_regions": novel_regions}
+            label, confidence, entropy, disagreement = (
+                resize_map(outputs[name].numpy()[0], size, is_label=name == "label") for name in MAPS
+            )
+            probs = None
+            if self.keep_probs:
+                name = "probs" if "probs" in self._outputs else "state_00_out"
+                probs = outputs[name].numpy()[0].astype(np.float32)
+            return Maps(label, confidence, entropy, disagreement, probs, **novelty), None
 
     def _run(self, picture: np.ndarray, gap: int, motion: Motion | None) -> dict[str, Any]:
         wanted = [name for name in self._outputs if name != "probs" or self.keep_probs]

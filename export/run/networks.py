@@ -2,11 +2,12 @@
 
 import importlib.util
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from torch import Tensor, nn
 
+from core.segmenter import NoveltyArrays
 from core.system.machine import available_cpus, onednn_may_use_bf16
 from core.tracing import tracing
 from export.run.sessions import cpu_session, import_onnxruntime, openvino_core, runtime_errors
@@ -15,30 +16,13 @@ if TYPE_CHECKING:
     from export.kernels.dropout_masks import DropoutMasks
 
 
-class NoveltyArrays(NamedTuple):
-    """What a network says of a whole frame (core/prediction.Sight)."""
-
-    score: float
-    temperature: float
-    regions: np.ndarray
-    """(h', w') float32."""
-
-    def blend(self, other: "NoveltyArrays", weight: float) -> "NoveltyArrays":
-        """As `core.prediction.Sight.blend`."""
-        return NoveltyArrays(
-            self.score + (other.score - self.score) * weight,
-            self.temperature + (other.temperature - self.temperature) * weight,
-            self.regions + (other.regions - self.regions) * weight,
-        )
-
-
 class FrameNetwork(Protocol):
     """(1, h, w, 3) uint8 -> (K, h / s, w / s) float32 logits, valid until the next call."""
 
     executor: str
     """For the report: name, version and number format."""
-    sight: NoveltyArrays | None
-    """Of the last pass; None where the network has no statistics of its own world."""
+    novelty: NoveltyArrays | None
+    """Novelty in the last pass; None where the network has no statistics of its training domain."""
 
     def __call__(self, frame: np.ndarray) -> np.ndarray: ...
 
@@ -65,7 +49,7 @@ class OpenVinoNetwork:
         """`masks`: what the model takes after the frame, drawn for every call; a model without draws them itself."""
 
         self._masks = masks
-        self.sight: NoveltyArrays | None = None
+        self.novelty: NoveltyArrays | None = None
         self.executor = openvino_name(precision)
         self._request = _request(model, precision)
 
@@ -73,7 +57,7 @@ class OpenVinoNetwork:
         masks = self._masks.draw() if self._masks else []
         self._request.infer([frame, *masks], share_inputs=True)
         outputs = [tensor.data[0] for tensor in self._request.output_tensors]
-        self.sight = read_sight(outputs[1:])
+        self.novelty = read_novelty(outputs[1:])
         return outputs[0]
 
     def passes(self, frame: np.ndarray, count: int) -> Iterator[np.ndarray]:
@@ -87,7 +71,7 @@ class OpenVinoPasses:
     def __init__(self, shared: Any, drawn: Any, precision: str, masks: "DropoutMasks") -> None:
         """Two models: frame -> tensors, and (those tensors, then the masks) -> logits."""
         self._masks, self.executor = masks, openvino_name(precision)
-        self.sight: NoveltyArrays | None = None
+        self.novelty: NoveltyArrays | None = None
         self._shared, self._drawn = _request(shared, precision), _request(drawn, precision)
         self._count = len(self._shared.model_outputs)
         for place in range(self._count):  # the same memory on both sides
@@ -102,7 +86,7 @@ class OpenVinoPasses:
             masks = {self._count + place: mask for place, mask in enumerate(self._masks.draw())}
             self._drawn.infer(masks, share_inputs=True)
             outputs = [tensor.data[0] for tensor in self._drawn.output_tensors]
-            self.sight = read_sight(outputs[1:])
+            self.novelty = read_novelty(outputs[1:])
             yield outputs[0]
 
 
@@ -111,12 +95,12 @@ class OnnxRuntimeNetwork:
 
     def __init__(self, data: bytes, precision: str) -> None:
         self._session = cpu_session(data)
-        self.sight: NoveltyArrays | None = None
+        self.novelty: NoveltyArrays | None = None
         self.executor = onnxruntime_name(precision)
 
     def __call__(self, frame: np.ndarray) -> np.ndarray:
         outputs = [found[0] for found in self._session.run(None, {"frame": frame})]
-        self.sight = read_sight(outputs[1:])
+        self.novelty = read_novelty(outputs[1:])
         return outputs[0]
 
     def passes(self, frame: np.ndarray, count: int) -> Iterator[np.ndarray]:
@@ -124,7 +108,7 @@ class OnnxRuntimeNetwork:
             yield self(frame)
 
 
-def read_sight(outputs: Sequence[Any]) -> NoveltyArrays | None:
+def read_novelty(outputs: Sequence[Any]) -> NoveltyArrays | None:
     """A network's outputs after its logits, regions copied out of the runtime's memory."""
     return NoveltyArrays(float(outputs[0]), float(outputs[1]), outputs[2].copy()) if outputs else None
 

@@ -1,16 +1,15 @@
-"""A graph file -> the executor that runs it fastest here, and why."""
+"""Chooses the executor that runs a graph file fastest here."""
 
 import importlib.util
-from pathlib import Path
 
 from core.errors import InputError
 from core.reference import ReferenceScores
-from core.segmenter import Segmenter
+from core.segmenter import Executor
 from export.file.metadata import GraphMeta
-from export.file.onnx_file import OnnxFile, read_onnx
+from export.file.onnx_file import OnnxFile
 from export.file.subgraph import network_of
-from export.run.cpu import CpuSegmenter
-from export.run.graph import GraphSegmenter
+from export.run.cpu import CpuExecutor
+from export.run.graph import GraphExecutor
 from export.run.networks import (
     FrameNetwork,
     OnnxRuntimeNetwork,
@@ -23,27 +22,29 @@ from export.run.networks import (
 from export.run.sessions import PROVIDERS, open_session, read_openvino
 
 
-def open_graph(
-    path: Path, *, executor: str = "auto", device: str = "auto", precision: str = "auto", keep_probs: bool = False
-) -> Segmenter:
-    """The segmenter that runs the file fastest here. InputError for a number format that it was not made for."""
+def graph_executor(
+    file: OnnxFile, *, executor: str = "auto", device: str = "auto", precision: str = "auto", keep_probs: bool = False
+) -> Executor:
+    """Returns the executor that runs a stateful file fastest here. InputError for a number format that it was not made
+    for."""
     if device not in ("auto", *PROVIDERS):
         raise InputError(f"unknown device {device!r}; choose from auto, {', '.join(PROVIDERS)}")
-    file = read_onnx(path)
-    meta = file.meta
-    if meta.kind == "classifier":
-        raise InputError(f"{path}: holds an image classifier, which segments nothing; steadyseg evaluate measures it")
-    if meta.kind != "stream":
-        raise InputError(f"{path}: holds the network alone; export it with --stateful to segment video with it")
-    chosen, why = choose(meta, executor, device)
-    if chosen == "graph":
-        if precision == "bf16":
-            raise InputError("ONNX Runtime has no bf16 on the CPU; use --executor openvino or --precision auto")
-        segmenter: Segmenter = GraphSegmenter(file.data, meta, device, keep_probs=keep_probs)
-    else:
-        segmenter = _host(file, chosen, precision, keep_probs)
-    segmenter.why = why
-    return segmenter
+    chosen, why = choose(file.meta, executor, device)
+    if chosen != "graph":
+        return _host(file, chosen, precision, keep_probs, why)
+    if precision == "bf16":
+        raise InputError("ONNX Runtime has no bf16 on the CPU; use --executor openvino or --precision auto")
+    return GraphExecutor(file.data, file.meta, device, keep_probs=keep_probs, why=why)
+
+
+def require_stream(file: OnnxFile) -> None:
+    """InputError for a graph file that segments no stream."""
+    if file.meta.kind == "classifier":
+        raise InputError(
+            f"{file.path}: holds an image classifier, which segments nothing; steadyseg evaluate measures it"
+        )
+    if file.meta.kind != "stream":
+        raise InputError(f"{file.path}: holds the network alone; export it with --stateful to segment video with it")
 
 
 def choose(meta: GraphMeta, executor: str, device: str) -> tuple[str, str]:
@@ -72,9 +73,8 @@ def choose(meta: GraphMeta, executor: str, device: str) -> tuple[str, str]:
     return "openvino", "the fastest on a CPU (docs/studies/performance)"
 
 
-def _host(file: OnnxFile, chosen: str, precision: str, keep_probs: bool) -> CpuSegmenter:
+def _host(file: OnnxFile, chosen: str, precision: str, keep_probs: bool, why: str) -> CpuExecutor:
     meta = file.meta
-
     on_openvino = chosen == "openvino"
     if precision == "int8" != meta.precision:
         raise InputError(f"the file holds {meta.precision}; omit --precision int8 or export with it")
@@ -86,7 +86,7 @@ def _host(file: OnnxFile, chosen: str, precision: str, keep_probs: bool) -> CpuS
         data = network_of(file.model, height, width).SerializeToString()
         return OpenVinoNetwork(read_openvino(data), number) if on_openvino else OnnxRuntimeNetwork(data, number)
 
-    return CpuSegmenter(
+    return CpuExecutor(
         openvino_name(number) if on_openvino else onnxruntime_name(number),
         open_network,
         lambda height, width: (meta.height, meta.width),
@@ -95,7 +95,8 @@ def _host(file: OnnxFile, chosen: str, precision: str, keep_probs: bool) -> CpuS
         (meta.height, meta.width),
         head_stride=meta.head_stride,
         keep_probs=keep_probs,
-        own_world=ReferenceScores(meta.reference_scores) if meta.reference_scores else None,
+        reference=ReferenceScores(meta.reference_scores) if meta.reference_scores else None,
+        why=why,
     )
 
 

@@ -15,8 +15,7 @@ from core.dropout import has_dropout, set_dropout_active
 from core.method import Method, settings
 from core.model.checkpoint import CheckpointMeta
 from core.novelty.head import NoveltyHead
-from core.novelty.record import NoveltyFit, NoveltyRecord, novelty_tensors
-from core.novelty.scale import Scale, rounded
+from core.novelty.record import NoveltyFit, NoveltyRecord, Scale, novelty_tensors, rounded
 from core.novelty.statistics import score_weights
 from seg.data.camvid import ImageFolderSplit
 from seg.novelty.distances import FeatureExtractor, fit_distances

@@ -11,8 +11,7 @@ from core.method import Method, draws_dropout
 from core.model.checkpoint import CheckpointMeta
 from core.novelty.frame_temperature import fit_frame_temperature, shares
 from core.novelty.head import NoveltyHead, NoveltyPredictor
-from core.novelty.record import NoveltyRecord
-from core.novelty.scale import Scale
+from core.novelty.record import NoveltyRecord, Scale
 from core.preprocess import enlarge, nearest
 from seg.calibrate import fit_temperature
 from seg.evaluate import seed_frames
@@ -84,5 +83,5 @@ class TemperedByFrame(nn.Module):
         self.head_stride: int = getattr(watched.network, "head_stride", 1)
 
     def forward(self, batch: Tensor) -> Tensor:
-        logits, sight = self.watched.look(batch)
-        return logits / sight.temperature[:, None, None, None]
+        logits, novelty = self.watched.forward_with_novelty(batch)
+        return logits / novelty.temperature[:, None, None, None]

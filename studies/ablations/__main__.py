@@ -19,7 +19,7 @@ from rich.console import Console
 
 from classification.data.open import ClassificationSet, open_classification
 from classification.evaluate import Classifier, batches
-from classification.opening import open_classifier
+from classification.pretrained import read_classifier
 from classification.train import prepare_classification
 from core.evaluation.metrics import SMALLEST_PROBABILITY, StreamingMetrics
 from core.system.machine import keep_freed_memory
@@ -83,8 +83,9 @@ def measure(variant: Variant, seed: int, test: ClassificationSet, cache: Cache) 
     name = f"{variant.name}-{seed}"
     if cache.get(name, digest) is not None:
         return
-    network, meta = open_classifier(file)
-    classifier = Classifier([network], meta.mean, meta.std, torch.device("cpu"))
+    model = read_classifier(file)
+    meta = model.meta
+    classifier = Classifier([model.network()], meta.mean, meta.std, torch.device("cpu"))
     metrics = StreamingMetrics(len(meta.classes))
     nll: list[float] = []
     right: list[bool] = []

@@ -147,7 +147,7 @@ def measure(room: StudyContext) -> Iterator[Results]:
             for method, prediction in studied.subject.predict(images, list(mine), seed):
                 probs = at_size_of(prediction.probs.float(), truth)
                 for place, number in enumerate(numbers):
-                    score = float(prediction.sight.score[place]) if prediction.sight else None
+                    score = float(prediction.novelty.score[place]) if prediction.novelty else None
                     mine[method].add(number, probs[place : place + 1], truth[place : place + 1], score)
         yield {"rows": [row for tally in tallies for row in tally.rows()], "worst": worst_of(tallies)} | sheet_of(
             tallies

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from app.find_model import is_graph
+from app.open_model import is_graph
 from classification.data.held_back import SPLIT as HELD_BACK
 from classification.data.open import open_classification
 from classification.networks.build import build_classifier

@@ -19,7 +19,8 @@ from rich.progress import track
 from classification.data.open import ClassificationSet, open_classification
 from classification.evaluate import Classifier as Ensemble
 from classification.evaluate import SizeMetrics, batches
-from classification.opening import open_classifiers
+from classification.opening import build_members
+from classification.pretrained import read_classifier
 from core.model.checkpoint import read_meta
 from core.system.machine import keep_freed_memory
 from studies.classification.effects import Pictures
@@ -66,7 +67,8 @@ def run(data: Path, fresh: bool) -> None:
 
 def measure(name: str, members: list[Classifier], test: ClassificationSet) -> dict[str, Any]:
     """Dropout off (n = 0; for an ensemble after all members), and by the number of passes where there is dropout."""
-    networks, meta = open_classifiers(members[0].file, [one.file for one in members[1:]])
+    models = [read_classifier(member.file) for member in members]
+    networks, meta = build_members(models), models[0].meta
     ensemble = Ensemble(networks, meta.mean, meta.std, torch.device("cpu"))
     off = SizeMetrics(len(meta.classes), [0] if len(members) == 1 else range(1, len(members) + 1))
     on = SizeMetrics(len(meta.classes), range(1, SAMPLES + 1)) if ensemble.has_dropout else None

@@ -20,7 +20,8 @@ from core.frame import Frame
 from core.method import MethodOptions
 from core.segmenter import Segmenter
 from seg.data.camvid import open_split
-from seg.torch_executor import open_torch_segmenter
+from seg.pretrained import read_segmenter
+from seg.torch_executor import torch_executor
 
 MODE = MethodOptions(mode="vq-dnn", motion=False)
 WARM_UP = 3
@@ -95,7 +96,8 @@ def labels_of(segmenter: Segmenter, stream: list[Frame]) -> list[np.ndarray]:
 def networks_alone(model: str, image: np.ndarray, device: str, batch: int, seconds: float) -> Row:
     """The bare network in torch, by number format, eager and as one CUDA graph."""
     where = torch.device(device)
-    module = open_torch_segmenter(model, MODE, device=where).module
+    opened = read_segmenter(model)
+    module = torch_executor(opened, MODE.resolve(opened.meta), device=where).module
     network = module.predictor.get_submodule("network")
     picture = module.preprocess(torch.from_numpy(image)[None].to(where))
     pictures = picture.expand(batch, -1, -1, -1).contiguous(memory_format=torch.channels_last)

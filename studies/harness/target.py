@@ -8,19 +8,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from app.find_model import find_model, is_classifier
-from classification.opening import open_classifier, require_classes
+from app.open_model import open_checkpoint
+from classification.opening import require_classes
 from core.dropout import is_stochastic, set_dropout_active
 from core.errors import InputError
 from core.method import Method, MethodOptions, draws_dropout, fit_of, method_of_fit
 from core.model.checkpoint import CheckpointMeta
 from core.novelty.head import NoveltyHead, NoveltyPredictor
-from core.novelty.opening import open_head
+from core.novelty.record import novelty_head
 from core.prediction import Prediction
 from core.predictors import passes
 from core.preprocess import Normalize, nearest, network_size, resize
 from seg.evaluate import enlarge
-from seg.torch_executor import open_network
 from studies.harness.networks import name_of
 
 DNN = Method("dnn")
@@ -73,7 +72,7 @@ class TargetNetwork:
     @property
     def calibrated_methods(self) -> list[Method]:
         """Those whose calibration is in use."""
-        return [method_of_fit(*one) for one in self.meta.calibration.items()] if self.calibrated else []
+        return [method_of_fit(fit) for fit in self.meta.calibration.values()] if self.calibrated else []
 
     def pixels(self, images: Sequence[np.ndarray]) -> Tensor:
         """Pictures (H, W, 3) uint8 of one size -> (B, 3, h, w) uint8 at the network's size.
@@ -146,7 +145,7 @@ class TargetNetwork:
             return Prediction.from_logits(self.network(batch), self.temperature(DNN))
         watched = NoveltyPredictor(self.network, self.head, None if self.follows else self.temperature(DNN))
         try:
-            return watched.predict(*watched.look(batch))
+            return watched.predict(*watched.forward_with_novelty(batch))
         finally:
             watched.taps.remove()
 
@@ -171,9 +170,9 @@ def open_targets(models: Sequence[str], device: torch.device, calibrated: bool =
 
 def open_target(model: str, name: str, device: torch.device, calibrated: bool = True) -> TargetNetwork:
     """A network with what it knows of its own world."""
-    network, meta = open_classifier(find_model(model)) if is_classifier(model) else open_network(model)
-    head = open_head(find_model(model), meta, MethodOptions(mode="dnn").resolve(meta))
-    return TargetNetwork(name, network, meta, device, calibrated, head)
+    opened = open_checkpoint(model)
+    head = novelty_head(opened, MethodOptions(mode="dnn").resolve(opened.meta))
+    return TargetNetwork(name, opened.network(), opened.meta, device, calibrated, head)
 
 
 def short_names(models: Sequence[str]) -> list[str]:

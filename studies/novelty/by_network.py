@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from app.cli import main as steadyseg
-from app.find_model import find_model
+from app.open_model import find_model
 from core.errors import CheckFailed
 from core.model.checkpoint import read_meta
 from studies.harness.networks import name_of

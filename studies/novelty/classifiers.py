@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from app.find_model import find_model
+from app.open_model import find_model
 from classification.data.open import ClassificationSet, open_classification
 from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
 from core.evaluation.metrics import StreamingMetrics
@@ -59,7 +59,7 @@ def measure(path: Path, data: Data) -> dict[str, Any]:
         seen = look(subjects["picture"], pictures, None)
         foreign[kind] = {
             "pictures": len(pictures),
-            "alarms": float(np.mean([world.own_world.is_novel(one) for one in seen["novelty"]])),
+            "alarms": float(np.mean([world.reference.is_novel(one) for one in seen["novelty"]])),
             "auroc": {
                 score: auroc_of(np.array(inside[score]), np.array(seen[score])) for score in ("novelty", "entropy")
             },
@@ -69,7 +69,7 @@ def measure(path: Path, data: Data) -> dict[str, Any]:
         "stages": record["stages"],
         "own": record["about"],
         "pictures": len(test),
-        "alarms": float(np.mean([world.own_world.is_novel(one) for one in inside["novelty"]])),
+        "alarms": float(np.mean([world.reference.is_novel(one) for one in inside["novelty"]])),
         "clean": {way: found["figures"] for way, found in told.items()},
         "corrupted_pictures": len(places),
         "corrupted": corrupted,
@@ -96,8 +96,8 @@ def look(subject: TargetNetwork, pictures: Pictures, labels: np.ndarray | None) 
     metrics = StreamingMetrics(len(subject))
     for first in range(0, len(pictures), AT_ONCE):
         ((_, found),) = subject.predict(pictures[first : first + AT_ONCE], [DNN], seed=0)
-        assert found.sight is not None
-        scores["novelty"] += found.sight.score.tolist()
+        assert found.novelty is not None
+        scores["novelty"] += found.novelty.score.tolist()
         scores["entropy"] += found.entropy.tolist()
         if labels is not None:
             metrics.update(found.probs, torch.from_numpy(labels[first : first + AT_ONCE]).long())

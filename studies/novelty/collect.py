@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from app.find_model import find_model
+from app.open_model import find_model
 from studies.harness.networks import name_of
 from studies.harness.study import digest_of_weights
 from studies.novelty.by_network import flags, knowing, save

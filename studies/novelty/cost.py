@@ -20,11 +20,10 @@ import numpy as np
 from app.open_model import open_segmenter
 from core.frame import Frame
 from core.method import MethodOptions
-from core.model.checkpoint import load_checkpoint, save_checkpoint
 from core.segmenter import Segmenter
 from core.system.files import write_atomic
 from export.run.networks import cpu_has_bf16
-from seg.pretrained import find_checkpoint
+from seg.pretrained import read_segmenter
 from seg.street.drive import Street
 from studies.harness.networks import name_of
 from studies.harness.study import PAGES, origin
@@ -36,9 +35,9 @@ METHOD = MethodOptions(mode="vq-dnn", motion=False)
 
 def without_statistics(model: str, folder: Path) -> str:
     """The same network, that knows nothing of its own world."""
-    tensors, meta = load_checkpoint(find_checkpoint(model))
+    opened = read_segmenter(model)
     path = folder / f"{name_of(model)}.safetensors"
-    save_checkpoint(path, tensors, dataclasses.replace(meta, novelty={}))
+    opened.with_record(dataclasses.replace(opened.meta, novelty={})).save(path)
     return str(path)
 
 

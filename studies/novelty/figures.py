@@ -27,14 +27,14 @@ class Collected:
     def __init__(self, folder: Path) -> None:
         self.folder, self.name = folder, folder.name
         self.about = self.group("about")
-        self.own_world = ReferenceScores(tuple(self.about["novelty"]["scores"]))
+        self.reference = ReferenceScores(tuple(self.about["novelty"]["scores"]))
         self.bank = Bank(self.group("bank"), self.about["novelty"]["stages"])
 
     def group(self, name: str) -> Any:
         return pickle.loads((self.folder / f"{name}.pickle").read_bytes())
 
     def alarms(self, rows: Sequence[Row]) -> int:
-        return sum(self.own_world.is_novel(row["score"]) for row in rows)
+        return sum(self.reference.is_novel(row["score"]) for row in rows)
 
     def scores(self, rows: Sequence[Row]) -> dict[str, np.ndarray]:
         """Scores that are higher for what is novel."""

@@ -12,13 +12,12 @@ from core.dropout import set_dropout_active
 from core.errors import InputError
 from core.method import MethodOptions
 from core.novelty.head import NoveltyHead
-from core.novelty.opening import open_head
+from core.novelty.record import novelty_head
 from core.novelty.statistics import STRIDE, thin, thinning_step
 from core.preprocess import Normalize, enlarge, nearest, network_size, resize
 from core.stages import StageFeatures, tap_points
 from export.run.networks import OpenVinoNetwork, cpu_has_bf16, openvino_model
-from seg.pretrained import find_checkpoint
-from seg.torch_executor import open_network
+from seg.pretrained import read_segmenter
 from studies.novelty.shots import Sample
 
 GRID = 10
@@ -38,19 +37,20 @@ class FeatureOutputs(nn.Module):
         logits = self.network(images)
         features = dict(zip(self.stages, self.taps.take(), strict=True))
         own = [features[name] for name in self.head.names]
-        sight = self.head(own, logits)
+        novelty = self.head(own, logits)
         statistics = (self.head.statistics(self.head.thin(own), logits) - self.head.mean) / self.head.deviation
         height = images.shape[-2]
         means = (thin(one, thinning_step(height, one)).float().mean((2, 3)) for one in features.values())
-        return logits, statistics, sight.score, sight.temperature, sight.regions, *means
+        return logits, statistics, novelty.score, novelty.temperature, novelty.regions, *means
 
 
 class Watched:
     """A checkpoint that carries its statistics, by OpenVINO in the page's number format."""
 
     def __init__(self, model: str | Path) -> None:
-        network, meta = open_network(model)
-        head = open_head(find_checkpoint(model), meta, MethodOptions(mode="dnn").resolve(meta))
+        opened = read_segmenter(model)
+        network, meta = opened.network(), opened.meta
+        head = novelty_head(opened, MethodOptions(mode="dnn").resolve(meta))
         if head is None:
             raise InputError(f"{model} does not know its own world; calibrate it with --novelty")
         self.meta = meta
@@ -73,7 +73,7 @@ class Watched:
         return [torch.from_numpy(tensor.data.copy()) for tensor in request.output_tensors], size
 
 
-def look(one: Watched, shot: Sample) -> dict[str, Any]:
+def forward_with_novelty(one: Watched, shot: Sample) -> dict[str, Any]:
     """What is kept of a picture."""
     (logits, statistics, score, temperature, _, *pooled), size = one(shot.image)
     logits = enlarge(logits, size)

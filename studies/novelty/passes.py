@@ -11,7 +11,7 @@ import torch
 from app.open_model import open_segmenter
 from core.frame import Frame
 from core.method import MethodOptions
-from core.reference import NOVEL_SHARE
+from core.reference import NOVEL
 from studies.novelty.by_network import run
 from studies.novelty.collect import thinned
 from studies.novelty.shots import GROUPS, Data
@@ -37,7 +37,7 @@ def look(model: str, data: Data, samples: int) -> dict[str, dict[str, list[float
             maps = segmenter.step(Frame(shot.image, number, number / 15))
             assert maps.novelty is not None
             told = rows.setdefault("test" if group == "test" else shot.kind, {name: [] for name in NOVELTY_OUTPUTS})
-            scores = (maps.disagreement.mean(), maps.entropy.mean(), -np.log(maps.novelty), maps.novelty <= NOVEL_SHARE)
+            scores = (maps.disagreement.mean(), maps.entropy.mean(), -np.log(maps.novelty), maps.novelty <= NOVEL)
             for name, score in zip(NOVELTY_OUTPUTS, scores, strict=True):
                 told[name].append(float(score))
     return rows

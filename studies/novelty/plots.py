@@ -5,7 +5,7 @@ from typing import Any
 
 from matplotlib import pyplot as plt
 
-from core.reference import NOVEL_SHARE
+from core.reference import NOVEL
 from studies.harness.document import save_figure
 
 COLOURS = {"town": "#dfe9f5", "motorway": "#f7e3cf", "photographs": "#e6dcf0"}
@@ -51,7 +51,7 @@ def cuts(record: dict[str, Any], page: Path) -> None:
         axis.plot([row["novelty"] for row in rows], color="tab:red", label="novelty (share at least as novel)")
         axis.plot([row["expected_accuracy"] for row in rows], color="tab:blue", label="expected accuracy")
         axis.plot([row.get("accuracy", float("nan")) for row in rows], "k--", lw=1, label="accuracy, where labelled")
-        axis.axhline(NOVEL_SHARE, color="0.5", lw=0.8, ls=":")
+        axis.axhline(NOVEL, color="0.5", lw=0.8, ls=":")
         axis.set(title=name, ylim=(0, 1.12), ylabel="share")
         axis.title.set_position((0.5, 1.08))
     axes[-1, 0].set_xlabel("frame (15 Hz)")

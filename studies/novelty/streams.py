@@ -17,10 +17,8 @@ from core.classes import CAMVID
 from core.corruptions.corruptions import corrupt
 from core.frame import Frame
 from core.method import MethodOptions
-from core.model.checkpoint import read_meta
 from seg.calibrate import ConformalCheck
 from seg.evaluate import FrameMetrics
-from seg.pretrained import find_checkpoint
 from studies.novelty.by_network import run
 from studies.novelty.shots import Data, Sample, motorways, objects, of_split
 
@@ -45,8 +43,7 @@ def judge(model: str, data: Data, kind: str, way: str) -> dict[str, Any]:
     """Over the stream with the published rule; the thresholds of the sets are those fitted on moving stills."""
     torch.manual_seed(0)  # of the masks
     segmenter = open_segmenter(model, WAYS[way], keep_probs=True)
-    fitted = read_meta(find_checkpoint(model)).fit_in_use(segmenter.method)
-    check = ConformalCheck(fitted, CAMVID) if "conformal" in fitted else None
+    check = ConformalCheck(segmenter.fit, CAMVID) if "conformal" in segmenter.fit else None
     live, gaps = FrameMetrics.of(CAMVID), []
     for frame in val_frames(data, kind):
         maps = segmenter.step(frame)

@@ -9,12 +9,12 @@ from torch import Tensor, nn
 
 from core.dropout import Dropout
 from core.errors import InputError
-from core.model.checkpoint import load_checkpoint, load_weights
+from core.model.checkpoint import load_weights
 from core.predictors import MonteCarlo
 from core.preprocess import Normalize
 from seg.networks.unet import Flow, UNet
 from seg.options import UNetOptions
-from seg.pretrained import find_checkpoint
+from seg.pretrained import read_segmenter
 from seg.street.drive import Street
 
 MODEL = "camvid-unet-s"
@@ -61,13 +61,13 @@ class WholePasses(nn.Module):
 
 def our_network(setup: Setup) -> tuple[UNet, Tensor]:
     """The pretrained network with its dropout drawing, and one normalised 360x480 frame (1, 3, h, w) of the street."""
-    path = find_checkpoint(MODEL)
-    tensors, meta = load_checkpoint(path)
+    opened = read_segmenter(MODEL)
+    meta = opened.meta
     options = UNetOptions(**{name: tuple(v) if isinstance(v, list) else v for name, v in meta.options.items()})
     if setup.places:
         options = dataclasses.replace(options, dropout_places=setup.places)
     network = UNet(len(meta.classes), options)
-    load_weights(network, tensors, path)
+    load_weights(network, opened.tensors, opened.path)
     layout = torch.channels_last if setup.layout == "channels-last" else torch.contiguous_format
     image = torch.from_numpy(Street(seed=7, height=meta.height, width=meta.width).frame(40).image)
     frame = Normalize(meta.mean, meta.std)(image[None].permute(0, 3, 1, 2).float())

@@ -15,9 +15,8 @@ from app.video.render import rendered_size
 from app.video.video_writer import VideoSink
 from core.errors import InputError
 from core.frame import Frame
-from core.segmenter import Segmenter
+from core.segmenter import Segmenter, segment
 from export.run.cpu import resize_frame
-from seg.pipeline import segment
 from seg.street.drive import Street
 
 CLIP_FRAMES = 150

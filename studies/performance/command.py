@@ -12,8 +12,8 @@ import torch
 from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
-from app.find_model import is_graph, refuse_classifier
-from app.open_model import choose, choose_precision, open_segmenter
+from app.executors import choose, choose_precision
+from app.open_model import is_graph, open_checkpoint, open_segmenter, refuse_classifier
 from app.report_file import check_place, write_json
 from core.errors import InputError
 from core.preprocess import network_size
@@ -74,15 +74,13 @@ def run_bench(job: BenchJob) -> int:
 
 def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
     """All rows of a pretrained checkpoint or a .safetensors file."""
-    refuse_classifier(job.model)
+    refuse_classifier(open_checkpoint(job.model))
     subject = Subject(job.model, job.size)
     missing = {} if subject.has_dropout else dict.fromkeys(DROPOUT_ROWS, "the network has no dropout")
     names = chosen_rows(job.rows, tuple(ROWS), missing)
     chosen, why = choose(job.executor, "auto", None)
     on_openvino = chosen == "openvino"
-    number, about_number = (
-        choose_precision(job.precision, subject.meta, job.model) if on_openvino else (job.precision, "")
-    )
+    number, about_number = choose_precision(job.precision, subject.model) if on_openvino else (job.precision, "")
     with announce() as say:
         say("making the clip")
         clip, size = clip_for(job, folder, (subject.meta.height, subject.meta.width), subject.height)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from app.open_model import openvino_network, torch_precision
+from app.executors import openvino_network, torch_precision
 from core.method import ModeName, draws_dropout
 from core.model.int8 import round_convolutions
 from core.prediction import Prediction
@@ -16,10 +16,10 @@ from core.segmenter import Segmenter
 from core.system.machine import choose_device
 from core.temporal import TemporalSmoothing
 from export.kernels.postprocess import FusedPostprocess
-from export.run.cpu import CpuSegmenter
+from export.run.cpu import CpuExecutor
 from export.run.networks import FrameNetwork
 from seg.streaming import StreamingSegmenter
-from seg.torch_executor import TorchSegmenter
+from seg.torch_executor import TorchExecutor as ProductExecutor
 from studies.performance.baselines import Logits
 from studies.performance.variants import Subject, Variant
 
@@ -82,11 +82,12 @@ class TorchExecutor:
     def segmenter(self, mode: ModeName, samples: int | None = None, motion: bool = False) -> Segmenter:
         network = self._network("drawing" if draws_dropout(mode) else "quiet")
         whole = network if samples is None else WholePasses(network)
-        return self._placed(self._subject.module(whole, mode, samples, motion, watched=not draws_dropout(mode)))
+        module = self._subject.module(whole, mode, samples, motion, watched=not draws_dropout(mode))
+        return Segmenter(self._placed(module))
 
     def shared_prefix(self, samples: int) -> Segmenter:
         """MC dropout whose passes share what comes before the first mask."""
-        return self._placed(self._subject.module(self._network("drawing"), "bnn", samples))
+        return Segmenter(self._placed(self._subject.module(self._network("drawing"), "bnn", samples)))
 
     def state_bytes(self) -> int:
         classes, stride = len(self._subject.meta.classes), self._subject.head_stride
@@ -94,8 +95,8 @@ class TorchExecutor:
         like = Prediction(torch.zeros(1, classes, height, width), torch.zeros(1, height, width))
         return sum(tensor.nbytes for tensor in TemporalSmoothing().start(like))
 
-    def _placed(self, module: StreamingSegmenter) -> TorchSegmenter:
-        return TorchSegmenter(module, self._subject.meta, self._device, precision=self.precision)
+    def _placed(self, module: StreamingSegmenter) -> ProductExecutor:
+        return ProductExecutor(module, self._subject.meta, self._device, precision=self.precision)
 
 
 class HostExecutor:
@@ -117,7 +118,7 @@ class HostExecutor:
         variant: Variant = "drawing" if draws_dropout(mode) else "quiet"
         watched, meta = not draws_dropout(mode), self._subject.meta
         module = self._subject.module(self._network(variant), mode, samples, motion, watched=watched)
-        return CpuSegmenter(
+        executor = CpuExecutor(
             self.name,
             functools.partial(self._open, variant, watched),
             module.size,
@@ -125,8 +126,9 @@ class HostExecutor:
             module.method,
             (meta.height, meta.width),
             head_stride=module.head_stride,
-            own_world=module.head.own_world if module.head else None,
+            reference=module.head.reference if module.head else None,
         )
+        return Segmenter(executor)
 
     def state_bytes(self) -> int:
         classes, stride = len(self._subject.meta.classes), self._subject.head_stride

@@ -12,8 +12,9 @@ from core.method import MethodOptions, ModeName, is_temporal
 from core.model.checkpoint import CheckpointMeta
 from core.smoothing import SpatialSmoothing
 from seg.networks.unet import UNet
+from seg.pretrained import read_segmenter
 from seg.streaming import StreamingSegmenter
-from seg.torch_executor import open_torch_segmenter
+from seg.torch_executor import torch_executor
 
 Variant = Literal["plain", "quiet", "drawing"]
 
@@ -22,8 +23,9 @@ class Subject:
     """A checkpoint under test. Raises InputError for whatever is no checkpoint."""
 
     def __init__(self, model: str, height: int | None) -> None:
-        opened = open_torch_segmenter(model, MethodOptions(mode="dnn"), size=height)
-        self.meta: CheckpointMeta = opened.meta
+        self.model = read_segmenter(model)
+        self.meta: CheckpointMeta = self.model.meta
+        opened = torch_executor(self.model, MethodOptions(mode="dnn").resolve(self.meta), size=height)
         self.height, self.temperature = opened.module.height, opened.method.temperature
         self._head = opened.module.head
         self._network = opened.module.predictor.get_submodule("network")

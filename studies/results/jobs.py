@@ -15,7 +15,7 @@ from core.temporal import TemporalSmoothing
 from seg.class_weights import read_class_weights
 from seg.data.camvid import open_split
 from seg.data.moving_stills import CLIP_FRAMES
-from seg.torch_executor import open_network
+from seg.pretrained import read_segmenter
 from studies.harness.study import origin
 from studies.results.matrix import COMPARED, CONTROL, MEMBERS, PRETRAINED, Network, Pretrained, rule_job
 from studies.results.parts import Parts
@@ -87,8 +87,8 @@ def measure_job(job: Job, data: Path, parts: Parts, ticks: Any) -> dict[str, Any
 
 def open_subject(job: Job, ticks: Any) -> Subject:
     """The job's networks; every frame that they see is told to `ticks`."""
-    opened = [open_network(network.file) for network in job.networks]
-    meta = opened[0][1]
+    models = [read_segmenter(network.file) for network in job.networks]
+    meta = models[0].meta
     normalize = Normalize(meta.mean, meta.std)
 
     def preprocess(frame: torch.Tensor) -> torch.Tensor:
@@ -96,8 +96,8 @@ def open_subject(job: Job, ticks: Any) -> Subject:
         ticks.put(1)
         return normalize(resize(frame.permute(0, 3, 1, 2), (meta.height, meta.width)))
 
-    networks = [network.eval().to(memory_format=torch.channels_last) for network, _ in opened]
-    stride = getattr(opened[0][0], "head_stride", 1)
+    networks = [model.network().to(memory_format=torch.channels_last) for model in models]
+    stride = getattr(networks[0], "head_stride", 1)
     return Subject(networks, preprocess, meta.classes, read_class_weights(meta.training), PRECISION, stride)
 
 

@@ -15,10 +15,11 @@ from app.video.render import colour_labels, draw_uncertainty
 from core.classes import CAMVID
 from core.frame import Frame, Maps
 from core.method import MethodOptions, ModeName
+from core.segmenter import Segmenter, segment
 from seg.data.camvid import open_split
-from seg.pipeline import segment
+from seg.pretrained import read_segmenter
 from seg.street.drive import Street
-from seg.torch_executor import open_torch_segmenter
+from seg.torch_executor import torch_executor
 from studies.results.matrix import COMPARED
 
 CAMVID_PLACES = (20, 60, 100)
@@ -52,7 +53,9 @@ def strips(
 ) -> Iterator[list[np.ndarray]]:
     """For each place the rows of single frames and of the mean that follows motion: (h, 4 w, 3) uint8 RGB."""
     modes: tuple[ModeName, ...] = ("dnn", "vq-dnn")
-    segmenters = {mode: open_torch_segmenter(model, MethodOptions(mode)) for mode in modes}
+    opened = read_segmenter(model)
+    methods = {mode: MethodOptions(mode).resolve(opened.meta) for mode in modes}
+    segmenters = {mode: Segmenter(torch_executor(opened, method)) for mode, method in methods.items()}
     for place in places:
         rows = []
         for mode, segmenter in segmenters.items():

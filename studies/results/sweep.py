@@ -13,13 +13,13 @@ import torch
 from torch import Tensor, nn
 
 from core.classes import CAMVID, ClassList
-from core.continuity import Continuity
 from core.dropout import set_dropout_active
 from core.evaluation.temperature import UNTEMPERED, BeyondGrid, TemperatureFit, TemperatureScan, grid_tensor
 from core.frame import Frame, Maps
 from core.motion import MotionEstimator
 from core.prediction import Prediction, mean_prediction
 from core.seeds import mix_seed
+from core.segmenter import Continuity
 from seg.calibrate import STRIDE, ConformalCheck, ConformalFit, thin
 from seg.class_weights import without_class_weights
 from seg.evaluate import FrameMetrics
@@ -96,7 +96,7 @@ def sweep(
 
     continuity, estimate_motion = Continuity(), MotionEstimator()
     for place, frame in enumerate(frames):
-        gap = continuity.follow(frame)
+        gap = continuity.gap_before(frame)
         height, width = (-(-length // subject.head_stride) for length in frame.image.shape[:2])
         motion = estimate_motion(frame.image, (height, width), gap) if follows else None
         with torch.inference_mode():

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.progress import track
 
-from app.find_model import is_graph
+from app.open_model import is_graph
 from app.report_file import write_json
 from core.errors import InputError
 from core.system.files import write_atomic

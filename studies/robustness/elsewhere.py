@@ -95,8 +95,8 @@ def scores_of(
         scores = {"entropy": whole["entropy"], "abstains": float((seen.confidence < SURE).double().mean())}
         if method.samples > 1:
             scores["disagreement"] = whole["disagreement"]
-        if seen.sight is not None:
-            scores["novelty"] = float(seen.sight.score)
+        if seen.novelty is not None:
+            scores["novelty"] = float(seen.novelty.score)
         yield method, scores | conformal_scores(subject, method, seen)
 
 

@@ -16,7 +16,7 @@ from core.classes import CAMVID
 from core.corruptions.corruptions import TUNING_CORRUPTIONS, corrupt
 from core.evaluation.metrics import StreamingMetrics
 from seg.data.camvid import ImageFolderSplit, open_split
-from seg.torch_executor import open_network
+from seg.pretrained import read_segmenter
 from seg.train import split_held_back
 from studies.harness.target import DNN, TargetNetwork, at_size_of
 
@@ -47,8 +47,8 @@ def held_back_pairs(split: ImageFolderSplit, share: float) -> tuple[list[Pair], 
 
 def measure(model: Path, pairs: list[Pair]) -> dict[str, Any]:
     """Dropout off, no temperature: accuracy, mIoU, NLL, ECE, IoU of the rare classes, and accuracy by corruption."""
-    network, meta = open_network(model)
-    subject = TargetNetwork(model.parent.name, network, meta, torch.device("cpu"))
+    opened = read_segmenter(model)
+    subject = TargetNetwork(model.parent.name, opened.network(), opened.meta, torch.device("cpu"))
     plain = metrics_of(subject, iter(pairs))
     return {
         **{key: plain[key] for key in ("accuracy", "miou", "nll", "ece")},

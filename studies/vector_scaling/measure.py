@@ -22,8 +22,7 @@ from core.model.checkpoint import read_meta
 from core.preprocess import Normalize, resize
 from seg.data.camvid import open_split
 from seg.data.statistics import measure
-from seg.pretrained import find_checkpoint
-from seg.torch_executor import open_network
+from seg.pretrained import find_checkpoint, read_segmenter
 from studies.harness.study import PAGES, Cache, data_digest, digest_of_weights, origin
 
 THIN = 8
@@ -33,8 +32,8 @@ RECORD = PAGES / "results" / "vector-scaling.json"
 
 def logits_of(model: str, data: Path, split: str) -> tuple[Tensor, Tensor]:
     """(pixels, K) logits and (pixels,) labels of every THIN-th row and column, void left out."""
-    network, meta = open_network(model)
-    network.eval().to(memory_format=torch.channels_last)
+    opened = read_segmenter(model)
+    network, meta = opened.network().to(memory_format=torch.channels_last), opened.meta
     normalize = Normalize(meta.mean, meta.std)
     rows, truths = [], []
     with torch.inference_mode():

@@ -20,6 +20,7 @@ from app.in_browser.runtime import cache_path
 from app.page.flags import PageOptions
 from app.page.server import Page, build_page
 from core.classes import CAMVID
+from core.method import Method, settings
 from core.model.checkpoint import CheckpointMeta, save_checkpoint
 from seg.networks.build import build_network
 from seg.options import UNetOptions
@@ -41,7 +42,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     Calibrated for vq-dnn as it runs by default only; anything that it sees is novel to it.
     """
     path = tmp_path_factory.mktemp("model") / "tiny.safetensors"
-    small_checkpoint(path, world_record("dec9", {"mode": "vq-dnn", "tau": 8.0, "motion": True}))
+    small_checkpoint(path, world_record("dec9", Method("vq-dnn", tau=8.0, motion=True)))
     return str(path)
 
 
@@ -52,7 +53,7 @@ def small_checkpoint(path: Path, world: dict[str, Any], dropout: float = 0.5) ->
     tensors = build_network("unet", options, len(CAMVID)).state_dict()
     tensors["head.weight"] *= 40
     mean_std = {"mean": (0.41, 0.42, 0.43), "std": (0.3, 0.3, 0.3)}
-    fitted_with = {"mode": "vq-dnn", "tau": 8.0, "motion": True}
+    fitted_with = settings(Method("vq-dnn", tau=8.0, motion=True))
     sets = {"conformal": {"coverage": 0.9, "lac": 0.9, "aps": 0.9}}
     calibration = {"vq-dnn": {**fitted_with, "temperature": 3.0, **sets, "adaptive": sets}}
     meta = CheckpointMeta(
@@ -131,7 +132,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number, image in enumerate(stripes(12, 96, 128)):
         Image.fromarray(image).save(home / f"{number:02}.png")
     checkpoint = home / "plain.safetensors"
-    world = world_record("dec9", {"mode": "vq-dnn", "tau": 1.25, "motion": False})
+    world = world_record("dec9", Method("vq-dnn", tau=1.25))
     world |= {
         "scores": np.linspace(14.552, 14.566, 20).tolist(),
         "region_median": -6.0,

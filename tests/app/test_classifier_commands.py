@@ -14,9 +14,8 @@ from refusals import error_after_work, one_line_error
 
 from app.cli import main
 from classification.networks.layout import MODEL_NAMES
-from classification.opening import open_classifier
 from classification.options import ClassifierOptions
-from classification.pretrained import find_classifier
+from classification.pretrained import find_classifier, read_classifier
 from core.classes import ClassList
 from core.dropout import set_dropout_active
 from core.model.checkpoint import load_checkpoint, read_meta
@@ -45,7 +44,8 @@ def likely(mc: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Noise with labels drawn from what the network itself thinks of it with dropout and without, at temperature
     1.5."""
     root = tmp_path_factory.mktemp("likely") / "likely"
-    network, meta = open_classifier(mc)
+    model = read_classifier(mc)
+    network, meta = model.network(), model.meta
     torch.manual_seed(0)
     pictures = torch.from_numpy(np.random.default_rng(5).integers(0, 256, (240, 36, 36, 3), dtype=np.uint8))
     seen = Normalize(meta.mean, meta.std)(pictures[:, 2:34, 2:34].permute(0, 3, 1, 2))  # a view of 32 of 36 pixels

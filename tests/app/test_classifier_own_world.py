@@ -13,11 +13,10 @@ from refusals import one_line_error
 from app.cli import main
 from classification.data.held_back import open_trained
 from classification.novelty import with_cameras
-from classification.opening import open_classifier
+from classification.pretrained import read_classifier
 from core.dropout import set_dropout_active
 from core.method import Method
-from core.novelty.opening import open_head
-from core.novelty.record import NoveltyRecord
+from core.novelty.record import NoveltyRecord, novelty_head
 from studies.harness.target import open_targets
 
 pytestmark = pytest.mark.slow
@@ -90,7 +89,7 @@ def test_evaluate_tells_its_own_pictures_from_others(knowing: Path, data: Path, 
     assert "novel_share" not in evaluated(knowing, data, "--members", str(knowing))
     (subject,) = open_targets([str(knowing)], torch.device("cpu"))
     ((_, seen),) = subject.predict([np.zeros((32, 32, 3), np.uint8)], [Method("dnn")], seed=0)
-    assert seen.sight is not None and subject.follows
+    assert seen.novelty is not None and subject.follows
 
 
 def test_calibrating_again_fits_sets_to_the_temperatures_it_keeps(knowing: Path, data: Path, tmp_path: Path) -> None:
@@ -110,8 +109,8 @@ def test_dropout_passes_need_no_temperature_of_a_single_one(knowing: Path, data:
 
 def test_the_score_is_the_distance_to_the_nearest_class(knowing: Path, data: Path) -> None:
     """By NumPy from the same features, with a covariance of its own."""
-    network, meta = open_classifier(knowing)
-    head = open_head(knowing, meta, Method("dnn", adaptive=True))
+    model = read_classifier(knowing)
+    network, meta, head = model.network(), model.meta, novelty_head(model, Method("dnn", adaptive=True))
     assert head is not None
     set_dropout_active(network, False)
     features, labels = [], []

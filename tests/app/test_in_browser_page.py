@@ -23,7 +23,7 @@ from app.page.server import build_page
 from app.video.render import UNUSUAL, describe_world
 from core.errors import InputError
 from core.frame import Maps
-from core.reference import NOVEL_SHARE
+from core.reference import NOVEL
 from studies.harness.browser import CAMERA_FLAGS, launch_bare_chromium
 from studies.in_browser.measured import memory_mb
 from studies.in_browser.parity import compare_in_browser
@@ -75,7 +75,7 @@ def test_it_says_whether_it_knows_such_pictures(browser: Any, served_site: str) 
         shares = [share / 40 for share in range(1, 41)]
         script = "async ([shares, limits]) => { const { describeWorld } = await import('./instruments.js'); return \
 shares.map((novelty) => describeWorld(limits, { novelty: Math.fround(novelty) }).words); }"
-        said = page.evaluate(script, [shares, {"novel": NOVEL_SHARE, "unusual": UNUSUAL}])
+        said = page.evaluate(script, [shares, {"novel": NOVEL, "unusual": UNUSUAL}])
         blank = np.zeros((1, 1), np.uint8)
         assert said == [describe_world(Maps(*[blank] * 4, novelty=share)) for share in shares]
 

@@ -21,7 +21,7 @@ from core.method import MethodOptions
 from core.model.checkpoint import load_checkpoint, save_checkpoint
 from core.segmenter import Segmenter
 from export.file.onnx_file import read_onnx
-from export.run.graph import GraphSegmenter
+from export.run.graph import GraphExecutor
 from seg.pretrained import find_checkpoint
 from seg.street.drive import Street
 
@@ -98,7 +98,9 @@ def test_noise_is_novel_and_expected_to_be_wrong_and_a_drive_is_not(knowing: Pat
 def test_prediction_sets_have_a_threshold_for_each_temperature(knowing: Path, recordings: Path, tmp_path: Path) -> None:
     _, meta = load_checkpoint(knowing)
     fixed, following = (MethodOptions(**METHOD, adaptive=adaptive).resolve(meta) for adaptive in (False, True))
-    assert conformal_threshold(meta, fixed) != conformal_threshold(meta, following)
+    assert conformal_threshold(meta.fit_in_use(fixed), fixed) != conformal_threshold(
+        meta.fit_in_use(following), following
+    )
     flags = ["--data", str(recordings), "--split", "val", "--protocol", "stream", "--mode", "vq-dnn", "--motion", "off"]
     for adaptive in ("on", "off"):
         path = tmp_path / f"{adaptive}.json"
@@ -155,7 +157,10 @@ def test_the_graph_tells_the_same(knowing: Path, tmp_path: Path) -> None:
     by_torch = opened_by_torch(knowing, **METHOD, size=SIZE[0])
     by_torch.module.fixed_size = opened(path).size
     expected = told(by_torch, images)
-    for graph in (GraphSegmenter(path.read_bytes(), read_onnx(path).meta, "cpu"), opened(path, executor="onnxruntime")):
+    for graph in (
+        Segmenter(GraphExecutor(path.read_bytes(), read_onnx(path).meta, "cpu")),
+        opened(path, executor="onnxruntime"),
+    ):
         for (novelty, accuracy), (wanted, expected_accuracy) in zip(told(graph, images), expected, strict=True):
             assert novelty == pytest.approx(wanted, abs=2 / 61) and accuracy == pytest.approx(
                 expected_accuracy, abs=2e-3
@@ -189,7 +194,7 @@ def test_every_executor_tells_it_of_dropout_passes(knowing_passes: Path, tmp_pat
     assert (expected[:3, 0] > 0.05).all() and expected[3, 0] < 0.05, expected
     for other in (
         opened(knowing_passes, **flags, executor="openvino", precision="fp32"),
-        GraphSegmenter(graph.read_bytes(), read_onnx(graph).meta, "cpu"),
+        Segmenter(GraphExecutor(graph.read_bytes(), read_onnx(graph).meta, "cpu")),
         opened(graph),
     ):
         means = told_on_average(other, images)

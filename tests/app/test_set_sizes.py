@@ -12,7 +12,7 @@ from app.cli import main
 from app.video.render import LARGEST_SET, draw_set_sizes
 from core.frame import Maps
 from core.model.checkpoint import load_checkpoint, save_checkpoint
-from seg.pipeline import segment
+from core.segmenter import segment
 from seg.street.drive import Street
 
 

@@ -22,8 +22,9 @@ from classification.evaluate import (
     batches,
     default_samples,
 )
-from classification.opening import open_classifier, open_classifiers
+from classification.opening import build_members
 from classification.options import ClassifierOptions
+from classification.pretrained import read_classifier
 from core.classes import CAMVID, ClassList
 from core.dropout import set_dropout_active
 from core.model.checkpoint import CheckpointMeta
@@ -43,7 +44,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def opened(files: dict[str, Path], *names: str, seed: int = 0) -> Classifier:
-    networks, meta = open_classifiers(files[names[0]], [files[name] for name in names[1:]])
+    models = [read_classifier(files[name]) for name in names]
+    networks, meta = build_members(models), models[0].meta
     return Classifier(networks, meta.mean, meta.std, CPU, seed)
 
 
@@ -246,7 +248,8 @@ def test_passes_that_make_no_sense_are_refused(
 
 
 def test_a_classifier_opens_as_it_was_saved(files: dict[str, Path]) -> None:
-    network, meta = open_classifier(files["mc0"])
+    model = read_classifier(files["mc0"])
+    network, meta = model.network(), model.meta
     assert not network.training and meta.classes.names == ANIMALS and meta.height == 32
     assert all(value.dtype == torch.float32 for value in network.state_dict().values() if value.is_floating_point())
 
@@ -261,13 +264,13 @@ def test_a_classifier_opens_as_it_was_saved(files: dict[str, Path]) -> None:
     ids=["not square", "giant", "void"],
 )
 def test_a_record_that_is_no_classifier_s_is_refused(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
-    assert words in refusal(open_classifier, save_classifier(tmp_path / "c.safetensors", **changes))
+    assert words in refusal(read_classifier, save_classifier(tmp_path / "c.safetensors", **changes))
 
 
 def test_a_segmentation_network_is_refused_by_its_architecture() -> None:
     from seg.pretrained import find_checkpoint
 
-    assert "'unet', a segmentation network" in refusal(open_classifier, find_checkpoint("street-tiny"))
+    assert "'unet', a segmentation network" in refusal(read_classifier, find_checkpoint("street-tiny"))
 
 
 @pytest.mark.parametrize(
@@ -284,7 +287,7 @@ def test_members_see_the_same_pictures_and_know_the_same_classes(
     files: dict[str, Path], tmp_path: Path, changes: dict[str, Any], words: str
 ) -> None:
     other = save_classifier(tmp_path / "other.safetensors", **changes)
-    assert words in refusal(open_classifiers, files["mc0"], [other])
+    assert words in refusal(build_members, [read_classifier(path) for path in (files["mc0"], other)])
 
 
 # held-back pictures
@@ -293,7 +296,7 @@ def test_members_see_the_same_pictures_and_know_the_same_classes(
 def trained(folder: Path, images: int = 15, held_back: int = 3, share: Any = 0.2) -> CheckpointMeta:
     config = {"hold_back": share, "fraction": 1.0, "loop": {"seed": 4}}
     record = {"config": config, "images": images, "held_back": held_back}
-    return open_classifier(save_classifier(folder / "t.safetensors", training=record))[1]
+    return read_classifier(save_classifier(folder / "t.safetensors", training=record)).meta
 
 
 def test_the_held_back_pictures_are_those_of_the_training(tmp_path: Path) -> None:

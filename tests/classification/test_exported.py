@@ -9,8 +9,8 @@ from made.classifier import save_classifier
 from torch import Tensor
 
 from classification.exported import ExportedClassifier, repeat
-from classification.opening import open_classifier
 from classification.options import ClassifierOptions
+from classification.pretrained import read_classifier
 from core.dropout import draw_mask, export_mask, set_dropout_active
 from core.predictors import MonteCarlo, OnePass
 from core.preprocess import Normalize
@@ -23,7 +23,8 @@ NETWORKS = {
 
 
 def exported(folder: Path, name: str, samples: int, temperature: float = 1.0) -> ExportedClassifier:
-    network, meta = open_classifier(save_classifier(folder / "c.safetensors", NETWORKS[name]))
+    model = read_classifier(save_classifier(folder / "c.safetensors", NETWORKS[name]))
+    network, meta = model.network(), model.meta
     return ExportedClassifier(network, meta.mean, meta.std, samples, temperature)
 
 

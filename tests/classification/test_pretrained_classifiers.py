@@ -9,8 +9,7 @@ from made.classifier import save_classifier
 from refusals import refusal
 
 import classification.pretrained
-from classification.opening import open_classifier
-from classification.pretrained import find_classifier, list_classifiers
+from classification.pretrained import find_classifier, list_classifiers, read_classifier
 from core.errors import InputError
 from core.model.bundle import bundle
 from core.model.checkpoint import load_checkpoint, parse_meta, read_meta
@@ -26,7 +25,7 @@ def test_the_pretrained_ones_are_small_together() -> None:
 def test_every_pretrained_one_opens_and_says_where_it_comes_from() -> None:
     for name in list_classifiers():
         path = find_classifier(name)
-        _, meta = open_classifier(name)
+        meta = read_classifier(name).meta
         assert meta.licence and meta.training["command"].startswith("steadyseg train classification"), name
         assert path.with_suffix(".md").is_file() and parse_meta(path.with_suffix(".json").read_text(), path) == meta
         for row in meta.metrics.values():
@@ -45,15 +44,15 @@ def test_a_run_s_result_becomes_a_pretrained_one(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(classification.pretrained, "FOLDER", folder)
     assert list_classifiers() == ["tiny"] and find_classifier("tiny") == made
-    network, _ = open_classifier("tiny")
+    network = read_classifier("tiny").network()
     assert next(network.parameters()).dtype == torch.float32
-    assert "did you mean tiny" in refusal(open_classifier, "tiny-2")
+    assert "did you mean tiny" in refusal(read_classifier, "tiny-2")
 
 
 def test_without_any_pretrained_one_a_file_still_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(classification.pretrained, "FOLDER", tmp_path / "absent")
     path = save_classifier(tmp_path / "c.safetensors")
-    assert open_classifier(path)[1] == read_meta(path)
+    assert read_classifier(path).meta == read_meta(path)
     for name in ("c", "absent.safetensors"):
         with pytest.raises(InputError, match="none"):
-            open_classifier(name)
+            read_classifier(name)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from made.methods import fit
 from refusals import refusal
 from torch import Tensor, nn
 
@@ -35,12 +36,19 @@ META = CheckpointMeta(
     width=480,
     mean=(0.411895, 0.425133, 0.432671),
     std=(0.307073, 0.311611, 0.307218),
-    calibration={"vq-dnn": {"temperature": 1.25, "data": "CamVid", "conformal": {"coverage": 0.9, "lac": 0.8}}},
+    calibration={
+        "vq-dnn": fit("vq-dnn", 1.25, tau=8.0) | {"data": "CamVid", "conformal": {"coverage": 0.9, "lac": 0.8}}
+    },
     metrics={"stills": {"nll": 0.3, "frames": 147}},
     training={"epochs": 60},
     licence="CC BY-NC 4.0, \u201cresearch\u201d",
 )
 NO_TEMPERATURES = (None, 0, "warm", -1.0, [1.0], True, float("nan"), float("inf"), 1e-30, 1e30, 10**400)
+NO_SETTINGS = (
+    *(("mode", value) for value in ({}, None, "dnn\x1b[2J")),
+    *((name, "8") for name in ("samples", "tau", "window", "motion")),
+)
+"""Settings of a fit that can be those of no method."""
 TENSORS = {"weight": torch.randn(3, 2, generator=torch.Generator().manual_seed(0)), "count": torch.tensor(7)}
 
 
@@ -324,10 +332,9 @@ def test_unknown_keys_of_a_record_are_passed_over(tmp_path: Path) -> None:
         ("calibration", {"dnn": 1.25}),
         ("calibration", {"dnn": {}}),
         ("calibration", {"dnn": None}),
-        ("calibration", {"dnn": {"temperature": 1, "tau": "8"}}),
-        ("calibration", {"dnn\x1b[2J": {"temperature": 1.5}}),
-        ("calibration", {"dnn": {"temperature": 1.5, "mode": {}}}),
-        *(("calibration", {"dnn": {"temperature": 1.5}, "bnn": {"temperature": bad}}) for bad in NO_TEMPERATURES),
+        ("calibration", {"dnn": {"temperature": 1.5}}),
+        *(("calibration", {"dnn": fit("dnn") | {name: bad}}) for name, bad in NO_SETTINGS),
+        *(("calibration", {"dnn": fit("dnn"), "bnn": fit("bnn", bad)}) for bad in NO_TEMPERATURES),
     ],
 )
 def test_a_record_of_wrong_types_is_refused(tmp_path: Path, key: str, value: object) -> None:

@@ -50,7 +50,13 @@ def test_int8_is_taken_unasked_for_a_small_loss_alone() -> None:
     assert not is_proven((0.85, 0.844), (0.01, 0.01)) and not is_proven((0.85, 0.85), (0.01, 0.0125))
 
 
-RECORD = {"ranges": {"a": [0.0, 1.0]}, "accuracy": [0.9, 0.9], "ece": [0.0, 0.0], "labels_equal": 1.0}
+RECORD = {
+    "ranges": {"a": [0.0, 1.0]},
+    "accuracy": [0.9, 0.9],
+    "ece": [0.0, 0.0],
+    "labels_equal": 1.0,
+    "temperature_ratio": 1.0,
+}
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import dataclasses
 from dataclasses import replace
 
 import pytest
+from made.methods import fit
 from refusals import refusal
 
 from core.classes import CAMVID
@@ -63,17 +64,15 @@ def test_a_temperature_is_used_with_the_method_it_was_fitted_with_and_no_other()
     assert "vq-dnn, tau 8, motion" in MethodOptions(motion=False).resolve(CALIBRATED).note  # what there is one for
 
 
-def test_a_record_of_an_earlier_release_is_keyed_by_its_mode() -> None:
-    whole = {"vq-dnn": {"temperature": 0.9, "samples": 1, "tau": 8.0, "window": None, "motion": True}}
+def test_a_fit_belongs_to_its_settings_whatever_its_key_is() -> None:
+    whole = {"of last week": fit("vq-dnn", 0.9, tau=8.0, motion=True)}
     assert MethodOptions().resolve(replace(META, calibration=whole)).temperature == 0.9
-    mode_alone = {"vq-dnn": {"temperature": 0.9}}
-    assert not MethodOptions().resolve(replace(META, calibration=mode_alone)).calibrated
+    still = {"vq-dnn, tau 8, motion": fit("vq-dnn", 0.9, tau=8.0)}
+    assert not MethodOptions().resolve(replace(META, calibration=still)).calibrated
 
 
 def test_a_new_fit_takes_the_place_of_the_same_method_s_alone() -> None:
-    meta = replace(
-        META, calibration={"vq-dnn": {"temperature": 2.0, "tau": 8.0, "motion": True}, "dnn": {"temperature": 3.0}}
-    )
+    meta = replace(META, calibration={"vq-dnn": fit("vq-dnn", 2.0, tau=8.0, motion=True), "dnn": fit("dnn", 3.0)})
     assert {
         key: fit["temperature"] for key, fit in meta.with_fit(FITTED, {"temperature": 0.9}).calibration.items()
     } == {

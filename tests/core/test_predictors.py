@@ -192,10 +192,10 @@ def test_what_passes_share_is_seen_by_each_and_their_sights_are_averaged() -> No
     with torch.no_grad():
         mean = watched(x)
         torch.manual_seed(3)
-        seen = [watched.look(x) for _ in range(SAMPLES)]
-    assert len({float(sight.score) for _, sight in seen}) == SAMPLES
-    probs = torch.stack([(logits / sight.temperature).softmax(1) for logits, sight in seen]).mean(0)
-    assert mean.sight is not None and (mean.probs - probs).abs().max() < 1e-12
+        seen = [watched.forward_with_novelty(x) for _ in range(SAMPLES)]
+    assert len({float(novelty.score) for _, novelty in seen}) == SAMPLES
+    probs = torch.stack([(logits / novelty.temperature).softmax(1) for logits, novelty in seen]).mean(0)
+    assert mean.novelty is not None and (mean.probs - probs).abs().max() < 1e-12
     for name in FrameNovelty._fields:
-        one_by_one = torch.stack([getattr(sight, name) for _, sight in seen]).mean(0)
-        assert (getattr(mean.sight, name) - one_by_one).abs().max() < 1e-12, name
+        one_by_one = torch.stack([getattr(novelty, name) for _, novelty in seen]).mean(0)
+        assert (getattr(mean.novelty, name) - one_by_one).abs().max() < 1e-12, name

@@ -10,12 +10,12 @@ import torch
 from refusals import refusal
 from torch import nn
 
+from app.classifiers import open_classifier
 from app.open_model import open_segmenter
-from classification.opening import open_classifier
 from core.classes import CAMVID, ClassList
-from core.model import weight_limit
+from core.model import model
 from core.model.checkpoint import CheckpointMeta, save_checkpoint
-from core.model.weight_limit import limited_weights
+from core.model.model import limited_weights
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_small_file_with_a_record_of_a_giant_is_refused(
 
 
 def test_only_the_thread_that_opens_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weight_limit, "ALWAYS", 30)
+    monkeypatch.setattr(model, "MIN_WEIGHT_LIMIT", 30)
     with limited_weights({"weight": torch.ones(20)}, Path("x")):
         other = threading.Thread(target=lambda: nn.Linear(100, 100))
         other.start()

@@ -16,8 +16,8 @@ from refusals import one_line_error, refusal
 from app.cli import main
 from app.export.classifier import proof_pictures, prove_draws
 from classification.exported import ExportedClassifier
-from classification.opening import open_classifier
 from classification.options import ClassifierOptions
+from classification.pretrained import read_classifier
 from core.classes import ClassList
 from core.errors import CheckFailed, InputError
 from core.method import Method
@@ -68,6 +68,10 @@ def made_model(meta: GraphMeta = META, side: int = 8, classes: int = 6, outputs:
     return model
 
 
+def opened(path: Path) -> GraphClassifier:
+    return GraphClassifier(read_onnx(path))
+
+
 def written(folder: Path, model: ModelProto) -> Path:
     path = folder / "made.onnx"
     path.write_bytes(model.SerializeToString())
@@ -80,7 +84,7 @@ def written(folder: Path, model: ModelProto) -> Path:
 def test_a_whole_file_opens_and_the_record_is_the_one_that_was_written(tmp_path: Path) -> None:
     path = written(tmp_path, made_model())
     assert read_onnx(path).meta == META
-    found = GraphClassifier(path)(np.full((3, 8, 8, 3), 2, np.uint8))
+    found = opened(path).predict(np.full((3, 8, 8, 3), 2, np.uint8))
     assert found.probs.shape == (3, 6) and (found.probs == 2).all() and (found.member_entropy == 0).all()
 
 
@@ -97,7 +101,7 @@ def test_a_whole_file_opens_and_the_record_is_the_one_that_was_written(tmp_path:
     ids=["side", "classes", "order"],
 )
 def test_a_graph_that_its_record_does_not_describe_is_refused(tmp_path: Path, model: ModelProto, words: str) -> None:
-    assert words in refusal(GraphClassifier, written(tmp_path, model))
+    assert words in refusal(opened, written(tmp_path, model))
 
 
 @pytest.mark.parametrize(
@@ -115,18 +119,18 @@ def test_a_graph_that_its_record_does_not_describe_is_refused(tmp_path: Path, mo
 def test_a_record_that_no_export_has_is_refused(tmp_path: Path, changes: dict[str, str], words: str) -> None:
     model = made_model()
     helper.set_model_props(model, META.to_props() | changes)
-    assert words in refusal(GraphClassifier, written(tmp_path, model))
+    assert words in refusal(opened, written(tmp_path, model))
 
 
 def test_pictures_of_another_size_or_type_are_refused(tmp_path: Path) -> None:
-    graph = GraphClassifier(written(tmp_path, made_model()))
+    graph = opened(written(tmp_path, made_model()))
     for pictures in (
         np.zeros((1, 9, 8, 3), np.uint8),
         np.zeros((8, 8, 3), np.uint8),
         np.zeros((1, 8, 8, 3), np.float32),
     ):
         with pytest.raises(InputError, match=r"expected uint8 RGB pictures \(B, 8, 8, 3\)"):
-            graph(pictures)
+            graph.predict(pictures)
 
 
 @pytest.mark.parametrize(
@@ -214,12 +218,12 @@ def test_a_bnn_file_averages_passes_as_torch_does(mc: Path, graphs: dict[str, Pa
 
 @pytest.mark.slow
 def test_every_picture_of_any_batch_gets_masks_of_its_own(graphs: dict[str, Path]) -> None:
-    graph = GraphClassifier(graphs["bnn"])
+    graph = opened(graphs["bnn"])
     picture = proof_pictures(1, 32, seed=3)
     for count in (1, 2, 6):
-        probs = graph(picture.repeat(count, 0)).probs
+        probs = graph.predict(picture.repeat(count, 0)).probs
         assert len(probs.unique(dim=0)) == count
-    assert not torch.equal(graph(picture).probs, graph(picture).probs)
+    assert not torch.equal(graph.predict(picture).probs, graph.predict(picture).probs)
 
 
 @pytest.mark.slow
@@ -239,7 +243,8 @@ def test_a_graph_that_computes_something_else_leaves_no_file(
 @pytest.mark.slow
 def test_the_proof_of_the_draws_sees_a_wrong_rate(mc: Path, graphs: dict[str, Path]) -> None:
     """The graph drops 30 %, torch is told to drop 40 %: the same mean nearly, another variance."""
-    network, meta = open_classifier(mc)
+    model = read_classifier(mc)
+    network, meta = model.network(), model.meta
     step = ExportedClassifier(network, meta.mean, meta.std, 8, 1.0)
     traced = Traced(step, onnx.load(graphs["bnn"]), step.signature(32))
     prove_draws(traced, 32)

@@ -15,14 +15,14 @@ from made.graphs import HEIGHT, WIDTH, Graphs
 from made.methods import opened
 from refusals import refusal
 
-from app.open_model import on_openvino
+from app.executors import openvino_executor
 from core.frame import Frame, Maps
 from core.method import MethodOptions
 from core.segmenter import Segmenter
 from export.run.networks import OpenVinoPasses
+from seg.pretrained import read_segmenter
 from seg.streaming import StreamingSegmenter
 from seg.street.drive import Street
-from seg.torch_executor import open_network
 from studies.performance.executors import WholePasses
 
 pytestmark = pytest.mark.slow
@@ -86,10 +86,10 @@ def test_a_graph_file_runs_as_the_checkpoint_does(graphs: Graphs, executor: str,
 )
 def test_the_whole_graph_runs_as_torch_does_and_keeps_its_state(graphs: Graphs, name: str) -> None:
     from export.file.onnx_file import read_onnx
-    from export.run.graph import GraphSegmenter
+    from export.run.graph import GraphExecutor
 
     file = read_onnx(graphs(name))
-    whole = GraphSegmenter(file.data, file.meta, "cpu", keep_probs=True)
+    whole = Segmenter(GraphExecutor(file.data, file.meta, "cpu", keep_probs=True))
     torch_one = opened(
         "street-tiny",
         mode=file.meta.method.mode,
@@ -142,13 +142,14 @@ def test_passes_that_share_their_prefix_say_what_whole_ones_say(model: str) -> N
     found = []
     for wrap in (lambda network: network, WholePasses):
         torch.manual_seed(5)
-        network, meta = open_network(model)
+        opened_model = read_segmenter(model)
+        network, meta = opened_model.network(), opened_model.meta
         module = StreamingSegmenter(
             wrap(network), meta.mean, meta.std, HEIGHT, MethodOptions(mode="bnn", samples=3).resolve(meta)
         )
-        segmenter = on_openvino(module, meta, "fp32", keep_probs=True)
-        found.append(run(segmenter, itertools.islice(frames(), 3)))
-        assert isinstance(segmenter._network, OpenVinoPasses) == (wrap is not WholePasses)
+        executor = openvino_executor(module, meta, "fp32", keep_probs=True)
+        found.append(run(Segmenter(executor), itertools.islice(frames(), 3)))
+        assert isinstance(executor._network, OpenVinoPasses) == (wrap is not WholePasses)
     assert_same(*found)
 
 

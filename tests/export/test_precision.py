@@ -21,10 +21,11 @@ from core.classes import CAMVID
 from core.errors import CheckFailed
 from core.frame import Frame
 from core.model.checkpoint import CheckpointMeta, save_checkpoint
+from core.segmenter import Segmenter
 from core.tracing import Signature
 from export.file.onnx_file import read_onnx
 from export.file.subgraph import network_alone, network_of, with_network
-from export.run.open_file import open_graph
+from export.run.open_file import graph_executor
 from export.run.sessions import session_runner
 from export.write.proof import Bounds, measure_parity, network_pairs, require_parity
 from export.write.traced import trace
@@ -107,8 +108,8 @@ def test_the_convolutions_hold_the_type_that_was_asked_for(files: dict[str, Path
 @pytest.mark.parametrize(("precision", "equal"), [("fp16", 0.995), ("int8", 0.97)])
 def test_every_executor_runs_it_near_fp32(files: dict[str, Path], executor: str, precision: str, equal: float) -> None:
     pytest.importorskip(executor)
-    full = open_graph(files["fp32"], executor="onnxruntime", device="cpu", precision="fp32")
-    small = open_graph(files[precision], executor=executor, device="cpu")
+    full = Segmenter(graph_executor(read_onnx(files["fp32"]), executor="onnxruntime", device="cpu", precision="fp32"))
+    small = Segmenter(graph_executor(read_onnx(files[precision]), executor=executor, device="cpu"))
     street = StreetSet(12, HEIGHT, WIDTH, first_seed=31)
     frames = [Frame(street[index][0], index, index / 25, discontinuity=index == 0) for index in range(4)]
     same = [(full.step(frame).label == small.step(frame).label).mean() for frame in frames]

@@ -19,8 +19,9 @@ from refusals import one_line_error
 
 from app.cli import main
 from core.frame import Frame
+from core.segmenter import Segmenter
 from export.file.onnx_file import read_onnx
-from export.run.graph import GraphSegmenter
+from export.run.graph import GraphExecutor
 from export.run.sessions import cpu_session
 from export.write.triton import write_repository
 from seg.street.training_set import StreetSet
@@ -129,7 +130,7 @@ def test_two_interleaved_sequences_are_two_segmenters(schema: ModuleType, reposi
     server, model = Server(schema, repository), repository / "1" / "model.onnx"
     streets = {7: StreetSet(6, HEIGHT, WIDTH, first_seed=3), 9: StreetSet(6, HEIGHT, WIDTH, first_seed=40)}
     file = read_onnx(model)
-    alone = {key: GraphSegmenter(file.data, file.meta, "cpu") for key in streets}
+    alone = {key: Segmenter(GraphExecutor(file.data, file.meta, "cpu")) for key in streets}
     gap = np.ones(1, np.float32)
     for number in range(6):
         for key, street in streets.items():

@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from app.open_model import open_segmenter
-from core.method import Method, MethodOptions
+from core.method import Method, MethodOptions, settings
+from core.model.int8 import Ranges
 from core.segmenter import Segmenter
-from seg.torch_executor import TorchSegmenter, open_torch_segmenter
+from seg.pretrained import read_segmenter
+from seg.torch_executor import TorchExecutor, torch_executor
 
 NAMES = {field.name for field in fields(MethodOptions)}
 
@@ -17,10 +19,29 @@ def method(mode: Any = "vq-dnn", **settings: Any) -> Method:
     return MethodOptions(mode, **({} if not mode.startswith("vq-") else {"motion": False}) | settings).resolve()
 
 
+def fit(mode: Any, temperature: Any = 2.0, **settings_of_method: Any) -> dict[str, Any]:
+    """A calibration as a checkpoint records it."""
+    return settings(Method(mode, **settings_of_method)) | {"temperature": temperature}
+
+
 def opened(model: str | Path, **flags: Any) -> Segmenter:
     """What `steadyseg video` would run with these flags."""
     options, rest = split(flags)
     return open_segmenter(str(model), options, **rest)
+
+
+class TorchSegmenter(Segmenter):
+    """A segmenter whose executor is torch's, at hand."""
+
+    def __init__(self, executor: TorchExecutor) -> None:
+        super().__init__(executor)
+        self.by_torch, self.module, self.meta = executor, executor.module, executor.meta
+
+    def at_temperature(self, temperature: float) -> "TorchSegmenter":
+        return TorchSegmenter(self.by_torch.at_temperature(temperature))
+
+    def rounded(self, ranges: Ranges) -> "TorchSegmenter":
+        return TorchSegmenter(self.by_torch.rounded(ranges))
 
 
 def opened_by_torch(model: str | Path, **flags: Any) -> TorchSegmenter:
@@ -28,7 +49,8 @@ def opened_by_torch(model: str | Path, **flags: Any) -> TorchSegmenter:
     if flags.get("mode", "vq-dnn").startswith("vq-"):
         flags = {"motion": False} | flags
     options, rest = split(flags)
-    return open_torch_segmenter(model, options, **rest)
+    opened = read_segmenter(model)
+    return TorchSegmenter(torch_executor(opened, options.resolve(opened.meta), **rest))
 
 
 def split(flags: dict[str, Any]) -> tuple[MethodOptions, dict[str, Any]]:

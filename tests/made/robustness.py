@@ -14,6 +14,7 @@ from classification.networks.build import build_classifier
 from classification.options import ClassifierOptions
 from core.classes import CAMVID, ClassList
 from core.dropout import set_dropout_active
+from core.method import Method, settings
 from core.model.checkpoint import CheckpointMeta, save_checkpoint
 from core.preprocess import Normalize
 from core.training.layout import use_channels_last
@@ -27,6 +28,7 @@ STILL = (48, 64)
 MEAN_STD = {"mean": (0.45, 0.45, 0.45), "std": (0.25, 0.25, 0.25)}
 CALIBRATION = {
     "dnn": {
+        **settings(Method("dnn")),
         "temperature": 1.5,
         "conformal": {"coverage": 0.9, "lac": 0.7, "aps": 0.7},
         "data": "stills",

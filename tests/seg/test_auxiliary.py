@@ -15,7 +15,7 @@ from core.training.run import train
 from seg.networks.auxiliary import DeepSupervision
 from seg.networks.build import build_network
 from seg.options import AugmentOptions, SegTrainConfig, SmpOptions, UNetOptions, check_training
-from seg.torch_executor import open_network
+from seg.pretrained import read_segmenter
 from seg.train import prepare_segmentation
 
 UNET = UNetOptions(width=2, depth=3, dropout=0.0, dropout_places=())
@@ -60,7 +60,7 @@ def test_a_training_keeps_the_network_alone_and_its_heads_learn(tmp_path: Path) 
     list(train(training, config, run))
     tensors, _ = load_checkpoint(tmp_path / "run" / "model.safetensors")
     assert not any(name.startswith(("heads", "network")) for name in tensors)
-    network, _ = open_network(tmp_path / "run" / "model.safetensors")
+    network = read_segmenter(tmp_path / "run" / "model.safetensors").network()
     assert all(torch.equal(tensor, tensors[name]) for name, tensor in network.state_dict().items())
     after = [head.weight for head in training.network.get_submodule("heads")]
     assert not any(torch.equal(one, other) for one, other in zip(before, after, strict=True))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from made.methods import opened_by_torch
+from made.methods import TorchSegmenter, opened_by_torch
 from torch import Tensor, nn
 
 from core.classes import CAMVID
@@ -21,7 +21,7 @@ from seg.calibrate import STRIDE, ConformalFit, fit_temperature
 from seg.evaluate import seed_frames
 from seg.streaming import StreamingSegmenter
 from seg.street.drive import Street
-from seg.torch_executor import TorchSegmenter
+from seg.torch_executor import TorchExecutor
 
 SEED = 5
 
@@ -66,7 +66,7 @@ def opened(
         return segmenter
     network, meta = Halved(segmenter.module.predictor.get_submodule("network")), segmenter.meta
     module = StreamingSegmenter(network, meta.mean, meta.std, 64, segmenter.method)
-    return TorchSegmenter(module, meta, torch.device("cpu"), keep_probs=True)
+    return TorchSegmenter(TorchExecutor(module, meta, torch.device("cpu"), keep_probs=True))
 
 
 def run_at(segmenter: TorchSegmenter, frames: tuple[Frame, ...], temperature: float) -> tuple[np.ndarray, np.ndarray]:

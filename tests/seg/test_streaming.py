@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from made.methods import method, opened_by_torch
+from made.methods import TorchSegmenter, fit, method, opened_by_torch
 from made.pictures import picture
 from torch import Tensor, nn
 
@@ -23,7 +23,7 @@ from core.temporal import TemporalSmoothing
 from seg.networks.unet import UNet
 from seg.options import UNetOptions
 from seg.streaming import StreamingSegmenter
-from seg.torch_executor import TorchSegmenter
+from seg.torch_executor import TorchExecutor
 
 MEAN, STD = (0.4, 0.45, 0.5), (0.3, 0.25, 0.2)
 CLASSES = ClassList(("a", "b", "c", "d"), ((255, 0, 0), (0, 255, 0), (0, 0, 255), (9, 9, 9)))
@@ -44,7 +44,7 @@ def segmenter(
     mode: ModeName = "vq-bnn", net: nn.Module | None = None, height: int = 64, precision: str = "fp32", **options: Any
 ) -> TorchSegmenter:
     module = StreamingSegmenter(net or network(), MEAN, STD, height, method(mode, **options))
-    return TorchSegmenter(module, META, CPU, keep_probs=True, precision=precision)
+    return TorchSegmenter(TorchExecutor(module, META, CPU, keep_probs=True, precision=precision))
 
 
 def frame(seed: int, index: int | None = None, **options: Any) -> Frame:
@@ -336,7 +336,7 @@ def test_bf16_is_the_networks_alone_and_not_the_means(window: int | None) -> Non
 
 
 def test_probabilities_come_on_request_alone_and_times_are_taken() -> None:
-    stream = TorchSegmenter(StreamingSegmenter(network(), MEAN, STD, 64, method()), META, CPU)
+    stream = TorchSegmenter(TorchExecutor(StreamingSegmenter(network(), MEAN, STD, 64, method()), META, CPU))
     assert stream.step(frame(0)).probs is None
     assert list(stream.clock.summary()) == ["preprocess", "network", "smoothing"]
 
@@ -377,7 +377,7 @@ def test_decay_and_window_reach_the_temporal_mean(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("calibrated", "temperature"), [(None, 2.0), (True, 2.0), (False, 1.0)])
 def test_a_temperature_is_used_unless_refused(tmp_path: Path, calibrated: bool | None, temperature: float) -> None:
-    path = checkpoint(tmp_path, calibration={"dnn": {"temperature": 2.0}, "vq-dnn": {"temperature": 3.0}})
+    path = checkpoint(tmp_path, calibration={"dnn": fit("dnn", 2.0), "vq-dnn, tau 1.25": fit("vq-dnn", 3.0, tau=1.25)})
     opened = opened_by_torch(path, mode="dnn", calibrated=calibrated, keep_probs=True)
     assert opened.method.temperature == temperature and opened.method.calibrated == (temperature != 1.0)
     with torch.inference_mode():
@@ -401,7 +401,7 @@ def test_a_temperature_may_be_changed_later() -> None:
 
 
 def test_calibration_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    for path in (checkpoint(tmp_path), checkpoint(tmp_path, calibration={"vq-dnn": {"temperature": 2.0}})):
+    for path in (checkpoint(tmp_path), checkpoint(tmp_path, calibration={"dnn": fit("dnn", 2.0)})):
         with pytest.raises(InputError, match="no temperature was fitted for bnn x30"):
             opened_by_torch(path, mode="bnn", calibrated=True)
         assert opened_by_torch(path, mode="bnn").method.temperature == 1.0

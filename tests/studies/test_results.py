@@ -18,14 +18,16 @@ from core.classes import CAMVID
 from core.method import MethodOptions
 from core.model.checkpoint import CheckpointMeta, load_checkpoint, save_checkpoint
 from core.preprocess import Normalize, resize
+from core.segmenter import Segmenter
 from core.temporal import TemporalSmoothing
 from seg.calibrate import ConformalCheck, ConformalFit, fit_temperature
 from seg.class_weights import read_class_weights
 from seg.evaluate import FrameMetrics, seed_frames
 from seg.networks.unet import UNet
 from seg.options import UNetOptions
+from seg.pretrained import read_segmenter
 from seg.street.drive import Street
-from seg.torch_executor import TorchSegmenter, open_network, open_torch_segmenter
+from seg.torch_executor import torch_executor
 from studies.harness.networks import measured_networks
 from studies.harness.study import PAGES, Cache, data_digest
 from studies.results.jobs import all_jobs, fits_of, fits_record, job_digest
@@ -62,11 +64,11 @@ def street() -> Street:
 def swept(
     paths: list[Path], methods: dict[str, Method], scanned: dict[str, Method], precision: str = "fp32", **more: Any
 ) -> Swept:
-    opened = [open_network(path) for path in paths]
-    meta = opened[0][1]
+    models = [read_segmenter(path) for path in paths]
+    meta = models[0].meta
     normalize = Normalize(meta.mean, meta.std)
     subject = Subject(
-        [network.eval().to(memory_format=torch.channels_last) for network, _ in opened],
+        [model.network().to(memory_format=torch.channels_last) for model in models],
         lambda frame: normalize(resize(frame.permute(0, 3, 1, 2), (HEIGHT, WIDTH))),
         meta.classes,
         read_class_weights(meta.training),
@@ -75,7 +77,7 @@ def swept(
     return sweep(subject, street().frames(FRAMES), methods, scanned, **more)
 
 
-def alone(segmenter: TorchSegmenter) -> dict:
+def alone(segmenter: Segmenter) -> dict:
     live = FrameMetrics.of(CAMVID)
     for frame in seed_frames(street().frames(FRAMES), 0):
         live.update(frame, segmenter.step(frame))
@@ -84,11 +86,13 @@ def alone(segmenter: TorchSegmenter) -> dict:
 
 def opened(
     path: Path, method: Method, members: tuple[Path, ...] = (), precision: Literal["fp32", "bf16"] = "fp32"
-) -> TorchSegmenter:
+) -> Segmenter:
     smoothing = method.smoothing
     memory = (smoothing.tau, smoothing.window, smoothing.motion) if smoothing else (None, None, None)
     options = MethodOptions(method.mode, method.sampling.samples, *memory, temperature=method.temperature)
-    return open_torch_segmenter(path, options, members=members, keep_probs=True, precision=precision)
+    model, *others = (read_segmenter(name) for name in (path, *members))
+    made = torch_executor(model, options.resolve(), members=others, keep_probs=True, precision=precision)
+    return Segmenter(made)
 
 
 def assert_same(ours: dict, theirs: dict, tolerance: float = 1e-6) -> None:

@@ -180,7 +180,8 @@ def open_checked(spec: str, settings: Settings, meta: CheckpointMeta, lease: Lea
     """The segmenter of a job. Raises InputError for settings that the model or the file cannot fulfil."""
     sets = settings.view.second == "set size"
     if sets:
-        conformal_threshold(meta, settings.method.options.resolve(meta))
+        method = settings.method.options.resolve(meta)
+        conformal_threshold(meta.fit_in_use(method), method)
     segmenter = OpenMethod(settings.method, lease).segmenter
     segmenter.keep_probs = sets or spec == STREET
     check_labels(spec, segmenter)

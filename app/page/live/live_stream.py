@@ -13,7 +13,7 @@ from app.page.parts.settings import MethodSettings, Settings
 from app.video.render import UNUSUAL, describe_world
 from core.errors import InputError
 from core.frame import Frame, Maps
-from core.reference import NOVEL_SHARE
+from core.reference import NOVEL
 
 RATE_HZ = 15.0
 """Frame rate at which tau was chosen; gaps between camera pictures count in frames of this rate."""
@@ -119,7 +119,7 @@ def describe_frame(maps: Maps) -> dict[str, Any] | None:
     """Novelty and expected accuracy in words and numbers; None if the network does not provide them."""
     if maps.novelty is None:
         return None
-    level = "novel" if maps.novelty <= NOVEL_SHARE else "unusual" if maps.novelty <= UNUSUAL else "known"
+    level = "novel" if maps.novelty <= NOVEL else "unusual" if maps.novelty <= UNUSUAL else "known"
     expected = None if maps.expected_accuracy is None else round(maps.expected_accuracy, 3)
     return {"level": level, "novelty": round(maps.novelty, 4), "expected": expected, "words": describe_world(maps)}
 

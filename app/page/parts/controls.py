@@ -135,7 +135,8 @@ def add_controls(model: str) -> Controls:
 def second_choices(meta: CheckpointMeta, options: MethodOptions) -> list[tuple[str, Second]]:
     """The second pictures; that of set sizes says what it needs where the model lacks it."""
     try:
-        conformal_threshold(meta, options.resolve(meta))
+        method = options.resolve(meta)
+        conformal_threshold(meta.fit_in_use(method), method)
     except InputError:
         missing = " (needs calibration)"
     else:

@@ -62,7 +62,7 @@ def second_picture(maps: Maps, second: Second, meta: CheckpointMeta, method: Met
         return draw_novel_regions(maps)
     if second == "disagreement":
         return draw_uncertainty(opencv().convertScaleAbs(maps.disagreement, alpha=DISAGREEMENT_GAIN))
-    return draw_uncertainty(draw_set_sizes(maps, conformal_threshold(meta, method)))
+    return draw_uncertainty(draw_set_sizes(maps, conformal_threshold(meta.fit_in_use(method), method)))
 
 
 def jpeg(image: np.ndarray) -> bytes:

@@ -88,7 +88,7 @@ def _flat(options: dict[str, Any]) -> dict[str, Any]:
 @cache
 def digest(model: str) -> str:
     """First 12 digits of the SHA-256 of the model's file. Raises InputError if there is no such file."""
-    from app.find_model import find_model, is_graph
+    from app.open_model import find_model, is_graph
 
     path = Path(model) if is_graph(model) else find_model(model)
     try:

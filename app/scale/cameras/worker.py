@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from app.scale.cameras.state import CameraState
 from app.scale.engines.machine import peak_memory_bytes, pin_cores
 from core.errors import InputError
-from core.reference import NOVEL_SHARE
+from core.reference import NOVEL
 
 if TYPE_CHECKING:
     from app.scale.cameras.camera_file import Camera
@@ -60,7 +60,7 @@ class CameraWorker:
             segmenter.step(Frame(image, index, index / 25))
             times.append(1e3 * (time.perf_counter() - began_s))
         step_ms = sorted(times[PROBE_WARM:])[len(times[PROBE_WARM:]) // 2]
-        return Measured(step_ms, peak_memory_bytes(), segmenter.own_world is not None)
+        return Measured(step_ms, peak_memory_bytes(), segmenter.reference is not None)
 
     def watch(self, cameras: "tuple[Camera, ...]") -> None:
         """Starts the thread of every camera; a camera that cannot be opened is tried again without end."""
@@ -137,7 +137,7 @@ class _Watched:
         self._busy_ms += 1e3 * (time.thread_time() - began_s)
         now_s = time.monotonic()
         self._novelty, self._expected = maps.novelty, maps.expected_accuracy
-        if maps.novelty is None or maps.novelty > NOVEL_SHARE:
+        if maps.novelty is None or maps.novelty > NOVEL:
             self._novel_since_s = None
         elif self._novel_since_s is None:
             self._novel_since_s = now_s

@@ -16,10 +16,9 @@ import onnx
 import torch
 from google.protobuf.message import DecodeError
 
-from app.find_model import is_classifier
-from app.open_model import open_segmenter
+from app.executors import RunOptions
+from app.open_model import is_classifier, make_segmenter, open_model
 from app.sources.open_source import open_source
-from classification.opening import open_classifier
 from core.frame import Frame
 from core.method import MethodOptions
 from core.model.checkpoint import HEADER_KEY, read_meta, read_tensors
@@ -28,7 +27,6 @@ from core.system.pictures import look_at, read_upright, upright_size
 from export.file.onnx_file import read_onnx
 from export.file.protobuf_limits import count_parts
 from export.run.classifier import GraphClassifier
-from export.run.open_file import open_graph
 from seg.train import read_classes
 from studies.faults.fuzzing import seeds
 from studies.faults.fuzzing.mutate import damage_bytes, damage_json, damage_message
@@ -53,12 +51,13 @@ def open_checkpoint(path: Path) -> Iterator[str]:
     yield "safetensors read"
     read_meta(path)
     yield "record read"
-    if is_classifier(str(path)):
-        network, _ = open_classifier(path)
+    model = open_model(str(path))
+    if is_classifier(model):
+        network = model.network()
         yield "network opened"
         network(torch.zeros(1, 3, 32, 32))
     else:
-        segmenter = open_segmenter(str(path), MethodOptions("vq-dnn"), executor="torch", size=96)
+        segmenter = make_segmenter(model, MethodOptions("vq-dnn"), RunOptions("torch", size=96))
         yield "network opened"
         segmenter.step(Frame(np.zeros((96, 128, 3), np.uint8), 0, 0.0))
     yield "one picture computed"
@@ -73,12 +72,12 @@ def open_graph_file(path: Path) -> Iterator[str]:
     if file.meta.kind == "logits":
         return
     if file.meta.kind == "classifier":
-        classifier = GraphClassifier(path)
+        classifier = GraphClassifier(file)
         yield "executor opened"
         side = file.meta.height
-        classifier(np.zeros((1, side, side, 3), np.uint8))
+        classifier.predict(np.zeros((1, side, side, 3), np.uint8))
     else:
-        segmenter = open_graph(path)
+        segmenter = make_segmenter(file, MethodOptions(), RunOptions())
         yield "executor opened"
         segmenter.step(Frame(np.zeros((96, 128, 3), np.uint8), 0, 0.0))
     yield "one picture computed"

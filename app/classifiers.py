@@ -1,0 +1,182 @@
+"""Image classifiers that are open: checkpoints, deep ensembles of them, and graph files."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from app.open_model import open_checkpoint, open_model
+from classification.data.held_back import SPLIT, open_split_of
+from classification.data.open import ClassificationSet, open_classification
+from classification.evaluate import Batch, Classifier, default_samples
+from classification.opening import build_members
+from core.classes import ClassList
+from core.dropout import is_stochastic
+from core.errors import InputError
+from core.method import Method, MethodOptions, ModeName
+from core.model.model import Model
+from core.novelty.record import novelty_head
+from core.prediction import Prediction
+from core.reference import ReferenceScores
+from core.system.machine import choose_device
+from export.file.onnx_file import OnnxFile
+from export.run.classifier import GraphClassifier
+
+
+class OpenClassifier(Protocol):
+    """A classifier with its methods."""
+
+    classes: ClassList
+    size: int
+    """Side of its pictures in pixels."""
+    sizes: dict[ModeName, list[int]]
+    """Numbers of passes or networks that its predictions average, by mode; 0: dropout off. The last mode is used."""
+    methods: dict[ModeName, Method]
+    """What its largest ensemble computes, by mode; the temperature is that of all sizes."""
+    executor: str
+    device: str
+    reference: ReferenceScores | None
+    """Scores that novelty is measured by; None where there are none."""
+
+    def predict(self, pictures: np.ndarray) -> Prediction:
+        """Predicts pictures (B, s, s, 3) uint8 RGB with its last mode: probabilities (B, K)."""
+        ...
+
+    def by_size(self, batch: Batch, mode: ModeName) -> Iterator[Prediction]:
+        """Yields a prediction (B, K) for each of `sizes[mode]`."""
+        ...
+
+    def open_data(self, data: Path, split: str) -> ClassificationSet:
+        """Opens labelled pictures, those that its training held out included."""
+        ...
+
+    def fit(self, mode: ModeName) -> dict[str, Any]:
+        """Returns the record of the calibration in use; empty where there is none."""
+        ...
+
+
+def open_classifier(
+    model: str | Path,
+    options: MethodOptions = MethodOptions(),  # noqa: B008 (frozen)
+    *,
+    members: Sequence[str | Path] = (),
+    executor: str = "auto",
+    device: str = "auto",
+    seed: int = 0,
+) -> OpenClassifier:
+    """Opens an image classifier: a pretrained name, a .safetensors file or an .onnx file of `steadyseg export`.
+
+    Args:
+        members: Further checkpoints; with them the model is a deep ensemble.
+        seed: Seed of the dropout masks.
+
+    Raises InputError for anything else, and where the model cannot do what is asked.
+    """
+    others = [open_checkpoint(name) for name in members]
+    return make_classifier(open_model(str(model)), options, others, executor, device, seed)
+
+
+def make_classifier(
+    model: Model | OnnxFile, options: MethodOptions, members: Sequence[Model], executor: str, device: str, seed: int
+) -> OpenClassifier:
+    """Returns a classifier of a model that is open; see `open_classifier`."""
+    if isinstance(model, Model):
+        if executor not in ("auto", "torch"):
+            raise InputError(
+                f"a classifier's checkpoint is run by torch, got --executor {executor}; steadyseg export "
+                f"{model.name} -o c.onnx makes a graph file for others"
+            )
+        return CheckpointClassifier(model, options, members, choose_device(device), seed)
+    if members or options.temperature is not None:
+        raise InputError(
+            f"{model.path}: a graph file holds one network with its temperature; use the checkpoints instead"
+        )
+    return GraphFileClassifier(model, options, executor, device)
+
+
+class CheckpointClassifier:
+    """A checkpoint, or several as a deep ensemble, on torch."""
+
+    def __init__(
+        self, model: Model, options: MethodOptions, members: Sequence[Model], device: torch.device, seed: int
+    ) -> None:
+        self.name, self.meta = model.name, model.meta
+        networks = build_members([model, *members])
+        if members:  # an ensemble has no fit of its own
+            model = model.with_record(replace(model.meta, calibration={}, novelty={}))
+        self.classes, self.size = self.meta.classes, self.meta.height
+        has_dropout = any(map(is_stochastic, networks))
+        samples = default_samples(options.samples, options.mode, has_dropout)
+        self.sizes: dict[ModeName, list[int]] = {}
+        if options.mode != "bnn":
+            self.sizes["dnn"] = [0] if has_dropout else list(range(1, len(networks) + 1))
+        if samples:
+            self.sizes["bnn"] = list(range(1, samples + 1))
+        self.methods = {
+            mode: replace(options, mode=mode, samples=samples if mode == "bnn" else 1).resolve(model.meta)
+            for mode in self.sizes
+        }
+        single = self.methods.get("dnn")
+        head = novelty_head(model, single) if single else None
+        self.reference = head.reference if head else None
+        self.classifier = Classifier(networks, self.meta.mean, self.meta.std, device, seed, head)
+        self.executor, self.device = f"torch {torch.__version__.split('+')[0]} fp32", device.type
+
+    def predict(self, pictures: np.ndarray) -> Prediction:
+        mode = list(self.sizes)[-1]
+        *_, prediction = self.by_size((0, torch.from_numpy(pictures), torch.zeros(len(pictures)).long()), mode)
+        return prediction
+
+    def by_size(self, batch: Batch, mode: ModeName) -> Iterator[Prediction]:
+        sizes = self.sizes[mode]
+        method = self.methods[mode]
+        predictions = self.classifier.by_size(batch, mode, sizes[-1], None if method.adaptive else method.temperature)
+        if sizes == [0]:  # of all networks
+            *_, last = predictions
+            yield last
+        else:
+            yield from predictions
+
+    def open_data(self, data: Path, split: str) -> ClassificationSet:
+        return open_split_of(data, split, self.meta, self.name)
+
+    def fit(self, mode: ModeName) -> dict[str, Any]:
+        return self.meta.fit_in_use(self.methods[mode])
+
+
+class GraphFileClassifier:
+    """A graph file, which computes what it was made for."""
+
+    reference: ReferenceScores | None = None
+
+    def __init__(self, file: OnnxFile, options: MethodOptions, executor: str, device: str) -> None:
+        self.name = str(file.path)
+        self.graph = GraphClassifier(file, executor=executor, device=device)
+        meta = self.graph.meta
+        options.require(meta.method, self.name)
+        self.classes, self.size = meta.classes, meta.height
+        self.sizes: dict[ModeName, list[int]] = {meta.method.mode: [meta.method.samples]}
+        self.methods: dict[ModeName, Method] = {meta.method.mode: meta.method}
+        self.executor, self.device = self.graph.executor, self.graph.device
+
+    def predict(self, pictures: np.ndarray) -> Prediction:
+        return self.graph.predict(pictures)
+
+    def by_size(self, batch: Batch, mode: ModeName) -> Iterator[Prediction]:
+        _, pictures, _ = batch
+        at_once = max(
+            1, len(pictures) // self.graph.meta.method.samples
+        )  # the passes of a picture are a batch of their own
+        parts = [self.predict(part.numpy()) for part in pictures.split(at_once)]
+        yield Prediction(torch.cat([part.probs for part in parts]), torch.cat([part.member_entropy for part in parts]))
+
+    def open_data(self, data: Path, split: str) -> ClassificationSet:
+        if split == SPLIT:
+            raise InputError(f"{self.name}: a graph file does not say what its training held back; give the checkpoint")
+        return open_classification(data, split)
+
+    def fit(self, mode: ModeName) -> dict[str, Any]:
+        return {}

@@ -1,0 +1,218 @@
+"""Chooses the executor of a model, and makes it: torch, OpenVINO with a fused kernel, or what a graph file needs."""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import torch
+
+from core.errors import InputError
+from core.method import Method, draws_dropout
+from core.model.checkpoint import CheckpointMeta
+from core.model.int8 import round_convolutions
+from core.model.model import Model
+from core.predictors import SplitNetwork
+from core.segmenter import Executor
+from core.system.machine import choose_device
+from export.file.onnx_file import OnnxFile
+from export.run.cpu import CpuExecutor
+from export.run.networks import (
+    FrameNetwork,
+    OpenVinoNetwork,
+    OpenVinoPasses,
+    openvino_available,
+    openvino_model,
+    openvino_name,
+)
+from export.run.open_file import graph_executor, kernel_available, resolve_precision
+from seg.exported import DrawnPart, FrameToLogits, SharedPart
+from seg.streaming import StreamingSegmenter
+from seg.torch_executor import streaming_module, torch_executor
+
+if TYPE_CHECKING:
+    from export.kernels.dropout_masks import DropoutMasks
+
+ExecutorName = Literal["auto", "torch", "openvino", "onnxruntime"]
+PrecisionName = Literal["auto", "fp32", "bf16", "int8"]
+TakeNetwork = Callable[[Hashable, Callable[[], FrameNetwork]], FrameNetwork]
+"""(kind of network, how to make one) -> a network that nobody else uses."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What runs a model, besides its method."""
+
+    executor: ExecutorName = "auto"
+    precision: PrecisionName = "auto"
+    device: str = "auto"
+    size: int | None = None
+    """Height in pixels at which the network works; the model's where it is None."""
+    keep_probs: bool = False
+    """Maps come with the mean probabilities."""
+    members: tuple[Model, ...] = ()
+    """Further checkpoints: a deep ensemble."""
+
+
+def executor(
+    model: Model | OnnxFile,
+    method: Method,
+    run: RunOptions = RunOptions(),
+    take: TakeNetwork | None = None,
+) -> Executor:
+    """Returns what runs the model fastest here: torch, OpenVINO or ONNX Runtime.
+
+    `take` may hand out networks that were compiled before. InputError where the model cannot be run so.
+    """
+    if not isinstance(model, Model):
+        if run.size not in (None, model.meta.height):
+            raise InputError(
+                f"{model.path}: works at height {model.meta.height}, got --size {run.size}; omit it or export it again"
+            )
+        return graph_executor(
+            model, executor=run.executor, device=run.device, precision=run.precision, keep_probs=run.keep_probs
+        )
+    if run.executor == "onnxruntime":
+        raise InputError(
+            f"ONNX Runtime runs graph files: steadyseg export {model.name} --stateful -o model.onnx makes one"
+        )
+    if run.members and run.executor == "openvino":
+        raise InputError("an ensemble is run by torch; omit --executor openvino")
+    chosen, why = ("torch", "runs ensembles") if run.members else choose(run.executor, run.device, method.window)
+    if chosen == "torch":
+        device = choose_device(run.device)
+        return torch_executor(
+            model,
+            method,
+            members=run.members,
+            size=run.size,
+            device=device,
+            keep_probs=run.keep_probs,
+            precision=torch_precision(run.precision, device),
+            why=why,
+        )
+    precision, and_why = choose_precision(run.precision, model)
+    network = model.network()
+    if precision == "int8":
+        round_convolutions(network, model.meta.int8["ranges"])
+        model, method = model.with_record(model.meta.in_int8()), model.meta.method_in_int8(method)
+    module = streaming_module(model, network, method, run.size)
+    return openvino_executor(module, model.meta, precision, run.keep_probs, model.name, take, why + and_why)
+
+
+def choose(executor: str, device: str, window: int | None) -> tuple[str, str]:
+    """(torch or openvino, why) for a checkpoint."""
+    if executor == "torch":
+        return "torch", "asked for"
+    on_gpu = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
+    if executor == "openvino":
+        if on_gpu and device != "auto":
+            raise InputError(f"the OpenVINO executor runs on the CPU, got --device {device}")
+        if window is not None:
+            raise InputError("the OpenVINO executor computes the recursion; use --executor torch for a window")
+        if not kernel_available():
+            raise InputError("the OpenVINO executor needs numba for its maps: pip install 'steadyseg[export]'")
+        return "openvino", "asked for"
+    if on_gpu:
+        return "torch", "a GPU is there"
+    if window is not None:
+        return "torch", "it alone computes windows"
+    if not (openvino_available() and kernel_available()):
+        return "torch", "OpenVINO and numba, which are faster, are not installed: pip install 'steadyseg[export]'"
+    return "openvino", "the fastest on a CPU (docs/performance.md)"
+
+
+def choose_precision(precision: str, model: Model) -> tuple[str, str]:
+    """Returns the number format of a checkpoint on OpenVINO, and the reason for the report; InputError for int8 without
+    its ranges."""
+    meta = model.meta
+    number = resolve_precision(precision, meta.int8_is_proven)
+    if number != "int8":
+        return number, ""
+    if not meta.int8:
+        raise InputError(
+            f"--precision int8: {model.name} was not measured in it; steadyseg calibrate --int8 does, or omit it"
+        )
+    reason = "this processor has no bf16" if precision == "auto" else "asked for"
+    return number, f"; int8: {reason}, and {meta.int8['labels_equal']:.1%} of the labels are fp32's"
+
+
+def torch_precision(precision: str, device: torch.device) -> str:
+    """auto: bf16 on a GPU, fp32 on a CPU."""
+    if precision == "int8":
+        raise InputError("torch computes in fp32 or bf16; use --executor openvino for --precision int8")
+    return precision if precision != "auto" else "bf16" if device.type == "cuda" else "fp32"
+
+
+def openvino_executor(
+    module: StreamingSegmenter,
+    meta: CheckpointMeta,
+    precision: str,
+    keep_probs: bool = False,
+    model: str = "",
+    take: TakeNetwork | None = None,
+    why: str = "",
+) -> CpuExecutor:
+    """Returns an executor that converts the network to OpenVINO for each size of frame; the fused kernel computes what
+    comes after it."""
+
+    def network(height: int, width: int) -> FrameNetwork:
+        def make() -> FrameNetwork:
+            return (openvino_passes if shared else openvino_network)(module, height, width, precision)
+
+        drawn = draws_dropout(module.method.mode)  # tau and temperature are the kernel's
+        shared = module.method.samples > 1 and isinstance(module.predictor.get_submodule("network"), SplitNetwork)
+        # Each adaptive method has a temperature of its own.
+        watched = str(module.method) if module.method.adaptive else bool(module.head)
+        return take((model, drawn, shared, watched, height, width, precision), make) if take else make()
+
+    return CpuExecutor(
+        openvino_name(precision),
+        network,
+        module.size,
+        meta.classes,
+        module.method,
+        (meta.height, meta.width),
+        head_stride=module.head_stride,
+        keep_probs=keep_probs,
+        reference=module.head.reference if module.head else None,
+        why=why,
+    )
+
+
+def openvino_network(module: StreamingSegmenter, height: int, width: int, precision: str) -> OpenVinoNetwork:
+    """The network of a streaming module for frames of h x w; its dropout masks are drawn on the host, from torch's
+    seed."""
+    network = FrameToLogits(module)
+    shapes = network.mask_shapes(height, width)
+    return OpenVinoNetwork(
+        openvino_model(network, zeros((1, height, width, 3), *shapes)), precision, masks_of(network, shapes)
+    )
+
+
+def openvino_passes(module: StreamingSegmenter, height: int, width: int, precision: str) -> OpenVinoPasses:
+    """The same, cut before the first dropout layer, for several passes a frame."""
+    network = FrameToLogits(module)
+    shapes = network.mask_shapes(height, width)
+    masks = masks_of(network, shapes)
+    assert masks is not None  # several passes draw
+    first = SharedPart(network)
+    rest = DrawnPart(first, height, width)
+    return OpenVinoPasses(
+        openvino_model(first, zeros((1, height, width, 3))),
+        openvino_model(rest, [*rest.example, *zeros(*shapes)]),
+        precision,
+        masks,
+    )
+
+
+def masks_of(network: FrameToLogits, shapes: Sequence[tuple[int, ...]]) -> "DropoutMasks | None":
+    """What draws its masks."""
+    from export.kernels.dropout_masks import DropoutMasks  # needs numba
+
+    rates = [dropout.rate for dropout in network.dropouts]
+    return DropoutMasks(shapes, rates, torch.initial_seed()) if shapes else None
+
+
+def zeros(*shapes: tuple[int, ...]) -> list[torch.Tensor]:
+    """Example inputs: a black frame, masks."""
+    return [torch.zeros(shape, dtype=torch.uint8) for shape in shapes]
