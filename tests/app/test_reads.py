@@ -115,6 +115,6 @@ def test_a_segmentation_checkpoint_is_read_once(
 )
 def test_a_classifier_is_read_once(tmp_path: Path, words: str, whole_reads: Callable[[Path], int]) -> None:
     model = save_classifier(tmp_path / "model.safetensors", ClassifierOptions(width=4))
-    data = save_pictures(tmp_path / "data")
+    data = save_pictures(tmp_path / "data", per_class=20)
     assert main(words.format(model=model, data=data, out=tmp_path).split()) == 0
     assert whole_reads(model) == 1
