@@ -14,7 +14,7 @@ from core.errors import InputError
 from core.evaluation.metrics import SMALLEST_PROBABILITY, StreamingMetrics
 from core.novelty.head import NoveltyHead, NoveltyPredictor
 from core.prediction import Prediction, mean_prediction
-from core.predictors import passes, running_mean
+from core.predictors import forward_passes, running_mean
 from core.preprocess import Normalize
 from core.seeds import mix_seed
 
@@ -104,7 +104,7 @@ class Classifier:
         assert temperature is not None, "no head gives each picture its own"
         if mode == "bnn":
             torch.manual_seed(mix_seed(self.seed, first))
-            rounds = zip(*(passes(network, x, samples) for network in self.networks), strict=True)
+            rounds = zip(*(forward_passes(network, x, samples) for network in self.networks), strict=True)
             members = (mean_prediction([member(one, temperature) for one in logits]) for logits in rounds)
         else:
             members = (member(network(x), temperature) for network in self.networks)

@@ -27,7 +27,7 @@ from core.novelty.record import NoveltyFit, NoveltyRecord, Scale, novelty_tensor
 from core.novelty.statistics import ClassDistance, RegionDistance, pooled, score_weights
 from core.preprocess import Normalize
 from core.reference import MIN_FRAMES
-from core.stages import StageFeatures, tap_points
+from core.stages import StageFeatures, named_stages
 
 STAGES = 4
 """Stages that are compared, the last ones; early ones tell noise from pictures, late ones tell classes
@@ -46,7 +46,7 @@ Watch = Callable[[Iterable[Any], str], Iterable[Any]]
 
 def default_stages(network: nn.Module) -> tuple[str, ...]:
     """The last `STAGES` that the network names; InputError for none."""
-    stages = tuple(tap_points(network))[-STAGES:]
+    stages = tuple(named_stages(network))[-STAGES:]
     if not stages:
         raise InputError("the network names no stages whose features could be compared")
     return stages

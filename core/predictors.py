@@ -45,12 +45,12 @@ class MonteCarlo(nn.Module):
         self.temperature: float | Tensor = temperature
 
     def forward(self, batch: Tensor) -> Prediction:
-        logits = passes(self.network, batch, self.samples)
+        logits = forward_passes(self.network, batch, self.samples)
         *_, mean = running_mean(Prediction.from_logits(one, self.temperature) for one in logits)
         return mean
 
 
-def passes(network: nn.Module, batch: Tensor, samples: int) -> Iterator[Any]:
+def forward_passes(network: nn.Module, batch: Tensor, samples: int) -> Iterator[Any]:
     """What the network gives in each of `samples` passes; a `SplitNetwork` runs its prefix once."""
     if not isinstance(network, SplitNetwork):
         yield from (network(batch) for _ in range(samples))

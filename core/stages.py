@@ -19,7 +19,7 @@ class Stage(NamedTuple):
 class HasStages(Protocol):
     """A network that names its stages."""
 
-    def tap_points(self) -> dict[str, Stage]:
+    def named_stages(self) -> dict[str, Stage]:
         """{name: place} in the order of computation; features are (B, C, h, w) or (B, C)."""
         ...
 
@@ -30,18 +30,18 @@ def itself(output: Any) -> Tensor:
     return features
 
 
-def tap_points(network: nn.Module) -> dict[str, Stage]:
+def named_stages(network: nn.Module) -> dict[str, Stage]:
     """The stages of a network; InputError where it names none."""
     if not isinstance(network, HasStages):
         raise InputError(f"{type(network).__name__} names no stages, so its features cannot be read")
-    return network.tap_points()
+    return network.named_stages()
 
 
 class StageFeatures:
     """Keeps what the named stages of a network gave in its last forward pass. Raises InputError for an unknown name."""
 
     def __init__(self, network: nn.Module, stages: Sequence[str]) -> None:
-        points = tap_points(network)
+        points = named_stages(network)
         for name in stages:
             if name not in points:
                 raise InputError(f"unknown stage {name!r}; this network has {', '.join(points)}")

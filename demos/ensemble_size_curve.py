@@ -16,9 +16,9 @@ from steadyseg import (
     Normalize,
     Prediction,
     StreamingMetrics,
+    forward_passes,
     open_classification,
     open_model,
-    passes,
     running_mean,
 )
 
@@ -36,7 +36,7 @@ def main(model: str = "cifar10-resnet18-mc-smooth", data: str = "cifar10", sampl
         batch = np.stack([images.evaluation_view(images[place][0], meta.height) for place in places])
         labels = torch.from_numpy(images.labels[places.start : places.stop])
         with torch.inference_mode():
-            logits = passes(network, normalize(torch.from_numpy(batch).permute(0, 3, 1, 2)), len(by_passes))
+            logits = forward_passes(network, normalize(torch.from_numpy(batch).permute(0, 3, 1, 2)), len(by_passes))
             members = (Prediction.from_logits(one) for one in logits)
             for metrics, mean in zip(by_passes, running_mean(members), strict=True):  # the mean of 1, 2, ... passes
                 metrics.update(mean.probs, labels)

@@ -12,6 +12,7 @@ from core.evaluation.conformal import ClassRisk, ConformalScores, Coverage
 from core.evaluation.temperature import TemperatureFit, TemperatureScan, grid_tensor
 from core.frame import Frame, Maps
 from core.motion import Motion, MotionEstimator
+from core.novelty.statistics import subsample
 from core.predictors import Ensemble, SplitNetwork
 from core.segmenter import Continuity
 from core.temporal import State
@@ -41,8 +42,8 @@ def fit_temperature(module: StreamingSegmenter, frames: Iterable[Frame], classes
         probs, state = _step(module, predictors[stride], frame, state, max(gap, 1), motion)
         if frame.label is None:
             continue
-        label = thin(torch.from_numpy(frame.label).to(device), STRIDE)
-        scan.update(probs if stride == STRIDE else thin(enlarge(probs, size), STRIDE), label)
+        label = subsample(torch.from_numpy(frame.label).to(device), STRIDE)
+        scan.update(probs if stride == STRIDE else subsample(enlarge(probs, size), STRIDE), label)
     return scan.fit()
 
 
@@ -55,10 +56,6 @@ def at_all_temperatures(module: StreamingSegmenter, stride: int, device: torch.d
     else:
         seen = SubsampledLogits(network, stride)
     return module.predictor_of(seen, grid_tensor(device))
-
-
-def thin(maps: Tensor, stride: int) -> Tensor:
-    return maps[..., ::stride, ::stride]
 
 
 class SubsampledLogits(nn.Module):
@@ -76,7 +73,7 @@ class SubsampledLogits(nn.Module):
 
     def suffix(self, shared: Any) -> Tensor:
         logits = self.network.suffix(shared) if isinstance(self.network, SplitNetwork) else self.network(shared)
-        return thin(logits, self.stride)
+        return subsample(logits, self.stride)
 
 
 @torch.inference_mode()

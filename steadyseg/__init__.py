@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py h
     from core.predictors import Ensemble as Ensemble
     from core.predictors import MonteCarlo as MonteCarlo
     from core.predictors import OnePass as OnePass
-    from core.predictors import passes as passes
+    from core.predictors import forward_passes as forward_passes
     from core.predictors import running_mean as running_mean
     from core.preprocess import Normalize as Normalize
     from core.segmenter import Segmenter as Segmenter
@@ -72,7 +72,7 @@ _NAMES = {
     "core.dropout": "Dropout set_dropout_active",
     "core.temporal": "TemporalSmoothing",
     "core.prediction": "Prediction",
-    "core.predictors": "Ensemble MonteCarlo OnePass passes running_mean",
+    "core.predictors": "Ensemble MonteCarlo OnePass forward_passes running_mean",
     "core.preprocess": "Normalize",
     # classifiers, and labelled pictures
     "app.classifiers": "open_classifier",

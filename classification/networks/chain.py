@@ -56,7 +56,7 @@ class Chain(nn.Sequential):
             x = module(x)
         return x
 
-    def tap_points(self) -> dict[str, Stage]:
+    def named_stages(self) -> dict[str, Stage]:
         """Stages: the map of each part before the head."""
         return {name: Stage(module, itself) for name, module in self.named_children() if name != "head"}
 

@@ -64,7 +64,7 @@ class TimmNetwork(nn.Module):
         done, x = shared
         return x if done else self(x)
 
-    def tap_points(self) -> dict[str, Stage]:
+    def named_stages(self) -> dict[str, Stage]:
         """Stages: the maps that timm lists as the network's features, by the names of their modules."""
         listed = getattr(self.model, "feature_info", [])
         modules = dict(self.model.named_modules())  # timm lists names that some networks do not have

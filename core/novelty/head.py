@@ -13,10 +13,10 @@ from core.novelty.statistics import (
     RegionDistance,
     logit_statistics,
     statistic_names,
-    thin,
+    subsample,
 )
 from core.prediction import FrameNovelty, Prediction
-from core.predictors import SplitNetwork, passes, running_mean
+from core.predictors import SplitNetwork, forward_passes, running_mean
 from core.reference import ReferenceScores
 from core.stages import StageFeatures
 
@@ -92,7 +92,7 @@ class NoveltyHead(nn.Module):
         )
 
     def forward(self, features: Sequence[Tensor], logits: Tensor) -> FrameNovelty:
-        features = self.thin(features)
+        features = self.subsample(features)
         found, readings = self.statistics(features, logits), self.readings
         deviations = ((found - self.mean) / self.deviation).clamp(-MAX_DEVIATION, MAX_DEVIATION)
         near = deviations.clamp(-MAX_FITTED_DEVIATION, MAX_FITTED_DEVIATION)
@@ -101,9 +101,9 @@ class NoveltyHead(nn.Module):
         regions = (self.regions(features[-1]) - readings.region_median) * scale
         return FrameNovelty(deviations @ self.weights, logs.exp(), regions)
 
-    def thin(self, features: Sequence[Tensor]) -> list[Tensor]:
+    def subsample(self, features: Sequence[Tensor]) -> list[Tensor]:
         """Before anything else: a decoder's last stage is as large as the picture."""
-        return [thin(found, step) for found, step in zip(features, self.steps, strict=True)]
+        return [subsample(found, step) for found, step in zip(features, self.steps, strict=True)]
 
     def statistics(self, features: Sequence[Tensor], logits: Tensor) -> Tensor:
         """(B, S) of thinned features, as `core.novelty.statistics.statistic_names` names them."""
@@ -125,7 +125,7 @@ class NoveltyPredictor(nn.Module):
         self.taps = StageFeatures(network, head.names)
 
     def forward(self, batch: Tensor) -> Prediction:
-        *_, mean = running_mean(self.predict(*one) for one in passes(self, batch, self.samples))
+        *_, mean = running_mean(self.predict(*one) for one in forward_passes(self, batch, self.samples))
         return mean
 
     def forward_with_novelty(self, batch: Tensor) -> tuple[Tensor, FrameNovelty]:

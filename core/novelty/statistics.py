@@ -84,12 +84,12 @@ def pooled(features: Tensor) -> Tensor:
     return features.mean((2, 3)) if features.ndim == 4 else features
 
 
-def thin(features: Tensor, step: int) -> Tensor:
+def subsample(features: Tensor, step: int) -> Tensor:
     """Every `step`-th row and column, from the first; pooled features as they are."""
     return features if step == 1 else features[..., ::step, ::step]
 
 
-def thinning_step(height: int, features: Tensor) -> int:
+def subsampling_step(height: int, features: Tensor) -> int:
     """What leaves of a stage one place in `STRIDE` pixels of a picture of this height; 1 where it is that coarse
     already."""
     return 1 if features.ndim < 4 else max(1, STRIDE // max(1, round(height / features.shape[-2])))

@@ -53,7 +53,7 @@ class SmpNetwork(nn.Module):
         logits = self.model.segmentation_head(self.model.decoder(features))
         return logits[..., : -(-height // self.head_stride), : -(-width // self.head_stride)]
 
-    def tap_points(self) -> dict[str, Stage]:
+    def named_stages(self) -> dict[str, Stage]:
         """Stages by name: enc1..encD, the encoder's maps; dec1.., the decoder's blocks, if any; decoder, all of it."""
         encoder, decoder = self.model.encoder, self.model.decoder
         points = {f"enc{n}": Stage(encoder, itemgetter(n)) for n in range(1, len(encoder.out_channels))}

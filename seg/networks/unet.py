@@ -118,7 +118,7 @@ class UNet(nn.Module):
             flow = flow._replace(x=dropout(flow.x))
         return self.head(flow.x)
 
-    def tap_points(self) -> dict[str, Stage]:
+    def named_stages(self) -> dict[str, Stage]:
         """Output of each stage, before its dropout."""
         points = [Stage(stage, lambda flow: flow.x) for stage in self.stages]
         return dict(zip(stage_names(self.options), points, strict=True))

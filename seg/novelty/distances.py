@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from core.errors import InputError
 from core.model.checkpoint import CheckpointMeta
 from core.novelty.gaussians import GaussianSums
-from core.novelty.statistics import FrameDistance, RegionDistance, pooled, thin, thinning_step
+from core.novelty.statistics import FrameDistance, RegionDistance, pooled, subsample, subsampling_step
 from core.preprocess import Normalize, nearest, network_size, resize
-from core.stages import StageFeatures, tap_points
+from core.stages import StageFeatures, named_stages
 from seg.novelty.frames import Labelled
 
 
@@ -36,7 +36,7 @@ class FeatureExtractor:
 
 def default_stages(network: nn.Module) -> tuple[str, ...]:
     """The deepest stage of the encoder, the first and the last of the decoder (chosen in docs/studies/novelty)."""
-    names = list(tap_points(network))
+    names = list(named_stages(network))
     deepest = [name for name in names if name.startswith("enc")][-1:]
     decoder = [name for name in names if name.startswith("dec") and name != "decoder"] or ["decoder"]
     return tuple(dict.fromkeys([*deepest, decoder[0], decoder[-1]]))
@@ -53,8 +53,8 @@ def fit_distances(
     within: GaussianSums | None = None
     for image, label in frames:
         _, features, size = looker(image)
-        steps = steps or [thinning_step(size[0], one) for one in features]
-        features = [thin(one, step).cpu() for one, step in zip(features, steps, strict=True)]
+        steps = steps or [subsampling_step(size[0], one) for one in features]
+        features = [subsample(one, step).cpu() for one, step in zip(features, steps, strict=True)]
         wholes = wholes or [GaussianSums(one.shape[1], 1) for one in features]
         for total, found in zip(wholes, features, strict=True):
             total.update(pooled(found), torch.zeros(1, dtype=torch.long))

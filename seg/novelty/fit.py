@@ -85,7 +85,7 @@ def fit_scale(
     rows, logs = [], []
     for image, _ in with_cameras(frames, frames.held_back, watch, "own world", CAMERAS):
         logits, features, _ = looker(image)
-        features = head.thin(features)
+        features = head.subsample(features)
         rows.append(head.statistics(features, logits)[0].cpu().double())
         logs.append(head.regions(features[-1]).flatten().cpu())
     return Scale.of(torch.stack(rows), torch.cat(logs), weights)

@@ -35,7 +35,7 @@ def fit_temperature_of_frames(
     rows, logits, labels, clean = [], [], [], []
     for is_clean, image, label in tuning_pictures(frames, watch):
         found, features, size = looker(image)
-        row = head.statistics(head.thin(features), found)
+        row = head.statistics(head.subsample(features), found)
         small = nearest(torch.from_numpy(label)[None], size)[0][GRID // 2 :: GRID, GRID // 2 :: GRID].flatten().long()
         kept = small != meta.classes.void_id
         if not kept.any():

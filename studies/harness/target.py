@@ -17,7 +17,7 @@ from core.model.checkpoint import CheckpointMeta
 from core.novelty.head import NoveltyHead, NoveltyPredictor
 from core.novelty.record import novelty_head
 from core.prediction import Prediction
-from core.predictors import passes
+from core.predictors import forward_passes
 from core.preprocess import Normalize, nearest, network_size, resize
 from seg.evaluate import enlarge
 from studies.harness.networks import name_of
@@ -131,7 +131,9 @@ class TargetNetwork:
             return
         self.switch("bnn", seed)
         means: dict[Method, Prediction] = {}
-        for count, logits in enumerate(passes(self.network, batch, max(method.samples for method in wanted)), start=1):
+        for count, logits in enumerate(
+            forward_passes(self.network, batch, max(method.samples for method in wanted)), start=1
+        ):
             for method in (method for method in wanted if method.samples >= count):
                 now = Prediction.from_logits(logits, self.temperature(method))
                 means[method] = now if count == 1 else means[method].blend(now, 1.0 / count)

@@ -13,9 +13,9 @@ from core.errors import InputError
 from core.method import MethodOptions
 from core.novelty.head import NoveltyHead
 from core.novelty.record import novelty_head
-from core.novelty.statistics import STRIDE, thin, thinning_step
+from core.novelty.statistics import STRIDE, subsample, subsampling_step
 from core.preprocess import Normalize, enlarge, nearest, network_size, resize
-from core.stages import StageFeatures, tap_points
+from core.stages import StageFeatures, named_stages
 from export.run.networks import OpenVinoNetwork, cpu_has_bf16, openvino_model
 from seg.pretrained import read_segmenter
 from studies.novelty.shots import Sample
@@ -30,7 +30,7 @@ class FeatureOutputs(nn.Module):
 
     def __init__(self, network: nn.Module, head: NoveltyHead) -> None:
         super().__init__()
-        self.stages = tuple(name for name in tap_points(network) if name != "decoder")  # on its own: the last of it
+        self.stages = tuple(name for name in named_stages(network) if name != "decoder")  # on its own: the last of it
         self.network, self.head, self.taps = network, head, StageFeatures(network, self.stages)
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
@@ -38,9 +38,9 @@ class FeatureOutputs(nn.Module):
         features = dict(zip(self.stages, self.taps.take(), strict=True))
         own = [features[name] for name in self.head.names]
         novelty = self.head(own, logits)
-        statistics = (self.head.statistics(self.head.thin(own), logits) - self.head.mean) / self.head.deviation
+        statistics = (self.head.statistics(self.head.subsample(own), logits) - self.head.mean) / self.head.deviation
         height = images.shape[-2]
-        means = (thin(one, thinning_step(height, one)).float().mean((2, 3)) for one in features.values())
+        means = (subsample(one, subsampling_step(height, one)).float().mean((2, 3)) for one in features.values())
         return logits, statistics, novelty.score, novelty.temperature, novelty.regions, *means
 
 

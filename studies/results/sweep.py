@@ -17,10 +17,11 @@ from core.dropout import set_dropout_active
 from core.evaluation.temperature import UNTEMPERED, BeyondGrid, TemperatureFit, TemperatureScan, grid_tensor
 from core.frame import Frame, Maps
 from core.motion import MotionEstimator
+from core.novelty.statistics import subsample
 from core.prediction import Prediction, mean_prediction
 from core.seeds import mix_seed
 from core.segmenter import Continuity
-from seg.calibrate import STRIDE, ConformalCheck, ConformalFit, thin
+from seg.calibrate import STRIDE, ConformalCheck, ConformalFit
 from seg.class_weights import without_class_weights
 from seg.evaluate import FrameMetrics
 from studies.results.methods import Memory, Method, Sampling
@@ -111,8 +112,8 @@ def sweep(
             for name, method in scanned.items():
                 seen = memories[name].smooth(predictions[method.sampling, grid_for(method)], gap, motion)
                 if frame.label is not None:
-                    probs = seen.probs if grid_for(method).temperature == "thin grid" else thin(seen.probs, STRIDE)
-                    label = thin(torch.from_numpy(frame.label), STRIDE)
+                    probs = seen.probs if grid_for(method).temperature == "thin grid" else subsample(seen.probs, STRIDE)
+                    label = subsample(torch.from_numpy(frame.label), STRIDE)
                     scans[name].update(probs, label)
                     sets[name].add(probs[UNTEMPERED], label)
     rows = {name: metrics.result() for name, metrics in live.items()}
@@ -208,7 +209,7 @@ def read_logits(logits: Tensor, reading: Reading, class_weights: Tensor | None) 
         logits = without_class_weights(logits, class_weights)
     temperature = reading.temperature
     if temperature == "thin grid":
-        return probabilities(thin(logits, STRIDE) / grid_tensor(logits.device))
+        return probabilities(subsample(logits, STRIDE) / grid_tensor(logits.device))
     if temperature == "grid":
         return probabilities(logits / grid_tensor(logits.device))
     return probabilities(logits / temperature)

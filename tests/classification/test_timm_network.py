@@ -154,7 +154,7 @@ def test_stages_are_what_the_library_lists(
     taps = StageFeatures(network, (last,))
     network(random_input(network.side or 64))
     (features,) = taps.take()
-    assert features.shape == shape and list(network.tap_points())[-1] == last
+    assert features.shape == shape and list(network.named_stages())[-1] == last
 
 
 def test_training_reaches_every_weight() -> None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from core.stages import StageFeatures, tap_points
+from core.stages import StageFeatures, named_stages
 from seg.networks.smp import SmpNetwork
 from seg.networks.unet import UNet
 from seg.options import SmpOptions, UNetOptions
@@ -22,7 +22,7 @@ def test_stages_of_our_unet_have_the_published_sizes() -> None:
 @pytest.mark.parametrize("architecture", ["Unet", "FPN", "DeepLabV3Plus"])
 def test_any_smp_network_names_encoder_and_decoder(architecture: str) -> None:
     network = SmpNetwork(3, SmpOptions(architecture=architecture, encoder="resnet18", encoder_smoothing=False)).eval()
-    names = list(tap_points(network))
+    names = list(named_stages(network))
     assert {"enc1", "enc5", "decoder"} <= set(names) and ("dec1" in names) == (architecture == "Unet")
     taps = StageFeatures(network, names)
     with torch.no_grad():
@@ -36,7 +36,7 @@ def test_an_unknown_stage_is_refused_with_what_there_is() -> None:
 
 
 def test_a_network_without_names_is_refused_and_taps_can_be_removed() -> None:
-    assert "names no stages" in refusal(tap_points, nn.Linear(2, 2))
+    assert "names no stages" in refusal(named_stages, nn.Linear(2, 2))
     network = UNet(3, UNetOptions(width=4, depth=2, dropout=0, dropout_places=()))
     StageFeatures(network, ["dec3"]).remove()
     assert not any(module._forward_hooks for module in network.modules())
