@@ -13,8 +13,9 @@ from classification.data.held_back import SPLIT as HELD_BACK
 from classification.data.open import open_classification
 from classification.networks.build import build_classifier
 from classification.networks.layout import TIMM
-from classification.opening import ARCHITECTURE, require_classes
+from classification.opening import require_classes
 from classification.options import ClassifierOptions
+from classification.pretrained import ARCHITECTURE
 from core.classes import ClassList
 from core.errors import InputError
 from core.model.checkpoint import CheckpointMeta

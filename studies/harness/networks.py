@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from app.find_model import find_model
+from app.open_model import find_model
 from core.model.pretrained import SUFFIX
 from core.training.run_folder import MODEL_NAME
 from studies.harness.study import PAGES, digest_of_weights

@@ -20,7 +20,7 @@ from app.open_model import find_model
 from studies.harness.networks import name_of
 from studies.harness.study import digest_of_weights
 from studies.novelty.by_network import flags, knowing, save
-from studies.novelty.looking import Watched, look
+from studies.novelty.looking import Watched, forward_with_novelty
 from studies.novelty.shots import GROUPS, Data, Sample
 
 
@@ -58,7 +58,7 @@ def main() -> None:
         rows: dict[Path, list[dict[str, Any]]] = {folder: [] for folder in missing}
         for shot in thinned(shots(data), given.every):
             for folder in missing:
-                rows[folder].append(look(watched[folder], shot))
+                rows[folder].append(forward_with_novelty(watched[folder], shot))
         for folder in missing:
             save(folder / f"{group}.pickle", rows[folder])
         print(f"{group}: {time.perf_counter() - started:.0f} s", flush=True)

@@ -14,7 +14,7 @@ from made.pictures import street_folder
 from PIL import Image
 
 from app.cli import main
-from app.in_browser import sample
+from app.in_browser import site as site_writer
 from app.in_browser.runtime import cache_path
 from classification.options import ClassifierOptions
 from classification.pretrained import read_classifier
@@ -95,7 +95,7 @@ def test_a_segmentation_checkpoint_is_read_once(
         pytest.skip(f"onnxruntime-web is not kept here ({cache_path()}): python -m app.in_browser.runtime fetches it")
     if "int8" in words:
         pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
-    monkeypatch.setattr(sample, "SECONDS", 1)
+    monkeypatch.setattr(site_writer, "SAMPLE_SECONDS", 1)
     model = street
     if "--precision int8" in words:
         model = tmp_path / "int8.safetensors"
