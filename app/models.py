@@ -72,7 +72,7 @@ def classifier_families() -> Table:
     for family in FAMILIES:
         for name in (name for name, (of, _) in MODELS.items() if of == family):
             with torch.device("meta"):  # 500 MB for a VGG; smoothing and dropout need real values to find their places
-                network = build_classifier(ClassifierOptions(model=name), CLASSES)
+                network = build_classifier(ClassifierOptions(network=name), CLASSES)
             table.add_row(name, *cost_of(network, SIDE, SIDE))
         table.add_section()
     return table

@@ -16,9 +16,9 @@ HeadName = Literal["gap", "mlp", "gmaxp", "gmedp", "gap-clip", "gap-mlp", "bn-ga
 class ClassifierOptions:
     """Options of a classifier; None: as published for the network's family."""
 
-    model: str = "resnet18"
+    network: str = "resnet18"
     """Network by family and depth (resnet18, vgg16, alternet50, ...; `steadyseg models` lists them), or timm:NAME."""
-    width: int = 64
+    channels: int = 64
     """Channels of the first stage (published: 64); later stages and the MLP head have multiples."""
     stem: bool = False
     """Begin with a 7x7 convolution of stride 2 and pooling, for ImageNet's sizes; else 3x3, stride 1, for CIFAR's."""
@@ -36,13 +36,13 @@ class ClassifierOptions:
     blur: int = 2
     """The blur size of the smoothing: 1, 2, 3 or 5."""
     padding: PaddingName | None = None
-    """published: the blur of size 2 grows the map by one; same: the size stays. None: published in ours, same in
+    """published: the blur of size 2 grows the map by one; same: the size stays. auto: published in ours, same in
     timm's."""
     stochastic_depth: float = 0.0
     """Probability that training skips the last residual branch; it rises linearly from 0 at the first."""
     attention: tuple[int, ...] | None = None
     """AlterNet: attention blocks in each of the four stages."""
-    window: int | None = None
+    attention_window: int | None = None
     """AlterNet: side of the attention windows in points of the map; published: 4 for CIFAR, 7 for ImageNet."""
     img_size: int | None = None
     """timm: side of the network's input in pixels, where the network has that option."""
@@ -84,9 +84,9 @@ class ClassTrainConfig:
     """Side of the network's input in pixels; 0: 32 for CIFAR, 224 for an image folder."""
     fraction: float = 1.0
     """Share of the training images of every class that is used (published small-data studies: 0.02 and 0.06)."""
-    hold_back: float = 0.0
+    hold_out: float = 0.0
     """Share of the training images of every class that is held out: never trained on, evaluated while training runs."""
-    workers: int = 1
+    loaders: int = 1
     """Processes that load batches."""
     pictures: PictureOptions = field(default_factory=PictureOptions)
     """Augmentation of the training images."""
@@ -105,7 +105,7 @@ PICTURE_RANGES: dict[str, tuple[float, float]] = {
 
 def check_class_training(config: ClassTrainConfig) -> None:
     """Raises InputError for the first setting that makes no sense."""
-    require_ranges(config, {"size": (0, math.inf), "fraction": (0, 1), "hold_back": (0, 0.9), "workers": (0, math.inf)})
+    require_ranges(config, {"size": (0, math.inf), "fraction": (0, 1), "hold_out": (0, 0.9), "loaders": (0, math.inf)})
     require_ranges(config.pictures, PICTURE_RANGES)
     require_ranges(config.loop, TRAIN_RANGES)
     if (config.pictures.mixup or config.pictures.cutmix) and config.loop.batch_size % 2:
@@ -120,7 +120,7 @@ MIXED = PictureOptions(rand_augment="rand-m9-n2-mstd1.0", mixup=1.0, cutmix=0.8,
 
 CLASS_PRESETS: dict[str, ClassTrainConfig] = {
     "small": ClassTrainConfig(
-        classifier=ClassifierOptions(width=32),
+        classifier=ClassifierOptions(channels=32),
         loop=TrainConfig(
             epochs=40,
             batch_size=64,

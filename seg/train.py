@@ -22,10 +22,10 @@ from core.model.checkpoint import CheckpointMeta, load_weights
 from core.preprocess import Normalize, enlarge, network_size
 from core.seeds import mix_seed
 from core.system.json_text import parse_json
+from core.training.loaders import load_batches
 from core.training.loop import epoch_order
 from core.training.parts import Batch, Run, TrainingParts, count_steps, limit_threads
 from core.training.run_folder import training_record
-from core.training.workers import load_batches
 from seg.data.augment import Augment, Example, to_tensors
 from seg.data.camvid import ImageFolderSplit, open_split, read_names
 from seg.data.rare import RarePictures, rare_classes
@@ -85,7 +85,7 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
     limit_threads(config.loop)
     classes = read_classes(config.classes)
     source = open_training_set(config, classes)
-    trained, held_out = (LabelledImages(source, part) for part in split_held_back(len(source), config.hold_back))
+    trained, held_out = (LabelledImages(source, part) for part in split_held_out(len(source), config.hold_out))
     statistics = measure(trained.pairs, classes)
     normalize = Normalize(statistics.mean, statistics.std).to(run.device)
     steps_per_epoch = count_steps(len(trained), config.loop, run.processes)
@@ -110,7 +110,7 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
             training=training_record(config, seconds, run.device, run.processes.count)
             | {
                 "images": len(trained),
-                "held_back": len(held_out),
+                "held_out": len(held_out),
                 "class_weights": [round(weight, 6) for weight in loss.weights.tolist()],
             },
         )
@@ -161,7 +161,7 @@ class SegmentationBatches:
         augment = Augment(self.crops(epoch), config.size, self.classes.void_id, tuple(self.rare.by_class))
         view = EpochView(self.images, self.teacher_probs, self.rare, augment, config.loop.seed, epoch)
         order = epoch_order(len(view), config.loop, epoch, self.run.processes)
-        for images, labels in load_batches(view, config.workers, batch_size=config.loop.batch_size, order=order):
+        for images, labels in load_batches(view, config.loaders, batch_size=config.loop.batch_size, order=order):
             yield self.normalize(images.to(self.run.device).float()), labels
 
     @property
@@ -173,7 +173,7 @@ class SegmentationBatches:
     def crops(self, epoch: int) -> AugmentOptions:
         """Returns the augmentation of an epoch (from 0): the last ones may see whole pictures."""
         config = self.config
-        if epoch < config.loop.epochs - config.whole_epochs:
+        if epoch < config.loop.epochs - config.full_image_epochs:
             return config.augment
         height, width = self.picture_size
         return dataclasses.replace(config.augment, crop_height=height, crop_width=width, scale_min=1.0, scale_max=1.0)
@@ -237,19 +237,19 @@ def evaluate_held_out(
 def open_training_set(config: SegTrainConfig, classes: ClassList) -> StreetSet | ImageFolderSplit:
     """Opens the street, or the train split of the folder without the excluded images."""
     if str(config.data) == "street":
-        if config.leave_out:
-            raise InputError("--leave-out names images of a data folder; the street has none")
+        if config.exclude:
+            raise InputError("--exclude names images of a data folder; the street has none")
         if classes != CAMVID:
             raise InputError("the street is labelled with CamVid's 11 classes; leave out --classes")
         return StreetSet()
     split = open_split(config.data, "train", classes)
-    return split.without(read_names(config.leave_out)) if config.leave_out else split
+    return split.without(read_names(config.exclude)) if config.exclude else split
 
 
-def split_held_back(count: int, share: float) -> tuple[list[int], list[int]]:
+def split_held_out(count: int, share: float) -> tuple[list[int], list[int]]:
     """Returns (trained, held-out) indices: the last `share` of every block of 40 images is held out."""
     if not 0.0 <= share < 1.0:
-        raise InputError(f"the held-back share must lie in [0, 1), got {share}")
+        raise InputError(f"the held-out share must lie in [0, 1), got {share}")
     per_block = round(share * HOLD_BACK_BLOCK)
     held = [i for i in range(count) if i % HOLD_BACK_BLOCK >= HOLD_BACK_BLOCK - per_block]
     return sorted(set(range(count)) - set(held)), held

@@ -42,8 +42,8 @@ def run_calibrate(job: CalibrateJob) -> int:
         from app.evaluation.calibrate_classifier import calibrate_classifier
 
         return calibrate_classifier(job, model)
-    if job.split == "held-back":
-        raise InputError("--split held-back is for image classifiers; give train, val or test")
+    if job.split == "held-out":
+        raise InputError("--split held-out is for image classifiers; give train, val or test")
     if job.protocol == "auto":
         job = dataclasses.replace(job, protocol="stream")
     options = dataclasses.replace(job.method, calibrated=False, adaptive=False).or_default(

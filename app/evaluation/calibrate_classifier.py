@@ -12,7 +12,7 @@ from app.evaluation.flags import CalibrateJob
 from app.evaluation.own_world import describe_world, watch
 from app.open_model import frame_flags, refuse_flags
 from classification.calibrate import fit_sets, fit_temperature
-from classification.data.held_back import open_split_of, open_trained
+from classification.data.held_out import open_split_of, open_trained
 from classification.data.open import ClassificationSet
 from classification.evaluate import Classifier, batch_size, batches, default_samples
 from classification.novelty import default_stages, fit_own_world

@@ -56,8 +56,8 @@ def run_evaluate(job: EvaluateJob) -> int:
         from app.evaluation.evaluate_classifier import evaluate_classifier
 
         return evaluate_classifier(job, model)
-    if job.split == "held-back":
-        raise InputError("--split held-back is for image classifiers; give train, val or test")
+    if job.split == "held-out":
+        raise InputError("--split held-out is for image classifiers; give train, val or test")
     if job.protocol == "stills" and job.method.mode is not None:
         refuse_memory(job.method.mode)
     of_graph = is_graph(job.model)

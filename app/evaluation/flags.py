@@ -9,7 +9,7 @@ from tyro.conf import OmitArgPrefixes, Positional, arg
 from app.flags import ExecutorName, PrecisionName
 from core.method import MethodOptions
 
-SplitName = Literal["train", "val", "test", "held-back"]
+SplitName = Literal["train", "val", "test", "held-out"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class EvaluateJob:
     data: Path
     """Folder with SPLIT/ and SPLITannot/, or `street`; for a classifier CIFAR's folder or SPLIT/CLASS/*.jpg."""
     split: SplitName = "test"
-    """Split of the data; held-back: the training images that a classifier's training held out."""
+    """Split of the data; held-out: the training images that a classifier's training held out."""
     protocol: Literal["stills", "stream", "moving-stills"] = "stills"
     """stills: every image alone; stream: the images in order as one 15 Hz video, with consistency; moving-stills: a
     virtual camera drives up to every image, the last two of 7 frames are measured."""
@@ -60,7 +60,7 @@ class CalibrateJob:
     output: Annotated[Path, arg(aliases=["-o"])]
     """The calibrated checkpoint; it keeps what was fitted for other methods."""
     split: SplitName = "val"
-    """Split of the data; held-back: the training images that a classifier's training held out (train classification
+    """Split of the data; held-out: the training images that a classifier's training held out (train classification
     --hold-out 0.1), for data without a val split, such as CIFAR."""
     protocol: Literal["auto", "stills", "stream", "moving-stills"] = "auto"
     """As in `evaluate`; auto: the stream, so that the temporal mean is on while it is fitted."""

@@ -71,7 +71,7 @@ def follow(parts: TrainingParts, config: TrainConfig, run: Run, events: Events) 
     console = Console(stderr=True)
     together = f", {run.processes.count} processes" if run.processes.count > 1 else ""
     console.print(
-        f"{parts.images} images, {parts.held_out} held back, {parts.steps_per_epoch} steps an epoch, "
+        f"{parts.images} images, {parts.held_out} held out, {parts.steps_per_epoch} steps an epoch, "
         f"on {run.device.type} in {config.precision}{together}; logs and state in {run.folder}"
     )
     if kept := len(miscomputed(parts.network, run.device)):

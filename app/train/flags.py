@@ -15,7 +15,7 @@ class SegTrainJob:
     """A segmentation training."""
 
     config: OmitArgPrefixes[SegTrainConfig] = PRESETS["cpu"]
-    """Everything below is recorded in the checkpoint."""
+    """Data, network and loss. The checkpoint records these settings and all that follow."""
     preset: Literal["cpu", "unet-s", "realtime", "mobile", "paper"] = "cpu"
     """cpu: U-Net for two cores; unet-s: its continuation from such a network; realtime: a small network that keeps up
     with a camera on two cores; mobile: a smaller one for browsers and boards; paper: the published CamVid training.
@@ -34,7 +34,7 @@ class ClassTrainJob:
     """A classifier's training."""
 
     config: OmitArgPrefixes[ClassTrainConfig] = CLASS_PRESETS["small"]
-    """Everything below is recorded in the checkpoint."""
+    """Data, network and loss. The checkpoint records these settings and all that follow."""
     preset: Literal["small", "sgd", "sgd-imagenet", "adamw", "adamw-imagenet"] = "small"
     """small: some thousand images on two cores; sgd, sgd-imagenet: the published trainings of CNNs; adamw,
     adamw-imagenet: those of vision transformers. Other flags override it."""

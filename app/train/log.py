@@ -56,7 +56,7 @@ class RunLog:
         else:
             self._file.flush()
             for name, value in event.metrics.items():
-                self._board.add_scalar(f"held_back/{name}", value, self._step)
+                self._board.add_scalar(f"held_out/{name}", value, self._step)
             self._board.flush()
 
 

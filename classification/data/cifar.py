@@ -109,7 +109,7 @@ def open_cifar(folder: Path, layout: CifarLayout, split: str) -> CifarSet:
     """Reads the split; InputError names the file that is missing, damaged, hostile or of another shape."""
     if split not in layout.files:
         raise InputError(
-            f"{folder}: CIFAR has a train and a test split, not {split!r}; hold back a part of train to choose "
+            f"{folder}: CIFAR has a train and a test split, not {split!r}; hold out a part of train to choose "
             f"settings on"
         )
     classes = _class_names(folder / layout.meta, layout)

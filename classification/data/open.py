@@ -79,29 +79,29 @@ def balanced_fraction(labels: np.ndarray, fraction: float, seed: int) -> np.ndar
     return _first_of_every_class(labels, lambda count: round(fraction * count), f"a fraction of {fraction}", seed)
 
 
-def split_held_back(labels: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
+def split_held_out(labels: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
     """Returns (trained, held-out) sorted indices; a random `share` of every class is held out, the same in every run.
 
     It takes no seed, so that the members of an ensemble, and runs that are compared, hold out the same images.
     """
     if not 0.0 <= share < 1.0:
-        raise InputError(f"the held-back share must lie in [0, 1), got {share}")
+        raise InputError(f"the held-out share must lie in [0, 1), got {share}")
     if not share:
         return np.arange(len(labels)), np.arange(0)
-    held = _first_of_every_class(labels, lambda count: round(share * count), f"a held-back share of {share}", None)
+    held = _first_of_every_class(labels, lambda count: round(share * count), f"a held-out share of {share}", None)
     trained = np.setdiff1d(np.arange(len(labels)), held)
     lost = np.setdiff1d(labels[held], labels[trained])
     if len(lost):
-        raise InputError(f"a held-back share of {share} leaves no image of class {lost[0]} to train on; hold back less")
+        raise InputError(f"a held-out share of {share} leaves no image of class {lost[0]} to train on; hold out less")
     return trained, held
 
 
-def training_indices(labels: np.ndarray, fraction: float, hold_back: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def training_indices(labels: np.ndarray, fraction: float, hold_out: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Returns (trained, held-out) indices; `fraction` is of the images that are not held out.
 
     Every fraction therefore has the same held-out images.
     """
-    trained, held = split_held_back(labels, hold_back)
+    trained, held = split_held_out(labels, hold_out)
     return trained[balanced_fraction(labels[trained], fraction, seed)], held
 
 

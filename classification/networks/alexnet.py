@@ -33,7 +33,7 @@ def alexnet(options: ClassifierOptions, num_classes: int) -> Chain:
     Three stages, max pooling begins the last two. With the stem 11x11 stride 4, pooling kernel 3 and an MLP head over 6
     x 6 points, h, w >= 63; without it, for CIFAR, 3x3 stride 2, kernel 2 and 2 x 2 points.
     """
-    width, rate, kernel = options.width, options.dropout, 3 if options.stem else 2
+    width, rate, kernel = options.channels, options.dropout, 3 if options.stem else 2
     first = ConvBlock(3, width, 11, rate, 4, 2) if options.stem else ConvBlock(3, width, 3, rate, 2)
     chain = Chain()
     chain.add_module("stage1", stage([first], 1, options, width))

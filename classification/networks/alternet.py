@@ -46,18 +46,18 @@ def alternet(options: ClassifierOptions, num_classes: int) -> Chain:
     attention block, so it ends in attention where M > 0, and the block that halves the map is always a convolution
     block.
     """
-    _, depth = MODELS[options.model]
+    _, depth = MODELS[options.network]
     blocks = ALTERNET_BLOCKS[depth]
     attention, window = attention_layout(options)
     skipped = iter(skip_rates(options.stochastic_depth, sum(blocks)))
-    chain = Chain(OrderedDict(stem=stem(options.width, options.stem, activated=False)))
-    channels = options.width
+    chain = Chain(OrderedDict(stem=stem(options.channels, options.stem, activated=False)))
+    channels = options.channels
     for i, (count, pairs) in enumerate(zip(blocks, attention, strict=True)):
         modules: list[nn.Module] = []
         for j in range(count):
             if (count - 1 - j) % 2 == 0 and j >= count - 2 * pairs:
-                inner = options.width * 2**i
-                modules.append(AttentionBlock(channels, inner, HEADS[i], options.width, window, next(skipped)))
+                inner = options.channels * 2**i
+                modules.append(AttentionBlock(channels, inner, HEADS[i], options.channels, window, next(skipped)))
             else:
                 modules.append(preact_block(channels, i, j, depth, options, next(skipped)))
             channels = stage_channels(i, depth, options)

@@ -39,9 +39,9 @@ def build_classifier(options: ClassifierOptions | dict[str, Any], num_classes: i
     check_classifier(options)
     if num_classes < 2:
         raise InputError(f"a classifier needs two or more classes, got {num_classes}")
-    if options.model not in MODELS:
+    if options.network not in MODELS:
         return TimmNetwork(options, num_classes)
-    family, _ = MODELS[options.model]
+    family, _ = MODELS[options.network]
     network = BUILDERS[family](options, num_classes)
     if family != "alexnet":  # without BatchNorm the first layers' scale matters: torch's own fits
         initialise(network)

@@ -66,7 +66,7 @@ FAMILIES: dict[str, Family] = {
         4,
         (1, 2, 3),
         ("bn-gap",),
-        frozenset({"stem", "stochastic_depth", "attention", "window"}),
+        frozenset({"stem", "stochastic_depth", "attention", "attention_window"}),
     ),
 }
 """Smoothed stages: after each one, but not before the BN-ReLU-GAP head of a pre-activation network (arXiv
@@ -74,7 +74,7 @@ FAMILIES: dict[str, Family] = {
 
 TIMM_OPTIONS = frozenset({"stochastic_depth", "img_size", "patch_size", "pretrained"})
 """Options of timm's networks that not all of our families have."""
-NOT_FOR_TIMM = frozenset({"width", "head", "smoothing_places"})
+NOT_FOR_TIMM = frozenset({"channels", "head", "smoothing_places"})
 """Options of all our families that timm's networks lack."""
 
 MODELS: dict[str, tuple[str, int]] = {
@@ -90,7 +90,7 @@ def smoothed_stages(options: ClassifierOptions) -> tuple[int, ...]:
     """Returns the numbers of the smoothed stages, from 1."""
     if not options.smoothing:
         return ()
-    family, _ = MODELS[options.model]
+    family, _ = MODELS[options.network]
     return FAMILIES[family].smoothed if options.smoothing_places is None else options.smoothing_places
 
 
@@ -101,12 +101,12 @@ def attention_layout(options: ClassifierOptions) -> tuple[tuple[int, ...], int]:
     App. E: maps of 32, 16, 8 and 4 points, and two or more attention blocks in the third stage hurt). Depth 18 has two
     blocks a stage, room for one of attention.
     """
-    _, depth = MODELS[options.model]
+    _, depth = MODELS[options.network]
     if depth == 18:
         published: tuple[int, ...] = (0, 1, 1, 1)
     else:
         published = (0, 1, 3, 2) if options.stem else (0, 1, 1, 2)
-    window = (7 if options.stem else 4) if options.window is None else options.window
+    window = (7 if options.stem else 4) if options.attention_window is None else options.attention_window
     return published if options.attention is None else options.attention, window
 
 
@@ -116,9 +116,9 @@ def drop_unsuited(config: ClassTrainConfig, preset: ClassTrainConfig) -> ClassTr
     Options that the user gave stay, and are refused later: the user expects them to have an effect.
     """
     options, default = config.classifier, ClassifierOptions()
-    if options.model in MODELS:
-        lacking = {"stem", "stochastic_depth"} - FAMILIES[MODELS[options.model][0]].options
-    elif options.model.startswith(TIMM):
+    if options.network in MODELS:
+        lacking = {"stem", "stochastic_depth"} - FAMILIES[MODELS[options.network][0]].options
+    elif options.network.startswith(TIMM):
         lacking = {"stem", *NOT_FOR_TIMM}
     else:
         return config

@@ -21,12 +21,12 @@ from core.errors import InputError
 from core.options import require_ranges
 
 RANGES: dict[str, tuple[float, float]] = {
-    "width": (1, 1024),
+    "channels": (1, 1024),
     "dropout": (0, 255 / 256),
     "stochastic_depth": (0, 1),
 }
 OPTIONAL_RANGES: dict[str, tuple[float, float]] = {
-    "window": (1, math.inf),
+    "attention_window": (1, math.inf),
     "img_size": (1, math.inf),
     "patch_size": (1, math.inf),
 }
@@ -54,21 +54,21 @@ def check_classifier(options: ClassifierOptions) -> None:
     _require_types(options)
     require_ranges(options, RANGES)
     require_ranges(options, {name: r for name, r in OPTIONAL_RANGES.items() if getattr(options, name) is not None})
-    if options.model not in MODELS and not options.model.startswith(TIMM):
+    if options.network not in MODELS and not options.network.startswith(TIMM):
         raise InputError(
-            f"unknown classifier {options.model!r} (timm's are called timm:NAME); "
-            f"{_suggestion(options.model, MODEL_NAMES)}"
+            f"unknown classifier {options.network!r} (timm's are called timm:NAME); "
+            f"{_suggestion(options.network, MODEL_NAMES)}"
         )
     _require_applicable(options)
     if not options.smoothing:
         _require_smoothing(options)
-    if options.model in MODELS:
-        family, depth = MODELS[options.model]
+    if options.network in MODELS:
+        family, depth = MODELS[options.network]
         _check_family(options, FAMILIES[family])
         if family == "resnext":
             _check_groups(options, depth)
         if options.attention is not None:
-            _check_attention(options.attention, ALTERNET_BLOCKS[depth], options.model)
+            _check_attention(options.attention, ALTERNET_BLOCKS[depth], options.network)
 
 
 def _require_types(options: ClassifierOptions) -> None:
@@ -105,20 +105,20 @@ def _in_words(hint: Any) -> str:
 def _require_applicable(options: ClassifierOptions) -> None:
     """Refuses an option that would have no effect: the user expects one."""
     sometimes = TIMM_OPTIONS.union(*(family.options for family in FAMILIES.values()))
-    if options.model in MODELS:
-        lacking = sometimes - FAMILIES[MODELS[options.model][0]].options
+    if options.network in MODELS:
+        lacking = sometimes - FAMILIES[MODELS[options.network][0]].options
     else:
         lacking = sometimes - TIMM_OPTIONS | NOT_FOR_TIMM
         if options.padding == "published":
             raise InputError(
-                f"padding published would grow the maps of {options.model}, whose shapes must stay; leave it out"
+                f"padding published would grow the maps of {options.network}, whose shapes must stay; leave it out"
             )
     for field in fields(options):
         if field.name in lacking and getattr(options, field.name) != field.default:
             having = [name for name, family in FAMILIES.items() if field.name in family.options | NOT_FOR_TIMM]
             having += ["timm:NAME"] if field.name in TIMM_OPTIONS else []
             raise InputError(
-                f"option {field.name} does not apply to {options.model} but to {', '.join(having)}; leave it out"
+                f"option {field.name} does not apply to {options.network} but to {', '.join(having)}; leave it out"
             )
 
 
@@ -131,20 +131,20 @@ def _require_smoothing(options: ClassifierOptions) -> None:
 def _check_family(options: ClassifierOptions, family: Family) -> None:
     if options.head is not None and options.head not in family.heads:
         raise InputError(
-            f"head {options.head} makes no sense for {options.model}; choose from {', '.join(family.heads)}"
+            f"head {options.head} makes no sense for {options.network}; choose from {', '.join(family.heads)}"
         )
     places = options.smoothing_places
     if places is not None and not (places and set(places) <= set(range(1, family.stages + 1))):
         raise InputError(
-            f"smoothing_places of {options.model} must be one or more of 1..{family.stages}, got {_join(places)}"
+            f"smoothing_places of {options.network} must be one or more of 1..{family.stages}, got {_join(places)}"
         )
 
 
 def _check_groups(options: ClassifierOptions, depth: int) -> None:
     step = GROUPS // (2 if depth == 50 else 4)  # the inner width is 2 or 4 times the stage's, in 32 groups
-    if options.width % step:
+    if options.channels % step:
         raise InputError(
-            f"the width of {options.model} must be a multiple of {step} for its {GROUPS} groups, got {options.width}"
+            f"{options.network} needs channels in multiples of {step} for its {GROUPS} groups, got {options.channels}"
         )
 
 

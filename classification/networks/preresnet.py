@@ -53,11 +53,11 @@ class PreActBlock(Block):
 
 def preresnet(options: ClassifierOptions, num_classes: int) -> Chain:
     """(B, 3, h, w) -> (B, K): bare stem, four stages of width 1, 2, 4, 8 times `width`, BN-ReLU-GAP head."""
-    _, depth = MODELS[options.model]
+    _, depth = MODELS[options.network]
     blocks = RESIDUAL_BLOCKS[depth]
     skipped = iter(skip_rates(options.stochastic_depth, sum(blocks)))
-    chain = Chain(OrderedDict(stem=stem(options.width, options.stem, activated=False)))
-    channels = options.width
+    chain = Chain(OrderedDict(stem=stem(options.channels, options.stem, activated=False)))
+    channels = options.channels
     for i, count in enumerate(blocks):
         modules = []
         for j in range(count):
@@ -73,11 +73,11 @@ def preact_block(
 ) -> PreActBlock:
     """Returns block `index` of a stage, both from 0; the first block of every stage but the first halves the map."""
     stride = 2 if stage_index > 0 and index == 0 else 1
-    inner = options.width * 2**stage_index if depth >= 50 else 0
+    inner = options.channels * 2**stage_index if depth >= 50 else 0
     channels_out = stage_channels(stage_index, depth, options)
     return PreActBlock(channels_in, channels_out, stride, options.dropout, skipped, inner)
 
 
 def stage_channels(stage_index: int, depth: int, options: ClassifierOptions) -> int:
     """Returns the output channels of a stage (from 0): 4 times the inner ones where the blocks are bottlenecks."""
-    return options.width * 2**stage_index * (4 if depth >= 50 else 1)
+    return options.channels * 2**stage_index * (4 if depth >= 50 else 1)

@@ -61,13 +61,13 @@ class ResidualBlock(Block):
 
 def resnet(options: ClassifierOptions, num_classes: int) -> Chain:
     """(B, 3, h, w) -> (B, K): stem, four stages of width 1, 2, 4, 8 times `width`, head."""
-    family, depth = MODELS[options.model]
+    family, depth = MODELS[options.network]
     blocks = RESIDUAL_BLOCKS[depth]
     skipped = iter(skip_rates(options.stochastic_depth, sum(blocks)))
-    chain = Chain(OrderedDict(stem=stem(options.width, options.stem, activated=True)))
-    channels = options.width
+    chain = Chain(OrderedDict(stem=stem(options.channels, options.stem, activated=True)))
+    channels = options.channels
     for i, count in enumerate(blocks):
-        width = options.width * 2**i
+        width = options.channels * 2**i
         inner, groups = _inner(family, depth, width)
         modules = []
         for j in range(count):
@@ -76,7 +76,7 @@ def resnet(options: ClassifierOptions, num_classes: int) -> Chain:
             modules.append(ResidualBlock(channels, out, stride, options.dropout, next(skipped), inner, groups))
             channels = out
         chain.add_module(f"stage{i + 1}", stage(modules, i + 1, options, channels))
-    chain.add_module("head", head(options.head or "gap", channels, num_classes, 64 * options.width, HEAD_SIDE))
+    chain.add_module("head", head(options.head or "gap", channels, num_classes, 64 * options.channels, HEAD_SIDE))
     return chain
 
 

@@ -33,7 +33,7 @@ class TimmNetwork(nn.Module):
 
     def __init__(self, options: ClassifierOptions, num_classes: int) -> None:
         super().__init__()
-        self.name = options.model
+        self.name = options.network
         self.model = _create(options, num_classes)
         fixed = self.model.default_cfg["input_size"][-1] if self.model.default_cfg.get("fixed_input_size") else None
         self.side = options.img_size or fixed
@@ -105,7 +105,7 @@ def _insert(model: Any, options: ClassifierOptions, example: Tensor) -> None:
     if options.smoothing:
         if not subsamples:
             raise InputError(
-                f"{options.model} has no module that halves a feature map, so nothing to smooth before; leave "
+                f"{options.network} has no module that halves a feature map, so nothing to smooth before; leave "
                 f"smoothing out"
             )
         # A Prob without ReLU is as good for maps without an activation; the others would delete their negative half.
@@ -116,7 +116,7 @@ def _insert(model: Any, options: ClassifierOptions, example: Tensor) -> None:
             insert_dropout(model, options.dropout, example=example)
         elif not _replace_dropouts(model, options.dropout):
             raise InputError(
-                f"{options.model} has no module that halves a feature map and none of the dropout modules of a "
+                f"{options.network} has no module that halves a feature map and none of the dropout modules of a "
                 f"transformer "
                 f"({', '.join(DENSE_DROPOUTS)}); leave dropout out"
             )
@@ -151,7 +151,7 @@ def _replace_dropouts(model: nn.Module, rate: float) -> int:
 def _create(options: ClassifierOptions, num_classes: int) -> Any:
     import timm
 
-    name = options.model.removeprefix(TIMM)
+    name = options.network.removeprefix(TIMM)
     if ":" in name or "/" in name or not timm.is_model(name):
         near = difflib.get_close_matches(name, timm.list_models(), n=3)
         hint = f"did you mean {' or '.join(TIMM + n for n in near)}?" if near else "see timm.list_models()"
@@ -161,15 +161,15 @@ def _create(options: ClassifierOptions, num_classes: int) -> Any:
         return timm.create_model(name, pretrained=options.pretrained, num_classes=num_classes, **given)
     except OSError as error:  # every download error of the hub and of urllib
         raise InputError(
-            f"the pretrained weights of {options.model} cannot be fetched ({_first_line(error)}); go online or leave "
+            f"the pretrained weights of {options.network} cannot be fetched ({_first_line(error)}); go online or leave "
             "pretrained out"
         ) from error
     except (AssertionError, KeyError, RuntimeError, TypeError, ValueError, ZeroDivisionError) as error:
         for argument in given:
             if isinstance(error, TypeError) and f"'{argument}'" in str(error):
-                raise InputError(f"{options.model} has no option {ARGUMENTS[argument]}; leave it out") from error
+                raise InputError(f"{options.network} has no option {ARGUMENTS[argument]}; leave it out") from error
         raise InputError(
-            f"timm makes no {options.model} of these options ({_first_line(error)}); got {given}"
+            f"timm makes no {options.network} of these options ({_first_line(error)}); got {given}"
         ) from error
 
 

@@ -39,14 +39,14 @@ def vgg(options: ClassifierOptions, num_classes: int) -> Chain:
     Five stages; 2x2 max pooling begins the last four. In the pre-activation form the picture itself passes BatchNorm
     and ReLU first, and the head's input is the output of a convolution, as published.
     """
-    family, depth = MODELS[options.model]
+    family, depth = MODELS[options.network]
     chain, channels = Chain(), 3
     for i, (count, multiple) in enumerate(zip(VGG_CONVS[depth], MULTIPLES, strict=True)):
         modules: list[nn.Module] = [MaxPool(2)] if i > 0 else []
         for _ in range(count):
-            modules.append(ConvBlock(channels, multiple * options.width, options.dropout, family == "prevgg"))
-            channels = multiple * options.width
+            modules.append(ConvBlock(channels, multiple * options.channels, options.dropout, family == "prevgg"))
+            channels = multiple * options.channels
         chain.add_module(f"stage{i + 1}", stage(modules, i + 1, options, channels))
     name = options.head or FAMILIES[family].heads[0]
-    chain.add_module("head", head(name, channels, num_classes, 64 * options.width, HEAD_SIDE, pool=2))
+    chain.add_module("head", head(name, channels, num_classes, 64 * options.channels, HEAD_SIDE, pool=2))
     return chain

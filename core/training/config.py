@@ -49,7 +49,7 @@ class TrainConfig:
     """CPU threads; 0: torch chooses. With 1, runs on a CPU repeat bit for bit."""
     evaluate_every: int = 5
     """Epochs between evaluations on the held-out images; 0: none."""
-    keep_checkpoints: int = 0
+    snapshots: int = 0
     """So many averaged weights are kept on the way, in RUN/checkpoints: the initial ones and then at evenly spaced
     epochs (`analyze landscape --run` draws them); 0 keeps none."""
 
@@ -68,5 +68,5 @@ TRAIN_RANGES: dict[str, tuple[float, float]] = {
     "average_decay": (0, 1),
     "threads": (0, math.inf),
     "evaluate_every": (0, math.inf),
-    "keep_checkpoints": (0, math.inf),
+    "snapshots": (0, math.inf),
 }

@@ -113,7 +113,7 @@ def fit(parts: TrainingParts, config: TrainConfig, run: Run) -> Iterator[StepDon
 
 def _save_snapshot(network: nn.Module, epochs_done: int, parts: TrainingParts, config: TrainConfig, run: Run) -> None:
     """Saves the averaged weights as a checkpoint, where a snapshot is due after this epoch."""
-    if epochs_done in snapshot_epochs(config.epochs, config.keep_checkpoints):
+    if epochs_done in snapshot_epochs(config.epochs, config.snapshots):
         file = snapshot_file(run.folder, epochs_done)
         file.parent.mkdir(exist_ok=True)
         tensors = {name: tensor.detach().cpu().clone() for name, tensor in parts.deployed(network).state_dict().items()}

@@ -222,6 +222,6 @@ def find_snapshots(run: Path) -> list[Path]:
     files = sorted((run / SNAPSHOTS_NAME).glob("epoch-*.safetensors"))
     if len(files) < 2:
         raise InputError(
-            f"{run}: holds {len(files)} snapshots, and a trajectory needs two or more; train with --keep-checkpoints 10"
+            f"{run}: holds {len(files)} snapshots, and a trajectory needs two or more; train with --snapshots 10"
         )
     return files

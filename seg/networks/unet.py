@@ -86,7 +86,7 @@ class UNet(nn.Module):
         super().__init__()
         _check(num_classes, options)
         self.options, names = options, stage_names(options)
-        depth, widths = options.depth, [options.width * 2**i for i in range(options.depth)]
+        depth, widths = options.depth, [options.channels * 2**i for i in range(options.depth)]
         stages: list[nn.Module] = []
         for i in range(depth):
             stages.append(EncoderStage(options, i + 1, 3 if i == 0 else widths[i - 1], widths[i]))
@@ -135,8 +135,8 @@ def _check(num_classes: int, options: UNetOptions) -> None:
         raise InputError(f"a network needs two or more classes, got {num_classes}")
     if options.skip not in ("before", "after"):
         raise InputError(f"unknown skip {options.skip!r}; choose from before, after")
-    if not 1 <= options.width <= 512 or not 2 <= options.depth <= 7:
-        raise InputError(f"width must be 1..512 and depth 2..7, got width {options.width}, depth {options.depth}")
+    if not 1 <= options.channels <= 512 or not 2 <= options.depth <= 7:
+        raise InputError(f"channels must be 1..512 and depth 2..7, got {options.channels} and {options.depth}")
     names = stage_names(options)
     for place in options.dropout_places:
         if place not in names:

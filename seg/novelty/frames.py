@@ -19,7 +19,7 @@ from core.model.checkpoint import CheckpointMeta
 from seg.data.camvid import ImageFolderSplit
 from seg.data.moving_stills import CLIP_FRAMES, moving_stills
 from seg.novelty.blocks import hold_back_blocks
-from seg.train import split_held_back
+from seg.train import split_held_out
 
 Labelled = tuple[np.ndarray, np.ndarray]
 """(H, W, 3) uint8 RGB, (H, W) uint8 class ids."""
@@ -41,9 +41,9 @@ class Frames:
     @classmethod
     def of(cls, split: ImageFolderSplit, meta: CheckpointMeta) -> "Frames":
         blocks = hold_back_blocks([example.name for example in split.examples])
-        share = meta.training.get("config", {}).get("hold_back", 0.0)
-        _, kept_back = split_held_back(len(split), share)
-        if not kept_back or meta.training.get("held_back") != len(kept_back):
+        share = meta.training.get("config", {}).get("hold_out", 0.0)
+        _, kept_back = split_held_out(len(split), share)
+        if not kept_back or meta.training.get("held_out") != len(kept_back):
             note = (
                 "the record of the training does not tell which frames it held back, so the temperature is fitted on "
                 "blocks"

@@ -18,13 +18,13 @@ class Variant:
     name: str
     words: str
     options: dict[str, Any]
-    """Of `ClassifierOptions`, beside width and dropout rate."""
+    """Options of `ClassifierOptions` besides channels and dropout rate."""
     published: tuple[float, float, float] | None = None
 
     def config(self, data: Path, seed: int) -> ClassTrainConfig:
         """The preset `small` with fewer epochs; one thread, so that it repeats bit by bit."""
         base = CLASS_PRESETS["small"]
-        options = {"width": WIDTH, "dropout": RATE} | self.options
+        options = {"channels": WIDTH, "dropout": RATE} | self.options
         return replace(
             base,
             data=data,

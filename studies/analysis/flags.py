@@ -19,8 +19,8 @@ class StudyOptions:
     by side in the plots."""
     data: Path
     """CIFAR or an ImageFolder for classifiers; a folder with SPLIT/ and SPLITannot/ for segmentation."""
-    split: Literal["train", "val", "test", "held-back"] | None = None
-    """Which split (held-back: of a classifier's training pictures); auto: train where the loss of training is looked at
+    split: Literal["train", "val", "test", "held-out"] | None = None
+    """Which split (held-out: of a classifier's training pictures); auto: train where the loss of training is looked at
     (hessian, landscape), else test."""
     images: int | None = None
     """Pictures, drawn with the seed; so many that the study ends within 20 minutes on two cores without it."""
@@ -116,7 +116,7 @@ class LandscapeJob:
     reach: float = 1.0
     """How far the plane reaches; 1: the directions are as long as the filters (published: 0.1 and 1)."""
     run: Path | None = None
-    """A training's folder with kept checkpoints (train --keep-checkpoints 10): the plane is the one it moved in."""
+    """A training's folder with kept checkpoints (train --snapshots 10): the plane is the one it moved in."""
     augmented: bool = True
     """Pictures as a training sees them; --no-augmented: as they are."""
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from app.open_model import is_graph
-from classification.data.held_back import SPLIT as HELD_BACK
+from classification.data.held_out import SPLIT as HELD_OUT
 from classification.data.open import open_classification
 from classification.networks.build import build_classifier
 from classification.networks.layout import TIMM
@@ -122,11 +122,11 @@ def open_one(
 
 def open_timm(model: str, options: StudyOptions, split: str) -> tuple[Any, CheckpointMeta]:
     """A network of the library with the size and colours that it was made for; its record has the data's classes."""
-    if split == HELD_BACK:
-        raise InputError(f"{model} comes without a record of what its training held back; give another --split")
+    if split == HELD_OUT:
+        raise InputError(f"{model} comes without a record of what its training held out; give another --split")
     classes: ClassList = open_classification(options.data, split).classes
     pretrained = options.timm_weights == "pretrained"
-    settings = ClassifierOptions(model=model, pretrained=pretrained)
+    settings = ClassifierOptions(network=model, pretrained=pretrained)
     torch.manual_seed(mix_seed(options.seed))
     network: Any = build_classifier(settings, IMAGENET_CLASSES if pretrained else len(classes))
     known = network.model.pretrained_cfg

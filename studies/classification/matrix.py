@@ -6,8 +6,8 @@ from pathlib import Path
 
 RUNS = Path("runs/classification")
 RECIPES = {
-    "resnet18": "--model resnet18 --width 32",
-    "vgg16": "--model vgg16 --width 32 --head gap",
+    "resnet18": "--network resnet18 --channels 32",
+    "vgg16": "--network vgg16 --channels 32 --head gap",
 }
 """Half the published width; VGG with the GAP head, whose MLP would hold most of the weights."""
 

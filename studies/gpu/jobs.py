@@ -21,7 +21,7 @@ def paper_job(name: str, dropout: bool, smoothing: bool) -> Job:
         "--dropout",
         "0.5" if dropout else "0",
         "--smoothing" if smoothing else "--no-smoothing",
-        "--workers",
+        "--loaders",
         "4",
     )
     single = [(*STILLS, "--mode", "dnn"), (*STREAM, "--mode", "dnn"), (*STREAM, "--mode", "vq-dnn")]
@@ -37,4 +37,4 @@ def recipe_jobs() -> list[Job]:
     """The presets of the networks that ship, at full length."""
     measured = ((*STILLS, "--mode", "dnn"), (*STREAM, "--mode", "vq-dnn"))
     presets = ("cpu", "realtime", "mobile")
-    return [Job(f"recipe-{preset}", ("--preset", preset, "--workers", "6"), measured) for preset in presets]
+    return [Job(f"recipe-{preset}", ("--preset", preset, "--loaders", "6"), measured) for preset in presets]

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from classification.data.held_back import open_split_of
+from classification.data.held_out import open_split_of
 from classification.opening import require_classes
 from core.errors import InputError
 from seg.data.camvid import ImageFolderSplit, open_split

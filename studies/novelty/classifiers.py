@@ -23,7 +23,7 @@ from studies.novelty.shots import Data, drawing, spread_over
 CORRUPTED, MADE, AT_ONCE = 250, 200, 250
 """Test pictures under each corruption; pictures that are none, of each kind; pictures of a network call."""
 SEVERITY = 3
-CIFAR = ("cifar10", "--split", "held-back", "--mode", "dnn")
+CIFAR = ("cifar10", "--split", "held-out", "--mode", "dnn")
 Pictures = Sequence[np.ndarray]
 
 

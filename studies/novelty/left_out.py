@@ -24,7 +24,7 @@ from studies.novelty.regions import compare
 from studies.novelty.shots import Data, Sample, of_split
 
 EPOCHS = 20
-TRAINING = ("--size", "180", "--crop-height", "144", "--crop-width", "192", "--width", "16", "--seed", "0")
+TRAINING = ("--size", "180", "--crop-height", "144", "--crop-width", "192", "--channels", "16", "--seed", "0")
 
 
 def without(name: str, data: Data, folder: Path) -> Path:

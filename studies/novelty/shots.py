@@ -16,7 +16,7 @@ from seg.data.camvid import ImageFolderSplit, open_split
 from seg.data.moving_stills import seed_of, still_clip
 from seg.novelty.blocks import hold_back_blocks
 from seg.street.drive import Street
-from seg.train import split_held_back
+from seg.train import split_held_out
 
 HEIGHT, WIDTH = 360, 480
 COMMON_STILLS, CONTROL_STILLS = 24, 30
@@ -70,7 +70,7 @@ def spread_over(count: int, wanted: int) -> list[int]:
 
 def bank(data: Data) -> Shots:
     """What means and covariances are fitted on: each frame as it is, and as another camera would give it."""
-    untrained = split_held_back(len(data.split("train")), 0.05)[1]
+    untrained = split_held_out(len(data.split("train")), 0.05)[1]
     for name, image, _ in of_split(data, "train", sorted(set(data.blocks[0]) - set(untrained))):
         yield Sample("clean", name, image)
         yield Sample("camera", name, random_camera(image, drawing("fit", name)))
@@ -113,7 +113,7 @@ def zoomed(image: np.ndarray, draw: np.random.Generator) -> np.ndarray:
 
 def untrained(data: Data) -> Shots:
     """The frames that every training held back: the temperature of a frame is fitted on them."""
-    _, places = split_held_back(len(data.split("train")), 0.05)
+    _, places = split_held_out(len(data.split("train")), 0.05)
     for number, (name, image, label) in enumerate(of_split(data, "train", places)):
         yield Sample("clean", name, image, label)
         for kind in TUNING_CORRUPTIONS:
@@ -145,7 +145,7 @@ def common(data: Data) -> Shots:
 
 def swap(data: Data) -> Shots:
     """The untrained frames under the types that count: only to fit on one half of them and judge on the other."""
-    _, places = split_held_back(len(data.split("train")), 0.05)
+    _, places = split_held_out(len(data.split("train")), 0.05)
     for number, (name, image, label) in enumerate(of_split(data, "train", places)):
         for kind in BENCHMARK_CORRUPTIONS:
             yield Sample(kind, name, corrupt(image, kind, 3, 5, number), label)

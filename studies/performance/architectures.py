@@ -43,7 +43,7 @@ CANDIDATES: dict[str, UNetOptions | SmpOptions] = {
     "U-Net, width 16": UNET,
     "U-Net, width 16, relu6": replace(UNET, prob="relu6"),
     "U-Net, width 16, no smoothing": replace(UNET, smoothing=False),
-    "U-Net, width 8, relu6": replace(UNET, width=8, prob="relu6"),
+    "U-Net, width 8, relu6": replace(UNET, channels=8, prob="relu6"),
     "RegNetX-002": REGNET,
     "RegNetX-002, relu6": replace(REGNET, encoder_prob="relu6"),
     "RegNetX-002, no smoothing": replace(REGNET, encoder_smoothing=False),

@@ -10,7 +10,7 @@ from studies.harness.networks import PROJECT, measured_networks, trained_network
 from studies.harness.study import digest_of_weights
 
 RECIPES = {
-    "paper": "--preset paper --width 16 --epochs 40 --step-epochs 31",
+    "paper": "--preset paper --channels 16 --epochs 40 --step-epochs 31",
     "cpu": "--preset cpu --epochs 40",
 }
 """paper: the published training at a quarter of its width, 130 epochs and the fall of the rate at 100 scaled to 40 and
@@ -43,7 +43,7 @@ class Network:
         """Trains it."""
         rate = RATES[self.recipe] if self.dropout else 0
         smoothing = "--smoothing" if self.smoothing else "--no-smoothing"
-        apart = " --leave-out studies/results/nearest_to_val.txt" if self.clean else ""
+        apart = " --exclude studies/results/nearest_to_val.txt" if self.clean else ""
         return (
             f"steadyseg train seg --data CamVid {RECIPES[self.recipe]} --seed {self.seed} --dropout {rate} "
             f"{smoothing}{apart} "

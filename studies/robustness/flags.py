@@ -100,8 +100,8 @@ class RobustnessJob:
     pictures."""
     data: Path
     """CIFAR or an ImageFolder for classifiers; a folder with SPLIT/ and SPLITannot/ for segmentation."""
-    split: Literal["train", "val", "test", "held-back"] = "test"
-    """Which split (held-back: of a classifier's training pictures); the study stream takes val."""
+    split: Literal["train", "val", "test", "held-out"] = "test"
+    """Which split (held-out: of a classifier's training pictures); the study stream takes val."""
     studies: tuple[StudyName, ...] = ()
     """Only these; all that the data allows without it."""
     options: OmitArgPrefixes[RobustnessOptions] = field(default_factory=RobustnessOptions)

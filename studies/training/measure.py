@@ -17,7 +17,7 @@ from core.corruptions.corruptions import TUNING_CORRUPTIONS, corrupt
 from core.evaluation.metrics import StreamingMetrics
 from seg.data.camvid import ImageFolderSplit, open_split
 from seg.pretrained import read_segmenter
-from seg.train import split_held_back
+from seg.train import split_held_out
 from studies.harness.target import DNN, TargetNetwork, at_size_of
 
 RARE = ("Pole", "SignSymbol", "Pedestrian", "Bicyclist")
@@ -41,7 +41,7 @@ class HeldBack:
 
 
 def held_back_pairs(split: ImageFolderSplit, share: float) -> tuple[list[Pair], list[str]]:
-    _, held = split_held_back(len(split), share)
+    _, held = split_held_out(len(split), share)
     return [split[i] for i in held], [split.examples[i].name for i in held]
 
 

@@ -49,7 +49,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 def small_checkpoint(path: Path, world: dict[str, Any], dropout: float = 0.5) -> None:
     """`world`: what it knows of its own."""
     torch.manual_seed(0)
-    options = dataclasses.asdict(UNetOptions(width=4, dropout=dropout))
+    options = dataclasses.asdict(UNetOptions(channels=4, dropout=dropout))
     tensors = build_network("unet", options, len(CAMVID)).state_dict()
     tensors["head.weight"] *= 40
     mean_std = {"mean": (0.41, 0.42, 0.43), "std": (0.3, 0.3, 0.3)}

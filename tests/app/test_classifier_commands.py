@@ -36,7 +36,7 @@ def mc(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_classifier(tmp_path_factory.mktemp("plain") / "plain.safetensors", ClassifierOptions(width=4))
+    return save_classifier(tmp_path_factory.mktemp("plain") / "plain.safetensors", ClassifierOptions(channels=4))
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def test_a_network_without_dropout_is_one_look_and_its_ensemble_a_curve(
 ) -> None:
     alone = evaluated(plain, data, tmp_path)
     assert (alone["mode"], alone["samples"], [row["n"] for row in alone["rows"]]) == ("dnn", 1, [1])
-    other = save_classifier(tmp_path / "other.safetensors", ClassifierOptions(width=4), seed=1)
+    other = save_classifier(tmp_path / "other.safetensors", ClassifierOptions(channels=4), seed=1)
     both = evaluated(plain, data, tmp_path, "--members", str(other))
     assert both["members"] == ["other.safetensors"] and [row["n"] for row in both["rows"]] == [1, 2]
     assert both["rows"][0]["nll"] == alone["nll"] and both["disagreement"] > 0
@@ -194,23 +194,23 @@ def test_held_back_pictures_are_those_that_training_left_out(tmp_path: Path) -> 
                 str(run),
                 "--size",
                 "32",
-                "--width",
+                "--channels",
                 "4",
                 "--epochs",
                 "3",
-                "--hold-back",
+                "--hold-out",
                 "0.2",
-                "--workers",
+                "--loaders",
                 "0",
             ]
         )
         == 0
     )
     model = str(run / "model.safetensors")
-    assert main(["calibrate", model, "--data", str(data), "--split", "held-back", "-o", str(output)]) == 0
+    assert main(["calibrate", model, "--data", str(data), "--split", "held-out", "-o", str(output)]) == 0
     record = read_meta(output).calibration["dnn"]
-    assert (record["split"], record["frames"]) == ("held-back", 108)
-    assert evaluated(output, data, tmp_path, "--split", "held-back")["frame_list_hash"] == record["frame_list_hash"]
+    assert (record["split"], record["frames"]) == ("held-out", 108)
+    assert evaluated(output, data, tmp_path, "--split", "held-out")["frame_list_hash"] == record["frame_list_hash"]
 
 
 # models
@@ -261,7 +261,7 @@ def test_commands_that_segment_frames_refuse_a_classifier_by_its_name_and_its_fi
         (("--calibrated", "on"), "no temperature was fitted for dnn"),
         (("--executor", "openvino"), "-o c.onnx"),
         (("--split", "val"), "no split 'val'"),
-        (("--split", "held-back"), "held no pictures back"),
+        (("--split", "held-out"), "held out no pictures"),
         (("--plot", "p.jpg"), ".png, .svg, .pdf"),
         (("--plot", "nowhere/p.png"), "no folder nowhere"),
         (("--report", "r.txt"), "a report is a .json file"),
@@ -286,7 +286,7 @@ def test_flags_that_make_no_sense_for_a_classifier_are_one_line(
         (("--int8",), "--int8 is for"),
         (("--tau", "2"), "--tau is for"),
         (("--coverage", "1"), "between 0 and 1"),
-        (("--split", "held-back"), "held no pictures back"),
+        (("--split", "held-out"), "held out no pictures"),
         (("--split", "val"), "no split 'val'"),
         (("--samples", "0"), "1 or more"),
         (("--mode", "vq-dnn"), "use mode dnn or bnn"),
@@ -307,7 +307,7 @@ def test_held_back_pictures_are_a_classifier_s(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = ["-o", tmp_path / "c.safetensors"] if command == "calibrate" else []
-    line = one_line_error(capsys, command, "street-tiny", "--data", "street", "--split", "held-back", *output)
+    line = one_line_error(capsys, command, "street-tiny", "--data", "street", "--split", "held-out", *output)
     assert "for image classifiers" in line
 
 
@@ -339,7 +339,7 @@ def test_a_picture_of_16_bits_is_named(mc: Path, tmp_path: Path, capsys: pytest.
 def test_pictures_too_small_for_the_network_are_one_line(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tiny = save_classifier(tmp_path / "t.safetensors", ClassifierOptions(model="vgg11", width=2), size=8)
+    tiny = save_classifier(tmp_path / "t.safetensors", ClassifierOptions(network="vgg11", channels=2), size=8)
     assert "too small for this network" in error_after_work(capsys, "evaluate", tiny, "--data", data)
 
 

@@ -11,7 +11,7 @@ from PIL import Image
 from refusals import one_line_error
 
 from app.cli import main
-from classification.data.held_back import open_trained
+from classification.data.held_out import open_trained
 from classification.novelty import with_cameras
 from classification.pretrained import read_classifier
 from core.dropout import set_dropout_active
@@ -41,13 +41,13 @@ def knowing(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Path:
                 str(run),
                 "--size",
                 "32",
-                "--width",
+                "--channels",
                 "4",
                 "--epochs",
                 "3",
-                "--hold-back",
+                "--hold-out",
                 "0.2",
-                "--workers",
+                "--loaders",
                 "0",
                 "--dropout",
                 "0.1",
@@ -59,7 +59,7 @@ def knowing(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Path:
         "--data",
         str(data),
         "--split",
-        "held-back",
+        "held-out",
         "--mode",
         "dnn",
         "--novelty",
@@ -94,7 +94,7 @@ def test_evaluate_tells_its_own_pictures_from_others(knowing: Path, data: Path, 
 
 def test_calibrating_again_fits_sets_to_the_temperatures_it_keeps(knowing: Path, data: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.safetensors"
-    flags = ["--data", str(data), "--split", "held-back", "--mode", "dnn", "--coverage", "0.7", "-o", str(again)]
+    flags = ["--data", str(data), "--split", "held-out", "--mode", "dnn", "--coverage", "0.7", "-o", str(again)]
     assert main(["calibrate", str(knowing), *flags]) == 0
     told = evaluated(again, data)
     assert told["adaptive"] and told["conformal"]["coverage_asked"] == 0.7  # type: ignore[index]
@@ -102,7 +102,7 @@ def test_calibrating_again_fits_sets_to_the_temperatures_it_keeps(knowing: Path,
 
 def test_dropout_passes_need_no_temperature_of_a_single_one(knowing: Path, data: Path, tmp_path: Path) -> None:
     drawn, flags = tmp_path / "drawn.safetensors", ["--mode", "bnn", "--samples", "3"]
-    given = ["--data", str(data), "--split", "held-back", *flags, "-o", str(drawn)]
+    given = ["--data", str(data), "--split", "held-out", *flags, "-o", str(drawn)]
     assert main(["calibrate", str(knowing.with_name("model.safetensors")), *given]) == 0
     assert main(["evaluate", str(drawn), "--data", str(data), "--split", "test", *flags, "--calibrated", "on"]) == 0
 
@@ -139,7 +139,7 @@ def test_the_alarm_rate_and_its_interval_are_printed(
 ) -> None:
     """108 held-back pictures as they are and by another camera: 9 of 216 are alarms, (1 + 9) / 217 < 5 %;
     Clopper-Pearson."""
-    flags = ["--data", str(data), "--split", "held-back", "--mode", "dnn", "--novelty"]
+    flags = ["--data", str(data), "--split", "held-out", "--mode", "dnn", "--novelty"]
     assert main(["calibrate", str(knowing), *flags, "-o", str(tmp_path / "k.safetensors")]) == 0
     assert (
         "of 216 held-back views 4.2% are novel (95 % interval, were they independent: 1.9% to 7.8%)"

@@ -50,7 +50,7 @@ def segmentation(frames: Path, run: Path) -> list[str]:
         str(EPOCHS),
         "--size",
         "48",
-        "--width",
+        "--channels",
         "2",
         "--crop-height",
         "32",
@@ -60,13 +60,13 @@ def segmentation(frames: Path, run: Path) -> list[str]:
         "1",
         "--accumulate",
         "2",
-        "--hold-back",
+        "--hold-out",
         "0",
         "--precision",
         "fp32",
         "--threads",
         "1",
-        "--workers",
+        "--loaders",
         "0",
         "--device",
         "cpu",
@@ -83,15 +83,15 @@ def classification(pictures: Path, run: Path) -> list[str]:
         str(run),
         "--epochs",
         "1",
-        "--model",
+        "--network",
         "resnet18",
-        "--width",
+        "--channels",
         "2",
         "--size",
         "16",
         "--batch-size",
         "4",
-        "--hold-back",
+        "--hold-out",
         "0.25",
         "--mixup",
         "0.5",
@@ -99,7 +99,7 @@ def classification(pictures: Path, run: Path) -> list[str]:
         "0.3",
         "--train-samples",
         "2",
-        "--workers",
+        "--loaders",
         "1",
         "--device",
         "cpu",
@@ -148,7 +148,7 @@ def test_two_processes_train_a_segmentation_and_go_on_where_they_were_killed(fra
     code, output, errors = finished(segmentation(frames, whole))
     assert code == 0, errors
     assert output.splitlines() == [str(whole / "model.safetensors")]  # said once
-    assert errors.count("8 images, 0 held back, 2 steps an epoch, on cpu in fp32, 2 processes") == 1
+    assert errors.count("8 images, 0 held out, 2 steps an epoch, on cpu in fp32, 2 processes") == 1
     assert [event["event"] for event in events(whole)] == ["step", "step", "epoch"] * EPOCHS
 
     killed_after(2, segmentation(frames, killed), killed)
@@ -170,7 +170,7 @@ def test_two_processes_train_a_classifier_and_refuse_a_second_run_in_one_line(pi
     assert [event["event"] for event in logged] == ["step", "step", "epoch"]  # 18 pictures, two steps of 2 x 4
     assert logged[-1]["metrics"]["nll"] > 0
     _, meta = load_checkpoint(run / "model.safetensors")
-    assert (meta.architecture, meta.training["images"], meta.training["held_back"]) == ("classifier", 18, 6)
+    assert (meta.architecture, meta.training["images"], meta.training["held_out"]) == ("classifier", 18, 6)
 
     code, _, errors = finished(classification(pictures, run))  # only the first process looks into the folder
     assert code != 0 and len(said(errors)) == 1 and "already holds a training" in said(errors)[0]

@@ -44,8 +44,8 @@ def test_every_stage_ends_in_pairs_of_convolution_and_attention(depth: int, stem
         assert layer.heads == {"stage2": 6, "stage3": 12, "stage4": 24}[name.split(".")[0]]
 
 
-def test_the_layout_and_the_window_are_options() -> None:
-    network = built(50, attention=(1, 2, 0, 0), window=5)
+def test_the_layout_and_the_attention_window_are_options() -> None:
+    network = built(50, attention=(1, 2, 0, 0), attention_window=5)
     assert pattern(network) == "cca caca cccccc cccc"
     assert {m.window for m in network.modules() if isinstance(m, WindowAttention)} == {5}
     assert pattern(built(50, attention=(0, 0, 0, 0))) == "ccc cccc cccccc cccc"

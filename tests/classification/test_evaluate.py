@@ -11,7 +11,7 @@ from refusals import refusal
 from torch import Tensor
 
 from classification.calibrate import fit_sets, fit_temperature
-from classification.data.held_back import open_split_of
+from classification.data.held_out import open_split_of
 from classification.data.open import open_classification, training_indices
 from classification.evaluate import (
     Batch,
@@ -31,7 +31,7 @@ from core.model.checkpoint import CheckpointMeta
 from core.prediction import Prediction, entropy
 from core.seeds import mix_seed
 
-PLAIN = ClassifierOptions(width=4)
+PLAIN = ClassifierOptions(channels=4)
 CPU = torch.device("cpu")
 
 
@@ -290,18 +290,18 @@ def test_members_see_the_same_pictures_and_know_the_same_classes(
     assert words in refusal(build_members, [read_classifier(path) for path in (files["mc0"], other)])
 
 
-# held-back pictures
+# held-out pictures
 
 
-def trained(folder: Path, images: int = 15, held_back: int = 3, share: Any = 0.2) -> CheckpointMeta:
-    config = {"hold_back": share, "fraction": 1.0, "loop": {"seed": 4}}
-    record = {"config": config, "images": images, "held_back": held_back}
+def trained(folder: Path, images: int = 15, held_out: int = 3, share: Any = 0.2) -> CheckpointMeta:
+    config = {"hold_out": share, "fraction": 1.0, "loop": {"seed": 4}}
+    record = {"config": config, "images": images, "held_out": held_out}
     return read_classifier(save_classifier(folder / "t.safetensors", training=record)).meta
 
 
 def test_the_held_back_pictures_are_those_of_the_training(tmp_path: Path) -> None:
     data = save_pictures(tmp_path / "d", per_class=5)
-    found = open_split_of(data, "held-back", trained(tmp_path, 24, 6), "t")
+    found = open_split_of(data, "held-out", trained(tmp_path, 24, 6), "t")
     train = open_classification(data, "train")
     _, held = training_indices(train.labels, 1.0, 0.2, 4)
     assert len(found) == 6 and found.list_hash == train.subset(held).list_hash != train.list_hash
@@ -314,13 +314,13 @@ def test_the_held_back_pictures_are_those_of_the_training(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("record", "words"),
     [
-        ({"share": 0.0}, "held no pictures back"),
-        ({"share": "much"}, "held no pictures back"),
-        ({"images": 99}, "24 training pictures and 6 held back, but t was trained on 99"),
+        ({"share": 0.0}, "held out no pictures"),
+        ({"share": "much"}, "held out no pictures"),
+        ({"images": 99}, "24 training pictures and 6 held out, but t was trained on 99"),
     ],
     ids=["none", "damaged record", "other data"],
 )
 def test_held_back_pictures_that_nobody_knows_are_refused(tmp_path: Path, record: dict[str, Any], words: str) -> None:
     data = save_pictures(tmp_path / "d", per_class=5)
-    meta = trained(tmp_path, **{"images": 24, "held_back": 6} | record)
-    assert words in refusal(open_split_of, data, "held-back", meta, "t")
+    meta = trained(tmp_path, **{"images": 24, "held_out": 6} | record)
+    assert words in refusal(open_split_of, data, "held-out", meta, "t")

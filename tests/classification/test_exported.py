@@ -16,9 +16,9 @@ from core.predictors import MonteCarlo, OnePass
 from core.preprocess import Normalize
 
 NETWORKS = {
-    "ours": ClassifierOptions(width=4, dropout=0.3, smoothing=True),
-    "vgg": ClassifierOptions(model="vgg11", width=2, dropout=0.2),
-    "tokens": ClassifierOptions(model="timm:vit_tiny_patch16_224", dropout=0.2, img_size=32, patch_size=16),
+    "ours": ClassifierOptions(channels=4, dropout=0.3, smoothing=True),
+    "vgg": ClassifierOptions(network="vgg11", channels=2, dropout=0.2),
+    "tokens": ClassifierOptions(network="timm:vit_tiny_patch16_224", dropout=0.2, img_size=32, patch_size=16),
 }
 
 

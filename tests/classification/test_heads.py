@@ -88,7 +88,7 @@ def test_the_mlp_head_enlarges_a_map_that_is_smaller_than_its_pooling() -> None:
         ("resnet50", {}, [(10, 2048)]),
         ("preresnet50", {}, [(10, 2048)]),
         ("alternet18", {}, [(10, 512)]),
-        ("vgg16", {"width": 8}, [(512, 64 * 49), (512, 512), (10, 512)]),
+        ("vgg16", {"channels": 8}, [(512, 64 * 49), (512, 512), (10, 512)]),
     ],
     ids=str,
 )
@@ -105,6 +105,6 @@ def test_networks_have_the_published_heads(
     [(m, h) for m in ("alexnet", "vgg11", "prevgg11", "resnet18") for h in HEADS] + [("prevgg11", "bn-gap")],
 )
 def test_every_head_of_a_family_gives_logits(model: str, head: str) -> None:
-    network = build_classifier({"model": model, "head": head, "width": 4, "smoothing": True, "dropout": 0.2}, 3)
+    network = build_classifier({"network": model, "head": head, "channels": 4, "smoothing": True, "dropout": 0.2}, 3)
     network(torch.randn(4, 3, 32, 32)).square().sum().backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in network.parameters())

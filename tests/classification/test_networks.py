@@ -40,7 +40,7 @@ def narrow(model: str) -> int:
 
 def built(model: str, classes: int = 5, **options: Any) -> Any:
     torch.manual_seed(0)
-    return build_classifier(ClassifierOptions(model, **({"width": narrow(model)} | options)), classes).eval()
+    return build_classifier(ClassifierOptions(model, **({"channels": narrow(model)} | options)), classes).eval()
 
 
 def seeded(network: nn.Module, x: Tensor, seed: int = 1) -> Tensor:
@@ -160,7 +160,7 @@ def test_mixed_precision_trains(model: str) -> None:
 
 def test_convolutions_start_with_the_variance_of_their_fan_out() -> None:
     for model in ("resnet18", "vgg11", "alternet50"):
-        convs = [m for m in built(model, width=32).modules() if isinstance(m, nn.Conv2d)]
+        convs = [m for m in built(model, channels=32).modules() if isinstance(m, nn.Conv2d)]
         for conv in convs:
             expected = (2 / (conv.out_channels * conv.kernel_size[0] ** 2)) ** 0.5
             if conv.weight.numel() > 2000:
@@ -193,7 +193,7 @@ def test_stochastic_depth_leaves_the_branch_out_in_training_only() -> None:
 
 def test_the_options_of_a_record_build_the_same_network() -> None:
     options = ClassifierOptions(
-        "alternet18", 4, smoothing=True, smoothing_places=(1, 3), attention=(0, 0, 1, 1), window=3
+        "alternet18", 4, smoothing=True, smoothing_places=(1, 3), attention=(0, 0, 1, 1), attention_window=3
     )
     record = json.loads(json.dumps(dataclasses.asdict(options)))
     torch.manual_seed(0)
@@ -205,17 +205,17 @@ def test_the_options_of_a_record_build_the_same_network() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"model": "resnet_18"}, "did you mean resnet18"),
-        ({"model": "ResNet50"}, "did you mean resnet50"),
-        ({"model": "alter50"}, "alternet50"),
-        ({"model": "what"}, "known are alexnet, vgg11"),
-        ({"model": "vgg"}, "vgg1"),
-        ({"modell": "resnet18"}, "did you mean model?"),
+        ({"network": "resnet_18"}, "did you mean resnet18"),
+        ({"network": "ResNet50"}, "did you mean resnet50"),
+        ({"network": "alter50"}, "alternet50"),
+        ({"network": "what"}, "known are alexnet, vgg11"),
+        ({"network": "vgg"}, "vgg1"),
+        ({"networks": "resnet18"}, "did you mean network?"),
         ({"colour": "blue"}, "unknown option 'colour'"),
-        ({"model": 5}, "model of a classifier must be a text, got 5"),
-        ({"width": "wide"}, "must be a whole number, got 'wide'"),
-        ({"width": 2.5}, "must be a whole number"),
-        ({"width": True}, "must be a whole number"),
+        ({"network": 5}, "network of a classifier must be a text, got 5"),
+        ({"channels": "wide"}, "must be a whole number, got 'wide'"),
+        ({"channels": 2.5}, "must be a whole number"),
+        ({"channels": True}, "must be a whole number"),
         ({"stem": 1}, "must be true or false"),
         ({"dropout": "much"}, "must be a number"),
         ({"dropout": None}, "must be a number"),
@@ -225,8 +225,8 @@ def test_the_options_of_a_record_build_the_same_network() -> None:
         ({"smoothing_places": 3, "smoothing": True}, "whole numbers or none, got 3"),
         ({"smoothing_places": ["2"], "smoothing": True}, "whole numbers"),
         ({"smoothing_places": {"a": 1}, "smoothing": True}, "whole numbers"),
-        ({"width": 0}, "width must lie in"),
-        ({"width": 4096}, "width must lie in"),
+        ({"channels": 0}, "channels must lie in"),
+        ({"channels": 4096}, "channels must lie in"),
         ({"dropout": 1.0}, "dropout must lie in"),
         ({"dropout": float("nan")}, "dropout must lie in"),
         ({"dropout": 0.001}, "would round to none"),
@@ -239,21 +239,21 @@ def test_the_options_of_a_record_build_the_same_network() -> None:
         ({"smoothing_places": [0], "smoothing": True}, "one or more of 1..4"),
         ({"smoothing_places": [], "smoothing": True}, "got none"),
         ({"head": "bn-gap"}, "choose from gap, mlp, gmaxp, gmedp"),
-        ({"model": "vgg16", "head": "bn-gap"}, "choose from mlp"),
-        ({"model": "preresnet18", "head": "mlp"}, "choose from bn-gap"),
-        ({"model": "alternet18", "head": "gap"}, "choose from bn-gap"),
-        ({"model": "vgg16", "stem": True}, "does not apply to vgg16"),
-        ({"model": "vgg16", "stochastic_depth": 0.1}, "does not apply to vgg16"),
+        ({"network": "vgg16", "head": "bn-gap"}, "choose from mlp"),
+        ({"network": "preresnet18", "head": "mlp"}, "choose from bn-gap"),
+        ({"network": "alternet18", "head": "gap"}, "choose from bn-gap"),
+        ({"network": "vgg16", "stem": True}, "does not apply to vgg16"),
+        ({"network": "vgg16", "stochastic_depth": 0.1}, "does not apply to vgg16"),
         ({"attention": [0, 1, 1, 2]}, "does not apply to resnet18 but to alternet"),
-        ({"window": 4}, "does not apply to resnet18 but to alternet"),
+        ({"attention_window": 4}, "does not apply to resnet18 but to alternet"),
         ({"img_size": 32}, "does not apply to resnet18 but to timm:NAME"),
         ({"patch_size": 2}, "does not apply to resnet18 but to timm:NAME"),
-        ({"model": "resnext50", "width": 8}, "multiple of 16"),
-        ({"model": "resnext101", "width": 4}, "multiple of 8"),
-        ({"model": "alternet50", "attention": [0, 1, 1]}, "may be at most 1,2,3,2, got 0,1,1"),
-        ({"model": "alternet50", "attention": [2, 1, 1, 1]}, "may be at most 1,2,3,2"),
-        ({"model": "alternet18", "attention": [0, 0, 0, -1]}, "may be at most 1,1,1,1"),
-        ({"model": "alternet18", "window": 0}, "window must lie in"),
+        ({"network": "resnext50", "channels": 8}, "multiples of 16"),
+        ({"network": "resnext101", "channels": 4}, "multiples of 8"),
+        ({"network": "alternet50", "attention": [0, 1, 1]}, "may be at most 1,2,3,2, got 0,1,1"),
+        ({"network": "alternet50", "attention": [2, 1, 1, 1]}, "may be at most 1,2,3,2"),
+        ({"network": "alternet18", "attention": [0, 0, 0, -1]}, "may be at most 1,1,1,1"),
+        ({"network": "alternet18", "attention_window": 0}, "attention-window must lie in"),
     ],
     ids=str,
 )

@@ -219,7 +219,7 @@ def masks_for(network: nn.Module, x: Tensor) -> list[Tensor]:
 @pytest.mark.parametrize("smoothing", [False, True])
 def test_pre_activation_resnet_18_is_the_published_one(smoothing: bool) -> None:
     torch.manual_seed(0)
-    network = randomised(built("preresnet18", width=4, dropout=0.5, smoothing=smoothing)).double()
+    network = randomised(built("preresnet18", channels=4, dropout=0.5, smoothing=smoothing)).double()
     x = random_input(32).double()
     masks = masks_for(network, x)
     result, drawn, net = logits(network, x), iter(masks), Written(network)
@@ -241,7 +241,7 @@ def test_pre_activation_resnet_18_is_the_published_one(smoothing: bool) -> None:
 @pytest.mark.parametrize("smoothing", [False, True])
 def test_pre_activation_vgg_is_the_published_one(smoothing: bool) -> None:
     torch.manual_seed(0)
-    network = randomised(built("prevgg11", width=4, dropout=0.5, smoothing=smoothing, head="bn-gap")).double()
+    network = randomised(built("prevgg11", channels=4, dropout=0.5, smoothing=smoothing, head="bn-gap")).double()
     x = random_input(32).double()
     masks = masks_for(network, x)
     result, drawn, net, y = logits(network, x), iter(masks), Written(network), x
@@ -279,7 +279,7 @@ SIDES = {
 @pytest.mark.parametrize(("model", "side"), SIDES)
 def test_maps_have_the_published_sizes(model: str, side: int) -> None:
     for smoothing, expected in zip((False, True), SIDES[model, side], strict=True):
-        network, sizes = built(model, width=2, smoothing=smoothing, stem=side == 224), []
+        network, sizes = built(model, channels=2, smoothing=smoothing, stem=side == 224), []
         for name, module in network.named_children():
             if name.startswith("stage"):
                 module.register_forward_hook(lambda _, __, out, sizes=sizes: sizes.append(tuple(out.shape[-2:])))
@@ -289,7 +289,7 @@ def test_maps_have_the_published_sizes(model: str, side: int) -> None:
 
 
 def test_the_mlp_head_of_a_smoothed_vgg_sees_one_point() -> None:
-    network, seen = built("vgg16", width=2, smoothing=True), []
+    network, seen = built("vgg16", channels=2, smoothing=True), []
     network.head[0].register_forward_hook(lambda _, inputs, out: seen.append((inputs[0].shape[-1], out.shape[-1])))
     with torch.no_grad():
         network(random_input(32))
@@ -298,7 +298,7 @@ def test_the_mlp_head_of_a_smoothed_vgg_sees_one_point() -> None:
 
 @pytest.mark.parametrize("model", ["resnet18", "vgg16", "resnext50", "alternet50"])
 def test_maps_keep_their_sizes_with_same_padding(model: str) -> None:
-    plain, same = (built(model, width=16, smoothing=s, padding="same" if s else None) for s in (False, True))
+    plain, same = (built(model, channels=16, smoothing=s, padding="same" if s else None) for s in (False, True))
     last = {}
     for key, network in (("plain", plain), ("same", same)):
         network[-2].register_forward_hook(lambda _, __, out, key=key: last.update({key: out.shape}))
@@ -349,7 +349,7 @@ PRODUCERS = {
 
 @pytest.mark.parametrize("model", PRODUCERS)
 def test_dropout_sits_at_the_published_places(model: str) -> None:
-    network = built(model, width=16, dropout=0.5)
+    network = built(model, channels=16, dropout=0.5)
     made: dict[int, tuple[nn.Module, Tensor]] = {}
     dropped: dict[int, tuple[Tensor, Tensor]] = {}
     consumers = []

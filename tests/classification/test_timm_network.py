@@ -181,7 +181,7 @@ def test_building_leaves_the_network_in_training_mode_and_no_statistic_changed()
 
 def test_a_record_never_fetches_weights_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    build_classifier({"model": "timm:resnet10t", "pretrained": True}, 5)
+    build_classifier({"network": "timm:resnet10t", "pretrained": True}, 5)
 
 
 def test_weights_that_cannot_be_fetched_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,10 +206,10 @@ def test_weights_that_cannot_be_fetched_are_one_line(monkeypatch: pytest.MonkeyP
         (VIT, {"img_size": 32, "patch_size": 64}, "takes no picture"),
         (VIT, {"smoothing": True}, "nothing to smooth before"),
         (VIT, {"smoothing": True, "dropout": 0.1}, "nothing to smooth before"),
-        ("resnet18", {"width": 32}, "width does not apply to timm:resnet18"),
+        ("resnet18", {"channels": 32}, "channels does not apply to timm:resnet18"),
         ("resnet18", {"head": "gap"}, "head does not apply"),
         ("resnet18", {"stem": True}, "stem does not apply"),
-        ("resnet18", {"window": 4}, "window does not apply"),
+        ("resnet18", {"attention_window": 4}, "attention_window does not apply"),
         ("resnet18", {"smoothing": True, "smoothing_places": (1,)}, "smoothing_places does not apply"),
         ("resnet18", {"smoothing": True, "padding": "published"}, "whose shapes must stay"),
         ("resnet18", {"img_size": 0}, "img-size must lie in"),

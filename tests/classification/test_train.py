@@ -29,9 +29,9 @@ from core.training.parts import Run, TrainingParts
 from core.training.run import train
 
 FLAGS = [
-    "--model",
+    "--network",
     "resnet18",
-    "--width",
+    "--channels",
     "2",
     "--size",
     "16",
@@ -41,9 +41,9 @@ FLAGS = [
     "fp32",
     "--threads",
     "1",
-    "--workers",
+    "--loaders",
     "0",
-    "--hold-back",
+    "--hold-out",
     "0.25",
     "--evaluate-every",
     "2",
@@ -52,7 +52,7 @@ FLAGS = [
     "--learning-rate",
     "0.05",
 ]
-"""24 of the 32 pictures are trained on (three steps an epoch), eight are held back."""
+"""24 of the 32 pictures are trained on (three steps an epoch), eight are held out."""
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +71,9 @@ def config_of(data: Path, **changes: Any) -> ClassTrainConfig:
     loop |= changes.pop("loop", {})
     base: dict[str, Any] = {
         "data": data,
-        "classifier": ClassifierOptions(width=2, dropout=0.3, smoothing=True),
+        "classifier": ClassifierOptions(channels=2, dropout=0.3, smoothing=True),
         "size": 16,
-        "workers": 0,
+        "loaders": 0,
         "loop": TrainConfig(**loop),  # type: ignore[arg-type]
     }
     return ClassTrainConfig(**base | changes)
@@ -104,7 +104,7 @@ def test_the_command_trains_a_network_that_has_learnt_and_can_be_used(
     assert meta.architecture == "classifier" and (meta.height, meta.width) == (16, 16)
     assert meta.classes.names == ("class0", "class1", "class2", "class3") and meta.classes.void is None
     assert meta.mean == (0.485, 0.456, 0.406) and is_stochastic(network)
-    assert (meta.training["images"], meta.training["held_back"]) == (24, 8)
+    assert (meta.training["images"], meta.training["held_out"]) == (24, 8)
     assert meta.training["config"]["classifier"]["smoothing"] and meta.training["config"]["data"] == data.name
     assert str(data.parent) not in (run / "model.json").read_text()
 
@@ -139,7 +139,7 @@ def test_a_new_run_does_not_overwrite_an_old_one_nor_go_on_with_other_flags(
     assert main(arguments(data, run, epochs=1)) == 0
     before = {path.name: path.read_bytes() for path in run.iterdir()}
     assert "--resume" in error_after_work(capsys, *arguments(data, run, epochs=1))
-    for flags in (["--mixup", "0.3"], ["--width", "3"], ["--fraction", "0.9"]):
+    for flags in (["--mixup", "0.3"], ["--channels", "3"], ["--fraction", "0.9"]):
         message = error_after_work(capsys, *arguments(data, run, epochs=1), *flags, "--resume")
         assert "the flags it began with" in message and flags[0].removeprefix("--") in message
     assert {path.name: path.read_bytes() for path in run.iterdir()} == before
@@ -148,15 +148,15 @@ def test_a_new_run_does_not_overwrite_an_old_one_nor_go_on_with_other_flags(
 @pytest.mark.parametrize(
     "flags",
     [
-        ["--batch-size", "25", "--hold-back", "0.25"],
+        ["--batch-size", "25", "--hold-out", "0.25"],
         ["--batch-size", "7", "--mixup", "1"],
         ["--cutmix", "1", "--batch-size", "1"],
-        ["--hold-back", "1"],
-        ["--hold-back", "0.01"],
+        ["--hold-out", "1"],
+        ["--hold-out", "0.01"],
         ["--fraction", "0"],
         ["--fraction", "2"],
-        ["--model", "resnet19"],
-        ["--model", "timm:nosuch"],
+        ["--network", "resnet19"],
+        ["--network", "timm:nosuch"],
         ["--data", "nosuchfolder"],
         ["--flip", "2"],
         ["--erasing", "-1"],
@@ -165,11 +165,11 @@ def test_a_new_run_does_not_overwrite_an_old_one_nor_go_on_with_other_flags(
         ["--rand-augment", "strong"],
         ["--size", "-1"],
         ["--dropout", "1.5"],
-        ["--workers", "-1"],
+        ["--loaders", "-1"],
         ["--train-samples", "0"],
         ["--step-epochs", "5", "-1"],
-        ["--model", "vgg11", "--size", "4"],
-        ["--model", "vgg11", "--stem"],
+        ["--network", "vgg11", "--size", "4"],
+        ["--network", "vgg11", "--stem"],
     ],
     ids=" ".join,
 )
@@ -189,7 +189,7 @@ def test_a_picture_that_cannot_be_read_is_named_in_one_line(data: Path, tmp_path
         copy.write_bytes(path.read_bytes())
     bad = broken / "train" / "class2" / "3.png"
     bad.write_bytes(b"junk")
-    assert str(bad) in refusal(list, prepared(broken, tmp_path / "run", workers=workers).batches(0))
+    assert str(bad) in refusal(list, prepared(broken, tmp_path / "run", loaders=workers).batches(0))
 
 
 # the loss, by hand
@@ -211,7 +211,7 @@ def test_the_loss_is_the_smoothed_cross_entropy_and_the_size_of_the_batch(
     assert float(mixed) == pytest.approx(float(expected), rel=1e-12) and float(mixed_weight) == 5
 
 
-# batches and held-back pictures
+# batches and held-out pictures
 
 
 def all_batches(made: TrainingParts, epoch: int) -> list[tuple[Tensor, Tensor]]:
@@ -232,7 +232,7 @@ def test_batches_depend_on_seed_and_epoch_alone_and_not_on_workers(
     first = all_batches(made, 3)
     torch.manual_seed(5)
     assert same(first, all_batches(made, 3)) and not same(first, all_batches(made, 4))
-    assert same(first, all_batches(prepared(data, tmp_path, pictures=pictures, workers=1), 3))
+    assert same(first, all_batches(prepared(data, tmp_path, pictures=pictures, loaders=1), 3))
     assert len(first) == made.steps_per_epoch == 4 and first[0][0].shape == (8, 3, 16, 16)
     assert first[0][1].shape == ((8, 4) if pictures.mixup else (8,))
 
@@ -250,7 +250,7 @@ def test_pictures_are_normalised_and_keep_their_labels(data: Path, tmp_path: Pat
 
 
 def test_held_back_pictures_are_a_share_of_every_class_and_never_trained_on(data: Path, tmp_path: Path) -> None:
-    made = prepared(data, tmp_path, hold_back=0.25, fraction=0.5)
+    made = prepared(data, tmp_path, hold_out=0.25, fraction=0.5)
     assert isinstance(made.batches, ClassificationBatches)
     images, held_out = made.batches.images, made.evaluate.keywords["data"]  # type: ignore[union-attr]
     assert np.bincount(held_out.labels).tolist() == [2] * 4 and np.bincount(images.labels).tolist() == [3] * 4
@@ -258,7 +258,7 @@ def test_held_back_pictures_are_a_share_of_every_class_and_never_trained_on(data
 
 
 def test_the_evaluation_is_without_dropout_and_puts_it_back(data: Path, tmp_path: Path) -> None:
-    made = prepared(data, tmp_path, hold_back=0.25)
+    made = prepared(data, tmp_path, hold_out=0.25)
     network = made.network.eval()
     assert made.evaluate
     first, second = made.evaluate(network), made.evaluate(network)
@@ -298,14 +298,14 @@ def test_the_published_rates_of_adamw(name: str) -> None:
         ("sgd-imagenet", "resnet50", {"stem": True}),
         ("sgd-imagenet", "vgg16", {"stem": False}),
         ("adamw-imagenet", "vgg16", {"stem": False, "stochastic_depth": 0.0}),
-        ("small", "vgg16", {"width": 32}),
-        ("small", "timm:resnet18", {"width": 64}),
+        ("small", "vgg16", {"channels": 32}),
+        ("small", "timm:resnet18", {"channels": 64}),
         ("adamw-imagenet", "timm:deit_tiny_patch16_224", {"stem": False, "stochastic_depth": 0.1}),
     ],
 )
 def test_a_preset_says_of_a_network_what_it_has(preset: str, model: str, expected: dict[str, Any]) -> None:
     base = CLASS_PRESETS[preset]
-    config = dataclasses.replace(base, classifier=dataclasses.replace(base.classifier, model=model))
+    config = dataclasses.replace(base, classifier=dataclasses.replace(base.classifier, network=model))
     found = drop_unsuited(config, base)
     assert {name: getattr(found.classifier, name) for name in expected} == expected
     assert dataclasses.replace(found, classifier=config.classifier) == config
@@ -314,9 +314,9 @@ def test_a_preset_says_of_a_network_what_it_has(preset: str, model: str, expecte
 
 def test_what_the_user_asks_for_stays_and_is_refused_where_it_does_nothing() -> None:
     base = CLASS_PRESETS["small"]
-    config = dataclasses.replace(base, classifier=ClassifierOptions(model="timm:resnet18", width=16))
+    config = dataclasses.replace(base, classifier=ClassifierOptions(network="timm:resnet18", channels=16))
     assert drop_unsuited(config, base) == config
-    with pytest.raises(InputError, match="width"):
+    with pytest.raises(InputError, match="channels"):
         build_classifier(drop_unsuited(config, base).classifier, 10)
 
 
@@ -336,7 +336,7 @@ def test_pretrained_weights_bring_their_own_colours(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The record says what the training began with; the options of its network say that the weights are in the file."""
-    options = ClassifierOptions(model="timm:vit_tiny_patch16_224", pretrained=True)
+    options = ClassifierOptions(network="timm:vit_tiny_patch16_224", pretrained=True)
     network = build_classifier(dataclasses.replace(options, pretrained=False), 4)  # without fetching them
     monkeypatch.setattr("classification.train.build_classifier", lambda options, classes: network)
     meta = prepared(data, tmp_path, classifier=options, size=224).describe(1.0)

@@ -21,7 +21,7 @@ TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5}
 
 def network(places: tuple[str, ...] = PUBLISHED_PLACES, dtype: torch.dtype = torch.float64) -> UNet:
     torch.manual_seed(0)
-    unet = UNet(4, UNetOptions(width=2, dropout=0.5, dropout_places=places))
+    unet = UNet(4, UNetOptions(channels=2, dropout=0.5, dropout_places=places))
     for module in unet.modules():  # a map of size about 1 everywhere, so that the deepest stages reach the output
         if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
             nn.init.kaiming_normal_(module.weight)

@@ -12,7 +12,7 @@ from tests.refusals import refusal
 
 
 def test_stages_of_our_unet_have_the_published_sizes() -> None:
-    network = UNet(3, UNetOptions(width=4, depth=3, dropout=0, dropout_places=())).eval()
+    network = UNet(3, UNetOptions(channels=4, depth=3, dropout=0, dropout_places=())).eval()
     taps = StageFeatures(network, ["enc1", "enc3", "dec5"])
     with torch.no_grad():
         network(torch.zeros(1, 3, 16, 24))
@@ -31,7 +31,7 @@ def test_any_smp_network_names_encoder_and_decoder(architecture: str) -> None:
 
 
 def test_an_unknown_stage_is_refused_with_what_there_is() -> None:
-    message = refusal(StageFeatures, UNet(3, UNetOptions(width=4, depth=2, dropout=0, dropout_places=())), ["dec9"])
+    message = refusal(StageFeatures, UNet(3, UNetOptions(channels=4, depth=2, dropout=0, dropout_places=())), ["dec9"])
     assert message == "unknown stage 'dec9'; this network has enc1, enc2, dec3"
 
 

@@ -141,7 +141,7 @@ def test_pictures_of_another_size_or_type_are_refused(tmp_path: Path) -> None:
         (("--calibrated", "off"), "was made for calibrated True"),
         (("--temperature", "2"), "use the checkpoints"),
         (("--executor", "torch"), "checkpoint's name"),
-        (("--split", "held-back"), "give the checkpoint"),
+        (("--split", "held-out"), "give the checkpoint"),
         (("--tau", "2"), "--tau is for"),
         (("--device", "tpu"), "unknown device"),
     ],
@@ -259,10 +259,10 @@ def test_the_proof_of_the_draws_sees_a_wrong_rate(mc: Path, graphs: dict[str, Pa
 @pytest.mark.parametrize(
     "options",
     [
-        ClassifierOptions(model="vgg11", width=2, dropout=0.2, smoothing=True),
-        ClassifierOptions(model="alternet18", width=6, smoothing=True),
-        ClassifierOptions(model="timm:vit_tiny_patch16_224", dropout=0.1, img_size=32, patch_size=16),
-        ClassifierOptions(width=4, head="gmedp"),
+        ClassifierOptions(network="vgg11", channels=2, dropout=0.2, smoothing=True),
+        ClassifierOptions(network="alternet18", channels=6, smoothing=True),
+        ClassifierOptions(network="timm:vit_tiny_patch16_224", dropout=0.1, img_size=32, patch_size=16),
+        ClassifierOptions(channels=4, head="gmedp"),
     ],
     ids=["vgg", "alternet", "vit", "median"],
 )
@@ -303,7 +303,7 @@ def test_flags_that_make_no_sense_for_a_classifier_are_one_line(
 
 
 def test_a_network_without_dropout_has_no_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    plain = save_classifier(tmp_path / "p.safetensors", ClassifierOptions(width=4))
+    plain = save_classifier(tmp_path / "p.safetensors", ClassifierOptions(channels=4))
     for flags in (("--mode", "bnn"), ("--samples", "5")):
         assert "no dropout" in one_line_error(capsys, "export", plain, "-o", tmp_path / "c.onnx", *flags)
 

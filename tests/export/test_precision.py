@@ -186,7 +186,7 @@ def test_what_cannot_be_made_is_said_in_one_line(
 @pytest.mark.long
 def test_fp16_with_dropout_draws_the_same_masks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     torch.manual_seed(0)
-    options = UNetOptions(width=4, depth=3, dropout=0.5, dropout_places=("enc3",))
+    options = UNetOptions(channels=4, depth=3, dropout=0.5, dropout_places=("enc3",))
     network = UNet(len(CAMVID), options)
     for module in network.modules():
         if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):

@@ -20,7 +20,7 @@ def save_classifier(
     path: Path, options: ClassifierOptions | None = None, seed: int = 0, size: int = 32, **meta: Any
 ) -> Path:
     """A checkpoint whose logits are stretched, so that it is surer here than there; `meta` overrides its record."""
-    options = options or ClassifierOptions(width=4, dropout=0.3, smoothing=True)
+    options = options or ClassifierOptions(channels=4, dropout=0.3, smoothing=True)
     torch.manual_seed(seed)
     record: dict[str, Any] = {
         "classes": ClassList.of_names(ANIMALS),

@@ -105,7 +105,7 @@ def fit(network: nn.Module, pictures: np.ndarray, labels: Tensor, steps: int, vo
 def classifier(path: Path, dropout: float = 0.3, seed: int = 0, names: tuple[str, ...] = NAMES) -> Path:
     """A narrow network that tells the colours apart."""
     torch.manual_seed(seed)
-    options = ClassifierOptions(model="resnet18", width=4, dropout=dropout)
+    options = ClassifierOptions(network="resnet18", channels=4, dropout=dropout)
     network = build_classifier(options, len(names))
     labels = [i for i in range(len(NAMES)) for _ in range(4)]
     fit(network, np.stack([coloured(i, 50 + n) for n, i in enumerate(labels)]), torch.tensor(labels), 12)
@@ -119,7 +119,7 @@ def classifier(path: Path, dropout: float = 0.3, seed: int = 0, names: tuple[str
 def segmenter(path: Path, dropout: float = 0.3, seed: int = 0, calibrated: bool = False) -> Path:
     """A narrow network that tells the colours apart, pixel by pixel, at the height of a still."""
     torch.manual_seed(seed)
-    options = dataclasses.asdict(UNetOptions(width=4, dropout=dropout))
+    options = dataclasses.asdict(UNetOptions(channels=4, dropout=dropout))
     network = build_network("unet", options, len(CAMVID))
     learnt = [still(100 + number) for number in range(4)]
     labels = torch.from_numpy(np.stack([label for _, label in learnt])).long()

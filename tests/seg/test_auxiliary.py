@@ -18,7 +18,7 @@ from seg.options import AugmentOptions, SegTrainConfig, SmpOptions, UNetOptions,
 from seg.pretrained import read_segmenter
 from seg.train import prepare_segmentation
 
-UNET = UNetOptions(width=2, depth=3, dropout=0.0, dropout_places=())
+UNET = UNetOptions(channels=2, depth=3, dropout=0.0, dropout_places=())
 SMP = SmpOptions(encoder="resnet18", decoder_channels=(8, 8, 8, 8, 4), decoder_dropout=0.0, head_stride=2)
 
 
@@ -43,8 +43,8 @@ def test_a_training_keeps_the_network_alone_and_its_heads_learn(tmp_path: Path) 
         data=boxes_folder(tmp_path / "data", 8 * [range(1, 5)], background=0),
         unet=UNET,
         size=48,
-        hold_back=0.0,
-        workers=0,
+        hold_out=0.0,
+        loaders=0,
         augment=AugmentOptions(crop_height=32, crop_width=48, rare_crop=0.5, paste=0.5, textures=0.5),
         loop=TrainConfig(epochs=2, batch_size=2, precision="fp32", threads=1, evaluate_every=0),
         auxiliary=0.4,

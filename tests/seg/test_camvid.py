@@ -110,10 +110,10 @@ def test_what_is_left_out_is_gone_and_must_have_been_there(tmp_path: Path) -> No
 def test_a_training_leaves_out_the_listed_images(tmp_path: Path) -> None:
     listed = tmp_path / "near.txt"
     listed.write_text("b\n\n")
-    config = SegTrainConfig(data=made(tmp_path / "data"), leave_out=listed)
+    config = SegTrainConfig(data=made(tmp_path / "data"), exclude=listed)
     assert [example.name for example in open_training_set(config, CAMVID).examples] == ["a", "c"]  # type: ignore[union-attr]
-    assert "--leave-out" in refusal(
-        lambda: open_training_set(SegTrainConfig(data=Path("street"), leave_out=listed), CAMVID)
+    assert "--exclude" in refusal(
+        lambda: open_training_set(SegTrainConfig(data=Path("street"), exclude=listed), CAMVID)
     )
     listed.write_text("\n")
     assert "empty" in refusal(lambda: open_training_set(config, CAMVID))

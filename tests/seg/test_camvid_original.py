@@ -276,7 +276,7 @@ def test_training_and_evaluation_run_on_it(tmp_path: Path, flags: list[str], cla
     small = [
         "--size",
         "32",
-        "--width",
+        "--channels",
         "2",
         "--crop-height",
         "32",
@@ -286,9 +286,9 @@ def test_training_and_evaluation_run_on_it(tmp_path: Path, flags: list[str], cla
         "1",
         "--batch-size",
         "1",
-        "--workers",
+        "--loaders",
         "0",
-        "--hold-back",
+        "--hold-out",
         "0",
     ]
     assert main(["train", "seg", "--data", str(root), "--run", str(run), *small, *flags]) == 0

@@ -31,7 +31,7 @@ def test_the_minimum_of_a_weighted_loss_is_taken_back_to_the_data() -> None:
 
 
 def test_the_last_bias_does_it_for_a_whole_network() -> None:
-    network = UNet(3, UNetOptions(width=2, depth=2, dropout=0.0, dropout_places=())).eval()
+    network = UNet(3, UNetOptions(channels=2, depth=2, dropout=0.0, dropout_places=())).eval()
     picture = torch.rand(1, 3, 8, 8)
     expected = without_class_weights(network(picture), WEIGHTS)
     record = {"class_weights": WEIGHTS.tolist()}

@@ -13,7 +13,7 @@ from seg.options import SmpOptions, UNetOptions
 from seg.train import load_initial_weights
 
 OPTIONS = {
-    "unet": UNetOptions(width=2, depth=3, dropout_places=("enc3",)),
+    "unet": UNetOptions(channels=2, depth=3, dropout_places=("enc3",)),
     "smp": SmpOptions(encoder="resnet18", decoder_channels=(8, 8, 8, 8, 4)),
 }
 
@@ -43,7 +43,7 @@ def test_everything_but_a_head_of_other_classes(
 
 def test_another_layout_is_refused_in_one_line(tmp_path: Path) -> None:
     path, _ = saved(tmp_path, "unet", CAMVID)
-    wider = build_network("unet", UNetOptions(width=3, depth=3, dropout_places=("enc3",)), len(CAMVID))
+    wider = build_network("unet", UNetOptions(channels=3, depth=3, dropout_places=("enc3",)), len(CAMVID))
     assert "the architecture needs" in refusal(load_initial_weights, wider, CAMVID, str(path))
     assert "a classifier" in refusal(
         load_initial_weights, wider, CAMVID, "classification/checkpoints/cifar10-resnet18-plain.safetensors"

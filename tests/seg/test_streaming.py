@@ -27,13 +27,13 @@ from seg.torch_executor import TorchExecutor
 
 MEAN, STD = (0.4, 0.45, 0.5), (0.3, 0.25, 0.2)
 CLASSES = ClassList(("a", "b", "c", "d"), ((255, 0, 0), (0, 255, 0), (0, 0, 255), (9, 9, 9)))
-META = CheckpointMeta("unet", dataclasses.asdict(UNetOptions(width=2)), CLASSES, 64, 96, MEAN, STD)
+META = CheckpointMeta("unet", dataclasses.asdict(UNetOptions(channels=2)), CLASSES, 64, 96, MEAN, STD)
 CPU = torch.device("cpu")
 
 
 def network(seed: int = 0) -> UNet:
     torch.manual_seed(seed)
-    unet = UNet(4, UNetOptions(width=2, dropout=0.5))
+    unet = UNet(4, UNetOptions(channels=2, dropout=0.5))
     for module in unet.modules():
         if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
             nn.init.kaiming_normal_(module.weight)
@@ -410,4 +410,4 @@ def test_calibration_that_is_not_there_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["bnn", "vq-bnn"])
 def test_a_network_without_dropout_has_no_random_looks(mode: ModeName) -> None:
     with pytest.raises(InputError, match=f"use mode {mode.replace('bnn', 'dnn')}"):
-        StreamingSegmenter(UNet(4, UNetOptions(width=2, dropout=0.0)), MEAN, STD, 64, method(mode))
+        StreamingSegmenter(UNet(4, UNetOptions(channels=2, dropout=0.0)), MEAN, STD, 64, method(mode))

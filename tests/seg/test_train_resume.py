@@ -25,18 +25,18 @@ from torch import Tensor
 from app.cli import main
 from core.errors import InputError
 from core.model.checkpoint import load_checkpoint, read_tensors, write_tensors
+from core.training.loaders import LONGEST_TMPDIR, load_batches
 from core.training.optimizer import learning_rate
 from core.training.parts import Run, TrainingParts
 from core.training.run_folder import open_run
-from core.training.workers import LONGEST_TMPDIR, load_batches
 from seg.options import PRESETS, AugmentOptions, SegTrainConfig, SmpOptions, TrainConfig, UNetOptions
-from seg.train import SegmentationBatches, SegmentationLoss, prepare_segmentation, split_held_back
+from seg.train import SegmentationBatches, SegmentationLoss, prepare_segmentation, split_held_out
 
 ROOT = Path(__file__).parents[2]
 FLAGS = [
     "--size",
     "48",
-    "--width",
+    "--channels",
     "2",
     "--crop-height",
     "32",
@@ -50,9 +50,9 @@ FLAGS = [
     "fp32",
     "--threads",
     "1",
-    "--workers",
+    "--loaders",
     "0",
-    "--hold-back",
+    "--hold-out",
     "0.8",
     "--evaluate-every",
     "3",
@@ -61,7 +61,7 @@ FLAGS = [
     "--learning-rate",
     "0.01",
 ]
-"""Eight of the twelve images are trained on (two steps an epoch), four are held back."""
+"""Eight of the twelve images are trained on (two steps an epoch), four are held out."""
 EPOCHS = 12
 
 
@@ -127,7 +127,7 @@ def test_a_run_is_one_process_s_until_it_ends_in_whatever_way(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], short_folder: Path
 ) -> None:
     run, temporary = tmp_path / "run", short_folder
-    command = [*arguments(data, run, epochs=10**6), "--workers", "1"]
+    command = [*arguments(data, run, epochs=10**6), "--loaders", "1"]
     for number, code, flags in ((signal.SIGTERM, 130, []), (signal.SIGKILL, -signal.SIGKILL, ["--resume"])):
         done = epochs_logged(run)
         process = subprocess.Popen(
@@ -177,7 +177,7 @@ def test_a_folder_too_long_for_sockets_is_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(tempfile, "tempdir", str(long))
     assert list(load_batches([torch.ones(1)], 1)) == [torch.ones(1, 1)]
     monkeypatch.setattr(tempfile, "tempdir", f"{long}/")
-    with pytest.raises(InputError, match="--workers 0"):
+    with pytest.raises(InputError, match="--loaders 0"):
         next(load_batches([torch.ones(1)], 1))
 
 
@@ -212,7 +212,7 @@ def test_a_new_run_does_not_overwrite_an_old_one(data: Path, done: Path, capsys:
 
 
 @pytest.mark.parametrize(
-    "flags", [["--epochs", "2"], ["--width", "3"], ["--seed", "1"], ["--size", "64"], ["--flip", "0.1"]], ids=str
+    "flags", [["--epochs", "2"], ["--channels", "3"], ["--seed", "1"], ["--size", "64"], ["--flip", "0.1"]], ids=str
 )
 def test_a_resume_with_other_flags_is_refused(
     data: Path, done: Path, flags: list[str], capsys: pytest.CaptureFixture[str]
@@ -359,10 +359,10 @@ def test_a_loss_that_is_no_number_ends_with_code_one_and_keeps_the_last_epoch(
         ["--batch-size", "-2"],
         ["--accumulate", "0"],
         ["--epochs", "0"],
-        ["--hold-back", "1"],
-        ["--hold-back", "-0.5"],
+        ["--hold-out", "1"],
+        ["--hold-out", "-0.5"],
         ["--size", "16"],
-        ["--width", "0"],
+        ["--channels", "0"],
         ["--depth", "9"],
         ["--dropout", "1.5"],
         ["--dropout", "-1"],
@@ -380,7 +380,7 @@ def test_a_loss_that_is_no_number_ends_with_code_one_and_keeps_the_last_epoch(
         ["--scale-min", "2", "--scale-max", "1"],
         ["--learning-rate", "-1"],
         ["--learning-rate", "nan"],
-        ["--workers", "-1"],
+        ["--loaders", "-1"],
         ["--threads", "-1"],
         ["--average-decay", "1.5"],
         ["--warmup", "-1"],
@@ -388,7 +388,7 @@ def test_a_loss_that_is_no_number_ends_with_code_one_and_keeps_the_last_epoch(
         ["--clip-norm", "-1"],
         ["--evaluate-every", "-1"],
         ["--soften", "nan"],
-        ["--whole-epochs", "9"],
+        ["--full-image-epochs", "9"],
     ],
     ids=" ".join,
 )
@@ -426,10 +426,10 @@ def test_a_class_list_that_is_none_is_refused(
 def prepared(data: Path, run: Path, class_weights: str = "none", **changes: Any) -> TrainingParts:
     config = SegTrainConfig(
         data=data,
-        unet=UNetOptions(width=1),
+        unet=UNetOptions(channels=1),
         size=48,
         class_weights=class_weights,
-        workers=0,  # type: ignore[arg-type]
+        loaders=0,  # type: ignore[arg-type]
         augment=AugmentOptions(crop_height=32, crop_width=48),
         loop=TrainConfig(batch_size=2),
     )
@@ -467,11 +467,11 @@ def test_void_pixels_get_no_gradient(data: Path, tmp_path: Path) -> None:
     assert logits.grad[0, :, 0, 0].all() and logits.grad.count_nonzero() == 11
 
 
-# batches and held-back images
+# batches and held-out images
 
 
 def test_the_last_epochs_see_whole_pictures(data: Path, tmp_path: Path) -> None:
-    made = prepared(data, tmp_path, whole_epochs=2, loop=TrainConfig(epochs=5, batch_size=2))
+    made = prepared(data, tmp_path, full_image_epochs=2, loop=TrainConfig(epochs=5, batch_size=2))
     assert isinstance(made.batches, SegmentationBatches)
     sizes = [{tuple(images.shape[-2:]) for images, _ in batches(made, epoch)} for epoch in range(5)]
     whole = made.batches.picture_size
@@ -496,22 +496,22 @@ def test_batches_depend_on_seed_and_epoch_alone(data: Path, tmp_path: Path) -> N
 
 
 def test_workers_change_nothing(data: Path, tmp_path: Path) -> None:
-    alone, by_another = (batches(prepared(data, tmp_path, workers=workers), 1) for workers in (0, 1))
+    alone, by_another = (batches(prepared(data, tmp_path, loaders=workers), 1) for workers in (0, 1))
     for a, b in zip(alone, by_another, strict=True):
         assert torch.equal(a[0], b[0]) and torch.equal(a[1], b[1])
 
 
 @pytest.mark.parametrize(("count", "share", "held"), [(367, 0.05, 18), (367, 0.0, 0), (12, 0.8, 4), (80, 0.5, 40)])
 def test_held_back_images_are_never_trained_on(count: int, share: float, held: int) -> None:
-    trained, held_back = split_held_back(count, share)
-    assert len(held_back) == held
-    assert sorted(trained + held_back) == list(range(count)) and not set(trained) & set(held_back)
+    trained, held_out = split_held_out(count, share)
+    assert len(held_out) == held
+    assert sorted(trained + held_out) == list(range(count)) and not set(trained) & set(held_out)
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.0, float("nan")])
 def test_an_impossible_share_is_refused(share: float) -> None:
-    with pytest.raises(InputError, match="held-back share"):
-        split_held_back(10, share)
+    with pytest.raises(InputError, match="held-out share"):
+        split_held_out(10, share)
 
 
 def test_the_published_training_has_its_rates_and_no_warm_up() -> None:

@@ -24,7 +24,7 @@ NAMES = ("enc1", "enc2", "enc3", "enc4", "enc5", "dec6", "dec7", "dec8", "dec9")
 def built(classes: int = 4, **options: Any) -> UNet:
     """In double precision, in eval, with weights that carry a signal of size about 1 through every stage."""
     torch.manual_seed(0)
-    unet = UNet(classes, UNetOptions(**({"width": 2} | options)))
+    unet = UNet(classes, UNetOptions(**({"channels": 2} | options)))
     for module in unet.modules():
         if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
             nn.init.kaiming_normal_(module.weight)
@@ -119,7 +119,7 @@ def test_the_network_is_the_published_one(size: tuple[int, int], smoothing: bool
 
 def test_the_published_layout_at_width_64() -> None:
     with torch.device("meta"):
-        unet = UNet(11, UNetOptions(width=64, smoothing=False))
+        unet = UNet(11, UNetOptions(channels=64, smoothing=False))
     convs = [[m for m in stage.modules() if isinstance(m, nn.Conv2d)] for stage in unet.stages]
     assert [len(stage) for stage in convs] == [2, 2, 3, 3, 3, 3, 3, 3, 2]
     widths = [64, 128, 256, 512, 1024, 512, 256, 128, 64]
@@ -153,13 +153,13 @@ def parameters_by_hand(width: int, classes: int) -> int:
 @pytest.mark.parametrize("smoothing", [False, True])
 def test_the_parameter_count_is_the_one_by_hand(width: int, classes: int, smoothing: bool) -> None:
     with torch.device("meta"):
-        unet = UNet(classes, UNetOptions(width=width, smoothing=smoothing))
+        unet = UNet(classes, UNetOptions(channels=width, smoothing=smoothing))
     assert sum(p.numel() for p in unet.parameters()) == parameters_by_hand(width, classes)
 
 
 @pytest.mark.parametrize("smoothing", [False, True])
 def test_the_maps_at_360x480_have_the_published_sizes(smoothing: bool) -> None:
-    unet, sizes = built(smoothing=smoothing, width=1).float(), []
+    unet, sizes = built(smoothing=smoothing, channels=1).float(), []
     for stage in unet.stages:
         stage.register_forward_hook(lambda *args: sizes.append(tuple(args[2].x.shape[-2:])))
     with torch.no_grad():
@@ -243,8 +243,8 @@ def test_stages_are_counted_as_published(depth: int) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"width": 0},
-        {"width": -4},
+        {"channels": 0},
+        {"channels": -4},
         {"depth": 1},
         {"depth": 8},
         {"dropout": 1.0},
@@ -260,8 +260,8 @@ def test_stages_are_counted_as_published(depth: int) -> None:
         {"padding": "valid"},
         {"skip": "both"},
         {"colour": "blue"},
-        {"width": "wide"},
-        {"width": 2.5},
+        {"channels": "wide"},
+        {"channels": 2.5},
         {"depth": "deep"},
         {"dropout": "much"},
         {"dropout_places": 5},
@@ -271,7 +271,7 @@ def test_stages_are_counted_as_published(depth: int) -> None:
 )
 def test_options_that_make_no_sense_are_refused_in_one_line(options: dict[str, Any]) -> None:
     """They may come from a file's record, so wrong types are bad input too."""
-    refusal(build_network, "unet", {"width": 2} | options, 4)
+    refusal(build_network, "unet", {"channels": 2} | options, 4)
 
 
 @pytest.mark.parametrize("classes", [0, 1, -3])
@@ -287,6 +287,6 @@ def test_an_unknown_architecture_is_answered_with_the_known_ones() -> None:
 
 def test_the_options_of_a_record_build_the_same_network() -> None:
     """JSON turns the tuple of dropout places into a list."""
-    options = dataclasses.asdict(UNetOptions(width=2, dropout_places=("enc3", "dec8")))
+    options = dataclasses.asdict(UNetOptions(channels=2, dropout_places=("enc3", "dec8")))
     unet = build_network("unet", options | {"dropout_places": ["enc3", "dec8"]}, 4)
-    assert isinstance(unet, UNet) and unet.options == UNetOptions(width=2, dropout_places=("enc3", "dec8"))
+    assert isinstance(unet, UNet) and unet.options == UNetOptions(channels=2, dropout_places=("enc3", "dec8"))

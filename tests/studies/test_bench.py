@@ -137,7 +137,7 @@ def has_smoothing(network: torch.nn.Module) -> bool:
 
 
 def test_the_u_net_loses_its_smoothing_and_keeps_its_weights() -> None:
-    network = UNet(5, UNetOptions(width=4, depth=3, dropout_places=("enc3",))).eval()
+    network = UNet(5, UNetOptions(channels=4, depth=3, dropout_places=("enc3",))).eval()
     set_dropout_active(network, False)
     plain = without_smoothing(network)
     set_dropout_active(plain, False)

@@ -19,7 +19,7 @@ from studies.gpu.trainings import Block, Job, is_done, run_block
 TINY = (
     "--size",
     "48",
-    "--width",
+    "--channels",
     "2",
     "--crop-height",
     "32",
@@ -31,9 +31,9 @@ TINY = (
     "fp32",
     "--threads",
     "1",
-    "--workers",
+    "--loaders",
     "0",
-    "--hold-back",
+    "--hold-out",
     "0",
 )
 
@@ -79,7 +79,7 @@ def test_the_jobs_are_the_published_forms_and_every_flag_is_known(data: Path) ->
     trained = [parsed("train", "seg", *job.flags).config for job in jobs]
     published = trained[: len(paper_jobs())]
     assert {(config.unet.dropout > 0, config.unet.smoothing) for config in published} == set(FORMS.values())
-    assert all(config.unet.width == 64 and config.loop.epochs == 130 for config in published)
+    assert all(config.unet.channels == 64 and config.loop.epochs == 130 for config in published)
     for job, config in zip(jobs, trained, strict=True):
         evaluated = [parsed("evaluate", "model", *flags, "--data", str(data)).method for flags in job.evaluations]
         has_dropout = config.network == "smp" or config.unet.dropout > 0

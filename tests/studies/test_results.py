@@ -48,7 +48,7 @@ CLASS_WEIGHTS = [0.3 + 0.4 * place for place in range(len(CAMVID))]
 
 def saved(folder: Path, seed: int, dropout: float) -> Path:
     torch.manual_seed(seed)
-    options = UNetOptions(width=4, depth=3, dropout=dropout, dropout_places=("enc2", "dec4") if dropout else ())
+    options = UNetOptions(channels=4, depth=3, dropout=dropout, dropout_places=("enc2", "dec4") if dropout else ())
     network = UNet(len(CAMVID), options)
     record = {name: getattr(options, name) for name in options.__dataclass_fields__}
     training = {"class_weights": CLASS_WEIGHTS}

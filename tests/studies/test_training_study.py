@@ -18,7 +18,7 @@ from studies.training.recipes import HOLD_BACK, RECIPES, Recipe, Row, all_rows
 TINY = (
     "--size",
     "48",
-    "--width",
+    "--channels",
     "2",
     "--crop-height",
     "32",
@@ -30,9 +30,9 @@ TINY = (
     "fp32",
     "--threads",
     "1",
-    "--workers",
+    "--loaders",
     "0",
-    "--hold-back",
+    "--hold-out",
     str(HOLD_BACK),
     "--evaluate-every",
     "0",
@@ -62,7 +62,7 @@ def words_of(recipe: Recipe) -> set[str]:
 
 @pytest.mark.long
 def test_a_table_is_trained_measured_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forty pictures, eight of them held back; the second row is taught by the first and begins with it."""
+    """Forty pictures, eight of them held out; the second row is taught by the first and begins with it."""
     data = boxes_folder(tmp_path / "data", 40 * [range(11)], background=11)
     first = Recipe("base", "nothing", epochs=1)
     second = Recipe("after", "all", ("--init", "{base-0}", "--teacher", "{base-0}"), epochs=1)

@@ -51,11 +51,11 @@ def checkpoints(folder: Path) -> list[Path]:
     meta = CheckpointMeta("unet", {}, CAMVID, 48, 64, (0.4, 0.4, 0.4), (0.3, 0.3, 0.3))
     fit = {"vq-dnn": {"mode": "vq-dnn", "samples": 1, "tau": 8.0, "window": None, "motion": True, "temperature": 1.2}}
     made = [find_checkpoint("street-tiny")]
-    for name, options in (("unet", UNetOptions(width=2)), ("smp", SmpOptions(encoder="tu-mobilenetv3_small_050"))):
+    for name, options in (("unet", UNetOptions(channels=2)), ("smp", SmpOptions(encoder="tu-mobilenetv3_small_050"))):
         made.append(folder / f"{name}.safetensors")
         record = replace(meta, architecture=name, options=asdict(options), calibration=fit)
         save_checkpoint(made[-1], build_network(name, options, len(CAMVID)).state_dict(), record)
-    options = ClassifierOptions(width=4, dropout=0.3, smoothing=True)
+    options = ClassifierOptions(channels=4, dropout=0.3, smoothing=True)
     made.append(folder / "classifier.safetensors")
     animals = ClassList.of_names(("cat", "dog", "eel"))
     record = replace(meta, architecture="classifier", options=asdict(options), classes=animals, height=32, width=32)

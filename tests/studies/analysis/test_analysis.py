@@ -43,7 +43,7 @@ def classes() -> Any:
 
 
 def names_of(width: int) -> ClassifierOptions:
-    return ClassifierOptions(width=width, smoothing=True)
+    return ClassifierOptions(channels=width, smoothing=True)
 
 
 def run(out: Path, study: str, *arguments: str | Path) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def test_a_trainings_way_is_drawn_from_its_kept_checkpoints(tmp_path: Path, caps
         data,
         "--run",
         run_,
-        "--width",
+        "--channels",
         "4",
         "--size",
         "32",
@@ -200,9 +200,9 @@ def test_a_trainings_way_is_drawn_from_its_kept_checkpoints(tmp_path: Path, caps
         "4",
         "--batch-size",
         "8",
-        "--hold-back",
+        "--hold-out",
         "0",
-        "--keep-checkpoints",
+        "--snapshots",
         "3",
         "--threads",
         "1",
@@ -215,14 +215,14 @@ def test_a_trainings_way_is_drawn_from_its_kept_checkpoints(tmp_path: Path, caps
     plane = record["results"]["planes"][0]
     assert len(plane["trajectory"]) == 4 and plane["trajectory"][-1] == [0.0, 0.0] and sum(plane["explained"]) <= 1.001
     capsys.readouterr()
-    model = save_classifier(tmp_path / "other.safetensors", ClassifierOptions(width=8))
+    model = save_classifier(tmp_path / "other.safetensors", ClassifierOptions(channels=8))
     line = error_after_work(capsys, "analyze", "landscape", model, *flags, "--run", run_, "--out", tmp_path / "x")
     assert "of this network's shape; --run must be the training of MODEL" in line
     (tmp_path / "empty").mkdir()
     line = error_after_work(
         capsys, "analyze", "landscape", model, *flags, "--run", tmp_path / "empty", "--out", tmp_path
     )
-    assert "holds 0 snapshots" in line and "--keep-checkpoints 10" in line
+    assert "holds 0 snapshots" in line and "--snapshots 10" in line
 
 
 @pytest.mark.slow
@@ -287,7 +287,7 @@ def test_models_and_data_that_do_not_fit_are_one_line(
 
 def test_maps_of_one_point_are_left_out_and_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = save_classifier(
-        tmp_path / "vgg.safetensors", ClassifierOptions(model="vgg11", width=4, head="gap"), size=17
+        tmp_path / "vgg.safetensors", ClassifierOptions(network="vgg11", channels=4, head="gap"), size=17
     )
     data = save_pictures(tmp_path / "data", 1, 17)
     flags = (model, "--data", data, "--out", tmp_path / "out")

@@ -20,7 +20,7 @@ from studies.analysis.measures.trajectory import project
 
 def network() -> torch.nn.Module:
     torch.manual_seed(0)
-    return build_classifier(ClassifierOptions(width=4, smoothing=True), 3).eval()
+    return build_classifier(ClassifierOptions(channels=4, smoothing=True), 3).eval()
 
 
 def test_directions_have_the_norms_of_the_weights_by_their_rule() -> None:

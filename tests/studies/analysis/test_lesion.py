@@ -17,9 +17,9 @@ from studies.analysis.measures.units import find_units, list_units
 def test_every_unit_of_every_network_can_be_removed_and_comes_back() -> None:
     torch.manual_seed(0)
     networks = [
-        build_classifier(ClassifierOptions(width=4, smoothing=True), 3).eval(),
+        build_classifier(ClassifierOptions(channels=4, smoothing=True), 3).eval(),
         timm.create_model("vit_tiny_patch16_224", num_classes=3, depth=2).eval(),
-        build_network("unet", UNetOptions(width=4, smoothing=True, dropout=0.0), 3).eval(),
+        build_network("unet", UNetOptions(channels=4, smoothing=True, dropout=0.0), 3).eval(),
     ]
     for network, side in zip(networks, (32, 224, 50), strict=True):
         pictures = random_input(side)
@@ -37,7 +37,7 @@ def test_every_unit_of_every_network_can_be_removed_and_comes_back() -> None:
 
 @torch.no_grad()
 def test_without_its_last_convolution_a_residual_block_is_what_its_branch_gives_for_zero() -> None:
-    network = build_classifier(ClassifierOptions(width=4), 3).eval()
+    network = build_classifier(ClassifierOptions(channels=4), 3).eval()
     block = network.get_submodule("stage2.0")
     x = torch.rand(2, 4, 8, 8)
     (unit,) = find_units(network, ["stage2.0.first.0"], "net")
@@ -52,7 +52,7 @@ def test_without_its_last_convolution_a_residual_block_is_what_its_branch_gives_
 
 @torch.no_grad()
 def test_a_smoothing_layer_goes_from_whole_to_none_by_its_weight() -> None:
-    network = build_classifier(ClassifierOptions(width=4, smoothing=True), 3).eval()
+    network = build_classifier(ClassifierOptions(channels=4, smoothing=True), 3).eval()
     (unit,) = find_units(network, ["stage1.smooth"], "net")
     x = torch.rand(1, 4, 6, 6)
     whole = unit.module(x)

@@ -22,18 +22,18 @@ def names(network: nn.Module, kind: str = "block") -> list[str]:
 
 
 def test_our_classifiers_have_a_stem_their_residual_blocks_and_the_smoothing_between() -> None:
-    network = build_classifier(ClassifierOptions(width=4, smoothing=True), 5)
+    network = build_classifier(ClassifierOptions(channels=4, smoothing=True), 5)
     assert names(network) == ["stem", *(f"stage{s}.{b}" for s in range(1, 5) for b in range(2)), "head"]
     assert names(network, "smoothing") == [f"stage{s}.smooth" for s in range(1, 5)]
     assert names(network, "conv")[:3] == ["stem.0", "stage1.0.first.0", "stage1.0.last.0"]
     assert not names(network, "attention")
-    alternet = build_classifier(ClassifierOptions(model="alternet18", width=4), 5)
+    alternet = build_classifier(ClassifierOptions(network="alternet18", channels=4), 5)
     assert "stage2.1" in names(alternet) and names(alternet, "attention")[0] == "stage2.1.branch.4"
-    assert len(names(build_classifier(ClassifierOptions(model="vgg11", width=4, head="gap"), 5))) == 9
+    assert len(names(build_classifier(ClassifierOptions(network="vgg11", channels=4, head="gap"), 5))) == 9
 
 
 def test_segmentation_networks_have_stages_and_decoder_blocks() -> None:
-    unet = build_network("unet", UNetOptions(width=4, smoothing=True), 3)
+    unet = build_network("unet", UNetOptions(channels=4, smoothing=True), 3)
     assert names(unet) == [f"stages.{i}" for i in range(9)] and len(names(unet, "smoothing")) == 4
     smp = build_network("smp", SmpOptions(encoder="resnet18", encoder_weights=None, encoder_smoothing=True), 3)
     found = names(smp)
@@ -90,6 +90,6 @@ def test_tokens_become_squares_without_the_class_token() -> None:
 
 
 def test_an_unknown_unit_is_one_line_that_lists_what_there_is() -> None:
-    network = build_classifier(ClassifierOptions(width=4), 5)
+    network = build_classifier(ClassifierOptions(channels=4), 5)
     assert [unit.name for unit in find_units(network, ["stage2.0", "stem.0"], "net")] == ["stage2.0", "stem.0"]
     assert "net has no unit 'stage9'; it has stem, stage1.0" in refusal(find_units, network, ["stage9"], "net")

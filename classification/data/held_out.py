@@ -8,12 +8,12 @@ from classification.data.open import ClassificationSet, open_classification, tra
 from core.errors import InputError
 from core.model.checkpoint import CheckpointMeta
 
-SPLIT = "held-back"
+SPLIT = "held-out"
 
 
 def open_split_of(data: Path, split: str, meta: CheckpointMeta, model: str) -> ClassificationSet:
     """Opens a split of a data folder, or the part of `train` that the checkpoint's training held out."""
-    return open_held_back(data, meta, model) if split == SPLIT else open_classification(data, split)
+    return open_held_out(data, meta, model) if split == SPLIT else open_classification(data, split)
 
 
 def open_trained(data: Path, meta: CheckpointMeta, model: str) -> ClassificationSet:
@@ -22,12 +22,11 @@ def open_trained(data: Path, meta: CheckpointMeta, model: str) -> Classification
     return source.subset(trained)
 
 
-def open_held_back(data: Path, meta: CheckpointMeta, model: str) -> ClassificationSet:
+def open_held_out(data: Path, meta: CheckpointMeta, model: str) -> ClassificationSet:
     """Opens the held-out pictures; InputError where the training held out none, or where the folder has others."""
     if not read_division(meta)[0]:
         raise InputError(
-            f"{model}: its training held no pictures back (train classification --hold-back 0.1 does); give "
-            f"another --split"
+            f"{model}: its training held out no pictures (train classification --hold-out 0.1); give another --split"
         )
     source, _, held = divide_train(data, meta, model)
     return source.subset(held)
@@ -39,13 +38,12 @@ def divide_train(data: Path, meta: CheckpointMeta, model: str) -> tuple[Classifi
     share, fraction, seed = read_division(meta)
     source = open_classification(data, "train")
     trained, held = training_indices(source.labels, fraction, share, seed)
-    found = {"images": len(trained), "held_back": len(held)}
-    recorded = {key: meta.training.get(key) for key in found}
-    if found != recorded:
+    counts = {"images": len(trained), "held_out": len(held)}
+    recorded = {key: meta.training.get(key) for key in counts}
+    if counts != recorded:
         raise InputError(
-            f"{data}: {found['images']} training pictures and {found['held_back']} held back, but {model} was "
-            f"trained on "
-            f"{recorded['images']} and held back {recorded['held_back']}; give the data it was trained on"
+            f"{data}: {counts['images']} training pictures and {counts['held_out']} held out, but {model} was trained "
+            f"on {recorded['images']} and held out {recorded['held_out']}; give the data it was trained on"
         )
     return source, trained, held
 
@@ -55,6 +53,6 @@ def read_division(meta: CheckpointMeta) -> tuple[float, float, int]:
     config = meta.training.get("config")
     try:
         assert isinstance(config, dict)
-        return float(config["hold_back"]), float(config["fraction"]), int(config["loop"]["seed"])
+        return float(config["hold_out"]), float(config["fraction"]), int(config["loop"]["seed"])
     except (AssertionError, KeyError, TypeError, ValueError):
         return 0.0, 1.0, 0

@@ -20,24 +20,24 @@ They send batches through the socket TMPDIR/pymp-XXXXXXXX/listener-XXXXXXXX, who
 
 
 def load_batches(
-    examples: "Dataset[Any]", workers: int, *, batch_size: int | None = None, order: Sequence[int] | None = None
+    examples: "Dataset[Any]", loaders: int, *, batch_size: int | None = None, order: Sequence[int] | None = None
 ) -> Iterator[Any]:
     """Yields batches of the examples in that order; the last one may be smaller. Without a size an example is a batch.
 
-    With 0 workers this process loads them. InputError where TMPDIR is too long for other processes.
+    With 0 loaders this process loads them. InputError where TMPDIR is too long for other processes.
     """
     folder = tempfile.gettempdir()
-    if workers and len(folder) > LONGEST_TMPDIR:
+    if loaders and len(folder) > LONGEST_TMPDIR:
         raise InputError(
             f"TMPDIR has {len(folder)} characters, and loader processes can use at most {LONGEST_TMPDIR}; set a "
-            "shorter one, or --workers 0"
+            "shorter one, or --loaders 0"
         )
     loader = DataLoader(
         examples,
         batch_size=batch_size,
         sampler=order,
-        num_workers=workers,
-        multiprocessing_context="fork" if workers else None,
+        num_workers=loaders,
+        multiprocessing_context="fork" if loaders else None,
         worker_init_fn=_prepare,
     )
     with uninterrupted():  # Python ignores a KeyboardInterrupt in fork handlers: two of eleven SIGTERMs were lost
