@@ -35,7 +35,7 @@ class OpenClassifier(Protocol):
     sizes: dict[ModeName, list[int]]
     """Numbers of passes or networks that its predictions average, by mode; 0: dropout off. The last mode is used."""
     methods: dict[ModeName, Method]
-    """What its largest ensemble computes, by mode; the temperature is that of all sizes."""
+    """Methods of the largest ensemble by mode; all sizes share its temperature."""
     executor: str
     device: str
     reference: ReferenceScores | None

@@ -15,7 +15,7 @@ class Command(NamedTuple):
     run: str = ""
     """`module:function` of the flags (and presets of trainings), which returns the exit code."""
     kinds: dict[str, "Command"] = {}  # noqa: RUF012 (never changed)
-    """What the word after the command chooses from, where it has kinds."""
+    """The choices of the word after the command, if it has kinds."""
     presets: str = ""
     """`module:dict` of configurations that --preset names; the first one is taken without it."""
 

@@ -40,7 +40,7 @@ TakeNetwork = Callable[[Hashable, Callable[[], FrameNetwork]], FrameNetwork]
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What runs a model, besides its method."""
+    """Options of an executor besides the method: library, number format, device, size."""
 
     executor: ExecutorName = "auto"
     precision: PrecisionName = "auto"
@@ -190,7 +190,7 @@ def openvino_network(module: StreamingSegmenter, height: int, width: int, precis
 
 
 def openvino_passes(module: StreamingSegmenter, height: int, width: int, precision: str) -> OpenVinoPasses:
-    """The same, cut before the first dropout layer, for several passes a frame."""
+    """The network cut before its first dropout layer, for several forward passes per frame."""
     network = FrameToLogits(module)
     shapes = network.mask_shapes(height, width)
     masks = masks_of(network, shapes)
@@ -206,7 +206,7 @@ def openvino_passes(module: StreamingSegmenter, height: int, width: int, precisi
 
 
 def masks_of(network: FrameToLogits, shapes: Sequence[tuple[int, ...]]) -> "DropoutMasks | None":
-    """What draws its masks."""
+    """The source of the network's dropout masks, or None if it has no dropout."""
     from export.kernels.dropout_masks import DropoutMasks  # needs numba
 
     rates = [dropout.rate for dropout in network.dropouts]

@@ -9,10 +9,10 @@ PrecisionName = Literal["auto", "fp32", "bf16", "int8"]
 
 @dataclass(frozen=True)
 class ComputeOptions:
-    """What computes the network, and how exactly."""
+    """Library, number format and device of the network."""
 
     executor: ExecutorName = "auto"
-    """What computes; auto takes the fastest that is installed and says which and why."""
+    """Library that runs the network; auto takes the fastest that is installed and reports which and why."""
     precision: PrecisionName = "auto"
     """Number format of the network; auto: bf16 where the processor computes in it, else int8 where the checkpoint shows
     that it loses little, else fp32."""

@@ -1,5 +1,5 @@
-"""What a classifier is worth by ensemble size: after 1, 2, ... dropout passes or networks, all in one pass over the
-data."""
+"""Metrics of a classifier by ensemble size: after 1, 2, ... dropout passes or networks, in one pass over the
+pictures."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -24,24 +24,15 @@ FULL_SIZES = (1, 2, 3, 4, 5, 10, 20, 50)
 """Ensemble sizes with all metrics; NLL and accuracy come at every size."""
 TOP = 5
 PIXELS = 2**20
-"""Of all pictures of a network call: 256 of CIFAR's 32 x 32, 20 of 224 x 224."""
+"""Pixels of all pictures of one network call: 256 pictures of 32 x 32, 20 of 224 x 224."""
 MAX_AT_ONCE = 256
-FIGURES = (
-    "nll",
-    "accuracy",
-    "ece",
-    "ece_15",
-    "ece_signed",
-    "ece_reference",
-    "brier",
-    "acc_90",
-    "unc_90",
-    "freq_90",
-    "aurc",
-    "error_recall_10",
-    "error_recall_10_ceiling",
+FIGURES = tuple(
+    (
+        "nll accuracy ece ece_15 ece_signed ece_reference brier acc_90 unc_90 freq_90 aurc error_recall_10 "
+        "error_recall_10_ceiling"
+    ).split()
 )
-"""What of core's metrics makes sense for whole images; consistency and IoU are for pixels."""
+"""Metrics of core that apply to whole images; consistency and IoU are for pixels."""
 
 Batch = tuple[int, Tensor, Tensor]
 """(place of the first picture, (B, s, s, 3) uint8 RGB, (B,) class ids)."""
@@ -187,7 +178,7 @@ class ImageMetrics:
         return figures | {"entropy": total, "disagreement": disagreement}
 
     def details(self) -> dict[str, Any]:
-        """What has a value for each bin or class."""
+        """Metrics with a value for each bin or class."""
         everything = self.metrics.result()
         right, count = self._by_class.tolist()
         return {

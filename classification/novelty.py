@@ -136,7 +136,8 @@ class FeatureExtractor:
             yield *self([image for image, _ in waiting]), torch.tensor([label for _, label in waiting])
 
     def statistics(self, pictures: Iterable[Labelled], head: NoveltyHead) -> Iterator[tuple[Tensor, ...]]:
-        """Of every picture: statistics (S,), logits (1, K), label (1,), log distances of its places."""
+        """Yields for every picture its statistics (S,), logits (1, K), label (1,) and the log distances of its
+        places."""
         for logits, features, labels in self.in_batches(pictures):
             rows = head.statistics(features, logits).cpu().double()
             places = head.regions(features[-1]).cpu().flatten(1)
@@ -146,8 +147,10 @@ class FeatureExtractor:
 def fit_distances(
     looker: FeatureExtractor, pictures: Iterable[Labelled]
 ) -> tuple[list[ClassDistance], RegionDistance, dict[str, float]]:
-    """Of every stage, in one pass and O(C^2) memory. A record has regions too: of the last stage, by the means of
-    pictures; nothing shows those of a classifier."""
+    """Fits the distances of every stage in one pass and O(C^2) memory.
+
+    A record has regions too: those of the last stage, by the means of its classes.
+    """
     sums: list[GaussianSums] = []
     for _, features, labels in looker.in_batches(pictures):
         means = [pooled(found) for found in features]
@@ -169,7 +172,8 @@ def with_cameras(data: ClassificationSet, size: int, watch: Watch, title: str) -
 
 
 def tuning_pictures(data: ClassificationSet, size: int, watch: Watch, clean: list[bool]) -> Iterator[Labelled]:
-    """Of pictures spread over the set, each as it is and in 15 other ways, one at a time; `clean` gets which it is."""
+    """Pictures spread over the set, each unchanged and in 15 changed forms, one at a time; `clean` gets the index of
+    each."""
     places = np.unique(np.linspace(0, len(data) - 1, min(len(data), MAX_CHANGED)).astype(int))
     for place in watch([int(one) for one in places], "temperature of a picture"):
         image, label = data[place]

@@ -1,2 +1,2 @@
-"""What segmentation, classification and export share: central types, smoothing, metrics, checkpoints, the training
-loop."""
+"""Parts that segmentation, classification and export share: central types, smoothing, metrics, checkpoints and the
+training loop."""

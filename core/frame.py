@@ -40,7 +40,7 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class Maps:
-    """What one frame becomes. The four uint8 maps have the frame's size; `probs` has the network's."""
+    """The maps of one frame. The four uint8 maps have the frame's size; `probs` has the network's."""
 
     label: np.ndarray
     """(H, W) uint8 class ids."""

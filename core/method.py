@@ -22,18 +22,18 @@ BNN_SAMPLES = 30
 
 
 def is_temporal(mode: str) -> bool:
-    """Whether the mode averages over the recent frames."""
+    """True if the mode averages over the recent frames."""
     return mode.startswith("vq-")
 
 
 def draws_dropout(mode: str) -> bool:
-    """Whether the mode draws dropout masks."""
+    """True if the mode draws dropout masks."""
     return mode.endswith("bnn")
 
 
 @dataclass(frozen=True)
 class Method:
-    """What runs, every setting decided."""
+    """A method with every setting decided."""
 
     mode: ModeName
     samples: int = 1
@@ -43,13 +43,13 @@ class Method:
     window: int | None = None
     """Previous frames in the temporal mean; None: all of them, or no temporal mean."""
     motion: bool = False
-    """Whether the temporal mean follows the motion between frames."""
+    """True if the temporal mean is warped along the motion between frames."""
     temperature: float = 1.0
-    """What the logits are divided by."""
+    """Divisor of the logits."""
     calibrated: bool = False
-    """Whether the temperature was fitted for this very method."""
+    """True if the temperature was fitted for this very method."""
     adaptive: bool = False
-    """Whether every frame has a temperature of its own, of which `temperature` is the usual one."""
+    """True if every frame has a temperature of its own; `temperature` is then the usual one."""
     note: str = field(default="", compare=False)
     """Why no fitted temperature is in use, where none is, or why it does not follow the frame."""
 
@@ -62,7 +62,7 @@ class Method:
 
 
 def settings(method: Method) -> dict[str, Any]:
-    """What a fitted temperature belongs to."""
+    """The settings that a fitted temperature belongs to."""
     names = ("mode", "samples", "tau", "window", "motion")
     return {name: getattr(method, name) for name in names}
 
@@ -90,7 +90,7 @@ class Calibrated(Protocol):
 
 @dataclass(frozen=True)
 class MethodOptions:
-    """How a network is run. What is left out is decided by the model."""
+    """Settings of a method; those that are not given follow from the model."""
 
     mode: ModeName | None = None
     """dnn: one pass; bnn: mean of dropout passes; vq-dnn, vq-bnn: the same, averaged over the recent frames; auto:
@@ -107,13 +107,13 @@ class MethodOptions:
     temperature: float | None = None
     """Divide the logits by this instead of the checkpoint's own temperature."""
     calibrated: bool | None = None
-    """Whether to use the temperature that the checkpoint has for this very method; auto: where it has one."""
+    """Use the temperature that was fitted for this very method; auto: if there is one."""
     adaptive: bool | None = None
-    """Whether the temperature follows each frame's statistics, so that confidence falls with accuracy; auto: where the
-    checkpoint has that for this very method."""
+    """Let the temperature follow each frame's statistics, so that confidence falls with accuracy; auto: if that was
+    fitted for this very method."""
 
     def or_default(self, **defaults: Any) -> Self:
-        """The same with these values where nothing is given."""
+        """A copy with these values for settings that are not given."""
         return replace(self, **{name: value for name, value in defaults.items() if getattr(self, name) is None})
 
     def require(self, made: Method, name: str) -> None:
@@ -128,7 +128,8 @@ class MethodOptions:
                 )
 
     def resolve(self, meta: Calibrated | None = None) -> Method:
-        """What will run: of a checkpoint with its fitted temperature. InputError for what cannot be."""
+        """The method that will run, with a checkpoint's fitted temperature. Raises InputError for settings that
+        contradict each other or the model."""
         mode = self.mode or "vq-dnn"
         if mode not in MODE_NAMES:
             raise InputError(f"unknown mode {mode!r}; choose from {', '.join(MODE_NAMES)}")
@@ -187,7 +188,7 @@ class MethodOptions:
 
 
 def fit_of(fits: Mapping[str, Mapping[str, Any]], method: Method) -> Mapping[str, Any] | None:
-    """What was fitted with this very method, its temperature aside; None: nothing was."""
+    """The fit of this very method, its temperature aside, or None."""
     asked = settings(method)
     return next((fit for fit in fits.values() if settings(method_of_fit(fit)) == asked), None)
 

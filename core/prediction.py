@@ -18,7 +18,7 @@ def entropy(probs: Tensor) -> Tensor:
 
 
 class FrameNovelty(NamedTuple):
-    """What a network says of each whole picture of a batch beside its labels (core/novelty)."""
+    """Score, temperature and regions of each picture of a batch (core/novelty)."""
 
     score: Tensor
     """(B,) how novel it is, in standard deviations of the network's own world."""
@@ -45,7 +45,7 @@ class Prediction:
     member_entropy: Tensor
     """(B, ...) mean entropy of the members in nats."""
     novelty: FrameNovelty | None = None
-    """Of this frame alone, the mean over its passes; a mean over frames has none."""
+    """Novelty of this frame alone, averaged over its passes; a mean over frames has none."""
 
     def __post_init__(self) -> None:
         expected = self.probs.shape[:1] + self.probs.shape[2:]

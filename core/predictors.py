@@ -51,7 +51,7 @@ class MonteCarlo(nn.Module):
 
 
 def forward_passes(network: nn.Module, batch: Tensor, samples: int) -> Iterator[Any]:
-    """What the network gives in each of `samples` passes; a `SplitNetwork` runs its prefix once."""
+    """Yields the network's output in each of `samples` passes; a `SplitNetwork` runs its prefix once."""
     if not isinstance(network, SplitNetwork):
         yield from (network(batch) for _ in range(samples))
         return

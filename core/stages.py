@@ -25,7 +25,7 @@ class HasStages(Protocol):
 
 
 def itself(output: Any) -> Tensor:
-    """Of a module that returns its features alone."""
+    """The output itself: the `pick` of a module that returns its features alone."""
     features: Tensor = output
     return features
 
@@ -58,7 +58,7 @@ class StageFeatures:
         return [seen[name] for name in self.stages]
 
     def seen(self) -> dict[str, Tensor]:
-        """The same by name, of the stages that ran since: a network may be cut between two."""
+        """Features by name of the stages that ran since the last call; a network may be cut between two stages."""
         seen, self._seen = self._seen, {}
         return seen
 

@@ -109,8 +109,8 @@ class ConformalFit:
 
 
 class ConformalCheck:
-    """What thresholds fitted elsewhere do on labelled frames: coverage of the sets, and what the controlled class
-    misses."""
+    """Coverage of prediction sets, and missed pixels of the controlled class, of given thresholds on labelled
+    frames."""
 
     def __init__(self, fitted: Mapping[str, Any], classes: ClassList) -> None:
         conformal = fitted["conformal"]

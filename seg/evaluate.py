@@ -21,11 +21,7 @@ def mark_stills(frames: Iterable[Frame]) -> Iterator[Frame]:
 
 
 def seed_frames(frames: Iterable[Frame], seed: int) -> Iterator[Frame]:
-    """The same frames; torch's generator is set before each, so that its dropout masks depend on (seed, its place)
-    alone.
-
-    Then the first 5 of 30 passes are those of a run with 5.
-    """
+    """The frames, with torch's generator seeded before each, so that dropout masks depend on (seed, position) alone."""
     for place, frame in enumerate(frames):
         torch.manual_seed(mix_seed(seed, place))
         yield frame
@@ -73,5 +69,5 @@ class FrameMetrics:
 
     @property
     def measurable(self) -> bool:
-        """Whether a labelled pixel that is not void was seen, so that there is a result."""
+        """True if a labelled pixel that is not void was seen, so that there is a result."""
         return self.metrics.valid_samples > 0

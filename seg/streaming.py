@@ -70,8 +70,7 @@ class StreamingSegmenter(nn.Module):
         )
 
     def predictor_of(self, network: nn.Module, temperature: float | Tensor) -> nn.Module:
-        """How this mode predicts one frame: one pass, N passes, all members of an ensemble, or in a vq mode one of
-        them."""
+        """The predictor of a mode: one pass, N passes, all members of an ensemble, or in a vq mode one of them."""
         if isinstance(network, Ensemble):
             return OneMember(network, temperature) if self.smoothing else AllMembers(network, temperature)
         samples = self.method.samples
@@ -101,7 +100,7 @@ class StreamingSegmenter(nn.Module):
         motion: Motion | None = None,
         predict: Callable[[Tensor], Prediction] | None = None,
     ) -> tuple[Prediction, State | None]:
-        """The same up to the temporal mean, at the network's size."""
+        """The temporal mean at the network's size, without the maps; arguments as in `forward`."""
         return self.smooth((predict or self.predictor)(self.preprocess(frame)), state, gap, motion)
 
     def size(self, height: int, width: int) -> tuple[int, int]:

@@ -87,7 +87,7 @@ _NAMES = {
     # what bad input raises
     "core.errors": "InputError",
 }
-"""Where each public name lives."""
+"""Public names by their module."""
 
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -98,7 +98,7 @@ def fit_thresholds(job: CalibrateJob, executor: TorchExecutor, class_id: int | N
 
 
 def check_flags(job: CalibrateJob) -> None:
-    """What can be refused before anything is opened."""
+    """Raises InputError for flags that can be refused before anything is opened."""
     if not 0.0 < job.coverage < 1.0:
         raise InputError(f"--coverage must lie between 0 and 1, got {job.coverage}")
     if not 0.0 < job.risk < 1.0:
@@ -140,7 +140,7 @@ def track_frames(job: CalibrateJob, chosen: EvaluationFrames, title: str) -> Any
 
 
 def describe_data(job: CalibrateJob, executor: TorchExecutor, chosen: EvaluationFrames) -> dict[str, Any]:
-    """What the fit has seen, so that a report can tell that it saw other data."""
+    """The data of the fit, recorded so that a later report can tell that it used other data."""
     return {
         "data": job.data.name,
         "split": None if str(job.data) == "street" else job.split,
@@ -175,7 +175,7 @@ def fit_novelty(job: CalibrateJob, executor: TorchExecutor) -> NoveltyFit:
 
 
 def fit_rounding(job: CalibrateJob, executor: TorchExecutor, record: dict[str, Any]) -> dict[str, Any]:
-    """What int8 needs and loses on these frames."""
+    """Fits the ranges of int8 on the train images and measures the loss on these frames."""
 
     def frames(title: str) -> Any:
         return track_frames(job, open_data(job, executor), title)
@@ -197,7 +197,7 @@ def with_fits(
 
 
 def print_fit(method: Method, record: dict[str, Any]) -> None:
-    """What was fitted, on what, and what it did there."""
+    """Prints the fit, its data and its effect there."""
     table = Table(
         title=(
             f"{method}; fitted on {record['data']} {record['split'] or ''}, {record['protocol']}, "

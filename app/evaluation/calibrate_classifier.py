@@ -106,7 +106,7 @@ def fit_novelty(job: CalibrateJob, network: Module, meta: CheckpointMeta, data: 
 
 
 def print_fits(fitted: dict[Method, dict[str, Any]]) -> None:
-    """What was fitted, on what, and what it did there; a column for each mode."""
+    """Prints the fits, their data and their effect there, with a column for each mode."""
     first, console = next(iter(fitted.values())), Console()
     console.print(f"fitted on {first['data']} {first['split']}, {first['frames']} images", soft_wrap=True)
     table = Table("", *map(str, fitted))

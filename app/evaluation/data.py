@@ -18,13 +18,13 @@ STREET_FRAMES = 100
 
 @dataclass(frozen=True)
 class EvaluationFrames:
-    """What is measured; `frames` can be iterated once."""
+    """Labelled frames with their names; `frames` can be iterated once."""
 
     names: list[str]
     frame_hash: str
     frames: Iterator[Frame]
     count: int
-    """How many frames come; of moving stills more than there are names."""
+    """Number of frames; for moving stills there are more frames than names."""
 
     def sequence(self, place: int) -> str:
         """The recording that the place-th frame is from, by its name: CamVid's 0001TP_008550 is of 0001TP."""

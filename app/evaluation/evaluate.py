@@ -22,26 +22,11 @@ from core.segmenter import Segmenter, segment
 from seg.calibrate import ConformalCheck
 from seg.evaluate import FrameMetrics, seed_frames
 
-TABLE_KEYS = (
-    "nll",
-    "accuracy",
-    "miou",
-    "ece",
-    "ece_15",
-    "ece_signed",
-    "brier",
-    "acc_90",
-    "iou_90",
-    "unc_90",
-    "freq_90",
-    "aurc",
-    "error_recall_10",
-    "error_recall_10_ceiling",
-    "consistency",
-    "label_consistency",
-    "change_agreement",
-    "change_agreement_frozen",
-    "cec",
+TABLE_KEYS = tuple(
+    (
+        "nll accuracy miou ece ece_15 ece_signed brier acc_90 iou_90 unc_90 freq_90 aurc error_recall_10 "
+        "error_recall_10_ceiling consistency label_consistency change_agreement change_agreement_frozen cec"
+    ).split()
 )
 
 
@@ -122,7 +107,7 @@ def measure(job: EvaluateJob, segmenter: Segmenter, chosen: EvaluationFrames) ->
 
 
 class NoveltyMetrics:
-    """What was said of whole frames beside what was true of them."""
+    """Accuracy of the expected accuracy, and shares of novel frames, over the evaluated frames."""
 
     def __init__(self, void: int) -> None:
         self.void = void

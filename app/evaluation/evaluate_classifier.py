@@ -21,22 +21,11 @@ from core.method import ModeName
 from core.model.model import Model
 from export.file.onnx_file import OnnxFile
 
-HEAD_KEYS = (
-    "nll",
-    "accuracy",
-    "top_5_accuracy",
-    "ece",
-    "ece_15",
-    "ece_signed",
-    "brier",
-    "acc_90",
-    "unc_90",
-    "freq_90",
-    "aurc",
-    "error_recall_10",
-    "error_recall_10_ceiling",
-    "entropy",
-    "disagreement",
+HEAD_KEYS = tuple(
+    (
+        "nll accuracy top_5_accuracy ece ece_15 ece_signed brier acc_90 unc_90 freq_90 aurc error_recall_10 "
+        "error_recall_10_ceiling entropy disagreement"
+    ).split()
 )
 SIZE_KEYS = ("nll", "accuracy", "ece", "ece_15", "brier", "aurc")
 """Columns of the table by ensemble size: what fits 80 characters."""
@@ -151,7 +140,7 @@ def print_sizes(record: dict[str, Any], console: Console) -> None:
 
 
 def print_sets(record: dict[str, Any], console: Console) -> None:
-    """How often the prediction sets hold the true class, and how large they are."""
+    """Prints how often the prediction sets hold the true class, and their mean size."""
     console.print(f"prediction sets for {record['coverage_asked']:.0%} of the images")
     table = Table("kind")
     for column in ("images covered", "classes a set"):

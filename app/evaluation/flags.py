@@ -38,7 +38,7 @@ class EvaluateJob:
     overwrite: bool = False
     """Replace files that exist."""
     executor: ExecutorName = "auto"
-    """What computes; auto: torch for a checkpoint, which alone draws the masks of --seed."""
+    """Library that runs the network; auto: torch for a checkpoint, since it alone draws the masks of --seed."""
     precision: PrecisionName = "auto"
     """Number format of the network; auto: fp32, so that figures repeat."""
     device: str = "auto"
@@ -63,7 +63,7 @@ class CalibrateJob:
     """Split of the data; held-out: the training images that a classifier's training held out (train classification
     --hold-out 0.1), for data without a val split, such as CIFAR."""
     protocol: Literal["auto", "stills", "stream", "moving-stills"] = "auto"
-    """As in `evaluate`; auto: the stream, so that the temporal mean is on while it is fitted."""
+    """Protocol as in `evaluate`; auto: the stream, so that the temporal mean is on during the fit."""
     only: Path | None = None
     """Text file of base names: use only these images."""
     novelty: bool = False

@@ -1,4 +1,4 @@
-"""What `steadyseg calibrate --novelty` shows while it fits, and when it has."""
+"""Progress and summary of `steadyseg calibrate --novelty`."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a measurement was of: the head of its JSON."""
+"""The head of a measurement's JSON: model, method, data and machine."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from core.reference import NOVEL
 
 
 class RunInfo(Protocol):
-    """What was measured, a segmenter or a classifier."""
+    """The measured segmenter or classifier, as far as the record names it."""
 
     @property
     def executor(self) -> str: ...
@@ -24,7 +24,7 @@ class RunInfo(Protocol):
 
 
 def describe_run(job: EvaluateJob, ran: RunInfo, method: Method, data: str, split: str | None) -> dict[str, Any]:
-    """What was run on what, so that the row can be made again."""
+    """Model, method and data of a measurement, complete enough to repeat it."""
     return {
         "model": Path(job.model).name,
         "members": [Path(member).name for member in job.members],
@@ -40,7 +40,7 @@ def describe_run(job: EvaluateJob, ran: RunInfo, method: Method, data: str, spli
 
 
 FRAME_KEYS = ("novel_share", "novelty_p50", "expected_accuracy_gap", "expected_accuracy_error")
-"""Of a checkpoint that knows its own world."""
+"""Keys of the novelty figures of a checkpoint with statistics of its training domain."""
 
 
 def novelty_record(shares: Sequence[float]) -> dict[str, float]:

@@ -50,7 +50,7 @@ def about(model: str) -> str:
 
 
 def facts(meta: CheckpointMeta) -> list[str]:
-    """What it is, as a list."""
+    """The model's properties as a list."""
     fits = [f"{method_of_fit(fit)} (temperature {fit['temperature']:.2f})" for fit in meta.calibration.values()]
     lines = [
         f"- {len(meta.classes)} classes: {', '.join(meta.classes.names)}",
@@ -62,7 +62,7 @@ def facts(meta: CheckpointMeta) -> list[str]:
 
 
 def describe_own_world(meta: CheckpointMeta) -> str:
-    """What its statistics were fitted on."""
+    """Description of the data that the novelty statistics were fitted on."""
     about = meta.novelty.get("about")
     if not isinstance(about, dict):
         return "no, so the page cannot tell you whether your pictures are like those it was trained on"

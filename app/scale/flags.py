@@ -42,7 +42,7 @@ class BatchJob:
     """I/N: only the I-th of every N videos, from 0 on (0/4, 1/4, 2/4, 3/4), for machines that share a list and a
     folder."""
     retries: int = 2
-    """How often a video is tried again whose worker died or met an error that is not the video's own."""
+    """Number of new attempts for a video whose worker died or met an error that is not the video's own."""
     options: OmitArgPrefixes[Annotated[VideoOptions, arg(name="")]] = field(default_factory=VideoOptions)
     engine: OmitArgPrefixes[EngineOptions] = field(default_factory=EngineOptions)
 

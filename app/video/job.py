@@ -38,15 +38,15 @@ Follow = Callable[[Iterator[Frame], Source], bool]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a source."""
+    """The result of a source."""
 
     record: dict[str, Any]
     """The report as JSON values."""
     lost: str
-    """What was lost on the way, in words; empty where nothing was."""
+    """Losses on the way, in words; empty if there were none."""
     interrupted: bool = False
     broken_off: InputError | OSError | None = None
-    """What ended the work after frames that went well: what they left is whole."""
+    """The error that ended the work after frames that went well; their output is complete."""
 
 
 def check_job(job: VideoJob) -> None:
@@ -70,7 +70,7 @@ def refuse_own_input(job: VideoJob) -> None:
 
 
 def needs_probs(job: VideoJob) -> bool:
-    """Whether something of the job reads the mean probabilities: metrics against labels, and set sizes."""
+    """True if the job reads mean probabilities: for metrics against labels, or for sizes of prediction sets."""
     return job.labels is not None or job.source.startswith("street") or job.options.view == "set-size"
 
 
@@ -131,7 +131,7 @@ def segment_to_files(
 
 
 def choose_view(options: VideoOptions, segmenter: Segmenter) -> View | Paint:
-    """What the output shows; InputError where the model cannot show it."""
+    """The view or function that draws the output. Raises InputError if the model cannot provide it."""
     if options.view == "set-size":
         return make_set_size_view(options.model, segmenter)
     if options.view == "novelty":

@@ -16,18 +16,7 @@ from core.reference import NOVEL
 from core.segmenter import Segmenter
 from seg.evaluate import FrameMetrics
 
-METRIC_KEYS = (
-    "nll",
-    "accuracy",
-    "miou",
-    "iou",
-    "ece",
-    "ece_15",
-    "brier",
-    "consistency",
-    "label_consistency",
-    "change_agreement",
-)
+METRIC_KEYS = tuple("nll accuracy miou iou ece ece_15 brier consistency label_consistency change_agreement".split())
 
 
 NOVELTY_STEPS = 1000

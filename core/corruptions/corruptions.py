@@ -10,22 +10,11 @@ from PIL import Image
 
 from core.errors import InputError
 
-BENCHMARK_CORRUPTIONS = (
-    "gaussian_noise",
-    "shot_noise",
-    "impulse_noise",
-    "defocus_blur",
-    "glass_blur",
-    "motion_blur",
-    "zoom_blur",
-    "snow",
-    "frost",
-    "fog",
-    "brightness",
-    "contrast",
-    "elastic_transform",
-    "pixelate",
-    "jpeg_compression",
+BENCHMARK_CORRUPTIONS = tuple(
+    (
+        "gaussian_noise shot_noise impulse_noise defocus_blur glass_blur motion_blur zoom_blur snow frost fog "
+        "brightness contrast elastic_transform pixelate jpeg_compression"
+    ).split()
 )
 """The 15 types that the mean corruption error is a mean of."""
 TUNING_CORRUPTIONS = ("speckle_noise", "gaussian_blur", "spatter", "saturate")

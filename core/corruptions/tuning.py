@@ -1,5 +1,5 @@
-"""What temperatures are fitted under: a picture as it is, and under EXTRA and textures, never the types that are
-reported."""
+"""Changes of a picture that temperatures are fitted under: none, `TUNING_CORRUPTIONS` and textures, never the types
+that robustness is measured by."""
 
 from collections.abc import Iterator
 

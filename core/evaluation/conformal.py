@@ -16,7 +16,7 @@ from core.errors import InputError
 from core.evaluation.metrics import kept_positions
 
 SCORE_BINS = 65536
-"""Of 0..1: confident networks put APS scores within 1e-4 of 1."""
+"""Number of bins over 0..1: confident networks put APS scores within 1e-4 of 1."""
 RISK_BINS = 2000
 
 
@@ -73,7 +73,7 @@ def prediction_sets(probs: Tensor, method: str, threshold: float) -> Tensor:
 
 
 class Coverage:
-    """How often the sets hold the true class: over all pixels, and image by image, because no guarantee holds for one
+    """Shares of sets that hold the true class, over all pixels and image by image, since no guarantee holds for one
     image."""
 
     def __init__(self, method: str, threshold: float, void: int | None) -> None:
@@ -159,7 +159,8 @@ class ClassRisk:
         }
 
     def at(self, threshold: float) -> dict[str, Any]:
-        """What a threshold fitted elsewhere does here: mean share missed over images with the class, share reported."""
+        """Effect of a threshold that was fitted elsewhere: mean share missed over images with the class, and share
+        reported."""
         place = round(threshold * RISK_BINS)
         return {
             "risk": float(self._missed[place] / self.images) if self.images else None,

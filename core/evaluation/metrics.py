@@ -236,7 +236,7 @@ def kept_positions(labels: Tensor, void: int | None) -> Tensor:
 
 
 def _shares(*flags: Tensor) -> Tensor:
-    """Of each flag (N,) the share that is set, on the CPU."""
+    """The share of each flag (N,) that is set, on the CPU."""
     return torch.stack([flag.double().mean() for flag in flags]).cpu()
 
 

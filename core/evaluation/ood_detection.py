@@ -1,4 +1,4 @@
-"""How well a score tells what a network knows from what it does not: the area under the ROC curve."""
+"""Area under the ROC curve of a score that should separate pictures inside the training domain from others."""
 
 import torch
 from torch import Tensor

@@ -50,7 +50,7 @@ class RiskCoverage:
         return float(_interpolate(samples, errors, share * float(samples.sum())) / errors.sum())
 
     def ceiling(self, share: float = MAX_UNCERTAIN) -> float | None:
-        """What a perfect ranking would catch."""
+        """The error recall of a perfect ranking."""
         samples, errors = (float(total) for total in self._counts.cpu().sum(1))
         return min(1.0, share * samples / errors) if errors else None
 

@@ -31,7 +31,7 @@ class BeyondGrid(InputError):
 
 @dataclass(frozen=True)
 class TemperatureFit:
-    """What the scan found."""
+    """The temperature of the lowest NLL, with the NLL there and at temperature 1."""
 
     temperature: float
     nll: float

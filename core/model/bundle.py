@@ -12,45 +12,17 @@ import torch
 from core.errors import InputError
 from core.model.checkpoint import NOVELTY_PREFIX, load_checkpoint, save_checkpoint
 
-CARD_KEYS = (
-    "data",
-    "split",
-    "protocol",
-    "mode",
-    "samples",
-    "tau",
-    "window",
-    "motion",
-    "calibrated",
-    "temperature",
-    "seed",
-    "executor",
-    "frames",
-    "frame_list_hash",
-    "nll",
-    "accuracy",
-    "top_5_accuracy",
-    "miou",
-    "iou",
-    "ece",
-    "ece_15",
-    "ece_signed",
-    "brier",
-    "acc_90",
-    "iou_90",
-    "unc_90",
-    "freq_90",
-    "aurc",
-    "error_recall_10",
-    "error_recall_10_ceiling",
-    "consistency",
-    "label_consistency",
-    "change_agreement",
-    "change_agreement_frozen",
-    "fitted_on",
-    "conformal",
+CARD_KEYS = tuple(
+    (
+        "data split protocol mode samples tau window motion calibrated temperature seed executor frames "
+        "frame_list_hash "
+        "nll accuracy top_5_accuracy miou iou ece ece_15 ece_signed brier acc_90 iou_90 unc_90 freq_90 aurc "
+        "error_recall_10 error_recall_10_ceiling consistency label_consistency change_agreement "
+        "change_agreement_frozen "
+        "fitted_on conformal"
+    ).split()
 )
-"""What of an evaluation's JSON goes into the record."""
+"""Keys of an evaluation's JSON that go into the record."""
 
 
 def bundle(

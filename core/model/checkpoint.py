@@ -24,7 +24,7 @@ from core.system.json_text import parse_json
 FORMAT_VERSION = 1
 HEADER_KEY = "steadyseg"
 NOVELTY_PREFIX = "novelty."
-"""Of tensors that are no weights of the network."""
+"""Prefix of tensors that are not weights of the network."""
 MAX_HEADER_BYTES = 16 * 2**20
 """A header of ours is a few hundred kB; a file that claims more is refused before anything is allocated."""
 
@@ -83,7 +83,7 @@ class CheckpointMeta:
 
     @property
     def int8_is_proven(self) -> bool:
-        """Whether int8 may be taken unasked."""
+        """True if `--precision auto` may choose int8."""
         return bool(self.int8) and is_proven(self.int8["accuracy"], self.int8["ece"])
 
     def in_int8(self) -> "CheckpointMeta":
@@ -108,7 +108,7 @@ class CheckpointMeta:
         return fits if isinstance(fits, dict) and all(map(_is_frame_fit, fits.values())) else {}
 
     def with_fit(self, method: Method, fit: dict[str, Any]) -> "CheckpointMeta":
-        """The same with one more calibration, in place of an earlier one of this very method."""
+        """A copy with one more calibration, which replaces an earlier one of the same method."""
         earlier = self.fit(method)
         kept = {key: one for key, one in self.calibration.items() if one is not earlier}
         return replace(self, calibration=kept | {str(method): fit})

@@ -17,10 +17,10 @@ from core.errors import InputError
 
 LEVELS = 255
 WEIGHT_LEVELS = 63
-"""Of 127: with all 8 bits, sums of products saturate on processors without VNNI (`camvid-realtime`: 84 % of the labels
-are float32's there, with 7 bits 98 %); elsewhere the eighth bit gains nothing (`camvid-unet-s`: 98.7 % both)."""
+"""Largest weight, of 127: with all 8 bits, sums of products saturate on processors without VNNI (`camvid-realtime`:
+84 % of the labels equal, with 7 bits 98 %); elsewhere the eighth bit gains nothing (`camvid-unet-s`: 98.7 % both)."""
 MAX_ACCURACY_LOSS, MAX_ECE_CHANGE = 0.005, 0.002
-"""Of the labelled stills it was measured on; beyond, int8 is used where it is asked for alone."""
+"""Largest loss on labelled stills at which int8 is chosen automatically; beyond, it is used only on request."""
 
 Ranges = Mapping[str, Sequence[float]]
 """By convolution: the least and the greatest value of its input, means over pictures."""
@@ -99,7 +99,7 @@ def round_convolutions(network: nn.Module, ranges: Ranges) -> None:
 
 
 def is_int8_record(record: Any) -> bool:
-    """Whether what `steadyseg calibrate --int8` writes is whole: a record may come from anywhere."""
+    """True if the record has all entries that `steadyseg calibrate --int8` writes; a record may come from anywhere."""
     try:
         pairs = [*record["ranges"].values(), record["accuracy"], record["ece"]]
         shares = [record["labels_equal"], *record["accuracy"], *record["ece"]]

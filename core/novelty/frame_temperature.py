@@ -14,14 +14,14 @@ from core.method import Method, settings
 from core.novelty.head import MAX_FITTED_DEVIATION, MAX_LOG_TEMPERATURE, MIN_LOG_TEMPERATURE
 
 CLEAN_SHARE = 0.5
-"""Of the weight that frames as they are have together."""
+"""Share of the total weight that unchanged frames have together."""
 RIDGE = 1e-2
 """Times the sum of the squared slopes, in nats: keeps columns that say the same from growing against each other."""
 
 
 @dataclass(frozen=True)
 class FrameTemperatureFit:
-    """What was found."""
+    """A fitted temperature that follows the frame."""
 
     slopes: tuple[float, ...]
     level: float
@@ -32,7 +32,7 @@ class FrameTemperatureFit:
     frames: int
 
     def record(self) -> dict[str, Any]:
-        """Of mode dnn, as a checkpoint keeps it."""
+        """The entry of a checkpoint's record for mode `dnn`."""
         return {
             **settings(Method("dnn")),
             "slopes": [round(one, 6) for one in self.slopes],
@@ -68,7 +68,7 @@ def shares(clean: Sequence[bool], clean_share: float = CLEAN_SHARE) -> Tensor:
 
 
 class _Pixels(NamedTuple):
-    """Of all frames together."""
+    """Pixels of all frames together."""
 
     logits: Tensor
     """(M, K)"""

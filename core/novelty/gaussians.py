@@ -14,7 +14,7 @@ from core.errors import InputError
 
 @dataclass(frozen=True)
 class Gaussians:
-    """What whitens features: y = matrix @ (x - mean) has the unit matrix as its covariance within classes."""
+    """The whitening of features: y = matrix @ (x - mean) has the unit matrix as its covariance within classes."""
 
     matrix: Tensor
     """(C, C)"""

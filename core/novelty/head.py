@@ -1,4 +1,4 @@
-"""What a network says of a whole frame: how novel it is, which temperature fits it, and where it is novel."""
+"""The novelty head of a network: score, temperature and regions of a frame, from its features and logits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,19 +29,19 @@ because a line is not to be drawn through what nothing was fitted on."""
 
 @dataclass(frozen=True)
 class NoveltyParameters:
-    """How score and temperature are read from the statistics of a frame; tensors are (S,)."""
+    """Parameters that map the statistics of a frame to score, temperature and regions; tensors are (S,)."""
 
     mean: Tensor
-    """Of each statistic on frames of the own world."""
+    """Mean of each statistic over frames of the training domain."""
     deviation: Tensor
     weights: Tensor
-    """Of the standardised statistics in the score."""
+    """Weights of the standardised statistics in the score."""
     slopes: Tensor
-    """Of the same in the log temperature."""
+    """Weights of the standardised statistics in the log temperature."""
     level: float
     """The log temperature of a frame whose statistics are the mean ones."""
     region_median: float
-    """Of the log distances of pixels of the own world."""
+    """Median log distance of pixels of the training domain."""
     region_rare: float
     """Their 99th percentile."""
     reference: ReferenceScores
@@ -133,7 +133,7 @@ class NoveltyPredictor(nn.Module):
         return self.suffix(self.prefix(batch))
 
     def prefix(self, batch: Tensor) -> tuple[Any, dict[str, Tensor]]:
-        """What passes share, and the features in it."""
+        """The part that passes share, and the features in it."""
         shared = self.network.prefix(batch) if isinstance(self.network, SplitNetwork) else batch
         return shared, self.taps.seen()
 

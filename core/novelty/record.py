@@ -70,7 +70,7 @@ SCALE = tuple(field.name for field in fields(Scale))
 
 @dataclass(frozen=True)
 class NoveltyFit:
-    """What goes into a checkpoint."""
+    """Record and tensors of a novelty fit, as they go into a checkpoint."""
 
     record: dict[str, Any]
     tensors: dict[str, Tensor]
@@ -78,7 +78,7 @@ class NoveltyFit:
 
 @dataclass(frozen=True)
 class NoveltyRecord:
-    """What `calibrate` found; see the fields of `core.novelty.head.NoveltyParameters`."""
+    """The fit of `calibrate --novelty`; fields as in `core.novelty.head.NoveltyParameters`."""
 
     stages: tuple[str, ...]
     """Whose mean features are compared with those of training frames; regions are of the last one."""
@@ -90,11 +90,11 @@ class NoveltyRecord:
     region_median: float
     region_rare: float
     scores: tuple[float, ...]
-    """Of the held-back frames, ascending."""
+    """Scores of the held-out frames, ascending."""
     temperatures: dict[str, dict[str, Any]]
     """By method: its settings, `slopes`, `level` and what it was fitted on."""
     about: dict[str, Any]
-    """What the statistics were fitted on, their shrinkage, and the interval of the alarm rate."""
+    """Data of the statistics, their shrinkage, and the interval of the alarm rate."""
     dropout: dict[str, Any]
     """`SCALE` of passes with dropout masks, which move the statistics; empty: dropout modes tell no novelty."""
 
@@ -113,7 +113,7 @@ class NoveltyRecord:
         return record
 
     def of_dropout(self) -> "NoveltyRecord":
-        """The same for passes with dropout masks."""
+        """The record for passes with dropout masks."""
         return replace(self, **{name: _tuple(self.dropout[name]) for name in SCALE})
 
     def head(self, tensors: Mapping[str, Tensor], fit: Mapping[str, Any] | None) -> NoveltyHead:
@@ -173,7 +173,7 @@ def _below(values: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def _distance(values: Mapping[str, Tensor], name: str) -> FrameDistance | ClassDistance:
-    """Of a stage: from the mean of all frames, or from the nearest class where there are class means."""
+    """The distance of a stage: to the mean of all frames, or to the nearest class if there are class means."""
     channels, classes = values[f"{name}.whiten.bias"].numel(), values.get(f"{name}.classes.bias")
     found = FrameDistance(channels) if classes is None else ClassDistance(channels, classes.numel())
     found.load_state_dict(_below(values, f"{name}."))
@@ -183,7 +183,7 @@ def _distance(values: Mapping[str, Tensor], name: str) -> FrameDistance | ClassD
 def novelty_tensors(
     names: tuple[str, ...], stages: Sequence[FrameDistance | ClassDistance], regions: RegionDistance
 ) -> dict[str, Tensor]:
-    """As they are kept in a checkpoint."""
+    """The tensors of the distances by their names in a checkpoint."""
     modules = {**dict(zip(names, stages, strict=True)), REGIONS: regions}
     return {
         f"{PREFIX}{name}.{key}": value for name, module in modules.items() for key, value in module.state_dict().items()

@@ -90,8 +90,8 @@ def subsample(features: Tensor, step: int) -> Tensor:
 
 
 def subsampling_step(height: int, features: Tensor) -> int:
-    """What leaves of a stage one place in `STRIDE` pixels of a picture of this height; 1 where it is that coarse
-    already."""
+    """Step that keeps one place of a stage per `STRIDE` pixels of a picture of this height; 1 if the stage is that
+    coarse already."""
     return 1 if features.ndim < 4 else max(1, STRIDE // max(1, round(height / features.shape[-2])))
 
 

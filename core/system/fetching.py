@@ -1,4 +1,4 @@
-"""What downloads share: which failures may pass, how long to wait for that, and what to say of them."""
+"""Retries of downloads: temporary failures, waiting times and messages."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +38,8 @@ def fetch_errors() -> Iterator[None]:
 
 
 def with_retries(once: Callable[[], T], pauses_s: Sequence[float], wait: Callable[[float], None]) -> T:
-    """As many tries as there are pauses plus one; `wait` is given the seconds, the server's wish if that is longer."""
+    """Calls the function until it succeeds, with one try more than there are pauses; `wait` gets the seconds, or the
+    server's wish if that is longer."""
     for pause_s in pauses_s:
         try:
             return once()

@@ -1,4 +1,4 @@
-"""What ends a command early: Ctrl-C, SIGTERM and SIGHUP are one and the same, and none of them falls inside a write."""
+"""Early ends of a command: Ctrl-C, SIGTERM and SIGHUP act alike, and none of them falls inside a write."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-"""What asks a process to end; Windows has no SIGHUP."""
+"""Signals that ask a process to end; Windows has no SIGHUP."""
 ONCE_S = 1.0
 """Two signals within this are one: `timeout` sends SIGTERM twice, a terminal that closes SIGHUP."""
 TORCHRUN = "TORCHELASTIC_RUN_ID"
@@ -18,7 +18,7 @@ TORCHRUN = "TORCHELASTIC_RUN_ID"
 
 
 class _Heard:
-    """What the handler knows; only the main thread, in which Python runs it, changes this."""
+    """State of the signal handler; only the main thread, in which Python runs it, changes this."""
 
     held = False
     waiting = False

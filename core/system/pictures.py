@@ -21,7 +21,7 @@ FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM")
 EIGHT_BITS = ("RGB", "L", "1", "P", "LA", "PA", "RGBA", "CMYK", "YCbCr")
 """Pillow's modes of 8 bits a channel."""
 SIXTEEN_BITS = ("I;16", "I;16L", "I;16B")
-"""Of grey; coloured pictures of 16 bits are opened with their high bytes."""
+"""Modes of grey pictures with 16 bits; coloured ones are opened with their high bytes."""
 EXIF_ORIENTATION = 0x0112
 TURNS: dict[Any, Image.Transpose] = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -40,10 +40,7 @@ warnings.filterwarnings("ignore", module=r"PIL\.")  # remarks about damaged meta
 
 
 def look_at(path: Path, look: Callable[[Image.Image], Seen]) -> Seen:
-    """What `look` makes of the picture, which comes opened but not decoded, and of a bearable size.
-
-    InputError, one line with the file's name, for what is no picture of these formats, too large or damaged.
-    """
+    """The result of `look` on the picture, which is opened but not decoded and has an acceptable size."""
     try:
         with Image.open(path, formats=FORMATS) as picture:
             width, height = picture.size

@@ -33,7 +33,7 @@ class StepDone:
     loss: float
     learning_rate: float
     samples_per_s: float
-    """Of all processes."""
+    """Samples per second of all processes together."""
 
 
 @dataclass(frozen=True)

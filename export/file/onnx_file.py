@@ -28,88 +28,18 @@ if TYPE_CHECKING:
 MAX_BYTES = 512 * 2**20
 """The widest network here (31 million weights) is 124 MB in fp32."""
 
-OPERATORS = {
-    "Abs",
-    "Add",
-    "And",
-    "ArgMax",
-    "AveragePool",
-    "BatchNormalization",
-    "BitwiseXor",
-    "Cast",
-    "Clip",
-    "Col2Im",
-    "Concat",
-    "ConstantOfShape",
-    "Conv",
-    "ConvTranspose",
-    "Cos",
-    "CumSum",
-    "DequantizeLinear",
-    "Div",
-    "Einsum",
-    "Equal",
-    "Exp",
-    "Expand",
-    "Floor",
-    "Gather",
-    "GatherND",
-    "Gelu",
-    "Gemm",
-    "Greater",
-    "GreaterOrEqual",
-    "GridSample",
-    "HardSigmoid",
-    "HardSwish",
-    "Identity",
-    "InstanceNormalization",
-    "LSTM",
-    "LayerNormalization",
-    "LeakyRelu",
-    "Less",
-    "LessOrEqual",
-    "Log",
-    "LogSoftmax",
-    "MatMul",
-    "Max",
-    "MaxPool",
-    "Min",
-    "Mod",
-    "Mul",
-    "Neg",
-    "Not",
-    "Pad",
-    "Pow",
-    "QuantizeLinear",
-    "RandomUniformLike",
-    "Range",
-    "Reciprocal",
-    "ReduceL2",
-    "ReduceMax",
-    "ReduceMean",
-    "ReduceSum",
-    "Relu",
-    "Reshape",
-    "Resize",
-    "Round",
-    "ScatterElements",
-    "Shape",
-    "Sigmoid",
-    "Sign",
-    "Sin",
-    "Slice",
-    "Softmax",
-    "Split",
-    "Sqrt",
-    "Squeeze",
-    "Sub",
-    "Tanh",
-    "Tile",
-    "TopK",
-    "Transpose",
-    "Unsqueeze",
-    "Where",
-}
+OPERATORS = set(
+    (
+        "Abs Add And ArgMax AveragePool BatchNormalization BitwiseXor Cast Clip Col2Im Concat ConstantOfShape Conv "
+        "ConvTranspose Cos CumSum DequantizeLinear Div Einsum Equal Exp Expand Floor Gather GatherND Gelu Gemm Greater "
+        "GreaterOrEqual GridSample HardSigmoid HardSwish Identity InstanceNormalization LSTM LayerNormalization "
+        "LeakyRelu Less LessOrEqual Log LogSoftmax MatMul Max MaxPool Min Mod Mul Neg Not Pad Pow QuantizeLinear "
+        "RandomUniformLike Range Reciprocal ReduceL2 ReduceMax ReduceMean ReduceSum Relu Reshape Resize Round "
+        "ScatterElements Shape Sigmoid Sign Sin Slice Softmax Split Sqrt Squeeze Sub Tanh Tile TopK "
+        "Transpose Unsqueeze "
+        "Where"
+    ).split()
+)
 """Operators that the exporter writes: standard ones, without loops and branches, and of no other domain."""
 MASKING = {"Add", "Pad", "Where"}
 """Operators that read attention masks and borders of pooling layers, which may be -infinity."""

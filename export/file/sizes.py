@@ -27,35 +27,12 @@ many times the weights in the file. Int8 weights become four times as large; an 
 twice."""
 FEW = 64
 """Largest number of values in a tensor that may hold sizes."""
-ARITHMETIC = {
-    "Add",
-    "And",
-    "Cast",
-    "Concat",
-    "ConstantOfShape",
-    "Div",
-    "Equal",
-    "Expand",
-    "Floor",
-    "Gather",
-    "Greater",
-    "GreaterOrEqual",
-    "Less",
-    "LessOrEqual",
-    "Max",
-    "Min",
-    "Mod",
-    "Mul",
-    "Neg",
-    "Range",
-    "Reshape",
-    "Slice",
-    "Squeeze",
-    "Sub",
-    "Transpose",
-    "Unsqueeze",
-    "Where",
-}
+ARITHMETIC = set(
+    (
+        "Add And Cast Concat ConstantOfShape Div Equal Expand Floor Gather Greater GreaterOrEqual Less LessOrEqual Max "
+        "Min Mod Mul Neg Range Reshape Slice Squeeze Sub Transpose Unsqueeze Where"
+    ).split()
+)
 """Operators that compute sizes."""
 
 

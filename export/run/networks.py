@@ -1,4 +1,4 @@
-"""What runs the network alone, from a uint8 frame of its size to logits: OpenVINO or ONNX Runtime on the CPU."""
+"""Runtimes of the network alone, from a uint8 frame of its size to logits: OpenVINO or ONNX Runtime on the CPU."""
 
 import importlib.util
 from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ def openvino_available() -> bool:
 
 
 def cpu_has_bf16() -> bool:
-    """Whether OpenVINO computes in bf16 here faster than in fp32."""
+    """True if OpenVINO computes faster in bf16 than in fp32 here."""
     if not openvino_available() or not onednn_may_use_bf16():
         return False
     return "BF16" in openvino_core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")

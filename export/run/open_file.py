@@ -115,7 +115,7 @@ def kernel_available() -> bool:
 
 
 def gpu_works() -> bool:
-    """Whether ONNX Runtime makes a session on a GPU here: a one-node graph is tried."""
+    """True if ONNX Runtime can make a session on a GPU here; a graph of one node is tried."""
     if importlib.util.find_spec("onnxruntime") is None:
         return False
     import onnx

@@ -45,9 +45,8 @@ def default_stages(network: nn.Module) -> tuple[str, ...]:
 def fit_distances(
     looker: FeatureExtractor, frames: Iterable[Labelled], num_classes: int
 ) -> tuple[list[FrameDistance], RegionDistance, tuple[int, ...], dict[str, float]]:
-    """Of every stage: mean features, every how many-th row and column they are of, and the shrinkage; of the last one
-    the class means too. In one pass, in O(C^2) memory whatever the number of frames. InputError for none.
-    """
+    """Fits the distances of every stage: mean features, subsampling step and shrinkage; for the last stage the
+    region distance too."""
     wholes: list[GaussianSums] = []
     steps: list[int] = []
     within: GaussianSums | None = None

@@ -79,7 +79,7 @@ def fit_own_world(
 def fit_scale(
     looker: FeatureExtractor, head: NoveltyHead, weights: Tensor, frames: Frames, watch: Watch, masks: bool
 ) -> Scale:
-    """Of held-back frames and what other cameras would give of them, in passes with masks or not."""
+    """Fits the scale of novelty on held-out frames and simulated other cameras, in passes with or without masks."""
     set_dropout_active(looker.network, masks)
     torch.manual_seed(0)  # of the masks
     rows, logs = [], []

@@ -28,7 +28,7 @@ Watch = Callable[[Iterable[Any], str], Iterable[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Frames:
-    """Where frames for each purpose lie in the split of training images."""
+    """Indices of the training images that serve each purpose of the fit."""
 
     split: ImageFolderSplit
     fitted: tuple[int, ...]

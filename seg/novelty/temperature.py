@@ -31,7 +31,7 @@ def fit_temperature_of_frames(
     meta: CheckpointMeta,
     watch: Watch,
 ) -> dict[str, Any]:
-    """What goes into the record of mode dnn."""
+    """The record of a temperature that follows the frame, for mode dnn."""
     rows, logits, labels, clean = [], [], [], []
     for is_clean, image, label in tuning_pictures(frames, watch):
         found, features, size = looker(image)

@@ -17,25 +17,10 @@ WAYS = ("none", "one", "frame")
 """Temperature 1; one number fitted on the same frames as the frame's; the frame's own, as the network gave it."""
 BOOTSTRAPS = 1000
 HALVES = {
-    "noise and digital": (
-        "gaussian_noise",
-        "shot_noise",
-        "impulse_noise",
-        "contrast",
-        "elastic_transform",
-        "pixelate",
-        "jpeg_compression",
+    "noise and digital": tuple(
+        "gaussian_noise shot_noise impulse_noise contrast elastic_transform pixelate jpeg_compression".split()
     ),
-    "blur and weather": (
-        "defocus_blur",
-        "glass_blur",
-        "motion_blur",
-        "zoom_blur",
-        "snow",
-        "frost",
-        "fog",
-        "brightness",
-    ),
+    "blur and weather": tuple("defocus_blur glass_blur motion_blur zoom_blur snow frost fog brightness".split()),
 }
 
 

@@ -28,15 +28,8 @@ COVERAGE, RISK = 0.9, 0.05
 """Share of the pixels whose set shall hold the true class; largest share of a class's pixels that may be missed."""
 CHOSEN_ON = FOLDER / "camvid-test-49.txt"
 """Beside the val stream, the moving stills that the default rule was chosen on: every third still of test."""
-RULE_KEYS = (
-    "nll",
-    "accuracy",
-    "miou",
-    "ece",
-    "consistency",
-    "label_consistency",
-    "change_agreement",
-    "change_agreement_frozen",
+RULE_KEYS = tuple(
+    "nll accuracy miou ece consistency label_consistency change_agreement change_agreement_frozen".split()
 )
 DRAW = Sampling("dropout")
 """Masks drawn once a frame."""

@@ -154,16 +154,11 @@ def capacity_on_paper(record: dict[str, Any]) -> str:
 def capacity(record: dict[str, Any]) -> str:
     """A column a number of cameras."""
     tried = record["tried"]
-    keys = (
-        "fps",
-        "settled_s",
-        "settled_frames",
-        "settled_dropped",
-        "settled_dropped_share",
-        "fps_lowest",
-        "age_p50_s",
-        "age_max_s",
-        "worker_cores",
+    keys = tuple(
+        (
+            "fps settled_s settled_frames settled_dropped settled_dropped_share fps_lowest age_p50_s age_max_s "
+            "worker_cores"
+        ).split()
     )
     header = ("cameras", *(str(one["cameras"]) for one in tried))
     rows = ([CAMERA_ROWS[key], *(_plain(one[key]) for one in tried)] for key in keys)

@@ -37,7 +37,7 @@ class Controls:
     """Gradio components. Their order in `values` is the order of the arguments of `set` in app/page/web/live.js."""
 
     offered: Mapping[str, str]
-    """What the values of `model` stand for."""
+    """Model names or files by the value of `model`."""
     model: Any
     mode: Any
     samples: Any
@@ -59,7 +59,7 @@ class Controls:
         return [*self.method_values, self.second, self.opacity, self.min_confidence]
 
     def settings(self, values: Sequence[Any]) -> Settings:
-        """What Gradio hands to a function for `values`, as the file tab needs it."""
+        """The settings in the values that Gradio hands to a function, for the File tab."""
         model, *method, second, opacity, min_confidence = values
         view = ViewSettings(second, opacity / 100, min_confidence / 100)
         return Settings(MethodSettings(self.offered[model], method_options(*method)), view)
@@ -145,7 +145,7 @@ def second_choices(meta: CheckpointMeta, options: MethodOptions) -> list[tuple[s
 
 
 def describe_temperature(meta: CheckpointMeta, options: MethodOptions) -> str:
-    """What the switch means for this model and method."""
+    """Explanation of the calibration switch for this model and method."""
     method = replace(options, calibrated=None).resolve(meta)
     if not method.calibrated:
         return f"None was fitted for {method}: see steadyseg calibrate."
@@ -158,7 +158,7 @@ def describe_temperature(meta: CheckpointMeta, options: MethodOptions) -> str:
 
 
 def describe_controls(meta: CheckpointMeta, options: MethodOptions) -> tuple[Any, Any]:
-    """What `calibrated` and `second` say about another model or method."""
+    """Updates of `calibrated` and `second` for another model or method."""
     import gradio as gr
 
     return gr.update(info=describe_temperature(meta, options)), gr.update(choices=second_choices(meta, options))

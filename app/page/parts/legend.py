@@ -1,4 +1,4 @@
-"""What the colours mean, as HTML: the classes with switches and live shares, and the scale of uncertainty."""
+"""The legend as HTML: classes with switches and live shares, and the scale of uncertainty."""
 
 import html
 

@@ -27,7 +27,7 @@ SCALES: dict[Second, tuple[str, str]] = {
     "set size": ("1 class", f"{LARGEST_SET} or more"),
     "novel regions": ("as usual", "as 1 pixel in 100 is"),
 }
-"""What the darkest and the brightest colour of the second picture mean."""
+"""Meaning of the darkest and the brightest colour of each kind of second picture."""
 
 
 def overlay_picture(

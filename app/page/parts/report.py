@@ -13,7 +13,7 @@ METRICS = {
     "brier": "Brier score",
     "consistency": "temporal consistency",
 }
-"""What is measured against labels: key in the report, name on the page."""
+"""Metrics against labels: key in the report and name on the page."""
 MAX_CLASSES = 6
 
 
@@ -36,7 +36,7 @@ def _figures(record: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _metrics(record: dict[str, Any]) -> list[tuple[str, str]]:
-    """Where the source knows its labels."""
+    """The table of metrics; empty if the source has no labels."""
     return [(name, f"{record[key]:.3f}") for key, name in METRICS.items() if isinstance(record.get(key), float)]
 
 

@@ -1,4 +1,4 @@
-"""What the page's controls decide: which network runs with which method, and what is drawn of its maps."""
+"""The settings behind the page's controls: network, method, and the drawing of the maps."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -42,8 +42,8 @@ def method_options(
     motion: bool = True,
     calibrated: bool = True,
 ) -> MethodOptions:
-    """What the controls say, as far as the mode has it: the others are hidden and count for nothing. Window 0: no
-    window."""
+    """Options from the values of the controls; controls that the mode does not have are hidden and do not count.
+    Window 0: no window."""
     temporal, frames = is_temporal(mode), round(window) or None
     return MethodOptions(
         mode,
@@ -57,7 +57,7 @@ def method_options(
 
 @dataclass(frozen=True)
 class MethodSettings:
-    """What needs another segmenter. Changing any of it starts the temporal mean anew, on the next frame."""
+    """Settings that determine the segmenter. A change starts the temporal mean anew on the next frame."""
 
     model: str
     options: MethodOptions = field(default_factory=method_options)
@@ -65,11 +65,11 @@ class MethodSettings:
 
 @dataclass(frozen=True)
 class ViewSettings:
-    """What only changes the pictures; the temporal state never hears of it."""
+    """Settings that change only the pictures and not the temporal state."""
 
     second: Second = "entropy"
     opacity: float = 0.5
-    """Of the class colours over the camera's picture, 0..1."""
+    """Opacity of the class colours over the camera's picture, 0..1."""
     min_confidence: float = 0.0
     """Pixels of lower confidence, 0..1, are grey."""
     hidden: frozenset[int] = frozenset()
@@ -91,7 +91,7 @@ class Settings:
 
     @property
     def methods(self) -> tuple[MethodSettings, ...]:
-        """What runs on each frame: one method, or when comparing the other one first."""
+        """The methods that run on each frame: one, or two when comparing, the second one first."""
         return (self.method,) if self.against is None else (self.against, self.method)
 
 
@@ -157,7 +157,7 @@ def model_meta(model: str) -> CheckpointMeta:
 
 
 def list_limits(meta: CheckpointMeta) -> list[str]:
-    """What is less than it could be, in words."""
+    """Limitations of the model in words, such as a missing calibration."""
     notes = []
     if not meta.calibration:
         notes.append("not calibrated: confidences are the network's own")

@@ -1,4 +1,4 @@
-"""How the page looks and the scripts that it runs; everything comes from this package, nothing from anywhere else."""
+"""Style sheet and scripts of the page; all of them are part of this package."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

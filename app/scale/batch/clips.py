@@ -14,22 +14,7 @@ from app.sources.image_folder import IMAGE_SUFFIXES, natural_order
 from app.video.flags import VideoJob, VideoOptions
 from core.errors import InputError
 
-VIDEO_SUFFIXES = (
-    ".mp4",
-    ".mkv",
-    ".mov",
-    ".avi",
-    ".webm",
-    ".m4v",
-    ".mpg",
-    ".mpeg",
-    ".ts",
-    ".flv",
-    ".wmv",
-    ".mxf",
-    ".gif",
-    ".ogv",
-)
+VIDEO_SUFFIXES = tuple(".mp4 .mkv .mov .avi .webm .m4v .mpg .mpeg .ts .flv .wmv .mxf .gif .ogv".split())
 """Suffixes of videos in a folder; a file that is named itself may have any suffix."""
 OWN_COLUMNS = ("source", "name")
 OF_THE_BATCH = ("output", "overwrite", "masks", "report")
@@ -66,7 +51,7 @@ def find_clips(sources: tuple[str, ...], options: VideoOptions) -> tuple[Clip, .
 
 
 def _from_anywhere(clip: Clip) -> Clip:
-    """The same job with absolute paths: a worker may run in another folder."""
+    """A copy of the job with absolute paths, since a worker may run in another folder."""
     job, model = clip.job, clip.job.options.model
     source = job.source if _is_street(job.source) else os.path.abspath(job.source)
     options = replace(job.options, model=os.path.abspath(model)) if os.path.isfile(model) else job.options

@@ -31,7 +31,7 @@ class Measured:
     memory_bytes: int
     """Peak resident memory without any camera."""
     knows_its_world: bool
-    """Whether its network tells novelty."""
+    """True if the network reports novelty."""
 
 
 class CameraWorker:

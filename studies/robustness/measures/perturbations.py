@@ -13,17 +13,8 @@ from core.corruptions.corruptions import require_known, require_picture
 
 Comparison = Literal["first", "neighbours"]
 
-PUBLISHED = (
-    "gaussian_noise",
-    "shot_noise",
-    "motion_blur",
-    "zoom_blur",
-    "spatter",
-    "brightness",
-    "translate",
-    "rotate",
-    "tilt",
-    "scale",
+PUBLISHED = tuple(
+    "gaussian_noise shot_noise motion_blur zoom_blur spatter brightness translate rotate tilt scale".split()
 )
 """The ten perturbations of CIFAR-10-P that a mean is taken of."""
 PUBLISHED_EXTRA = ("speckle_noise", "gaussian_blur", "snow", "shear")
