@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from made.methods import fit
 from made.pictures import labelled_folder
 from refusals import error_after_work, one_line_error
 
@@ -234,11 +235,11 @@ def test_too_few_images_for_the_risk_are_one_line(tmp_path: Path, capsys: pytest
         1.25,
         {"dnn": 1.25},
         {"dnn": {}},
-        {"dnn": {"temperature": 0}},
-        {"vq-dnn": {"temperature": "warm"}},
-        {"bnn": {"temperature": -1.0}},
-        {"bnn": {"temperature": float("nan")}},
-        {"dnn": {"temperature": 10**400}},
+        {"dnn": fit("dnn", 0)},
+        {"vq-dnn": fit("vq-dnn", "warm")},
+        {"bnn": fit("bnn", -1.0)},
+        {"bnn": fit("bnn", float("nan"))},
+        {"dnn": fit("dnn", 10**400)},
     ],
     ids=lambda value: str(value)[:40],
 )

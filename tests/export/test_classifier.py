@@ -10,6 +10,7 @@ import pytest
 import torch
 from made.classifier import ANIMALS, save_classifier, save_pictures
 from made.graphs import scale_weights, skip_tracing
+from made.methods import fit
 from onnx import ModelProto, TensorProto, helper
 from refusals import one_line_error, refusal
 
@@ -164,7 +165,7 @@ def test_a_classifier_s_file_segments_no_video(tmp_path: Path, capsys: pytest.Ca
 
 @pytest.fixture(scope="module")
 def mc(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    calibration = {"bnn": {"temperature": 1.5, "samples": 8}}
+    calibration = {"bnn x8": fit("bnn", 1.5, samples=8)}
     return save_classifier(tmp_path_factory.mktemp("mc") / "mc.safetensors", calibration=calibration, licence="free")
 
 

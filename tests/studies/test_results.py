@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import pytest
 import torch
+from made.methods import TorchSegmenter
 
 from app.cli import main, preset_of
 from app.commands import find_command, load
@@ -86,13 +87,13 @@ def alone(segmenter: Segmenter) -> dict:
 
 def opened(
     path: Path, method: Method, members: tuple[Path, ...] = (), precision: Literal["fp32", "bf16"] = "fp32"
-) -> Segmenter:
+) -> TorchSegmenter:
     smoothing = method.smoothing
     memory = (smoothing.tau, smoothing.window, smoothing.motion) if smoothing else (None, None, None)
     options = MethodOptions(method.mode, method.sampling.samples, *memory, temperature=method.temperature)
     model, *others = (read_segmenter(name) for name in (path, *members))
     made = torch_executor(model, options.resolve(), members=others, keep_probs=True, precision=precision)
-    return Segmenter(made)
+    return TorchSegmenter(made)
 
 
 def assert_same(ours: dict, theirs: dict, tolerance: float = 1e-6) -> None:
