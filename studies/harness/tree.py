@@ -16,14 +16,16 @@ BETWEEN = ("<!-- table tree -->\n", "<!-- end -->")
 
 def files() -> list[Path]:
     """Every Python file of the packages, without the empty `__init__.py` of folders."""
-    found = [path.relative_to(PROJECT) for name in PACKAGES for path in sorted((PROJECT / name).rglob("*.py"))]
-    return [path for path in found if path.name != "__init__.py" or path.parent.name == "steadyseg"]
+    found = [path.relative_to(PROJECT) for name in PACKAGES for path in (PROJECT / name).rglob("*.py")]
+    named = [path for path in found if path.name != "__init__.py" or path.parent.name == "steadyseg"]
+    return sorted(named, key=lambda path: (PACKAGES.index(path.parts[0]), path.parent.parts, path.name))
 
 
 def first_sentence(path: Path) -> str:
-    """The first line of a file's docstring, without its full stop."""
+    """The first sentence of a file's docstring, without its full stop."""
     text = ast.get_docstring(ast.parse((PROJECT / path).read_text())) or ""
-    return text.partition("\n")[0].rstrip(".")
+    paragraph = " ".join(text.partition("\n\n")[0].split())
+    return re.split(r"\.(?: (?=[A-Z])|$)", paragraph)[0]
 
 
 def tree() -> str:
