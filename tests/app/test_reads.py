@@ -80,18 +80,18 @@ def street(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "evaluate {model} --data {data} --mode dnn",
         "evaluate {model} --data {data} --mode dnn --executor openvino --precision int8",
         pytest.param(
-            "calibrate {model} --data {data} --mode vq-dnn --motion off --own-world --int8 -o {out}/c.safetensors",
+            "calibrate {model} --data {data} --mode vq-dnn --motion off --novelty --int8 -o {out}/c.safetensors",
             marks=pytest.mark.slow,
         ),
         pytest.param("export {model} -o {out}/m.onnx --proof-frames {data}/test", marks=pytest.mark.slow),
-        pytest.param("export {model} --web {out}/site --proof-frames {data}/test", marks=pytest.mark.slow),
+        pytest.param("export {model} --target web -o {out}/site --proof-frames {data}/test", marks=pytest.mark.slow),
     ],
     ids=["video", "video torch", "evaluate", "evaluate int8", "calibrate", "export", "export web"],
 )
 def test_a_segmentation_checkpoint_is_read_once(
     street: Path, tmp_path: Path, words: str, whole_reads: Callable[[Path], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if "--web" in words and not cache_path().is_file():
+    if "--target web" in words and not cache_path().is_file():
         pytest.skip(f"onnxruntime-web is not kept here ({cache_path()}): python -m app.in_browser.runtime fetches it")
     if "int8" in words:
         pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
@@ -120,7 +120,7 @@ def test_a_segmentation_checkpoint_is_read_once(
     ids=["evaluate", "calibrate", "export"],
 )
 def test_a_classifier_is_read_once(tmp_path: Path, words: str, whole_reads: Callable[[Path], int]) -> None:
-    model = save_classifier(tmp_path / "model.safetensors", ClassifierOptions(width=4))
+    model = save_classifier(tmp_path / "model.safetensors", ClassifierOptions(channels=4))
     data = likely_pictures(tmp_path / "data", model)
     before = whole_reads(model)
     assert main(words.format(model=model, data=data, out=tmp_path).split()) == 0

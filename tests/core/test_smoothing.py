@@ -147,11 +147,11 @@ def test_bn_tanh_normalises_first_and_learns_how() -> None:
 @pytest.mark.parametrize("prob", ["softmax", "bn-tanh"])
 def test_every_kind_of_network_takes_the_new_probs(prob: str) -> None:
     networks = [
-        build_classifier({"model": name, "width": 4, "smoothing": True, "prob": prob}, 3)
+        build_classifier({"network": name, "channels": 4, "smoothing": True, "prob": prob}, 3)
         for name in ("resnet18", "preresnet18", "vgg11", "alexnet", "alternet18")
     ]
-    networks.append(build_classifier({"model": "timm:resnet18", "smoothing": True, "prob": prob}, 3))
-    networks.append(build_network("unet", {"width": 4, "prob": prob, "dropout": 0.0}, 3))
+    networks.append(build_classifier({"network": "timm:resnet18", "smoothing": True, "prob": prob}, 3))
+    networks.append(build_network("unet", {"channels": 4, "prob": prob, "dropout": 0.0}, 3))
     smp = {"encoder": "resnet18", "encoder_weights": None, "encoder_smoothing": True, "encoder_prob": prob}
     networks.append(build_network("smp", smp, 3))
     for network in networks:

@@ -37,6 +37,6 @@ def test_an_unknown_stage_is_refused_with_what_there_is() -> None:
 
 def test_a_network_without_names_is_refused_and_taps_can_be_removed() -> None:
     assert "names no stages" in refusal(named_stages, nn.Linear(2, 2))
-    network = UNet(3, UNetOptions(width=4, depth=2, dropout=0, dropout_places=()))
+    network = UNet(3, UNetOptions(channels=4, depth=2, dropout=0, dropout_places=()))
     StageFeatures(network, ["dec3"]).remove()
     assert not any(module._forward_hooks for module in network.modules())

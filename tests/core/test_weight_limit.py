@@ -21,11 +21,11 @@ from core.model.model import limited_weights
 @pytest.mark.parametrize(
     ("architecture", "options"),
     [
-        ("unet", {"width": 512}),  # 1.1 billion weights
+        ("unet", {"channels": 512}),  # 1.1 billion weights
         ("unet", {"depth": 10**9}),  # as many names of stages
         ("smp", {"decoder_channels": [8000] * 5}),
         ("smp", {"decoder_channels": [2**20] * 5}),  # one of them larger than any memory
-        ("classifier", {"model": "resnet18", "width": 1024}),
+        ("classifier", {"network": "resnet18", "channels": 1024}),
     ],
     ids=str,
 )
