@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
@@ -30,7 +29,8 @@ from seg.data.augment import Augment, Example, to_tensors
 from seg.data.camvid import ImageFolderSplit, open_split, read_names
 from seg.data.rare import RarePictures, rare_classes
 from seg.data.statistics import class_weights, measure
-from seg.distill import Teacher, soft_loss
+from seg.distill import Teacher
+from seg.loss import SegmentationLoss
 from seg.networks.auxiliary import DeepSupervision
 from seg.networks.build import build_network
 from seg.options import AugmentOptions, SegTrainConfig, check_training
@@ -182,40 +182,6 @@ class SegmentationBatches:
         """Returns the pixels of a step relative to one of the first epoch."""
         now, first = self.crops(epoch), self.config.augment
         return now.crop_height * now.crop_width / (first.crop_height * first.crop_width)
-
-
-@dataclass(frozen=True)
-class SegmentationLoss:
-    """Callable (logits, targets) -> (sum of the weighted losses, sum of the pixels' weights).
-
-    Targets are class ids (B, h, w), or (B, 1 + K, h, w) uint8 with the teachers' probabilities after the label. The
-    losses of auxiliary heads are added with their weight.
-    """
-
-    config: SegTrainConfig
-    classes: ClassList
-    weights: Tensor
-    """(K,) weight of each class."""
-
-    def __call__(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        weights = self.weights.to(logits.dtype)
-        labels = targets[:, 0].long() if self.config.teacher else targets
-        main, *others = enlarge(logits, labels.shape[-2:]).split(len(self.classes), 1)
-        total, weight = self._head_loss(main, labels, targets, weights)
-        for other in others:
-            total = total + self.config.auxiliary * self._head_loss(other, labels, targets, weights)[0]
-        return total, weight
-
-    def _head_loss(self, logits: Tensor, labels: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the class-weighted cross-entropy over non-void pixels and the sum of the weights, both mixed with
-        the teachers' by the share `distill`."""
-        total = F.cross_entropy(logits, labels, weights, ignore_index=self.classes.void_id, reduction="sum")
-        weight = (torch.bincount(labels.flatten(), minlength=256)[: len(self.classes)] * weights).sum()
-        if not self.config.teacher:
-            return total, weight
-        share = self.config.distill
-        soft, soft_weight = soft_loss(logits, targets[:, 1:], weights)
-        return (1 - share) * total + share * soft, (1 - share) * weight + share * soft_weight
 
 
 def evaluate_held_out(

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +19,7 @@ from core.training.config import TrainConfig
 from core.training.distributed import Processes, synchronise
 from core.training.layout import use_channels_last
 from core.training.optimizer import learning_rate, make_optimizer, warmed_up_average
-from core.training.parts import Batch, Loss, Run, TrainingParts
+from core.training.parts import Batch, Loss, Outputs, Run, TrainingParts
 from core.training.run_folder import TrainingState, load_state, save_state, snapshot_epochs, snapshot_file
 
 
@@ -155,8 +156,8 @@ def train_step(
         more = number < len(parts)  # gradients travel once a step
         with network.no_sync() if more and isinstance(network, DistributedDataParallel) else nullcontext():
             with torch.autocast(run.device.type, torch.bfloat16, enabled=config.precision == "bf16"):
-                logits = network(inputs)
-            part, part_weight = loss(logits if logits.dtype == torch.float64 else logits.float(), targets)
+                outputs = network(inputs)
+            part, part_weight = loss(in_fp32(outputs), targets)
             part.backward()
         total, weight = total + float(part.detach()), weight + float(part_weight)
     total, weight = run.processes.sums(total, weight)
@@ -170,6 +171,13 @@ def train_step(
     if math.isfinite(total):
         optimizer.step()
     return total / weight
+
+
+def in_fp32(outputs: Outputs) -> Outputs:
+    """Returns the outputs in single precision, because bf16 has too few digits for a loss; float64 stays as it is."""
+    if isinstance(outputs, tuple):
+        return tuple(cast(Tensor, in_fp32(one)) for one in outputs)
+    return outputs if outputs.dtype == torch.float64 else outputs.float()
 
 
 def epoch_order(samples: int, config: TrainConfig, epoch: int, processes: Processes) -> list[int]:

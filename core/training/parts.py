@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,10 +13,12 @@ from core.model.checkpoint import CheckpointMeta
 from core.training.config import TrainConfig
 from core.training.distributed import SINGLE_PROCESS, Processes
 
-Batch = tuple[Tensor, Tensor]
-"""Normalised inputs (B, 3, h, w) and targets (B, ...): class ids, or whatever else the loss takes."""
-Loss = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-"""(logits, targets) -> (sum of the weighted losses, sum of the weights), so that parts of a batch add up exactly."""
+Batch = tuple[Tensor, Any]
+"""Normalised inputs (B, 3, h, w) and targets (B, ...): class ids, or what else the loss takes, with `len` and `to`."""
+Outputs = Tensor | tuple[Tensor, ...]
+"""Logits, or in training those of several heads."""
+Loss = Callable[[Any, Any], tuple[Tensor, Tensor]]
+"""(outputs, targets) -> (sum of the weighted losses, sum of the weights), so that parts of a batch add up exactly."""
 
 
 @dataclass(frozen=True)

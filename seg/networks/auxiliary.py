@@ -4,7 +4,6 @@ from contextlib import ExitStack
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from core.errors import InputError
@@ -13,7 +12,7 @@ from core.errors import InputError
 class DeepSupervision(nn.Module):
     """The network with a 1x1 head on each decoder stage but the last.
 
-    In training (B, 3, h, w) -> (B, K * (1 + heads), h', w'): the network's logits first, then those of the heads at its
+    In training (B, 3, h, w) -> a tuple: the network's logits (B, K, h', w'), then those of each head at its stage's
     size. In evaluation the network's logits alone. The checkpoint stores `network`, without the heads.
     """
 
@@ -22,15 +21,12 @@ class DeepSupervision(nn.Module):
         self.network = network
         self.heads = nn.ModuleList(nn.Conv2d(width, num_classes, 1) for width in self._widths())
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor | tuple[Tensor, ...]:
         if not self.training:
             logits: Tensor = self.network(x)
             return logits
         logits, stages = self._watched(x)
-        size = logits.shape[-2:]
-        coarse = [head(stage) for head, stage in zip(self.heads, stages, strict=True)]
-        grown = [F.interpolate(one, size, mode="bilinear", align_corners=False) for one in coarse]
-        return torch.cat([logits, *grown], 1)
+        return (logits, *(head(stage) for head, stage in zip(self.heads, stages, strict=True)))
 
     def _watched(self, x: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Returns the logits and the output of each stage."""

@@ -31,10 +31,12 @@ def test_the_network_itself_is_the_same_with_and_without(
     deep = copy.deepcopy(DeepSupervision(network, 5))  # as the averaged weights are made
     pictures = torch.rand(2, 3, 64, 96)
     both, alone = deep.train()(pictures), network.train()(pictures)
-    assert both.shape == (2, 5 * (1 + heads), *alone.shape[-2:])
-    torch.testing.assert_close(both[:, :5], alone)
+    logits, *coarse = both
+    assert len(coarse) == heads and all(one.shape[:2] == (2, 5) for one in coarse)
+    assert all(one.shape[-1] <= logits.shape[-1] for one in coarse) and coarse[0].shape[-1] < logits.shape[-1]
+    torch.testing.assert_close(logits, alone)
     torch.testing.assert_close(deep.eval()(pictures), network.eval()(pictures))
-    both[:, 5:].sum().backward()
+    torch.stack([one.sum() for one in coarse]).sum().backward()
     assert all(head.weight.grad is not None and head.weight.grad.any() for head in deep.heads)
 
 
@@ -52,10 +54,11 @@ def test_a_training_keeps_the_network_alone_and_its_heads_learn(tmp_path: Path) 
     run = Run(tmp_path / "run", CPU)
     training = prepare_segmentation(config, run)
     before = [head.weight.clone() for head in training.network.get_submodule("heads")]
-    logits, targets = torch.randn(1, 22, 32, 48), torch.randint(11, (1, 32, 48))
-    main, weight = training.loss(logits[:, :11], targets)
-    both, same_weight = training.loss(logits, targets)
-    torch.testing.assert_close(both, main + 0.4 * training.loss(logits[:, 11:], targets)[0])
+    logits, coarse, targets = torch.randn(1, 11, 32, 48), torch.randn(1, 11, 8, 16), torch.randint(11, (1, 32, 48))
+    main, weight = training.loss(logits, targets)
+    both, same_weight = training.loss((logits, coarse), targets)
+    every = targets[:, 2::4, 1::3]  # the centre of each pixel of the coarse map
+    torch.testing.assert_close(both, main + 0.4 * 12 * training.loss(coarse, every)[0])
     assert weight == same_weight
     list(train(training, config, run))
     tensors, _ = load_checkpoint(tmp_path / "run" / "model.safetensors")

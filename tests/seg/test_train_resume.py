@@ -29,8 +29,9 @@ from core.training.loaders import LONGEST_TMPDIR, load_batches
 from core.training.optimizer import learning_rate
 from core.training.parts import Run, TrainingParts
 from core.training.run_folder import open_run
+from seg.loss import SegmentationLoss
 from seg.options import PRESETS, AugmentOptions, SegTrainConfig, SmpOptions, TrainConfig, UNetOptions
-from seg.train import SegmentationBatches, SegmentationLoss, prepare_segmentation, split_held_out
+from seg.train import SegmentationBatches, prepare_segmentation, split_held_out
 
 ROOT = Path(__file__).parents[2]
 FLAGS = [
