@@ -125,8 +125,11 @@ class SegTrainConfig:
     """Class weights of the loss; softened: median-frequency weights to the power --soften."""
     soften: float = 0.3
     """Exponent of the softened class weights: 0 is none, 1 is median-frequency."""
-    hold_out: float = 0.05
-    """Share of train that is held out: never trained on, evaluated while training runs. val and test are not used."""
+    hold_out: Path = Path("auto")
+    """Images that are never trained on but evaluated while training runs; val and test are not used. auto: CamVid's
+    three stretches of consecutive stills, the last of every 20 streets of `street`, none of other data. none: no
+    images. Else a text file with the base names `FIRST LAST` of a stretch on each line. The two stills on either side
+    of a stretch are not used at all."""
     exclude: Path | None = None
     """Text file with the base names of training images to exclude, one a line."""
     loaders: int = 1

@@ -2,7 +2,7 @@
 
 import dataclasses
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-from core.classes import CAMVID, CLASS_LISTS, ClassList
+from core.classes import CLASS_LISTS, ClassList
 from core.dropout import set_dropout_active
 from core.errors import InputError
 from core.evaluation.metrics import StreamingMetrics
@@ -26,7 +26,6 @@ from core.training.loop import epoch_order
 from core.training.parts import Batch, Run, TrainingParts, count_steps, limit_threads
 from core.training.run_folder import training_record
 from seg.data.augment import Augment, Example, to_tensors
-from seg.data.camvid import ImageFolderSplit, open_split, read_names
 from seg.data.rare import RarePictures, rare_classes
 from seg.data.statistics import class_weights, measure
 from seg.distill import Teacher
@@ -35,16 +34,13 @@ from seg.networks.auxiliary import DeepSupervision
 from seg.networks.build import build_network
 from seg.options import AugmentOptions, SegTrainConfig, check_training
 from seg.pretrained import read_segmenter
-from seg.street.training_set import StreetSet
-
-HOLD_BACK_BLOCK = 40
-"""Images in a block; those at its end are held out, so that not all of them are neighbours of trained ones."""
+from seg.training_set import names_of, open_training_set, split_held_out
 
 
 class LabelledImages(Dataset[tuple[np.ndarray, np.ndarray]]):
     """The (image, label) pairs of a training, decoded once and kept in memory as uint8."""
 
-    def __init__(self, source: Any, indices: list[int]) -> None:
+    def __init__(self, source: Any, indices: Sequence[int]) -> None:
         self.pairs = [source[index] for index in indices]
 
     def __len__(self) -> int:
@@ -85,7 +81,9 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
     limit_threads(config.loop)
     classes = read_classes(config.classes)
     source = open_training_set(config, classes)
-    trained, held_out = (LabelledImages(source, part) for part in split_held_out(len(source), config.hold_out))
+    split = split_held_out(source, config.hold_out)
+    trained, held_out = LabelledImages(source, split.trained), LabelledImages(source, split.held_out)
+    held_out_names = names_of(source, split.held_out)
     statistics = measure(trained.pairs, classes)
     normalize = Normalize(statistics.mean, statistics.std).to(run.device)
     steps_per_epoch = count_steps(len(trained), config.loop, run.processes)
@@ -110,7 +108,7 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
             training=training_record(config, seconds, run.device, run.processes.count)
             | {
                 "images": len(trained),
-                "held_out": len(held_out),
+                "held_out": held_out_names or len(held_out),
                 "class_weights": [round(weight, 6) for weight in loss.weights.tolist()],
             },
         )
@@ -187,7 +185,7 @@ class SegmentationBatches:
 def evaluate_held_out(
     network: nn.Module, *, images: LabelledImages, classes: ClassList, size: int, normalize: Normalize
 ) -> dict[str, float]:
-    """Returns accuracy, mIoU, NLL and ECE of single dropout-free passes on the held-out slice of train."""
+    """Returns accuracy, mIoU, NLL and ECE of single dropout-free passes on the held-out images."""
     metrics = StreamingMetrics(len(classes), classes.void)
     set_dropout_active(network, False)
     with torch.inference_mode():
@@ -198,27 +196,6 @@ def evaluate_held_out(
     set_dropout_active(network, True)
     result = metrics.result()
     return {key: float(result[key]) for key in ("accuracy", "miou", "nll", "ece")}
-
-
-def open_training_set(config: SegTrainConfig, classes: ClassList) -> StreetSet | ImageFolderSplit:
-    """Opens the street, or the train split of the folder without the excluded images."""
-    if str(config.data) == "street":
-        if config.exclude:
-            raise InputError("--exclude names images of a data folder; the street has none")
-        if classes != CAMVID:
-            raise InputError("the street is labelled with CamVid's 11 classes; leave out --classes")
-        return StreetSet()
-    split = open_split(config.data, "train", classes)
-    return split.without(read_names(config.exclude)) if config.exclude else split
-
-
-def split_held_out(count: int, share: float) -> tuple[list[int], list[int]]:
-    """Returns (trained, held-out) indices: the last `share` of every block of 40 images is held out."""
-    if not 0.0 <= share < 1.0:
-        raise InputError(f"the held-out share must lie in [0, 1), got {share}")
-    per_block = round(share * HOLD_BACK_BLOCK)
-    held = [i for i in range(count) if i % HOLD_BACK_BLOCK >= HOLD_BACK_BLOCK - per_block]
-    return sorted(set(range(count)) - set(held)), held
 
 
 def read_classes(path: Path | None) -> ClassList:

@@ -17,9 +17,9 @@ from core.corruptions.tuning import with_changes
 from core.frame import Frame
 from core.model.checkpoint import CheckpointMeta
 from seg.data.camvid import ImageFolderSplit
+from seg.data.held_out import recorded_names
 from seg.data.moving_stills import CLIP_FRAMES, moving_stills
 from seg.novelty.blocks import hold_back_blocks
-from seg.train import split_held_out
 
 Labelled = tuple[np.ndarray, np.ndarray]
 """(H, W, 3) uint8 RGB, (H, W) uint8 class ids."""
@@ -41,18 +41,18 @@ class Frames:
     @classmethod
     def of(cls, split: ImageFolderSplit, meta: CheckpointMeta) -> "Frames":
         blocks = hold_back_blocks([example.name for example in split.examples])
-        share = meta.training.get("config", {}).get("hold_out", 0.0)
-        _, kept_back = split_held_out(len(split), share)
-        if not kept_back or meta.training.get("held_out") != len(kept_back):
+        names = set(recorded_names(meta.training))
+        held_out = tuple(place for place, example in enumerate(split.examples) if example.name in names)
+        if not held_out or len(held_out) < len(names):
             note = (
-                "the record of the training does not tell which frames it held back, so the temperature is fitted on "
+                "the record of the training does not list the frames that it held out, so the temperature is fitted on "
                 "blocks"
             )
             return cls(split, blocks.fitted, blocks.held_back, blocks.held_back, note)
-        fitted = tuple(sorted(set(blocks.fitted) - set(kept_back)))
-        trained = len(set(blocks.held_back) - set(kept_back))
+        fitted = tuple(sorted(set(blocks.fitted) - set(held_out)))
+        trained = len(set(blocks.held_back) - set(held_out))
         note = f"{trained} of the {len(blocks.held_back)} frames of the blocks were trained on" if trained else ""
-        return cls(split, fitted, blocks.held_back, tuple(kept_back), note)
+        return cls(split, fitted, blocks.held_back, held_out, note)
 
     def read(self, places: Iterable[int]) -> Iterator[tuple[int, Labelled]]:
         return ((place, self.split[place]) for place in places)

@@ -7,6 +7,8 @@ from seg.street.drive import Street
 
 LOOKS = 12
 """Pictures from one street: making a street takes longer (0.2 s) than looking at it (0.04 s)."""
+HELD_OUT = 20
+"""The last of every 20 streets is held out."""
 STEP_FRAMES = 40
 """Frames between two looks, at 25 frames/s: by then most of the picture is new."""
 
@@ -21,6 +23,10 @@ class StreetSet:
 
     def __len__(self) -> int:
         return self.count
+
+    def held_out(self) -> tuple[int, ...]:
+        """Returns the indices of the pictures of every twentieth street."""
+        return tuple(index for index in range(self.count) if index // LOOKS % HELD_OUT == HELD_OUT - 1)
 
     def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
         """(H, W, 3) uint8 image and (H, W) uint8 label of picture `index`."""

@@ -24,8 +24,8 @@ from core.system.machine import keep_freed_memory
 from core.training.run_folder import CONFIG_NAME, MODEL_NAME
 from studies.harness.study import exit_code, origin
 from studies.harness.tables import write_tables
-from studies.training.measure import HeldBack, measure, training_hours
-from studies.training.recipes import HOLD_BACK, Row, all_rows, digest_of
+from studies.training.measure import HeldOut, measure, training_hours
+from studies.training.recipes import Row, all_rows, digest_of
 from studies.training.tables import PAGE, RECORD, tables
 
 FIGURES_NAME = "figures.json"
@@ -57,11 +57,11 @@ def run_all(camvid: Path | None, runs: Path, only: list[str] | None) -> None:
     if unknown:
         raise InputError(f"--only {sorted(unknown)[0]}: no such row; there are {', '.join(row.name for row in rows)}")
     keep_freed_memory()
-    held_back = HeldBack(camvid, HOLD_BACK)
+    held_out = HeldOut(camvid)
     for row in rows:
         if row.name in (only or [row.name]):
             train(row, camvid, runs)
-            measure_row(row, held_back, runs)
+            measure_row(row, held_out, runs)
 
 
 def train(row: Row, camvid: Path, runs: Path) -> None:
@@ -79,15 +79,16 @@ def train(row: Row, camvid: Path, runs: Path) -> None:
         raise CheckFailed(f"{row.name}: the training ended with exit code {code}; see {folder}")
 
 
-def measure_row(row: Row, held_back: HeldBack, runs: Path) -> None:
+def measure_row(row: Row, held_out: HeldOut, runs: Path) -> None:
     """Writes the row's figures beside its model, unless they are of this very model and slice."""
     folder = row.folder(runs)
-    digest = f"{digest_of(folder / MODEL_NAME)}-{held_back.digest}"
+    digest = f"{digest_of(folder / MODEL_NAME)}-{held_out.digest}"
     if read_figures(folder).get("digest") == digest:
         return
     Console(stderr=True).print(f"{row.name}: measuring")
-    rows = measure(folder / MODEL_NAME, held_back.pairs) | {"hours": training_hours(folder)}
-    record = {"digest": digest, **origin(), "rows": round_figures(rows)}
+    rows = measure(folder / MODEL_NAME, held_out.pairs) | {"hours": training_hours(folder)}
+    command = " ".join(["steadyseg train seg", *row.flags(Path("CamVid"), RUNS)])
+    record = {"digest": digest, "command": command, **origin(), "rows": round_figures(rows)}
     write_atomic(folder / FIGURES_NAME, (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
 
 

@@ -1,5 +1,4 @@
-"""What a trained network is worth on the held-back slice of train: plain, and under the corruptions meant for
-tuning."""
+"""Measures a trained network on the held-out stretches of train: plain, and under the corruptions for tuning."""
 
 import hashlib
 import json
@@ -16,8 +15,8 @@ from core.classes import CAMVID
 from core.corruptions.corruptions import TUNING_CORRUPTIONS, corrupt
 from core.evaluation.metrics import StreamingMetrics
 from seg.data.camvid import ImageFolderSplit, open_split
+from seg.data.held_out import CAMVID_STRETCHES, hold_out
 from seg.pretrained import read_segmenter
-from seg.train import split_held_out
 from studies.harness.target import DNN, TargetNetwork, at_size_of
 
 RARE = ("Pole", "SignSymbol", "Pedestrian", "Bicyclist")
@@ -25,12 +24,11 @@ SEVERITY = 3
 Pair = tuple[np.ndarray, np.ndarray]
 
 
-class HeldBack:
+class HeldOut:
     """The pictures of train that no training of the table saw, with their labels."""
 
-    def __init__(self, camvid: Path, share: float) -> None:
-        split = open_split(camvid, "train")
-        self.pairs, self.names = held_back_pairs(split, share)
+    def __init__(self, camvid: Path) -> None:
+        self.pairs, self.names = held_out_pairs(open_split(camvid, "train"))
         total = hashlib.sha256()
         for name, (image, label) in zip(self.names, self.pairs, strict=True):
             total.update(name.encode() + image.tobytes() + label.tobytes())
@@ -40,8 +38,8 @@ class HeldBack:
         return len(self.pairs)
 
 
-def held_back_pairs(split: ImageFolderSplit, share: float) -> tuple[list[Pair], list[str]]:
-    _, held = split_held_out(len(split), share)
+def held_out_pairs(split: ImageFolderSplit) -> tuple[list[Pair], list[str]]:
+    held = hold_out([example.name for example in split.examples], CAMVID_STRETCHES).held_out
     return [split[i] for i in held], [split.examples[i].name for i in held]
 
 

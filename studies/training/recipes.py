@@ -7,8 +7,6 @@ from pathlib import Path
 from core.corruptions.corruptions import TUNING_CORRUPTIONS
 from core.training.run_folder import MODEL_NAME
 
-HOLD_BACK = 0.2
-"""Of CamVid train: 8 neighbours at the end of every 40 pictures, 72 of 367; the network sees none of them."""
 BASE = (
     "--size",
     "180",
@@ -18,8 +16,6 @@ BASE = (
     "192",
     "--channels",
     "16",
-    "--hold-out",
-    str(HOLD_BACK),
     "--precision",
     "bf16",
     "--evaluate-every",

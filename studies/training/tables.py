@@ -2,10 +2,10 @@
 
 import json
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from core.corruptions.corruptions import TUNING_CORRUPTIONS
+from core.errors import InputError
 from studies.harness.document import table
 from studies.harness.study import PAGES
 from studies.harness.tables import Tables
@@ -22,8 +22,17 @@ KEYS = {"accuracy": (100, 1), "miou": (100, 1), "nll": (1, 3), "ece": (100, 1)}
 def tables() -> Tables:
     """The tables by their names in the page."""
     record: dict[str, Any] = json.loads(RECORD.read_text())
+    refuse_mixed(record)
     makers = {"plain": plain_table, "rare": rare_table, "corruption": corruption_table, "where_from": where_from}
     return {name: partial(make, record) for name, make in makers.items()}
+
+
+def refuse_mixed(record: dict[str, Any]) -> None:
+    """Raises InputError where rows were measured on different pictures: their differences would mean nothing."""
+    slices = {found["digest"].rpartition("-")[2]: name for name, found in record.items()}
+    if len(slices) > 1:
+        one, other = sorted(slices.values())[:2]
+        raise InputError(f"{one} and {other} were measured on different pictures; train all rows of the table again")
 
 
 def values_of(record: dict[str, Any], recipe: Recipe, *path: str) -> list[float]:
@@ -94,6 +103,5 @@ def where_from(record: dict[str, Any]) -> str:
     lines = []
     for row in all_rows():
         if found := record.get(row.name):
-            flags = " ".join(row.flags(Path("CamVid"), Path("runs/training")))
-            lines.append([f"`{row.name}`", f"`steadyseg train seg {flags}`", found["digest"], found["commit"]])
+            lines.append([f"`{row.name}`", f"`{found['command']}`", found["digest"], found["commit"]])
     return table(["training", "trained by", "digest", "measured at"], lines)

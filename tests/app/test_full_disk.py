@@ -97,8 +97,6 @@ def test_a_training_keeps_the_last_state_and_goes_on_from_it(
         "48",
         "--batch-size",
         "2",
-        "--hold-out",
-        "0",
         "--loaders",
         "0",
         "--device",

@@ -48,8 +48,6 @@ def agent(port: int, frames: Path, run: Path, keeps_meeting_place: bool) -> "sub
         "1",
         "--accumulate",
         "2",
-        "--hold-out",
-        "0",
         "--precision",
         "fp32",
         "--threads",

@@ -60,8 +60,6 @@ def segmentation(frames: Path, run: Path) -> list[str]:
         "1",
         "--accumulate",
         "2",
-        "--hold-out",
-        "0",
         "--precision",
         "fp32",
         "--threads",

@@ -27,8 +27,13 @@ def made_parts(
     return TrainingParts(network, batches, loss, steps, images=0, held_out=0, describe=describe, **changes)
 
 
-def boxes_folder(root: Path, drawn: Sequence[Sequence[int]], background: int) -> Path:
-    """A train split in CamVid's layout: pictures of 48x64 with a coloured box on noise for each class drawn in it."""
+def boxes_folder(
+    root: Path, drawn: Sequence[Sequence[int]], background: int, names: Sequence[str] | None = None
+) -> Path:
+    """A train split in CamVid's layout: pictures of 48x64 with a coloured box on noise for each class drawn in it.
+
+    They are called 00, 01, ... without `names`.
+    """
     generator = np.random.default_rng(0)
     pairs = []
     for i, classes in enumerate(drawn):
@@ -37,9 +42,19 @@ def boxes_folder(root: Path, drawn: Sequence[Sequence[int]], background: int) ->
             top, left = generator.integers(0, 36), generator.integers(0, 50)
             image[top : top + 12, left : left + 14] += np.array([c * 14, 160 - c * 13, c % 4 * 40], np.uint8)
             label[top : top + 12, left : left + 14] = c
-        pairs.append((f"{i:02}", image, label))
+        pairs.append((names[i] if names else f"{i:02}", image, label))
     save_split(root, "train", pairs)
     return root
+
+
+def camvid_names(around: int = 3) -> list[str]:
+    """The names of CamVid's held-out stills and of so many on either side of each stretch."""
+    recordings = (("0001TP_{:06}", 7560, 7770), ("0006R0_f{:05}", 3330, 3660), ("0016E5_{:05}", 1710, 2280))
+    return [
+        form.format(number)
+        for form, first, last in recordings
+        for number in range(first - 30 * around, last + 30 * around + 1, 30)
+    ]
 
 
 def colours_folder(root: Path, colours: Mapping[str, tuple[int, int, int]], count: int) -> Path:

@@ -45,7 +45,6 @@ def test_a_training_keeps_the_network_alone_and_its_heads_learn(tmp_path: Path) 
         data=boxes_folder(tmp_path / "data", 8 * [range(1, 5)], background=0),
         unet=UNET,
         size=48,
-        hold_out=0.0,
         loaders=0,
         augment=AugmentOptions(crop_height=32, crop_width=48, rare_crop=0.5, paste=0.5, textures=0.5),
         loop=TrainConfig(epochs=2, batch_size=2, precision="fp32", threads=1, evaluate_every=0),

@@ -288,8 +288,6 @@ def test_training_and_evaluation_run_on_it(tmp_path: Path, flags: list[str], cla
         "1",
         "--loaders",
         "0",
-        "--hold-out",
-        "0",
     ]
     assert main(["train", "seg", "--data", str(root), "--run", str(run), *small, *flags]) == 0
     assert read_meta(run / "model.safetensors").classes == classes

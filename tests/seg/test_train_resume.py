@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import torch
 from made.methods import opened_by_torch
-from made.trainings import CPU, boxes_folder, epochs_logged, events
+from made.trainings import CPU, boxes_folder, camvid_names, epochs_logged, events
 from refusals import error_after_work, one_line_error
 from torch import Tensor
 
@@ -29,9 +29,10 @@ from core.training.loaders import LONGEST_TMPDIR, load_batches
 from core.training.optimizer import learning_rate
 from core.training.parts import Run, TrainingParts
 from core.training.run_folder import open_run
+from seg.data.camvid import open_split
 from seg.loss import SegmentationLoss
 from seg.options import PRESETS, AugmentOptions, SegTrainConfig, SmpOptions, TrainConfig, UNetOptions
-from seg.train import SegmentationBatches, prepare_segmentation, split_held_out
+from seg.train import SegmentationBatches, prepare_segmentation
 
 ROOT = Path(__file__).parents[2]
 FLAGS = [
@@ -53,8 +54,6 @@ FLAGS = [
     "1",
     "--loaders",
     "0",
-    "--hold-out",
-    "0.8",
     "--evaluate-every",
     "3",
     "--device",
@@ -62,18 +61,20 @@ FLAGS = [
     "--learning-rate",
     "0.01",
 ]
-"""Eight of the twelve images are trained on (two steps an epoch), four are held out."""
+"""Eight of the fourteen images are trained on (two steps an epoch), four are held out, two lie between."""
 EPOCHS = 12
+STRETCH = Path(__file__).with_name("stretch.txt")
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twelve pictures with a box of every class but one."""
-    return boxes_folder(tmp_path_factory.mktemp("made"), 12 * [range(1, 12)], background=0)
+    """Fourteen pictures with a box of every class but one."""
+    return boxes_folder(tmp_path_factory.mktemp("made"), 14 * [range(1, 12)], background=0)
 
 
 def arguments(data: Path, run: Path, epochs: int = EPOCHS) -> list[str]:
-    return ["train", "seg", "--data", str(data), "--run", str(run), "--epochs", str(epochs), *FLAGS]
+    where = ["--data", str(data), "--hold-out", str(STRETCH), "--run", str(run)]
+    return ["train", "seg", *where, "--epochs", str(epochs), *FLAGS]
 
 
 def killed_after(epochs: int, command: list[str], run: Path) -> None:
@@ -360,8 +361,7 @@ def test_a_loss_that_is_no_number_ends_with_code_one_and_keeps_the_last_epoch(
         ["--batch-size", "-2"],
         ["--accumulate", "0"],
         ["--epochs", "0"],
-        ["--hold-out", "1"],
-        ["--hold-out", "-0.5"],
+        ["--hold-out", "nosuchfile.txt"],
         ["--size", "16"],
         ["--channels", "0"],
         ["--depth", "9"],
@@ -490,7 +490,7 @@ def test_batches_depend_on_seed_and_epoch_alone(data: Path, tmp_path: Path) -> N
     first = batches(made, 3)
     torch.manual_seed(77)
     again, other = batches(made, 3), batches(made, 4)
-    assert len(first) == made.steps_per_epoch == 6
+    assert len(first) == made.steps_per_epoch == 7
     assert all(torch.equal(a[0], b[0]) and torch.equal(a[1], b[1]) for a, b in zip(first, again, strict=True))
     assert not torch.equal(first[0][0], other[0][0])
     assert first[0][0].shape == (2, 3, 32, 48) and first[0][1].shape == (2, 32, 48)
@@ -502,17 +502,23 @@ def test_workers_change_nothing(data: Path, tmp_path: Path) -> None:
         assert torch.equal(a[0], b[0]) and torch.equal(a[1], b[1])
 
 
-@pytest.mark.parametrize(("count", "share", "held"), [(367, 0.05, 18), (367, 0.0, 0), (12, 0.8, 4), (80, 0.5, 40)])
-def test_held_back_images_are_never_trained_on(count: int, share: float, held: int) -> None:
-    trained, held_out = split_held_out(count, share)
-    assert len(held_out) == held
-    assert sorted(trained + held_out) == list(range(count)) and not set(trained) & set(held_out)
+def test_held_out_images_are_named_in_the_record_and_never_trained_on(data: Path, tmp_path: Path) -> None:
+    stretch = tmp_path / "stretch.txt"
+    stretch.write_text("05 07\n")
+    made = prepared(data, tmp_path / "run", hold_out=stretch)
+    assert isinstance(made.batches, SegmentationBatches)
+    split, images = open_split(data, "train"), made.batches.images
+    assert made.describe(0.0).training["held_out"] == ["05", "06", "07"]
+    same = [[i for i in range(14) if np.array_equal(split[i][0], image)] for image, _ in images.pairs]
+    assert same == [[i] for i in (0, 1, 2, 10, 11, 12, 13)]
 
 
-@pytest.mark.parametrize("share", [-0.1, 1.0, float("nan")])
-def test_an_impossible_share_is_refused(share: float) -> None:
-    with pytest.raises(InputError, match="held-out share"):
-        split_held_out(10, share)
+def test_camvid_s_stretches_are_held_out_unless_told_otherwise(tmp_path: Path) -> None:
+    names = camvid_names()
+    data = boxes_folder(tmp_path / "data", len(names) * [range(1, 3)], background=0, names=names)
+    made = prepared(data, tmp_path / "run")
+    assert (made.images, made.held_out) == (6, 40)
+    assert prepared(data, tmp_path / "all", hold_out=Path("none")).images == 58
 
 
 def test_the_published_training_has_its_rates_and_no_warm_up() -> None:

@@ -5,15 +5,16 @@ from pathlib import Path
 
 import pytest
 import torch
-from made.trainings import boxes_folder
+from made.trainings import boxes_folder, camvid_names
+from refusals import refusal
 
 from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS
 from seg.options import AugmentOptions
 from studies.training import __main__ as study
 from studies.training import recipes
 from studies.training import tables as document
-from studies.training.measure import HeldBack
-from studies.training.recipes import HOLD_BACK, RECIPES, Recipe, Row, all_rows
+from studies.training.measure import HeldOut
+from studies.training.recipes import RECIPES, Recipe, Row, all_rows
 
 TINY = (
     "--size",
@@ -32,8 +33,6 @@ TINY = (
     "1",
     "--loaders",
     "0",
-    "--hold-out",
-    str(HOLD_BACK),
     "--evaluate-every",
     "0",
     "--device",
@@ -62,8 +61,8 @@ def words_of(recipe: Recipe) -> set[str]:
 
 @pytest.mark.long
 def test_a_table_is_trained_measured_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forty pictures, eight of them held out; the second row is taught by the first and begins with it."""
-    data = boxes_folder(tmp_path / "data", 40 * [range(11)], background=11)
+    """58 pictures, 40 of them held out; the second row is taught by the first and begins with it."""
+    data = boxes_folder(tmp_path / "data", 58 * [range(11)], background=11, names=camvid_names())
     first = Recipe("base", "nothing", epochs=1)
     second = Recipe("after", "all", ("--init", "{base-0}", "--teacher", "{base-0}"), epochs=1)
     monkeypatch.setattr(recipes, "BASE", TINY)
@@ -83,11 +82,18 @@ def test_a_table_is_trained_measured_and_written(tmp_path: Path, monkeypatch: py
     assert (runs / "after-0" / "figures.json").stat().st_mtime_ns == before
     study.write_page(runs)
     record = json.loads((tmp_path / "record.json").read_text())
-    assert record["after-0"]["rows"]["images"] == 8 and set(record["after-0"]["rows"]["corrupted"])
+    assert record["after-0"]["rows"]["images"] == 40 and set(record["after-0"]["rows"]["corrupted"])
     text = (tmp_path / "README.md").read_text()
     assert text.startswith("Before.") and "| `after` | all | 1 | 1 |" in text and text.endswith("After.\n")
 
 
-def test_the_held_back_slice_is_the_end_of_every_forty(tmp_path: Path) -> None:
-    held = HeldBack(boxes_folder(tmp_path, 45 * [range(1, 3)], background=0), HOLD_BACK)
-    assert held.names == [f"{i:02}" for i in range(32, 40)]
+def test_rows_of_different_pictures_are_not_compared() -> None:
+    found = {"base-0": {"digest": "1-slice"}, "base-1": {"digest": "2-slice"}}
+    document.refuse_mixed(found)
+    assert "different pictures" in refusal(document.refuse_mixed, found | {"after-0": {"digest": "1-other"}})
+
+
+def test_it_measures_on_the_held_out_stretches(tmp_path: Path) -> None:
+    names = camvid_names(around=1)
+    held = HeldOut(boxes_folder(tmp_path, len(names) * [range(1, 3)], background=0, names=names))
+    assert held.names == names[1:9] + names[11:23] + names[25:45]

@@ -1,0 +1,79 @@
+"""Held-out stretches: what is trained on, what is not used, and the three of CamVid."""
+
+from pathlib import Path
+
+import pytest
+from made.trainings import camvid_names
+from refusals import refusal
+
+from core.classes import CAMVID
+from seg.data.camvid import open_split
+from seg.data.held_out import CAMVID_STRETCHES, GUARD, camvid_stretches, hold_out, read_stretches
+from seg.street.training_set import LOOKS, StreetSet
+from seg.training_set import split_held_out
+
+REAL = Path(__file__).parents[3] / "shared" / "data" / "camvid"
+NAMES = [f"a_{i}" for i in range(8)] + [f"b_{i}" for i in range(6)]
+
+
+def test_a_stretch_loses_its_neighbours_of_the_same_recording() -> None:
+    found = hold_out(NAMES, [("a_5", "a_6"), ("b_3", "b_3")], guard=2)
+    assert found.held_out == (5, 6, 11)
+    assert found.trained == (0, 1, 2, 8)  # a_3, a_4, a_7 and b_1, b_2, b_4, b_5 lie beside a stretch
+
+
+def test_nothing_is_lost_without_a_stretch() -> None:
+    found = hold_out(NAMES, ())
+    assert (found.trained, found.held_out) == (tuple(range(14)), ())
+    assert camvid_stretches(NAMES) == ()
+
+
+def test_names_without_a_recording_are_one() -> None:
+    assert hold_out(["0", "1", "2", "3", "4"], [("1", "2")], guard=1).trained == (4,)
+
+
+@pytest.mark.parametrize(
+    ("stretch", "words"),
+    [(("a_5", "a_9"), "no image a_9"), (("a_5", "a_4"), "first must come before"), (("a_7", "b_0"), "one recording")],
+)
+def test_a_stretch_that_is_none_is_named(stretch: tuple[str, str], words: str) -> None:
+    line = refusal(hold_out, NAMES, [stretch])
+    assert f"{stretch[0]} {stretch[1]}" in line and words in line
+
+
+def test_a_part_of_camvid_s_stretches_is_refused() -> None:
+    names = [name for name in camvid_names() if name != CAMVID_STRETCHES[1][1]]
+    assert CAMVID_STRETCHES[1][1] in refusal(hold_out, names, camvid_stretches(names))
+
+
+def test_a_file_has_a_stretch_on_each_line(tmp_path: Path) -> None:
+    file = tmp_path / "stretches.txt"
+    file.write_text("a_1.png a_3.png\n\nb_0 b_0\n")
+    assert read_stretches(file) == (("a_1", "a_3"), ("b_0", "b_0"))
+    file.write_text("a_1\n")
+    assert str(file) in refusal(read_stretches, file) and "the last image" in refusal(read_stretches, file)
+    file.write_text("\n")
+    assert "--hold-out none" in refusal(read_stretches, file)
+    assert "cannot be read" in refusal(read_stretches, tmp_path / "absent.txt")
+
+
+def test_every_twentieth_street_is_held_out_whole() -> None:
+    street = StreetSet()
+    split = split_held_out(street, Path("auto"))
+    assert len(split.trained) == 1140 and len(split.held_out) == 60
+    assert not {i // LOOKS for i in split.trained} & {i // LOOKS for i in split.held_out}
+    assert split_held_out(street, Path("none")).held_out == ()
+    assert "the street has none" in refusal(split_held_out, street, Path("list.txt"))
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="CamVid is not here")
+def test_camvid_s_stretches_are_forty_of_its_stills_far_from_val() -> None:
+    names = [example.name for example in open_split(REAL, "train", CAMVID).examples]
+    assert camvid_stretches(names) == CAMVID_STRETCHES
+    split = hold_out(names, CAMVID_STRETCHES)
+    counts = {name: sum(names[i].startswith(name) for i in split.held_out) for name in ("0001TP", "0006R0", "0016E5")}
+    assert (len(names), len(split.trained), counts) == (367, 315, {"0001TP": 8, "0006R0": 12, "0016E5": 20})
+    assert min(abs(i - j) for i in split.trained for j in split.held_out) == GUARD + 1
+    val = [int(example.name.split("_")[1]) for example in open_split(REAL, "val", CAMVID).examples]
+    frames = [int(names[i].split("_")[1]) for i in split.held_out if names[i].startswith("0016E5")]
+    assert min(abs(a - b) for a in val for b in frames) > 60 * 30

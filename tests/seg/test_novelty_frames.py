@@ -1,0 +1,37 @@
+"""The frames that a network's own world is fitted on: what its training held out is fitted on last and never before."""
+
+import dataclasses
+
+import pytest
+from made.pictures import street_folder
+
+from core.model.checkpoint import read_meta
+from seg.data.camvid import ImageFolderSplit, open_split
+from seg.novelty.blocks import BLOCK, GAP
+from seg.novelty.frames import Frames
+from seg.pretrained import find_checkpoint
+
+COUNT = 2 * BLOCK + 2 * GAP
+
+
+@pytest.fixture(scope="module")
+def split(tmp_path_factory: pytest.TempPathFactory) -> ImageFolderSplit:
+    return open_split(street_folder(tmp_path_factory.mktemp("data"), {"train": range(COUNT)}, (32, 48)), "train")
+
+
+def frames(split: ImageFolderSplit, held_out: object) -> Frames:
+    meta = read_meta(find_checkpoint("street-tiny"))
+    return Frames.of(split, dataclasses.replace(meta, training=meta.training | {"held_out": held_out}))
+
+
+def test_the_temperature_is_fitted_on_what_the_record_lists(split: ImageFolderSplit) -> None:
+    found = frames(split, ["a_003", "a_004", "a_025"])
+    assert found.untrained == (3, 4, 25)
+    assert not {3, 4} & set(found.fitted) and set(found.fitted) | {3, 4} == set(range(10)) | set(range(50, COUNT))
+    assert found.note == f"{BLOCK - 1} of the {BLOCK} frames of the blocks were trained on"
+
+
+@pytest.mark.parametrize("held_out", [None, 18, [], ["a_003", "elsewhere_1"]], ids=str)
+def test_a_record_that_does_not_tell_is_noted(split: ImageFolderSplit, held_out: object) -> None:
+    found = frames(split, held_out)
+    assert found.untrained == found.held_back and "does not list" in found.note
