@@ -142,6 +142,9 @@ class SegTrainConfig:
     """Pretrained name or .safetensors file with the initial weights; the head is random where the classes differ."""
     teacher: tuple[str, ...] = ()
     """Pretrained names or .safetensors files of the teachers, whose mean softmax is a second target (distillation)."""
+    teacher_probs: Path | None = None
+    """File for the teachers' probabilities of the training images: written where it is absent, read by later trainings;
+    None: computed at every start."""
     distill: float = 0.5
     """Share of the teachers in the loss; the labels have the rest."""
     classes: Path | None = None
@@ -185,6 +188,8 @@ def check_training(config: SegTrainConfig) -> None:
     require_ranges(config.augment, AUGMENT_RANGES)
     require_ranges(config.augment, {"scale_max": (config.augment.scale_min, math.inf)})
     require_ranges(config.loop, TRAIN_RANGES)
+    if config.teacher_probs and not config.teacher:
+        raise InputError("--teacher-probs is the file for the probabilities of --teacher; give teachers too")
     if config.auxiliary and config.loop.train_samples > 1:
         raise InputError("--auxiliary takes one pass a batch; use --train-samples 1, or --auxiliary 0")
 

@@ -28,7 +28,7 @@ from core.training.run_folder import training_record
 from seg.data.augment import Augment, Example, to_tensors
 from seg.data.rare import RarePictures, rare_classes
 from seg.data.statistics import class_weights, measure
-from seg.distill import Teacher
+from seg.distill import teacher_probs
 from seg.loss import SegmentationLoss
 from seg.networks.auxiliary import DeepSupervision
 from seg.networks.build import build_network
@@ -56,7 +56,7 @@ class EpochView(Dataset[Batch]):
 
     images: LabelledImages
     teacher_probs: list[Tensor]
-    """The teachers' probabilities of each image, (K, h / 2, w / 2) uint8; empty without teachers."""
+    """The teachers' probabilities of each image, (K, h, w) uint8; empty without teachers."""
     rare: RarePictures
     augment: Augment
     seed: int
@@ -90,9 +90,8 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
     network = make_network(config, classes)
     loss = SegmentationLoss(config, classes, class_weights(statistics, config).to(run.device))
     rare = RarePictures([label for _, label in trained.pairs], rare_classes(statistics))
-    teacher = Teacher(config.teacher, classes, config.size, run.device) if config.teacher else None
-    teacher_probs = [teacher(image) for image, _ in trained.pairs] if teacher else []
-    batches = SegmentationBatches(config, classes, trained, teacher_probs, rare, normalize, run)
+    probs = load_teacher_probs(config, classes, trained, run)
+    batches = SegmentationBatches(config, classes, trained, probs, rare, normalize, run)
     evaluate = partial(evaluate_held_out, images=held_out, classes=classes, size=config.size, normalize=normalize)
     height, width = batches.picture_size
 
@@ -124,6 +123,16 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
         evaluate=evaluate if len(held_out) else None,
         step_cost=batches.step_cost,
         deployed=without_auxiliary_heads,
+    )
+
+
+def load_teacher_probs(config: SegTrainConfig, classes: ClassList, images: LabelledImages, run: Run) -> list[Tensor]:
+    """Returns the teachers' probabilities of each image; empty without teachers."""
+    if not config.teacher:
+        return []
+    pictures = [image for image, _ in images.pairs]
+    return teacher_probs(
+        config.teacher, pictures, classes, config.size, run.device, config.teacher_probs, run.processes
     )
 
 

@@ -3,19 +3,26 @@ does."""
 
 import dataclasses
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from made.trainings import boxes_folder
 from refusals import refusal
 from torch import Tensor
 
 from core.classes import CAMVID
+from core.training.config import TrainConfig
+from core.training.parts import Run
+from core.training.run import train
 from seg.data.augment import Augment, Example
-from seg.distill import STRIDE, Teacher, soft_loss
-from seg.options import AugmentOptions
+from seg.distill import Teacher, soft_loss, teacher_probs
+from seg.loss import SegmentationLoss
+from seg.options import AugmentOptions, SegTrainConfig, UNetOptions, check_training
 from seg.street.drive import Street
+from seg.train import prepare_segmentation
 
 CPU = torch.device("cpu")
 STILL = AugmentOptions(
@@ -76,7 +83,7 @@ def test_the_maps_of_a_teacher_are_probabilities_in_255ths(
 ) -> None:
     image, label = street
     maps = teacher(image)
-    assert maps.shape == (len(CAMVID), 180 // STRIDE, 256 // STRIDE) and maps.dtype == torch.uint8
+    assert maps.shape == (len(CAMVID), 180, 256) and maps.dtype == torch.uint8
     total = maps.sum(0, dtype=torch.int64)  # each of the 11 is rounded by 1/2 at most
     assert (total - 255).abs().max() <= len(CAMVID) / 2 and abs(total.float().mean().item() - 255) < 1
     looked_up = F.interpolate(maps[None].float(), label.shape, mode="nearest-exact")[0].argmax(0).numpy()
@@ -100,7 +107,7 @@ def test_several_teachers_say_their_mean(teacher: Teacher, street: tuple[np.ndar
     """One that is shifted to class 3 everywhere, beside the plain one: half of each."""
     both = Teacher(("street-tiny", "street-tiny"), CAMVID, 180, CPU)
     both.modules[1].predictor.get_submodule("network").head.bias.data[3] += 100.0
-    sure = F.one_hot(torch.full((90, 128), 3), len(CAMVID)).permute(2, 0, 1) * 255.0
+    sure = F.one_hot(torch.full((180, 256), 3), len(CAMVID)).permute(2, 0, 1) * 255.0
     half = (teacher(street[0]).float() + sure) / 2
     assert (both(street[0]).float() - half).abs().max() <= 1.5  # each rounds to whole 255ths
 
@@ -123,7 +130,7 @@ def one_hot(label: np.ndarray, stride: int) -> Tensor:
     return F.one_hot(small, COUNT).permute(2, 0, 1).to(torch.uint8) * 255
 
 
-@pytest.mark.parametrize("stride", [1, STRIDE])
+@pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("crop", [(64, 96), (40, 48), (80, 120)], ids=str)
 @pytest.mark.parametrize("seed", range(4))
 def test_teacher_probabilities_move_exactly_as_the_label(seed: int, crop: tuple[int, int], stride: int) -> None:
@@ -147,7 +154,7 @@ def test_a_zoom_keeps_teacher_probabilities_on_their_label(zoom: float) -> None:
     image, label = painted(block=16)
     height, width = round(64 * zoom), round(96 * zoom)
     options = dataclasses.replace(STILL, crop_height=height, crop_width=width, scale_min=zoom, scale_max=zoom)
-    _, target = Augment(options, 64, void=255)(Example(image, label, one_hot(label, STRIDE)), 0)
+    _, target = Augment(options, 64, void=255)(Example(image, label, one_hot(label, 2)), 0)
     agree = target[1:].argmax(0) == target[0]
     assert agree.float().mean() > 1 - 0.5 / (16 * zoom)
 
@@ -160,3 +167,59 @@ def test_both_flips_are_drawn_for_the_test_above() -> None:
         for seed in range(4)
     }
     assert flipped == {True, False}
+
+
+def test_teacher_probabilities_are_stored_once(
+    street: tuple[np.ndarray, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image, file = street[0], tmp_path / "probs" / "street.safetensors"
+    images = [image, np.ascontiguousarray(image[:, ::-1])]
+    alone = teacher_probs(["street-tiny"], images, CAMVID, 180, CPU)
+    made = teacher_probs(["street-tiny"], images, CAMVID, 180, CPU, file)
+    assert len(alone) == 2 and not torch.equal(alone[0], alone[1])
+    assert all(torch.equal(one, other) for one, other in zip(alone, made, strict=True))
+    monkeypatch.delattr("seg.distill.Teacher")  # nothing is computed from here on
+    again = teacher_probs(["street-tiny"], images, CAMVID, 180, CPU, file)
+    assert all(torch.equal(one, other) for one, other in zip(alone, again, strict=True))
+    for models, pictures, height in (
+        (["street-tiny"], images[::-1], 180),
+        (["street-tiny"], images, 90),
+        (["street-tiny"] * 2, images, 180),
+    ):
+        line = refusal(teacher_probs, models, pictures, CAMVID, height, CPU, file)
+        assert str(file) in line and "--teacher-probs" in line
+    file.write_bytes(file.read_bytes()[:-7])
+    assert "not a whole safetensors file" in refusal(teacher_probs, ["street-tiny"], images, CAMVID, 180, CPU, file)
+
+
+def test_a_file_for_no_teachers_is_refused() -> None:
+    assert "--teacher" in refusal(check_training, SegTrainConfig(teacher_probs=Path("probs.safetensors")))
+
+
+def test_a_training_learns_from_the_stored_probabilities(tmp_path: Path) -> None:
+    """The loss is (1 - share) times that of the labels plus share times that of the teachers."""
+    data, file = boxes_folder(tmp_path / "data", 4 * [range(11)], background=11), tmp_path / "probs.safetensors"
+    config = SegTrainConfig(
+        data=data,
+        unet=UNetOptions(channels=2, depth=3, dropout=0.0, dropout_places=()),
+        size=48,
+        loaders=0,
+        distill=0.25,
+        augment=AugmentOptions(crop_height=32, crop_width=48),
+        teacher=("street-tiny",),
+        teacher_probs=file,
+        loop=TrainConfig(epochs=1, batch_size=2, precision="fp32", threads=1, evaluate_every=0),
+    )
+    run = Run(tmp_path / "run", CPU)
+    made = prepare_segmentation(config, run)
+    assert isinstance(made.loss, SegmentationLoss)
+    logits, (_, targets) = torch.randn(2, 11, 32, 48), next(iter(made.batches(0)))
+    assert targets.shape == (2, 12, 32, 48) and targets[:, 1:].any()
+    total, weight = made.loss(logits, targets)
+    soft, soft_weight = soft_loss(logits, targets[:, 1:], made.loss.weights)
+    hard = F.cross_entropy(logits, targets[:, 0].long(), made.loss.weights, ignore_index=11, reduction="sum")
+    torch.testing.assert_close(total, 0.75 * hard + 0.25 * soft)
+    known = targets[:, 0][targets[:, 0] != 11].long()
+    torch.testing.assert_close(weight, 0.75 * made.loss.weights[known].sum() + 0.25 * soft_weight)
+    list(train(made, config, run))
+    assert file.exists() and (tmp_path / "run" / "model.safetensors").exists()
