@@ -1,4 +1,4 @@
-"""The loss of a segmentation training: class-weighted cross-entropy of all heads, and the teachers' share."""
+"""The loss of a segmentation training: class-weighted cross-entropy of all heads, teachers' share, consistency."""
 
 from dataclasses import dataclass
 
@@ -9,6 +9,7 @@ from torch import Tensor
 from core.classes import ClassList
 from core.preprocess import enlarge
 from core.training.parts import Outputs
+from seg.consistency import WithViews, consistency_loss
 from seg.distill import soft_loss
 from seg.options import SegTrainConfig
 
@@ -18,7 +19,8 @@ class SegmentationLoss:
     """Callable (outputs, targets) -> (sum of the weighted losses, sum of the pixels' weights).
 
     Targets are class ids (B, h, w), or (B, 1 + K, h, w) uint8 with the teachers' probabilities after the label. The
-    losses of auxiliary heads are added with their weight.
+    losses of auxiliary heads are added with their weight. With second views in the batch their consistency loss is
+    added, times the sum of the weights, because the loop divides by that.
     """
 
     config: SegTrainConfig
@@ -26,8 +28,14 @@ class SegmentationLoss:
     weights: Tensor
     """(K,) weight of each class."""
 
-    def __call__(self, outputs: Outputs, targets: Tensor) -> tuple[Tensor, Tensor]:
-        return self._label_loss(outputs, targets)
+    def __call__(self, outputs: Outputs, targets: Tensor | WithViews) -> tuple[Tensor, Tensor]:
+        if not isinstance(targets, WithViews):
+            return self._label_loss(outputs, targets)
+        heads = outputs if isinstance(outputs, tuple) else (outputs,)
+        total, weight = self._label_loss(tuple(head[: len(targets)] for head in heads), targets.targets)
+        labels = subsample(self._labels(targets.targets), heads[0].shape[-2:])
+        consistency = consistency_loss(heads[0], targets.warps, labels != self.classes.void_id)
+        return total + self.config.consistency * weight * consistency, weight
 
     def _label_loss(self, outputs: Outputs, targets: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the losses of all heads, auxiliary ones times `auxiliary`, and the sum of the pixels' weights.

@@ -147,6 +147,9 @@ class SegTrainConfig:
     None: computed at every start."""
     distill: float = 0.5
     """Share of the teachers in the loss; the labels have the rest."""
+    consistency: float = 0.0
+    """Weight of the temporal consistency loss (arXiv 2002.11433): one picture of four gets a second view by a moving
+    camera, and both predictions should agree."""
     classes: Path | None = None
     """camvid-31: all classes of CamVid's original labels; or a JSON file {"names": [...], "colors": [[r, g, b], ...],
     "void": id}; None: CamVid's 11 classes."""
@@ -180,6 +183,7 @@ def check_training(config: SegTrainConfig) -> None:
             "size": (32, math.inf),
             "soften": (0, math.inf),
             "distill": (0, 1),
+            "consistency": (0, math.inf),
             "loaders": (0, math.inf),
             "auxiliary": (0, math.inf),
             "full_image_epochs": (0, config.loop.epochs),
@@ -190,8 +194,9 @@ def check_training(config: SegTrainConfig) -> None:
     require_ranges(config.loop, TRAIN_RANGES)
     if config.teacher_probs and not config.teacher:
         raise InputError("--teacher-probs is the file for the probabilities of --teacher; give teachers too")
-    if config.auxiliary and config.loop.train_samples > 1:
-        raise InputError("--auxiliary takes one pass a batch; use --train-samples 1, or --auxiliary 0")
+    for flag in ("auxiliary", "consistency"):
+        if getattr(config, flag) and config.loop.train_samples > 1:
+            raise InputError(f"--{flag} takes one pass a batch; use --train-samples 1, or --{flag} 0")
 
 
 PRESETS: dict[str, SegTrainConfig] = {

@@ -25,6 +25,7 @@ from core.training.loaders import load_batches
 from core.training.loop import epoch_order
 from core.training.parts import Batch, Run, TrainingParts, count_steps, limit_threads
 from core.training.run_folder import training_record
+from seg.consistency import add_views
 from seg.data.augment import Augment, Example, to_tensors
 from seg.data.rare import RarePictures, rare_classes
 from seg.data.statistics import class_weights, measure
@@ -168,8 +169,13 @@ class SegmentationBatches:
         augment = Augment(self.crops(epoch), config.size, self.classes.void_id, tuple(self.rare.by_class))
         view = EpochView(self.images, self.teacher_probs, self.rare, augment, config.loop.seed, epoch)
         order = epoch_order(len(view), config.loop, epoch, self.run.processes)
-        for images, labels in load_batches(view, config.loaders, batch_size=config.loop.batch_size, order=order):
-            yield self.normalize(images.to(self.run.device).float()), labels
+        loaded = load_batches(view, config.loaders, batch_size=config.loop.batch_size, order=order)
+        for number, (images, targets) in enumerate(loaded):
+            images = images.to(self.run.device).float()
+            if config.consistency:
+                seed = mix_seed(config.loop.seed, epoch, number, self.run.processes.rank)
+                images, targets = add_views(images, targets, seed)
+            yield self.normalize(images), targets
 
     @property
     def picture_size(self) -> tuple[int, int]:
