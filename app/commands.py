@@ -43,7 +43,7 @@ TRAININGS = {
         "Train a segmentation network on labelled images (SegNet-Tutorial layout) or on the procedural street.",
         "app.train.flags:SegTrainJob",
         "app.train.command:train_segmenter",
-        presets="seg.options:PRESETS",
+        presets="seg.presets:PRESETS",
     ),
     "classification": Command(
         "Train an image classifier on CIFAR-10, CIFAR-100 or a folder of images by class.",

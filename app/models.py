@@ -13,7 +13,8 @@ from classification.pretrained import find_classifier, list_classifiers
 from core.method import method_of_fit
 from core.model.checkpoint import CheckpointMeta, read_meta
 from seg.networks.build import build_network
-from seg.options import PRESETS, UNET_PAPER
+from seg.options import UNET_PAPER
+from seg.presets import PRESETS
 from seg.pretrained import find_checkpoint, list_segmenters
 
 ARCHITECTURES = {"unet (--preset cpu)": PRESETS["cpu"].unet, "unet-paper (--preset paper)": UNET_PAPER}

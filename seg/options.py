@@ -1,4 +1,4 @@
-"""Settings of segmentation networks and their training, with presets; no torch here, so that help is instant."""
+"""Settings of segmentation networks and their training; no torch here, so that help is instant."""
 
 import math
 from dataclasses import dataclass, field
@@ -135,7 +135,10 @@ class SegTrainConfig:
     loaders: int = 1
     """Processes that load batches."""
     full_image_epochs: int = 0
-    """Number of last epochs on full images of --size, without zoom (Jegou et al. 2017, arXiv 1611.09326, Sec. 4)."""
+    """Number of last epochs with crops as large as the image, zoomed by 1 or more (Jegou et al. 2017, arXiv 1611.09326,
+    Sec. 4)."""
+    unzoomed_epochs: int = 0
+    """Number of last epochs without zoom."""
     auxiliary: float = 0.0
     """Loss weight of each auxiliary head on the decoder's coarser stages; the checkpoint does not contain them."""
     init: str | None = None
@@ -187,6 +190,7 @@ def check_training(config: SegTrainConfig) -> None:
             "loaders": (0, math.inf),
             "auxiliary": (0, math.inf),
             "full_image_epochs": (0, config.loop.epochs),
+            "unzoomed_epochs": (0, config.loop.epochs),
         },
     )
     require_ranges(config.augment, AUGMENT_RANGES)
@@ -197,67 +201,3 @@ def check_training(config: SegTrainConfig) -> None:
     for flag in ("auxiliary", "consistency"):
         if getattr(config, flag) and config.loop.train_samples > 1:
             raise InputError(f"--{flag} takes one pass a batch; use --train-samples 1, or --{flag} 0")
-
-
-PRESETS: dict[str, SegTrainConfig] = {
-    "cpu": SegTrainConfig(unet=UNetOptions(dropout=0.2)),
-    "unet-s": SegTrainConfig(
-        unet=UNetOptions(dropout=0.2, prob="relu6"),
-        init="camvid-unet-s",
-        auxiliary=0.4,
-        full_image_epochs=10,
-        augment=AugmentOptions(crop_height=224, crop_width=288, corrupt=0.25),
-        loop=TrainConfig(epochs=100, learning_rate=2e-3),
-    ),
-    "realtime": SegTrainConfig(
-        network="smp",
-        smp=SmpOptions(
-            encoder="tu-regnetx_002",
-            decoder_channels=(128, 64, 32, 24, 16),
-            head_stride=2,
-            decoder_dropout=0.1,
-            encoder_dropout=0.1,
-            encoder_prob="relu6",
-        ),
-        auxiliary=0.4,
-        full_image_epochs=15,
-        augment=AugmentOptions(crop_height=224, crop_width=288, corrupt=0.15),
-        loop=TrainConfig(epochs=195),
-    ),
-    "mobile": SegTrainConfig(
-        network="smp",
-        smp=SmpOptions(
-            encoder="tu-mobilenetv3_small_075",
-            decoder_channels=(48, 32, 16, 12, 12),
-            head_stride=2,
-            decoder_dropout=0.1,
-            encoder_dropout=0.1,
-            encoder_prob="relu6",
-            encoder_linear_prob="none",
-        ),
-        auxiliary=0.4,
-        full_image_epochs=15,
-        augment=AugmentOptions(crop_height=224, crop_width=288, corrupt=0.15),
-        loop=TrainConfig(epochs=195),
-    ),
-    "paper": SegTrainConfig(
-        unet=UNET_PAPER,
-        class_weights="median-frequency",
-        augment=AugmentOptions(
-            crop_height=320, crop_width=448, scale_min=1.0, scale_max=1.0, brightness=0, contrast=0, saturation=0, hue=0
-        ),
-        loop=TrainConfig(
-            epochs=130,
-            batch_size=3,
-            optimizer="adam",
-            learning_rate=1e-3,
-            weight_decay=0.0,
-            schedule="step",
-            warmup=0.0,
-            clip_norm=0.0,
-            average_decay=0.0,
-        ),
-    ),
-}
-"""cpu: U-Net for two cores; unet-s: its continuation; realtime: a network that keeps up with a camera on two cores;
-mobile: for browsers and boards; paper: the published CamVid training, which does not state crop size and weights."""

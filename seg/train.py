@@ -184,12 +184,17 @@ class SegmentationBatches:
         return network_size(image.shape[0], image.shape[1], self.config.size)
 
     def crops(self, epoch: int) -> AugmentOptions:
-        """Returns the augmentation of an epoch (from 0): the last ones may see whole pictures."""
-        config = self.config
-        if epoch < config.loop.epochs - config.full_image_epochs:
-            return config.augment
-        height, width = self.picture_size
-        return dataclasses.replace(config.augment, crop_height=height, crop_width=width, scale_min=1.0, scale_max=1.0)
+        """Returns the augmentation of an epoch (from 0): the last ones may have larger crops and no zoom."""
+        config, options = self.config, self.config.augment
+        remaining = config.loop.epochs - epoch
+        if remaining <= config.full_image_epochs:
+            height, width = self.picture_size
+            low = max(options.scale_min, 1.0)  # a smaller picture would be padded: 44 % of a crop at zoom 0.75
+            high = max(options.scale_max, low)
+            options = dataclasses.replace(options, crop_height=height, crop_width=width, scale_min=low, scale_max=high)
+        if remaining <= config.unzoomed_epochs:
+            options = dataclasses.replace(options, scale_min=1.0, scale_max=1.0)
+        return options
 
     def step_cost(self, epoch: int) -> float:
         """Returns the pixels of a step relative to one of the first epoch."""

@@ -7,7 +7,8 @@ from typing import Literal
 from tyro.conf import OmitArgPrefixes
 
 from classification.options import CLASS_PRESETS, ClassTrainConfig
-from seg.options import PRESETS, SegTrainConfig
+from seg.options import SegTrainConfig
+from seg.presets import PRESETS
 
 
 @dataclass(frozen=True)
@@ -16,10 +17,13 @@ class SegTrainJob:
 
     config: OmitArgPrefixes[SegTrainConfig] = PRESETS["cpu"]
     """Data, network and loss. The checkpoint records these settings and all that follow."""
-    preset: Literal["cpu", "unet-s", "realtime", "mobile", "paper"] = "cpu"
-    """cpu: U-Net for two cores; unet-s: its continuation from such a network; realtime: a small network that keeps up
-    with a camera on two cores; mobile: a smaller one for browsers and boards; paper: the published CamVid training.
-    Other flags override it."""
+    preset: Literal[
+        "cpu", "unet-s", "realtime", "mobile", "paper", "unet-s-street", "realtime-street", "mobile-street"
+    ] = "cpu"
+    """cpu: U-Net for two cores; unet-s: the same network with a longer training; realtime: a small network that keeps
+    up with a camera on two cores; mobile: a smaller one for browsers and boards; give these three as --init the model
+    of the preset of the same name with -street, which trains on the procedural street; paper: the published CamVid
+    training. Other flags override it."""
     run: Path = Path("runs/seg")
     """Folder that the run writes: state, logs and the final checkpoint."""
     resume: bool = False

@@ -4,6 +4,8 @@ from studies.gpu.trainings import Job
 
 STILLS = ("--split", "test", "--protocol", "stills")
 STREAM = ("--split", "val", "--protocol", "stream")
+SEEDS = (0, 1)
+"""Seeds of unet-s, which teach the small networks."""
 FORMS = {"plain": (False, False), "smooth": (False, True), "mc": (True, False), "mc-smooth": (True, True)}
 """(dropout, smoothing)"""
 
@@ -34,7 +36,16 @@ def paper_job(name: str, dropout: bool, smoothing: bool) -> Job:
 
 
 def recipe_jobs() -> list[Job]:
-    """The presets of the networks that ship, at full length."""
+    """The networks that ship: two seeds of unet-s, and the small ones that they teach; each begins with the street."""
+    unets = [job for seed in SEEDS for job in street_and_camvid("unet-s", seed)]
+    teachers = ("--teacher", *(f"{{unet-s-{seed}}}" for seed in SEEDS))
+    return unets + [job for name in ("realtime", "mobile") for job in street_and_camvid(name, 0, teachers)]
+
+
+def street_and_camvid(preset: str, seed: int, flags: tuple[str, ...] = ()) -> list[Job]:
+    """The training on the street, and the one on CamVid that begins with its model."""
     measured = ((*STILLS, "--mode", "dnn"), (*STREAM, "--mode", "vq-dnn"))
-    presets = ("cpu", "realtime", "mobile")
-    return [Job(f"recipe-{preset}", ("--preset", preset, "--loaders", "6"), measured) for preset in presets]
+    both = ("--seed", str(seed), "--loaders", "6")
+    street = Job(f"{preset}-street-{seed}", ("--preset", f"{preset}-street", *both), (), kept=False, data="street")
+    after = ("--preset", preset, *both, "--init", f"{{{street.name}}}", *flags)
+    return [street, Job(f"{preset}-{seed}", after, measured)]

@@ -31,7 +31,8 @@ from core.training.parts import Run, TrainingParts
 from core.training.run_folder import open_run
 from seg.data.camvid import open_split
 from seg.loss import SegmentationLoss
-from seg.options import PRESETS, AugmentOptions, SegTrainConfig, SmpOptions, TrainConfig, UNetOptions
+from seg.options import AugmentOptions, SegTrainConfig, SmpOptions, TrainConfig, UNetOptions
+from seg.presets import PRESETS
 from seg.train import SegmentationBatches, prepare_segmentation
 
 ROOT = Path(__file__).parents[2]
@@ -390,6 +391,7 @@ def test_a_loss_that_is_no_number_ends_with_code_one_and_keeps_the_last_epoch(
         ["--evaluate-every", "-1"],
         ["--soften", "nan"],
         ["--full-image-epochs", "9"],
+        ["--unzoomed-epochs", "9"],
     ],
     ids=" ".join,
 )
@@ -472,12 +474,16 @@ def test_void_pixels_get_no_gradient(data: Path, tmp_path: Path) -> None:
 
 
 def test_the_last_epochs_see_whole_pictures(data: Path, tmp_path: Path) -> None:
-    made = prepared(data, tmp_path, full_image_epochs=2, loop=TrainConfig(epochs=5, batch_size=2))
+    loop, augment = TrainConfig(epochs=5, batch_size=2), AugmentOptions(crop_height=32, crop_width=48, scale_min=0.75)
+    made = prepared(data, tmp_path, full_image_epochs=2, unzoomed_epochs=1, loop=loop, augment=augment)
     assert isinstance(made.batches, SegmentationBatches)
     sizes = [{tuple(images.shape[-2:]) for images, _ in batches(made, epoch)} for epoch in range(5)]
     whole = made.batches.picture_size
     assert sizes == [{(32, 48)}] * 3 + [{whole}] * 2 and whole != (32, 48)
-    assert all((labels != 11).any(1).any(0).all() for _, labels in batches(made, 4)), "nothing is padded"
+    for epoch in (3, 4):
+        assert all((labels != 11).any(1).any(0).all() for _, labels in batches(made, epoch)), "nothing is padded"
+    crops = [made.batches.crops(epoch) for epoch in (2, 3, 4)]
+    assert [(crop.scale_min, crop.scale_max) for crop in crops] == [(0.75, 1.5), (1.0, 1.5), (1.0, 1.0)]
     assert [made.step_cost(epoch) for epoch in (0, 4)] == [1.0, whole[0] * whole[1] / (32 * 48)]
 
 
@@ -519,6 +525,18 @@ def test_camvid_s_stretches_are_held_out_unless_told_otherwise(tmp_path: Path) -
     made = prepared(data, tmp_path / "run")
     assert (made.images, made.held_out) == (6, 40)
     assert prepared(data, tmp_path / "all", hold_out=Path("none")).images == 58
+
+
+def test_a_preset_begins_with_no_network_that_it_makes() -> None:
+    """Or nobody could train it again."""
+    assert not [name for name, preset in PRESETS.items() if preset.init or preset.teacher]
+
+
+@pytest.mark.parametrize("name", ["unet-s", "realtime", "mobile"])
+def test_the_training_on_the_street_makes_what_a_preset_begins_with(name: str) -> None:
+    before, after = PRESETS[f"{name}-street"], PRESETS[name]
+    assert (before.network, before.unet, before.smp, before.size) == (after.network, after.unet, after.smp, after.size)
+    assert str(before.data) == "street" and before.loop.epochs < after.loop.epochs
 
 
 def test_the_published_training_has_its_rates_and_no_warm_up() -> None:

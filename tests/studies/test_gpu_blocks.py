@@ -48,9 +48,15 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.long
 def test_blocks_of_seconds_end_the_work_together(data: Path, tmp_path: Path) -> None:
-    """The first is too short for two processes to start in, on any machine; what a block did is kept."""
+    """The first is too short for two processes to start in, on any machine; what a block did is kept.
+
+    The first job begins with the second one's model.
+    """
     stills = ("--split", "test", "--protocol", "stills", "--mode", "dnn")
-    jobs = [Job("one", (*TINY, "--epochs", "30"), (stills,)), Job("two", (*TINY, "--epochs", "30"), (), kept=False)]
+    jobs = [
+        Job("one", (*TINY, "--epochs", "30", "--init", "{two}"), (stills,)),
+        Job("two", (*TINY, "--epochs", "30"), (), kept=False),
+    ]
     block = Block(data, tmp_path / "runs", tmp_path / "out", "cpu", minutes=0.33, parallel=1)
     left = [run_block(jobs, replace(block, minutes=0.05))]
     while left[-1] and len(left) < 15:
@@ -75,6 +81,8 @@ def test_the_jobs_are_the_published_forms_and_every_flag_is_known(data: Path) ->
     jobs = [*paper_jobs(), *recipe_jobs()]
     assert len({job.name for job in jobs}) == len(jobs)
     trained = [parsed("train", "seg", *job.flags).config for job in jobs]
+    for job in jobs:
+        assert set(job.needs()) < {other.name for other in jobs} - {job.name}
     published = trained[: len(paper_jobs())]
     assert {(config.unet.dropout > 0, config.unet.smoothing) for config in published} == set(FORMS.values())
     assert all(config.unet.channels == 64 and config.loop.epochs == 130 for config in published)
