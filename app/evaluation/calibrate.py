@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from app.evaluation.data import EvaluationFrames, LabelledData, refuse_memory
+from app.evaluation.data import HELD_OUT, EvaluationFrames, LabelledData, refuse_memory
 from app.evaluation.flags import CalibrateJob
 from app.evaluation.int8 import describe_int8, fit_int8
 from app.evaluation.own_world import describe_world, watch
@@ -42,10 +42,9 @@ def run_calibrate(job: CalibrateJob) -> int:
         from app.evaluation.calibrate_classifier import calibrate_classifier
 
         return calibrate_classifier(job, model)
-    if job.split == "held-out":
-        raise InputError("--split held-out is for image classifiers; give train, val or test")
     if job.protocol == "auto":
-        job = dataclasses.replace(job, protocol="stream")
+        job = dataclasses.replace(job, protocol="moving-stills" if job.split == HELD_OUT else "stream")
+    labelled = LabelledData(job.data, job.split, job.protocol, job.only, model)
     options = dataclasses.replace(job.method, calibrated=False, adaptive=False).or_default(
         mode="dnn" if job.protocol == "stills" else "vq-dnn"
     )
@@ -56,22 +55,22 @@ def run_calibrate(job: CalibrateJob) -> int:
         model = with_adjusted_logits(model)
     executor = torch_executor(model, method, device=device, keep_probs=True)
     class_id = find_class(job.risk_class, executor)
-    chosen = open_data(job, executor)
+    chosen = labelled.open(executor)
     if job.protocol == "stills" and len(chosen.names) < 2:
         raise InputError(f"{len(chosen.names)} image is too little to fit on; give two or more")
     temperature = fit_temperature(executor.module, track_frames(job, chosen, "temperature"), executor.classes)
     executor = executor.at_temperature(temperature.temperature)
-    live, thresholds = fit_thresholds(job, executor, class_id)
+    live, thresholds = fit_thresholds(job, labelled, executor, class_id)
     record = describe_data(job, executor, chosen) | temperature_record(temperature, live) | thresholds
     novelty = fit_novelty(job, executor) if job.novelty else None
-    int8 = fit_rounding(job, executor, record) if job.int8 else None
+    int8 = fit_rounding(job, labelled, executor, record) if job.int8 else None
     model = with_fits(model, executor.method, record, novelty, int8)
     method = executor.method
     if fit_of(model.meta.frame_temperatures, method):
         model.save(job.output)
         method = dataclasses.replace(options, calibrated=None, adaptive=True).resolve(model.meta)
         _, record["adaptive"] = fit_thresholds(
-            job, torch_executor(model, method, device=device, keep_probs=True), class_id
+            job, labelled, torch_executor(model, method, device=device, keep_probs=True), class_id
         )
         model = model.with_record(model.meta.with_fit(method, record))
     model.save(job.output)
@@ -84,9 +83,11 @@ def run_calibrate(job: CalibrateJob) -> int:
     return 0
 
 
-def fit_thresholds(job: CalibrateJob, executor: TorchExecutor, class_id: int | None) -> tuple[Any, dict[str, Any]]:
+def fit_thresholds(
+    job: CalibrateJob, labelled: LabelledData, executor: TorchExecutor, class_id: int | None
+) -> tuple[Any, dict[str, Any]]:
     """Returns the metrics of the frames, and `conformal` and `class_risk` at this executor's temperature."""
-    after = open_data(job, executor)
+    after = labelled.open(executor)
     live, conformal = FrameMetrics.of(executor.classes), ConformalFit(executor.classes.void_id, class_id)
     for frame, maps in segment(track_frames(job, after, "thresholds"), Segmenter(executor)):
         live.update(frame, maps)
@@ -130,10 +131,6 @@ def find_class(name: str | None, executor: TorchExecutor) -> int | None:
     return names.index(name)
 
 
-def open_data(job: CalibrateJob, executor: TorchExecutor) -> EvaluationFrames:
-    return LabelledData(job.data, job.split, job.protocol, job.only).open(executor)
-
-
 def track_frames(job: CalibrateJob, chosen: EvaluationFrames, title: str) -> Any:
     """The frames with seeded masks and a progress bar."""
     return track(seed_frames(chosen.frames, job.seed), title, total=chosen.count, console=Console(stderr=True))
@@ -174,11 +171,13 @@ def fit_novelty(job: CalibrateJob, executor: TorchExecutor) -> NoveltyFit:
     )
 
 
-def fit_rounding(job: CalibrateJob, executor: TorchExecutor, record: dict[str, Any]) -> dict[str, Any]:
+def fit_rounding(
+    job: CalibrateJob, labelled: LabelledData, executor: TorchExecutor, record: dict[str, Any]
+) -> dict[str, Any]:
     """Fits the ranges of int8 on the train images and measures the loss on these frames."""
 
     def frames(title: str) -> Any:
-        return track_frames(job, open_data(job, executor), title)
+        return track_frames(job, labelled.open(executor), title)
 
     told = ("data", "split", "protocol", "frames", "frame_list_hash", "mode", "tau", "motion")
     return {key: record[key] for key in told} | fit_int8(job.data, executor, frames)

@@ -4,15 +4,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.classes import CAMVID
+from core.classes import CAMVID, ClassList
 from core.errors import InputError
 from core.frame import Frame
 from core.method import is_temporal
+from core.model.model import Model
 from core.segmenter import Executor, Segmenter
-from seg.data.camvid import open_split, read_names
+from export.file.onnx_file import OnnxFile
+from seg.data.camvid import ImageFolderSplit, open_split, read_names
+from seg.data.held_out import recorded_names
 from seg.data.moving_stills import CLIP_FRAMES, moving_stills
 from seg.evaluate import mark_stills
 
+HELD_OUT = "held-out"
+"""The images of train that a training held out."""
 STREET_FRAMES = 100
 
 
@@ -39,6 +44,19 @@ class LabelledData:
     split: str
     protocol: str
     frames: Path | None
+    model: Model | OnnxFile
+    """The network; its record lists the images that its training held out."""
+
+    def __post_init__(self) -> None:
+        """Raises InputError for flags that do not go with --split held-out."""
+        if self.split != HELD_OUT:
+            return
+        if self.protocol == "stream":
+            raise InputError(
+                "the stills that a training held out are no video; use --protocol moving-stills, or --protocol stills"
+            )
+        if str(self.data) == "street":
+            raise InputError("--split held-out is a part of train in a data folder; the street has none")
 
     def open(self, segmenter: Segmenter | Executor) -> EvaluationFrames:
         """Finds the files; InputError for what is missing or does not fit the network."""
@@ -58,7 +76,7 @@ class LabelledData:
                 frames = mark_stills(frames)
             frame_hash = f"street_0_{street.width}x{street.height}_{STREET_FRAMES}"
             return EvaluationFrames(names, frame_hash, frames, STREET_FRAMES)
-        split = open_split(self.data, self.split, segmenter.classes)
+        split = self._open_split(segmenter.classes)
         if self.frames:
             split = split.subset(read_names(self.frames))
         names = [example.name for example in split.examples]
@@ -67,6 +85,17 @@ class LabelledData:
         frames = split.frames()
         frames = mark_stills(frames) if self.protocol == "stills" else frames
         return EvaluationFrames(names, split.frame_hash, frames, len(split))
+
+    def _open_split(self, classes: ClassList) -> ImageFolderSplit:
+        """Opens the split of the folder, or the images of train that the record lists as held out."""
+        if self.split != HELD_OUT:
+            return open_split(self.data, self.split, classes)
+        names = recorded_names(self.model.meta.training) if isinstance(self.model, Model) else []
+        if not names:
+            raise InputError(
+                f"{self.model.path}: its record lists no images that its training held out; give another --split"
+            )
+        return open_split(self.data, "train", classes).subset(names)
 
 
 def refuse_memory(mode: str) -> None:

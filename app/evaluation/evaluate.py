@@ -16,7 +16,6 @@ from app.evaluation.record import FRAME_KEYS, describe_run, note_fit, novelty_re
 from app.executors import RunOptions
 from app.open_model import is_classifier, is_graph, make_segmenter, open_checkpoint, open_model
 from app.report_file import check_place, write_json
-from core.errors import InputError
 from core.frame import Frame, Maps
 from core.segmenter import Segmenter, segment
 from seg.calibrate import ConformalCheck
@@ -41,8 +40,7 @@ def run_evaluate(job: EvaluateJob) -> int:
         from app.evaluation.evaluate_classifier import evaluate_classifier
 
         return evaluate_classifier(job, model)
-    if job.split == "held-out":
-        raise InputError("--split held-out is for image classifiers; give train, val or test")
+    labelled = LabelledData(job.data, job.split, job.protocol, job.only, model)
     if job.protocol == "stills" and job.method.mode is not None:
         refuse_memory(job.method.mode)
     of_graph = is_graph(job.model)
@@ -61,7 +59,7 @@ def run_evaluate(job: EvaluateJob) -> int:
     )
     if segmenter.method.note and job.method.temperature is None:
         Console(stderr=True).print(f"not calibrated: {segmenter.method.note}", soft_wrap=True)
-    chosen = LabelledData(job.data, job.split, job.protocol, job.only).open(segmenter)
+    chosen = labelled.open(segmenter)
     split = None if str(job.data) == "street" else job.split
     fitted_on = note_fit(segmenter.fit, segmenter.method, job.data.name, split, Console(stderr=True))
     result = measure(job, segmenter, chosen)

@@ -23,7 +23,7 @@ class EvaluateJob:
     data: Path
     """Folder with SPLIT/ and SPLITannot/, or `street`; for a classifier CIFAR's folder or SPLIT/CLASS/*.jpg."""
     split: SplitName = "test"
-    """Split of the data; held-out: the training images that a classifier's training held out."""
+    """Split of the data; held-out: the images of train that the network's training held out, by its record."""
     protocol: Literal["stills", "stream", "moving-stills"] = "stills"
     """stills: every image alone; stream: the images in order as one 15 Hz video, with consistency; moving-stills: a
     virtual camera drives up to every image, the last two of 7 frames are measured."""
@@ -60,10 +60,11 @@ class CalibrateJob:
     output: Annotated[Path, arg(aliases=["-o"])]
     """The calibrated checkpoint; it keeps what was fitted for other methods."""
     split: SplitName = "val"
-    """Split of the data; held-out: the training images that a classifier's training held out (train classification
-    --hold-out 0.1), for data without a val split, such as CIFAR."""
+    """Split of the data; held-out: the images of train that the network's training held out, by its record (train seg
+    --hold-out, train classification --hold-out 0.1), so that val and test remain for reporting."""
     protocol: Literal["auto", "stills", "stream", "moving-stills"] = "auto"
-    """Protocol as in `evaluate`; auto: the stream, so that the temporal mean is on during the fit."""
+    """Protocol as in `evaluate`; auto: the stream (moving stills of held-out images), so that the temporal mean is on
+    during the fit."""
     only: Path | None = None
     """Text file of base names: use only these images."""
     novelty: bool = False

@@ -302,15 +302,6 @@ def test_bad_calibration_flags_are_one_line(
     assert not output.exists()
 
 
-@pytest.mark.parametrize("command", ["evaluate", "calibrate"])
-def test_held_back_pictures_are_a_classifier_s(
-    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    output = ["-o", tmp_path / "c.safetensors"] if command == "calibrate" else []
-    line = one_line_error(capsys, command, "street-tiny", "--data", "street", "--split", "held-out", *output)
-    assert "for image classifiers" in line
-
-
 def test_data_of_other_classes_are_refused_with_both_lists(
     mc: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

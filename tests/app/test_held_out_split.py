@@ -1,0 +1,73 @@
+"""The pictures that a segmentation training held out, found by its record: what to fit on, so that val and test
+report."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from made.pictures import street_folder
+from refusals import error_after_work, one_line_error
+
+from app.cli import main
+from core.model.checkpoint import load_checkpoint, read_meta, save_checkpoint
+from seg.pretrained import find_checkpoint
+
+NAMES = ["a_003", "a_004", "a_005"]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return street_folder(tmp_path_factory.mktemp("data"), {"train": range(8)}, (64, 96))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The street's network at the size of these pictures, with a record that it held three of them out."""
+    path = tmp_path_factory.mktemp("model") / "m.safetensors"
+    tensors, meta = load_checkpoint(find_checkpoint("street-tiny"))
+    training = meta.training | {"held_out": NAMES}
+    save_checkpoint(path, tensors, dataclasses.replace(meta, height=64, width=96, training=training, calibration={}))
+    return path
+
+
+def test_it_is_measured_on_what_was_held_out(data: Path, model: Path, tmp_path: Path) -> None:
+    report = tmp_path / "r.json"
+    flags = ["--data", str(data), "--split", "held-out", "--report", str(report)]
+    assert main(["evaluate", str(model), *flags]) == 0
+    assert json.loads(report.read_text())["frame_list"] == NAMES
+    assert main(["evaluate", str(model), *flags, "--protocol", "moving-stills", "--mode", "vq-dnn", "--overwrite"]) == 0
+    assert json.loads(report.read_text())["frame_list"] == NAMES
+
+
+def test_it_is_calibrated_on_moving_stills_of_it(data: Path, model: Path, tmp_path: Path) -> None:
+    output = tmp_path / "c.safetensors"
+    flags = ["--data", str(data), "--split", "held-out", "-o", str(output)]
+    assert main(["calibrate", str(model), *flags, "--motion", "off"]) == 0
+    (fit,) = read_meta(output).calibration.values()
+    assert (fit["split"], fit["protocol"], fit["mode"]) == ("held-out", "moving-stills", "vq-dnn")
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--protocol", "stream", "--mode", "vq-dnn"], "--protocol moving-stills"),
+        (["--data", "street", "--protocol", "stills"], "the street has none"),
+    ],
+)
+def test_what_it_is_not_for_is_refused(
+    data: Path, model: Path, flags: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = [] if "--data" in flags else ["--data", data]
+    assert words in one_line_error(capsys, "evaluate", model, *where, "--split", "held-out", *flags)
+
+
+def test_a_network_without_such_a_record_is_named(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = error_after_work(capsys, "evaluate", "street-tiny", "--data", data, "--split", "held-out")
+    assert "street-tiny" in line and "held out" in line
+
+
+def test_another_data_folder_is_refused(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = street_folder(tmp_path / "other", {"train": range(4)}, (64, 96))
+    line = error_after_work(capsys, "evaluate", model, "--data", other, "--split", "held-out")
+    assert "a_004" in line
