@@ -77,11 +77,16 @@ class ClassTrainConfig:
     """Configuration of a classification training: data, network, augmentation and loop."""
 
     data: Path = Path("cifar10")
-    """Folder of CIFAR-10 or CIFAR-100 (the pickles of the Python version), or with train/CLASS/*.jpg."""
+    """Folder of CIFAR-10 or CIFAR-100 (the pickles of the Python version), or with train/CLASS/*.jpg or the class
+    folders in train.zip."""
     classifier: ClassifierOptions = field(default_factory=ClassifierOptions)
     """The network."""
     size: int = 0
-    """Side of the network's input in pixels; 0: 32 for CIFAR, 224 for an image folder."""
+    """Side of the network's input in pixels; 0: 32 for CIFAR, 224 for an image folder, the pictures' own for
+    archives."""
+    subset: int = 0
+    """Number of training images, equally many of every class, the same for every seed; a larger subset contains the
+    smaller. 0: all."""
     fraction: float = 1.0
     """Share of the training images of every class that is used (published small-data studies: 0.02 and 0.06)."""
     hold_out: float = 0.0
@@ -105,7 +110,8 @@ PICTURE_RANGES: dict[str, tuple[float, float]] = {
 
 def check_class_training(config: ClassTrainConfig) -> None:
     """Raises InputError for the first setting that makes no sense."""
-    require_ranges(config, {"size": (0, math.inf), "fraction": (0, 1), "hold_out": (0, 0.9), "loaders": (0, math.inf)})
+    whole = {name: (0, math.inf) for name in ("size", "subset", "loaders")}
+    require_ranges(config, {**whole, "fraction": (0, 1), "hold_out": (0, 0.9)})
     require_ranges(config.pictures, PICTURE_RANGES)
     require_ranges(config.loop, TRAIN_RANGES)
     if (config.pictures.mixup or config.pictures.cutmix) and config.loop.batch_size % 2:

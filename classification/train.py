@@ -15,6 +15,7 @@ from torch.utils.data import Dataset
 
 from classification.data.augment import Augment, Mixing
 from classification.data.open import ClassificationSet, open_classification, training_indices
+from classification.data.zip_folder import ZipFolderSet
 from classification.networks.build import build_classifier
 from classification.options import ClassTrainConfig, check_class_training
 from core.dropout import set_dropout_active
@@ -68,14 +69,14 @@ def prepare_classification(config: ClassTrainConfig, run: Run) -> TrainingParts:
     check_class_training(config)
     limit_threads(config.loop)
     source = open_classification(config.data, "train")
-    indices = training_indices(source.labels, config.fraction, config.hold_out, config.loop.seed)
+    indices = training_indices(source.labels, config.fraction, config.hold_out, config.loop.seed, config.subset)
     trained, held_out = (source.subset(part) for part in indices)
     classes, size = source.classes, config.size or source.default_size
     steps_per_epoch = count_steps(len(trained), config.loop, run.processes)
     torch.manual_seed(mix_seed(config.loop.seed))  # initial weights
     network = build_classifier(config.classifier, len(classes))
     require_size(network, config, size)
-    mean, std = colours(source, config, network)
+    mean, std = colours(trained, config, network)
     normalize = Normalize(mean, std).to(run.device)
     augment = Augment(config.pictures, trained, size, mean, config.loop.seed)
     mixing = Mixing(config.pictures, len(classes), config.loop.seed)
@@ -161,16 +162,27 @@ def evaluate_held_out(
     return {key: float(result[key]) for key in ("accuracy", "nll", "ece")}
 
 
-def colours(source: ClassificationSet, config: ClassTrainConfig, network: Any) -> tuple[Colour, Colour]:
+def colours(images: ClassificationSet, config: ClassTrainConfig, network: Any) -> tuple[Colour, Colour]:
     """Returns the mean and standard deviation for normalisation.
 
-    They are those of the pretrained weights, else CIFAR's published ones, else ImageNet's: to measure those of an
-    ImageFolder would read all of its pictures first.
+    They are those of the pretrained weights, else CIFAR's published ones, else those of the training images where
+    these are in memory, else ImageNet's: to measure those of an image folder would read all of its pictures first.
     """
     if config.classifier.pretrained:
         known = network.model.pretrained_cfg
         return tuple(known["mean"]), tuple(known["std"])
-    return PUBLISHED_COLOURS.get(source.name, IMAGENET_COLOURS)
+    if images.name in PUBLISHED_COLOURS:
+        return PUBLISHED_COLOURS[images.name]
+    return measured_colours(images.images) if isinstance(images, ZipFolderSet) else IMAGENET_COLOURS
+
+
+def measured_colours(images: np.ndarray) -> tuple[Colour, Colour]:
+    """Returns mean and standard deviation by channel, 0..1, of (N, h, w, 3) uint8, from the channels' histograms."""
+    counts = np.stack([np.bincount(images[..., channel].ravel(), minlength=256) for channel in range(3)])  # (3, 256)
+    levels = np.arange(256) / 255
+    mean = counts @ levels / counts.sum(1)
+    std = np.sqrt((counts @ levels**2) / counts.sum(1) - mean**2)
+    return tuple(mean.round(4).tolist()), tuple(std.clip(1e-3).round(4).tolist())
 
 
 def require_size(network: nn.Module, config: ClassTrainConfig, size: int) -> None:

@@ -35,9 +35,9 @@ def open_held_out(data: Path, meta: CheckpointMeta, model: str) -> Classificatio
 def divide_train(data: Path, meta: CheckpointMeta, model: str) -> tuple[ClassificationSet, np.ndarray, np.ndarray]:
     """Returns `train` and the indices of trained and held-out pictures; InputError where their counts differ from the
     record."""
-    share, fraction, seed = read_division(meta)
+    share, fraction, seed, subset = read_division(meta)
     source = open_classification(data, "train")
-    trained, held = training_indices(source.labels, fraction, share, seed)
+    trained, held = training_indices(source.labels, fraction, share, seed, subset)
     counts = {"images": len(trained), "held_out": len(held)}
     recorded = {key: meta.training.get(key) for key in counts}
     if counts != recorded:
@@ -48,11 +48,12 @@ def divide_train(data: Path, meta: CheckpointMeta, model: str) -> tuple[Classifi
     return source, trained, held
 
 
-def read_division(meta: CheckpointMeta) -> tuple[float, float, int]:
-    """Reads (held-out share, fraction of the rest, seed) from the record; a record without them held out nothing."""
+def read_division(meta: CheckpointMeta) -> tuple[float, float, int, int]:
+    """Reads (held-out share, fraction of the rest, seed, subset) from the record; one without them held out nothing."""
     config = meta.training.get("config")
     try:
         assert isinstance(config, dict)
-        return float(config["hold_out"]), float(config["fraction"]), int(config["loop"]["seed"])
+        numbers = int(config["loop"]["seed"]), int(config.get("subset", 0))
+        return float(config["hold_out"]), float(config["fraction"]), *numbers
     except (AssertionError, KeyError, TypeError, ValueError):
-        return 0.0, 1.0, 0
+        return 0.0, 1.0, 0, 0

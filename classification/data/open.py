@@ -8,6 +8,7 @@ import numpy as np
 
 from classification.data.cifar import find_cifar, open_cifar
 from classification.data.image_folder import SPLITS, open_image_folder
+from classification.data.zip_folder import open_zip_folder
 from core.classes import ClassList
 from core.errors import InputError
 
@@ -30,7 +31,8 @@ class ClassificationSet(Protocol):
 
     @property
     def default_size(self) -> int:
-        """Default side, in pixels, of the network's input: 32 for CIFAR, 224 for an image folder."""
+        """Default side, in pixels, of the network's input: 32 for CIFAR, 224 for an image folder, the pictures' own
+        for an image folder in an archive."""
         ...
 
     @property
@@ -54,17 +56,26 @@ class ClassificationSet(Protocol):
 
 
 def open_classification(data: Path, split: str) -> ClassificationSet:
-    """Opens a split (train or test, and for an image folder also val); InputError for anything else."""
+    """Opens a split (train or test, and for an image folder also val); InputError for anything else.
+
+    `data` holds CIFAR's pickles, class folders (train/CLASS/*.jpg), or these in archives (train.zip, test.zip).
+    """
     if not data.is_dir():
         raise InputError(f"{data}: no such folder; steadyseg data cifar10|cifar100 -o DIR fetches CIFAR")
     found = find_cifar(data)
     if found is not None:
         return open_cifar(*found, split)
-    if any((data / name).is_dir() for name in SPLITS):
+    folders = [name for name in SPLITS if (data / name).is_dir()]
+    archives = [f"{name}.zip" for name in SPLITS if (data / f"{name}.zip").is_file()]
+    if folders and archives:
+        raise InputError(f"{data}: holds {folders[0]}/ and {archives[0]}; expected one of the two, move the other away")
+    if folders:
         return open_image_folder(data, split)
+    if archives:
+        return open_zip_folder(data, split)
     raise InputError(
-        f"{data}: neither CIFAR (cifar-10-batches-py/ or cifar-100-python/) nor an ImageFolder (train/CLASS/*.jpg); "
-        "steadyseg data cifar10|cifar100 -o DIR fetches CIFAR"
+        f"{data}: neither CIFAR (cifar-10-batches-py/ or cifar-100-python/) nor an ImageFolder (train/CLASS/*.jpg, or "
+        "the class folders in train.zip); steadyseg data cifar10|cifar100 -o DIR fetches CIFAR"
     )
 
 
@@ -96,12 +107,32 @@ def split_held_out(labels: np.ndarray, share: float) -> tuple[np.ndarray, np.nda
     return trained, held
 
 
-def training_indices(labels: np.ndarray, fraction: float, hold_out: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (trained, held-out) indices; `fraction` is of the images that are not held out.
+def balanced_subset(labels: np.ndarray, count: int) -> np.ndarray:
+    """Returns sorted indices of `count` images, equally many of every class; a larger subset contains the smaller.
 
-    Every fraction therefore has the same held-out images.
+    It takes no seed: every training on so many images has the same ones. InputError where the classes cannot share
+    them.
+    """
+    classes, sizes = np.unique(labels, return_counts=True)
+    each, rest = divmod(count, len(classes))
+    if rest or not 1 <= each <= sizes.min():
+        raise InputError(
+            f"a subset of {count} images cannot be shared equally by {len(classes)} classes of {sizes.min()} or more "
+            f"images; expected a multiple of {len(classes)}, at most {len(classes) * sizes.min()}"
+        )
+    return _first_of_every_class(labels, lambda _: each, f"a subset of {count}", None)
+
+
+def training_indices(
+    labels: np.ndarray, fraction: float, hold_out: float, seed: int, subset: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns (trained, held-out) indices; every fraction and subset has the same held-out images.
+
+    `subset` images of the rest are the same for every seed (0: all); the `fraction` of these depends on the seed.
     """
     trained, held = split_held_out(labels, hold_out)
+    if subset:
+        trained = trained[balanced_subset(labels[trained], subset)]
     return trained[balanced_fraction(labels[trained], fraction, seed)], held
 
 

@@ -6,6 +6,7 @@ OpenCV made 9000x9000 of it, 2.6 GB. So the one that says the size, which is loo
 
 import warnings
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -39,10 +40,14 @@ Seen = TypeVar("Seen")
 warnings.filterwarnings("ignore", module=r"PIL\.")  # remarks about damaged metadata are no line for a user
 
 
-def look_at(path: Path, look: Callable[[Image.Image], Seen]) -> Seen:
-    """The result of `look` on the picture, which is opened but not decoded and has an acceptable size."""
+def look_at(path: Path, look: Callable[[Image.Image], Seen], content: bytes | None = None) -> Seen:
+    """Returns the result of `look` on the picture, which is opened but not decoded and has an acceptable size.
+
+    `content` holds the bytes of a file in an archive; `path` then only names it. Raises InputError, one line with the
+    file's name, for a file that is no picture of these formats, too large or damaged.
+    """
     try:
-        with Image.open(path, formats=FORMATS) as picture:
+        with Image.open(path if content is None else BytesIO(content), formats=FORMATS) as picture:
             width, height = picture.size
             if width * height > MAX_PIXELS:
                 raise ValueError(f"{width}x{height}, at most {MAX_PIXELS} pixels are; scale it down")

@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 from refusals import refusal
 
-from classification.data.open import balanced_fraction, open_classification, split_held_out, training_indices
+from classification.data.open import (
+    balanced_fraction,
+    balanced_subset,
+    open_classification,
+    split_held_out,
+    training_indices,
+)
 
 LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(4), (100, 50, 50, 10)))
 
@@ -70,6 +76,24 @@ def test_every_fraction_and_seed_holds_the_same_images_back() -> None:
         assert not set(trained) & set(held)
     assert [len(trained) for trained, _ in kept] == [168, 84, 84]
     assert set(kept[1][0]) < set(kept[0][0]) and set(kept[1][0]) != set(kept[2][0])
+
+
+def test_subsets_are_balanced_nested_and_the_same_for_every_seed() -> None:
+    labels = np.random.default_rng(1).permutation(np.repeat(np.arange(10), 500))
+    small, middle, large = (balanced_subset(labels, count) for count in (100, 1000, 5000))
+    assert Counter(labels[small].tolist()) == dict.fromkeys(range(10), 10) and (np.diff(small) > 0).all()
+    assert set(small) < set(middle) < set(large) and len(large) == 5000
+    places = [training_indices(labels, 1.0, 0.1, seed, 1000) for seed in (0, 1)]
+    np.testing.assert_array_equal(places[0][0], places[1][0])
+    np.testing.assert_array_equal(places[0][1], split_held_out(labels, 0.1)[1])
+    assert not set(places[0][0]) & set(places[0][1]) and len(places[0][0]) == 1000
+    half = training_indices(labels, 0.5, 0.1, 0, 1000)[0]
+    assert set(half) < set(places[0][0]) and len(half) == 500
+
+
+@pytest.mark.parametrize("count", [-10, 11, 200])
+def test_a_subset_that_the_classes_cannot_share_is_refused(count: int) -> None:
+    assert f"subset of {count} images" in refusal(lambda: balanced_subset(LABELS, count))
 
 
 def test_the_published_small_sets_of_the_real_subset(data_dir: Path) -> None:

@@ -2,7 +2,9 @@
 rates."""
 
 import dataclasses
+import io
 import json
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,14 +13,17 @@ import numpy as np
 import pytest
 import torch
 from made.trainings import CPU, colours_folder
+from PIL import Image
 from refusals import error_after_work, refusal
 from torch import Tensor
 
 from app.cli import main
+from classification.data.held_out import open_trained
+from classification.data.open import open_classification, training_indices
 from classification.networks.build import build_classifier
 from classification.networks.layout import drop_unsuited
 from classification.options import CLASS_PRESETS, ClassifierOptions, ClassTrainConfig, PictureOptions
-from classification.train import ClassificationBatches, prepare_classification
+from classification.train import ClassificationBatches, measured_colours, prepare_classification
 from core.dropout import is_stochastic
 from core.errors import InputError
 from core.model.checkpoint import load_checkpoint, load_weights
@@ -170,6 +175,8 @@ def test_a_new_run_does_not_overwrite_an_old_one_nor_go_on_with_other_flags(
         ["--step-epochs", "5", "-1"],
         ["--network", "vgg11", "--size", "4"],
         ["--network", "vgg11", "--stem"],
+        ["--subset", "10"],
+        ["--subset", "-4"],
     ],
     ids=" ".join,
 )
@@ -178,6 +185,41 @@ def test_settings_that_make_no_sense_are_refused_before_anything_is_written(
 ) -> None:
     error_after_work(capsys, *arguments(data, tmp_path / "run", epochs=1), *flags)
     assert not (tmp_path / "run").exists()
+
+
+def test_zipped_pictures_train_evaluate_and_calibrate_on_a_subset(tmp_path: Path) -> None:
+    """Pictures are normalised by their own colours; the checkpoint's record finds the held-out ones again."""
+    generator, drawn = np.random.default_rng(0), np.array([(160, 20, 20), (20, 160, 20)], np.uint8)
+    data = tmp_path / "zipped"
+    data.mkdir()
+    for split in ("train", "test"):
+        with zipfile.ZipFile(data / f"{split}.zip", "w") as archive:
+            for label, name in enumerate(("a", "b")):
+                for number in range(240):  # every sixth has the other class's colour: a temperature for that exists
+                    colour = drawn[label ^ (number % 6 == 0)]
+                    noisy = generator.integers(0, 90, (16, 16, 3), dtype=np.uint8) + colour
+                    file = io.BytesIO()
+                    Image.fromarray(noisy).save(file, "PNG")
+                    archive.writestr(f"{name}/{number}.png", file.getvalue())
+    run, report = tmp_path / "run", tmp_path / "report.json"
+    flags = ["--subset", "16", "--size", "0"]
+    assert main([*arguments(data, run, epochs=2), *flags]) == 0
+    model = str(run / "model.safetensors")
+    meta = load_checkpoint(Path(model))[1]
+    trained, held = training_indices(np.repeat([0, 1], 240), 1.0, 0.25, 0, 16)
+    images = open_classification(data, "train")
+    assert (
+        (meta.training["images"], meta.training["held_out"], meta.height)
+        == (len(trained), len(held), 16)
+        == (16, 120, 16)
+    )
+    assert meta.mean == measured_colours(images.subset(trained).images)[0]  # type: ignore[attr-defined]
+    assert main(["evaluate", model, "--data", str(data), "--split", "held-out", "--report", str(report)]) == 0
+    assert json.loads(report.read_text())["frame_list_hash"] == images.subset(held).list_hash
+    fitted = tmp_path / "fitted.safetensors"
+    assert main(["calibrate", model, "--data", str(data), "--split", "held-out", "-o", str(fitted)]) == 0
+    assert load_checkpoint(fitted)[1].calibration
+    assert open_trained(data, meta, model).list_hash == images.subset(trained).list_hash
 
 
 @pytest.mark.parametrize("workers", [0, 1])

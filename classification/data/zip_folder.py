@@ -1,0 +1,210 @@
+"""ImageFolder in archives: class folders of pictures of one size in train.zip and val.zip or test.zip.
+
+Nothing is unpacked. An archive is read once, and its pictures are decoded into one uint8 array: 154 MB for the 50,000
+pictures of 32 x 32 of CIFAR-10, in 5 s on one core.
+"""
+
+import hashlib
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from PIL import Image
+
+from classification.data.image_folder import SPLITS, SUFFIXES, centre_view, whole_view
+from core.classes import ClassList
+from core.errors import InputError
+from core.system.pictures import look_at, to_rgb
+
+MAX_ENTRIES = 2**21
+"""Files in an archive; ImageNet has 1.3 million."""
+MAX_PICTURE_BYTES = 2**26
+"""Unpacked size of one file."""
+MAX_ARRAY_BYTES = 2**33
+"""Size of all decoded pictures of a split, 8.6 GB."""
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""Compressions that are read in bounded pieces: Python's zipfile unpacks a block of bzip2 or LZMA whole."""
+ENCRYPTED = 0x1
+READ_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError)
+"""Errors that zipfile raises for a damaged archive."""
+
+Seen = TypeVar("Seen")
+
+
+@dataclass(frozen=True, eq=False)
+class ZipFolderSet:
+    """One split, decoded, in memory."""
+
+    name: str
+    """The folder's name."""
+    split: str
+    classes: ClassList
+    """By sorted folder name."""
+    files: tuple[str, ...]
+    """CLASS/NAME and the CRC-32 of the file's bytes, sorted class by class."""
+    images: np.ndarray
+    """(N, h, w, 3) uint8 RGB."""
+    labels: np.ndarray
+    """(N,) int64."""
+
+    @property
+    def default_size(self) -> int:
+        """The pictures' own shorter side in pixels."""
+        return min(self.images.shape[1:3])
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
+        """Returns the image (h, w, 3) uint8 RGB and the class id."""
+        return self.images[index], int(self.labels[index])
+
+    def evaluation_view(self, image: np.ndarray, size: int) -> np.ndarray:
+        """Returns the whole of a square picture, resized to (size, size, 3), or the middle of another."""
+        square = image.shape[0] == image.shape[1]
+        return whole_view(image, size) if square else centre_view(image, size)
+
+    @cached_property
+    def list_hash(self) -> str:
+        """First 12 digits of the SHA-256 over names and CRCs: equal hashes mean the same files."""
+        return hashlib.sha256("\n".join(self.files).encode("utf-8", "surrogateescape")).hexdigest()[:12]
+
+    def subset(self, indices: Sequence[int] | np.ndarray) -> "ZipFolderSet":
+        """Returns these images, in this order."""
+        chosen = np.asarray(indices, np.int64)
+        files = tuple(self.files[index] for index in chosen)
+        return replace(self, files=files, images=self.images[chosen], labels=self.labels[chosen])
+
+
+def open_zip_folder(root: Path, split: str) -> ZipFolderSet:
+    """Decodes all of `root/SPLIT.zip`.
+
+    InputError where it is missing, damaged or hostile, where it holds anything else than class folders of pictures of
+    one size, or where another split has other classes.
+    """
+    archives = {name: root / f"{name}.zip" for name in SPLITS if (root / f"{name}.zip").is_file()}
+    if split not in archives:
+        there = ", ".join(path.name for path in archives.values()) or "none"
+        raise InputError(f"{root}: no split {split!r}; expected {split}.zip with CLASS/*.jpg inside, there is {there}")
+    by_class = {name: _pictures_by_class(path) for name, path in archives.items()}
+    names = sorted(by_class[split])
+    for other, found in by_class.items():
+        if different := sorted(set(names) ^ set(found)):
+            where = split if different[0] in names else other
+            raise InputError(
+                f"{root}: {split}.zip and {other}.zip have different class folders ({different[0]} is in {where}.zip "
+                "alone); ids go by their sorted names, so they must be the same"
+            )
+    path = archives[split]
+    try:
+        classes = ClassList.of_names(names)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    entries = [entry for name in names for entry in by_class[split][name]]
+    labels = np.repeat(np.arange(len(names)), [len(by_class[split][name]) for name in names])
+    files = tuple(f"{entry.filename} {entry.CRC:08x}" for entry in entries)
+    return ZipFolderSet(root.absolute().name, split, classes, files, _decode(path, entries), labels)
+
+
+def _pictures_by_class(path: Path) -> dict[str, list[zipfile.ZipInfo]]:
+    """Returns the pictures of each class folder, sorted by name.
+
+    A folder that holds all class folders, as in `zip -r train.zip train`, is skipped.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+    except READ_ERRORS as error:
+        raise InputError(f"{path}: cannot be read as a zip archive ({_in_line(error)})") from error
+    if len(entries) > MAX_ENTRIES:
+        raise InputError(f"{path}: {len(entries)} files, at most {MAX_ENTRIES} are read; split it or unpack it")
+    pictures = [entry for entry in entries if _is_picture(entry.filename)]
+    seen = set[str]()
+    for entry in pictures:
+        _check_entry(path, entry)
+        if entry.filename in seen:
+            raise InputError(f"{path}: holds {_shown(entry)} twice; expected each name once, pack it again")
+        seen.add(entry.filename)
+    parts = [entry.filename.split("/") for entry in pictures]
+    skipped = 1 if len({part[0] for part in parts}) == 1 and all(len(part) > 2 for part in parts) else 0
+    found: dict[str, list[zipfile.ZipInfo]] = {}
+    for part, entry in zip(parts, pictures, strict=True):
+        if len(part) > skipped + 1:
+            found.setdefault(part[skipped], []).append(entry)
+    if not found:
+        raise InputError(f"{path}: holds no class folders with images ({', '.join(SUFFIXES)}); expected CLASS/*.jpg")
+    return {name: sorted(entries, key=lambda entry: entry.filename) for name, entries in found.items()}
+
+
+def _is_picture(name: str) -> bool:
+    """Tells whether a name is a picture's, and not hidden, in a hidden folder or in macOS's (__MACOSX)."""
+    hidden = any((part.startswith(".") and part not in (".", "..")) or part == "__MACOSX" for part in name.split("/"))
+    return name.lower().endswith(SUFFIXES) and not hidden
+
+
+def _check_entry(path: Path, entry: zipfile.ZipInfo) -> None:
+    """Raises InputError for a name that leads elsewhere, and for a file that cannot be read in bounded memory."""
+    name = entry.filename
+    if name != entry.orig_filename or "\\" in name or any(part in ("", ".", "..") for part in name.split("/")):
+        raise InputError(f"{path}: has the name {entry.orig_filename[:80]!a}; expected CLASS/NAME, pack it again")
+    if entry.flag_bits & ENCRYPTED:
+        raise InputError(f"{path}: {_shown(entry)} is encrypted; expected an archive without a password")
+    if entry.compress_type not in METHODS:
+        raise InputError(f"{path}: {_shown(entry)} is compressed by another method than deflate; pack it again")
+    if entry.file_size > MAX_PICTURE_BYTES:
+        raise InputError(
+            f"{path}: {_shown(entry)} unpacks to {entry.file_size} bytes, at most {MAX_PICTURE_BYTES} are read"
+        )
+
+
+def _decode(path: Path, entries: list[zipfile.ZipInfo]) -> np.ndarray:
+    """Returns (N, h, w, 3) uint8 RGB; the first picture decides the size, and its header the size of the array."""
+    with zipfile.ZipFile(path) as archive:
+        width, height = _look(path, archive, entries[0], lambda picture: picture.size)
+        size = len(entries) * height * width * 3
+        if size > MAX_ARRAY_BYTES:
+            raise InputError(
+                f"{path}: {len(entries)} pictures of {width}x{height} take {size / 1e9:.1f} GB decoded, at most "
+                f"{MAX_ARRAY_BYTES / 1e9:.1f} are read at once; unpack it into {path.stem}/"
+            )
+        try:
+            images = np.empty((len(entries), height, width, 3), np.uint8)
+        except MemoryError as error:
+            raise InputError(
+                f"{path}: its pictures take {size / 1e9:.1f} GB decoded, more than there is; unpack it"
+            ) from error
+        for place, entry in enumerate(entries):
+
+            def to_array(picture: Image.Image, entry: zipfile.ZipInfo = entry) -> np.ndarray:
+                if picture.size != (width, height):
+                    found = "x".join(map(str, picture.size))
+                    raise InputError(
+                        f"{path}: {_shown(entry)} has {found} pixels, the first picture {width}x{height}; pictures in "
+                        f"an archive are of one size, unpack others into {path.stem}/"
+                    )
+                return to_rgb(picture)
+
+            images[place] = _look(path, archive, entry, to_array)
+    return images
+
+
+def _look(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo, look: Callable[[Image.Image], Seen]) -> Seen:
+    """Unpacks one picture and hands it, opened but not decoded, to `look`."""
+    try:
+        content = archive.read(entry)  # stops at the size that the archive says, then compares the CRC
+    except READ_ERRORS as error:
+        raise InputError(f"{path}: {_shown(entry)} cannot be unpacked ({_in_line(error)})") from error
+    return look_at(path / entry.filename, look, content)
+
+
+def _shown(entry: zipfile.ZipInfo) -> str:
+    return ascii(entry.filename[-80:])[1:-1]
+
+
+def _in_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__
