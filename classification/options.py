@@ -9,7 +9,7 @@ from core.errors import InputError
 from core.options import PaddingName, ProbName, require_ranges
 from core.training.config import TRAIN_RANGES, TrainConfig
 
-HeadName = Literal["gap", "mlp", "gmaxp", "gmedp", "gap-clip", "gap-mlp", "bn-gap"]
+HeadName = Literal["gap", "mlp", "gmaxp", "gmedp", "gap-clip", "gap-mlp", "bn-gap", "cls"]
 
 
 @dataclass(frozen=True)
@@ -19,12 +19,12 @@ class ClassifierOptions:
     network: str = "resnet18"
     """Network by family and depth (resnet18, vgg16, alternet50, ...; `steadyseg models` lists them), or timm:NAME."""
     channels: int = 64
-    """Channels of the first stage (published: 64); later stages and the MLP head have multiples."""
+    """Channels of the first stage (published: 64; vit 192, swin 96); later stages and the MLP head have multiples."""
     stem: bool = False
     """Begin with a 7x7 convolution of stride 2 and pooling, for ImageNet's sizes; else 3x3, stride 1, for CIFAR's."""
     head: HeadName | None = None
     """gap, gmaxp, gmedp: global average, max and median pooling; mlp: MLP; gap-clip: average bounded by a sigmoid;
-    gap-mlp: average, then MLP; bn-gap: BatchNorm, ReLU, average."""
+    gap-mlp: average, then MLP; bn-gap: BatchNorm, ReLU, average; cls: class token of a transformer."""
     dropout: float = 0.0
     """MC dropout rate (published: 0.3 on CIFAR, 0.1 for AlexNet, 0.05 on ImageNet); 0: no dropout layers."""
     smoothing: bool = False
@@ -33,6 +33,8 @@ class ClassifierOptions:
     """Numbers of the smoothed stages, from 1."""
     prob: ProbName = "tanh"
     """The Prob function of the smoothing."""
+    prob_scale: float | None = None
+    """Parameter t of the Prob function (arXiv 2105.12639, Fig. B.1 varies that of tanh)."""
     blur: int = 2
     """The blur size of the smoothing: 1, 2, 3 or 5."""
     padding: PaddingName | None = None
@@ -43,11 +45,12 @@ class ClassifierOptions:
     attention: tuple[int, ...] | None = None
     """AlterNet: attention blocks in each of the four stages."""
     attention_window: int | None = None
-    """AlterNet: side of the attention windows in points of the map; published: 4 for CIFAR, 7 for ImageNet."""
+    """AlterNet, swin: side of the attention windows in points of the map; published: 4 for CIFAR, 7 for ImageNet. vit:
+    side of the square around each patch that it attends to, in patches; None: all patches."""
     img_size: int | None = None
-    """timm: side of the network's input in pixels, where the network has that option."""
+    """vit, pit, timm: side of the network's input in pixels, where the network has that option; vit and pit: 32."""
     patch_size: int | None = None
-    """timm: side of the patches in pixels, where the network has that option."""
+    """vit, pit, swin, timm: side of the patches in pixels, where the network has that option; vit, pit: 2, swin: 1."""
     pretrained: bool = False
     """timm: begin with the library's pretrained weights (needs a network connection)."""
 

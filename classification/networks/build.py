@@ -8,10 +8,13 @@ from classification.networks.alexnet import alexnet
 from classification.networks.alternet import alternet
 from classification.networks.layout import MODEL_NAMES, MODELS
 from classification.networks.option_checks import check_classifier, options_of
+from classification.networks.pit import pit
 from classification.networks.preresnet import preresnet
 from classification.networks.resnet import resnet
+from classification.networks.swin import swin
 from classification.networks.timm_network import TimmNetwork
 from classification.networks.vgg import vgg
+from classification.networks.vit import vit
 from classification.options import ClassifierOptions
 from core.errors import InputError
 
@@ -26,7 +29,13 @@ BUILDERS = {
     "wideresnet": resnet,
     "preresnet": preresnet,
     "alternet": alternet,
+    "vit": vit,
+    "pit": pit,
+    "swin": swin,
 }
+OWN_INITIALISATION = ("alexnet", "vit", "pit", "swin")
+"""Families without BatchNorm, where the first layers' scale matters: torch's own for AlexNet, transformers bring
+theirs."""
 
 
 def build_classifier(options: ClassifierOptions | dict[str, Any], num_classes: int) -> nn.Module:
@@ -43,7 +52,7 @@ def build_classifier(options: ClassifierOptions | dict[str, Any], num_classes: i
         return TimmNetwork(options, num_classes)
     family, _ = MODELS[options.network]
     network = BUILDERS[family](options, num_classes)
-    if family != "alexnet":  # without BatchNorm the first layers' scale matters: torch's own fits
+    if family not in OWN_INITIALISATION:
         initialise(network)
     return network
 

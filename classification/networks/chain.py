@@ -68,7 +68,8 @@ def stage(modules: Iterable[nn.Module], number: int, options: ClassifierOptions,
     """
     chain = Chain(*modules)
     if number in smoothed_stages(options):
-        smoothing = SpatialSmoothing(options.prob, options.blur, options.padding or "published", channels=channels)
+        padding = options.padding or "published"
+        smoothing = SpatialSmoothing(options.prob, options.blur, padding, options.prob_scale, channels)
         chain.add_module("smooth", smoothing)
     return chain
 

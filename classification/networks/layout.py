@@ -34,6 +34,21 @@ VGG_CONVS: dict[int, tuple[int, ...]] = {
 }
 """Convolutions of each stage by depth (Simonyan and Zisserman 2015, arXiv 1409.1556, Table 1)."""
 
+VIT_BLOCKS = (6, 9, 12)
+"""Pairs of attention and MLP; 12 in ViT-Ti, -S and -B (arXiv 2010.11929, Table 1, and 2012.12877, Table 1)."""
+
+SWIN_BLOCKS: dict[int, tuple[int, ...]] = {6: (2, 2, 2), 8: (2, 2, 4), 12: (2, 2, 6, 2), 24: (2, 2, 18, 2)}
+"""Pairs of each stage by their number; 12 in Swin-T, 24 in -S and -B (arXiv 2103.14030, Sec. 3.3)."""
+
+PIT_BLOCKS: dict[int, tuple[int, ...]] = {6: (2, 2, 2), 8: (2, 2, 4), 12: (2, 6, 4)}
+"""Pairs of each stage by their number; 12 in PiT-Ti, -XS and -S (arXiv 2103.16302, Table 1)."""
+
+HEAD_WIDTHS = {"vit": 64, "pit": 32, "swin": 32}
+"""Channels of an attention head, as published."""
+
+VIT_SIDE, VIT_PATCH = 32, 2
+"""Pixels of the pictures and of the patches of a vision transformer, as published for CIFAR."""
+
 HEADS: tuple[HeadName, ...] = ("gap", "mlp", "gmaxp", "gmedp", "gap-clip", "gap-mlp")
 
 
@@ -44,7 +59,7 @@ class Family:
     depths: tuple[int, ...]
     """Empty: the family is one network."""
     stages: int
-    """Stages that can be smoothed."""
+    """Stages that can be smoothed; 0: transformers, whose attention is said to smooth by itself (arXiv 2202.06709)."""
     smoothed: tuple[int, ...]
     """Stages that are smoothed in the published networks, from 1."""
     heads: tuple[HeadName, ...]
@@ -68,13 +83,20 @@ FAMILIES: dict[str, Family] = {
         ("bn-gap",),
         frozenset({"stem", "stochastic_depth", "attention", "attention_window"}),
     ),
+    "vit": Family(
+        VIT_BLOCKS, 0, (), ("cls", "gap"), frozenset({"stochastic_depth", "attention_window", "img_size", "patch_size"})
+    ),
+    "pit": Family(tuple(PIT_BLOCKS), 0, (), ("cls",), frozenset({"stochastic_depth", "img_size", "patch_size"})),
+    "swin": Family(
+        tuple(SWIN_BLOCKS), 0, (), ("gap",), frozenset({"stochastic_depth", "attention_window", "patch_size"})
+    ),
 }
 """Smoothed stages: after each one, but not before the BN-ReLU-GAP head of a pre-activation network (arXiv
 2105.12639)."""
 
 TIMM_OPTIONS = frozenset({"stochastic_depth", "img_size", "patch_size", "pretrained"})
 """Options of timm's networks that not all of our families have."""
-NOT_FOR_TIMM = frozenset({"channels", "head", "smoothing_places"})
+NOT_FOR_TIMM = frozenset({"channels", "head", "smoothing_places", "prob_scale"})
 """Options of all our families that timm's networks lack."""
 
 MODELS: dict[str, tuple[str, int]] = {
@@ -108,6 +130,14 @@ def attention_layout(options: ClassifierOptions) -> tuple[tuple[int, ...], int]:
         published = (0, 1, 3, 2) if options.stem else (0, 1, 1, 2)
     window = (7 if options.stem else 4) if options.attention_window is None else options.attention_window
     return published if options.attention is None else options.attention, window
+
+
+def heads_of(options: ClassifierOptions) -> tuple[int, ...]:
+    """Returns the attention heads of each stage of a transformer, as wide as published or as a narrower network."""
+    family, depth = MODELS[options.network]
+    first = max(1, options.channels // HEAD_WIDTHS[family])
+    stages = {"vit": (depth,), "pit": PIT_BLOCKS.get(depth, ()), "swin": SWIN_BLOCKS.get(depth, ())}[family]
+    return tuple(first * 2**i for i in range(len(stages)))
 
 
 def drop_unsuited(config: ClassTrainConfig, preset: ClassTrainConfig) -> ClassTrainConfig:

@@ -9,11 +9,14 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from classification.networks.layout import (
     ALTERNET_BLOCKS,
     FAMILIES,
+    HEAD_WIDTHS,
     MODEL_NAMES,
     MODELS,
     NOT_FOR_TIMM,
     TIMM,
     TIMM_OPTIONS,
+    VIT_PATCH,
+    VIT_SIDE,
     Family,
 )
 from classification.options import ClassifierOptions
@@ -26,11 +29,12 @@ RANGES: dict[str, tuple[float, float]] = {
     "stochastic_depth": (0, 1),
 }
 OPTIONAL_RANGES: dict[str, tuple[float, float]] = {
+    "prob_scale": (1e-3, math.inf),
     "attention_window": (1, math.inf),
     "img_size": (1, math.inf),
     "patch_size": (1, math.inf),
 }
-SMOOTHING_OPTIONS = ("smoothing_places", "prob", "blur", "padding")
+SMOOTHING_OPTIONS = ("smoothing_places", "prob", "prob_scale", "blur", "padding")
 GROUPS = 32
 """Groups of ResNeXt's 3x3 convolutions."""
 DEFAULTS = ClassifierOptions()
@@ -67,6 +71,8 @@ def check_classifier(options: ClassifierOptions) -> None:
         _check_family(options, FAMILIES[family])
         if family == "resnext":
             _check_groups(options, depth)
+        if family in HEAD_WIDTHS:
+            _check_transformer(options, family)
         if options.attention is not None:
             _check_attention(options.attention, ALTERNET_BLOCKS[depth], options.network)
 
@@ -133,6 +139,8 @@ def _check_family(options: ClassifierOptions, family: Family) -> None:
         raise InputError(
             f"head {options.head} makes no sense for {options.network}; choose from {', '.join(family.heads)}"
         )
+    if options.smoothing and not family.stages:
+        raise InputError(f"smoothing does not apply to {options.network}, which has no stages to smooth; leave it out")
     places = options.smoothing_places
     if places is not None and not (places and set(places) <= set(range(1, family.stages + 1))):
         raise InputError(
@@ -145,6 +153,29 @@ def _check_groups(options: ClassifierOptions, depth: int) -> None:
     if options.channels % step:
         raise InputError(
             f"{options.network} needs channels in multiples of {step} for its {GROUPS} groups, got {options.channels}"
+        )
+
+
+def _check_transformer(options: ClassifierOptions, family: str) -> None:
+    head = HEAD_WIDTHS[family]
+    if options.channels % min(head, options.channels):
+        raise InputError(
+            f"{options.network} needs channels in multiples of its attention heads' {head}, got {options.channels}"
+        )
+    side, patch = options.img_size or VIT_SIDE, options.patch_size or VIT_PATCH
+    if family == "pit" and (patch > side or patch % 2 or (side - patch) % (patch // 2)):
+        raise InputError(
+            f"patches of {options.network} overlap by half: patch_size must be even and img_size a multiple of its "
+            f"half, got {patch} and {side}"
+        )
+    if family != "vit":
+        return
+    if side % patch:
+        raise InputError(f"img_size of {options.network} must be a multiple of patch_size {patch}, got {side}")
+    if options.attention_window and options.attention_window < side // patch and options.attention_window % 2 == 0:
+        raise InputError(
+            f"attention_window of {options.network} is centred on each patch, so it must be odd or at least the grid's "
+            f"{side // patch}, got {options.attention_window}"
         )
 
 

@@ -12,9 +12,9 @@ SIZES = [(8, 8), (4, 4), (9, 7), (5, 12), (3, 3), (2, 9), (1, 1), (1, 6), (7, 4)
 """Multiples of the windows below, and not, and smaller."""
 
 
-def attention(window: int, heads: int = 2, d: int = 3) -> WindowAttention:
+def attention(window: int, heads: int = 2, d: int = 3, shift: int = 0) -> WindowAttention:
     torch.manual_seed(0)
-    layer = WindowAttention(5, 6, heads, d, window).double()
+    layer = WindowAttention(5, 6, heads, d, window, shift).double()
     torch.nn.init.normal_(layer.position_bias)
     return layer.eval()
 
@@ -23,6 +23,7 @@ def naive(layer: WindowAttention, x: Tensor) -> Tensor:
     """Point by point: who is in my window, how much is each of them worth, what is their mean value."""
     window, heads = layer.window, layer.heads
     batch, _, height, width = x.shape
+    up, left = (layer.shift if side > window else 0 for side in (height, width))
     qkv = torch.einsum("oc,bcyx->boyx", layer.to_qkv.weight[:, :, 0, 0], x)
     d = qkv.shape[1] // (3 * heads)
     q, k, v = qkv.reshape(batch, 3, heads, d, height, width).unbind(1)
@@ -34,7 +35,7 @@ def naive(layer: WindowAttention, x: Tensor) -> Tensor:
                 (i, j)
                 for i in range(height)
                 for j in range(width)
-                if i // window == y // window and j // window == x_ // window
+                if (i + up) // window == (y + up) // window and (j + left) // window == (x_ + left) // window
             ]
             for b in range(batch):
                 for h in range(heads):
@@ -51,9 +52,9 @@ def naive(layer: WindowAttention, x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
-@pytest.mark.parametrize("window", [4, 3, 1])
-def test_it_is_attention_among_the_points_of_a_window(window: int, size: tuple[int, int]) -> None:
-    layer = attention(window)
+@pytest.mark.parametrize(("window", "shift"), [(4, 0), (3, 0), (1, 0), (4, 2), (3, 1)])
+def test_it_is_attention_among_the_points_of_a_window(window: int, shift: int, size: tuple[int, int]) -> None:
+    layer = attention(window, shift=shift)
     x = torch.randn(2, 5, *size, dtype=torch.float64)
     with torch.no_grad():
         torch.testing.assert_close(layer(x), naive(layer, x), rtol=0, atol=1e-12)

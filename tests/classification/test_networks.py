@@ -18,6 +18,7 @@ from classification.options import ClassifierOptions
 from core.dropout import Dropout, is_stochastic, set_dropout_active
 from core.errors import InputError
 from core.predictors import MonteCarlo, SplitNetwork
+from core.smoothing import Prob
 
 ONE_OF_EACH = (
     "alexnet",
@@ -31,6 +32,9 @@ ONE_OF_EACH = (
     "wideresnet50",
     "alternet18",
     "alternet50",
+    "vit6",
+    "pit6",
+    "swin6",
 )
 
 
@@ -41,6 +45,11 @@ def narrow(model: str) -> int:
 def built(model: str, classes: int = 5, **options: Any) -> Any:
     torch.manual_seed(0)
     return build_classifier(ClassifierOptions(model, **({"channels": narrow(model)} | options)), classes).eval()
+
+
+def smoothed(model: str) -> bool:
+    """Tells whether the family has stages to smooth."""
+    return FAMILIES[MODELS[model][0]].stages > 0
 
 
 def seeded(network: nn.Module, x: Tensor, seed: int = 1) -> Tensor:
@@ -60,13 +69,16 @@ def test_the_names_are_the_published_families() -> None:
         "resnext": [50, 101],
         "wideresnet": [50, 101],
         "alternet": [18, 34, 50, 101, 152],
+        "vit": [6, 9, 12],
+        "pit": [6, 8, 12],
+        "swin": [6, 8, 12, 24],
     }
-    assert len(MODEL_NAMES) == 28 and MODEL_NAMES[0] == "alexnet" and "wideresnet101" in MODEL_NAMES
+    assert len(MODEL_NAMES) == 38 and MODEL_NAMES[0] == "alexnet" and "wideresnet101" in MODEL_NAMES
 
 
 @pytest.mark.parametrize("model", MODEL_NAMES)
 def test_every_network_is_random_with_dropout_and_its_prefix_is_not(model: str) -> None:
-    network, x = built(model, dropout=0.3, smoothing=True), random_input()
+    network, x = built(model, dropout=0.3, smoothing=smoothed(model)), random_input()
     assert isinstance(network, SplitNetwork)
     expected = seeded(network, x)
     assert expected.shape == (2, 5) and expected.isfinite().all()
@@ -87,7 +99,7 @@ def test_every_network_is_random_with_dropout_and_its_prefix_is_not(model: str) 
 
 @pytest.mark.parametrize("model", ONE_OF_EACH)
 def test_the_prefix_ends_at_the_first_dropout_layer(model: str) -> None:
-    network, calls = built(model, dropout=0.3, smoothing=True), []
+    network, calls = built(model, dropout=0.3, smoothing=smoothed(model)), []
     for module in network.modules():
         if not any(module.children()):
             module.register_forward_pre_hook(lambda module, _: calls.append(module))
@@ -112,7 +124,7 @@ def test_monte_carlo_runs_the_prefix_once(model: str) -> None:
 
 @pytest.mark.parametrize("model", ONE_OF_EACH)
 def test_dropout_and_smoothing_change_no_weight(model: str) -> None:
-    full, plain, x = built(model, dropout=0.3, smoothing=True), built(model), random_input()
+    full, plain, x = built(model, dropout=0.3, smoothing=smoothed(model)), built(model), random_input()
     assert not [m for m in plain.modules() if isinstance(m, Dropout)] and not is_stochastic(plain)
     assert all(torch.equal(a, b) for a, b in zip(full.state_dict().values(), plain.state_dict().values(), strict=True))
     plain.load_state_dict(full.state_dict())  # the names too
@@ -120,12 +132,12 @@ def test_dropout_and_smoothing_change_no_weight(model: str) -> None:
     set_dropout_active(rated, False)
     assert torch.equal(seeded(rated, x), seeded(plain, x))
     set_dropout_active(full, False)
-    assert not torch.equal(seeded(full, x), seeded(plain, x))
+    assert torch.equal(seeded(full, x), seeded(plain, x)) != smoothed(model)
 
 
 @pytest.mark.parametrize("model", ONE_OF_EACH)
 def test_training_reaches_every_weight_and_statistic(model: str) -> None:
-    network = built(model, dropout=0.2, smoothing=True, stochastic_depth=0.0).train()
+    network = built(model, dropout=0.2, smoothing=smoothed(model), stochastic_depth=0.0).train()
     before = {name: buffer.clone() for name, buffer in network.named_buffers() if "running" in name}
     network(random_input(batch=4)).square().sum().backward()
     assert all(p.grad is not None and p.grad.isfinite().all() and p.grad.any() for p in network.parameters())
@@ -191,6 +203,14 @@ def test_stochastic_depth_leaves_the_branch_out_in_training_only() -> None:
         torch.testing.assert_close(block.eval()(x), (x + branch).relu())
 
 
+def test_the_scale_of_the_smoothing_reaches_every_layer() -> None:
+    for model in ("resnet18", "vgg11", "alternet18"):
+        given = built(model, smoothing=True, prob_scale=2.5)
+        scales = [m.scale for m in given.modules() if isinstance(m, Prob)]
+        assert len(scales) >= 3 and set(scales) == {2.5}
+        assert {m.scale for m in built(model, smoothing=True).modules() if isinstance(m, Prob)} == {10.0}
+
+
 def test_the_options_of_a_record_build_the_same_network() -> None:
     options = ClassifierOptions(
         "alternet18", 4, smoothing=True, smoothing_places=(1, 3), attention=(0, 0, 1, 1), attention_window=3
@@ -219,7 +239,7 @@ def test_the_options_of_a_record_build_the_same_network() -> None:
         ({"stem": 1}, "must be true or false"),
         ({"dropout": "much"}, "must be a number"),
         ({"dropout": None}, "must be a number"),
-        ({"head": "max"}, "gap, mlp, gmaxp, gmedp, gap-clip, gap-mlp, bn-gap or none"),
+        ({"head": "max"}, "gap, mlp, gmaxp, gmedp, gap-clip, gap-mlp, bn-gap, cls or none"),
         ({"prob": "relu", "smoothing": True}, "tanh, relu6"),
         ({"padding": "valid", "smoothing": True}, "published, same or none"),
         ({"smoothing_places": 3, "smoothing": True}, "whole numbers or none, got 3"),
@@ -246,8 +266,11 @@ def test_the_options_of_a_record_build_the_same_network() -> None:
         ({"network": "vgg16", "stochastic_depth": 0.1}, "does not apply to vgg16"),
         ({"attention": [0, 1, 1, 2]}, "does not apply to resnet18 but to alternet"),
         ({"attention_window": 4}, "does not apply to resnet18 but to alternet"),
-        ({"img_size": 32}, "does not apply to resnet18 but to timm:NAME"),
-        ({"patch_size": 2}, "does not apply to resnet18 but to timm:NAME"),
+        ({"prob_scale": 2.0}, "does nothing without smoothing"),
+        ({"prob_scale": 0.0, "smoothing": True}, "--prob-scale must lie in"),
+        ({"network": "timm:resnet18", "prob_scale": 2.0, "smoothing": True}, "does not apply to timm:resnet18"),
+        ({"img_size": 32}, "does not apply to resnet18 but to vit, pit, timm:NAME"),
+        ({"patch_size": 2}, "does not apply to resnet18 but to vit, pit, swin, timm:NAME"),
         ({"network": "resnext50", "channels": 8}, "multiples of 16"),
         ({"network": "resnext101", "channels": 4}, "multiples of 8"),
         ({"network": "alternet50", "attention": [0, 1, 1]}, "may be at most 1,2,3,2, got 0,1,1"),

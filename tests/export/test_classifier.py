@@ -264,8 +264,12 @@ def test_the_proof_of_the_draws_sees_a_wrong_rate(mc: Path, graphs: dict[str, Pa
         ClassifierOptions(network="alternet18", channels=6, smoothing=True),
         ClassifierOptions(network="timm:vit_tiny_patch16_224", dropout=0.1, img_size=32, patch_size=16),
         ClassifierOptions(channels=4, head="gmedp"),
+        ClassifierOptions(network="vit6", channels=64, patch_size=4, dropout=0.1),
+        ClassifierOptions(network="vit6", channels=64, patch_size=4, head="gap", attention_window=3),
+        ClassifierOptions(network="swin6", channels=32, patch_size=2, dropout=0.1),
+        ClassifierOptions(network="pit6", channels=32, patch_size=4),
     ],
-    ids=["vgg", "alternet", "vit", "median"],
+    ids=["vgg", "alternet", "timm", "median", "vit", "local", "swin", "pit"],
 )
 def test_every_kind_of_network_becomes_a_file(options: ClassifierOptions, tmp_path: Path) -> None:
     model, output = save_classifier(tmp_path / "c.safetensors", options), tmp_path / "c.onnx"

@@ -1,0 +1,177 @@
+"""Vision transformer whose attention may be local and whose head reads the class token or the mean.
+
+Each attention and each MLP is a part of the chain of its own, so that features can be read, and parts left out, between
+them. Local attention and both heads are variants that arXiv 2202.06709 compares.
+"""
+
+from collections import OrderedDict
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torchvision.ops import StochasticDepth
+
+from classification.networks.attention import attend
+from classification.networks.chain import Block, Chain, dropout
+from classification.networks.layout import MODELS, VIT_PATCH, VIT_SIDE, heads_of
+from classification.networks.resnet import skip_rates
+from classification.options import ClassifierOptions
+from core.errors import InputError
+from core.stages import Stage
+
+MLP_RATIO = 4
+STD = 0.02
+"""Of all initial weights, the positions and the class token."""
+
+
+class ResidualUnit(Block):
+    """x + branch(norm(x)) on tokens or a map; MC dropout after the branch, which stochastic depth may leave out."""
+
+    def __init__(self, norm: nn.Module, branch: nn.Module, rate: float, skipped: float) -> None:
+        super().__init__()
+        self.norm, self.branch, self.dropout = norm, branch, dropout(rate)
+        self.skip_branch = StochasticDepth(skipped, "row") if skipped else nn.Identity()
+
+    def prefix(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return self.branch(self.norm(x)), x
+
+    def suffix(self, shared: tuple[Tensor, Tensor]) -> Tensor:
+        branch, x = shared
+        return x + self.skip_branch(self.dropout(branch))
+
+
+class TokenAttention(nn.Module):
+    """Multi-head self-attention (B, T, C) -> (B, T, C); q, k and v have no bias, the output projection has."""
+
+    bias: Tensor | None
+
+    def __init__(self, channels: int, heads: int, seen: Tensor | None) -> None:
+        """`seen` (T, T) is true where token i attends to token j; None: each attends to all."""
+        super().__init__()
+        self.heads = heads
+        self.to_qkv = nn.Linear(channels, 3 * channels, bias=False)
+        self.to_out = nn.Linear(channels, channels)
+        hidden = None if seen is None else torch.zeros(seen.shape).masked_fill(~seen, float("-inf"))
+        self.register_buffer("bias", hidden, persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch, tokens, channels = x.shape
+        q, k, v = self.to_qkv(x).reshape(batch, tokens, 3, self.heads, -1).permute(2, 0, 3, 1, 4)  # (B, heads, T, d)
+        mixed = attend(q, k, v, self.bias)
+        return self.to_out(mixed.transpose(1, 2).reshape(batch, tokens, channels))
+
+
+class Tokens(nn.Module):
+    """(B, 3, s, s) -> (B, T, C): a linear layer of each patch, the class token before them, learnt positions added.
+
+    Patches begin `stride` pixels apart; None: they do not overlap.
+    """
+
+    def __init__(self, channels: int, side: int, patch: int, class_token: bool, stride: int | None = None) -> None:
+        super().__init__()
+        stride = stride or patch
+        self.side, points = side, ((side - patch) // stride + 1) ** 2
+        self.patches = nn.Conv2d(3, channels, patch, stride)
+        # Flat, because the optimiser takes what has one dimension for a bias and does not decay it.
+        self.class_token = nn.Parameter(STD * torch.randn(channels)) if class_token else None
+        self.positions = nn.Parameter(STD * torch.randn((points + class_token) * channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if tuple(x.shape[-2:]) != (self.side, self.side):
+            height, width = x.shape[-2:]
+            raise InputError(
+                f"this vision transformer was built for {self.side} x {self.side} pixels and got {height} x {width}; "
+                "set img_size to the pictures' side or resize them"
+            )
+        tokens = self.patches(x).flatten(2).mT
+        if self.class_token is not None:
+            tokens = torch.cat([self.class_token.expand(tokens.shape[0], 1, -1), tokens], 1)
+        return tokens + self.positions.view(tokens.shape[1:])
+
+
+class TokenHead(nn.Module):
+    """(B, T, C) -> (B, K): LayerNorm, then the class token or the mean of all tokens, then a linear layer."""
+
+    def __init__(self, channels: int, num_classes: int, class_token: bool) -> None:
+        super().__init__()
+        self.norm, self.linear, self.class_token = nn.LayerNorm(channels), nn.Linear(channels, num_classes), class_token
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.norm(x)
+        return self.linear(x[:, 0] if self.class_token else x.mean(1))
+
+
+class VisionTransformer(Chain):
+    """A chain of stem, attention1, mlp1, attention2, ... and head."""
+
+    class_token: bool
+
+    def named_stages(self) -> dict[str, Stage]:
+        """Returns the map (B, C, h, w) of the patches after each part before the head."""
+        pick = partial(patch_map, class_token=self.class_token)
+        return {name: Stage(module, pick) for name, module in self.named_children() if name != "head"}
+
+
+def vit(options: ClassifierOptions, num_classes: int) -> Chain:
+    """Builds a vision transformer: (B, 3, s, s) -> (B, K) for s = `img_size` (32 without it).
+
+    `channels` channels in heads of 64, LayerNorm before each branch, GELU, learnt positions (Dosovitskiy et al. 2021,
+    arXiv 2010.11929). vit12 of 192 channels is ViT-Ti.
+    """
+    _, depth = MODELS[options.network]
+    side, patch = options.img_size or VIT_SIDE, options.patch_size or VIT_PATCH
+    class_token = (options.head or "cls") == "cls"
+    seen = local_mask(side // patch, options.attention_window, class_token) if options.attention_window else None
+    skipped = iter(skip_rates(options.stochastic_depth, depth))
+    chain = VisionTransformer(OrderedDict(stem=Tokens(options.channels, side, patch, class_token)))
+    chain.class_token = class_token
+    for number in range(1, depth + 1):
+        add_pair(chain, number, options.channels, heads_of(options)[0], options.dropout, next(skipped), seen)
+    chain.add_module("head", TokenHead(options.channels, num_classes, class_token))
+    initialise_linear(chain)
+    return chain
+
+
+def add_pair(
+    chain: Chain, number: int, channels: int, heads: int, rate: float, skipped: float, seen: Tensor | None = None
+) -> None:
+    """Adds an attention and an MLP on tokens to the chain, each a part of its own."""
+    attention = TokenAttention(channels, heads, seen)
+    chain.add_module(f"attention{number}", ResidualUnit(nn.LayerNorm(channels), attention, rate, skipped))
+    chain.add_module(f"mlp{number}", ResidualUnit(nn.LayerNorm(channels), mlp(channels), rate, skipped))
+
+
+def mlp(channels: int) -> nn.Sequential:
+    """Returns an MLP on the last dimension, with four times as many hidden channels and GELU."""
+    hidden = MLP_RATIO * channels
+    return nn.Sequential(nn.Linear(channels, hidden), nn.GELU(), nn.Linear(hidden, channels))
+
+
+def local_mask(side: int, window: int, class_token: bool) -> Tensor:
+    """Returns (T, T) bool for side x side patches in rows, true where token i attends to token j.
+
+    A patch attends to the patches whose row and column differ by at most window // 2, to all where the window is as
+    large as the grid; the class token attends to all tokens, and all attend to it.
+    """
+    reach = side if window >= side else window // 2
+    place = torch.arange(side)
+    near = (place[:, None] - place[None]).abs() <= reach
+    seen = near[:, None, :, None] & near[None, :, None, :]  # (row i, column i, row j, column j)
+    return F.pad(seen.reshape(side**2, side**2), (int(class_token), 0, int(class_token), 0), value=True)
+
+
+def patch_map(tokens: Tensor, class_token: bool) -> Tensor:
+    """Returns the map (B, C, h, w) of the patches among the tokens (B, T, C)."""
+    patches = tokens[:, int(class_token) :]
+    side = round(patches.shape[1] ** 0.5)
+    return patches.mT.unflatten(2, (side, side))
+
+
+def initialise_linear(network: nn.Module) -> None:
+    """Draws truncated normal weights, and zero biases, for every linear layer."""
+    for module in network.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.trunc_normal_(module.weight, std=STD)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)

@@ -1,0 +1,280 @@
+"""Vision transformers, PiT and Swin: the published networks by timm's weights, local attention, heads, their parts."""
+
+from typing import Any
+
+import pytest
+import torch
+from made.classifier import random_input
+from refusals import refusal
+from torch import Tensor, nn
+
+from classification.networks.build import build_classifier
+from classification.networks.vit import ResidualUnit, TokenAttention, local_mask
+from classification.options import ClassifierOptions
+from core.stages import StageFeatures, named_stages
+from core.training.config import TrainConfig
+from core.training.loop import make_optimizer
+
+
+def built(network: str, classes: int = 5, **options: Any) -> Any:
+    torch.manual_seed(0)
+    return build_classifier(ClassifierOptions(network, **options), classes).eval()
+
+
+# the published networks
+
+
+@pytest.mark.parametrize("head", ["cls", "gap"])
+def test_vit_computes_what_timms_does_with_the_same_weights(head: str) -> None:
+    from timm.models.vision_transformer import VisionTransformer
+
+    ours = built("vit6", channels=128, head=head)
+    theirs = VisionTransformer(
+        32,
+        2,
+        num_classes=5,
+        global_pool="token" if head == "cls" else "avg",
+        embed_dim=128,
+        depth=6,
+        num_heads=2,
+        qkv_bias=False,
+        class_token=head == "cls",
+        fc_norm=False,
+        norm_layer=nn.LayerNorm,
+    ).eval()
+    weights = {"patch_embed.proj.weight": ours.stem.patches.weight, "patch_embed.proj.bias": ours.stem.patches.bias}
+    weights["pos_embed"] = ours.stem.positions.view(1, -1, 128)
+    if head == "cls":
+        weights["cls_token"] = ours.stem.class_token.view(1, 1, 128)
+    for name, tensor in ours.named_parameters():
+        part, _, rest = name.partition(".")
+        kind, number = part.rstrip("0123456789"), int("".join(filter(str.isdigit, part)) or 0) - 1
+        rest = (
+            rest.replace("to_qkv", "qkv")
+            .replace("to_out", "proj")
+            .replace("branch.0", "fc1")
+            .replace("branch.2", "fc2")
+        )
+        if kind == "attention":
+            weights[f"blocks.{number}.{rest.replace('branch', 'attn').replace('norm', 'norm1')}"] = tensor
+        elif kind == "mlp":
+            weights[f"blocks.{number}.{rest.replace('fc', 'mlp.fc').replace('norm', 'norm2')}"] = tensor
+        elif kind == "head":
+            weights[name.replace("head.norm", "norm").replace("head.linear", "head")] = tensor
+    for tensor in weights.values():  # LayerNorm's weights too
+        nn.init.normal_(tensor, std=0.1)
+    theirs.load_state_dict(weights)
+    x = random_input(32)
+    with torch.no_grad():
+        torch.testing.assert_close(ours(x), theirs(x), rtol=1e-4, atol=1e-5)
+
+
+def test_pit_computes_what_timms_does_with_the_same_weights() -> None:
+    from timm.models.pit import PoolingVisionTransformer
+
+    ours = built("pit6", channels=64, patch_size=4)
+    theirs = PoolingVisionTransformer(
+        32,
+        4,
+        2,
+        stem_type="overlap",
+        base_dims=(32, 32, 32),
+        depth=(2, 2, 2),
+        heads=(2, 4, 8),
+        mlp_ratio=4,
+        num_classes=5,
+    ).eval()
+    weights = {
+        "patch_embed.conv.weight": ours.stem.patches.weight,
+        "patch_embed.conv.bias": ours.stem.patches.bias,
+        "cls_token": ours.stem.class_token.view(1, 1, 64),
+        "pos_embed": ours.stem.positions.view(226, 64)[1:].T.view(1, 64, 15, 15),
+    }
+    nn.init.zeros_(ours.stem.positions[:64])  # theirs has no position of the class token
+    renamed = {
+        "branch.to_qkv": "attn.qkv",
+        "branch.to_out": "attn.proj",
+        "branch.0": "mlp.fc1",
+        "branch.2": "mlp.fc2",
+    }
+    for name, tensor in ours.named_parameters():
+        part, _, rest = name.partition(".")
+        kind, number = part.rstrip("0123456789"), int("".join(filter(str.isdigit, part)) or 0) - 1
+        for before, after in renamed.items():
+            rest = rest.replace(before, after)
+        if kind in ("attention", "mlp"):
+            rest = rest.replace("norm", "norm1" if kind == "attention" else "norm2")
+            weights[f"transformers.{number // 2}.blocks.{number % 2}.{rest}"] = tensor
+        elif kind == "pool":
+            rest = rest.replace("patches", "conv").replace("class_token", "fc")
+            weights[f"transformers.{number}.pool.{rest}"] = tensor
+        elif kind == "head":
+            weights[name.replace("head.norm", "norm").replace("head.linear", "head")] = tensor
+    for tensor in ours.parameters():
+        if tensor.ndim < 2 and tensor is not ours.stem.positions:
+            nn.init.normal_(tensor, std=0.1)  # LayerNorm's weights and all biases
+    missing, unexpected = theirs.load_state_dict(weights, strict=False)
+    assert not unexpected and all(name.endswith("qkv.bias") for name in missing)  # ours have none
+    for name in missing:
+        nn.init.zeros_(theirs.get_parameter(name))
+    x = random_input(32)
+    with torch.no_grad():
+        torch.testing.assert_close(ours(x), theirs(x), rtol=1e-4, atol=1e-5)
+
+
+def test_swin_attends_and_shifts_as_timms_does() -> None:
+    from timm.models.swin_transformer import SwinTransformerBlock
+
+    ours = built("swin6", channels=64, patch_size=2)
+    for number, shift in ((1, 0), (2, 2)):
+        theirs = SwinTransformerBlock(64, (16, 16), 2, window_size=4, shift_size=shift, qkv_bias=False).eval()
+        attention, perceptron = getattr(ours, f"attention{number}"), getattr(ours, f"mlp{number}")
+        nn.init.normal_(attention.branch.position_bias)
+        # timm's table has a column for each head and counts offsets from query to key the other way round
+        table = attention.branch.position_bias.flip(0)[:, None].expand(-1, 2)
+        weights = {
+            "attn.relative_position_bias_table": table,
+            "attn.qkv.weight": attention.branch.to_qkv.weight.flatten(1),
+            "attn.proj.weight": attention.branch.to_out.weight.flatten(1),
+            "attn.proj.bias": attention.branch.to_out.bias,
+            **{f"norm1.{name}": tensor for name, tensor in attention.norm.named_parameters()},
+            **{f"norm2.{name}": tensor for name, tensor in perceptron.norm.named_parameters()},
+            **{
+                f"mlp.fc{layer}.{name}": tensor
+                for layer, place in ((1, 0), (2, 2))
+                for name, tensor in perceptron.branch.layers[place].named_parameters()
+            },
+        }
+        missing, unexpected = theirs.load_state_dict(weights, strict=False)
+        assert not unexpected and all("mask" in name or "index" in name for name in missing)
+        x = torch.randn(2, 64, 16, 16)
+        with torch.no_grad():
+            expected = theirs(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+            torch.testing.assert_close(perceptron(attention(x)), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "millions"),
+    [
+        ({"network": "vit12", "channels": 192}, 5.4),
+        ({"network": "pit12", "channels": 64, "patch_size": 4}, 4.6),
+        ({"network": "swin12", "channels": 96, "patch_size": 4, "attention_window": 7}, 27.5),
+    ],
+)
+def test_the_published_sizes(options: dict[str, Any], millions: float) -> None:
+    """ViT-Ti, PiT-Ti and Swin-T, with a head for 10 classes and the patches and positions of small pictures."""
+    with torch.device("meta"):
+        network = build_classifier(ClassifierOptions(**options), 10)
+    assert sum(p.numel() for p in network.parameters()) / 1e6 == pytest.approx(millions, rel=0.02)
+
+
+# attention and heads
+
+
+@pytest.mark.parametrize(("window", "reach"), [(1, 0), (3, 1), (5, 2), (8, 8)])
+def test_a_patch_attends_to_its_neighbourhood_and_the_class_token(window: int, reach: int) -> None:
+    for class_token in (False, True):
+        seen = local_mask(8, window, class_token)
+        torch.manual_seed(0)
+        layer, x = TokenAttention(4, 2, seen), torch.randn(1, 64 + class_token, 4, requires_grad=True)
+        (gradient,) = torch.autograd.grad(layer(x)[0, class_token + 8 * 5 + 7].sum(), x)  # of row 5, column 7
+        reached = (gradient[0] != 0).any(1)
+        rows, columns = torch.arange(8)[:, None], torch.arange(8)[None]
+        expected = ((rows - 5).abs() <= reach) & ((columns - 7).abs() <= reach)
+        assert torch.equal(reached[int(class_token) :].view(8, 8), expected)
+        assert not class_token or (reached[0] and seen[0].all())
+
+
+def test_the_widest_window_is_global_attention() -> None:
+    x = random_input(32)
+    with torch.no_grad():
+        torch.testing.assert_close(
+            built("vit6", channels=64, patch_size=4, attention_window=8)(x), built("vit6", channels=64, patch_size=4)(x)
+        )
+        assert not torch.allclose(
+            built("vit6", channels=64, patch_size=4, attention_window=3)(x), built("vit6", channels=64, patch_size=4)(x)
+        )
+
+
+def test_the_mean_head_has_no_class_token_and_does_not_know_the_order_without_positions() -> None:
+    network = built("vit6", channels=64, patch_size=4, head="gap")
+    assert network.stem.class_token is None and network.head.linear.in_features == 64
+    nn.init.zeros_(network.stem.positions)
+    x = random_input(32)
+    moved = x.roll((8, 4), (2, 3))  # whole patches
+    with torch.no_grad():
+        torch.testing.assert_close(network(x), network(moved), rtol=1e-4, atol=1e-5)
+
+
+# parts
+
+
+@pytest.mark.parametrize(
+    ("options", "parts", "maps"),
+    [
+        ({"network": "vit6", "channels": 64, "patch_size": 4}, 13, [(64, 8, 8)] * 13),
+        ({"network": "vit6", "channels": 64, "patch_size": 4, "head": "gap"}, 13, [(64, 8, 8)] * 13),
+        (
+            {"network": "pit6", "channels": 32, "patch_size": 4},
+            15,
+            [(32, 15, 15)] * 5 + [(64, 8, 8)] * 5 + [(128, 4, 4)] * 5,
+        ),
+        ({"network": "swin6", "channels": 32}, 16, [(32, 32, 32)] * 5 + [(64, 16, 16)] * 5 + [(128, 8, 8)] * 6),
+    ],
+)
+def test_every_part_before_the_head_gives_a_map(options: dict[str, Any], parts: int, maps: list[Any]) -> None:
+    network = built(**options)
+    taps = StageFeatures(network, list(named_stages(network)))
+    with torch.no_grad():
+        network(random_input(32))
+    assert len(taps.stages) == parts and taps.stages[:3] == ("stem", "attention1", "mlp1")
+    assert [tuple(features.shape[1:]) for features in taps.take()] == maps
+
+
+def test_a_map_of_tokens_has_the_patches_in_their_places() -> None:
+    network = built("vit6", channels=64, patch_size=4)
+    taps, x = StageFeatures(network, ["stem"]), torch.zeros(1, 3, 32, 32)
+    x[..., 8:12, 20:24] = 1  # the patch of row 2, column 5
+    nn.init.zeros_(network.stem.positions)
+    with torch.no_grad():
+        network(x)
+    (features,) = taps.take()
+    different = (features[0] != features[0, :, :1, :1]).any(0)
+    assert different.nonzero().tolist() == [[2, 5]]
+
+
+def test_dropout_follows_every_branch_and_what_is_no_matrix_is_not_decayed() -> None:
+    network = built("vit6", channels=64, dropout=0.1)
+    assert [m.dropout.rate for m in network if isinstance(m, ResidualUnit)] == [0.1] * 12
+    decayed, plain = (group["params"] for group in make_optimizer(network, TrainConfig()).param_groups)
+    own: list[Tensor] = [network.stem.positions, network.stem.class_token]
+    assert all(any(one is p for p in plain) for one in own) and all(p.ndim > 1 for p in decayed)
+
+
+# refusals
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"network": "vit6", "channels": 100}, "multiples of its attention heads' 64"),
+        ({"network": "swin6", "channels": 48}, "multiples of its attention heads' 32"),
+        ({"network": "vit6", "img_size": 30, "patch_size": 4}, "multiple of patch_size 4, got 30"),
+        ({"network": "vit6", "patch_size": 4, "attention_window": 4}, "must be odd or at least the grid's 8, got 4"),
+        ({"network": "vit6", "smoothing": True}, "smoothing does not apply to vit6"),
+        ({"network": "vit6", "head": "mlp"}, "choose from cls, gap"),
+        ({"network": "pit6", "patch_size": 3}, "must be even"),
+        ({"network": "pit6", "patch_size": 34}, "got 34 and 32"),
+        ({"network": "pit6", "img_size": 33, "patch_size": 4}, "a multiple of its half, got 4 and 33"),
+        ({"network": "swin6", "img_size": 32}, "img_size does not apply to swin6"),
+        ({"network": "resnet18", "patch_size": 4}, "patch_size does not apply to resnet18"),
+        ({"network": "resnet18", "head": "cls"}, "head cls makes no sense for resnet18"),
+        ({"network": "vit8"}, "vit"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any], expected: str) -> None:
+    assert expected in refusal(lambda: build_classifier(ClassifierOptions(**options), 10))
+
+
+def test_a_picture_of_another_size_is_refused() -> None:
+    assert "built for 32 x 32 pixels and got 16 x 16" in refusal(lambda: built("vit6")(random_input(16)))
