@@ -1,0 +1,155 @@
+"""The trainings that the study of transformers compares, in the order in which they run."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.training.run_folder import MODEL_NAME
+
+EPOCHS = 60
+SUBSET = 10_000
+COMMON = (
+    "--evaluate-every",
+    "5",
+    "--snapshots",
+    "6",
+    "--precision",
+    "bf16",
+    "--threads",
+    "1",
+)
+"""bf16 on AVX512-BF16: a step of ResNet-18 of 32 channels on 64 pictures takes 0.53 s on one core, in fp32 1.27 s."""
+SGD = ("--preset", "small", "--hold-out", "0.1")
+"""One cycle to 0.1, batches of 64, crops and flips; 5,000 of the 50,000 pictures of train are held out."""
+SGD_WHOLE = ("--preset", "small", "--batch-size", "128", "--hold-out", "0.04")
+"""For all of CIFAR-10: 2,000 held out, which are among those 5,000, and 48,000 trained on."""
+RATE = "{rate}"
+"""Stands for the learning rate that the pilots choose (rates.py)."""
+ADAMW = (
+    "--preset",
+    "adamw",
+    "--hold-out",
+    "0.1",
+    "--warmup",
+    str(round(5 / EPOCHS, 6)),
+    "--learning-rate",
+    RATE,
+)
+"""The recipe of arXiv 2202.06709 for all of its networks: batches of 96, mixup or CutMix, RandAugment, label smoothing,
+stochastic depth; five epochs of warm-up within the 60. The published 300 epochs of 50,000 pictures take 25 times as
+many steps, so its learning rate is one of several that short trainings try."""
+
+RESNET = ("--network", "resnet18", "--channels", "32")
+PRERESNET = ("--network", "preresnet18", "--channels", "32")
+ALTERNET = ("--network", "alternet18", "--channels", "32")
+VIT = ("--network", "vit6", "--channels", "192", "--patch-size", "4")
+"""Half the depth of ViT-Ti on 8 x 8 patches: 2.7 million weights, as the ResNet has (2.8)."""
+SWIN = ("--network", "swin8", "--channels", "64", "--patch-size", "2")
+"""Windows of 4 on maps of 16, 8 and 4 points: 3.8 million weights."""
+PIT = ("--network", "pit8", "--channels", "64", "--patch-size", "4")
+"""15 x 15 patches that overlap, then 8 x 8 and 4 x 4: 3.7 million weights."""
+GAP = ("--head", "gap")
+MC = ("--dropout", "0.3")
+SMOOTH = ("--smoothing",)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One training."""
+
+    name: str
+    flags: tuple[str, ...]
+    seed: int = 0
+    epochs: int = EPOCHS
+    subset: int = SUBSET
+    """Pictures, equally many of every class; 0: all that are not held out."""
+
+    @property
+    def needs_rate(self) -> bool:
+        """True where its learning rate is the one that the pilots choose."""
+        return RATE in self.flags
+
+    def folder(self, runs: Path) -> Path:
+        return runs / self.name
+
+    def model(self, runs: Path) -> Path:
+        return self.folder(runs) / MODEL_NAME
+
+    def arguments(self, data: Path, runs: Path, rate: float | None = None) -> list[str]:
+        """Returns the arguments after `steadyseg train classification`; `rate` is for a row that needs it."""
+        assert not self.needs_rate or rate is not None, f"{self.name} needs a learning rate"
+        subset = ["--subset", str(self.subset)] if self.subset else []
+        flags = [f"{rate:g}" if flag == RATE else flag for flag in self.flags]
+        return [
+            *flags,
+            *COMMON,
+            *subset,
+            "--epochs",
+            str(self.epochs),
+            "--seed",
+            str(self.seed),
+            "--data",
+            str(data),
+            "--run",
+            str(self.folder(runs)),
+        ]
+
+
+def resnet(kind: str, seed: int = 0) -> Row:
+    """ResNet-18 by SGD on the subset: plain, smooth, mc or mc-smooth."""
+    parts = kind.split("-")
+    method = MC * ("mc" in parts) + SMOOTH * ("smooth" in parts)
+    return Row(f"resnet18-{kind}-{seed}", (*SGD, *RESNET, *method), seed)
+
+
+def adamw(name: str, network: tuple[str, ...], seed: int = 0, subset: int = SUBSET) -> Row:
+    """By the paper's recipe; fewer pictures are seen more often, so that all take equally many steps."""
+    size = "" if subset == SUBSET else f"-{subset}"
+    return Row(f"adamw-{name}{size}-{seed}", (*ADAMW, *network), seed, EPOCHS * SUBSET // subset, subset)
+
+
+RATES = (1.25e-4, 5e-4, 2e-3)
+"""The published learning rate and two larger ones."""
+PILOTED = (
+    ("vit6", ("--network", "vit6", "--channels", "64", "--patch-size", "4")),
+    ("preresnet18", ("--network", "preresnet18", "--channels", "8")),
+)
+"""Narrow networks, of which an epoch takes a quarter of a minute."""
+PILOT_EPOCHS = 12
+PILOTS = {
+    rate: tuple(
+        Row(
+            f"rate-{rate:g}-{name}",
+            tuple(f"{rate:g}" if flag == RATE else flag for flag in (*ADAMW, *network)),
+            0,
+            PILOT_EPOCHS,
+        )
+        for name, network in PILOTED
+    )
+    for rate in RATES
+}
+"""By learning rate, its short trainings."""
+
+COMPARED = (("resnet18", RESNET), ("vit6", VIT), ("alternet18", ALTERNET))
+ROWS = (
+    resnet("plain"),
+    resnet("mc-smooth"),
+    *(row for rows in PILOTS.values() for row in rows),
+    adamw("vit6", VIT),
+    adamw("alternet18", ALTERNET),
+    adamw("preresnet18", PRERESNET),
+    Row("cifar10-resnet18-plain", (*SGD_WHOLE, *RESNET), subset=0),
+    Row("cifar10-resnet18-mc-smooth", (*SGD_WHOLE, *RESNET, *MC, *SMOOTH), subset=0),
+    resnet("smooth"),
+    resnet("mc"),
+    adamw("resnet18", RESNET),
+    adamw("swin8", SWIN),
+    adamw("pit8", PIT),
+    *(resnet(kind, 1) for kind in ("plain", "mc-smooth", "smooth", "mc")),
+    adamw("vit6", VIT, 1),
+    adamw("alternet18", ALTERNET, 1),
+    adamw("vit6-gap", (*VIT, *GAP)),
+    adamw("vit6-gap-local3", (*VIT, *GAP, "--attention-window", "3")),
+    adamw("vit6-gap-local5", (*VIT, *GAP, "--attention-window", "5")),
+    *(adamw(name, network, subset=subset) for subset in (2500, 5000) for name, network in COMPARED),
+)
+"""Without the build-up, whose rows depend on what it found before (build_up.py)."""
