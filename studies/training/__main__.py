@@ -86,7 +86,7 @@ def measure_row(row: Row, held_out: HeldOut, runs: Path) -> None:
     if read_figures(folder).get("digest") == digest:
         return
     Console(stderr=True).print(f"{row.name}: measuring")
-    rows = measure(folder / MODEL_NAME, held_out.pairs) | {"hours": training_hours(folder)}
+    rows = measure(folder / MODEL_NAME, held_out.pairs, held_out.names) | {"hours": training_hours(folder)}
     command = " ".join(["steadyseg train seg", *row.flags(Path("CamVid"), RUNS)])
     record = {"digest": digest, "command": command, **origin(), "rows": round_figures(rows)}
     write_atomic(folder / FIGURES_NAME, (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())

@@ -16,6 +16,7 @@ from core.corruptions.corruptions import TUNING_CORRUPTIONS, corrupt
 from core.evaluation.metrics import StreamingMetrics
 from seg.data.camvid import ImageFolderSplit, open_split
 from seg.data.held_out import CAMVID_STRETCHES, hold_out
+from seg.data.moving_stills import MEASURED_FRAMES, seed_of, still_clip
 from seg.pretrained import read_segmenter
 from studies.harness.target import DNN, TargetNetwork, at_size_of
 
@@ -43,14 +44,16 @@ def held_out_pairs(split: ImageFolderSplit) -> tuple[list[Pair], list[str]]:
     return [split[i] for i in held], [split.examples[i].name for i in held]
 
 
-def measure(model: Path, pairs: list[Pair]) -> dict[str, Any]:
-    """Dropout off, no temperature: accuracy, mIoU, NLL, ECE, IoU of the rare classes, and accuracy by corruption."""
+def measure(model: Path, pairs: list[Pair], names: list[str]) -> dict[str, Any]:
+    """Dropout off, no temperature: accuracy, mIoU, NLL, ECE, IoU of the rare classes, consistency between the last two
+    frames of moving stills, and accuracy by corruption."""
     opened = read_segmenter(model)
     subject = TargetNetwork(model.parent.name, opened.network(), opened.meta, torch.device("cpu"))
     plain = metrics_of(subject, iter(pairs))
     return {
         **{key: plain[key] for key in ("accuracy", "miou", "nll", "ece")},
         "iou": {name: plain["iou"][CAMVID.names.index(name)] for name in RARE},
+        "consistency": consistency_of(subject, pairs, names),
         "corrupted": {name: metrics_of(subject, corrupted(pairs, name))["accuracy"] for name in TUNING_CORRUPTIONS},
         "images": len(pairs),
     }
@@ -63,6 +66,18 @@ def metrics_of(subject: TargetNetwork, pairs: Iterator[Pair]) -> dict[str, Any]:
         for _, prediction in subject.predict([image], [DNN], seed=0):
             metrics.update(at_size_of(prediction.probs, labels), labels)
     return metrics.result()
+
+
+def consistency_of(subject: TargetNetwork, pairs: list[Pair], names: list[str]) -> float:
+    """Share of the pixels whose predicted class is the same in a still and in the virtual frame before it."""
+    metrics = StreamingMetrics(len(subject), subject.meta.classes.void)
+    for name, (image, label) in zip(names, pairs, strict=True):
+        clip = still_clip(image, label, subject.meta.classes.void_id, seed_of(name))
+        for place, (picture, mask) in enumerate(clip[-MEASURED_FRAMES:]):
+            labels = torch.from_numpy(mask)[None]
+            for _, prediction in subject.predict([picture], [DNN], seed=0):
+                metrics.update(at_size_of(prediction.probs, labels), labels, continues=place > 0)
+    return float(metrics.result()["consistency"])
 
 
 def corrupted(pairs: list[Pair], name: str) -> Iterator[Pair]:

@@ -107,6 +107,9 @@ RECIPES = (
     Recipe("from-street", "begins with the weights of 10 epochs of the procedural street", ("--init", "{street-0}")),
     Recipe("long", "three times as many epochs", epochs=3 * EPOCHS),
     Recipe("taught", "taught by the mean of both base networks", ("--teacher", "{base-0}", "{base-1}")),
+    Recipe("decay", "weight decay 0.01 instead of 0.0001", ("--weight-decay", "0.01")),
+    Recipe("zoom", "zoom 0.75 to 2 instead of 0.6 to 1.5", ("--scale-min", "0.75", "--scale-max", "2")),
+    Recipe("consistent", "temporal consistency loss with weight 0.1", ("--consistency", "0.1")),
 )
 """In the order in which they are trained."""
 

@@ -15,7 +15,7 @@ from studies.training.recipes import RECIPES, Recipe, all_rows
 PAGE = PAGES / "training"
 RECORD = PAGE / "record.json"
 ABSENT = "-"
-KEYS = {"accuracy": (100, 1), "miou": (100, 1), "nll": (1, 3), "ece": (100, 1)}
+KEYS = {"accuracy": (100, 1), "miou": (100, 1), "nll": (1, 3), "ece": (100, 1), "consistency": (100, 1)}
 """Figures: what they are multiplied by, and the decimals shown."""
 
 
@@ -40,7 +40,7 @@ def values_of(record: dict[str, Any], recipe: Recipe, *path: str) -> list[float]
     values = []
     for seed in recipe.seeds:
         found = record.get(f"{recipe.name}-{seed}")
-        if found:
+        if found and path[0] in found["rows"]:
             value = found["rows"]
             for key in path:
                 value = value[key]
@@ -62,11 +62,14 @@ def measured(record: dict[str, Any]) -> list[Recipe]:
 
 
 def plain_table(record: dict[str, Any]) -> str:
-    header = ["recipe", "what it changes", "epochs", "seeds", "hours", "accuracy", "mIoU", "NLL", "ECE"]
+    columns = {"accuracy": "accuracy", "miou": "mIoU", "nll": "NLL", "ece": "ECE", "consistency": "consistency"}
+    if not any("consistency" in found["rows"] for found in record.values()):  # rows of an older study have none
+        del columns["consistency"]
+    header = ["recipe", "what it changes", "epochs", "seeds", "hours", *columns.values()]
     lines = []
     for recipe in measured(record):
         hours = values_of(record, recipe, "hours")
-        cells = [spread(values_of(record, recipe, key), *shown) for key, shown in KEYS.items()]
+        cells = [spread(values_of(record, recipe, key), *KEYS[key]) for key in columns]
         lines.append(
             [
                 f"`{recipe.name}`",

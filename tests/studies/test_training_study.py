@@ -85,6 +85,8 @@ def test_a_table_is_trained_measured_and_written(tmp_path: Path, monkeypatch: py
     assert record["after-0"]["rows"]["images"] == 40 and set(record["after-0"]["rows"]["corrupted"])
     text = (tmp_path / "README.md").read_text()
     assert text.startswith("Before.") and "| `after` | all | 1 | 1 |" in text and text.endswith("After.\n")
+    steady = record["after-0"]["rows"]["consistency"]
+    assert 0 < steady <= 1 and "| ECE | consistency |" in text and f" {100 * steady:.1f} |" in text
 
 
 def test_rows_of_different_pictures_are_not_compared() -> None:
