@@ -1,6 +1,6 @@
 """Times the included networks on an otherwise idle machine and writes docs/studies/performance.
 
-    python -m studies.performance [MODEL ...] [--seconds 20] [--soak 20000] [--document]
+    python -m studies.performance [MODEL ...] [--row-seconds 20] [--soak 20000] [--document]
 
 --document only makes the document again from the figures that are there.
 """
@@ -17,11 +17,11 @@ from studies.performance.measured_bench import PAGE, bench
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", default=MODELS, metavar="MODEL", help=f"of {', '.join(MODELS)}; all")
-    parser.add_argument("--seconds", type=float, default=20.0, help="of each row")
+    parser.add_argument("--row-seconds", type=float, default=20.0, help="of each row")
     parser.add_argument("--soak", type=int, default=20000, help=f"frames of {SOAKED}, whose memory is watched; 0: none")
     parser.add_argument("--document", action="store_true", help="measure nothing")
     given = parser.parse_args()
-    return exit_code("performance", lambda: run(() if given.document else given.models, given.seconds, given.soak))
+    return exit_code("performance", lambda: run(() if given.document else given.models, given.row_seconds, given.soak))
 
 
 def run(models: Sequence[str], seconds: float, soak: int) -> None:
@@ -29,7 +29,7 @@ def run(models: Sequence[str], seconds: float, soak: int) -> None:
     cache = Cache(PAGE / "record.json")
     for model in models:
         soaked = ("--soak", str(soak)) if soak and model == SOAKED else ()
-        cache.record[model] = bench(model, "--seconds", str(seconds), *soaked) | {"commit": origin()["commit"]}
+        cache.record[model] = bench(model, "--row-seconds", str(seconds), *soaked) | {"commit": origin()["commit"]}
         cache.write()
     write_document(PAGE)
 

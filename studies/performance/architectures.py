@@ -1,6 +1,6 @@
 """Speed of networks before they are trained: `architectures` of docs/studies/performance/record.json.
 
-    python -m studies.performance.architectures [--seconds 3]
+    python -m studies.performance.architectures [--row-seconds 3]
 
 Random weights, no dropout. Each processor's rows run in turn, a call of each, until each has had its seconds.
 """
@@ -60,13 +60,13 @@ Run = Callable[[np.ndarray], Any]
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=3.0, help="of each row")
+    parser.add_argument("--row-seconds", type=float, default=3.0, help="of each row")
     parser.add_argument("--formats", nargs="+", help="time these here and print JSON")
     given = parser.parse_args()
     if given.formats:
-        json.dump(time_here(given.formats, given.seconds), sys.stdout)
+        json.dump(time_here(given.formats, given.row_seconds), sys.stdout)
         return 0
-    return exit_code("architectures", lambda: run(given.seconds))
+    return exit_code("architectures", lambda: run(given.row_seconds))
 
 
 def run(seconds: float) -> None:
@@ -87,7 +87,7 @@ def run(seconds: float) -> None:
 def time_there(formats: tuple[str, ...], environment: dict[str, str], seconds: float) -> dict[str, dict[str, float]]:
     """In a process of its own, which is as its processor."""
     wait_for_quiet()
-    command = [sys.executable, "-m", __spec__.name, "--seconds", str(seconds), "--formats", *formats]
+    command = [sys.executable, "-m", __spec__.name, "--row-seconds", str(seconds), "--formats", *formats]
     answer = subprocess.run(command, cwd=PROJECT, env=os.environ | environment, capture_output=True, text=True)
     if answer.returncode:
         raise InputError(f"timing failed: {answer.stderr.strip().splitlines()[-1]}")

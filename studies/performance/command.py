@@ -53,12 +53,12 @@ REDRAW_S = 1.0
 
 def run_bench(job: BenchJob) -> int:
     """Checks the flags, measures, prints and writes; a target that is not met changes nothing about the exit code."""
-    check_place(job.json, overwrite=True)
+    check_place(job.report, overwrite=job.overwrite)
     check_soak(job.soak)
     load = load_average()  # before anything of ours runs
-    if not 0 < job.seconds <= 3600:
-        raise InputError(f"--seconds must lie above 0 and be at most 3600, got {job.seconds}")
-    torch.manual_seed(0)
+    if not 0 < job.row_seconds <= 3600:
+        raise InputError(f"--row-seconds must lie above 0 and be at most 3600, got {job.row_seconds}")
+    torch.manual_seed(job.compute.seed)
     with tempfile.TemporaryDirectory(prefix="steadyseg-bench-") as folder:
         record = (bench_graph if is_graph(job.model) else bench_checkpoint)(job, Path(folder))
     record["load_average"] = load
@@ -66,8 +66,8 @@ def run_bench(job: BenchJob) -> int:
         record["notes"].append(
             f"other processes were busy (load {load:.1f} at the start): do not compare these figures"
         )
-    if job.json:
-        write_json(job.json, record)
+    if job.report:
+        write_json(job.report, record)
     print_bench(record, Console())
     return 0
 
@@ -75,34 +75,40 @@ def run_bench(job: BenchJob) -> int:
 def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
     """All rows of a pretrained checkpoint or a .safetensors file."""
     refuse_classifier(open_checkpoint(job.model))
+    compute = job.compute
+    if compute.executor == "onnxruntime":
+        raise InputError(
+            f"ONNX Runtime runs graph files: steadyseg export {job.model} --stateful -o model.onnx makes one"
+        )
     subject = Subject(job.model, job.size)
     missing = {} if subject.has_dropout else dict.fromkeys(DROPOUT_ROWS, "the network has no dropout")
-    names = chosen_rows(job.rows, tuple(ROWS), missing)
-    chosen, why = choose(job.executor, "auto", None)
+    names = chosen_rows(job.only, tuple(ROWS), missing)
+    chosen, why = choose(compute.executor, compute.device, None)
     on_openvino = chosen == "openvino"
-    number, about_number = choose_precision(job.precision, subject.model) if on_openvino else (job.precision, "")
+    asked = compute.precision
+    number, about_number = choose_precision(asked, subject.model) if on_openvino else (asked, "")
     with announce() as say:
         say("making the clip")
         clip, size = clip_for(job, folder, (subject.meta.height, subject.meta.width), subject.height)
         say("converting the network")
-        executor, torch_executor = open_executors(subject, size, chosen, number, job.precision)
+        executor, torch_executor = open_executors(subject, size, chosen, number, compute)
         rows = CheckpointRows(executor, torch_executor, clip, size, folder)
         soaked = run_soak(job, lambda: rows.segmenter("vq_dnn"), clip, size, say)
         built = []
         for name in names:
             say(f"preparing {name}")
             built.append(rows.build(name))
-        timings = time_rows(built, job.seconds, say)
+        timings = time_rows(built, job.row_seconds, say)
         say("the machine's own rate")
         # Products are of floats: int8 stands beside those of the format that it replaced.
         floats = resolve_precision("auto") if executor.precision == "int8" else executor.precision
-        rates = matrix_rates(job.seconds, floats, executor.device, on_openvino=on_openvino)
+        rates = matrix_rates(job.row_seconds, floats, executor.device, on_openvino=on_openvino)
     gflops = {
         name: pass_gflops(subject.network(SINGLE_PROCESS[name]), size) for name in names if name in SINGLE_PROCESS
     }
     done = rows_record(timings)
     rate_of = f"{executor.name.split()[0]} {floats}"
-    notes = [f"left out: {', '.join(missing)} (the network has no dropout)"] if missing and not job.rows else []
+    notes = [f"left out: {', '.join(missing)} (the network has no dropout)"] if missing and not job.only else []
     if not subject.has_smoothing:
         notes.append("the network has no spatial smoothing: bare and bare_plain are the same")
     return {
@@ -118,8 +124,14 @@ def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
 
 def bench_graph(job: BenchJob, folder: Path) -> dict[str, Any]:
     """The rows that a graph file can have: it holds one mode and one size."""
-    names = chosen_rows(job.rows, GRAPH_ROWS, {})
-    segmenter = open_segmenter(job.model, size=job.size, executor=job.executor, precision=job.precision)
+    names = chosen_rows(job.only, GRAPH_ROWS, {})
+    segmenter = open_segmenter(
+        job.model,
+        size=job.size,
+        executor=job.compute.executor,
+        precision=job.compute.precision,
+        device=job.compute.device,
+    )
     file = read_onnx(Path(job.model))
     size = (file.meta.height, file.meta.width)
     precision = segmenter.executor.split()[-1]
@@ -130,14 +142,14 @@ def bench_graph(job: BenchJob, folder: Path) -> dict[str, Any]:
         network = (
             OpenVinoNetwork(read_openvino(data), precision) if is_openvino else OnnxRuntimeNetwork(data, precision)
         )
-    elif not job.rows:
+    elif not job.only:
         names.remove("bare")
     with announce() as say:
         say("making the clip")
         clip = clip_of(job, folder, size)
         soaked = run_soak(job, lambda: segmenter, clip, size, say)
         built = [graph_row(name, segmenter, network, clip, size, folder) for name in names]
-        timings = time_rows(built, job.seconds, say)
+        timings = time_rows(built, job.row_seconds, say)
     done = rows_record(timings)
     mode = f"the file computes {segmenter.method}"
     return {
@@ -196,7 +208,7 @@ def facts(
         "cores": available_cpus(),
         "torch_threads": torch.get_num_threads(),
         "versions": versions(),
-        "seconds_per_row": job.seconds,
+        "seconds_per_row": job.row_seconds,
         "clip": {"name": clip.name, "width": clip.width, "height": clip.height, "frames": clip.frames},
     }
 

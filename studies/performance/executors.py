@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from app.executors import openvino_network, torch_precision
+from app.flags import ComputeOptions
 from core.method import ModeName, draws_dropout
 from core.model.int8 import round_convolutions
 from core.prediction import Prediction
@@ -149,17 +150,17 @@ class HostExecutor:
 
 
 def open_executors(
-    subject: Subject, size: tuple[int, int], name: str, number: str, asked: str
+    subject: Subject, size: tuple[int, int], name: str, number: str, compute: ComputeOptions
 ) -> tuple[Executor, Callable[[], TorchExecutor]]:
     """(the executor of that name, torch on the same kind of device); size is the network's (h, w).
 
-    number: the format that OpenVINO computes in; asked: the --precision that torch follows where it can (not in int8).
+    number: the format that OpenVINO computes in; `compute.precision` is what torch follows where it can (not in int8).
     """
     if name == "torch":
-        device = choose_device("auto")
-        chosen = TorchExecutor(subject, size, device, torch_precision(asked, device))
+        device = choose_device(compute.device)
+        chosen = TorchExecutor(subject, size, device, torch_precision(compute.precision, device))
         return chosen, lambda: chosen
     cpu = torch.device("cpu")
-    other = torch_precision("auto" if asked == "int8" else asked, cpu)
+    other = torch_precision("auto" if compute.precision == "int8" else compute.precision, cpu)
     beside = functools.cache(lambda: TorchExecutor(subject, size, cpu, other))
     return HostExecutor(subject, size, number), beside

@@ -1,32 +1,33 @@
 """The flags of `steadyseg bench`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Annotated
 
-from tyro.conf import Positional
+from tyro.conf import OmitArgPrefixes, Positional, arg
+
+from app.flags import ComputeOptions
 
 
 @dataclass(frozen=True)
 class BenchJob:
-    """What is timed, and for how long."""
+    """A network, the rows that are timed, and the file for the result."""
 
-    model: Positional[str]
+    model: Positional[Annotated[str, arg(metavar="MODEL")]]
     """Pretrained name, .safetensors file, or .onnx file of `steadyseg export --stateful`."""
-    json: Path | None = None
-    """File for the result."""
-    rows: tuple[str, ...] = ()
-    """Only these rows; the table of a whole run names them."""
-    executor: Literal["auto", "torch", "openvino"] = "auto"
-    """What computes; auto takes the fastest that is there and says which and why."""
-    precision: Literal["auto", "fp32", "bf16", "int8"] = "auto"
-    """auto takes bf16 where the processor computes in it, else int8 where the checkpoint shows that it loses little."""
-    size: int | None = None
-    """Height in pixels that the network works at; the checkpoint's without it."""
-    source: Path | None = None
-    """Video file for the rows from a file; its frames' shape decides the network's size. A clip of the procedural
-    street of the network's size is written without it."""
+    report: Path | None = None
+    """JSON file for the figures."""
+    overwrite: bool = False
+    """Replace a report that exists."""
+    only: tuple[str, ...] = ()
+    """Time only these rows; the table of a whole run names them."""
+    row_seconds: float = 4.0
+    """Seconds that each row is timed; a row of long calls gets five calls in any case."""
     soak: int | None = None
     """First run this many frames in a row and see whether memory grows."""
-    seconds: float = 4.0
-    """Time for each row; long ones get five calls in any case."""
+    source: Path | None = None
+    """Video file for the rows from a file; its frames' shape decides the network's size. By default a clip of the
+    procedural street of the network's size."""
+    size: int | None = None
+    """Height in pixels that the network works at; the checkpoint's without it."""
+    compute: OmitArgPrefixes[ComputeOptions] = field(default_factory=ComputeOptions)

@@ -1,6 +1,6 @@
 """Frames per second by number format, with all instructions of the processor and held to AVX2.
 
-    python -m studies.performance.formats [MODEL ...] [--seconds 15]
+    python -m studies.performance.formats [MODEL ...] [--row-seconds 15]
 
 Held to AVX2 the same cores compute without AVX-512, VNNI and bf16, as most desktops do;
 their memory and clock stay those of this machine.
@@ -24,9 +24,9 @@ PROCESSORS = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", default=MODELS, metavar="MODEL", help=f"of {', '.join(MODELS)}; all")
-    parser.add_argument("--seconds", type=float, default=15.0, help="of each row")
+    parser.add_argument("--row-seconds", type=float, default=15.0, help="of each row")
     given = parser.parse_args()
-    return exit_code("formats", lambda: run(given.models, given.seconds))
+    return exit_code("formats", lambda: run(given.models, given.row_seconds))
 
 
 def run(models: list[str], seconds: float) -> None:
@@ -43,7 +43,7 @@ def run(models: list[str], seconds: float) -> None:
 
 def rows_of(model: str, number: str, environment: dict[str, str], seconds: float) -> dict[str, Any]:
     """Frames a second by row; InputError where the format is not the one that ran."""
-    flags = ("--precision", number, "--seconds", str(seconds), "--rows", *FORMAT_ROWS)
+    flags = ("--precision", number, "--row-seconds", str(seconds), "--only", *FORMAT_ROWS)
     record = bench(model, *flags, environment=environment)
     if record["executor"].split()[-1] != number:
         raise InputError(f"{model}: {record['executor']} ran, not {number}")

@@ -20,11 +20,11 @@ CALM_S = 180
 
 
 def bench(model: str, *flags: str, environment: dict[str, str] | None = None) -> dict[str, Any]:
-    """What `steadyseg bench --json` writes; InputError where it failed or ran beside other work."""
+    """Runs `steadyseg bench` and returns its report. Raises InputError where it failed or ran beside other work."""
     wait_for_quiet()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "bench.json"
-        command = [sys.executable, "-m", "app.cli", "bench", model, "--json", str(file), *flags]
+        command = [sys.executable, "-m", "app.cli", "bench", model, "--report", str(file), *flags]
         if subprocess.run(command, cwd=PROJECT, env=os.environ | (environment or {})).returncode:
             raise InputError(f"{model}: `steadyseg bench` failed")
         record = dict(json.loads(file.read_text()))

@@ -31,7 +31,7 @@ from studies.performance.soak import soak
 from studies.performance.timing import SHORT_S, Budget, Row, Timing, measure, turns
 from studies.performance.variants import Subject, without_smoothing
 
-SMALL = ("street-tiny", "--size", "64", "--seconds", "0.02")
+SMALL = ("street-tiny", "--size", "64", "--row-seconds", "0.02")
 
 
 class Clock:
@@ -191,7 +191,7 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole_run(tmp_path_factory: pytest.TempPathFactory, clip: Path) -> dict[str, Any]:
     """Every row, in the executor that is chosen here."""
     report = tmp_path_factory.mktemp("bench") / "r.json"
-    assert main(["bench", *SMALL, "--source", str(clip), "--soak", "40", "--json", str(report)]) == 0
+    assert main(["bench", *SMALL, "--source", str(clip), "--soak", "40", "--report", str(report)]) == 0
     return json.loads(report.read_text())
 
 
@@ -254,8 +254,8 @@ def test_arithmetic_memory_and_soak_are_reported(whole_run: dict[str, Any]) -> N
 def test_rows_can_be_chosen_and_torch_asked_for(tmp_path: Path, clip: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = tmp_path / "r.json"
     rows = ("bare_plain", "bare", "vq_bnn", "published", "end_to_end_video")
-    arguments = ["--executor", "torch", "--precision", "bf16", "--source", str(clip), "--json", str(report)]
-    assert main(["bench", *SMALL, *arguments, "--rows", *rows]) == 0
+    arguments = ["--executor", "torch", "--precision", "bf16", "--source", str(clip), "--report", str(report)]
+    assert main(["bench", *SMALL, *arguments, "--only", *rows]) == 0
     record = json.loads(report.read_text())
     assert list(record["rows"]) == list(rows) and record["soak"] is None
     assert {row["executor"] for row in record["rows"].values()} == {record["executor"]}
@@ -272,7 +272,7 @@ def test_without_a_file_the_street_is_the_clip(
 ) -> None:
     monkeypatch.setattr("studies.performance.clip.CLIP_FRAMES", 12)
     report = tmp_path / "r.json"
-    arguments = [*SMALL, "--executor", "torch", "--json", str(report), "--rows", "bare", "end_to_end_labels"]
+    arguments = [*SMALL, "--executor", "torch", "--report", str(report), "--only", "bare", "end_to_end_labels"]
     assert main(["bench", *arguments]) == 0
     record = json.loads(report.read_text())
     assert record["clip"] == {"name": "the procedural street", "width": 96, "height": 64, "frames": 12}
@@ -286,7 +286,7 @@ def test_a_graph_file_is_timed_too(tmp_path: Path, clip: Path) -> None:
         main(["export", "street-tiny", "--stateful", "--size", "64", "--proof-frames", str(clip), "-o", str(graph)])
         == 0
     )
-    arguments = ["--seconds", "0.02", "--source", str(clip), "--soak", "20", "--json", str(report)]
+    arguments = ["--row-seconds", "0.02", "--source", str(clip), "--soak", "20", "--report", str(report)]
     assert main(["bench", str(graph), *arguments]) == 0
     record = json.loads(report.read_text())
     assert list(record["rows"]) == list(GRAPH_ROWS) and record["size"] == [96, 64]
@@ -300,7 +300,7 @@ def test_a_busy_machine_is_noted(
     load: float, noted: bool, clip: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("studies.performance.command.load_average", lambda: load)
-    arguments = [*SMALL, "--executor", "torch", "--source", str(clip), "--rows", "bare"]
+    arguments = [*SMALL, "--executor", "torch", "--source", str(clip), "--only", "bare"]
     assert main(["bench", *arguments]) == 0
     assert ("other processes were busy" in capsys.readouterr().out) == noted
 
@@ -310,15 +310,23 @@ def test_a_busy_machine_is_noted(
     [
         (["no-such-model"], "unknown model 'no-such-model'"),
         (["absent.onnx"], "absent.onnx"),
-        (["street-tiny", "--rows", "bare", "vq"], "unknown row 'vq'; choose from bare_plain, bare, dnn"),
-        (["street-tiny", "--json", "/no/such/folder/r.json"], "no folder /no/such/folder"),
-        (["street-tiny", "--json", "r.txt"], "a report is a .json file"),
+        (["street-tiny", "--only", "bare", "vq"], "unknown row 'vq'; choose from bare_plain, bare, dnn"),
+        (["street-tiny", "--report", "/no/such/folder/r.json"], "no folder /no/such/folder"),
+        (["street-tiny", "--report", "r.txt"], "a report is a .json file"),
         (["street-tiny", "--source", "absent.mp4"], "no such video file"),
         (["street-tiny", "--soak", "3"], "--soak must be 20 frames or more, got 3"),
-        (["street-tiny", "--seconds", "0"], "--seconds must lie above 0"),
+        (["street-tiny", "--row-seconds", "0"], "--row-seconds must lie above 0"),
         (["street-tiny", "--size", "7"], "height must be 32 pixels or more"),
-        (["street-tiny", "--executor", "onnxruntime"], "invalid choice 'onnxruntime'"),
+        (["street-tiny", "--executor", "onnxruntime"], "ONNX Runtime runs graph files"),
+        (["street-tiny", "--executor", "openvino", "--device", "cuda"], "runs on the CPU, got --device cuda"),
     ],
 )
 def test_bad_input_is_one_line(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert expected in one_line_error(capsys, "bench", *arguments)
+
+
+def test_a_report_that_exists_is_kept_without_overwrite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "r.json").write_text("precious")
+    line = one_line_error(capsys, "bench", "street-tiny", "--report", tmp_path / "r.json")
+    assert "r.json: exists already" in line and "--overwrite" in line
+    assert (tmp_path / "r.json").read_text() == "precious"
