@@ -54,7 +54,7 @@ TRAININGS = {
 }
 ANALYSES = {
     "robustness": Command(
-        "Study how networks stand corruptions, small changes, attacks and pictures from elsewhere; several "
+        "Study how networks stand corruptions, small changes, attacks and out-of-distribution pictures; several "
         "are compared.",
         "studies.robustness.flags:RobustnessJob",
         "studies.robustness.command:run_robustness",

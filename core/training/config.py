@@ -51,7 +51,7 @@ class TrainConfig:
     """Epochs between evaluations on the held-out images; 0: none."""
     snapshots: int = 0
     """So many averaged weights are kept on the way, in RUN/checkpoints: the initial ones and then at evenly spaced
-    epochs (`analyze landscape --run` draws them); 0 keeps none."""
+    epochs (`analyze landscape --trajectory` draws them); 0 keeps none."""
 
 
 TRAIN_RANGES: dict[str, tuple[float, float]] = {

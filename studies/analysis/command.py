@@ -27,8 +27,8 @@ def run_study(job: StudyJob) -> int:
     if job.options.plots:
         require_extra(PLOTS, "--plots")
     names = "+".join(Path(name).name for name in short_names(job.options.models))
-    out = job.options.out or Path("runs") / job.study / names
-    check_folder(out)
+    out = job.options.output or Path("runs") / job.study / names
+    check_folder(out, overwrite=job.options.overwrite)
     study: Study = load(f"studies.analysis.{job.study}:STUDY")
     command = command_line(job)
 
@@ -112,7 +112,7 @@ def command_line(job: StudyJob) -> str:
     for part in (job.options, job):
         for field in dataclasses.fields(part):
             value = getattr(part, field.name)
-            if field.name in ("models", "data", "out", "options") or value == field.default:
+            if field.name in ("models", "data", "output", "overwrite", "options") or value == field.default:
                 continue
             flag = field.name.replace("_", "-")
             if isinstance(value, bool):

@@ -1,45 +1,47 @@
-"""What each study is asked for; no torch here, so that slips are said at once."""
+"""The flags of each study of `steadyseg analyze`; no torch here, so that a bad flag is refused at once."""
 
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from tyro.conf import OmitArgPrefixes, Positional
+from tyro.conf import OmitArgPrefixes, Positional, arg
 
 from core.errors import InputError
 
 
 @dataclass(frozen=True)
 class StudyOptions:
-    """What all studies are asked for."""
+    """The flags that all studies have."""
 
-    models: Positional[tuple[str, ...]]
+    models: Positional[Annotated[tuple[str, ...], arg(metavar="MODEL")]]
     """Pretrained names or .safetensors files, of classifiers or of segmentation networks, or timm:NAME; they stand side
     by side in the plots."""
     data: Path
     """CIFAR or an ImageFolder for classifiers; a folder with SPLIT/ and SPLITannot/ for segmentation."""
     split: Literal["train", "val", "test", "held-out"] | None = None
-    """Which split (held-out: of a classifier's training pictures); auto: train where the loss of training is looked at
-    (hessian, landscape), else test."""
+    """Split of the data (held-out: the training images that a classifier's training held out); auto: train where the
+    loss of training is measured (hessian, landscape), else test."""
     images: int | None = None
-    """Pictures, drawn with the seed; so many that the study ends within 20 minutes on two cores without it."""
-    seconds: float = 900.0
-    """No new part is begun after so long; what was measured until then is the report."""
+    """Number of pictures, drawn with the seed; by default a study ends within 20 minutes on two cores."""
+    max_seconds: float = 900.0
+    """Begin no new part after so many seconds; what was measured until then is the report."""
     seed: int = 0
-    """Of the choice of pictures and of everything drawn."""
+    """Seed of the choice of pictures and of everything drawn."""
     timm_weights: Literal["pretrained", "random"] = "pretrained"
-    """Of timm:NAME: the library's (fetched once, needs a network connection), or random ones from the seed."""
-    out: Path | None = None
+    """Weights of timm:NAME: the library's (fetched once, needs a network connection), or random ones from the seed."""
+    output: Annotated[Path | None, arg(aliases=["-o"])] = None
     """Folder for report.md, report.json and the plots; runs/STUDY/MODELS without it."""
+    overwrite: bool = False
+    """Replace a report that exists."""
     plots: bool = True
-    """Whether to draw them, which needs matplotlib."""
+    """Draw plots, which needs matplotlib."""
     device: str = "auto"
-    """auto, cpu or cuda."""
+    """auto, cpu or cuda; auto: cuda where there is one."""
 
     def __post_init__(self) -> None:
         require_least("images", self.images, 1)
-        require_positive("seconds", self.seconds)
+        require_positive("max-seconds", self.max_seconds)
 
 
 def require_least(flag: str, value: int | None, least: int) -> None:
@@ -86,11 +88,11 @@ class HessianJob:
     """Lanczos steps for the density of all eigenvalues, each a vector as large as the weights in memory; 0: no
     density."""
     iterations: int = 100
-    """Most steps of the power iteration for one eigenvalue."""
+    """Maximum number of steps of the power iteration for one eigenvalue."""
     tolerance: float = 1e-3
     """Change of an eigenvalue, as a share of it, at which the iteration ends."""
     weight_decay: float | None = None
-    """For the figures with L2; that of the network's training without it."""
+    """Weight decay of the figures with L2; that of the network's training without it."""
     augmented: bool = True
     """Pictures as a training sees them; --no-augmented: as they are."""
 
@@ -109,14 +111,13 @@ class LandscapeJob:
     study: ClassVar[str] = "landscape"
     options: OmitArgPrefixes[StudyOptions]
     rule: Literal["filter", "axis0"] = "filter"
-    """How random directions are rescaled: filter by filter (the paper's rule) or along axis 0 (the published
-    code's)."""
+    """Rescaling of random directions: filter by filter (the paper's rule) or along axis 0 (the published code's)."""
     points: int = 21
     """Points of the plane along each direction, an odd number."""
     reach: float = 1.0
-    """How far the plane reaches; 1: the directions are as long as the filters (published: 0.1 and 1)."""
-    run: Path | None = None
-    """A training's folder with kept checkpoints (train --snapshots 10): the plane is the one it moved in."""
+    """Extent of the plane; 1: the directions are as long as the filters (published: 0.1 and 1)."""
+    trajectory: Path | None = None
+    """Folder of a training with snapshots (train --snapshots 10): the plane is the one that its weights moved in."""
     augmented: bool = True
     """Pictures as a training sees them; --no-augmented: as they are."""
 

@@ -57,9 +57,9 @@ class Plane:
         studied.subject.switch("dnn", None)
         self.trajectory: Trajectory | None = None
         weights = moving_weights(self.network)
-        if job.run is not None:
+        if job.trajectory is not None:
             weights = {name: weight.detach().clone() for name, weight in self.network.named_parameters()}
-            self.trajectory = trajectory_of(job.run, self.network, list(weights))
+            self.trajectory = trajectory_of(job.trajectory, self.network, list(weights))
             reach = [max(abs(place[axis]) for place in self.trajectory.places) for axis in (0, 1)]
             first, second = self.trajectory.directions
             self.ways: tuple[Weights, Weights] = (like(first, weights), like(second, weights))
@@ -136,7 +136,9 @@ def trajectory_of(run: Path, network: torch.nn.Module, names: list[str]) -> Traj
         tensors, _ = load_checkpoint(file)
         wrong = next((name for name in names if name not in tensors or tensors[name].shape != shapes[name]), None)
         if wrong:
-            raise InputError(f"{file}: has no {wrong} of this network's shape; --run must be the training of MODEL")
+            raise InputError(
+                f"{file}: has no {wrong} of this network's shape; --trajectory must be the training of MODEL"
+            )
         points.append({name: tensors[name].float() for name in names})
     final = {name: weight.detach().cpu().float() for name, weight in network.named_parameters()}
     return project([*points, final], names)
@@ -144,19 +146,19 @@ def trajectory_of(run: Path, network: torch.nn.Module, names: list[str]) -> Traj
 
 def measure(room: StudyContext) -> Iterator[Results]:
     job: Any = room.job
-    if job.run is not None and len(room.studied) > 1:
-        raise InputError("--run is the training of one network; give one MODEL")
+    if job.trajectory is not None and len(room.studied) > 1:
+        raise InputError("--trajectory is the training of one network; give one MODEL")
     for studied in room.studied:
         studied.subject.network.to(memory_format=torch.contiguous_format)
     planes = [Plane(studied, job, room.options.seed) for studied in room.studied]
-    if job.run is not None:
+    if job.trajectory is not None:
         room.note(TRAJECTORY)
     # From the middle outwards, so that what there was time for is a whole strip around the trained weights.
     order = sorted(range(job.points), key=lambda row: abs(row - job.points // 2))
     for done, row in enumerate(room.track(order, "rows of the plane"), start=1):
         for plane in planes:
             plane.fill(row, room.batches())
-        yield {"planes": [plane.record(done) for plane in planes], "rule": None if job.run else job.rule}
+        yield {"planes": [plane.record(done) for plane in planes], "rule": None if job.trajectory else job.rule}
 
 
 def tables(results: Results) -> list[Table]:

@@ -54,7 +54,7 @@ class StudyContext:
 
     @property
     def is_over(self) -> bool:
-        return time.perf_counter() - self.began >= self.options.seconds
+        return time.perf_counter() - self.began >= self.options.max_seconds
 
     def batches(self, most: int | None = None) -> list[range]:
         """Numbers of the pictures that all networks look at together: as many as the largest pictures allow, or
@@ -70,7 +70,7 @@ class StudyContext:
             yield {"rows": [row for one in tallies for row in one.rows()], "seen": tallies[0].seen}
 
     def track(self, items: Sequence[T], title: str) -> Iterator[T]:
-        """The items one by one, with a bar and the time that is left on stderr; ends early when --seconds are over."""
+        """Yields the items with a progress bar on stderr; ends early when --max-seconds are over."""
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -83,8 +83,8 @@ class StudyContext:
             task = progress.add_task(title, total=len(items))
             for done, item in enumerate(items):
                 if done and self.is_over:
-                    told = f"{title}: {done} of {len(items)} done when --seconds {self.options.seconds:g} were over"
-                    self.note(told)
+                    limit = f"--max-seconds {self.options.max_seconds:g}"
+                    self.note(f"{title}: {done} of {len(items)} done when {limit} were over")
                     return
                 yield item
                 progress.update(task, completed=done + 1)

@@ -4,7 +4,7 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
-from core.errors import InputError
+from core.errors import InputError, refuse_existing
 
 CORRUPTIONS, PLOTS = "imagecorruptions", "matplotlib"
 
@@ -15,10 +15,11 @@ def require_extra(package: str, use: str) -> None:
         raise InputError(f"{use} needs the package {package}, which is not installed: pip install 'steadyseg[studies]'")
 
 
-def check_folder(out: Path) -> None:
-    """InputError before any work is done where `out` is no folder that can be written to, and cannot be made one."""
+def check_folder(out: Path, *, overwrite: bool) -> None:
+    """Raises InputError, before any work is done, if no report can be written into `out` or one is there already."""
     there = next(path for path in (out, *out.absolute().parents) if path.exists())
     if not there.is_dir():
-        raise InputError(f"--out {out}: {there} is a file; give the name of a folder")
+        raise InputError(f"--output {out}: {there} is a file; give the name of a folder")
     if not os.access(there, os.W_OK):
-        raise InputError(f"--out {out}: {there} cannot be written to; choose another folder")
+        raise InputError(f"--output {out}: {there} cannot be written to; choose another folder")
+    refuse_existing(out / "report.json", overwrite)

@@ -39,7 +39,7 @@ def main() -> int:
 
 def run_all(data: Path, only: list[str] | None, fresh: bool) -> None:
     """Runs each study that is missing, into a folder of its own, then writes the page."""
-    runs = all_runs(videos_elsewhere(data))
+    runs = all_runs(ood_videos(data))
     unknown = set(only or ()) - {run.name for run in runs}
     if unknown:
         raise InputError(
@@ -62,10 +62,8 @@ def study(run: Run, data: Path, digest: str) -> None:
     """The report as a user gets it, without the paths of this machine."""
     Console(stderr=True).print(run.name)
     models = tuple(map(str, checkpoints_of(run)))
-    told = dataclasses.replace(run.options, elsewhere=tuple(Path(video).name for video in run.options.elsewhere))
-    command = command_line(
-        RobustnessJob(run.group.models, Path(run.group.data), "test", run.studies, told, None, True, "auto")
-    )
+    told = dataclasses.replace(run.options, ood=tuple(Path(video).name for video in run.options.ood))
+    command = command_line(RobustnessJob(run.group.models, Path(run.group.data), only=run.studies, options=told))
     record = robustness(models, data / run.group.data, studies=run.studies, options=run.options, watch=show_progress)
     record = round_figures(record) | {"digest": digest}
     out = PAGE / run.name
@@ -76,8 +74,8 @@ def study(run: Run, data: Path, digest: str) -> None:
         write_report(record, out, command, plots=True)
 
 
-def videos_elsewhere(data: Path) -> tuple[str, ...]:
-    """They show something else than CamVid."""
+def ood_videos(data: Path) -> tuple[str, ...]:
+    """Videos that are out of distribution for networks of CamVid."""
     return tuple(str(path) for path in sorted((data / "video").glob("*.mp4")))
 
 

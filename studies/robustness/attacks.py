@@ -87,7 +87,7 @@ def notes(subjects: Sequence[TargetNetwork], options: RobustnessOptions) -> list
 
 def attacked_methods(subject: TargetNetwork, options: RobustnessOptions) -> list[Method]:
     """One pass without dropout, and the most passes."""
-    methods = subject.methods(options.samples)
+    methods = subject.methods(options.sample_counts)
     return methods[:1] + methods[1:][-1:]
 
 

@@ -36,13 +36,13 @@ def run_robustness(job: RobustnessJob) -> int:
     require_extra(CORRUPTIONS, "analyze robustness")
     if job.plots:
         require_extra(PLOTS, "--plots")
-    out = job.out or DEFAULT_PLACE / "+".join(Path(name).stem for name in short_names(job.models))
-    check_folder(out)
+    out = job.output or DEFAULT_PLACE / "+".join(Path(name).stem for name in short_names(job.models))
+    check_folder(out, overwrite=job.overwrite)
     record = robustness(
         job.models,
         job.data,
         split=job.split,
-        studies=job.studies,
+        studies=job.only,
         options=job.options,
         device=job.device,
         watch=show_progress,
@@ -71,8 +71,8 @@ def write_report(record: dict[str, Any], out: Path, command: str, plots: bool) -
 def command_line(job: RobustnessJob) -> str:
     """The command line that makes the same report, for whoever reads it."""
     words = [*job.models, "--data", str(job.data)]
-    flags: dict[str, Any] = {"split": job.split, "studies": job.studies, "device": job.device}
-    usual: dict[str, Any] = {"split": "test", "studies": (), "device": "auto"}
+    flags: dict[str, Any] = {"split": job.split, "only": job.only, "device": job.device}
+    usual: dict[str, Any] = {"split": "test", "only": (), "device": "auto"}
     for field in dataclasses.fields(RobustnessOptions):
         flags[field.name], usual[field.name] = getattr(job.options, field.name), field.default
     for name, value in flags.items():

@@ -46,7 +46,7 @@ def study_corruptions(
         shown = source.batches(name, severity) if severity else clean_batches(pictures)
         for images, labels, place in shown:
             for subject in subjects:
-                methods = subject.methods(options.samples)
+                methods = subject.methods(options.sample_counts)
                 for method, seen in subject.predict(images, methods, mix_seed(options.seed, place)):
                     tally.add(subject, method, seen.probs, labels)
         if severity:

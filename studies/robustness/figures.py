@@ -8,7 +8,7 @@ percent.
 {consistency/plain}                                 under small changes
 {band/noise_rms/plain/3-5}                          accuracy lost to the strongest in bands 0.3 to 0.5 pi, mean over
 seeds {stream/nll/paper-plain vq-dnn window 5, tau 1.25/snow|fog/1-5}   along the stream; {gain/...} against its single
-frames {ood/auroc/lac/unet-s} {calibrated/nll/plain}       clips from elsewhere; corruptions with the fitted
+frames {ood/auroc/lac/unet-s} {calibrated/nll/plain}       OOD clips; corruptions with the fitted
 temperatures
 """
 
@@ -128,7 +128,7 @@ def along(reports: Reports, read: Any, key: str, way: str, names: str, severitie
 
 def ood(reports: Reports, what: str, score: str, network: str) -> str:
     run, title = NETWORKS[network]
-    rows = reports[run]["studies"]["elsewhere"]["rows"]
+    rows = reports[run]["studies"]["ood"]["rows"]
     value = next(row for row in rows if title_of(row) == title and row["score"] == score)[what]
     return f"{value:.2f}" if what == "auroc" else told("", [value])
 

@@ -1,27 +1,26 @@
-"""What a robustness study is asked for: pictures, corruptions, budgets; no torch here, so that slips are said at
-once."""
+"""The flags of `steadyseg analyze robustness`; no torch here, so that a bad flag is refused at once."""
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar
+from typing import Annotated, Literal, Protocol, TypeVar
 
-from tyro.conf import OmitArgPrefixes, Positional
+from tyro.conf import OmitArgPrefixes, Positional, arg
 
 from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, SEVERITIES, TUNING_CORRUPTIONS, require_known
 from core.errors import InputError
 
 T = TypeVar("T")
 
-StudyName = Literal["corruptions", "stream", "perturbations", "attacks", "bands", "elsewhere"]
-STUDIES: tuple[StudyName, ...] = ("corruptions", "stream", "perturbations", "attacks", "bands", "elsewhere")
+StudyName = Literal["corruptions", "stream", "perturbations", "attacks", "bands", "ood"]
+STUDIES: tuple[StudyName, ...] = ("corruptions", "stream", "perturbations", "attacks", "bands", "ood")
 
-ELSEWHERE_SAMPLES = 10
-"""Dropout passes of a segmentation network where its disagreement is looked at; one pass has none."""
+OOD_SAMPLES = 10
+"""Dropout passes of a segmentation network in the study ood: disagreement needs several."""
 
 STREAM_TYPES = ("gaussian_noise", "impulse_noise", "snow", "defocus_blur")
-"""Of the val stream if nothing else is asked for: the first three are drawn anew in every frame, the blur is not."""
+"""Default corruptions of the val stream: the first three are drawn anew in every frame, the blur is not."""
 STREAM_SEVERITIES = (1, 3, 5)
 
 
@@ -37,7 +36,7 @@ class RobustnessOptions:
     """Pictures; 1,000 for a classifier, 30 for a segmentation network."""
     costly_images: int | None = None
     """Pictures where each takes tens of passes (perturbations, attacks, bands); 50 and 3."""
-    samples: tuple[int, ...] = ()
+    sample_counts: tuple[int, ...] = ()
     """Numbers of dropout passes to measure besides one pass without dropout."""
     stream_frames: int = 30
     """Frames of the val stream."""
@@ -50,12 +49,13 @@ class RobustnessOptions:
     """Folder with the files of CIFAR-10-C or CIFAR-100-C."""
     cifar_p: Path | None = None
     """Folder with the files of CIFAR-10-P."""
-    elsewhere: tuple[str, ...] = ()
-    """Videos and image folders that show something else than the data."""
-    calibrated: Literal["auto", "off"] = "auto"
-    """Whether to use a checkpoint's temperatures and prediction sets; auto: with the methods that it has them for."""
+    ood: tuple[str, ...] = ()
+    """Videos and image folders of out-of-distribution pictures."""
+    calibrated: Literal["auto", "on", "off"] = "auto"
+    """Use the temperatures and prediction sets of a checkpoint; auto: for the methods that it has them for; on: a
+    checkpoint without any is refused."""
     seed: int = 0
-    """Of the choice of pictures, of everything drawn for them, and of the dropout masks."""
+    """Seed of the choice of pictures, of the noise and corruptions, and of the dropout masks."""
 
     def __post_init__(self) -> None:
         for name in self.types:
@@ -66,7 +66,7 @@ class RobustnessOptions:
         for flag, values, least in (
             ("images", (self.images,), 1),
             ("costly-images", (self.costly_images,), 1),
-            ("samples", self.samples, 1),
+            ("sample-counts", self.sample_counts, 1),
             ("stream-frames", (self.stream_frames,), 2),
         ):
             for value in values:
@@ -83,7 +83,7 @@ class RobustnessOptions:
         for flag, given in (
             ("types", self.types),
             ("severities", self.severities),
-            ("samples", self.samples),
+            ("sample-counts", self.sample_counts),
             ("eps", self.eps),
             ("noise", self.noise),
         ):
@@ -95,22 +95,24 @@ class RobustnessOptions:
 class RobustnessJob:
     """The flags of `steadyseg analyze robustness`."""
 
-    models: Positional[tuple[str, ...]]
+    models: Positional[Annotated[tuple[str, ...], arg(metavar="MODEL")]]
     """Pretrained names or .safetensors files, of classifiers or of segmentation networks; they see the same
     pictures."""
     data: Path
     """CIFAR or an ImageFolder for classifiers; a folder with SPLIT/ and SPLITannot/ for segmentation."""
     split: Literal["train", "val", "test", "held-out"] = "test"
-    """Which split (held-out: of a classifier's training pictures); the study stream takes val."""
-    studies: tuple[StudyName, ...] = ()
-    """Only these; all that the data allows without it."""
-    options: OmitArgPrefixes[RobustnessOptions] = field(default_factory=RobustnessOptions)
-    out: Path | None = None
+    """Split of the data (held-out: the training images that a classifier's training held out); stream takes val."""
+    only: tuple[StudyName, ...] = ()
+    """Only these studies; all that the data allows without it."""
+    output: Annotated[Path | None, arg(aliases=["-o"])] = None
     """Folder for report.md, report.json and the plots; runs/robustness/MODEL without it."""
+    overwrite: bool = False
+    """Replace a report that exists."""
     plots: bool = True
-    """Whether to draw them, which needs matplotlib."""
+    """Draw plots, which needs matplotlib."""
+    options: OmitArgPrefixes[RobustnessOptions] = field(default_factory=RobustnessOptions)
     device: str = "auto"
-    """auto, cpu or cuda."""
+    """auto, cpu or cuda; auto: cuda where there is one."""
 
 
 class Watch(Protocol):

@@ -49,7 +49,7 @@ def study_perturbations(
             continue  # a still without a label says nothing
         for subject in subjects:
             void = subject.meta.classes.void
-            methods, seed = subject.methods(options.samples), mix_seed(options.seed, numbers.start)
+            methods, seed = subject.methods(options.sample_counts), mix_seed(options.seed, numbers.start)
             for method, probs in along(subject, sequences, methods, pictures.batch, seed):
                 key = (name, subject.name, method)
                 found = sums.setdefault(key, Sums(TemporalConsistency(len(subject), compared_with(name), void)))

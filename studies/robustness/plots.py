@@ -172,13 +172,13 @@ def band_sweep(study: dict[str, Any]) -> "Figure":
     return figure
 
 
-def elsewhere_boxes(study: dict[str, Any]) -> "Figure":
-    """The scores of the pictures from here and from elsewhere, side by side."""
+def ood_boxes(study: dict[str, Any]) -> "Figure":
+    """Box plots of the scores of the data and of out-of-distribution pictures, side by side."""
     rows = [row for row in study["rows"] if row["score"] in ("entropy", "disagreement")]
     figure, axes = new_figure(len(rows), 3.0)
     for axis, row in zip(axes, rows, strict=True):
-        axis.boxplot([row["scores_here"], row["scores_elsewhere"]], widths=0.6, whis=(0, 100))
-        axis.set_xticks([1, 2], ["here", "elsewhere"])
+        axis.boxplot([row["scores_data"], row["scores_ood"]], widths=0.6, whis=(0, 100))
+        axis.set_xticks([1, 2], ["data", "OOD"])
         axis.set_title(f"{title_of(row)}\nAUROC {row['auroc']:.3f}", fontsize=8)
         axis.set_ylabel(f"mean {row['score']} / ln K")
     return figure
@@ -190,6 +190,6 @@ PLOTS: tuple[tuple[str, str, Callable[[dict[str, Any]], "Figure | None"]], ...] 
     ("stream", "stream", stream_curves),
     ("perturbations", "perturbations", consistency_points),
     ("bands", "bands", band_sweep),
-    ("elsewhere", "elsewhere", elsewhere_boxes),
+    ("ood", "ood", ood_boxes),
 )
 """Study, file name, what draws it."""

@@ -176,13 +176,11 @@ def band_kinds(study: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(map(band_kind, study["rows"])))
 
 
-def elsewhere(study: dict[str, Any]) -> str:
-    rows = [
-        [title_of(row), row["score"], row["mean_here"], row["mean_elsewhere"], row["auroc"]] for row in study["rows"]
-    ]
-    table_ = table(["network", "score", "mean here", "mean elsewhere", "AUROC"], rows)
-    told = f"{study['pictures']} pictures against {study['elsewhere_pictures']} from {', '.join(study['sources'])}"
-    return "\n\n".join([heading("Elsewhere", study), told, table_])
+def ood(study: dict[str, Any]) -> str:
+    rows = [[title_of(row), row["score"], row["mean_data"], row["mean_ood"], row["auroc"]] for row in study["rows"]]
+    table_ = table(["network", "score", "mean, data", "mean, OOD", "AUROC"], rows)
+    told = f"{study['pictures']} pictures against {study['ood_pictures']} from {', '.join(study['sources'])}"
+    return "\n\n".join([heading("Out-of-distribution pictures", study), told, table_])
 
 
 SECTIONS: dict[str, Callable[[dict[str, Any]], str]] = {
@@ -191,7 +189,7 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], str]] = {
     "perturbations": perturbations,
     "attacks": attacks,
     "bands": bands,
-    "elsewhere": elsewhere,
+    "ood": ood,
 }
 
 
@@ -213,7 +211,7 @@ def summary(record: dict[str, Any]) -> Table:
         note(row, "consistency", row["consistency"])
     for row in studies.get("attacks", {}).get("rows", ()):
         note(row, f"{row['attack']} {row['eps_levels']:g}/255 succeeds", row["attack_success_rate"])
-    for row in studies.get("elsewhere", {}).get("rows", ()):
+    for row in studies.get("ood", {}).get("rows", ()):
         if row["score"] in ("entropy", "disagreement"):
             note(row, f"AUROC {row['score']}", row["auroc"])
     figures = list(dict.fromkeys(name for values in lines.values() for name in values))

@@ -32,7 +32,7 @@ class Group:
     """Name of its folder beside the others: camvid or cifar10."""
     repeated: tuple[StudyName, ...]
     """Studies that the other seeds have too; none where the networks differ in too much to say what does what."""
-    calibrated: Literal["auto", "off"]
+    calibrated: Literal["auto", "on", "off"]
 
     def run_name(self, seed: int) -> str:
         """Folder of the run with this seed."""
@@ -71,11 +71,11 @@ class Run:
 
 
 def all_runs(videos: tuple[str, ...]) -> list[Run]:
-    """`videos` show something else than CamVid."""
+    """All runs; `videos` are the out-of-distribution pictures of CamVid's networks."""
     runs = []
     for group in GROUPS:
-        elsewhere = videos if group.data == "camvid" else ()
-        whole = RobustnessOptions(elsewhere=elsewhere, calibrated=group.calibrated)
+        ood = videos if group.data == "camvid" else ()
+        whole = RobustnessOptions(ood=ood, calibrated=group.calibrated)
         runs.append(Run(group.run_name(0), group, (), whole))
         for seed in SEEDS[1:] if group.repeated else ():
             again = RobustnessOptions(severities=(REPEATED_SEVERITY,), calibrated=group.calibrated, seed=seed)
@@ -91,7 +91,7 @@ def digest_of(run: Run, data: str) -> str:
     """
     usual = asdict(RobustnessOptions())
     options = {name: value for name, value in asdict(run.options).items() if value != usual[name]}
-    options["elsewhere"] = [Path(video).name for video in run.options.elsewhere]
+    options["ood"] = [Path(video).name for video in run.options.ood]
     settings = json.dumps([PROTOCOL, run.studies, options, data], sort_keys=True)
     total = hashlib.sha256(settings.encode())
     for model in run.group.models:

@@ -16,8 +16,8 @@ from studies.harness.target import TargetNetwork, open_targets
 from studies.robustness.attacks import study_attacks
 from studies.robustness.bands import study_bands
 from studies.robustness.corruptions import study_corruptions
-from studies.robustness.elsewhere import require_recorded, study_elsewhere
 from studies.robustness.flags import STUDIES, RobustnessOptions, StudyName, Watch, no_progress
+from studies.robustness.ood import require_recorded, study_ood
 from studies.robustness.perturbations import PublishedSequences, study_perturbations
 from studies.robustness.stream import study_stream, val_stream
 
@@ -32,7 +32,7 @@ RUN: dict[StudyName, Study] = {
     "perturbations": study_perturbations,
     "attacks": study_attacks,
     "bands": study_bands,
-    "elsewhere": study_elsewhere,
+    "ood": study_ood,
 }
 
 
@@ -54,9 +54,12 @@ def robustness(
     before any study runs.
     """
     started = time.perf_counter()
-    subjects = open_targets(models, choose_device(device), options.calibrated == "auto")
-    if options.samples and not any(subject.has_dropout for subject in subjects):
-        raise InputError("--samples asks for dropout passes and there is no dropout to draw; omit it")
+    subjects = open_targets(models, choose_device(device), options.calibrated != "off")
+    for subject in subjects:
+        if options.calibrated == "on" and not subject.calibrated_methods:
+            raise InputError(f"--calibrated on: {subject.name} is not calibrated; omit it, or use steadyseg calibrate")
+    if options.sample_counts and not any(subject.has_dropout for subject in subjects):
+        raise InputError("--sample-counts asks for dropout passes and there is no dropout to draw; omit it")
     pictures = open_pictures(data, split, subjects, options.images, options.seed)
     chosen, notes = chosen_studies(subjects, pictures, studies, options)
     check_files(chosen, pictures, options)
@@ -138,15 +141,15 @@ def chosen_studies(
     lacking = {name: reason for name in STUDIES if (reason := why_unavailable(name, subjects, pictures, options))}
     for name in asked:
         if name in lacking:
-            raise InputError(f"--studies {name}: {lacking[name]}")
+            raise InputError(f"--only {name}: {lacking[name]}")
     chosen = [name for name in STUDIES if (name in asked if asked else name not in lacking)]
     for flag, given, needs in (
         ("cifar-c", options.cifar_c, "corruptions"),
         ("cifar-p", options.cifar_p, "perturbations"),
-        ("elsewhere", options.elsewhere, "elsewhere"),
+        ("ood", options.ood, "ood"),
     ):
         if given and needs not in chosen:
-            raise InputError(f"--{flag} is for the study {needs}, which --studies leaves out")
+            raise InputError(f"--{flag} is for the study {needs}, which --only leaves out")
     left_out = [f"{name} left out: {reason}" for name, reason in lacking.items() if not asked]
     return chosen, left_out if subjects[0].is_segmentation else [
         told for told in left_out if not told.startswith("stream")
@@ -157,7 +160,7 @@ def check_files(chosen: Sequence[str], pictures: Pictures, options: RobustnessOp
     """Opens what later studies read, so that a slip is said now and not after the first study's quarter of an hour."""
     if "perturbations" in chosen and options.cifar_p:
         PublishedSequences(options, pictures)
-    for spec in options.elsewhere:
+    for spec in options.ood:
         with open_source(spec) as source:
             require_recorded(spec, source)
 
@@ -166,8 +169,8 @@ def why_unavailable(
     name: StudyName, subjects: Sequence[TargetNetwork], pictures: Pictures, options: RobustnessOptions
 ) -> str | None:
     """Why a study cannot be, in words; None where it can."""
-    if name == "elsewhere" and not options.elsewhere:
-        return "--elsewhere names no video or folder that shows something else"
+    if name == "ood" and not options.ood:
+        return "--ood names no video or folder of out-of-distribution pictures"
     if name == "stream":
         if not subjects[0].is_segmentation:
             return "a classifier looks at single pictures, not at a stream"

@@ -214,7 +214,7 @@ def test_another_method_does_not_use_it_and_says_so(knowing: Path) -> None:
 
 
 def test_reliability_groups_pictures_by_their_novelty(knowing: Path, recordings: Path, tmp_path: Path) -> None:
-    flags = ["--data", str(recordings), "--split", "val", "--images", "2", "--samples", "2", "--out", str(tmp_path)]
+    flags = ["--data", str(recordings), "--split", "val", "--images", "2", "--samples", "2", "--output", str(tmp_path)]
     assert main(["analyze", "reliability", str(knowing), *flags]) == 0
     rows = json.loads((tmp_path / "report.json").read_text())["results"]["rows"]
     groups = {row["mode"]: row["group"] for row in rows if row["by"] == "novelty"}

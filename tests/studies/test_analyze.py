@@ -42,7 +42,7 @@ def is_drawn(path: Path) -> bool:
 
 
 def run(out: Path, *arguments: str | Path) -> dict[str, Any]:
-    assert main(["analyze", "robustness", *map(str, arguments), "--out", str(out)]) == 0
+    assert main(["analyze", "robustness", *map(str, arguments), "--output", str(out)]) == 0
     return json.loads((out / "report.json").read_text())
 
 
@@ -64,12 +64,12 @@ def test_segmentation_networks_get_a_report_with_every_study(
         "2",
         "--costly-images",
         "1",
-        "--samples",
+        "--sample-counts",
         "1",
         "2",
         "--stream-frames",
         "2",
-        "--elsewhere",
+        "--ood",
         room / "stills" / "val",
     )
     record = run(tmp_path / "deep" / "out", room / "still.safetensors", "--data", room / "stills", *flags)
@@ -77,14 +77,14 @@ def test_segmentation_networks_get_a_report_with_every_study(
     out = tmp_path / "deep" / "out"
     assert captured.out.splitlines()[-1] == str(out / "report.md") and "corrupted" in captured.out
     assert "note: 2 of 4 pictures" in captured.err
-    assert list(record["studies"]) == ["corruptions", "stream", "perturbations", "attacks", "bands", "elsewhere"]
+    assert list(record["studies"]) == ["corruptions", "stream", "perturbations", "attacks", "bands", "ood"]
     text = (out / "report.md").read_text()
     plots = sorted(path.name for path in out.glob("*.png"))
     assert plots == [
         "bands.png",
         "corruptions.png",
         "corruptions_passes.png",
-        "elsewhere.png",
+        "ood.png",
         "perturbations.png",
         "stream.png",
     ]
@@ -96,14 +96,14 @@ def test_segmentation_networks_get_a_report_with_every_study(
         "## Perturbation",
         "## Attacks",
         "## Bands",
-        "## Elsewhere",
+        "## Out-of-distribution pictures",
         "ImageNet-C's",
     ):
         assert words in text, words
     assert "dnn is calibrated, temperature 1.500" in text and "max-norm 2/255" in text and "nan" not in text
     clean = record["studies"]["corruptions"]["clean"][0]
     assert f"| still dnn | {clean['accuracy']:.3f} | {clean['nll']:.3f} |" in text
-    assert record["command"].endswith(f"--elsewhere {room / 'stills' / 'val'}") and "--samples 1 2" in record["command"]
+    assert record["command"].endswith(f"--ood {room / 'stills' / 'val'}") and "--sample-counts 1 2" in record["command"]
 
 
 def test_an_interrupted_run_leaves_the_studies_that_are_whole(
@@ -119,7 +119,7 @@ def test_an_interrupted_run_leaves_the_studies_that_are_whole(
         room / "still.safetensors",
         "--data",
         room / "stills",
-        "--studies",
+        "--only",
         "corruptions",
         "stream",
         "--types",
@@ -131,7 +131,7 @@ def test_an_interrupted_run_leaves_the_studies_that_are_whole(
         "--stream-frames",
         "2",
         "--no-plots",
-        "--out",
+        "--output",
         tmp_path / "out",
     )
     assert main(["analyze", "robustness", *map(str, arguments)]) == 130
@@ -150,7 +150,7 @@ def test_a_classifier_gets_one_and_the_command_in_it_makes_it_again(
         room / "drop.safetensors",
         "--data",
         room / "pictures",
-        "--studies",
+        "--only",
         "corruptions",
         "--types",
         "fog",
@@ -165,7 +165,7 @@ def test_a_classifier_gets_one_and_the_command_in_it_makes_it_again(
     first = json.loads((tmp_path / "runs" / "robustness" / "drop" / "report.json").read_text())
     assert is_drawn(tmp_path / "runs" / "robustness" / "drop" / "corruptions_passes.png")
     words = first["command"].split()[1:]
-    assert main([*words, "--out", "again", "--no-plots"]) == 0
+    assert main([*words, "--output", "again", "--no-plots"]) == 0
     again = json.loads((tmp_path / "again" / "report.json").read_text())
     assert again["studies"]["corruptions"]["rows"] == first["studies"]["corruptions"]["rows"]
     assert sorted(path.name for path in (tmp_path / "again").iterdir()) == ["report.json", "report.md"]
@@ -183,7 +183,7 @@ def test_a_pretrained_network_on_two_stills_of_camvid(data_dir: Path, tmp_path: 
         data_dir / "camvid",
         "--images",
         2,
-        "--studies",
+        "--only",
         "corruptions",
         "stream",
         "--types",
@@ -216,15 +216,15 @@ def test_a_pretrained_network_on_two_stills_of_camvid(data_dir: Path, tmp_path: 
         (["--severities", "2", "2"], "--severities names something twice: 2 2"),
         (["--images", "0"], "--images must be 1 or more, got 0"),
         (["--costly-images", "-1"], "--costly-images must be 1 or more"),
-        (["--samples", "0"], "--samples must be 1 or more, got 0"),
+        (["--sample-counts", "0"], "--sample-counts must be 1 or more, got 0"),
         (["--stream-frames", "1"], "--stream-frames must be 2 or more"),
         (["--eps", "0"], "--eps must lie in (0, 255], got 0"),
         (["--eps", "nan"], "--eps must lie in (0, 255]"),
         (["--noise", "1.5"], "--noise must lie in (0, 1], got 1.5"),
-        (["--studies", "elsewhere"], "--studies elsewhere: --elsewhere names no video"),
-        (["--studies", "attacks", "--elsewhere", "x.mp4"], "--elsewhere is for the study elsewhere"),
-        (["--studies", "theory"], "invalid choice 'theory'"),
-        (["--elsewhere", "nowhere.mp4", "--studies", "elsewhere"], "no such file or folder: 'nowhere.mp4'"),
+        (["--only", "ood"], "--only ood: --ood names no video"),
+        (["--only", "attacks", "--ood", "x.mp4"], "--ood is for the study ood"),
+        (["--only", "theory"], "invalid choice 'theory'"),
+        (["--ood", "nowhere.mp4", "--only", "ood"], "no such file or folder: 'nowhere.mp4'"),
         (["--split", "train"], "train: no such folder"),
         (["--cifar-c", "."], "published pictures are 32x32 pixels with a class each"),
         (["--device", "tpu"], "unknown device 'tpu'"),
@@ -233,7 +233,7 @@ def test_a_pretrained_network_on_two_stills_of_camvid(data_dir: Path, tmp_path: 
 def test_bad_flags_are_one_line(
     flags: list[str], words: str, room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    line = refused(capsys, room / "still.safetensors", "--data", room / "stills", "--out", tmp_path / "out", *flags)
+    line = refused(capsys, room / "still.safetensors", "--data", room / "stills", "--output", tmp_path / "out", *flags)
     assert words in line
     assert not list(tmp_path.iterdir())
 
@@ -255,7 +255,7 @@ def test_networks_and_data_that_do_not_go_together_are_one_line(
     models: list[str], data: str, words: str, room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     paths = [str(room / name) if name.endswith(".safetensors") else name for name in models]
-    assert words in refused(capsys, *paths, "--data", room / data, "--out", tmp_path / "out")
+    assert words in refused(capsys, *paths, "--data", room / data, "--output", tmp_path / "out")
     assert not list(tmp_path.iterdir())
 
 
@@ -263,7 +263,7 @@ def test_dropout_passes_of_a_network_without_dropout_are_refused(
     room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plain = classifier(tmp_path / "plain.safetensors", dropout=0.0)
-    line = refused(capsys, plain, "--data", room / "pictures", "--samples", "5", "--out", tmp_path / "out")
+    line = refused(capsys, plain, "--data", room / "pictures", "--sample-counts", "5", "--output", tmp_path / "out")
     assert "no dropout to draw" in line
 
 
@@ -272,7 +272,7 @@ def test_published_files_of_another_shape_or_with_objects_are_one_line(
     flag: str, room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study, name = ("corruptions", "fog") if flag == "--cifar-c" else ("perturbations", "tilt")
-    arguments = (room / "drop.safetensors", "--data", room / "pictures", "--studies", study, "--out", tmp_path / "out")
+    arguments = (room / "drop.safetensors", "--data", room / "pictures", "--only", study, "--output", tmp_path / "out")
     folder = tmp_path / "files"
     folder.mkdir()
     assert "has none of the published files" in refused(capsys, *arguments, flag, folder)
@@ -285,7 +285,7 @@ def test_published_files_of_another_shape_or_with_objects_are_one_line(
 
 def test_pictures_under_32_pixels_are_one_line(room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     small = stills_folder(tmp_path / "small", count=2, size=(24, 64))
-    line = refused(capsys, room / "still.safetensors", "--data", small, "--out", tmp_path / "out")
+    line = refused(capsys, room / "still.safetensors", "--data", small, "--output", tmp_path / "out")
     assert "32x32 pixels or more, got 64x24" in line
 
 
@@ -296,7 +296,7 @@ def test_a_missing_package_is_one_line_with_what_brings_it(
     for module in [name for name in sys.modules if name.split(".")[0] == package]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, package, None)  # an import of it fails
-    line = refused(capsys, room / "still.safetensors", "--data", room / "stills", "--out", tmp_path / "out")
+    line = refused(capsys, room / "still.safetensors", "--data", room / "stills", "--output", tmp_path / "out")
     assert package in line and "pip install 'steadyseg[studies]'" in line
 
 
@@ -304,8 +304,24 @@ def test_a_report_needs_a_folder_that_can_be_made(
     room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("precious")
-    line = refused(capsys, room / "still.safetensors", "--data", room / "stills", "--out", tmp_path / "file")
+    line = refused(capsys, room / "still.safetensors", "--data", room / "stills", "--output", tmp_path / "file")
     assert "is a file; give the name of a folder" in line and (tmp_path / "file").read_text() == "precious"
+
+
+def test_a_report_that_exists_is_kept_without_overwrite(
+    room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "report.json").write_text("precious")
+    line = refused(capsys, room / "still.safetensors", "--data", room / "stills", "--output", tmp_path)
+    assert "report.json: exists already" in line and "--overwrite" in line
+    assert (tmp_path / "report.json").read_text() == "precious"
+
+
+def test_a_network_that_is_not_calibrated_is_refused_where_that_is_asked_for(
+    room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ("--data", room / "pictures", "--calibrated", "on", "--output", tmp_path / "out")
+    assert "--calibrated on: drop is not calibrated" in refused(capsys, room / "drop.safetensors", *flags)
 
 
 def test_the_help_lists_what_can_be_analyzed_and_imports_no_torch() -> None:

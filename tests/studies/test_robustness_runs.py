@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from studies.robustness.__main__ import data_digests, known_digest, videos_elsewhere
+from studies.robustness.__main__ import data_digests, known_digest, ood_videos
 from studies.robustness.document import compare, corruption_mean, spreads, success
 from studies.robustness.runs import GROUPS, SEEDS, all_runs, digest_of
 
@@ -54,10 +54,10 @@ def test_the_change_is_counted_seed_by_seed() -> None:
 def test_a_run_is_made_again_when_anything_it_depends_on_changes(tmp_path: Path) -> None:
     weights = tmp_path / "w.safetensors"
     save_file({"weight": torch.ones(2)}, weights)
-    run = next(run for run in all_runs(("elsewhere/a.mp4",)) if run.options.elsewhere)
+    run = next(run for run in all_runs(("elsewhere/a.mp4",)) if run.options.ood)
     run = replace(run, group=replace(run.group, models=(str(weights),)))
     known = digest_of(run, "data")
-    moved = replace(run, options=replace(run.options, elsewhere=("here/a.mp4",)))
+    moved = replace(run, options=replace(run.options, ood=("here/a.mp4",)))
     assert digest_of(moved, "data") == known
     assert digest_of(replace(run, options=replace(run.options, seed=7)), "data") != known
     assert digest_of(replace(run, studies=("bands",)), "data") != known
@@ -80,5 +80,5 @@ def test_every_group_has_a_whole_run_and_what_is_repeated_has_all_seeds(group: A
 
 def test_the_committed_studies_are_of_these_checkpoints_and_this_data(data_dir: Path) -> None:
     digests = data_digests(data_dir)
-    for run in all_runs(videos_elsewhere(data_dir)):
+    for run in all_runs(ood_videos(data_dir)):
         assert known_digest(run) == digest_of(run, digests[run.group.data]), run.name

@@ -47,7 +47,7 @@ def names_of(width: int) -> ClassifierOptions:
 
 
 def run(out: Path, study: str, *arguments: str | Path) -> dict[str, Any]:
-    assert main(["analyze", study, *map(str, arguments), "--out", str(out), *SMALL.get(study, ())]) == 0
+    assert main(["analyze", study, *map(str, arguments), "--output", str(out), *SMALL.get(study, ())]) == 0
     return dict(json.loads((out / "report.json").read_text()))
 
 
@@ -211,26 +211,28 @@ def test_a_trainings_way_is_drawn_from_its_kept_checkpoints(tmp_path: Path, caps
     kept = sorted(path.name for path in (run_ / "checkpoints").glob("*.safetensors"))
     assert kept == ["epoch-0000.safetensors", "epoch-0001.safetensors", "epoch-0002.safetensors"]
     flags = ("--data", data, "--images", "8")
-    record = run(tmp_path / "out", "landscape", run_ / "model.safetensors", *flags, "--run", run_)
+    record = run(tmp_path / "out", "landscape", run_ / "model.safetensors", *flags, "--trajectory", run_)
     plane = record["results"]["planes"][0]
     assert len(plane["trajectory"]) == 4 and plane["trajectory"][-1] == [0.0, 0.0] and sum(plane["explained"]) <= 1.001
     capsys.readouterr()
     model = save_classifier(tmp_path / "other.safetensors", ClassifierOptions(channels=8))
-    line = error_after_work(capsys, "analyze", "landscape", model, *flags, "--run", run_, "--out", tmp_path / "x")
-    assert "of this network's shape; --run must be the training of MODEL" in line
+    line = error_after_work(
+        capsys, "analyze", "landscape", model, *flags, "--trajectory", run_, "--output", tmp_path / "x"
+    )
+    assert "of this network's shape; --trajectory must be the training of MODEL" in line
     (tmp_path / "empty").mkdir()
     line = error_after_work(
-        capsys, "analyze", "landscape", model, *flags, "--run", tmp_path / "empty", "--out", tmp_path
+        capsys, "analyze", "landscape", model, *flags, "--trajectory", tmp_path / "empty", "--output", tmp_path
     )
     assert "holds 0 snapshots" in line and "--snapshots 10" in line
 
 
 @pytest.mark.slow
 def test_time_that_is_over_leaves_what_was_measured(room: Path, tmp_path: Path) -> None:
-    flags = ("--data", room / "pictures", "--images", "8", "--seconds", "0.001", "--no-plots")
+    flags = ("--data", room / "pictures", "--images", "8", "--max-seconds", "0.001", "--no-plots")
     record = run(tmp_path, "hessian", room / "drop.safetensors", *flags)
     assert {row["batch"] for row in record["results"]["rows"]} == {0}
-    assert "mini-batches: 1 of 4 done when --seconds 0.001 were over" in record["notes"]
+    assert "mini-batches: 1 of 4 done when --max-seconds 0.001 were over" in record["notes"]
 
 
 @pytest.mark.parametrize(
@@ -250,16 +252,16 @@ def test_time_that_is_over_leaves_what_was_measured(room: Path, tmp_path: Path) 
         ("hessian", ("--steps", str(10**9), "--split", "test"), "GiB are free; ask for fewer"),
         ("landscape", ("--points", "4"), "--points must be odd, 3 or more"),
         ("landscape", ("--reach", "0"), "--reach must be more than 0"),
-        ("fourier", ("--seconds", "nan"), "--seconds must be more than 0, got nan"),
+        ("fourier", ("--max-seconds", "nan"), "--max-seconds must be more than 0, got nan"),
         ("variance", ("--samples", "0"), "--samples must be 1 or more"),
         ("similarity", ("--images", "3"), "unbiased CKA needs 4 or more"),
-        ("reliability", ("--out", "README.md"), "README.md is a file"),
+        ("reliability", ("--output", "README.md"), "README.md is a file"),
     ],
 )
 def test_bad_input_of_a_study_is_one_line(
     study: str, flags: tuple[str, ...], words: str, room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = () if "--out" in flags else ("--out", tmp_path)
+    out = () if "--output" in flags else ("--output", tmp_path)
     line = one_line_error(
         capsys, "analyze", study, room / "drop.safetensors", "--data", room / "pictures", *flags, *out
     )
@@ -270,7 +272,7 @@ def test_models_and_data_that_do_not_fit_are_one_line(
     room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refused(study: str, *words: str | Path) -> str:
-        return one_line_error(capsys, "analyze", study, *words, "--out", tmp_path)
+        return one_line_error(capsys, "analyze", study, *words, "--output", tmp_path)
 
     drop, still, pictures, stills = (room / n for n in ("drop.safetensors", "still.safetensors", "pictures", "stills"))
     assert "drop is an image classifier" in refused("lesion", drop, "--data", stills)
@@ -290,7 +292,7 @@ def test_maps_of_one_point_are_left_out_and_refused_by_name(tmp_path: Path, caps
         tmp_path / "vgg.safetensors", ClassifierOptions(network="vgg11", channels=4, head="gap"), size=17
     )
     data = save_pictures(tmp_path / "data", 1, 17)
-    flags = (model, "--data", data, "--out", tmp_path / "out")
+    flags = (model, "--data", data, "--output", tmp_path / "out")
     record = run(tmp_path / "out", "fourier", model, "--data", data, "--no-plots")
     assert "left out, as a side of the map is below 2: stage5.1 (1x1)" in " ".join(record["notes"])
     assert {row["height"] for row in record["results"]["rows"]} == {17, 8, 4, 2}  # odd ones too
@@ -308,7 +310,7 @@ def test_a_loss_that_is_no_number_ends_in_one_line(
     tensors["stem.1.running_var"] = torch.full_like(tensors["stem.1.running_var"], 1e-38)
     tensors["stem.1.weight"] = torch.full_like(tensors["stem.1.weight"], 3e38)
     save_checkpoint(tmp_path / "wild.safetensors", tensors, meta)
-    flags = ("--data", room / "pictures", "--split", "test", "--batch-size", "2", "--out", tmp_path / "o")
+    flags = ("--data", room / "pictures", "--split", "test", "--batch-size", "2", "--output", tmp_path / "o")
     line = error_after_work(capsys, "analyze", "hessian", tmp_path / "wild.safetensors", *flags, code=1)
     assert "the loss is " in line or "not finite" in line
 

@@ -108,7 +108,7 @@ def test_a_row_of_a_classifier_is_its_softmax_on_the_corrupted_pictures(room: Pa
 
 
 def test_one_seed_is_one_report_and_another_is_not(room: Path) -> None:
-    options: dict[str, Any] = {"types": ("snow",), "severities": (3,), "images": 6, "samples": (2,)}
+    options: dict[str, Any] = {"types": ("snow",), "severities": (3,), "images": 6, "sample_counts": (2,)}
     first, again, other = (
         studied(room, "drop", "cifar10", "corruptions", "bands", costly_images=1, seed=seed, **options)
         for seed in (0, 0, 1)
@@ -123,7 +123,7 @@ def test_networks_see_the_same_corrupted_pictures(room: Path, tmp_path: Path) ->
     twin = tmp_path / "twin.safetensors"
     twin.write_bytes((room / "still.safetensors").read_bytes())
     paths = [str(room / "still.safetensors"), str(twin), str(room / "sure.safetensors")]
-    options = RobustnessOptions(types=("impulse_noise",), severities=(1, 5), samples=(2,))
+    options = RobustnessOptions(types=("impulse_noise",), severities=(1, 5), sample_counts=(2,))
     study = robustness(paths, room / "stills", studies=["corruptions"], options=options)["studies"]["corruptions"]
     by_model = {name: [row for row in study["rows"] if row["model"] == name] for name in ("still", "twin", "sure")}
     figures = {name: [(row["severity"], row["mode"], row["nll"]) for row in rows] for name, rows in by_model.items()}
@@ -133,7 +133,7 @@ def test_networks_see_the_same_corrupted_pictures(room: Path, tmp_path: Path) ->
 
 def test_fewer_passes_are_the_first_of_more(room: Path) -> None:
     few, many = (
-        studied(room, "drop", "cifar10", "corruptions", types=("fog",), severities=(1,), samples=samples)[
+        studied(room, "drop", "cifar10", "corruptions", types=("fog",), severities=(1,), sample_counts=samples)[
             "corruptions"
         ]["rows"]
         for samples in ((2,), (1, 2, 4))
@@ -300,7 +300,7 @@ def test_attacks_do_harm_and_more_steps_and_budget_do_more(room: Path) -> None:
 
 def test_an_attack_does_not_know_the_masks_that_it_is_measured_with(room: Path) -> None:
     """With them, FGSM deceives 8 of the 9 right answers of this network, without them 1."""
-    rows = studied(room, "drop", "cifar10", "attacks", samples=(5,))["attacks"]["rows"]
+    rows = studied(room, "drop", "cifar10", "attacks", sample_counts=(5,))["attacks"]["rows"]
     row = only(rows, attack="fgsm", mode="bnn")
     assert row["gradient_samples"] == 5 and row["clean_accuracy"] > 0.5 and row["attack_success_rate"] < 0.5
 
@@ -334,52 +334,48 @@ def test_a_grey_picture_is_refused_by_the_sweep(room: Path) -> None:
     assert "(height, width, 3), RGB, got uint8 (32, 32)" in told
 
 
-# elsewhere
+# out-of-distribution pictures
 
 
 def test_the_same_pictures_are_not_told_apart(room: Path) -> None:
-    study = studied(room, "still", "stills", "elsewhere", elsewhere=(str(room / "stills" / "test"),), samples=(3,))[
-        "elsewhere"
-    ]
-    assert study["pictures"] == study["elsewhere_pictures"] == 4 and study["sources"] == ["test"]
+    study = studied(room, "still", "stills", "ood", ood=(str(room / "stills" / "test"),), sample_counts=(3,))["ood"]
+    assert study["pictures"] == study["ood_pictures"] == 4 and study["sources"] == ["test"]
     scores = {(row["mode"], row["score"]): row for row in study["rows"]}
     for key in (("dnn", "entropy"), ("dnn", "abstains"), ("dnn", "lac"), ("dnn", "aps")):
         row = scores[key]
-        assert row["auroc"] == 0.5 and sorted(row["scores_here"]) == pytest.approx(sorted(row["scores_elsewhere"]))
+        assert row["auroc"] == 0.5 and sorted(row["scores_data"]) == pytest.approx(sorted(row["scores_ood"]))
     assert {score for mode, score in scores if mode == "bnn"} == {"entropy", "abstains", "disagreement"}
-    assert 1 <= scores["dnn", "lac"]["mean_here"] <= 11 and 0 <= scores["dnn", "abstains"]["mean_here"] <= 1
+    assert 1 <= scores["dnn", "lac"]["mean_data"] <= 11 and 0 <= scores["dnn", "abstains"]["mean_data"] <= 1
     assert any("still bnn x3: no prediction sets; it is calibrated for dnn" in note for note in study["notes"])
 
 
 def test_a_calibration_that_is_off_leaves_sets_and_temperature_away(room: Path) -> None:
-    elsewhere = (str(room / "stills" / "val"),)
+    ood = (str(room / "stills" / "val"),)
     on, off = (
         studied(
             room,
             "still",
             "stills",
             "corruptions",
-            "elsewhere",
+            "ood",
             types=("fog",),
             severities=(1,),
-            elsewhere=elsewhere,
+            ood=ood,
             calibrated=calibrated,
         )
         for calibrated in ("auto", "off")
     )
-    names = [{row["score"] for row in found["elsewhere"]["rows"] if row["mode"] == "dnn"} for found in (on, off)]
+    names = [{row["score"] for row in found["ood"]["rows"] if row["mode"] == "dnn"} for found in (on, off)]
     assert names[0] - names[1] == {"lac", "aps"}
     warm, plain = (only(found["corruptions"]["clean"], mode="dnn") for found in (on, off))
     assert warm["accuracy"] == plain["accuracy"] and warm["nll"] != plain["nll"]
 
 
-def test_a_classifier_sees_its_view_of_pictures_from_elsewhere(room: Path) -> None:
-    study = studied(room, "drop", "cifar10", "elsewhere", elsewhere=(str(room / "stills" / "val"),), images=4)[
-        "elsewhere"
-    ]
+def test_a_classifier_sees_its_view_of_pictures_out_of_distribution(room: Path) -> None:
+    study = studied(room, "drop", "cifar10", "ood", ood=(str(room / "stills" / "val"),), images=4)["ood"]
     row = only(study["rows"], score="disagreement")
-    assert (row["mode"], row["samples"]) == ("bnn", 5) and len(row["scores_elsewhere"]) == 4
-    ranks = [(o > i) + (o == i) / 2 for o in row["scores_elsewhere"] for i in row["scores_here"]]
+    assert (row["mode"], row["samples"]) == ("bnn", 5) and len(row["scores_ood"]) == 4
+    ranks = [(o > i) + (o == i) / 2 for o in row["scores_ood"] for i in row["scores_data"]]
     assert row["auroc"] == pytest.approx(np.mean(ranks))
 
 
@@ -392,7 +388,7 @@ def test_all_studies_run_where_nothing_is_named_and_the_notes_say_what_lacks(roo
     record = robustness(paths, room / "cifar10", options=options)
     assert list(record["studies"]) == ["corruptions", "perturbations", "attacks", "bands"]
     notes = " | ".join(record["notes"])
-    assert "elsewhere left out" in notes and "stream" not in notes and "plain: no dropout" in notes
+    assert "ood left out" in notes and "stream" not in notes and "plain: no dropout" in notes
     assert "2 of 12 pictures, drawn with seed 0" in notes and "first 1 of these" in notes
     assert (
         record["models"][0] | {"model": "plain", "architecture": "classifier", "dropout": False} == record["models"][0]
@@ -403,7 +399,7 @@ def test_all_studies_run_where_nothing_is_named_and_the_notes_say_what_lacks(roo
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"elsewhere": ("nowhere.mp4",)}, "no such file or folder: 'nowhere.mp4'"),
+        ({"ood": ("nowhere.mp4",)}, "no such file or folder: 'nowhere.mp4'"),
         ({"cifar_p": Path("nowhere")}, "nowhere: has none of the published files"),
         ({"cifar_c": Path("nowhere")}, "nowhere: has none of the published files"),
     ],

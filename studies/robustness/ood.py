@@ -1,5 +1,4 @@
-"""Whether a network is less sure of pictures from elsewhere than of its own data's: entropy, disagreement, set
-sizes."""
+"""Study `ood`: uncertainty, set sizes and novelty on out-of-distribution pictures against those on the data's own."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,27 +19,26 @@ from core.seeds import mix_seed
 from studies.harness.pictures import Pictures
 from studies.harness.rows import Row
 from studies.harness.target import Method, TargetNetwork
-from studies.robustness.flags import ELSEWHERE_SAMPLES, RobustnessOptions, Watch, no_progress
+from studies.robustness.flags import OOD_SAMPLES, RobustnessOptions, Watch, no_progress
 
 SURE = 0.9
 """A sample of lower confidence is one that the network abstains from: the cutoff of Acc-90 and Freq-90."""
 SET_KINDS = ("lac", "aps")
 SCORE_NOTES = {
     "reported_": "reported_CLASS: share of a picture in which the class whose misses are bounded is reported",
-    "novelty": "novelty: deviations of a picture's features from the mean of the network's own world",
+    "novelty": "novelty: deviations of a picture's features from the mean of the training domain",
 }
-"""What scores mean that only some checkpoints have."""
+"""Explanations of scores that only some checkpoints have."""
 
 
-def study_elsewhere(
+def study_ood(
     subjects: Sequence[TargetNetwork], pictures: Pictures, options: RobustnessOptions, watch: Watch = no_progress
 ) -> dict[str, Any]:
-    """`rows` by network, method and score: means here and elsewhere, and the area under the ROC curve that tells them
-    apart."""
-    groups = {"here": list(pictures.images), "elsewhere": list(elsewhere_pictures(pictures, options.elsewhere))}
+    """`rows` by network, method and score: means on the data and on OOD pictures, and the area under the ROC curve."""
+    groups = {"data": list(pictures.images), "ood": list(ood_pictures(pictures, options.ood))}
     scores: dict[tuple[str, Method, str], dict[str, list[float]]] = {}
     jobs = [(group, number) for group, images in groups.items() for number in range(len(images))]
-    for group, number in watch(jobs, "elsewhere"):
+    for group, number in watch(jobs, "ood"):
         for subject in subjects:
             for method, values in scores_of(subject, groups[group][number], options, number):
                 for score, value in values.items():
@@ -48,16 +46,15 @@ def study_elsewhere(
                     found[group].append(value)
     return {
         "pictures": len(pictures),
-        "elsewhere_pictures": len(groups["elsewhere"]),
-        "sources": [Path(spec).name for spec in options.elsewhere],
+        "ood_pictures": len(groups["ood"]),
+        "sources": [Path(spec).name for spec in options.ood],
         "rows": [row_of(*key, found) for key, found in scores.items()],
         "notes": [
             "entropy and disagreement are means over a picture, as shares of ln K; abstains: share of it that is "
             "less sure "
             f"than {SURE:.0%}; lac, aps: mean number of classes in a prediction set",
-            "auroc: probability that a picture from elsewhere scores higher than one from here; 0.5 is chance, "
-            "below it the "
-            "network is surer elsewhere",
+            "auroc: probability that an out-of-distribution picture scores higher than one of the data; 0.5 is chance, "
+            "below it the network is surer of out-of-distribution pictures",
             *[told for score, told in SCORE_NOTES.items() if any(score in key[2] for key in scores)],
             *calibration_notes(subjects, pictures, options),
         ],
@@ -65,31 +62,31 @@ def study_elsewhere(
 
 
 def row_of(model: str, method: Method, score: str, found: Mapping[str, list[float]]) -> Row:
-    here, elsewhere = (torch.tensor(found[group], dtype=torch.float64) for group in ("here", "elsewhere"))
+    data, ood = (torch.tensor(found[group], dtype=torch.float64) for group in ("data", "ood"))
     return {
         "model": model,
         "mode": method.mode,
         "samples": method.samples,
         "score": score,
-        "mean_here": float(here.mean()),
-        "mean_elsewhere": float(elsewhere.mean()),
-        "auroc": auroc(here, elsewhere),
-        "scores_here": found["here"],
-        "scores_elsewhere": found["elsewhere"],
+        "mean_data": float(data.mean()),
+        "mean_ood": float(ood.mean()),
+        "auroc": auroc(data, ood),
+        "scores_data": found["data"],
+        "scores_ood": found["ood"],
     }
 
 
-def elsewhere_methods(subject: TargetNetwork, options: RobustnessOptions) -> list[Method]:
-    """As always, and passes enough to disagree: the most that are asked for."""
-    methods = subject.methods(options.samples or ((ELSEWHERE_SAMPLES,) if subject.is_segmentation else ()))
+def ood_methods(subject: TargetNetwork, options: RobustnessOptions) -> list[Method]:
+    """One pass without dropout, and the largest number of dropout passes, as disagreement needs several."""
+    methods = subject.methods(options.sample_counts or ((OOD_SAMPLES,) if subject.is_segmentation else ()))
     return methods[:1] + methods[1:][-1:]
 
 
 def scores_of(
     subject: TargetNetwork, image: np.ndarray, options: RobustnessOptions, number: int
 ) -> Iterator[tuple[Method, dict[str, float]]]:
-    """Of one picture (H, W, 3)."""
-    methods = elsewhere_methods(subject, options)
+    """The scores of one picture (H, W, 3), method by method."""
+    methods = ood_methods(subject, options)
     for method, seen in subject.predict([image], methods, mix_seed(options.seed, number)):
         whole = {name: float(value) / seen.max_entropy for name, value in uncertainty_scores(seen).items()}
         scores = {"entropy": whole["entropy"], "abstains": float((seen.confidence < SURE).double().mean())}
@@ -122,10 +119,10 @@ def mean_set_size(probs: Tensor, kind: str, threshold: float) -> float:
 
 
 def calibration_notes(subjects: Sequence[TargetNetwork], pictures: Pictures, options: RobustnessOptions) -> list[str]:
-    """Where prediction sets are missing, or were fitted on what they are looked at on."""
+    """Notes on prediction sets that are missing, or that were fitted on the pictures of this study."""
     notes = []
     for subject in subjects:
-        for method in elsewhere_methods(subject, options):
+        for method in ood_methods(subject, options):
             fitted = subject.fit(method)
             if "conformal" not in fitted:
                 others = "; ".join(map(str, subject.calibrated_methods)) or "no method"
@@ -139,7 +136,7 @@ def calibration_notes(subjects: Sequence[TargetNetwork], pictures: Pictures, opt
     return notes
 
 
-def elsewhere_pictures(pictures: Pictures, specs: Sequence[str]) -> Iterator[np.ndarray]:
+def ood_pictures(pictures: Pictures, specs: Sequence[str]) -> Iterator[np.ndarray]:
     """(H, W, 3) uint8 RGB as the networks see them, as many as the study has, spread over the sources and along
     each."""
     wanted = math.ceil(len(pictures) / len(specs))
@@ -153,4 +150,4 @@ def elsewhere_pictures(pictures: Pictures, specs: Sequence[str]) -> Iterator[np.
 
 def require_recorded(spec: str, source: Source) -> None:
     if source.info.live:
-        raise InputError(f"--elsewhere {spec}: a live source has no end; give a video file or a folder of images")
+        raise InputError(f"--ood {spec}: a live source has no end; give a video file or a folder of images")
