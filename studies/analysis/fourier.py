@@ -30,16 +30,16 @@ ABOUT = (
 class Spectra:
     """The summed spectra of one network's maps in one mode."""
 
-    def __init__(self, studied: StudyTarget, mode: str, units: list[Unit]) -> None:
-        self.studied, self.mode, self.units = studied, mode, units
+    def __init__(self, target: StudyTarget, mode: str, units: list[Unit]) -> None:
+        self.target, self.mode, self.units = target, mode, units
         self.sums: dict[tuple[str, str], Tensor] = {}
         self.sizes: dict[tuple[str, str], tuple[int, ...]] = {}
         self.seen = 0
 
     @torch.no_grad()
     def add(self, batch: Tensor, seed: int) -> None:
-        with watch_maps(self.units, self._see, self.studied.layout):
-            self.studied.subject.logits(batch, self.mode, seed)
+        with watch_maps(self.units, self._see, self.target.layout):
+            self.target.subject.logits(batch, self.mode, seed)
         self.seen += len(batch)
 
     def _see(self, unit: Unit, before: Tensor, after: Tensor) -> None:
@@ -54,7 +54,7 @@ class Spectra:
         places = depths(side for _, side in self.sums)
         return [
             {
-                "model": self.studied.name,
+                "model": self.target.name,
                 "mode": self.mode,
                 "unit": name,
                 "map": side,
@@ -74,15 +74,15 @@ def sides(unit: Unit, before: Tensor, after: Tensor) -> dict[str, Tensor]:
     return {"in": before, "out": after} if unit.kind == "smoothing" else {"": after}
 
 
-def measure(room: StudyContext) -> Iterator[Results]:
-    job: Any = room.job
+def measure(context: StudyContext) -> Iterator[Results]:
+    job: Any = context.job
     tallies = []
-    for studied in room.studied:
-        units, left_out = studied.units_with_maps(job.units, least=2)
-        room.note(left_out)
-        for mode in ("dnn", "bnn") if studied.subject.has_dropout else ("dnn",):
-            tallies.append(Spectra(studied, mode, units))
-    yield from room.tally(tallies, room.batches())
+    for target in context.targets:
+        units, left_out = target.units_with_maps(job.units, least=2)
+        context.note(left_out)
+        for mode in ("dnn", "bnn") if target.subject.has_dropout else ("dnn",):
+            tallies.append(Spectra(target, mode, units))
+    yield from context.tally(tallies, context.batches())
 
 
 def tables(results: Results) -> list[Table]:

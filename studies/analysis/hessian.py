@@ -40,73 +40,73 @@ EXTRA_VECTORS = 6
 GRID = 400
 
 
-def measure(room: StudyContext) -> Iterator[Results]:
-    job: Any = room.job
-    for studied in room.studied:
-        prepare(studied, job)
-    size = job.batch_size or (1 if room.is_segmentation else 16)
-    batches = [numbers for numbers in room.batches(size) if len(numbers) == size]
+def measure(context: StudyContext) -> Iterator[Results]:
+    job: Any = context.job
+    for target in context.targets:
+        prepare(target, job)
+    size = job.batch_size or (1 if context.is_segmentation else 16)
+    batches = [numbers for numbers in context.batches(size) if len(numbers) == size]
     if not batches:
         raise InputError(
-            f"{len(room.studied[0].pictures)} pictures fill no mini-batch of {size}; use a smaller --batch-size"
+            f"{len(context.targets[0].pictures)} pictures fill no mini-batch of {size}; use a smaller --batch-size"
         )
-    decays = {studied.name: decay_of(studied, job.weight_decay) for studied in room.studied}
+    decays = {target.name: decay_of(target, job.weight_decay) for target in context.targets}
     rows: list[Results] = []
-    for number, numbers in enumerate(room.track(batches, "mini-batches")):
-        for studied in room.studied:
-            rows.append(row_of(studied, numbers, number, room, decays[studied.name]))
+    for number, numbers in enumerate(context.track(batches, "mini-batches")):
+        for target in context.targets:
+            rows.append(row_of(target, numbers, number, context, decays[target.name]))
         yield {
             "rows": rows,
             "batch_size": size,
             "top": job.top,
-            "networks": [summary(rows, s.name) for s in room.studied],
+            "networks": [summary(rows, s.name) for s in context.targets],
         }
-    for studied in room.studied:
-        if decays[studied.name] is None:
-            room.note(
-                f"{studied.name}: its record has no weight decay, so nothing is said with L2; give --weight-decay"
+    for target in context.targets:
+        if decays[target.name] is None:
+            context.note(
+                f"{target.name}: its record has no weight decay, so nothing is said with L2; give --weight-decay"
             )
 
 
-def prepare(studied: StudyTarget, job: Any) -> None:
+def prepare(target: StudyTarget, job: Any) -> None:
     """The network's weights take gradients; InputError where they, k times, do not fit into memory."""
-    network = studied.subject.network.to(memory_format=torch.contiguous_format).requires_grad_(True)
-    studied.subject.switch("dnn", None)
+    network = target.subject.network.to(memory_format=torch.contiguous_format).requires_grad_(True)
+    target.subject.switch("dnn", None)
     weights = sum(weight.numel() for weight in network.parameters())
     if job.top > weights:
-        raise InputError(f"--top {job.top}: {studied.name} has {weights} weights; ask for fewer eigenvalues")
-    require_memory(weights, job.top + EXTRA_VECTORS, 4, f"{studied.name}: --top {job.top}")
-    require_memory(weights, job.steps + EXTRA_VECTORS, 4, f"{studied.name}: --steps {job.steps}")
+        raise InputError(f"--top {job.top}: {target.name} has {weights} weights; ask for fewer eigenvalues")
+    require_memory(weights, job.top + EXTRA_VECTORS, 4, f"{target.name}: --top {job.top}")
+    require_memory(weights, job.steps + EXTRA_VECTORS, 4, f"{target.name}: --steps {job.steps}")
 
 
-def decay_of(studied: StudyTarget, given: float | None) -> float | None:
+def decay_of(target: StudyTarget, given: float | None) -> float | None:
     """The weight decay: as given, or of the network's training."""
     if given is not None:
         return given
     try:
-        return float(studied.subject.meta.training["config"]["loop"]["weight_decay"])
+        return float(target.subject.meta.training["config"]["loop"]["weight_decay"])
     except (KeyError, TypeError, ValueError):
         return None
 
 
-def row_of(studied: StudyTarget, numbers: range, number: int, room: StudyContext, decay: float | None) -> Results:
+def row_of(target: StudyTarget, numbers: range, number: int, context: StudyContext, decay: float | None) -> Results:
     """One mini-batch of one network."""
-    job: Any = room.job
-    pictures, labels = TrainingPictures(studied, room.options.seed, job.augmented).batch(numbers)
-    network, void = studied.subject.network, studied.subject.meta.classes.void
+    job: Any = context.job
+    pictures, labels = TrainingPictures(target, context.options.seed, job.augmented).batch(numbers)
+    network, void = target.subject.network, target.subject.meta.classes.void
 
     def loss() -> Tensor:
         found = score(network(pictures), labels, void)
         return found.nll / max(1, found.samples)
 
     hessian = Hessian(network, loss)
-    seed = mix_seed(room.options.seed, number)
+    seed = mix_seed(context.options.seed, number)
     pairs = top_eigenpairs(
         hessian, hessian.gradient, job.top, iterations=job.iterations, tolerance=job.tolerance, seed=seed
     )
     measure_ = lanczos(hessian, random_signs(hessian.gradient, seed), job.steps) if job.steps else None
     return {
-        "model": studied.name,
+        "model": target.name,
         "batch": number,
         "loss": hessian.loss,
         "gradient_norm": float(hessian.gradient.norm()),

@@ -51,10 +51,10 @@ TRAJECTORY = (
 class Plane:
     """The loss of one network over its plane."""
 
-    def __init__(self, studied: StudyTarget, job: Any, seed: int) -> None:
-        self.studied, self.job, self.seed = studied, job, seed
-        self.network = studied.subject.network
-        studied.subject.switch("dnn", None)
+    def __init__(self, target: StudyTarget, job: Any, seed: int) -> None:
+        self.target, self.job, self.seed = target, job, seed
+        self.network = target.subject.network
+        target.subject.switch("dnn", None)
         self.trajectory: Trajectory | None = None
         weights = moving_weights(self.network)
         if job.trajectory is not None:
@@ -68,7 +68,7 @@ class Plane:
             self.ways = (random_direction(weights, job.rule, seed), random_direction(weights, job.rule, seed + 1))
             self.places = [grid(job.points, job.reach)] * 2
         self.weights = weights
-        self.pictures = TrainingPictures(studied, seed, job.augmented)
+        self.pictures = TrainingPictures(target, seed, job.augmented)
         self.batches: list[tuple[Tensor, Tensor]] = []
         self.loss = [[0.0] * job.points for _ in range(job.points)]
         self.accuracy = [[0.0] * job.points for _ in range(job.points)]
@@ -78,7 +78,7 @@ class Plane:
     def fill(self, row: int, batches: Sequence[range]) -> None:
         """One row of the plane: one y and all x."""
         self.batches = self.batches or [self.pictures.batch(numbers) for numbers in batches]
-        void = self.studied.subject.meta.classes.void
+        void = self.target.subject.meta.classes.void
         for column, x in enumerate(self.places[0]):
             with moved(self.network, self.weights, [(x, self.ways[0]), (self.places[1][row], self.ways[1])]):
                 total, correct, samples = 0.0, 0, 0
@@ -91,7 +91,7 @@ class Plane:
     def record(self, rows: int) -> Results:
         middle = self.job.points // 2
         found: Results = {
-            "model": self.studied.name,
+            "model": self.target.name,
             "x": self.places[0],
             "y": self.places[1],
             "loss": self.loss,
@@ -144,20 +144,20 @@ def trajectory_of(run: Path, network: torch.nn.Module, names: list[str]) -> Traj
     return project([*points, final], names)
 
 
-def measure(room: StudyContext) -> Iterator[Results]:
-    job: Any = room.job
-    if job.trajectory is not None and len(room.studied) > 1:
+def measure(context: StudyContext) -> Iterator[Results]:
+    job: Any = context.job
+    if job.trajectory is not None and len(context.targets) > 1:
         raise InputError("--trajectory is the training of one network; give one MODEL")
-    for studied in room.studied:
-        studied.subject.network.to(memory_format=torch.contiguous_format)
-    planes = [Plane(studied, job, room.options.seed) for studied in room.studied]
+    for target in context.targets:
+        target.subject.network.to(memory_format=torch.contiguous_format)
+    planes = [Plane(target, job, context.options.seed) for target in context.targets]
     if job.trajectory is not None:
-        room.note(TRAJECTORY)
+        context.note(TRAJECTORY)
     # From the middle outwards, so that what there was time for is a whole strip around the trained weights.
     order = sorted(range(job.points), key=lambda row: abs(row - job.points // 2))
-    for done, row in enumerate(room.track(order, "rows of the plane"), start=1):
+    for done, row in enumerate(context.track(order, "rows of the plane"), start=1):
         for plane in planes:
-            plane.fill(row, room.batches())
+            plane.fill(row, context.batches())
         yield {"planes": [plane.record(done) for plane in planes], "rule": None if job.trajectory else job.rule}
 
 

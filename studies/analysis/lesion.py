@@ -35,19 +35,19 @@ WEIGHTS = (0.75, 0.5, 0.25, 0.0)
 class Lesions:
     """All changes of one network, and what they did so far."""
 
-    def __init__(self, studied: StudyTarget, named: Sequence[str]) -> None:
-        self.studied = studied
-        network = studied.subject.network
-        studied.subject.switch("dnn", None)
-        batch = studied.batch(range(1))
-        asked = find_units(network, named, studied.name) if named else []
+    def __init__(self, target: StudyTarget, named: Sequence[str]) -> None:
+        self.target = target
+        network = target.subject.network
+        target.subject.switch("dnn", None)
+        batch = target.batch(range(1))
+        asked = find_units(network, named, target.name) if named else []
         units = asked or [unit for kind in KINDS for unit in list_units(network, kind)]
-        seen = trace(network, batch, units, studied.layout)
+        seen = trace(network, batch, units, target.layout)
         self.left_out = [one.unit.name for one in seen if not can_be_removed(one)]
         kept = [one for one in seen if can_be_removed(one)]
         if asked and len(kept) < len(asked):
             lost = next(unit.name for unit in asked if unit.name not in [one.unit.name for one in kept])
-            raise InputError(f"{studied.name}: {lost} changes its map's shape or has none, so it cannot be removed")
+            raise InputError(f"{target.name}: {lost} changes its map's shape or has none, so it cannot be removed")
         self.changes: list[tuple[Seen | None, float]] = [(None, 1.0)]
         for one in kept:
             weights = WEIGHTS if one.unit.kind == "smoothing" else (0.0,)
@@ -59,11 +59,11 @@ class Lesions:
     @torch.no_grad()
     def add(self, numbers: range) -> None:
         """One batch under every change; figures are kept picture by picture."""
-        batch, truth = self.studied.batch(numbers), self.studied.truth(numbers)
-        void = self.studied.subject.meta.classes.void
+        batch, truth = self.target.batch(numbers), self.target.truth(numbers)
+        void = self.target.subject.meta.classes.void
         for place, (seen, weight) in enumerate(self.changes):
             with change(seen, weight):
-                logits = self.studied.subject.network(batch)
+                logits = self.target.subject.network(batch)
             for one, label in zip(logits, truth, strict=True):
                 found = score(one[None].double(), label[None], void)
                 self.nll[place].append(float(found.nll))
@@ -80,7 +80,7 @@ class Lesions:
             nll, correct = sum(self.nll[place]) / total, sum(self.correct[place]) / total
             rows.append(
                 {
-                    "model": self.studied.name,
+                    "model": self.target.name,
                     "unit": seen.unit.name if seen else "",
                     "kind": seen.unit.kind if seen else "",
                     "weight": weight,
@@ -111,13 +111,13 @@ def change(seen: Seen | None, weight: float) -> AbstractContextManager[None]:
     return removed(seen.unit) if weight == 0.0 else weighted(seen.unit, weight)
 
 
-def measure(room: StudyContext) -> Iterator[Results]:
-    job: Any = room.job
-    lesions = [Lesions(studied, job.units) for studied in room.studied]
+def measure(context: StudyContext) -> Iterator[Results]:
+    job: Any = context.job
+    lesions = [Lesions(target, job.units) for target in context.targets]
     for one in lesions:
         if one.left_out:
-            room.note(f"{one.studied.name}: not removed, as they change their map's shape: {', '.join(one.left_out)}")
-    for numbers in room.track(room.batches(), "batches of pictures"):
+            context.note(f"{one.target.name}: not removed, as they change their map's shape: {', '.join(one.left_out)}")
+    for numbers in context.track(context.batches(), "batches of pictures"):
         for one in lesions:
             one.add(numbers)
         yield {"rows": [row for one in lesions for row in one.rows()], "seen": len(lesions[0].samples)}

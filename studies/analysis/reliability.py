@@ -47,9 +47,9 @@ label."""
 class Reliability:
     """One network with one method."""
 
-    def __init__(self, studied: StudyTarget, method: Method, pictures: int) -> None:
-        self.studied, self.method = studied, method
-        self.classes = GroupTally(len(studied.subject))
+    def __init__(self, target: StudyTarget, method: Method, pictures: int) -> None:
+        self.target, self.method = target, method
+        self.classes = GroupTally(len(target.subject))
         self.distances = GroupTally(len(DISTANCES) + 1)
         self.sizes = GroupTally(len(SIZES) + 1)
         self.pictures = GroupTally(pictures)
@@ -60,7 +60,7 @@ class Reliability:
     def add(self, number: int, probs: Tensor, truth: Tensor, score: float | None = None) -> None:
         """One picture: probs (1, K, ...) and labels (1, ...) of one size; how novel it is, where the network
         tells."""
-        void = self.studied.subject.meta.classes.void
+        void = self.target.subject.meta.classes.void
         kept = torch.ones_like(truth, dtype=torch.bool) if void is None else truth != void
         if not bool(kept.any()):
             return
@@ -91,10 +91,10 @@ class Reliability:
             around = torch.where(blame[0] > 0, around, torch.zeros_like(around))
             y, x = divmod(int(around.argmax()), blame.shape[-1])
         place = (0, y, x) if blame.ndim == 3 else (0,)
-        names = self.studied.subject.meta.classes.names
+        names = self.target.subject.meta.classes.names
         self.worst.append(
             {
-                "model": self.studied.name,
+                "model": self.target.name,
                 "mode": str(self.method),
                 "picture": number,
                 "y": y,
@@ -107,7 +107,7 @@ class Reliability:
 
     def rows(self) -> list[Results]:
         """Groups of all kinds."""
-        classes = self.studied.subject.meta.classes.names
+        classes = self.target.subject.meta.classes.names
         ranked = sorted(self.novelty, key=self.novelty.__getitem__)
         parts = [list(part) for part in np.array_split(ranked, min(NOVELTY_GROUPS, len(ranked)))]
         names = [f"{place + 1} of {len(parts)}, {self._range_of(part)}" for place, part in enumerate(parts)]
@@ -116,12 +116,12 @@ class Reliability:
             ("class", self.classes, list(classes)),
             ("novelty", self.pictures.merged(parts), names),
         ]
-        if self.studied.subject.is_segmentation:
+        if self.target.subject.is_segmentation:
             found += [
                 ("distance", self.distances, interval_names(DISTANCES)),
                 ("size", self.sizes, interval_names(SIZES)),
             ]
-        about = {"model": self.studied.name, "mode": str(self.method)}
+        about = {"model": self.target.name, "mode": str(self.method)}
         return [about | {"by": by} | row for by, tally, words in found for row in tally.rows(words)]
 
     def _range_of(self, part: Sequence[int]) -> str:
@@ -129,22 +129,22 @@ class Reliability:
         return f"{self.measured_by} {min(values):.3f} to {max(values):.3f}"
 
 
-def measure(room: StudyContext) -> Iterator[Results]:
-    job: Any = room.job
+def measure(context: StudyContext) -> Iterator[Results]:
+    job: Any = context.job
     tallies: list[Reliability] = []
-    for studied in room.studied:
-        methods = [DNN, *([Method("bnn", job.samples)] if studied.subject.has_dropout and job.samples > 1 else [])]
-        tallies += [Reliability(studied, method, len(studied.pictures)) for method in methods]
-        if studied.subject.calibrated_methods:
-            told = ", ".join(map(str, studied.subject.calibrated_methods))
-            room.note(f"{studied.name}: calibrated for {told}; its other methods are as trained")
-    for part, numbers in enumerate(room.track(room.batches(), "batches of pictures")):
-        for studied in room.studied:
-            mine = {tally.method: tally for tally in tallies if tally.studied is studied}
-            images = studied.pictures.images[numbers.start : numbers.stop]
-            truth = studied.truth(numbers)
-            seed = mix_seed(room.options.seed, part)
-            for method, prediction in studied.subject.predict(images, list(mine), seed):
+    for target in context.targets:
+        methods = [DNN, *([Method("bnn", job.samples)] if target.subject.has_dropout and job.samples > 1 else [])]
+        tallies += [Reliability(target, method, len(target.pictures)) for method in methods]
+        if target.subject.calibrated_methods:
+            told = ", ".join(map(str, target.subject.calibrated_methods))
+            context.note(f"{target.name}: calibrated for {told}; its other methods are as trained")
+    for part, numbers in enumerate(context.track(context.batches(), "batches of pictures")):
+        for target in context.targets:
+            mine = {tally.method: tally for tally in tallies if tally.target is target}
+            images = target.pictures.images[numbers.start : numbers.stop]
+            truth = target.truth(numbers)
+            seed = mix_seed(context.options.seed, part)
+            for method, prediction in target.subject.predict(images, list(mine), seed):
                 probs = at_size_of(prediction.probs.float(), truth)
                 for place, number in enumerate(numbers):
                     score = float(prediction.novelty.score[place]) if prediction.novelty else None
@@ -165,7 +165,7 @@ def worst_of(tallies: Sequence[Reliability]) -> list[Results]:
 
 def sheet_of(tallies: Sequence[Reliability]) -> Results:
     """Pixels around the worst places: for the plot alone, no part of the record."""
-    by_name = {tally.studied.name: tally.studied for tally in tallies}
+    by_name = {tally.target.name: tally.target for tally in tallies}
     images = []
     for one in worst_of(tallies):
         image = by_name[one["model"]].pictures.images[one["picture"]]

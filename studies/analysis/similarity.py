@@ -39,9 +39,9 @@ WITHOUT = "without smoothing"
 class Layers:
     """The features of one network, with its smoothing layers or without."""
 
-    def __init__(self, studied: StudyTarget, units: list[Unit], smoothed: bool = True) -> None:
-        self.studied, self.units, self.smoothed = studied, units, smoothed
-        self.name = studied.name if smoothed else f"{studied.name} {WITHOUT}"
+    def __init__(self, target: StudyTarget, units: list[Unit], smoothed: bool = True) -> None:
+        self.target, self.units, self.smoothed = target, units, smoothed
+        self.name = target.name if smoothed else f"{target.name} {WITHOUT}"
         self.covariances: dict[tuple[str, str], SpatialCovariance] = {}
         self.sizes: dict[tuple[str, str], tuple[int, ...]] = {}
         self.grams: dict[str, Tensor] = {}
@@ -50,13 +50,13 @@ class Layers:
     def look(self, batch: Tensor) -> None:
         """The Gram matrix of every unit's output; covariances are added up."""
         self.grams = {}
-        network = self.studied.subject.network
+        network = self.target.subject.network
         with ExitStack() as stack:
             if not self.smoothed:
                 for unit in list_units(network, "smoothing"):
                     stack.enter_context(removed(unit))
-            stack.enter_context(watch_maps(self.units, self._see, self.studied.layout))
-            self.studied.subject.logits(batch, "dnn")
+            stack.enter_context(watch_maps(self.units, self._see, self.target.layout))
+            self.target.subject.logits(batch, "dnn")
 
     def _see(self, unit: Unit, before: Tensor, after: Tensor) -> None:
         self.grams[unit.name] = gram(after)
@@ -82,26 +82,26 @@ class Layers:
         ]
 
 
-def measure(room: StudyContext) -> Iterator[Results]:
+def measure(context: StudyContext) -> Iterator[Results]:
     layers = []
-    job: Any = room.job
-    for studied in room.studied:
-        units, left_out = studied.units_with_maps(job.units, least=2)
-        room.note(left_out)
-        layers.append(Layers(studied, units))
-        if list_units(studied.subject.network, "smoothing"):
-            layers.append(Layers(studied, units, smoothed=False))
+    job: Any = context.job
+    for target in context.targets:
+        units, left_out = target.units_with_maps(job.units, least=2)
+        context.note(left_out)
+        layers.append(Layers(target, units))
+        if list_units(target.subject.network, "smoothing"):
+            layers.append(Layers(target, units, smoothed=False))
     pairs = [(one, other) for place, one in enumerate(layers) for other in layers[place:] if related(one, other)]
     sums = [MinibatchCka() for _ in pairs]
-    size = 8 if room.is_segmentation else 64
-    batches = [numbers for numbers in room.batches(size) if len(numbers) >= MIN_BATCH]
+    size = 8 if context.is_segmentation else 64
+    batches = [numbers for numbers in context.batches(size) if len(numbers) >= MIN_BATCH]
     if not batches:
         raise InputError(
-            f"{len(room.studied[0].pictures)} pictures; unbiased CKA needs {MIN_BATCH} or more: raise --images"
+            f"{len(context.targets[0].pictures)} pictures; unbiased CKA needs {MIN_BATCH} or more: raise --images"
         )
-    for numbers in room.track(batches, "mini-batches"):
+    for numbers in context.track(batches, "mini-batches"):
         for one in layers:
-            one.look(one.studied.batch(numbers))
+            one.look(one.target.batch(numbers))
         for (one, other), total in zip(pairs, sums, strict=True):
             total.add(list(one.grams.values()), list(other.grams.values()))
         yield {
@@ -121,7 +121,7 @@ def measure(room: StudyContext) -> Iterator[Results]:
 
 def related(one: Layers, other: Layers) -> bool:
     """A network with itself, with itself without smoothing, and with other networks as they are."""
-    return one is other or one.studied is other.studied or (one.smoothed and other.smoothed)
+    return one is other or one.target is other.target or (one.smoothed and other.smoothed)
 
 
 def tables(results: Results) -> list[Table]:

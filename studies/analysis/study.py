@@ -14,7 +14,7 @@ from torch import Tensor
 
 from core.seeds import mix_seed
 from studies.analysis.flags import StudyJob, StudyOptions
-from studies.analysis.subjects import StudyTarget, open_studied
+from studies.analysis.subjects import StudyTarget, open_study_targets
 from studies.harness.pictures import batches_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ Table = tuple[str, Sequence[str], Sequence[Sequence[Any]]]
 class Tally(Protocol):
     """Sums of a network over batches of pictures."""
 
-    studied: StudyTarget
+    target: StudyTarget
     seen: int
 
     def add(self, batch: Tensor, seed: int) -> None: ...
@@ -40,8 +40,8 @@ class Tally(Protocol):
 class StudyContext:
     """Where a study works: its networks, the time it has, and what it has to say besides its figures."""
 
-    def __init__(self, job: StudyJob, studied: Sequence[StudyTarget], show: bool = True) -> None:
-        self.job, self.studied = job, studied
+    def __init__(self, job: StudyJob, targets: Sequence[StudyTarget], show: bool = True) -> None:
+        self.job, self.targets = job, targets
         self.options: StudyOptions = job.options
         self.notes: list[str] = []
         self.began, self.cpu_began = time.perf_counter(), time.process_time()
@@ -50,7 +50,7 @@ class StudyContext:
     @property
     def is_segmentation(self) -> bool:
         """Whether the networks label pixels."""
-        return self.studied[0].subject.is_segmentation
+        return self.targets[0].subject.is_segmentation
 
     @property
     def is_over(self) -> bool:
@@ -59,14 +59,14 @@ class StudyContext:
     def batches(self, most: int | None = None) -> list[range]:
         """Numbers of the pictures that all networks look at together: as many as the largest pictures allow, or
         `most`."""
-        size = min(studied.pictures.batch for studied in self.studied)
-        return batches_of(len(self.studied[0].pictures), size if most is None else most)
+        size = min(target.pictures.batch for target in self.targets)
+        return batches_of(len(self.targets[0].pictures), size if most is None else most)
 
     def tally(self, tallies: Sequence[Tally], batches: Sequence[range]) -> Iterator[Results]:
         """Shows each batch to all of them; what they have seen until then, after each."""
         for number, numbers in enumerate(self.track(batches, "batches of pictures")):
             for one in tallies:
-                one.add(one.studied.batch(numbers), mix_seed(self.options.seed, number))
+                one.add(one.target.batch(numbers), mix_seed(self.options.seed, number))
             yield {"rows": [row for one in tallies for row in one.rows()], "seen": tallies[0].seen}
 
     def track(self, items: Sequence[T], title: str) -> Iterator[T]:
@@ -119,49 +119,49 @@ def run(study: Study, job: StudyJob, keep: Callable[[Results], None], show: bool
     options = job.options
     split = options.split or study.split
     torch.manual_seed(options.seed)
-    studied = open_studied(options, split, study.images, study.needs_labels)
-    room = StudyContext(job, studied, show)
-    about = describe(study, room, split)
+    targets = open_study_targets(options, split, study.images, study.needs_labels)
+    context = StudyContext(job, targets, show)
+    about = describe(study, context, split)
     results: Results = {}
-    for results in study.measure(room):
-        keep(about | costs(room) | {"notes": ["unfinished", *room.notes], "results": results})
-    return about | costs(room) | {"notes": [*general_notes(room), *room.notes], "results": results}
+    for results in study.measure(context):
+        keep(about | costs(context) | {"notes": ["unfinished", *context.notes], "results": results})
+    return about | costs(context) | {"notes": [*general_notes(context), *context.notes], "results": results}
 
 
-def describe(study: Study, room: StudyContext, split: str) -> Results:
+def describe(study: Study, context: StudyContext, split: str) -> Results:
     """What was run on what, so that it can be run again."""
-    pictures = room.studied[0].pictures
+    pictures = context.targets[0].pictures
     return {
         "study": study.name,
         "models": [
             {
-                "model": studied.name,
-                "architecture": studied.subject.meta.architecture,
-                "options": studied.subject.meta.options,
-                "parameters": sum(weight.numel() for weight in studied.subject.network.parameters()),
-                "dropout": studied.subject.has_dropout,
-                "height": studied.subject.meta.height,
+                "model": target.name,
+                "architecture": target.subject.meta.architecture,
+                "options": target.subject.meta.options,
+                "parameters": sum(weight.numel() for weight in target.subject.network.parameters()),
+                "dropout": target.subject.has_dropout,
+                "height": target.subject.meta.height,
             }
-            for studied in room.studied
+            for target in context.targets
         ],
         "data": pictures.data,
         "split": split,
         "pictures": len(pictures),
         "split_pictures": pictures.whole,
         "list_hash": pictures.list_hash,
-        "seed": room.options.seed,
-        "device": room.studied[0].subject.device.type,
+        "seed": context.options.seed,
+        "device": context.targets[0].subject.device.type,
         "threads": torch.get_num_threads(),
         "cores": os.cpu_count(),
         "torch": torch.__version__,
     }
 
 
-def costs(room: StudyContext) -> Results:
+def costs(context: StudyContext) -> Results:
     """Seconds by the wall and of all cores, and the most memory that the process has held."""
     return {
-        "seconds": round(time.perf_counter() - room.began, 1),
-        "cpu_seconds": round(time.process_time() - room.cpu_began, 1),
+        "seconds": round(time.perf_counter() - context.began, 1),
+        "cpu_seconds": round(time.process_time() - context.cpu_began, 1),
         "peak_memory_mb": peak_memory_mb(),
     }
 
@@ -187,11 +187,11 @@ def peak_memory_mb() -> int | None:
     return round(peak / 2**20 if sys.platform == "darwin" else peak / 2**10)
 
 
-def general_notes(room: StudyContext) -> list[str]:
-    pictures = room.studied[0].pictures
-    asked = room.options.images
+def general_notes(context: StudyContext) -> list[str]:
+    pictures = context.targets[0].pictures
+    asked = context.options.images
     if asked and asked > len(pictures):
         return [f"{asked} pictures were asked for; {pictures.split} has {pictures.whole}"]
     if len(pictures) < pictures.whole:
-        return [f"{len(pictures)} of {pictures.whole} pictures, drawn with seed {room.options.seed}"]
+        return [f"{len(pictures)} of {pictures.whole} pictures, drawn with seed {context.options.seed}"]
     return []

@@ -75,7 +75,9 @@ class StudyTarget:
         return kept, f"{self.name}: left out, as a side of the map is below {least}: {told}" if small else ""
 
 
-def open_studied(options: StudyOptions, split: str, images: tuple[int, int], needs_labels: bool) -> list[StudyTarget]:
+def open_study_targets(
+    options: StudyOptions, split: str, images: tuple[int, int], needs_labels: bool
+) -> list[StudyTarget]:
     """The networks in the order of their names; InputError unless they are of one kind and fit the data.
 
     `images`: how many pictures for classifiers and for segmentation networks where the options do not say.
@@ -148,7 +150,7 @@ def require_data(data: Path, split: str, subject: TargetNetwork) -> None:
 def require_alike(found: Sequence[StudyTarget]) -> None:
     """InputError unless all label the same things with the same classes."""
     first = found[0].subject
-    for other in (studied.subject for studied in found[1:]):
+    for other in (target.subject for target in found[1:]):
         if other.is_segmentation != first.is_segmentation:
             raise InputError(f"{first.name} and {other.name} cannot be compared: one labels pictures, the other pixels")
         require_classes(other.meta.classes, first.meta.classes, other.name, first.name)

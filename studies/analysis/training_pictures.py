@@ -23,7 +23,7 @@ from studies.analysis.subjects import StudyTarget
 class TrainingPictures:
     """The augmented pictures of one network: with one seed all networks get the same ones."""
 
-    studied: StudyTarget
+    target: StudyTarget
     seed: int
     augmented: bool = True
 
@@ -33,14 +33,14 @@ class TrainingPictures:
         Not channels last: oneDNN computes the gradient of strided 1x1 convolutions wrongly there
         (github.com/uxlfoundation/oneDNN/issues/6035).
         """
-        subject = self.studied.subject
+        subject = self.target.subject
         if not self.augmented:
-            return self.studied.batch(numbers).contiguous(), self.studied.truth(numbers)
+            return self.target.batch(numbers).contiguous(), self.target.truth(numbers)
         pixels, labels = self._segments(numbers) if subject.is_segmentation else self._pictures(numbers)
         return subject.normalize(pixels.to(subject.device)).contiguous(), labels.to(subject.device)
 
     def _pictures(self, numbers: range) -> tuple[Tensor, Tensor]:
-        pictures = self.studied.pictures
+        pictures = self.target.pictures
         stacked = np.stack([pictures.images[number] for number in numbers])
         generator = np.random.default_rng(mix_seed(self.seed, numbers.start))
         moved = shift(stacked, generator.integers(0, 2 * PADDING + 1, (len(stacked), 2)))
@@ -49,7 +49,7 @@ class TrainingPictures:
         return torch.from_numpy(moved).permute(0, 3, 1, 2), pictures.truth(numbers)
 
     def _segments(self, numbers: range) -> tuple[Tensor, Tensor]:
-        subject, pictures = self.studied.subject, self.studied.pictures
+        subject, pictures = self.target.subject, self.target.pictures
         height, width = subject.size(*pictures.images[0].shape[:2])
         options = AugmentOptions()
         options = replace(

@@ -33,9 +33,9 @@ KEYS = ("positions", "draws", "both", "averaged")
 class Variances:
     """One network's figures, summed over pictures."""
 
-    def __init__(self, studied: StudyTarget, units: list[Unit], samples: int) -> None:
-        self.studied, self.units = studied, units
-        self.samples = samples if studied.subject.has_dropout else 1
+    def __init__(self, target: StudyTarget, units: list[Unit], samples: int) -> None:
+        self.target, self.units = target, units
+        self.samples = samples if target.subject.has_dropout else 1
         self.sums: dict[tuple[str, str], dict[str, float | None]] = {}
         self.sizes: dict[tuple[str, str], tuple[int, ...]] = {}
         self.seen = 0
@@ -50,9 +50,9 @@ class Variances:
                 moments.setdefault((unit.name, side), DrawVariance()).add(maps)
                 self.sizes[unit.name, side] = tuple(maps.shape[1:])
 
-        with watch_maps(self.units, see, self.studied.layout):
+        with watch_maps(self.units, see, self.target.layout):
             for draw in range(self.samples):
-                self.studied.subject.logits(batch, "bnn" if self.samples > 1 else "dnn", mix_seed(seed, draw))
+                self.target.subject.logits(batch, "bnn" if self.samples > 1 else "dnn", mix_seed(seed, draw))
         for key, one in moments.items():
             total = self.sums.setdefault(key, dict.fromkeys(KEYS))
             for name, value in one.result().items():
@@ -64,7 +64,7 @@ class Variances:
         places = depths(side for _, side in self.sums)
         return [
             {
-                "model": self.studied.name,
+                "model": self.target.name,
                 "unit": name,
                 "map": side,
                 "depth": depth,
@@ -76,17 +76,17 @@ class Variances:
         ]
 
 
-def measure(room: StudyContext) -> Iterator[Results]:
-    job: Any = room.job
+def measure(context: StudyContext) -> Iterator[Results]:
+    job: Any = context.job
     tallies = []
-    for studied in room.studied:
-        units, left_out = studied.units_with_maps(job.units, least=2)
-        room.note(left_out)
-        tallies.append(Variances(studied, units, job.samples))
+    for target in context.targets:
+        units, left_out = target.units_with_maps(job.units, least=2)
+        context.note(left_out)
+        tallies.append(Variances(target, units, job.samples))
         if tallies[-1].samples == 1:
-            room.note(f"{studied.name}: nothing is drawn, so there is the variance over positions alone")
+            context.note(f"{target.name}: nothing is drawn, so there is the variance over positions alone")
     # Every unit's sums over the draws are kept for a batch, in double: smaller batches than for a single pass.
-    yield from room.tally(tallies, room.batches(None if room.is_segmentation else 32))
+    yield from context.tally(tallies, context.batches(None if context.is_segmentation else 32))
 
 
 def tables(results: Results) -> list[Table]:
