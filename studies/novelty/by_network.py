@@ -14,7 +14,7 @@ from app.open_model import find_model
 from core.errors import CheckFailed
 from core.model.checkpoint import read_meta
 from studies.harness.networks import name_of
-from studies.novelty.shots import Data
+from studies.novelty.samples import Data
 
 
 def flags(about: str) -> argparse.ArgumentParser:

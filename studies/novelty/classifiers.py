@@ -18,7 +18,7 @@ from core.model.checkpoint import read_meta
 from studies.harness.target import DNN, TargetNetwork, open_target
 from studies.novelty.by_network import flags, knowing, save
 from studies.novelty.figures import auroc_of
-from studies.novelty.shots import Data, drawing, spread_over
+from studies.novelty.samples import Data, drawing, spread_over
 
 CORRUPTED, MADE, AT_ONCE = 250, 200, 250
 """Test pictures under each corruption; pictures that are none, of each kind; pictures of a network call."""

@@ -20,14 +20,14 @@ from app.open_model import find_model
 from studies.harness.networks import name_of
 from studies.harness.study import digest_of_weights
 from studies.novelty.by_network import flags, knowing, save
-from studies.novelty.looking import Watched, forward_with_novelty
-from studies.novelty.shots import GROUPS, Data, Sample
+from studies.novelty.novelty_network import NoveltyNetwork, forward_with_novelty
+from studies.novelty.samples import GROUPS, Data, Sample
 
 
-def thinned(shots: Iterator[Sample], every: int) -> Iterator[Sample]:
+def subsampled(samples: Iterator[Sample], every: int) -> Iterator[Sample]:
     """Only each `every`-th picture, with all that was made of it."""
     places: dict[str, int] = {}
-    return (shot for shot in shots if places.setdefault(shot.name, len(places)) % every == 0)
+    return (sample for sample in samples if places.setdefault(sample.name, len(places)) % every == 0)
 
 
 def begin(folder: Path, about: dict[str, Any]) -> None:
@@ -46,19 +46,19 @@ def main() -> None:
     folders = {model: given.out / name_of(model) for model in given.models}
     models = {folder: knowing(model, folder, given.data) for model, folder in folders.items()}
     torch.set_num_threads(1)
-    data, watched = Data(given.data), {folder: Watched(model) for folder, model in models.items()}
+    data, watched = Data(given.data), {folder: NoveltyNetwork(model) for folder, model in models.items()}
     for folder, one in watched.items():
         weights = digest_of_weights(find_model(models[folder]))
         begin(folder, {"every": given.every, "novelty": one.meta.novelty, "weights": weights})
-    for group, shots in GROUPS.items():
+    for group, samples_of in GROUPS.items():
         missing = [folder for folder in watched if not (folder / f"{group}.pickle").exists()]
         if not missing:
             continue
         started = time.perf_counter()
         rows: dict[Path, list[dict[str, Any]]] = {folder: [] for folder in missing}
-        for shot in thinned(shots(data), given.every):
+        for sample in subsampled(samples_of(data), given.every):
             for folder in missing:
-                rows[folder].append(forward_with_novelty(watched[folder], shot))
+                rows[folder].append(forward_with_novelty(watched[folder], sample))
         for folder in missing:
             save(folder / f"{group}.pickle", rows[folder])
         print(f"{group}: {time.perf_counter() - started:.0f} s", flush=True)

@@ -19,9 +19,9 @@ from app.cli import main as steadyseg
 from core.classes import CAMVID
 from core.errors import CheckFailed, InputError
 from studies.novelty.by_network import knowing, save
-from studies.novelty.looking import Watched
+from studies.novelty.novelty_network import NoveltyNetwork
 from studies.novelty.regions import compare
-from studies.novelty.shots import Data, Sample, of_split
+from studies.novelty.samples import Data, Sample, of_split
 
 EPOCHS = 20
 TRAINING = ("--size", "180", "--crop-height", "144", "--crop-width", "192", "--channels", "16", "--seed", "0")
@@ -61,7 +61,7 @@ def stills(name: str, data: Data) -> Iterator[Sample]:
 
 def measure(name: str, data: Data, folder: Path) -> dict[str, Any]:
     model = trained(without(name, data, folder), folder)
-    return compare(Watched(knowing(model, folder, folder)), data, stills(name, data)) | {"epochs": EPOCHS}
+    return compare(NoveltyNetwork(knowing(model, folder, folder)), data, stills(name, data)) | {"epochs": EPOCHS}
 
 
 def main() -> None:

@@ -15,8 +15,8 @@ from app.sources.open_source import open_source
 from core.classes import CAMVID
 from core.preprocess import enlarge, nearest
 from studies.novelty.by_network import run
-from studies.novelty.looking import Watched
-from studies.novelty.shots import CLIPS, Data
+from studies.novelty.novelty_network import NoveltyNetwork
+from studies.novelty.samples import CLIPS, Data
 
 Box = tuple[float, float, float, float]
 """left, top, right, bottom"""
@@ -66,7 +66,7 @@ def label_of(clip: str, index: int, height: int, width: int) -> np.ndarray:
 
 def measure(model: str, data: Data) -> dict[str, Any]:
     """By clip: the share that is right of each class and of all, and the mean confidence there."""
-    one = Watched(model)
+    network = NoveltyNetwork(model)
     found: dict[str, Any] = {}
     for clip, file in CLIPS.items():
         counts, confidences = np.zeros((len(NAMES), 2)), {"none": [], "frame": []}  # type: ignore[var-annotated]
@@ -74,7 +74,7 @@ def measure(model: str, data: Data) -> dict[str, Any]:
             for frame in source:
                 if frame.index not in VEHICLES[clip]:
                     continue
-                (logits, _, _, temperature, *_), size = one(frame.image)
+                (logits, _, _, temperature, *_), size = network(frame.image)
                 label = nearest(torch.from_numpy(label_of(clip, frame.index, *frame.image.shape[:2]))[None], size)[0]
                 logits = enlarge(logits, size)[0].float()
                 kept = label != CAMVID.void_id

@@ -13,8 +13,8 @@ from core.frame import Frame
 from core.method import MethodOptions
 from core.reference import NOVEL
 from studies.novelty.by_network import run
-from studies.novelty.collect import thinned
-from studies.novelty.shots import GROUPS, Data
+from studies.novelty.collect import subsampled
+from studies.novelty.samples import GROUPS, Data
 
 PASSES = (1, 10)
 EVERY = 4
@@ -33,13 +33,15 @@ def look(model: str, data: Data, samples: int) -> dict[str, dict[str, list[float
     segmenter = open_segmenter(model, MethodOptions(mode="bnn", samples=samples))
     rows: dict[str, dict[str, list[float]]] = {}
     for group in SEEN:
-        for number, shot in enumerate(thinned(GROUPS[group](data), EVERY)):
-            maps = segmenter.step(Frame(shot.image, number, number / 15))
+        for number, sample in enumerate(subsampled(GROUPS[group](data), EVERY)):
+            maps = segmenter.step(Frame(sample.image, number, number / 15))
             assert maps.novelty is not None
-            told = rows.setdefault("test" if group == "test" else shot.kind, {name: [] for name in NOVELTY_OUTPUTS})
+            of_kind = rows.setdefault(
+                "test" if group == "test" else sample.kind, {name: [] for name in NOVELTY_OUTPUTS}
+            )
             scores = (maps.disagreement.mean(), maps.entropy.mean(), -np.log(maps.novelty), maps.novelty <= NOVEL)
             for name, score in zip(NOVELTY_OUTPUTS, scores, strict=True):
-                told[name].append(float(score))
+                of_kind[name].append(float(score))
     return rows
 
 

@@ -20,8 +20,8 @@ from core.novelty.statistics import STRIDE
 from core.preprocess import enlarge, nearest
 from core.system.pictures import read_upright
 from studies.novelty.by_network import run
-from studies.novelty.looking import Watched
-from studies.novelty.shots import Data, Sample, drawing, of_split, spread_over
+from studies.novelty.novelty_network import NoveltyNetwork
+from studies.novelty.samples import Data, Sample, drawing, of_split, spread_over
 
 STILLS, TRAIN_FRAMES = 49, 40
 SCORES = ("novelty of regions", "max-softmax", "entropy", "max-logit", "energy", "standardised max-logit")
@@ -96,22 +96,22 @@ def fpr_at_95(inside: Tensor, outside: Tensor) -> float:
 
 
 def measure(model: str, data: Data) -> dict[str, Any]:
-    return compare(Watched(model), data, pasted(data))
+    return compare(NoveltyNetwork(model), data, pasted(data))
 
 
-def compare(one: Watched, data: Data, shots: Iterator[Sample]) -> dict[str, Any]:
+def compare(network: NoveltyNetwork, data: Data, samples: Iterator[Sample]) -> dict[str, Any]:
     """By score, over the pixels of all pictures together; labels as `pasted` has them."""
     standard = Standard(len(CAMVID))
     for _, image, _ in of_split(data, "train", spread_over(len(data.split("train")), TRAIN_FRAMES)):
-        (logits, *_), size = one(image)
+        (logits, *_), size = network(image)
         standard.update(enlarge(logits, size)[..., ::STRIDE, ::STRIDE].float())
     columns: dict[str, list[Tensor]] = {}
     truths = []
-    for shot in shots:
-        (logits, _, _, _, regions, *_), size = one(shot.image)
+    for sample in samples:
+        (logits, _, _, _, regions, *_), size = network(sample.image)
         thin = enlarge(logits, size)[..., ::STRIDE, ::STRIDE].float()
-        assert shot.label is not None
-        truth = nearest(torch.from_numpy(shot.label)[None], size)[0][::STRIDE, ::STRIDE].flatten()
+        assert sample.label is not None
+        truth = nearest(torch.from_numpy(sample.label)[None], size)[0][::STRIDE, ::STRIDE].flatten()
         for name, values in scores_of(thin, regions, standard).items():
             columns.setdefault(name, []).append(values.flatten()[truth != 255])
         truths.append(truth[truth != 255] == 1)

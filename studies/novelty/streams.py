@@ -20,7 +20,7 @@ from core.method import MethodOptions
 from seg.calibrate import ConformalCheck
 from seg.evaluate import FrameMetrics
 from studies.novelty.by_network import run
-from studies.novelty.shots import Data, Sample, motorways, objects, of_split
+from studies.novelty.samples import Data, Sample, motorways, objects, of_split
 
 HZ = 15.0
 TYPES = ("clean", "gaussian_noise", "motion_blur", "fog", "brightness", "jpeg_compression")
@@ -68,24 +68,24 @@ def cut_stream(data: Data) -> Iterator[tuple[str, Sample]]:
     """What is shown, with what it is of."""
     towns = [Sample("town", name, image, label) for name, image, label in of_split(data, "val", list(range(101)))]
     parts = {
-        "motorway": [shot for shot in motorways(data) if shot.kind == "motorway 1"],
-        "photographs": [shot for shot in objects(data) if shot.kind == "moving photographs"],
+        "motorway": [sample for sample in motorways(data) if sample.kind == "motorway 1"],
+        "photographs": [sample for sample in objects(data) if sample.kind == "moving photographs"],
     }
     for name, count in CUTS:
         shown = towns if name == "town" else parts[name]
-        yield from ((name, shot) for shot in shown[:count])
+        yield from ((name, sample) for sample in shown[:count])
         del shown[:count]
 
 
 def watch_cuts(model: str, data: Data) -> list[dict[str, Any]]:
     """Frame by frame what is said, and where there are labels what is true; default method of the page."""
     segmenter, rows = open_segmenter(model, MethodOptions(mode="vq-dnn")), []
-    for place, (name, shot) in enumerate(cut_stream(data)):
-        maps = segmenter.step(Frame(shot.image, place, place / HZ))
+    for place, (name, sample) in enumerate(cut_stream(data)):
+        maps = segmenter.step(Frame(sample.image, place, place / HZ))
         row: dict[str, Any] = {"of": name, "novelty": maps.novelty, "expected_accuracy": maps.expected_accuracy}
-        if shot.label is not None:
-            kept = shot.label != CAMVID.void_id
-            row["accuracy"] = float((maps.label == shot.label)[kept].mean())
+        if sample.label is not None:
+            kept = sample.label != CAMVID.void_id
+            row["accuracy"] = float((maps.label == sample.label)[kept].mean())
         rows.append(row)
     return rows
 

@@ -13,10 +13,10 @@ from core.corruptions.textures import texture, under_texture
 from core.seeds import mix_seed
 from core.system.pictures import read_upright
 from seg.data.camvid import ImageFolderSplit, open_split
-from seg.data.held_out import CAMVID_STRETCHES, hold_out
 from seg.data.moving_stills import seed_of, still_clip
 from seg.novelty.blocks import hold_back_blocks
 from seg.street.drive import Street
+from seg.train import split_held_out
 
 HEIGHT, WIDTH = 360, 480
 COMMON_STILLS, CONTROL_STILLS = 24, 30
@@ -36,7 +36,7 @@ class Sample:
     label: np.ndarray | None = None
 
 
-Shots = Iterator[Sample]
+Samples = Iterator[Sample]
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,6 @@ class Data:
         found = hold_back_blocks([example.name for example in self.split("train").examples])
         return list(found.fitted), list(found.held_back)
 
-    @property
-    def held_out(self) -> list[int]:
-        """The frames that trainings hold out."""
-        return list(hold_out([example.name for example in self.split("train").examples], CAMVID_STRETCHES).held_out)
-
 
 def drawing(*keys: int | str) -> np.random.Generator:
     return np.random.default_rng(mix_seed(*(seed_of(key) % 2**32 if isinstance(key, str) else key for key in keys)))
@@ -73,14 +68,15 @@ def spread_over(count: int, wanted: int) -> list[int]:
     return sorted({int(place) for place in np.linspace(0, count - 1, min(wanted, count))})
 
 
-def bank(data: Data) -> Shots:
+def bank(data: Data) -> Samples:
     """What means and covariances are fitted on: each frame as it is, and as another camera would give it."""
-    for name, image, _ in of_split(data, "train", sorted(set(data.blocks[0]) - set(data.held_out))):
+    untrained = split_held_out(len(data.split("train")), 0.05)[1]
+    for name, image, _ in of_split(data, "train", sorted(set(data.blocks[0]) - set(untrained))):
         yield Sample("clean", name, image)
         yield Sample("camera", name, random_camera(image, drawing("fit", name)))
 
 
-def held_back(data: Data) -> Shots:
+def held_back(data: Data) -> Samples:
     """The blocks: the scale of novelty, and what stages are chosen on."""
     for name, image, label in of_split(data, "train", data.blocks[1]):
         yield Sample("clean", name, image, label)
@@ -88,7 +84,7 @@ def held_back(data: Data) -> Shots:
             yield Sample("camera", name, random_camera(image, drawing("held", name, number)), label)
 
 
-def proxies(data: Data) -> Shots:
+def proxies(data: Data) -> Samples:
     """Made from the blocks alone, to choose stages by: strong EXTRA and textures, scenes taken apart, bare textures."""
     places = data.blocks[1][::3]
     for number, (name, image, _) in enumerate(of_split(data, "train", places)):
@@ -115,9 +111,10 @@ def zoomed(image: np.ndarray, draw: np.random.Generator) -> np.ndarray:
     )
 
 
-def untrained(data: Data) -> Shots:
-    """The frames that trainings hold out: the temperature of a frame is fitted on them."""
-    for number, (name, image, label) in enumerate(of_split(data, "train", data.held_out)):
+def untrained(data: Data) -> Samples:
+    """The frames that every training held back: the temperature of a frame is fitted on them."""
+    _, places = split_held_out(len(data.split("train")), 0.05)
+    for number, (name, image, label) in enumerate(of_split(data, "train", places)):
         yield Sample("clean", name, image, label)
         for kind in TUNING_CORRUPTIONS:
             for severity in (1, 3, 5):
@@ -128,17 +125,17 @@ def untrained(data: Data) -> Shots:
             )
 
 
-def test(data: Data) -> Shots:
+def test(data: Data) -> Samples:
     for name, image, label in of_split(data, "test", list(range(len(data.split("test"))))):
         yield Sample("clean", name, image, label)
 
 
-def val(data: Data) -> Shots:
+def val(data: Data) -> Samples:
     for name, image, label in of_split(data, "val", list(range(len(data.split("val"))))):
         yield Sample("clean", name, image, label)
 
 
-def common(data: Data) -> Shots:
+def common(data: Data) -> Samples:
     """Severity 3 of the 15 types that count, on stills of test."""
     places = spread_over(len(data.split("test")), COMMON_STILLS)
     for place, (name, image, label) in zip(places, of_split(data, "test", places), strict=True):
@@ -146,9 +143,10 @@ def common(data: Data) -> Shots:
             yield Sample(kind, name, corrupt(image, kind, 3, 0, place), label)
 
 
-def swap(data: Data) -> Shots:
+def swap(data: Data) -> Samples:
     """The untrained frames under the types that count: only to fit on one half of them and judge on the other."""
-    for number, (name, image, label) in enumerate(of_split(data, "train", data.held_out)):
+    _, places = split_held_out(len(data.split("train")), 0.05)
+    for number, (name, image, label) in enumerate(of_split(data, "train", places)):
         for kind in BENCHMARK_CORRUPTIONS:
             yield Sample(kind, name, corrupt(image, kind, 3, 5, number), label)
 
@@ -168,7 +166,7 @@ CONTROLS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-def controls(data: Data) -> Shots:
+def controls(data: Data) -> Samples:
     """Other cameras and mild changes: labels stay right, nothing shall alarm. Each clip's own codec among them."""
     places = spread_over(len(data.split("test")), CONTROL_STILLS)
     rates = {clip: clip_rate(data.folder / "video" / file) for clip, file in CLIPS.items()}
@@ -189,7 +187,7 @@ def clip_rate(path: Path) -> tuple[int, int]:
         return stream.height, round((stream.bit_rate or 4_000_000) * (4 / 3) / (stream.width / stream.height))
 
 
-def motorways(data: Data) -> Shots:
+def motorways(data: Data) -> Samples:
     for clip, file in CLIPS.items():
         with open_source(str(data.folder / "video" / file)) as source:
             count = source.info.length or CLIP_FRAMES
@@ -199,7 +197,7 @@ def motorways(data: Data) -> Shots:
                     yield Sample(clip, f"{clip}_{frame.index}", frame.image)
 
 
-def objects(data: Data) -> Shots:
+def objects(data: Data) -> Samples:
     """Photographs of objects and rooms, small ones enlarged, and a camera that moves over a photograph."""
     import cv2
 
@@ -226,7 +224,7 @@ def objects(data: Data) -> Shots:
             yield Sample("moving photographs", f"{path.stem}_{number}", picture)
 
 
-def no_pictures(data: Data) -> Shots:
+def no_pictures(data: Data) -> Samples:
     import cv2
 
     for number in range(12):
@@ -251,13 +249,13 @@ BARS = np.array(
 )
 
 
-def street(data: Data) -> Shots:
+def street(data: Data) -> Samples:
     for number in range(30):
         frame = Street(seed=number // 6).frame(number % 6 * 60)
         yield Sample("street", f"street{number // 6}_{number % 6}", frame.image, frame.label)
 
 
-GROUPS: dict[str, Callable[[Data], Shots]] = {
+GROUPS: dict[str, Callable[[Data], Samples]] = {
     "bank": bank,
     "held_back": held_back,
     "proxies": proxies,

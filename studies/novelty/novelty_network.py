@@ -18,7 +18,7 @@ from core.preprocess import Normalize, enlarge, nearest, network_size, resize
 from core.stages import StageFeatures, named_stages
 from export.run.networks import OpenVinoNetwork, cpu_has_bf16, openvino_model
 from seg.pretrained import read_segmenter
-from studies.novelty.shots import Sample
+from studies.novelty.samples import Sample
 
 GRID = 10
 """Every so many-th pixel's logits are kept."""
@@ -44,7 +44,7 @@ class FeatureOutputs(nn.Module):
         return logits, statistics, novelty.score, novelty.temperature, novelty.regions, *means
 
 
-class Watched:
+class NoveltyNetwork:
     """A checkpoint that carries its statistics, by OpenVINO in the page's number format."""
 
     def __init__(self, model: str | Path) -> None:
@@ -52,10 +52,10 @@ class Watched:
         network, meta = opened.network(), opened.meta
         head = novelty_head(opened, MethodOptions(mode="dnn").resolve(meta))
         if head is None:
-            raise InputError(f"{model} does not know its own world; calibrate it with --novelty")
+            raise InputError(f"{model} has no novelty statistics; calibrate it with --novelty")
         self.meta = meta
         set_dropout_active(network, False)
-        self.telling = FeatureOutputs(network.to(memory_format=torch.channels_last), head).eval()
+        self.outputs = FeatureOutputs(network.to(memory_format=torch.channels_last), head).eval()
         self.normalize = Normalize(meta.mean, meta.std)
         self.precision = "bf16" if cpu_has_bf16() else "fp32"
         self.compiled: dict[tuple[int, int], Any] = {}
@@ -66,33 +66,33 @@ class Watched:
         pixels = torch.from_numpy(np.ascontiguousarray(image))[None].permute(0, 3, 1, 2)
         size = network_size(*image.shape[:2], self.meta.height)
         if size not in self.compiled:
-            model = openvino_model(self.telling, [torch.zeros(1, 3, *size)])
+            model = openvino_model(self.outputs, [torch.zeros(1, 3, *size)])
             self.compiled[size] = OpenVinoNetwork(model, self.precision)._request
         request = self.compiled[size]
         request.infer([self.normalize(resize(pixels, size)).contiguous().numpy()], share_inputs=True)
         return [torch.from_numpy(tensor.data.copy()) for tensor in request.output_tensors], size
 
 
-def forward_with_novelty(one: Watched, shot: Sample) -> dict[str, Any]:
+def forward_with_novelty(network: NoveltyNetwork, sample: Sample) -> dict[str, Any]:
     """What is kept of a picture."""
-    (logits, statistics, score, temperature, _, *pooled), size = one(shot.image)
+    (logits, statistics, score, temperature, _, *pooled), size = network(sample.image)
     logits = enlarge(logits, size)
     seen = logits[..., ::STRIDE, ::STRIDE].float()
     logs = seen.log_softmax(1)
     record: dict[str, Any] = {
-        "kind": shot.kind,
-        "name": shot.name,
+        "kind": sample.kind,
+        "name": sample.name,
         "score": float(score),
         "temperature": float(temperature),
         "deviations": statistics[0].numpy(),
         "entropy": float(-(logs.exp() * logs).sum(1).mean()),
         "max_logit": float(seen.amax(1).mean()),
         "energy": float(torch.logsumexp(seen, 1).mean()),
-        "pooled": {stage: found[0].numpy() for stage, found in zip(one.telling.stages, pooled, strict=True)},
+        "pooled": {stage: means[0].numpy() for stage, means in zip(network.outputs.stages, pooled, strict=True)},
         "grid": logits[0, :, GRID // 2 :: GRID, GRID // 2 :: GRID].flatten(1).half().numpy(),
     }
-    if shot.label is not None:
-        label = nearest(torch.from_numpy(shot.label)[None], size)[0]
+    if sample.label is not None:
+        label = nearest(torch.from_numpy(sample.label)[None], size)[0]
         record["label"] = label[GRID // 2 :: GRID, GRID // 2 :: GRID].flatten().numpy().astype(np.uint8)
         kept = label != CAMVID.void_id
         record["accuracy"] = float((logits[0].argmax(0) == label)[kept].float().mean())
