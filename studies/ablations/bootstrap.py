@@ -17,11 +17,11 @@ class Interval:
     low: float
     high: float
     by_seed: list[float]
-    """Of the networks of each training seed."""
+    """Groups networks by their training seed."""
 
 
 def paired_bootstrap(before: Sequence[Tensor], after: Sequence[Tensor], seed: int = 0) -> Interval:
-    """Of figures (pictures,) for each training seed; pictures are drawn again together for all networks."""
+    """Paired bootstrap of figures (pictures,) for each training seed; one draw of pictures serves all networks."""
     changes = torch.stack([b - a for a, b in zip(before, after, strict=True)]).double()  # (seeds, pictures)
     generator = torch.Generator().manual_seed(seed)
     count = changes.shape[1]

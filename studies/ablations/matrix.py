@@ -1,4 +1,4 @@
-"""What is trained, in the order in which it is: ResNet-18 of width 16 on CIFAR-10, every variant with two seeds."""
+"""The trainings of the ablation, in order: ResNet-18 of width 16 on CIFAR-10, every variant with two seeds."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path

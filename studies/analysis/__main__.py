@@ -93,7 +93,7 @@ def draw_again() -> None:
 
 
 def known_digest(one: Run) -> str | None:
-    """Of what is there already; None where nothing is."""
+    """Digest of the report that is there already; None where there is none."""
     file = PAGE / one.name / "report.json"
     return json.loads(file.read_text())["digest"] if file.exists() else None
 

@@ -1,5 +1,4 @@
-"""What the papers expect of smoothing, held against the reports: each sentence with its figures and how often it
-holds."""
+"""The papers' expectations of smoothing against the reports: each statement with its figures and how often it holds."""
 
 import statistics
 from collections.abc import Callable, Sequence
@@ -10,7 +9,7 @@ from studies.analysis.plots import smoothing_pairs
 
 Report = dict[str, Any]
 HIGH = 0.3
-"""Of pi: above it smoothing layers cut (arXiv 2105.12639, Sec. 2.2)."""
+"""Share of pi above which smoothing layers cut frequencies (arXiv 2105.12639, Sec. 2.2)."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ def plain_and_smooth(rows: Sequence[Report]) -> tuple[str, str]:
 
 
 def largest_is_smaller(report: Report) -> Finding:
-    """Of each mini-batch, whose pictures both networks saw."""
+    """Compares the networks' largest Hessian eigenvalues, mini-batch by mini-batch: both saw the same pictures."""
     rows = report["results"]["rows"]
     sides = [
         [max(row["eigenvalues"], key=abs) for row in rows if row["model"] == name] for name in plain_and_smooth(rows)

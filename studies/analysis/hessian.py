@@ -120,7 +120,7 @@ def row_of(target: StudyTarget, numbers: range, number: int, context: StudyConte
 
 
 def summary(rows: Sequence[Results], model: str) -> Results:
-    """What the mini-batches of a network agree on."""
+    """Summary of a network's eigenvalues over its mini-batches."""
     mine = [row for row in rows if row["model"] == model]
     largest = [max(row["eigenvalues"], key=abs) for row in mine]
     pooled = [value for row in mine for value in row["eigenvalues"]]

@@ -128,7 +128,7 @@ def flatness(plane: Results) -> Results:
 
 
 def trajectory_of(run: Path, network: torch.nn.Module, names: list[str]) -> Trajectory:
-    """Of the checkpoints that a training kept; InputError where there are too few or they are of another network."""
+    """Path of the weights through a training's snapshots; InputError for too few or for another network's."""
     files = find_snapshots(run)
     points = []
     shapes = {name: weight.shape for name, weight in network.named_parameters()}

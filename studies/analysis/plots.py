@@ -1,5 +1,4 @@
-"""What the studies' plots share: figures without pyplot, line styles that tell networks apart in print, legends
-below."""
+"""Helpers for plots: figures without pyplot, line styles that tell networks apart in print, legends below."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""What all studies share: networks and pictures opened, time watched, the report kept after every part."""
+"""The frame of every study: opens networks and pictures, watches the time, saves the report after every part."""
 
 import os
 import sys
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Results = dict[str, Any]
 Table = tuple[str, Sequence[str], Sequence[Sequence[Any]]]
-"""What it shows, its columns, its rows."""
+"""Title, columns and rows of a table."""
 
 
 class Tally(Protocol):
@@ -38,7 +38,7 @@ class Tally(Protocol):
 
 
 class StudyContext:
-    """Where a study works: its networks, the time it has, and what it has to say besides its figures."""
+    """The networks of a study, its time limit, and its notes."""
 
     def __init__(self, job: StudyJob, targets: Sequence[StudyTarget], show: bool = True) -> None:
         self.job, self.targets = job, targets
@@ -49,7 +49,7 @@ class StudyContext:
 
     @property
     def is_segmentation(self) -> bool:
-        """Whether the networks label pixels."""
+        """True if the networks label pixels."""
         return self.targets[0].subject.is_segmentation
 
     @property
@@ -102,7 +102,7 @@ class Study:
     name: str
     title: str
     about: str
-    """What its figures mean; the report begins with it."""
+    """Meaning of the figures; the report begins with it."""
     measure: Callable[[StudyContext], Iterator[Results]]
     """Yields the results so far after every part; the last are the whole."""
     tables: Callable[[Results], list[Table]]
@@ -129,7 +129,7 @@ def run(study: Study, job: StudyJob, keep: Callable[[Results], None], show: bool
 
 
 def describe(study: Study, context: StudyContext, split: str) -> Results:
-    """What was run on what, so that it can be run again."""
+    """Describes networks, data and settings, so that the study can be repeated."""
     pictures = context.targets[0].pictures
     return {
         "study": study.name,
@@ -167,9 +167,9 @@ def costs(context: StudyContext) -> Results:
 
 
 def depths(sides: Iterable[str]) -> list[float]:
-    """Where maps stand, 0 the first block's and 1 the last one's, by the word for each; a smoothing layer's `in` stands
-    with the block before it and its `out` half way to the next, so that networks with and without smoothing can be
-    compared."""
+    """Relative depth of feature maps by name, 0 at the first block and 1 at the last; a smoothing layer's `in` has the
+    depth of the block before it and its `out` lies half way to the next, so that networks with and without smoothing
+    can be compared."""
     places, blocks = [], -1
     for side in sides:
         blocks += side == ""
@@ -178,7 +178,7 @@ def depths(sides: Iterable[str]) -> list[float]:
 
 
 def peak_memory_mb() -> int | None:
-    """Of this process so far; None where the system does not tell."""
+    """Peak memory of this process so far; None where the system does not tell."""
     try:
         import resource
     except ImportError:

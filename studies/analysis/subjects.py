@@ -39,7 +39,7 @@ class StudyTarget:
     pictures: Pictures
     layout: Layout
     labelled: bool = True
-    """Whether its outputs are the data's classes."""
+    """True if the network's outputs are the data's classes."""
 
     @property
     def name(self) -> str:

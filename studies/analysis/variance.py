@@ -106,7 +106,7 @@ def tables(results: Results) -> list[Table]:
 
 
 def smoothing_table(rows: list[Results]) -> list[Table]:
-    """What each smoothing layer does: after it / before it."""
+    """Ratio of the variance after each smoothing layer to the variance before it."""
     found = []
     for before, after in smoothing_pairs(rows):
         shares = [after[key] / before[key] if before[key] and after[key] is not None else None for key in KEYS[:2]]

@@ -1,5 +1,4 @@
-"""How the camera of the CamVid val stream moves, and how noisy and steady in brightness it is, between frames 1/15 s
-apart.
+"""Motion of the camera of the CamVid val stream, its noise, and its changes of brightness, between frames 1/15 s apart.
 
     python studies/camera_motion/measure.py ../shared/data/camvid
 

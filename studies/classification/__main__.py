@@ -93,7 +93,7 @@ def measure(name: str, members: list[Classifier], test: ClassificationSet) -> di
 
 
 def describe_training(one: Classifier) -> dict[str, Any]:
-    """How long it took and on what, as the checkpoint tells."""
+    """Duration and hardware of the training, from the checkpoint's record."""
     told = read_meta(one.file).training
     return {key: told.get(key) for key in ("hours_of_last_start", "machine", "images")}
 

@@ -1,5 +1,4 @@
-"""What a method changes, picture by picture: with 1,000 test pictures an accuracy alone is known to 1.3 points at
-best."""
+"""Effect of a method, paired by picture: from 1,000 test pictures an accuracy alone is known to 1.3 points at best."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -77,7 +76,7 @@ EFFECTS = {
     "MC dropout + smoothing at N = 2, against MC dropout at N = 50": (MC, Side("resnet18", True, True, FEW)),
     "VGG-16: both (N = 50)": (Side("vgg16", False, False), Side("vgg16", True, True, MANY)),
 }
-"""What each is measured from, and what with it."""
+"""The rows (before, after) of each effect."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class Change:
 
 
 def changes(record: dict[str, Any], before: Side, after: Side, seeds: Iterable[int] = (0, 1)) -> dict[str, Change]:
-    """Of "nll" and "right", over the seeds that have both sides; empty where none has.
+    """Paired changes of "nll" and "right" over the seeds that have both sides; empty where none has.
 
     The interval is of the pictures (paired, averaged over the seeds first); what another training would give is in
     `by_seed`.

@@ -73,7 +73,7 @@ def kinds_table(record: dict[str, Any]) -> str:
 
 
 def effects_table(record: dict[str, Any]) -> str:
-    """What each method changes, paired by picture."""
+    """Effect of each method, paired by picture."""
     header = ["effect", "NLL", "of each seed", "accuracy, points", "of each seed"]
     lines = []
     for title, (before, after) in EFFECTS.items():

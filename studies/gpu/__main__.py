@@ -1,4 +1,4 @@
-"""What a GPU is needed for, in commands of at most some minutes each, for a machine that reaches nothing else.
+"""Measurements and trainings that need a GPU, in commands of a few minutes each, for a machine without a network.
 
     python -m studies.gpu executors --data ../camvid --out OUT
     python -m studies.gpu paper --data ../camvid --runs ../runs --out OUT --minutes 8      # again until it says done

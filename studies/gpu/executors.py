@@ -121,7 +121,7 @@ def networks_alone(model: str, image: np.ndarray, device: str, batch: int, secon
 
 
 def captured(run: Callable[[], Tensor]) -> Callable[[], Tensor]:
-    """The same work as one CUDA graph; its result is the same memory at every call."""
+    """Captures the work as one CUDA graph; every call writes its result into the same memory."""
     side = torch.cuda.Stream()  # a graph must not begin on the default stream, nor with work never done before
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):

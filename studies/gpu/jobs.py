@@ -1,4 +1,4 @@
-"""What is trained on a GPU: the published network in its four forms, and the recipes of the networks that ship."""
+"""Trainings on a GPU: the published network in its four forms, and the recipes of the networks that ship."""
 
 from studies.gpu.trainings import Job
 

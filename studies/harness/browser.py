@@ -43,7 +43,7 @@ def launch_chromium(playwright: Any, camera: Path, *flags: str) -> Any:
 
 
 def launch_bare_chromium(playwright: Any, *flags: str) -> Any:
-    """The same without a camera."""
+    """A headless Chromium without a camera. Raises InputError where there is none."""
     own = playwright.chromium.executable_path
     names = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
     found = next(filter(None, names), own if Path(own).is_file() else None)
@@ -79,5 +79,5 @@ def memory_mb() -> float:
 
 
 def disk_use_kb(folder: Path) -> int:
-    """Of everything that the page wrote."""
+    """Size in kB of all files in a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) // 1000

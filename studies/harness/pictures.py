@@ -26,19 +26,19 @@ class Pictures:
     root: Path
     split: str
     whole: int
-    """How many the split has."""
+    """Number of pictures in the split."""
     images: tuple[np.ndarray, ...]
     """(H, W, 3) uint8 RGB; what a classifier sees of each."""
     labels: tuple[np.ndarray, ...]
     """() class id, or (H, W) class ids and void."""
     places: tuple[int, ...]
-    """Of each in the whole split: what is drawn for a picture does not depend on which others were chosen."""
+    """Positions in the whole split: what is drawn for a picture does not depend on which others were chosen."""
     list_hash: str
     """12 digits that stand for which pictures these are."""
     data: str
     """cifar10, cifar100, or the folder's name."""
     batch: int
-    """How many fit into one."""
+    """Number of pictures in a batch."""
     view: Callable[[np.ndarray], np.ndarray]
     """(H, W, 3) uint8 picture -> what the networks are shown of it."""
 
@@ -99,7 +99,7 @@ def stills(split: ImageFolderSplit, wanted: int, seed: int) -> Pictures:
 
 
 def views(data: Path, split: str, subjects: Sequence[TargetNetwork], wanted: int, seed: int) -> Pictures:
-    """What classifiers see of a set's pictures; ImageNet-C, too, is made of pictures cut to what is seen."""
+    """Pictures of a set, cut to the classifiers' view; ImageNet-C, too, is made of pictures cut in this way."""
     first = subjects[0]
     for other in subjects[1:]:
         if other.meta.height != first.meta.height:

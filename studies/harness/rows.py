@@ -19,6 +19,6 @@ def titles_of(rows: Iterable[Row]) -> list[str]:
 
 
 def has_temperature(record: dict[str, Any], row: dict[str, Any]) -> bool:
-    """Whether a fitted temperature was in use in this row: it belongs to a mode with its number of passes."""
+    """Returns True if a fitted temperature was used in this row: it belongs to a mode with its number of passes."""
     about = next(one for one in record["models"] if one["model"] == row["model"])
     return str(Method(row["mode"], row["samples"])) in about["temperatures"]

@@ -1,4 +1,4 @@
-"""What every study shares: its flags, the file of what is measured, where that came from, and a digest of its data."""
+"""Shared parts of studies: flags, the file of measurements with its origin, and a digest of the data."""
 
 import hashlib
 import json
@@ -41,7 +41,7 @@ class Cache:
             raise InputError(f"{path}: damaged ({error}); delete it or get it back from git") from error
 
     def get(self, name: str, digest: str) -> dict[str, Any] | None:
-        """What was measured under this name, if it was measured on the same things."""
+        """Returns the measurement of this name if it was made on the same networks and data."""
         found = self.record.get(name)
         return found["rows"] if found and found["digest"] == digest else None
 

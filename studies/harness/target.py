@@ -51,7 +51,7 @@ class TargetNetwork:
         self.has_dropout = is_stochastic(self.network)
 
     def __len__(self) -> int:
-        """How many classes."""
+        """Number of classes."""
         return len(self.meta.classes)
 
     def methods(self, samples: Sequence[int] = ()) -> list[Method]:
@@ -66,7 +66,7 @@ class TargetNetwork:
         )
 
     def temperature(self, method: Method) -> float:
-        """What the logits are divided by; 1 where the method is not calibrated."""
+        """Divisor of the logits; 1 where the method is not calibrated."""
         return float(self.fit(method).get("temperature", 1.0))
 
     @property
@@ -104,7 +104,8 @@ class TargetNetwork:
     def predict_pixels(
         self, pixels: Tensor, methods: Sequence[Method], seed: int
     ) -> Iterator[tuple[Method, Prediction]]:
-        """The same of pixels (B, 3, h, w) in 0..1 at the network's size, as attacks and noise leave them."""
+        """Each method's prediction for pixels (B, 3, h, w) in 0..1 at the network's size, as attacks and noise leave
+        them."""
         yield from self._predict(self.normalize(255.0 * pixels), methods, seed)
 
     def logits(self, batch: Tensor, mode: str, seed: int | None = None) -> Tensor:

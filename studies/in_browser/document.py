@@ -94,7 +94,7 @@ def parity(record: dict[str, Any]) -> str:
 
 
 def told(record: dict[str, Any]) -> str:
-    """Of networks that know their own world."""
+    """Table of the differences in novelty and frame accuracy, for networks with novelty statistics."""
     lines = [
         [
             f"`{model}`",

@@ -22,7 +22,7 @@ ROWS: dict[str, tuple[str, int, tuple[str, ...]]] = {
 """Name -> provider, threads, and what Chromium needs for it. SwiftShader is a graphics card that the processor plays:
 its results are WebGPU's, its speed is not."""
 GPU_PIXELS = 100_000
-"""Of a network that SwiftShader computes in bearable time."""
+"""Largest picture, in pixels, that SwiftShader computes in bearable time."""
 GIVEN_BACK_S = 15
 """Chromium gives back what an ended worker had a few seconds later, up to 300 MB of it."""
 Start = Callable[..., Any]
@@ -43,7 +43,7 @@ def measure_sizes(site: Path, start: Start) -> dict[str, int]:
 
 
 def measure_parity(site: Path, start: Start) -> dict[str, Any]:
-    """The same street frames through Python's ONNX Runtime and through each provider."""
+    """Compares the maps of one street clip by Python's ONNX Runtime and by each provider in the browser."""
     manifest, found = read(site), {}
     height, width = manifest["height"], manifest["width"]
     frames = [frame.image for frame in Street(seed=7, height=height, width=width).frames(FRAMES)]
@@ -127,7 +127,7 @@ def memory_mb(page: Any) -> dict[str, float]:
 
 
 def resident_mb() -> Iterator[float]:
-    """Of every process below this one that is a browser's: memory that it shares counts with its part."""
+    """Resident memory of the browser's processes below this one, shared memory by its part."""
     for pid in descendants(os.getpid()):
         try:
             if b"chrom" not in Path(f"/proc/{pid}/cmdline").read_bytes():

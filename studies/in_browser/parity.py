@@ -1,4 +1,4 @@
-"""The same frames through ONNX Runtime in Python and through the page's, in a browser that Playwright drives."""
+"""Parity of ONNX Runtime in Python and in the page on one clip, in a browser that Playwright drives."""
 
 import base64
 import gzip

@@ -1,5 +1,4 @@
-"""How tests and measurements visit the page that computes in the browser: a plain server, a visitor, and what is waited
-for.
+"""Visits to the page that computes in the browser, for tests and studies: a plain server, a visitor, and waits.
 
 Its policy forbids eval, so that Playwright's own wait_for_function fails there; `until` asks again and again instead.
 """
@@ -20,7 +19,7 @@ PATIENCE_S = 60.0
 
 
 class QuietFiles(SimpleHTTPRequestHandler):
-    """What `python -m http.server` answers, without its log, but with the bytes of every file that was `sent`."""
+    """Server like `python -m http.server` without its log; it counts the bytes of every file that was `sent`."""
 
     def __init__(self, *given: Any, sent: Counter[str], **options: Any) -> None:
         self.sent = sent
@@ -106,7 +105,7 @@ def start_again(page: Any, times: int) -> None:
 
 
 def workers_left(page: Any, most: int) -> int:
-    """How many segmenters' workers there are, once the ended ones are gone: those beyond `most` are waited for."""
+    """Number of segmenters' workers; waits until at most `most` are left."""
     deadline = time.monotonic() + PATIENCE_S
     while (count := sum(one.url.startswith("blob:") for one in page.workers)) > most and time.monotonic() < deadline:
         page.wait_for_timeout(50)  # terminated ones are reported a little later
@@ -114,7 +113,7 @@ def workers_left(page: Any, most: int) -> int:
 
 
 def message(page: Any, part: str) -> str:
-    """What the page says, once it says that."""
+    """Waits for the page's message and returns it."""
     deadline = time.monotonic() + PATIENCE_S
     while part not in (said := str(page.inner_text("#message"))):
         assert time.monotonic() < deadline, said

@@ -26,7 +26,7 @@ SEEDS = ("paper-plain-0", "paper-plain-1", "paper-plain-2")
 
 
 def gather(folder: Path, known: Record) -> Record:
-    """What was collected takes the place of the same network's figures; everything else stays as it was measured."""
+    """Replaces the figures of the collected networks in the record; all others stay."""
     collected = [one for one in sorted(folder.iterdir()) if (one / "swap.pickle").exists()]
     left_out = {
         file.parent.name.removeprefix("left-out-"): read(file) for file in sorted(folder.glob("*/left_out.pickle"))

@@ -1,4 +1,4 @@
-"""How true the confidence of pictures is at temperature 1, at one fitted temperature, and at the frame's own."""
+"""Calibration of the confidence at temperature 1, at one fitted temperature, and at each frame's own."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ HALVES = {
 
 
 class Temperatures:
-    """Of pictures, by `WAYS`."""
+    """Temperatures of pictures, by `WAYS`."""
 
     def __init__(self, untrained: Sequence[Row]) -> None:
         self.one = float(np.exp(fit(untrained, statistics=False).level))
@@ -35,7 +35,7 @@ class Temperatures:
 
 
 def fit(rows: Sequence[Row], statistics: bool = True) -> FrameTemperatureFit:
-    """As the product fits it: half of the weight on pictures as they are."""
+    """Fits like the product: half of the weight is on unchanged pictures."""
     pairs = [pixels(row) for row in rows]
     weights = shares([row["kind"] == "clean" for row in rows])
     deviations = torch.from_numpy(np.stack([row["deviations"] for row in rows])).double()

@@ -1,4 +1,4 @@
-"""What classifiers say of pictures: novelty of other pictures, and confidence under corruption, each without dropout.
+"""Classifiers without dropout: novelty of out-of-distribution pictures, and confidence under corruption.
 
 python -m studies.novelty.classifiers --data ../shared/data cifar10-resnet18-plain cifar10-resnet18-mc-smooth
 """

@@ -31,7 +31,7 @@ def subsampled(samples: Iterator[Sample], every: int) -> Iterator[Sample]:
 
 
 def begin(folder: Path, about: dict[str, Any]) -> None:
-    """What was found of other weights or pictures in that folder is forgotten: it would pass for this network's."""
+    """Deletes results of other weights or pictures in the folder, which would pass for this network's."""
     path = folder / "about.pickle"
     if path.exists() and pickle.loads(path.read_bytes()) != about:
         for file in folder.glob("*.pickle"):

@@ -1,4 +1,4 @@
-"""What telling novelty costs a frame: the product's step with and without it, in turn, in one process.
+"""Cost of novelty for a frame: the product's step with and without it, in turn, in one process.
 
     python -m studies.novelty.cost camvid-unet-s camvid-realtime
     ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 python -m studies.novelty.cost camvid-unet-s camvid-realtime
@@ -34,7 +34,7 @@ METHOD = MethodOptions(mode="vq-dnn", motion=False)
 
 
 def without_statistics(model: str, folder: Path) -> str:
-    """The same network, that knows nothing of its own world."""
+    """The network of a checkpoint without its novelty statistics."""
     opened = read_segmenter(model)
     path = folder / f"{name_of(model)}.safetensors"
     opened.with_record(dataclasses.replace(opened.meta, novelty={})).save(path)

@@ -1,4 +1,4 @@
-"""How right a network is on the motorway clips: sky, road and vehicles labelled by hand on ten frames of each, all else
+"""Accuracy of a network on the motorway clips: sky, road and vehicles labelled by hand on ten frames of each, all else
 void.
 
     python -m studies.novelty.motorway_labels --data ../shared/data camvid-unet-s ...

@@ -62,7 +62,7 @@ class NoveltyNetwork:
 
     @torch.inference_mode()
     def __call__(self, image: np.ndarray) -> tuple[list[Tensor], tuple[int, int]]:
-        """What `FeatureOutputs` tells, and the size at which the network saw the picture."""
+        """Returns the outputs of `FeatureOutputs`, and the size at which the network saw the picture."""
         pixels = torch.from_numpy(np.ascontiguousarray(image))[None].permute(0, 3, 1, 2)
         size = network_size(*image.shape[:2], self.meta.height)
         if size not in self.compiled:
@@ -74,7 +74,7 @@ class NoveltyNetwork:
 
 
 def forward_with_novelty(network: NoveltyNetwork, sample: Sample) -> dict[str, Any]:
-    """What is kept of a picture."""
+    """Returns the record of a picture: scores, temperature, pooled features, and logits on a grid."""
     (logits, statistics, score, temperature, _, *pooled), size = network(sample.image)
     logits = enlarge(logits, size)
     seen = logits[..., ::STRIDE, ::STRIDE].float()

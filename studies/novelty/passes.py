@@ -1,4 +1,4 @@
-"""What one and ten dropout passes say of frames: their novelty, and the disagreement of ten as a score.
+"""Novelty with one and ten dropout passes, and the disagreement of ten as a score.
 
 python -m studies.novelty.passes --data ../shared/data camvid-unet-s
 """
@@ -18,7 +18,7 @@ from studies.novelty.samples import GROUPS, Data
 
 PASSES = (1, 10)
 EVERY = 4
-"""Of how many pictures one is taken."""
+"""Stride over the pictures."""
 NOVELTY_OUTPUTS = ("disagreement", "entropy", "novelty", "alarm")
 SEEN = ("test", "motorways", "objects", "no_pictures")
 

@@ -38,7 +38,7 @@ def reliability(record: dict[str, Any], page: Path) -> None:
 
 
 def cuts(record: dict[str, Any], page: Path) -> None:
-    """What the product says of every frame of the cut stream."""
+    """Plot of the novelty of every frame of the cut stream."""
     streams = {name: found["cuts"] for name, found in record["streams"].items() if found}
     figure, axes = plt.subplots(len(streams), 1, figsize=(9, 2.6 * len(streams)), squeeze=False, sharex=True)
     for axis, (name, rows) in zip(axes[:, 0], streams.items(), strict=True):

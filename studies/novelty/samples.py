@@ -29,7 +29,7 @@ class Sample:
     """One picture of a group."""
 
     kind: str
-    """What was done to it, `clean` for nothing."""
+    """Change of the picture, `clean` for none."""
     name: str
     """Which picture it is; a drive's frames share what stands before the first "_"."""
     image: np.ndarray
@@ -41,7 +41,7 @@ Samples = Iterator[Sample]
 
 @dataclass(frozen=True)
 class Data:
-    """Where everything lies."""
+    """Folder of all data sets."""
 
     folder: Path
 
@@ -69,7 +69,7 @@ def spread_over(count: int, wanted: int) -> list[int]:
 
 
 def bank(data: Data) -> Samples:
-    """What means and covariances are fitted on: each frame as it is, and as another camera would give it."""
+    """Pictures that means and covariances are fitted on: each frame unchanged, and as another camera would show it."""
     untrained = split_held_out(len(data.split("train")), 0.05)[1]
     for name, image, _ in of_split(data, "train", sorted(set(data.blocks[0]) - set(untrained))):
         yield Sample("clean", name, image)

@@ -65,7 +65,7 @@ def judge(model: str, data: Data, kind: str, way: str) -> dict[str, Any]:
 
 
 def cut_stream(data: Data) -> Iterator[tuple[str, Sample]]:
-    """What is shown, with what it is of."""
+    """Frames of the cut stream, each with the name of its part."""
     towns = [Sample("town", name, image, label) for name, image, label in of_split(data, "val", list(range(101)))]
     parts = {
         "motorway": [sample for sample in motorways(data) if sample.kind == "motorway 1"],

@@ -39,7 +39,7 @@ class Row:
     peak_mb: int
     peak_ratio: float
     growth_ratio: float
-    """Of peak - before: what the call itself takes."""
+    """Ratio of the two sides' peak - before: the memory that the call itself takes."""
     seconds: list[float]
 
 
@@ -112,7 +112,7 @@ def compare(samples: int, setup: Setup, warm_ups: int, repeats: int, threads: in
 
 
 def versions() -> dict[str, str]:
-    """Of both sides and of what they stand on."""
+    """Versions of both sides and of their dependencies."""
     pyproject = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     found = {"steadyseg": str(pyproject["project"]["version"])}
     try:

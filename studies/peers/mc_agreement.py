@@ -1,4 +1,4 @@
-"""Whether two sides of the MC dropout comparison draw from the same distribution; no times are taken before they do."""
+"""Test that two sides of the MC dropout comparison draw from one distribution; times are taken only after it passes."""
 
 from dataclasses import asdict, dataclass
 

@@ -26,12 +26,12 @@ SIDES = {
     "peer-batch": "torch-uncertainty mc_dropout, on_batch=True (its default): one pass over N copies of the frame",
 }
 Statistics = tuple[Tensor, Tensor]
-"""What every side delivers: mean probabilities (1, K, h, w) and mean entropy of the passes (1, h, w) in nats."""
+"""Result of every side: mean probabilities (1, K, h, w) and mean entropy of the passes (1, h, w) in nats."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What all sides share."""
+    """Setup that all sides share."""
 
     layout: str = "contiguous"
     """contiguous or channels-last: of the weights and of the frame."""
@@ -75,7 +75,7 @@ def our_network(setup: Setup) -> tuple[UNet, Tensor]:
 
 
 def peer_network(setup: Setup) -> tuple[UNet, Tensor]:
-    """The same with nn.Dropout for every Dropout of ours: those are what the peer finds and switches on.
+    """The network with nn.Dropout for every Dropout of ours: those are what the peer finds and switches on.
 
     Ours draws at a rate rounded to 1/256 (0.2 -> 51/256), so the peer gets that very rate.
     """

@@ -1,5 +1,4 @@
-"""What stands beside our step in the bench: the deque that a competent user writes, and the published evaluation's
-way."""
+"""Baselines of the bench: the deque that a competent user writes, and the published evaluation's way."""
 
 from collections import deque
 from collections.abc import Callable

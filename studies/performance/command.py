@@ -48,7 +48,7 @@ from studies.performance.variants import Subject
 BUSY = 0.5
 """Load per core of the machine above which a note is due: calls then wait for their turn, 4 ms and more each time."""
 REDRAW_S = 1.0
-"""Of the progress line, between two calls; a thread that redraws by itself would run into the timings."""
+"""Seconds between two redraws of the progress line, between calls: a redrawing thread would run into the timings."""
 
 
 def run_bench(job: BenchJob) -> int:
@@ -196,7 +196,7 @@ def time_rows(rows: list[Row], seconds: float, say: Callable[[str], None]) -> li
 def facts(
     job: BenchJob, clip: Clip, size: tuple[int, int], executor: str, device: str, precision: str, why: str
 ) -> dict[str, Any]:
-    """What the figures depend on."""
+    """Facts that the figures depend on."""
     return {
         "model": job.model,
         "size": [size[1], size[0]],

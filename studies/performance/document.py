@@ -182,7 +182,7 @@ def timing(row: dict[str, Any] | None) -> list[str]:
 
 
 def memory(records: dict[str, Any]) -> str:
-    """Of the temporal state, and of a long run."""
+    """Memory of the temporal state, and of a long run."""
     states = ", ".join(f"{records[model]['memory']['state_bytes'] / 1e6:.1f} MB (`{model}`)" for model in MODELS)
     naive = records[MODELS[0]]["memory"]["naive_deque_bytes"]
     words = [

@@ -26,7 +26,7 @@ from studies.performance.variants import Subject, Variant
 
 
 class Executor(Protocol):
-    """What both look like to the rows."""
+    """Interface of both executors to the rows."""
 
     name: str
     precision: str
@@ -41,7 +41,7 @@ class Executor(Protocol):
         ...
 
     def state_bytes(self) -> int:
-        """Of the temporal state of a stream."""
+        """Bytes of the temporal state of a stream."""
         ...
 
 

@@ -16,13 +16,14 @@ from core.system.machine import trains_faster_in_bf16
 from studies.performance.timing import Budget, Row, measure
 
 SIDE = 1024
-"""Of the matrices: 2.1 GFLOP, 20 ms and less on two cores, and 12 MB in fp32, of which products are made in blocks."""
+"""Side of the matrices: 2.1 GFLOP, 20 ms and less on two cores, and 12 MB in fp32, of which products are made in
+blocks."""
 NUMBERS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 STATM = Path("/proc/self/statm")
 
 
 def versions() -> dict[str, str | None]:
-    """Of what decides the speed; None: not installed."""
+    """Versions of the packages that decide the speed; None: not installed."""
     found: dict[str, str | None] = {"python": platform.python_version()}
     for name, packages in {
         "torch": ("torch",),

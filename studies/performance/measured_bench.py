@@ -16,7 +16,7 @@ from studies.harness.study import PAGES
 PAGE = PAGES / "performance"
 PROJECT = Path(__file__).parents[2]
 CALM_S = 180
-"""How long it waits; `steadyseg bench` itself says when others were busy."""
+"""Longest wait for a quiet machine, in seconds; `steadyseg bench` itself says when others were busy."""
 
 
 def bench(model: str, *flags: str, environment: dict[str, str] | None = None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a bench says: the record for the JSON file, and the tables."""
+"""The result of a bench: the record for the JSON file, and the tables."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Ratio:
     meaning: str
     target: float | None = None
     targets: Mapping[str, float] | None = None
-    """Of single models, by name."""
+    """Targets of single models, by name."""
 
     def target_of(self, model: str) -> float | None:
         return (self.targets or {}).get(model, self.target)

@@ -37,7 +37,7 @@ ROWS: dict[str, str] = {
 SINGLE_PROCESS: dict[str, Variant] = {"bare_plain": "plain", "bare": "quiet"}
 """The rows that are a network alone."""
 GRAPH_ROWS = ("bare", "step", "end_to_end_labels", "end_to_end_video")
-"""What a graph file can be timed for: it holds one mode."""
+"""Rows of a graph file: it holds one mode."""
 STEP = "the file's whole step: its mode, all maps"
 DROPOUT_ROWS = ("vq_bnn", "published", *(name for name in ROWS if name.startswith("mc_")))
 

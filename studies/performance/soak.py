@@ -11,7 +11,7 @@ from studies.performance.machine import rss_bytes
 
 SAMPLES = 200
 WARM_SHARE = 0.1
-"""Of the frames, after which allocators and caches have what they want."""
+"""Share of the frames that are warm-up: until then allocators and caches still grow."""
 FEWEST = 20
 
 
@@ -26,7 +26,7 @@ class Soak:
     """After the first tenth of the frames."""
     end: int
     largest: int
-    """Of all samples after the warm-up."""
+    """Largest of all samples after the warm-up."""
     samples: tuple[int, ...]
     """All of them, from before the first frame on."""
 

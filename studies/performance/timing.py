@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 WARM_FRAMES = 10
-"""Of a call that does many frames, the warm-up does this many."""
+"""Warm-up frames of a call that does many frames."""
 SHORT_S = 0.25
 """Calls shorter than this are preceded by one that is not timed, so that the caches hold this row's weights and the
 threads of the row before it have gone to sleep (libgomp's spin for some milliseconds); in a longer call neither can be
@@ -22,17 +22,17 @@ class Row:
     run: Callable[[int], object]
     """Does the given number of frames."""
     executor: str
-    """What computes, for the report: `openvino 2026.4 bf16`."""
+    """Executor for the report: `openvino 2026.4 bf16`."""
     frames: int = 1
     """Frames of one timed call."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How long a row is timed."""
+    """Time for each row."""
 
     seconds: float = 4.0
-    """Of each row, calls that are not timed included."""
+    """Seconds of each row, calls that are not timed included."""
     least: int = 5
     """Timed calls that a row gets however long they take."""
     most: int = 300
@@ -46,7 +46,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Timing:
-    """What was measured of a row."""
+    """Timed calls of a row."""
 
     row: Row
     samples_ms: tuple[float, ...]

@@ -1,4 +1,4 @@
-"""The same weights as three networks: without spatial smoothing, as shipped, and as shipped with dropout drawn."""
+"""One checkpoint's weights as three networks: without spatial smoothing, as shipped, and with dropout drawn."""
 
 import copy
 import dataclasses
@@ -63,7 +63,7 @@ class Subject:
 
 
 def without_smoothing(network: nn.Module) -> nn.Module:
-    """The same network, in place or anew, with the spatial smoothing taken out; it has no weights."""
+    """Removes the spatial smoothing of a network, in place or in a new one; smoothing has no weights."""
     if isinstance(network, UNet):  # its pooling rounds the other way where no blur grows the map, so it is built again
         plain = UNet(network.head.out_channels, dataclasses.replace(network.options, smoothing=False))
         plain.load_state_dict(network.state_dict())

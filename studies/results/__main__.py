@@ -89,7 +89,7 @@ def run(data: Path, fresh: bool, jobs: int) -> None:
 
 
 def forget(cache: Cache, parts: Mapping[str, Parts]) -> None:
-    """What these jobs measured, whole or in part."""
+    """Deletes the measurements of these jobs, whole or in part."""
     for name, kept in parts.items():
         cache.record.pop(name, None)
         kept.forget()

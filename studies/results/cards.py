@@ -38,7 +38,7 @@ RULE_FIGURES = {
     "of a frozen prediction": "change_agreement_frozen",
 }
 OLD_NAMES = {"error_recall_10": "caught_10"}
-"""As records made before the renaming have them."""
+"""Names in records that were made before the renaming."""
 RULE_PROTOCOLS = {"changes": "stream", "unseen": "98 moving stills"}
 
 
@@ -76,7 +76,7 @@ def iou(name: str, record: dict[str, Any]) -> str:
 
 
 def sets(name: str, record: dict[str, Any]) -> str:
-    """What the thresholds that ship did on the stream, which they were not fitted on."""
+    """Results of the shipped thresholds on the stream, which they were not fitted on."""
     lines = []
     for row in rows_of(record):
         if found := row.get("conformal"):
@@ -98,7 +98,7 @@ def sets(name: str, record: dict[str, Any]) -> str:
 
 
 def int8(name: str, record: dict[str, Any]) -> str:
-    """What rounding to 8 bits changes on the stills."""
+    """Effect of rounding to 8 bits on the stills."""
     found = record["int8"]
     rows = ("fp32", 1.0, 0), ("int8", found["labels_equal"], 1)
     keys = {"accuracy": "accuracy", "mIoU": "miou", "NLL": "nll", "ECE": "ece"}
@@ -109,7 +109,8 @@ def int8(name: str, record: dict[str, Any]) -> str:
 
 
 def changes(name: str, record: dict[str, Any]) -> str:
-    """How the network changes along the stream, and the default rule on stills that its choice did not see."""
+    """Changes of the network's predictions along the stream, and the default rule on stills that its choice did not
+    see."""
     job = json.loads((PAGES / "results" / "record.json").read_text())[f"{name} default rule"]["rows"]
     lines = [
         [protocol, f"`{method}`", *(cell(row[key]) for key in RULE_FIGURES.values())]

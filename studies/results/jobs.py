@@ -23,8 +23,7 @@ from studies.results.rows import FIT_EVERY, Fits, fit, measure, measure_rule, un
 from studies.results.sweep import Subject
 
 PRECISION = "bf16"
-"""As the networks were trained and as `steadyseg video` runs them here; half the time of fp32 (NLL: 0.2 to 0.9 %
-higher)."""
+"""Number format of the trainings and of `steadyseg video` here; half the time of fp32 (NLL: 0.2 to 0.9 % higher)."""
 VERSION = 3
 """Raised whenever what a row means changes: then all are measured again."""
 PROTOCOLS = ("stills", "moving-stills", "stream")
@@ -147,5 +146,5 @@ def job_digest(job: Job, data: str) -> str:
 
 
 def about(job: Job) -> dict[str, Any]:
-    """Where the rows come from."""
+    """Origin of the rows."""
     return {**origin(), "trained_by": [network.command for network in job.networks], "seed": 0}

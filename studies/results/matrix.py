@@ -72,8 +72,7 @@ class Pretrained:
         return str(read_meta(self.file).training["command"])
 
     def digest(self) -> str:
-        """Of its weights alone: what is measured here is without what was fitted later and stands in the file's
-        header."""
+        """Digest of the weights alone: fits that were added to the file's header later are not used here."""
         return digest_of_weights(self.file)
 
 

@@ -1,5 +1,4 @@
-"""What is compared: a method is how a frame is predicted, at which temperature, and with which memory of those
-before."""
+"""The compared methods: the passes of a frame, the temperature, and the memory of earlier frames."""
 
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ from core.temporal import State, TemporalSmoothing
 
 @dataclass(frozen=True)
 class Sampling:
-    """How a frame is predicted from the networks at hand."""
+    """Prediction of a frame from the given networks."""
 
     kind: str
     """one: a pass without dropout; dropout: the mean of `samples` dropout passes; all: every member; member: one
@@ -27,7 +26,7 @@ class Method:
     smoothing: TemporalSmoothing | None = None
     temperature: float = 1.0
     undone: bool = False
-    """Whether the class weights of the training are undone: what they taught is taken back from the logits."""
+    """True if the logits are adjusted for the class weights of the training."""
 
     @property
     def mode(self) -> str:
@@ -38,7 +37,7 @@ class Method:
 
 ONE, ALL, MEMBER = Sampling("one"), Sampling("all"), Sampling("member")
 WINDOW = TemporalSmoothing(tau=1.25, window=5)
-"""As published: K = 5 previous frames, tau = 1.25."""
+"""Published window: K = 5 previous frames, tau = 1.25."""
 MOTION_INPUTS = TemporalSmoothing(tau=MOTION_TAU, motion=True)
 """Ours."""
 

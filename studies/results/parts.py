@@ -1,4 +1,4 @@
-"""What a job has finished so far, in an ignored folder: an interrupted `make results` loses minutes of an hour."""
+"""Finished parts of a job, in an ignored folder: an interrupted `make results` loses minutes of an hour."""
 
 import json
 import shutil

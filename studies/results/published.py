@@ -1,5 +1,4 @@
-"""What the papers report for CamVid, beside which our rows stand; the two papers' baselines differ and are not
-mixed."""
+"""Published results for CamVid, beside which our rows stand; the two papers' baselines differ and are not mixed."""
 
 from dataclasses import dataclass
 

@@ -49,7 +49,7 @@ EFFECTS: dict[str, tuple[tuple[bool, bool, str], tuple[bool, bool, str]]] = {
     "dropout, 30 passes": ((False, False, "dnn"), (True, False, "bnn-30")),
     "all three, one pass": ((False, False, "dnn"), (True, True, "vq-bnn")),
 }
-"""What the papers say smoothing and dropout do: from a row to a row, each (dropout, spatial smoothing, method)."""
+"""Published effects of smoothing and dropout: from a row to a row, each (dropout, spatial smoothing, method)."""
 
 
 def method_of(row: PublishedRow, protocol: str) -> str:

@@ -22,7 +22,7 @@ TAUS = (0.5, 0.8, 1.25, 2.0, 3.0)
 FITTED_ON = {"stills": "val stream", "moving-stills": "val stream", "stream": "moving stills of test"}
 FEW, MANY = Sampling("dropout", 5), Sampling("dropout", 30)
 FIT_EVERY = 5
-"""Of moving stills only every fifth is fitted on: a grid of temperatures costs three times what the network does."""
+"""Stride of the moving stills that are fitted on: a grid of temperatures costs three times what the network does."""
 SETS = ("dnn", "vq-dnn", "vq-dnn motion")
 COVERAGE, RISK = 0.9, 0.05
 """Share of the pixels whose set shall hold the true class; largest share of a class's pixels that may be missed."""
@@ -37,7 +37,7 @@ DRAW = Sampling("dropout")
 
 @dataclass
 class Fits:
-    """What was learned on one split, to be used on the other."""
+    """Values that are fitted on one split and used on the other."""
 
     temperatures: dict[str, TemperatureFit] = field(default_factory=dict)
     memories: dict[str, TemporalSmoothing] = field(default_factory=dict)
@@ -146,7 +146,7 @@ def fit(subject: Subject, protocol: str, data: Path, has_dropout: bool) -> Fits:
 
 
 def thresholds(fitted: ConformalFit) -> dict[str, Any]:
-    """As `steadyseg calibrate` stores them."""
+    """Thresholds in the form in which `steadyseg calibrate` stores them."""
     assert fitted.risk is not None
     return {
         "conformal": {"coverage": COVERAGE, **fitted.scores.thresholds(COVERAGE)},

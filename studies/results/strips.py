@@ -23,7 +23,7 @@ from seg.torch_executor import torch_executor
 from studies.results.matrix import COMPARED
 
 CAMVID_PLACES = (20, 60, 100)
-"""Of the val stream."""
+"""Positions in the val stream."""
 STREET_PLACE = 12
 MEMORY = 16
 """Frames before it that a shown frame's mean has seen."""

@@ -32,7 +32,7 @@ pixel."""
 
 
 class Reading(NamedTuple):
-    """How logits become probabilities."""
+    """Conversion of logits to probabilities."""
 
     temperature: Temperature
     undone: bool = False
@@ -55,18 +55,18 @@ class Subject:
     """bf16: autocast of the networks, as they were trained; probabilities and means of them stay in single
     precision."""
     head_stride: int = 1
-    """How much coarser than the frame its logits are."""
+    """Ratio of the frame's size to that of its logits."""
 
 
 @dataclass
 class Swept:
-    """What was found, by the names the methods came with."""
+    """Results of a sweep, by the names of the methods."""
 
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Metrics of each measured method."""
     temperatures: dict[str, TemperatureFit] = field(default_factory=dict)
-    """Of each scanned one whose temperature lies in the grid: with dropout off, one trained with much of it may need
-    more."""
+    """The temperature of each scanned method if it lies in the grid: with dropout off, a network trained with much
+    dropout may need more."""
     sets: dict[str, ConformalFit] = field(default_factory=dict)
     """Scores of the true classes at temperature 1, of each scanned one."""
 
@@ -169,7 +169,7 @@ def predict_frame(
 
 
 def prefix(network: Any, batch: Tensor) -> Any:
-    """What is before the first dropout, the same whether that is on or off."""
+    """Output before the first dropout, which does not depend on whether dropout is on."""
     set_dropout_active(network, True)
     return network.prefix(batch)
 

@@ -75,7 +75,7 @@ def ensemble_table(rows: Rows) -> str:
 
 
 def seeds_table(rows: Rows) -> str:
-    """How far trainings that differ in their seed alone lie apart, and what smoothing over time does to each."""
+    """Spread of trainings that differ in their seed alone, and the effect of temporal smoothing on each."""
     lines = []
     for protocol in ("stream", "stills"):
         for name in ("dnn", "vq-dnn", "vq-dnn motion"):
@@ -87,7 +87,7 @@ def seeds_table(rows: Rows) -> str:
 
 
 def control_table(rows: Rows) -> str:
-    """The same training with and without the stills nearest in time to the val stream."""
+    """One training with and without the stills nearest in time to the val stream."""
     whole = Network("paper", True, True)
     lines = []
     for name in ("dnn", "bnn-30", "vq-dnn", "vq-dnn motion", "vq-bnn", "vq-bnn motion"):
@@ -99,7 +99,7 @@ def control_table(rows: Rows) -> str:
 
 
 def ranking_table(rows: Rows) -> str:
-    """How well confidence finds the errors."""
+    """Separation of right and wrong pixels by confidence."""
     lines = []
     for job in rows:
         for protocol in TITLES:
@@ -148,7 +148,7 @@ def class_table(rows: Rows) -> str:
 
 
 def commands(rows: Rows) -> str:
-    """Where every row comes from."""
+    """Table of the command, digest and commit behind each network's rows."""
     lines = []
     for network in [*COMPARED, *MEMBERS[1:], CONTROL]:
         about: Callable[[str], str] = lambda key, name=network.name: str(rows.get(name, {}).get(key, ABSENT))  # noqa: E731

@@ -80,7 +80,7 @@ def ood_videos(data: Path) -> tuple[str, ...]:
 
 
 def known_digest(run: Run) -> str | None:
-    """Of what is there already; None where nothing is."""
+    """Digest of the report that is there already; None where there is none."""
     file = PAGE / run.name / "report.json"
     return json.loads(file.read_text())["digest"] if file.exists() else None
 

@@ -1,4 +1,4 @@
-"""How often a small change, made to deceive a network, does so: FGSM and PGD against each method of looking."""
+"""Study `attacks`: success rates of FGSM and PGD against each method."""
 
 from collections.abc import Callable, Sequence
 from itertools import product
@@ -65,7 +65,7 @@ def success_row(success: AttackSuccess) -> Row:
 
 
 def notes(subjects: Sequence[TargetNetwork], options: RobustnessOptions) -> list[str]:
-    """What the attacks may do and see."""
+    """Budgets and knowledge of the attacks."""
     budgets = ", ".join(f"{levels:g}/255" for levels in options.eps)
     told = [
         f"budgets in pixel space, max-norm {budgets} of the range 0..1, at the size the network sees; "

@@ -1,4 +1,4 @@
-"""How much worse networks get on corrupted pictures: every type at every severity, made here or read as published."""
+"""Study `corruptions`: metrics on corrupted pictures, every type at every severity, generated or published."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -89,7 +89,7 @@ def mean_miou(rows: Sequence[Row]) -> float | None:
 def notes_on_means(
     types: Sequence[str], severities: Sequence[int], options: RobustnessOptions, published: DataName | None
 ) -> list[str]:
-    """What the means are means of."""
+    """Notes that say which types and severities the means cover."""
     left_out = [name for name in BENCHMARK_CORRUPTIONS if name not in types]
     notes = []
     if left_out:

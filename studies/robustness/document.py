@@ -48,7 +48,7 @@ def seeds_of(page: Path, group: Group) -> list[dict[str, Any]]:
 
 
 def pointer(page: Path, group: Group, whole: dict[str, Any]) -> str:
-    """Where everything is, the command that makes it, and its plots."""
+    """Link to the whole report, the command that makes it, and its plots."""
     plots = sorted(path.name for path in (page / group.name).glob("*.png"))
     shown = "\n".join(f"![{name}]({group.name}/{name})" for name in plots)
     return (
@@ -58,8 +58,7 @@ def pointer(page: Path, group: Group, whole: dict[str, Any]) -> str:
 
 
 def spreads(records: Sequence[dict[str, Any]]) -> list[str]:
-    """What all seeds measured: mean and standard deviation over them, and the same of the change against the first
-    network."""
+    """Figures over all seeds: mean and standard deviation, and those of the change against the first network."""
     titles = [title_of(row) for row in records[0]["studies"]["corruptions"]["clean"]]
     words = (
         f"Severity {REPEATED_SEVERITY}, mean over types, and attacks: mean over {len(records)} seeds ± "

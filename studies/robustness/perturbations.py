@@ -1,4 +1,4 @@
-"""How steady predictions stay while a picture changes a little from frame to frame: made here, or read as published."""
+"""Study `perturbations`: consistency of predictions while a picture changes a little from frame to frame."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ GROUP = 16
 
 @dataclass
 class Sums:
-    """What is measured of one network and method along the sequences of one perturbation."""
+    """Sums of one network and method along the sequences of one perturbation."""
 
     consistency: TemporalConsistency
     confidence: list[float] = field(default_factory=list)
@@ -72,7 +72,7 @@ def study_perturbations(
 
 
 def definitions(subjects: Sequence[TargetNetwork]) -> list[str]:
-    """What the figures are."""
+    """Definitions of the figures."""
     notes = [
         "consistency: share of neighbouring frames with one arg-max, in noise of the first frame and each later one",
         "cec: cross-entropy of such a pair as in the paper (Eq. 35, sum over classes); cec_reference: as in "

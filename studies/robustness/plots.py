@@ -136,7 +136,7 @@ STYLES = ("-", "--", ":", "-.")
 
 
 def legend(figure: "Figure", axis: "Axes") -> None:
-    """Of one panel for all, below them."""
+    """Draws one legend, that of a panel, below all panels."""
     figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=7)
 
 

@@ -94,13 +94,13 @@ def stream(study: dict[str, Any]) -> str:
 
 
 def stream_mean(study: dict[str, Any], title: str, severity: int, key: str, name: str = "") -> float | None:
-    """Of a method at a severity: of one type, or the mean over all; severity 0 is clean, whatever the type."""
+    """Mean of a method at a severity: of one type, or over all; severity 0 is clean, whatever the type."""
     mine = [row for row in study["rows"] if stream_title(row) == title and row["severity"] == severity]
     return mean(row[key] for row in mine if not severity or name in ("", row["type"]))
 
 
 def stream_gain(study: dict[str, Any], title: str, severity: int, key: str, name: str = "") -> float | None:
-    """What a method that averages over time has more than its network without."""
+    """Difference between a method that averages over time and its network's single frames."""
     base = f"{title.partition(' vq-')[0]} dnn"
     ours, theirs = (stream_mean(study, method, severity, key, name) for method in (title, base))
     return None if ours is None or theirs is None else ours - theirs
@@ -167,7 +167,7 @@ def bands(study: dict[str, Any]) -> str:
 
 
 def band_kind(row: Row) -> str:
-    """What was added to the pictures."""
+    """Kind of the noise that was added to the pictures."""
     levels = row["eps_levels"]
     return f"noise {row['noise_rms']:g}" if levels is None else f"PGD {levels:g}/255"
 

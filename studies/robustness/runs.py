@@ -1,5 +1,5 @@
-"""What is studied: networks that are compared, once with everything and twice more for the spread, and the default
-one."""
+"""The robustness runs: networks that are compared, once in full and twice more for the spread, and the default
+network."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ from studies.harness.networks import file_of, trained_network
 from studies.robustness.flags import RobustnessOptions, StudyName
 
 SEEDS = (0, 1, 2)
-"""Of the choice of pictures, of all noise and of the dropout masks. Seed 0 has everything, the others what is
+"""Seeds of the choice of pictures, of all noise and of the dropout masks. Seed 0 has everything, the others what is
 repeated."""
 REPEATED_SEVERITY = 3
 CALIBRATED = "classifiers-calibrated"

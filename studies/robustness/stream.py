@@ -1,5 +1,4 @@
-"""Whether averaging over time helps more where frames are corrupted: the val stream of a segmentation set, clean and
-worse."""
+"""Study `stream`: temporal averaging on the val stream of a segmentation set, clean and corrupted."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -79,7 +79,7 @@ def robustness(
 
 
 def about(subjects: Sequence[TargetNetwork], pictures: Pictures, options: RobustnessOptions) -> dict[str, Any]:
-    """What was run on what, so that it can be run again."""
+    """Describes networks, data and settings, so that the study can be repeated."""
     return {
         "models": [
             {
@@ -112,7 +112,7 @@ def general_notes(
     chosen: Sequence[str],
     options: RobustnessOptions,
 ) -> list[str]:
-    """What holds for all studies."""
+    """Notes that hold for all studies."""
     notes = []
     if options.images and options.images > len(pictures):
         notes.append(f"{options.images} pictures were asked for; {pictures.split} has {pictures.whole}")

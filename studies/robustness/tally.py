@@ -39,7 +39,7 @@ class Tally:
 
 
 def figures(metrics: StreamingMetrics, is_segmentation: bool) -> Row:
-    """What a row says, of all that is measured."""
+    """Metrics of a row."""
     result = metrics.result()
     row = {
         "accuracy": result["accuracy"],

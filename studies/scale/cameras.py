@@ -27,7 +27,7 @@ from studies.scale.run import busy_s, cores, resident_kb, start, workers_of
 from studies.scale.throughput import MODEL
 
 WIDTH, HEIGHT, LOOP = 320, 240, 50
-"""Of a camera's picture, and how many of them it repeats."""
+"""Size of a camera's picture, and the number of pictures that it repeats."""
 
 
 def pictures() -> list[bytes]:
@@ -94,12 +94,12 @@ class Sample:
     with_frames: int
     """Cameras that have had one."""
     busy_s: float
-    """Of all workers, seconds of a core."""
+    """Processor time of all workers, in seconds of a core."""
     memory_kb: int
 
 
 def watch(count: int, fps: float, sample_fps: float, seconds: float) -> dict[str, Any]:
-    """What `steadyseg cameras` makes of so many cameras."""
+    """Runs `steadyseg cameras` with so many cameras and returns the measurements."""
     with tempfile.TemporaryDirectory(prefix="steadyseg-") as folder, served(fps) as address:
         path, report, alarms = Path(folder) / "cameras.toml", Path(folder) / "r.json", Path(folder) / "alarms.jsonl"
         listed = "".join(f'[[camera]]\nname = "c{i:03}"\nsource = "{address}/c{i:03}"\n' for i in range(count))
@@ -196,8 +196,8 @@ def max_that_hold(fps: float, seconds: float, most: int) -> list[dict[str, Any]]
 
 
 def holds(one: dict[str, Any]) -> bool:
-    """Whether at most one frame in a hundred was dropped, and every camera was read as fast as it sends: what is read
-    too late waits in the network, where nobody counts it."""
+    """Returns True if at most one frame in a hundred was dropped and every camera was read as fast as it sends: what is
+    read too late waits in the network, where nobody counts it."""
     return bool(
         one["settled_frames"] > 0 and one["settled_dropped_share"] <= 0.01 and one["fps_lowest"] >= 0.97 * one["fps"]
     )

@@ -11,7 +11,7 @@ from app.video.video_writer import VideoSink
 
 DRIVES = ("street:7:250", "udacity_solidWhiteRight.mp4", "udacity_vehicle_test_video.mp4")
 FRAMES, WIDTH, HEIGHT = 24, 480, 270
-"""Of a clip: one second, at half the motorway clips' size."""
+"""Size of a clip: one second, at half the motorway clips' size."""
 
 
 def make_clips(folder: Path, count: int, video: Path) -> Path:

@@ -11,7 +11,7 @@ from studies.harness.document import table
 
 TEXT = Path(__file__).with_name("text.md")
 FULL_SIZE = {"throughput": ("clips", 1000), "cameras": ("cameras", 50)}
-"""What a study is meant to be run with; what is smaller is said to be."""
+"""Full size of each study; the page marks smaller runs."""
 PAPER = 200
 """Cameras that nobody has run."""
 
@@ -76,7 +76,7 @@ def engines_table(record: dict[str, Any]) -> str:
 
 
 def cost(record: dict[str, Any]) -> str:
-    """What 1,000 hours of such video take."""
+    """Cost of 1,000 hours of such video."""
     core_s = record["cores"] / record["local"]["clips_per_s"]
     frames = record["local"]["frames"] / record["clips"]
     hours = core_s / (frames / 25)

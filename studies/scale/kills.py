@@ -16,7 +16,7 @@ from studies.scale.run import run, start, workers_of
 from studies.scale.throughput import MODEL
 
 KILLS = 5
-"""Of a worker, and as many of the driver."""
+"""Kills of a worker, and as many of the driver."""
 
 
 def measure(clips: Path, engine: str, seed: int = 0) -> dict[str, Any]:

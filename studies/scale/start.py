@@ -1,4 +1,4 @@
-"""How long an engine takes from its first import to the first answer of a worker that has nothing to import itself.
+"""Start-up time of an engine, from its first import to the first answer of a worker that imports nothing itself.
 
     python -m studies.scale.start ENGINE
 

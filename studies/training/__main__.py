@@ -99,7 +99,7 @@ def write_page(runs: Path) -> None:
 
 
 def gather(runs: Path) -> dict[str, Any]:
-    """What is measured of the table's rows: the committed figures, and in their place those that the runs have now."""
+    """Measurements of the table's rows: the committed ones, replaced by those of runs that are here."""
     record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     now = {row.name: read_figures(row.folder(runs)) for row in all_rows()}
     return {
@@ -108,7 +108,7 @@ def gather(runs: Path) -> dict[str, Any]:
 
 
 def read_figures(folder: Path) -> dict[str, Any]:
-    """What was measured of a run; empty where nothing was."""
+    """Measurements of a run; empty where there are none."""
     file = folder / FIGURES_NAME
     return dict(json.loads(file.read_text())) if file.exists() else {}
 

@@ -1,4 +1,4 @@
-"""How far apart two points of a feature map still vary together: spatial covariance and its correlation length."""
+"""Spatial covariance of a feature map and its correlation length: the distance over which two points vary together."""
 
 import math
 from itertools import pairwise

@@ -17,7 +17,7 @@ See = Callable[[Unit, Tensor, Tensor], None]
 
 @dataclass(frozen=True)
 class Layout:
-    """How a network's maps lie in memory."""
+    """Memory layout of a network's feature maps."""
 
     channels_last: bool = False
     """Maps are (B, H, W, C), as timm's Swin transformers have them."""
@@ -26,7 +26,7 @@ class Layout:
 
 
 def layout_of(network: nn.Module) -> Layout:
-    """As timm's networks tell; all others have (B, C, H, W)."""
+    """Layout that timm records for its networks; (B, C, H, W) for all others."""
     for module in network.modules():
         if hasattr(module, "num_prefix_tokens") or hasattr(module, "output_fmt"):
             last = str(getattr(module, "output_fmt", "")).rpartition(".")[2] == "NHWC"

@@ -35,7 +35,7 @@ def weighted(unit: Unit, weight: float | Tensor) -> Iterator[None]:
 
 
 def without(unit: Unit, before: Any, after: Any) -> Any:
-    """What stands in for the unit's output."""
+    """Replacement for the unit's output."""
     if unit.kind in ("attention", "mlp"):
         return zero(after)
     if unit.kind == "smoothing":
@@ -45,7 +45,7 @@ def without(unit: Unit, before: Any, after: Any) -> Any:
 
 
 def can_be_removed(seen: Seen) -> bool:
-    """Whether the network still computes something without the unit."""
+    """Returns True unless the unit is a block that changes the size of its map."""
     return seen.unit.kind != "block" or seen.entered == seen.size
 
 
@@ -56,7 +56,7 @@ def zero(output: Any) -> Any:
 
 
 def entered(before: Tensor, after: Tensor) -> Tensor:
-    """What entered, at the size of what left."""
+    """The unit's input, padded with zeros to the size of its output."""
     below, right = (after.shape[axis] - before.shape[axis] for axis in (-2, -1))
     return F.pad(before, (0, right, 0, below))
 

@@ -11,7 +11,7 @@ from core.preprocess import nearest
 
 @dataclass(frozen=True)
 class Score:
-    """Of a batch."""
+    """NLL and accuracy of a batch."""
 
     nll: Tensor
     """Sum over samples (pictures, or pixels that are not void), in nats; with its graph."""

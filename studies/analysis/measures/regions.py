@@ -1,4 +1,4 @@
-"""Where a pixel lies among true labels: how far from a boundary, and in how large a region."""
+"""Position of a pixel among the true labels: distance from a boundary, and size of its region."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""How honest confidence is in each of many groups of samples at once: classes, distances, sizes, novelty."""
+"""Calibration of confidence within many groups of samples at once: classes, distances, sizes, novelty."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ BINS = 15
 CONFIDENT = 0.9
 """Errors above it are confident ones."""
 FLOOR = 1e-12
-"""Of a probability under the logarithm, as in all metrics."""
+"""Smallest probability under the logarithm, as in all metrics."""
 
 
 class GroupTally:

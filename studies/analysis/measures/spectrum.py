@@ -27,7 +27,7 @@ class Quadrature:
         return float((self.weights * self.nodes**power).sum())
 
     def share_below(self, value: float) -> float:
-        """Of the eigenvalues."""
+        """Share of the eigenvalues below a value."""
         return float(self.weights[self.nodes < value].sum())
 
     def density(self, grid: Tensor, width: float) -> Tensor:
@@ -68,7 +68,7 @@ def random_signs(like: Tensor, seed: int) -> Tensor:
 
 
 def mean_quadrature(parts: list[Quadrature]) -> Quadrature:
-    """Of several start vectors or batches."""
+    """Averages the quadratures of several start vectors or batches."""
     return Quadrature(
         torch.cat([part.nodes for part in parts]), torch.cat([part.weights for part in parts]) / len(parts)
     )

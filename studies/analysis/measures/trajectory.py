@@ -20,15 +20,15 @@ class Trajectory:
     """A plane through the last weights."""
 
     directions: tuple[Weights, Weights]
-    """Of length 1 each, orthogonal."""
+    """Orthogonal directions of length 1."""
     places: list[tuple[float, float]]
-    """Of every checkpoint along them; the last is (0, 0)."""
+    """Coordinates of every checkpoint along the directions; the last is (0, 0)."""
     explained: tuple[float, float]
     """Share of the squared distances that each direction holds."""
 
 
 def project(checkpoints: Sequence[Mapping[str, Tensor]], names: Sequence[str]) -> Trajectory:
-    """Of three or more checkpoints, oldest first, over the tensors of these names."""
+    """Projects three or more checkpoints, oldest first, over the tensors of these names."""
     if len(checkpoints) < 3:
         raise InputError(f"a trajectory needs three or more checkpoints, got {len(checkpoints)}")
     last = checkpoints[-1]

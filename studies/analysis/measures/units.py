@@ -13,7 +13,7 @@ from core.smoothing import SpatialSmoothing
 UnitKind = Literal["block", "conv", "attention", "mlp", "smoothing"]
 KINDS: tuple[UnitKind, ...] = ("block", "conv", "attention", "mlp", "smoothing")
 LISTED = 24
-"""How many names an error lists."""
+"""Number of names that an error lists."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ def find_units(network: nn.Module, names: Sequence[str], model: str) -> list[Uni
 
 
 def _computes(module: nn.Module) -> bool:
-    """Whether it has children and weights of more than one dimension: neither a normalisation nor a blur has."""
+    """Returns True for a module with children and with weights of more than one dimension."""
     return any(module.children()) and any(weight.ndim > 1 for weight in module.parameters())
 
 

@@ -67,7 +67,7 @@ def try_kind(kind: Kind, path: Path) -> Trial:
 
 
 def summary(trials: Sequence[Trial], found: list[str], usual: int, originals: list[str]) -> dict[str, Any]:
-    """What of the trials goes into the record."""
+    """Summary of the trials for the record."""
     reached = Counter(stage for trial in trials for stage in trial.stages)
     return {
         "undamaged": originals,

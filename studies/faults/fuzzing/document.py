@@ -34,7 +34,7 @@ def _row(name: str, row: dict[str, Any]) -> list[str]:
 
 
 def fuzzing_section(record: dict[str, Any]) -> str:
-    """What was done, the limits, and the table."""
+    """Section of the page: the method, the limits, and the table."""
     kinds = [row for row in record.values() if isinstance(row, dict) and "inputs" in row]
     limits = record["limits"]
     count = sum(row["inputs"] for row in kinds)

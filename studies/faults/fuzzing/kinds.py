@@ -1,4 +1,4 @@
-"""What is fuzzed: for every kind of file its seeds, how it is damaged, and the product's own way into it, stage by
+"""The fuzzed kinds of files: for each its seeds, its mutations, and the product's code that opens it, stage by
 stage."""
 
 import contextlib
@@ -46,7 +46,7 @@ class Kind:
 
 
 def open_checkpoint(path: Path) -> Iterator[str]:
-    """As `steadyseg video` and `evaluate` open it; the size is one that the owner chose."""
+    """Opens a checkpoint like `steadyseg video` and `evaluate`, at a size that the owner chose."""
     read_tensors(path)
     yield "safetensors read"
     read_meta(path)
@@ -64,7 +64,7 @@ def open_checkpoint(path: Path) -> Iterator[str]:
 
 
 def open_graph_file(path: Path) -> Iterator[str]:
-    """As `steadyseg video` and `evaluate` open it."""
+    """Opens a graph file like `steadyseg video` and `evaluate`."""
     if is_parsed(path):
         yield "graph parsed"
     file = read_onnx(path)
@@ -84,7 +84,7 @@ def open_graph_file(path: Path) -> Iterator[str]:
 
 
 def is_parsed(path: Path) -> bool:
-    """Whether protobuf's own parser takes the file: the first check, before the product's."""
+    """Returns True if protobuf's own parser takes the file: the first check, before the product's."""
     data = path.read_bytes()
     try:
         count_parts(data, onnx.ModelProto.DESCRIPTOR)
@@ -95,7 +95,7 @@ def is_parsed(path: Path) -> bool:
 
 
 def open_class_file(path: Path) -> Iterator[str]:
-    """As `steadyseg train seg --classes` opens it."""
+    """Opens a file of classes like `steadyseg train seg --classes`."""
     with contextlib.suppress(ValueError):
         parse_json(path.read_bytes())
         yield "JSON read"
@@ -107,7 +107,7 @@ def open_class_file(path: Path) -> Iterator[str]:
 
 
 def open_image(path: Path) -> Iterator[str]:
-    """As every source, label and data set opens it."""
+    """Opens an image like every source, label and data set."""
     look_at(path, upright_size)
     yield "header read"
     read_upright(path)
@@ -118,7 +118,7 @@ def open_image(path: Path) -> Iterator[str]:
 
 
 def open_video(path: Path) -> Iterator[str]:
-    """As `steadyseg video` opens it."""
+    """Opens a video like `steadyseg video`."""
     with open_source(str(path)) as source:
         yield "first frame decoded"
         for _ in islice(source, 100):

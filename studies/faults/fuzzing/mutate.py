@@ -103,7 +103,8 @@ def damage_message(message: Any, dice: Random) -> Any:
 
 
 def _damage_list(values: Any, dice: Random) -> None:
-    """Of a repeated field: an entry is lost, moved to the end, doubled, or changed where it is a number or a text."""
+    """Damages a repeated field: an entry is removed, moved to the end, doubled, or changed if it is a number or a
+    text."""
     place, way = dice.randrange(len(values)), dice.randrange(4)
     entry = values[place]
     if way == 0 or (way == 1 and hasattr(entry, "CopyFrom")):

@@ -86,7 +86,7 @@ def server() -> Server:
 
 
 def request_seeds(folder: Path) -> list[Path]:
-    """What the page's own scripts send, as bytes: a live frame, its end, an upload, a file job, a run, and the page
+    """Requests of the page's own scripts, as bytes: a live frame, its end, an upload, a file job, a run, the page
     itself."""
     running = server()
     address = f"http://127.0.0.1:{running.port}"
@@ -142,7 +142,7 @@ def damage_request(data: bytes, dice: Random) -> bytes:
 
 
 def send_request(path: Path) -> Iterator[str]:
-    """As a browser sends it; a file job is followed to its end. RuntimeError where the page failed."""
+    """Sends a request like a browser and follows a file job to its end. Raises RuntimeError if the page failed."""
     running, data = server(), path.read_bytes()
     since = running.said()
     status, answer = exchange(running.port, data)

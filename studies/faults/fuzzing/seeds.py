@@ -64,7 +64,7 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def graphs(folder: Path) -> list[Path]:
-    """What `steadyseg export` writes, proven as for any user."""
+    """Graph files written by `steadyseg export`, with its proof."""
     made = []
     classifier = checkpoints(folder)[-1]
     for name, (model, *flags) in EXPORTS.items():

@@ -22,10 +22,10 @@ pass."""
 
 @dataclass(frozen=True)
 class Trial:
-    """What became of a file."""
+    """Outcome of opening one file."""
 
     stages: tuple[str, ...]
-    """What was passed."""
+    """Stages that the file passed."""
     end: str
     """whole, refused, traceback, hang or killed."""
     why: str

@@ -123,7 +123,7 @@ def work(address: str, folder: Path, seconds: float, ended: threading.Event, cou
 
 
 def sample(pid: int, files: Path) -> dict[str, Any]:
-    """What the server holds now."""
+    """Resources that the server holds now."""
     status = Path(f"/proc/{pid}/status").read_text()
     figures = {key: int(found[1]) for key in ("VmRSS", "Threads") if (found := re.search(rf"{key}:\s+(\d+)", status))}
     return {

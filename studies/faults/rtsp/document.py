@@ -10,7 +10,7 @@ WARM_S = 60
 
 
 def rtsp_section(record: dict[str, Any]) -> str:
-    """What happened to the stream, and what became of it."""
+    """Section of the page: each fault of the stream, and its outcome."""
     first = next(iter(record.values()))
     words = wrap(f"""
 `python -m studies.faults.rtsp`: a real server, GStreamer's, 25 frames a second over TCP, behind a proxy of our own, for

@@ -1,4 +1,4 @@
-"""What happens to the stream: a real server, a proxy before it, and a list of misfortunes."""
+"""Faults of an RTSP stream: a real server, a proxy before it, and a list of faults in time."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ class Fault:
     """Share of the whole time after which it begins."""
     kind: str
     seconds: float = 0.0
-    """How long it lasts, whatever the whole time is."""
+    """Duration, independent of the length of the whole run."""
 
 
 FAULTS = (

@@ -58,7 +58,7 @@ class Visitor:
             last_s = now_s
 
     def _picture(self) -> bool:
-        """Whether one came; else what the page said is counted."""
+        """Returns True if a picture came; otherwise counts the page's message."""
         settings = json.dumps({"model": MODEL}).encode()
         body = struct.pack("<I", len(settings)) + settings
         try:
@@ -73,7 +73,7 @@ class Visitor:
 
 
 def watch_page(folder: Path, seconds: float, tell: Console) -> dict[str, Any]:
-    """What a visitor saw, and what the server kept."""
+    """Reports the pictures that a visitor saw, and what the server kept."""
     temporary = folder / "tmp"
     temporary.mkdir()
     with served() as (server, proxy):

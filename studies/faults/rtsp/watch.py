@@ -29,7 +29,7 @@ START_S = 20.0
 
 
 def watch_video(folder: Path, seconds: float, tell: Console) -> dict[str, Any]:
-    """What `steadyseg video` made of it."""
+    """Runs `steadyseg video` on the stream and returns the measurements."""
     output, report = folder / "out.mkv", folder / "report.json"
     with served() as (server, proxy):
         flags = ["-o", str(output), "--report", str(report), "--model", MODEL]

@@ -21,7 +21,7 @@ EPS = 2 / 255
 differ."""
 PGD_STEPS = 20
 PGD_STEP_SHARE = 0.25
-"""Of the budget: twenty quarter steps can cross it twice, from wherever they start."""
+"""Step as a share of the budget: twenty quarter steps can cross it twice, from any start."""
 
 
 class OnPixels(nn.Module):

@@ -12,7 +12,7 @@ DataName = Literal["cifar10", "cifar100", "imagenet"]
 
 @dataclass(frozen=True)
 class Scores:
-    """Of one type at one severity."""
+    """Metrics of one type at one severity."""
 
     error: float
     """1 - accuracy."""

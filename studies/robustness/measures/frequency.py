@@ -57,7 +57,7 @@ def band_mask(height: int, width: int, band: Band) -> Tensor:
 
 
 def limit_to_band(pictures: Tensor, band: Band) -> Tensor:
-    """What of (..., C, H, W) real numbers lies in the band, of the same shape: any size, any number of channels.
+    """Part of (..., C, H, W) real numbers within the band, of equal shape: any size, any number of channels.
 
     Raises InputError for a picture without a channel dimension: (H, W) would be taken for channels of lines.
     """

@@ -22,7 +22,7 @@ PUBLISHED_EXTRA = ("speckle_noise", "gaussian_blur", "snow", "shear")
 
 FRAMES = 31
 NOISE_SD = 0.02
-"""Of the Gaussian noise; the picture is 0..1."""
+"""Standard deviation of the Gaussian noise; the picture is 0..1."""
 SHOT_PHOTONS = 700
 """Mean number of a white pixel's photons."""
 
@@ -41,8 +41,7 @@ def perturb(image: np.ndarray, name: str, seed: int = 0, index: int = 0) -> np.n
 
 
 def compared_with(name: str) -> Comparison:
-    """What a frame is compared with: in noise the first frame, as two noisy ones share nothing; else the one before
-    it."""
+    """Returns "first" for noise, as two noisy frames share nothing, and "neighbours" for all others."""
     return "first" if name.endswith("_noise") else "neighbours"
 
 
@@ -134,7 +133,7 @@ GENERATED: dict[str, Callable[[np.ndarray, np.random.Generator], list[np.ndarray
     "tilt": tilt,
     "scale": scale,
 }
-"""What `perturb` can make: the published ten with gaussian_blur in place of spatter."""
+"""Perturbations that `perturb` makes: the published ten with gaussian_blur in place of spatter."""
 
 
 def _around_zero() -> np.ndarray:
