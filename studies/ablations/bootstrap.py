@@ -17,7 +17,7 @@ class Interval:
     low: float
     high: float
     by_seed: list[float]
-    """Groups networks by their training seed."""
+    """Change of each training seed's networks."""
 
 
 def paired_bootstrap(before: Sequence[Tensor], after: Sequence[Tensor], seed: int = 0) -> Interval:

@@ -37,8 +37,6 @@ RULE_FIGURES = {
     "change agreement": "change_agreement",
     "of a frozen prediction": "change_agreement_frozen",
 }
-OLD_NAMES = {"error_recall_10": "caught_10"}
-"""Names in records that were made before the renaming."""
 RULE_PROTOCOLS = {"changes": "stream", "unseen": "98 moving stills"}
 
 
@@ -157,7 +155,7 @@ def rows_of(record: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def value_of(row: dict[str, Any], key: str) -> float | None:
-    found: float | None = row.get(key, row.get(OLD_NAMES.get(key, "")))
+    found: float | None = row.get(key)
     return found
 
 

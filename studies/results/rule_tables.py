@@ -31,7 +31,7 @@ def rule_table(rows: Rows) -> str:
 
 
 def changes_table(rows: Rows) -> str:
-    """Table of the consistency of predictions along the stream, and of the agreement of their changes with the labels."""
+    """Table of the consistency of predictions along the stream, and of their changes' agreement with the labels."""
     keys = ("nll", "consistency", "label_consistency", "change_agreement", "change_agreement_frozen")
     lines = [
         [network.name, name, *format_row(found, keys)]

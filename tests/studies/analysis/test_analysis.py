@@ -292,7 +292,7 @@ def test_maps_of_one_point_are_left_out_and_refused_by_name(tmp_path: Path, caps
         tmp_path / "vgg.safetensors", ClassifierOptions(network="vgg11", channels=4, head="gap"), size=17
     )
     data = save_pictures(tmp_path / "data", 1, 17)
-    flags = (model, "--data", data, "--output", tmp_path / "out")
+    flags = (model, "--data", data, "--output", tmp_path / "again")
     record = run(tmp_path / "out", "fourier", model, "--data", data, "--no-plots")
     assert "left out, as a side of the map is below 2: stage5.1 (1x1)" in " ".join(record["notes"])
     assert {row["height"] for row in record["results"]["rows"]} == {17, 8, 4, 2}  # odd ones too
