@@ -166,7 +166,8 @@ def test_one_seed_repeats_and_another_does_not(room: Path, tmp_path: Path) -> No
         given = (room / "drop.safetensors", "--data", room / "pictures", "--images", "6", "--no-plots", *flags)
         return run(tmp_path / out, "variance", *given)["results"]["rows"]
 
-    assert rows("a") == rows("b") and rows("a") != rows("c", "--seed", "1")
+    first = rows("a")
+    assert first == rows("b") and first != rows("c", "--seed", "1")
 
 
 @pytest.mark.slow
