@@ -21,11 +21,17 @@ class Job:
 
     name: str
     flags: tuple[str, ...]
-    """Flags of `train seg` except --data, --run and --device."""
+    """Of `train seg`, but --data, --run and --device; {name} stands for the model of another job."""
     evaluations: tuple[tuple[str, ...], ...]
     """Flags of `evaluate`, a file of figures for each."""
     kept: bool = True
-    """True if the checkpoint is copied back too (those of width 64 have 124 MB)."""
+    """Whether its checkpoint goes home too (those of width 64 have 124 MB)."""
+    data: str = "camvid"
+    """The folder of that name, or `street`."""
+
+    def needs(self) -> list[str]:
+        """The jobs whose models its flags name."""
+        return [flag[1:-1] for flag in self.flags if flag.startswith("{")]
 
 
 @dataclass(frozen=True)
@@ -48,9 +54,12 @@ def run_block(jobs: Sequence[Job], block: Block) -> list[str]:
     block.out.mkdir(parents=True, exist_ok=True)
     waiting, running = [job for job in jobs if not is_done(job, block)], {}
     while (waiting or running) and time.monotonic() < end:
-        while waiting and len(running) < block.parallel:
-            job = waiting.pop(0)
+        while len(running) < block.parallel and (ready := [job for job in waiting if can_start(job, block)]):
+            job = ready[0]
+            waiting.remove(job)
             running[job.name] = (job, start(job, block))
+        if not running:
+            break  # what is left needs a training that failed
         for job, process in list(running.values()):
             if process.poll() is not None:
                 del running[job.name]
@@ -75,7 +84,9 @@ def start(job: Job, block: Block) -> "subprocess.Popen[bytes]":
     run = block.runs / job.name
     if not (run / MODEL_NAME).exists():
         resume = ["--resume"] if (run / CONFIG_NAME).exists() else []
-        words = ["train", "seg", "--data", block.camvid, "--run", run, "--device", block.device, *job.flags, *resume]
+        data = "street" if job.data == "street" else block.camvid
+        flags = [block.runs / flag[1:-1] / MODEL_NAME if flag.startswith("{") else flag for flag in job.flags]
+        words = ["train", "seg", "--data", data, "--run", run, "--device", block.device, *flags, *resume]
     else:
         number = next(i for i in range(len(job.evaluations)) if not figures_of(job, i, block).exists())
         words = [
@@ -92,6 +103,11 @@ def start(job: Job, block: Block) -> "subprocess.Popen[bytes]":
     block.runs.mkdir(parents=True, exist_ok=True)
     with log_of(job, block).open("ab") as log:
         return subprocess.Popen([sys.executable, "-m", "app.cli", *map(str, words)], stdout=log, stderr=log)
+
+
+def can_start(job: Job, block: Block) -> bool:
+    """Whether the models that it needs are there."""
+    return all((block.runs / name / MODEL_NAME).exists() for name in job.needs())
 
 
 def is_done(job: Job, block: Block) -> bool:

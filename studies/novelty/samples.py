@@ -13,10 +13,10 @@ from core.corruptions.textures import texture, under_texture
 from core.seeds import mix_seed
 from core.system.pictures import read_upright
 from seg.data.camvid import ImageFolderSplit, open_split
+from seg.data.held_out import CAMVID_STRETCHES, hold_out
 from seg.data.moving_stills import seed_of, still_clip
 from seg.novelty.blocks import hold_back_blocks
 from seg.street.drive import Street
-from seg.train import split_held_out
 
 HEIGHT, WIDTH = 360, 480
 COMMON_STILLS, CONTROL_STILLS = 24, 30
@@ -53,6 +53,11 @@ class Data:
         found = hold_back_blocks([example.name for example in self.split("train").examples])
         return list(found.fitted), list(found.held_back)
 
+    @property
+    def held_out(self) -> list[int]:
+        """The frames that trainings hold out."""
+        return list(hold_out([example.name for example in self.split("train").examples], CAMVID_STRETCHES).held_out)
+
 
 def drawing(*keys: int | str) -> np.random.Generator:
     return np.random.default_rng(mix_seed(*(seed_of(key) % 2**32 if isinstance(key, str) else key for key in keys)))
@@ -68,10 +73,9 @@ def spread_over(count: int, wanted: int) -> list[int]:
     return sorted({int(place) for place in np.linspace(0, count - 1, min(wanted, count))})
 
 
-def bank(data: Data) -> Samples:
-    """Pictures that means and covariances are fitted on: each frame unchanged, and as another camera would show it."""
-    untrained = split_held_out(len(data.split("train")), 0.05)[1]
-    for name, image, _ in of_split(data, "train", sorted(set(data.blocks[0]) - set(untrained))):
+def bank(data: Data) -> Shots:
+    """What means and covariances are fitted on: each frame as it is, and as another camera would give it."""
+    for name, image, _ in of_split(data, "train", sorted(set(data.blocks[0]) - set(data.held_out))):
         yield Sample("clean", name, image)
         yield Sample("camera", name, random_camera(image, drawing("fit", name)))
 
@@ -111,10 +115,9 @@ def zoomed(image: np.ndarray, draw: np.random.Generator) -> np.ndarray:
     )
 
 
-def untrained(data: Data) -> Samples:
-    """The frames that every training held back: the temperature of a frame is fitted on them."""
-    _, places = split_held_out(len(data.split("train")), 0.05)
-    for number, (name, image, label) in enumerate(of_split(data, "train", places)):
+def untrained(data: Data) -> Shots:
+    """The frames that trainings hold out: the temperature of a frame is fitted on them."""
+    for number, (name, image, label) in enumerate(of_split(data, "train", data.held_out)):
         yield Sample("clean", name, image, label)
         for kind in TUNING_CORRUPTIONS:
             for severity in (1, 3, 5):
@@ -145,8 +148,7 @@ def common(data: Data) -> Samples:
 
 def swap(data: Data) -> Samples:
     """The untrained frames under the types that count: only to fit on one half of them and judge on the other."""
-    _, places = split_held_out(len(data.split("train")), 0.05)
-    for number, (name, image, label) in enumerate(of_split(data, "train", places)):
+    for number, (name, image, label) in enumerate(of_split(data, "train", data.held_out)):
         for kind in BENCHMARK_CORRUPTIONS:
             yield Sample(kind, name, corrupt(image, kind, 3, 5, number), label)
 

@@ -1,4 +1,4 @@
-"""Metrics of a trained network on the held-out slice of train: clean, and under the corruptions for tuning."""
+"""Measures a trained network on the held-out stretches of train: plain, and under the corruptions for tuning."""
 
 import hashlib
 import json
@@ -15,8 +15,9 @@ from core.classes import CAMVID
 from core.corruptions.corruptions import TUNING_CORRUPTIONS, corrupt
 from core.evaluation.metrics import StreamingMetrics
 from seg.data.camvid import ImageFolderSplit, open_split
+from seg.data.held_out import CAMVID_STRETCHES, hold_out
+from seg.data.moving_stills import MEASURED_FRAMES, seed_of, still_clip
 from seg.pretrained import read_segmenter
-from seg.train import split_held_out
 from studies.harness.target import DNN, TargetNetwork, at_size_of
 
 RARE = ("Pole", "SignSymbol", "Pedestrian", "Bicyclist")
@@ -24,12 +25,11 @@ SEVERITY = 3
 Pair = tuple[np.ndarray, np.ndarray]
 
 
-class HeldBack:
+class HeldOut:
     """The pictures of train that no training of the table saw, with their labels."""
 
-    def __init__(self, camvid: Path, share: float) -> None:
-        split = open_split(camvid, "train")
-        self.pairs, self.names = held_back_pairs(split, share)
+    def __init__(self, camvid: Path) -> None:
+        self.pairs, self.names = held_out_pairs(open_split(camvid, "train"))
         total = hashlib.sha256()
         for name, (image, label) in zip(self.names, self.pairs, strict=True):
             total.update(name.encode() + image.tobytes() + label.tobytes())
@@ -39,19 +39,21 @@ class HeldBack:
         return len(self.pairs)
 
 
-def held_back_pairs(split: ImageFolderSplit, share: float) -> tuple[list[Pair], list[str]]:
-    _, held = split_held_out(len(split), share)
+def held_out_pairs(split: ImageFolderSplit) -> tuple[list[Pair], list[str]]:
+    held = hold_out([example.name for example in split.examples], CAMVID_STRETCHES).held_out
     return [split[i] for i in held], [split.examples[i].name for i in held]
 
 
-def measure(model: Path, pairs: list[Pair]) -> dict[str, Any]:
-    """Dropout off, no temperature: accuracy, mIoU, NLL, ECE, IoU of the rare classes, and accuracy by corruption."""
+def measure(model: Path, pairs: list[Pair], names: list[str]) -> dict[str, Any]:
+    """Dropout off, no temperature: accuracy, mIoU, NLL, ECE, IoU of the rare classes, consistency between the last two
+    frames of moving stills, and accuracy by corruption."""
     opened = read_segmenter(model)
     subject = TargetNetwork(model.parent.name, opened.network(), opened.meta, torch.device("cpu"))
     plain = metrics_of(subject, iter(pairs))
     return {
         **{key: plain[key] for key in ("accuracy", "miou", "nll", "ece")},
         "iou": {name: plain["iou"][CAMVID.names.index(name)] for name in RARE},
+        "consistency": consistency_of(subject, pairs, names),
         "corrupted": {name: metrics_of(subject, corrupted(pairs, name))["accuracy"] for name in TUNING_CORRUPTIONS},
         "images": len(pairs),
     }
@@ -64,6 +66,18 @@ def metrics_of(subject: TargetNetwork, pairs: Iterator[Pair]) -> dict[str, Any]:
         for _, prediction in subject.predict([image], [DNN], seed=0):
             metrics.update(at_size_of(prediction.probs, labels), labels)
     return metrics.result()
+
+
+def consistency_of(subject: TargetNetwork, pairs: list[Pair], names: list[str]) -> float:
+    """Share of the pixels whose predicted class is the same in a still and in the virtual frame before it."""
+    metrics = StreamingMetrics(len(subject), subject.meta.classes.void)
+    for name, (image, label) in zip(names, pairs, strict=True):
+        clip = still_clip(image, label, subject.meta.classes.void_id, seed_of(name))
+        for place, (picture, mask) in enumerate(clip[-MEASURED_FRAMES:]):
+            labels = torch.from_numpy(mask)[None]
+            for _, prediction in subject.predict([picture], [DNN], seed=0):
+                metrics.update(at_size_of(prediction.probs, labels), labels, continues=place > 0)
+    return float(metrics.result()["consistency"])
 
 
 def corrupted(pairs: list[Pair], name: str) -> Iterator[Pair]:

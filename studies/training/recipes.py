@@ -7,8 +7,6 @@ from pathlib import Path
 from core.corruptions.corruptions import TUNING_CORRUPTIONS
 from core.training.run_folder import MODEL_NAME
 
-HOLD_BACK = 0.2
-"""Held-out part of CamVid train: 8 neighbours at the end of every 40 pictures, 72 of 367; no training sees them."""
 BASE = (
     "--size",
     "180",
@@ -18,8 +16,6 @@ BASE = (
     "192",
     "--channels",
     "16",
-    "--hold-out",
-    str(HOLD_BACK),
     "--precision",
     "bf16",
     "--evaluate-every",
@@ -111,6 +107,9 @@ RECIPES = (
     Recipe("from-street", "begins with the weights of 10 epochs of the procedural street", ("--init", "{street-0}")),
     Recipe("long", "three times as many epochs", epochs=3 * EPOCHS),
     Recipe("taught", "taught by the mean of both base networks", ("--teacher", "{base-0}", "{base-1}")),
+    Recipe("decay", "weight decay 0.01 instead of 0.0001", ("--weight-decay", "0.01")),
+    Recipe("zoom", "zoom 0.75 to 2 instead of 0.6 to 1.5", ("--scale-min", "0.75", "--scale-max", "2")),
+    Recipe("consistent", "temporal consistency loss with weight 0.1", ("--consistency", "0.1")),
 )
 """In the order in which they are trained."""
 
