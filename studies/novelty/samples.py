@@ -73,8 +73,8 @@ def spread_over(count: int, wanted: int) -> list[int]:
     return sorted({int(place) for place in np.linspace(0, count - 1, min(wanted, count))})
 
 
-def bank(data: Data) -> Shots:
-    """What means and covariances are fitted on: each frame as it is, and as another camera would give it."""
+def bank(data: Data) -> Samples:
+    """Frames that means and covariances are fitted on: each unchanged, and as another camera would show it."""
     for name, image, _ in of_split(data, "train", sorted(set(data.blocks[0]) - set(data.held_out))):
         yield Sample("clean", name, image)
         yield Sample("camera", name, random_camera(image, drawing("fit", name)))
@@ -115,7 +115,7 @@ def zoomed(image: np.ndarray, draw: np.random.Generator) -> np.ndarray:
     )
 
 
-def untrained(data: Data) -> Shots:
+def untrained(data: Data) -> Samples:
     """The frames that trainings hold out: the temperature of a frame is fitted on them."""
     for number, (name, image, label) in enumerate(of_split(data, "train", data.held_out)):
         yield Sample("clean", name, image, label)
