@@ -1,4 +1,4 @@
-"""Fits what a classifier knows of its own world (`steadyseg calibrate --novelty`).
+"""Fits a classifier's statistics of its training domain (`steadyseg calibrate --novelty`).
 
 Class means: the pictures it was trained on, each as it is and as another camera would give it. The scale of novelty and
 the temperature of a picture: others, as they are, from other cameras, and under EXTRA and textures. A picture is
@@ -77,7 +77,7 @@ def fit_own_world(
     try:
         distances, regions, shrinkage = fit_distances(looker, with_cameras(trained, meta.height, watch, "class means"))
         head = NoveltyHead.without_scale(stages, [1] * len(stages), distances, regions).to(device)
-        own = with_cameras(held_back, meta.height, watch, "own world")
+        own = with_cameras(held_back, meta.height, watch, "training domain")
         rows, _, _, logs = zip(*looker.statistics(own, head), strict=True)
         scale = Scale.of(torch.stack(rows), torch.cat(logs), weights)
         clean: list[bool] = []

@@ -53,9 +53,10 @@ class Maps:
     probs: np.ndarray | None = None
     """(K, h, w) float32, the smoothed mean, on request."""
     novelty: float | None = None
-    """Share of the frames of the network's own world that are at least as novel, averaged over time; at most 0.05 is
-    called novel. None where the checkpoint has no statistics of its world, or none for this method."""
+    """Share of the frames of the network's training domain that are at least as novel, averaged over time; at most 0.05
+    is called novel. None where the checkpoint has no statistics of its world, or none for this method."""
     expected_accuracy: float | None = None
     """Share of the pixels that should be right: the mean confidence, where the temperature follows the frame."""
     novel_regions: np.ndarray | None = None
-    """(H, W) uint8: 0 where a region is as usual, 128 where one pixel in a hundred of the own world is as novel."""
+    """(H, W) uint8: 0 where a region is as usual, 128 where one pixel in a hundred of the training domain is as
+    novel."""

@@ -21,7 +21,7 @@ class FrameNovelty(NamedTuple):
     """Score, temperature and regions of each picture of a batch (core/novelty)."""
 
     score: Tensor
-    """(B,) how novel it is, in standard deviations of the network's own world."""
+    """(B,) how novel it is, in standard deviations of the network's training domain."""
     temperature: Tensor
     """(B,) what its logits are to be divided by."""
     regions: Tensor

@@ -17,7 +17,7 @@ def describe_world(about: Mapping[str, Any]) -> str:
     share = about["alarms"] / about["held_back_pictures"]
     note = f"; {about['note']}" if about["note"] else ""
     return (
-        f"own world: {about['frames']} training pictures; of {about['held_back_pictures']} held-back views "
+        f"novelty: {about['frames']} training pictures; of {about['held_back_pictures']} held-back views "
         f"{share:.1%} are "
         f"novel (95 % interval, were they independent: {low:.1%} to {high:.1%}){note}"
     )

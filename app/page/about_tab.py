@@ -57,7 +57,7 @@ def facts(meta: CheckpointMeta) -> list[str]:
         f"- input size: {meta.width}x{meta.height} pixels; larger pictures are reduced first",
         f"- calibrated for: {', '.join(fits)}" if fits else "- not calibrated: its confidences are the network's own",
     ]
-    lines.append(f"- knows its own world: {describe_own_world(meta)}")
+    lines.append(f"- novelty: {describe_own_world(meta)}")
     return lines
 
 

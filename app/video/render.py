@@ -52,7 +52,7 @@ def describe_world(maps: Maps) -> str | None:
     """In plain words whether the network knows such frames; None where it does not say."""
     if maps.novelty is None:
         return None
-    state = "not my world" if maps.novelty <= NOVEL else "unusual" if maps.novelty <= UNUSUAL else "in its world"
+    state = "novel" if maps.novelty <= NOVEL else "unusual" if maps.novelty <= UNUSUAL else "familiar"
     return state if maps.expected_accuracy is None else f"{state}, about {maps.expected_accuracy:.0%} right"
 
 
@@ -70,9 +70,9 @@ def draw_banner(picture: np.ndarray, maps: Maps) -> np.ndarray:
 
 
 def draw_novel_regions(maps: Maps) -> np.ndarray:
-    """(H, W, 3) uint8 RGB: black is as usual; as yellow as pale only one pixel in a hundred of the own world is.
+    """(H, W, 3) uint8 RGB: black is as usual; as yellow as pale only one pixel in a hundred of the training domain is.
 
-    Raises InputError where the checkpoint has no statistics of its own world.
+    Raises InputError where the checkpoint has no statistics of its training domain.
     """
     if maps.novel_regions is None:
         raise InputError("novel regions need a checkpoint with novelty: steadyseg calibrate --novelty")

@@ -169,7 +169,7 @@ def print_report(record: dict[str, Any]) -> None:
     if "novel_share" in record:
         words = f"{record['novel_frames']} of {record['frames']} frames ({record['novel_share']:.1%}) are novel to it"
         table.add_row(
-            "its own world", f"{words}; half of them are as novel as {record['novelty_p50']:.0%} of it or less"
+            "training domain", f"{words}; half of them are as novel as {record['novelty_p50']:.0%} of it or less"
         )
     if "expected_accuracy" in record:
         table.add_row("expected accuracy", f"{record['expected_accuracy']:.4f}")

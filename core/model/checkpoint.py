@@ -59,7 +59,7 @@ class CheckpointMeta:
     training: dict[str, Any] = field(default_factory=dict)
     """The training configuration, command, hours and machine."""
     novelty: dict[str, Any] = field(default_factory=dict)
-    """Statistics of the network's own world (core/novelty/record.py); their matrices are tensors named
+    """Statistics of the network's training domain (core/novelty/record.py); their matrices are tensors named
     `NOVELTY_PREFIX`..."""
     int8: dict[str, Any] = field(default_factory=dict)
     """`ranges` of the convolutions (core/model/int8.py), what they were fitted on, figures with them (float32,

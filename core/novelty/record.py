@@ -107,9 +107,7 @@ class NoveltyRecord:
             if record.dropout:
                 record.of_dropout()._check()
         except (KeyError, TypeError, ValueError) as error:
-            raise InputError(
-                f"the record of its own world is malformed ({error}); calibrate the checkpoint again"
-            ) from error
+            raise InputError(f"the record of novelty is malformed ({error}); calibrate the checkpoint again") from error
         return record
 
     def of_dropout(self) -> "NoveltyRecord":
@@ -127,7 +125,7 @@ class NoveltyRecord:
         except (KeyError, RuntimeError) as error:
             first = str(error).splitlines()[0]
             raise InputError(
-                f"the matrices of its own world do not fit its record ({first}); calibrate it again"
+                f"the matrices of novelty do not fit their record ({first}); calibrate it again"
             ) from error
         slopes = fit["slopes"] if fit else [0.0] * len(self.mean)
         columns = (self.mean, self.deviation, self.weights, slopes)

@@ -1,4 +1,5 @@
-"""Fits what a network knows of its own world, on frames of its training recordings (`steadyseg calibrate --novelty`).
+"""Fits a network's statistics of its training domain, on frames of its training recordings (`steadyseg calibrate
+--novelty`).
 
 Means and covariances: all frames but one block per recording, each as it is and as another camera would give it, so
 that cameras are not novel. The scale of novelty: the blocks, in the same two ways. The temperature of a frame: frames
@@ -83,7 +84,7 @@ def fit_scale(
     set_dropout_active(looker.network, masks)
     torch.manual_seed(0)  # of the masks
     rows, logs = [], []
-    for image, _ in with_cameras(frames, frames.held_back, watch, "own world", CAMERAS):
+    for image, _ in with_cameras(frames, frames.held_back, watch, "training domain", CAMERAS):
         logits, features, _ = looker(image)
         features = head.subsample(features)
         rows.append(head.statistics(features, logits)[0].cpu().double())

@@ -1,4 +1,4 @@
-"""The frames that a network's own world is fitted on, and what is made of them.
+"""The frames that a network's training domain is fitted on, and what is made of them.
 
 Blocks of neighbouring frames are kept out of the means and covariances. Corruptions: EXTRA and textures, never those
 that studies report.

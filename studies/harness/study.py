@@ -76,7 +76,8 @@ def data_digest(camvid: Path) -> str:
 
 
 def digest_of_weights(file: Path) -> str:
-    """First 12 digits of the SHA-256 of a safetensors file's tensors; what it knows of its own world is no weight."""
+    """First 12 digits of the SHA-256 of a safetensors file's tensors; what it knows of its training domain is no
+    weight."""
     data = file.read_bytes()
     start = 8 + int.from_bytes(data[:8], "little")
     entries = {name: entry for name, entry in json.loads(data[8:start]).items() if name != "__metadata__"}

@@ -172,7 +172,7 @@ def open_targets(models: Sequence[str], device: torch.device, calibrated: bool =
 
 
 def open_target(model: str, name: str, device: torch.device, calibrated: bool = True) -> TargetNetwork:
-    """A network with what it knows of its own world."""
+    """A network with what it knows of its training domain."""
     opened = open_checkpoint(model)
     head = novelty_head(opened, MethodOptions(mode="dnn").resolve(opened.meta))
     return TargetNetwork(name, opened.network(), opened.meta, device, calibrated, head)

@@ -1,4 +1,4 @@
-"""A network with what it knows of its own world, looking at one picture after the other as the page does."""
+"""A network with what it knows of its training domain, looking at one picture after the other as the page does."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,5 @@
-"""What a classifier knows of its own world: fitted by the command, told by `evaluate` and `analyze robustness`."""
+"""What a classifier knows of its training domain: fitted by the command, told by `evaluate` and `analyze
+robustness`."""
 
 import json
 from pathlib import Path

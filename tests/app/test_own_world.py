@@ -1,4 +1,5 @@
-"""What a network knows of its own world: fitted by the command, kept in the checkpoint, told by every executor."""
+"""What a network knows of its training domain: fitted by the command, kept in the checkpoint, told by every
+executor."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Shares of the own world, their mean over time, and the interval of a share."""
+"""Shares of the training domain, their mean over time, and the interval of a share."""
 
 import math
 
@@ -35,7 +35,7 @@ def test_scores_are_averaged_by_the_recursion_of_the_maps() -> None:
 
 
 def test_a_wildly_novel_frame_is_soon_forgotten() -> None:
-    """At a decay of 8 frames, and no number counts like one; what follows is the middle of the own world."""
+    """At a decay of 8 frames, and no number counts like one; what follows is the middle of the training domain."""
     for wild in (1e4, math.inf, math.nan):
         state = smooth_score(WORLD.bounded(wild), (0.0, 0.0), 0.0)
         assert WORLD.is_novel(state[0]) and math.isfinite(state[0])

@@ -1,4 +1,4 @@
-"""What a checkpoint may know of its own world, made by hand: everything is novel to it."""
+"""What a checkpoint may know of its training domain, made by hand: everything is novel to it."""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-"""The frames that a network's own world is fitted on: what its training held out is fitted on last and never before."""
+"""The frames that a network's training domain is fitted on: what its training held out is fitted on last and never
+before."""
 
 import dataclasses
 

@@ -13,8 +13,8 @@ export function put(fact, text) {
 
 // Returns a frame's novelty in words, as Python does. First argument: the limits of the manifest; second: facts.world.
 export function describeWorld({ novel, unusual }, { novelty }) {
-  if (novelty <= Math.fround(novel)) return { level: "novel", words: "not my world" }; // the graph computes in float32
-  return novelty <= Math.fround(unusual) ? { level: "unusual", words: "unusual" } : { level: "known", words: "in its world" };
+  if (novelty <= Math.fround(novel)) return { level: "novel", words: "novel" }; // the graph computes in float32
+  return novelty <= Math.fround(unusual) ? { level: "unusual", words: "unusual" } : { level: "known", words: "familiar" };
 }
 
 export class Instruments {

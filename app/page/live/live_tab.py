@@ -17,10 +17,8 @@ TILES = (
 )
 """The tiles of the strip: key, label, explanation."""
 WORLD_MEANS = (
-    "Compared with frames of the training recordings that nothing was fitted on: of 20 of them one is as "
-    "novel as what is "
-    "called not my world. There, do not trust the labels: leave the decision to somebody else, or train "
-    "on such pictures."
+    "Compared with held-out frames of the training recordings: one in 20 of them is as novel as what is called "
+    "novel here. Do not trust the labels of a novel frame: hand the decision over, or train on such pictures."
 )
 
 

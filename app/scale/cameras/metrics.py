@@ -29,7 +29,7 @@ METRICS: tuple[tuple[str, str, str, Callable[[CameraFigures], float | None]], ..
     (
         "novelty",
         "gauge",
-        "Share of the network's own world that is at least as novel.",
+        "Share of the network's training domain that is at least as novel.",
         lambda one: one.state.novelty,
     ),
     ("novel_seconds", "gauge", "For how long every frame has been novel.", lambda one: one.state.novel_s),
