@@ -45,7 +45,7 @@ Watch = Callable[[Iterable[Any], str], Iterable[Any]]
 
 
 def default_stages(network: nn.Module) -> tuple[str, ...]:
-    """The last `STAGES` that the network names; InputError for none."""
+    """The last `STAGES` stages of the network. Raises InputError if it names none."""
     stages = tuple(named_stages(network))[-STAGES:]
     if not stages:
         raise InputError("the network names no stages whose features could be compared")

@@ -17,7 +17,7 @@ from core.reference import NOVEL
 
 View = Literal["overlay", "uncertainty", "side-by-side"]
 UNUSUAL = 0.2
-"""Novelty at or below which a frame is called novel."""
+"""Novelty at or below which a frame is called unusual."""
 VIEWS: tuple[View, ...] = get_args(View)
 
 

@@ -30,7 +30,7 @@ class FrameDistance(nn.Module):
 
     @classmethod
     def of(cls, frames: Gaussians) -> "FrameDistance":
-        """`frames`: of the mean features of whole frames."""
+        """Builds the distance from Gaussians of the mean features of whole frames."""
         stage = cls(len(frames.mean))
         stage.load_state_dict(
             {"whiten.weight": frames.matrix.float(), "whiten.bias": (-frames.matrix @ frames.mean).float()}
@@ -52,7 +52,7 @@ class RegionDistance(nn.Module):
 
     @classmethod
     def of(cls, within: Gaussians) -> Self:
-        """`within`: of pixels' features around their classes' means."""
+        """Builds the distance; `within` holds the deviations of pixels' features from the means of their classes."""
         stage = cls(len(within.mean), len(within.centres))
         values = {
             "whiten.weight": within.matrix[:, :, None, None],

@@ -64,7 +64,8 @@ def interruptible() -> Iterator[None]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """An interruption that comes inside waits for its end, in a command; other threads than the main one hear none."""
+    """A context that delays an interruption to its end. It acts inside a command and in the main thread, the only
+    one that hears signals."""
     if _Heard.held or threading.current_thread() is not threading.main_thread():
         yield
         return

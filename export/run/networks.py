@@ -69,7 +69,7 @@ class OpenVinoPasses:
     """Several dropout passes on OpenVINO: what comes before the first dropout layer is computed once a frame."""
 
     def __init__(self, shared: Any, drawn: Any, precision: str, masks: "DropoutMasks") -> None:
-        """Two models: frame -> tensors, and (those tensors, then the masks) -> logits."""
+        """`shared` maps the frame to tensors; `drawn` maps these tensors and the dropout masks to logits."""
         self._masks, self.executor = masks, openvino_name(precision)
         self.novelty: NoveltyArrays | None = None
         self._shared, self._drawn = _request(shared, precision), _request(drawn, precision)

@@ -106,10 +106,9 @@ def _in_sight(thing: Thing, camera: Camera) -> bool:
 
 
 def _remoteness(thing: Thing, camera: Camera) -> float:
-    """Sorts back to front: by distance, and what stands side by side from the outside in.
+    """Sort key from back to front: by distance, and from the outside in for things side by side.
 
-    A sight line leaves the camera's lane the further it goes, so what lies further out never hides what lies further
-    in.
+    A sight line leaves the camera's lane with distance, so things further out never hide things further in.
     """
     return thing.far + OUTWARD * abs(thing.lateral - camera.lateral)
 

@@ -33,7 +33,7 @@ class Thing(Protocol):
 
     @property
     def far(self) -> float:
-        """Station of the far end, of the middle where it is short."""
+        """Station of the far end; for short things, of the middle."""
         ...
 
     def draw(self, canvas: Canvas, time_s: float) -> None: ...

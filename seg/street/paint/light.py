@@ -78,7 +78,8 @@ class Light:
         return np.minimum(lit, 255.0) * (1 - share) + share * self.haze_color
 
     def matrix(self, normal: Color, depth: float, tint: Color = (1.0, 1.0, 1.0)) -> np.ndarray:
-        """(4, 5) affine map of RGB + label: lights and hazes a texture and leaves the label channel as it is."""
+        """(4, 5) affine map of RGB + label that applies light and haze to a texture and leaves the label channel
+        unchanged."""
         share = float(self.haze(depth))
         gain = self.falling_on(np.array([normal]))[0] * np.array(tint) * (1 - share)
         table = np.zeros((4, 5))
