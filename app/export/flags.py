@@ -41,7 +41,7 @@ class FurtherOptions:
 class ExportJob:
     """The model of an export and its output."""
 
-    model: Positional[str]
+    model: Positional[Annotated[str, arg(metavar="MODEL")]]
     """Pretrained name or .safetensors file of a segmentation network or an image classifier."""
     output: Annotated[Path, arg(aliases=["-o"])]
     """File (.onnx) to write, or the folder of another target."""
