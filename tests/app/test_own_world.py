@@ -241,7 +241,7 @@ def test_a_record_that_cannot_be_used_is_one_line(knowing: Path, tmp_path: Path)
         save_checkpoint(path, tensors, dataclasses.replace(meta, novelty=meta.novelty | change))
         assert words in refusal(opened_by_torch, path, **METHOD)
     save_checkpoint(path, {k: v for k, v in tensors.items() if k != f"novelty.{stage}.whiten.bias"}, meta)
-    assert "do not fit its record" in refusal(opened_by_torch, path, **METHOD)
+    assert "do not fit their record" in refusal(opened_by_torch, path, **METHOD)
 
 
 def test_bad_flags_are_one_line(recordings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
