@@ -1,8 +1,9 @@
 """Fits a classifier's statistics of its training domain (`steadyseg calibrate --novelty`).
 
-Class means: the pictures it was trained on, each as it is and as another camera would give it. The scale of novelty and
-the temperature of a picture: others, as they are, from other cameras, and under EXTRA and textures. A picture is
-novel where its features are far from every class (Lee et al. 2018, arXiv 1807.03888).
+A picture is novel if its features are far from every class mean (Lee et al. 2018, arXiv 1807.03888). The class means
+are fitted on the pictures that the classifier was trained on, unchanged and as simulated other cameras show them. The
+scale of novelty and the temperature are fitted on other pictures: unchanged, from other cameras, and under
+`TUNING_CORRUPTIONS` and textures.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -86,7 +86,7 @@ def trim_memory() -> None:
 
 
 def _libc() -> ctypes.CDLL | None:
-    """glibc, or None where there is another library."""
+    """The C library glibc, or None on systems with another one."""
     if not sys.platform.startswith("linux"):
         return None
     try:

@@ -51,7 +51,7 @@ class StreamProof:
 
     frames: int
     labels_equal: float
-    """Smallest share of equal labels in a frame."""
+    """Share of pixels with equal labels, in the frame where it is lowest."""
     largest_probability_difference: float
     largest_map_difference: int
     """Levels of 255 in confidence, entropy and disagreement."""

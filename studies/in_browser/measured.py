@@ -19,10 +19,10 @@ ROWS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "WebAssembly, one thread": ("wasm", 1, ()),
     "WebGPU by SwiftShader": ("webgpu", 1, ("--enable-unsafe-webgpu",)),
 }
-"""Name -> provider, threads, and what Chromium needs for it. SwiftShader is a graphics card that the processor plays:
-its results are WebGPU's, its speed is not."""
+"""Name -> provider, threads, and what Chromium needs for it. SwiftShader emulates a graphics card on the
+processor: its results are those of WebGPU, its speed is not."""
 GPU_PIXELS = 100_000
-"""Largest picture, in pixels, that SwiftShader computes in bearable time."""
+"""Largest picture in pixels that is computed on SwiftShader, which is slow."""
 GIVEN_BACK_S = 15
 """Chromium gives back what an ended worker had a few seconds later, up to 300 MB of it."""
 Start = Callable[..., Any]

@@ -1,5 +1,5 @@
-"""What tests/core/test_frozen_process.py starts twice: rank 1 freezes, or rank 0 works alone for longer than the
-patience."""
+"""The process that tests/core/test_frozen_process.py starts twice: rank 1 freezes, or rank 0 works alone for longer
+than the time limit."""
 
 import os
 import signal
