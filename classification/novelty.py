@@ -53,7 +53,7 @@ def default_stages(network: nn.Module) -> tuple[str, ...]:
     return stages
 
 
-def fit_own_world(
+def fit_statistics(
     network: nn.Module,
     meta: CheckpointMeta,
     trained: ClassificationSet,

@@ -41,7 +41,7 @@ class ExportedStep(nn.Module):
     input instead of a random draw, for proofs.
     """
 
-    own_world: Tensor
+    reference: Tensor
 
     def __init__(
         self,
@@ -50,14 +50,14 @@ class ExportedStep(nn.Module):
         width: int,
         *,
         mask_inputs: bool = False,
-        own_world: ReferenceScores | None = None,
+        reference: ReferenceScores | None = None,
     ) -> None:
         super().__init__()
         segmenter.fixed_size = (height, width)
-        watches = own_world is not None and segmenter.method.adaptive
+        watches = reference is not None and segmenter.method.adaptive
         self.watched = segmenter.predictor if watches and isinstance(segmenter.predictor, NoveltyPredictor) else None
-        self.register_buffer("own_world", torch.tensor(own_world.scores if own_world else ()), persistent=False)
-        self.most = own_world.max if own_world else 0.0
+        self.register_buffer("reference", torch.tensor(reference.scores if reference else ()), persistent=False)
+        self.most = reference.max if reference else 0.0
         self.segmenter, self.mask_inputs = segmenter.eval(), mask_inputs
         self.dropouts = drawing_dropouts(segmenter)
         self.follows = segmenter.smoothing is not None and segmenter.smoothing.motion
@@ -95,8 +95,8 @@ class ExportedStep(nn.Module):
         tau = self.segmenter.method.tau
         score = torch.where(frame.score < self.most, frame.score, self.most)  # NaN is the most novel
         mean, mass = smooth_score(score, (before[:1], before[1:]), torch.exp(-gap / tau) if tau else 0.0)
-        at_least = (self.own_world >= mean).float().sum(0, keepdim=True)
-        share = novelty_share(at_least, self.own_world.shape[0])
+        at_least = (self.reference >= mean).float().sum(0, keepdim=True)
+        share = novelty_share(at_least, self.reference.shape[0])
         confidence = outputs.confidence.float().mean((1, 2)) / 255.0
         shades = F.interpolate(
             (frame.regions * RARE_LEVEL).clamp(0.0, 255.0)[:, None],

@@ -12,7 +12,7 @@ from rich.table import Table
 from app.evaluation.data import HELD_OUT, EvaluationFrames, LabelledData, refuse_memory
 from app.evaluation.flags import CalibrateJob
 from app.evaluation.int8 import describe_int8, fit_int8
-from app.evaluation.own_world import describe_world, watch
+from app.evaluation.novelty import describe_world, watch
 from app.open_model import is_classifier, is_graph, open_checkpoint
 from core.dropout import has_dropout
 from core.errors import InputError, refuse_existing
@@ -29,7 +29,7 @@ from seg.class_weights import adjust_head
 from seg.data.camvid import open_split
 from seg.evaluate import FrameMetrics, seed_frames
 from seg.novelty.distances import default_stages
-from seg.novelty.fit import fit_own_world
+from seg.novelty.fit import fit_statistics
 from seg.torch_executor import TorchExecutor, torch_executor
 
 
@@ -166,7 +166,7 @@ def fit_novelty(job: CalibrateJob, executor: TorchExecutor) -> NoveltyFit:
     modes: tuple[ModeName, ...] = ("vq-dnn", "vq-bnn") if has_dropout(network) else ("vq-dnn",)
     usual = [MethodOptions(mode=mode, motion=motion).resolve() for mode in modes for motion in (True, False)]
     methods = {str(method): method for method in (*usual, executor.method)}
-    return fit_own_world(
+    return fit_statistics(
         network, executor.meta, split, stages, torch.device(executor.device), list(methods.values()), watch
     )
 

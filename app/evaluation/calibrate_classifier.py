@@ -9,13 +9,13 @@ from rich.table import Table
 from torch.nn import Module
 
 from app.evaluation.flags import CalibrateJob
-from app.evaluation.own_world import describe_world, watch
+from app.evaluation.novelty import describe_world, watch
 from app.open_model import frame_flags, refuse_flags
 from classification.calibrate import fit_sets, fit_temperature
 from classification.data.held_out import open_split_of, open_trained
 from classification.data.open import ClassificationSet
 from classification.evaluate import Classifier, batch_size, batches, default_samples
-from classification.novelty import default_stages, fit_own_world
+from classification.novelty import default_stages, fit_statistics
 from classification.opening import build_members, require_classes
 from core.dropout import set_dropout_active
 from core.errors import InputError
@@ -102,7 +102,7 @@ def fit_novelty(job: CalibrateJob, network: Module, meta: CheckpointMeta, data: 
     trained = open_trained(job.data, meta, job.model)
     set_dropout_active(network, False)
     stages = job.stages or default_stages(network)
-    return fit_own_world(network, meta, trained, data, stages, choose_device(job.device), watch)
+    return fit_statistics(network, meta, trained, data, stages, choose_device(job.device), watch)
 
 
 def print_fits(fitted: dict[Method, dict[str, Any]]) -> None:

@@ -130,11 +130,11 @@ def export_stream(
 def trace_stream(module: StreamingSegmenter, size: tuple[int, int], fixed_size: bool) -> Traced:
     """Traces the stream, and a second time with its dropout masks as inputs where it draws some."""
     reference = reference_scores(module)
-    step = ExportedStep(module, *size, own_world=reference)
+    step = ExportedStep(module, *size, reference=reference)
     traced = trace(step, step.signature(*size, fixed_size))
     if not step.dropouts:
         return traced
-    masked = ExportedStep(module, *size, mask_inputs=True, own_world=reference)
+    masked = ExportedStep(module, *size, mask_inputs=True, reference=reference)
     return replace(traced, masked=trace(masked, masked.signature(*size, fixed_size)))
 
 

@@ -57,11 +57,11 @@ def facts(meta: CheckpointMeta) -> list[str]:
         f"- input size: {meta.width}x{meta.height} pixels; larger pictures are reduced first",
         f"- calibrated for: {', '.join(fits)}" if fits else "- not calibrated: its confidences are the network's own",
     ]
-    lines.append(f"- novelty: {describe_own_world(meta)}")
+    lines.append(f"- novelty: {describe_statistics(meta)}")
     return lines
 
 
-def describe_own_world(meta: CheckpointMeta) -> str:
+def describe_statistics(meta: CheckpointMeta) -> str:
     """Description of the data that the novelty statistics were fitted on."""
     about = meta.novelty.get("about")
     if not isinstance(about, dict):

@@ -27,7 +27,7 @@ CAMERAS = 2
 """Other cameras of each held-back frame."""
 
 
-def fit_own_world(
+def fit_statistics(
     network: nn.Module,
     meta: CheckpointMeta,
     split: ImageFolderSplit,

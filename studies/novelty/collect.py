@@ -20,7 +20,7 @@ from app.open_model import find_model
 from studies.harness.networks import name_of
 from studies.harness.study import digest_of_weights
 from studies.novelty.by_network import flags, knowing, save
-from studies.novelty.novelty_network import NoveltyNetwork, forward_with_novelty
+from studies.novelty.novelty_network import NoveltyNetwork, measure_sample
 from studies.novelty.samples import GROUPS, Data, Sample
 
 
@@ -58,7 +58,7 @@ def main() -> None:
         rows: dict[Path, list[dict[str, Any]]] = {folder: [] for folder in missing}
         for sample in subsampled(samples_of(data), given.every):
             for folder in missing:
-                rows[folder].append(forward_with_novelty(watched[folder], sample))
+                rows[folder].append(measure_sample(watched[folder], sample))
         for folder in missing:
             save(folder / f"{group}.pickle", rows[folder])
         print(f"{group}: {time.perf_counter() - started:.0f} s", flush=True)

@@ -73,7 +73,7 @@ class NoveltyNetwork:
         return [torch.from_numpy(tensor.data.copy()) for tensor in request.output_tensors], size
 
 
-def forward_with_novelty(network: NoveltyNetwork, sample: Sample) -> dict[str, Any]:
+def measure_sample(network: NoveltyNetwork, sample: Sample) -> dict[str, Any]:
     """Returns the record of a picture: scores, temperature, pooled features, and logits on a grid."""
     (logits, statistics, score, temperature, _, *pooled), size = network(sample.image)
     logits = enlarge(logits, size)

@@ -20,7 +20,7 @@ def test_a_share_counts_the_frames_that_are_at_least_as_novel() -> None:
     assert WORLD.share(math.nan) == pytest.approx(1 / 61), "what is no number is the most novel"
 
 
-def test_one_frame_in_twenty_of_the_own_world_is_novel() -> None:
+def test_one_frame_in_twenty_of_the_training_domain_is_novel() -> None:
     alarms = sum(WORLD.is_novel(score) for score in WORLD.scores)
     assert alarms == 2 and alarms / 60 <= 0.05
 
