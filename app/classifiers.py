@@ -1,4 +1,4 @@
-"""Image classifiers that are open: checkpoints, deep ensembles of them, and graph files."""
+"""Opened image classifiers: checkpoints, deep ensembles of them, and graph files."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ from export.run.classifier import GraphClassifier
 
 
 class OpenClassifier(Protocol):
-    """A classifier with its methods."""
+    """An opened image classifier and the methods that it predicts with."""
 
     classes: ClassList
     size: int
@@ -50,7 +50,8 @@ class OpenClassifier(Protocol):
         ...
 
     def open_data(self, data: Path, split: str) -> ClassificationSet:
-        """Opens labelled pictures, those that its training held out included."""
+        """Opens a split of labelled pictures; `held-out` is the part of train that this classifier's training held
+        out."""
         ...
 
     def fit(self, mode: ModeName) -> dict[str, Any]:
@@ -73,7 +74,7 @@ def open_classifier(
         members: Further checkpoints; with them the model is a deep ensemble.
         seed: Seed of the dropout masks.
 
-    Raises InputError for anything else, and where the model cannot do what is asked.
+    Raises InputError for anything else, and for options that the model cannot fulfil.
     """
     others = [open_checkpoint(name) for name in members]
     return make_classifier(open_model(str(model)), options, others, executor, device, seed)
@@ -82,7 +83,7 @@ def open_classifier(
 def make_classifier(
     model: Model | OnnxFile, options: MethodOptions, members: Sequence[Model], executor: str, device: str, seed: int
 ) -> OpenClassifier:
-    """Returns a classifier of a model that is open; see `open_classifier`."""
+    """Makes a classifier of an opened model; see `open_classifier`."""
     if isinstance(model, Model):
         if executor not in ("auto", "torch"):
             raise InputError(
@@ -148,7 +149,7 @@ class CheckpointClassifier:
 
 
 class GraphFileClassifier:
-    """A graph file, which computes what it was made for."""
+    """A classifier in a graph file, which has the one method that it was exported with."""
 
     reference: ReferenceScores | None = None
 
@@ -175,7 +176,7 @@ class GraphFileClassifier:
 
     def open_data(self, data: Path, split: str) -> ClassificationSet:
         if split == SPLIT:
-            raise InputError(f"{self.name}: a graph file does not say what its training held back; give the checkpoint")
+            raise InputError(f"{self.name}: a graph file does not say what its training held out; give the checkpoint")
         return open_classification(data, split)
 
     def fit(self, mode: ModeName) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The command line: words become a command with its flags, and what goes wrong one line and an exit code."""
+"""The command line: parses the arguments, runs the command, and turns errors into one line and an exit code."""
 
 import os
 import sys
@@ -15,9 +15,9 @@ from core.system.interrupts import interruptible
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs one command; the exit code is 0 done, 1 a check or the disk failed, 2 bad input, 130 interrupted.
+    """Runs one command and returns its exit code.
 
-    Also 1 where nobody reads on.
+    0: done; 1: a check failed, the disk is full, or the reader of the output is gone; 2: bad input; 130: interrupted.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def parse_and_run(arguments: list[str]) -> int:
-    """Only the named command's flags are built: the others cost nothing."""
+    """Parses the arguments and runs the command; only the flags of that command are imported."""
     program, command, rest = find_command(arguments)
     if command.kinds:
         print_overview(command, program)
@@ -59,13 +59,14 @@ def parse_and_run(arguments: list[str]) -> int:
 
 
 def print_overview(command: Command, program: str) -> None:
-    """Prints the list of kinds and ends, as all help does."""
+    """Prints the help of a command that has kinds, with a line for each kind, and exits."""
     kinds = {name: _describe(kind.summary) for name, kind in command.kinds.items()}
     tyro.extras.subcommand_cli_from_dict(kinds, args=["--help"], prog=program, description=command.summary)
 
 
 def preset_of(command: Command, arguments: list[str]) -> Any:
-    """The command's flags as the --preset that the arguments name has them; None for commands without presets."""
+    """Returns the flags of the preset that `arguments` name, else of the first one; None for commands without
+    presets."""
     if not command.presets:
         return None
     presets = load(command.presets)
@@ -82,7 +83,7 @@ def _no_flags() -> None: ...
 
 
 def _describe(summary: str) -> Callable[[], None]:
-    """A stand-in without flags, so that the overview builds no parser but its own."""
+    """Returns a function without flags for the overview, so that no flags of the kind itself are imported."""
 
     def overview() -> None: ...
 

@@ -1,4 +1,4 @@
-"""Every command: what it does, its flags and what runs it. Both are named, and imported when the command is called."""
+"""The table of commands: summary, flags and function. Flags and function are imported when the command is called."""
 
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from core.errors import InputError
 
 
 class Command(NamedTuple):
-    """One line of `steadyseg --help`."""
+    """A command: one line of `steadyseg --help`."""
 
     summary: str
     flags: str = ""
@@ -17,18 +17,18 @@ class Command(NamedTuple):
     kinds: dict[str, "Command"] = {}  # noqa: RUF012 (never changed)
     """The choices of the word after the command, if it has kinds."""
     presets: str = ""
-    """`module:dict` of configurations that --preset names; the first one is taken without it."""
+    """`module:dict` of configurations that --preset names; the first one is the default."""
 
 
 def load(place: str) -> Any:
-    """The object that `module:name` says."""
+    """Imports and returns the object that `module:name` names."""
     module, name = place.split(":")
     return getattr(import_module(module), name)
 
 
 def find_command(words: list[str]) -> tuple[str, Command, list[str]]:
-    """(program, command, remaining words); a command that has kinds where no kind is named. InputError for unknown
-    words."""
+    """Returns (program, command, remaining words); the command has kinds only if the words name none of them.
+    InputError for unknown words."""
     program, command, rest = "steadyseg", STEADYSEG, words
     while command.kinds and rest and rest[0] not in ("-h", "--help"):
         if rest[0] not in command.kinds:

@@ -13,7 +13,7 @@ CONNECTIONS = 8
 
 
 def run_download(job: DataJob) -> int:
-    """Fetches camvid, cifar10 or cifar100 into `output`, or into a folder of its name here."""
+    """Fetches camvid, cifar10 or cifar100 into `output`, or into a folder of its name in the current folder."""
     if job.name == "camvid":
         return _run_camvid(job.output or Path("CamVid"))
     return _run_cifar(job.name, job.output or Path(job.name))

@@ -1,4 +1,4 @@
-"""Chooses the executor of a model, and makes it: torch, OpenVINO with a fused kernel, or what a graph file needs."""
+"""Chooses and makes the executor of a model: torch, OpenVINO with a fused kernel, or that of a graph file."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -46,9 +46,9 @@ class RunOptions:
     precision: PrecisionName = "auto"
     device: str = "auto"
     size: int | None = None
-    """Height in pixels at which the network works; the model's where it is None."""
+    """Height in pixels at which the network works; None: the model's."""
     keep_probs: bool = False
-    """Maps come with the mean probabilities."""
+    """Return the mean probabilities with the maps."""
     members: tuple[Model, ...] = ()
     """Further checkpoints: a deep ensemble."""
 
@@ -152,8 +152,8 @@ def openvino_executor(
     take: TakeNetwork | None = None,
     why: str = "",
 ) -> CpuExecutor:
-    """Returns an executor that converts the network to OpenVINO for each size of frame; the fused kernel computes what
-    comes after it."""
+    """Returns an executor that converts the network to OpenVINO for each size of frame; the fused kernel computes all
+    that follows."""
 
     def network(height: int, width: int) -> FrameNetwork:
         def make() -> FrameNetwork:
@@ -214,5 +214,5 @@ def masks_of(network: FrameToLogits, shapes: Sequence[tuple[int, ...]]) -> "Drop
 
 
 def zeros(*shapes: tuple[int, ...]) -> list[torch.Tensor]:
-    """Example inputs: a black frame, masks."""
+    """Example inputs for tracing, all 0: a black frame, dropout masks."""
     return [torch.zeros(shape, dtype=torch.uint8) for shape in shapes]

@@ -24,7 +24,7 @@ SIDE, CLASSES = 32, 10
 
 
 def run_models() -> int:
-    """Lists the pretrained checkpoints, what the training presets build, and every family of classifiers."""
+    """Lists the pretrained checkpoints, the networks of the training presets, and every family of classifiers."""
     console = Console()
     console.print(segmenter_table())
     if list_classifiers():
@@ -67,7 +67,7 @@ def segmentation_presets() -> Table:
 
 
 def classifier_families() -> Table:
-    """A row for each network, a line between families."""
+    """Table of the classifiers: a row for each network, a line between families."""
     title = f"classification: --model NAME, {CLASSES} classes"
     table = make_table(title, *COLUMNS)
     for family in FAMILIES:
@@ -88,8 +88,7 @@ def make_table(title: str, first: str, *columns: str) -> Table:
 
 
 def figures(meta: CheckpointMeta, *keys: str) -> list[str]:
-    """Measured on single images, as the record has it: without dropout, or with the N passes that a classifier
-    averages."""
+    """Figures of the record, measured on single images without dropout or, if only those are there, with N passes."""
     row = meta.metrics.get("stills-dnn") or meta.metrics.get("stills-bnn") or {}
     values = [row.get(key, "-") for key in keys]
     return [f"{value:.3f}" if isinstance(value, float) else str(value) for value in values]
@@ -112,8 +111,8 @@ def cost_of(network: nn.Module, height: int, width: int) -> tuple[str, str, str]
 
 
 def leave_out_norms(network: nn.Module) -> None:
-    """BatchNorms are folded into the convolutions where speed counts, and running them here is two thirds of the
-    time."""
+    """Removes BatchNorms, which are folded into the convolutions where speed counts: with them the counting takes three
+    times as long."""
     for module in list(network.modules()):
         for name, child in module.named_children():
             if type(child) is nn.BatchNorm2d:

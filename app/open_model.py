@@ -51,7 +51,7 @@ def is_classifier(model: Model | OnnxFile) -> bool:
 
 
 def refuse_classifier(model: Model) -> None:
-    """InputError for an image classifier, where frames are to be segmented."""
+    """Raises InputError for an image classifier, which cannot segment frames."""
     if is_classifier(model):
         raise InputError(f"{model.name}: an image classifier, which segments nothing; steadyseg evaluate measures it")
 
@@ -75,7 +75,7 @@ def open_segmenter(
         size: Height in pixels at which the network works.
         take: Hands out networks that were compiled before.
 
-    Raises InputError where the model cannot do what is asked: a graph file computes what it was made for.
+    Raises InputError for options that the model cannot fulfil: a graph file has only the method it was exported with.
     """
     run = RunOptions(executor, precision, device, size, keep_probs, tuple(open_checkpoint(name) for name in members))
     return make_segmenter(open_model(model), options, run, take)
@@ -84,7 +84,7 @@ def open_segmenter(
 def make_segmenter(
     model: Model | OnnxFile, options: MethodOptions, run: RunOptions, take: TakeNetwork | None = None
 ) -> Segmenter:
-    """Returns a segmenter of a model that is open; see `open_segmenter`."""
+    """Makes a segmenter of an opened model; see `open_segmenter`."""
     method = resolve_method(model, options, run.members)
     fit = model.meta.fit_in_use(method) if isinstance(model, Model) and not run.members else {}
     return Segmenter(make_executor(model, method, run, take), fit)
@@ -110,7 +110,7 @@ def frame_flags(options: MethodOptions) -> dict[str, bool]:
 
 
 def refuse_flags(model: str, given: Mapping[str, bool]) -> None:
-    """InputError for the first flag, by name, that was given although a classifier has no use for it."""
+    """Raises InputError that names the first given flag, since a classifier has no use for any of them."""
     for name, was_given in given.items():
         if was_given:
             raise InputError(f"{name} is for segmentation networks and {model} is an image classifier; omit it")

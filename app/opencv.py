@@ -1,4 +1,4 @@
-"""OpenCV, imported where it is first needed; where the system lacks its libraries, the line that brings them."""
+"""Imports OpenCV where it is first needed; if system libraries are missing, one line says how to install them."""
 
 from types import ModuleType
 

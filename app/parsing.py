@@ -1,4 +1,4 @@
-"""Words -> the flags of a command, by tyro: frozen dataclasses whose field docstrings are the help."""
+"""Parses the flags of a command by tyro: frozen dataclasses whose field docstrings are the help."""
 
 import contextlib
 import dataclasses
@@ -19,7 +19,7 @@ REGISTRY = ConstructorRegistry()
 
 
 def parse(flags: Callable[..., T], arguments: list[str], program: str, summary: str, default: T | None = None) -> T:
-    """The flags filled in; a wrong one is one line, as all bad input is, and not tyro's box."""
+    """Parses the arguments into the dataclass `flags`. A wrong flag raises InputError with one line, not tyro's box."""
     complaint = io.StringIO()
     if dataclasses.is_dataclass(flags):
         join_help_lines(flags)
@@ -34,7 +34,7 @@ def parse(flags: Callable[..., T], arguments: list[str], program: str, summary: 
 
 
 def first_paragraph(box: str) -> str:
-    """The words of a drawn box up to its first rule, on one line."""
+    """The text of an error box that tyro drew, up to the box's first horizontal line."""
     lines = [line.strip("│ ") for line in box.splitlines()[1:]]
     lines = lines[1:] if lines and is_rule(lines[0]) else lines
     rule = next((number for number, line in enumerate(lines) if is_rule(line)), len(lines))
@@ -42,12 +42,12 @@ def first_paragraph(box: str) -> str:
 
 
 def is_rule(line: str) -> bool:
-    """A drawn line; tyro draws with hyphens where the terminal has no better."""
+    """True for a horizontal line of a box; on a terminal without line characters tyro draws it with hyphens."""
     return bool(line) and not line.strip("─╰╯-")
 
 
 def join_help_lines(flags: Any) -> None:
-    """Gives tyro the field docstrings as paragraphs: it would keep their line breaks, which are those of our files."""
+    """Joins the lines of the field docstrings, since tyro would keep the line breaks of the source."""
     texts = {one.arg_name: one.description or "" for one in docstring_parser.parse_from_object(flags).params}
     for field in dataclasses.fields(flags):
         field.metadata = MappingProxyType({"help": " ".join(texts.get(field.name, "").split()) or None})
@@ -58,7 +58,7 @@ def join_help_lines(flags: Any) -> None:
 
 @REGISTRY.primitive_rule
 def _optional(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
-    """A number, text or path that may be left out: its help says INT and not {None}|INT."""
+    """Spec of an optional number, text or path, whose help shows INT and not {None}|INT."""
     kinds = [option for option in get_args(info.type) if option is not type(None)]
     if len(kinds) != 1 or kinds[0] not in (int, float, str, Path) or type(None) not in get_args(info.type):
         return None
@@ -74,7 +74,7 @@ def _optional(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
 
 @REGISTRY.primitive_rule
 def _auto(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
-    """A switch or a choice that may be None says auto for it: auto, on, off; auto, dnn, bnn, ..."""
+    """Spec of a switch or choice that may be None, which is written auto: auto, on, off; auto, dnn, bnn, ..."""
     options = get_args(info.type)
     if type(None) not in options or len(options) != 2:
         return None

@@ -25,7 +25,7 @@ def write_json(path: Path, record: dict[str, Any]) -> None:
 
 
 def write_figure(path: Path, figure: "Figure", dpi: int) -> None:
-    """A plot, in the format that its name's ending says; whole or not at all."""
+    """Writes a plot whole or not at all, in the format that the ending of its name says."""
     picture = io.BytesIO()
     figure.savefig(picture, dpi=dpi, format=path.suffix.lstrip("."))
     _write(path, picture.getvalue())

@@ -1,4 +1,5 @@
-"""Fits a classifier's temperature, and thresholds of prediction sets, with the dropout passes that will be averaged."""
+"""Fits a classifier's temperature and the thresholds of its prediction sets, with the number of passes that is used
+later."""
 
 from collections.abc import Iterable
 
@@ -11,7 +12,7 @@ from core.evaluation.temperature import WIDE_GRID, TemperatureFit, TemperatureSc
 def fit_temperature(
     classifier: Classifier, batches: Iterable[Batch], mode: str, samples: int, num_classes: int
 ) -> TemperatureFit:
-    """One pass over the pictures, all temperatures at once; of bnn the mean of `samples` tempered softmaxes counts."""
+    """Fits the temperature in one pass over the pictures; in mode bnn to the mean of `samples` tempered softmaxes."""
     scan = TemperatureScan(num_classes, None, WIDE_GRID)
     grid = grid_tensor(classifier.device, WIDE_GRID).squeeze(-1)  # (T, 1, 1)
     for batch in batches:
@@ -28,8 +29,8 @@ def fit_sets(
     temperature: float | None,
     num_classes: int,
 ) -> tuple[ConformalScores, StreamingMetrics]:
-    """The scores of all pictures, whose quantiles are the thresholds, and the metrics there, at this temperature (None:
-    each picture has its own)."""
+    """Returns the scores of all pictures, whose quantiles are the thresholds, and the metrics of the pictures, at this
+    temperature (None: each picture has its own)."""
     scores, metrics = ConformalScores(None), StreamingMetrics(num_classes)
     for batch in batches:
         *_, mean = classifier.by_size(batch, mode, samples, temperature)

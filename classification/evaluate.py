@@ -39,7 +39,7 @@ Batch = tuple[int, Tensor, Tensor]
 
 
 def batches(data: ClassificationSet, size: int) -> Iterator[Batch]:
-    """All pictures as a network of this size sees them. How many come at once is a function of the size alone."""
+    """All pictures as inputs of a network of this size, in batches whose length depends on the size alone."""
     count = batch_size(size)
     for first in range(0, len(data), count):
         places = range(first, min(first + count, len(data)))
@@ -48,7 +48,7 @@ def batches(data: ClassificationSet, size: int) -> Iterator[Batch]:
 
 
 def batch_size(size: int) -> int:
-    """Pictures of size x size at once."""
+    """Number of pictures of size x size in a batch."""
     return max(1, min(MAX_AT_ONCE, PIXELS // size**2))
 
 
@@ -56,7 +56,7 @@ class Classifier:
     """One network, or several as a deep ensemble, on its device: pictures in, predictions by ensemble size out.
 
     The masks of a batch depend on the seed and its first picture's place alone, and the passes of a smaller ensemble
-    are the first ones of a larger: so results of one device repeat, whatever N is.
+    are the first ones of a larger: so results repeat on one device, whatever N is.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Classifier:
         seed: int = 0,
         head: NoveltyHead | None = None,
     ) -> None:
-        """head: what tells how novel each picture is in one pass without dropout; of one network alone."""
+        """head: the novelty head, for one pass without dropout of a single network."""
         self.networks = [n.to(device).to(memory_format=torch.channels_last).eval() for n in networks]
         self.normalize = Normalize(mean, std).to(device)
         self.device, self.seed = device, seed
@@ -115,8 +115,7 @@ class SizeMetrics:
     """Metrics by ensemble size: NLL and accuracy of each, all of them for `FULL_SIZES`, the first and the last."""
 
     def __init__(self, num_classes: int, sizes: Sequence[int]) -> None:
-        """`sizes`: how many members the predictions of a batch have, in the order in which they come; 0: dropout
-        off."""
+        """`sizes`: numbers of members of a batch's successive predictions; 0: dropout off."""
         self.sizes = tuple(sizes)
         full = {*FULL_SIZES, self.sizes[0], self.sizes[-1]}
         self.full = {size: ImageMetrics(num_classes) for size in self.sizes if size in full}
@@ -124,7 +123,7 @@ class SizeMetrics:
         self._images = 0
 
     def update(self, predictions: Iterable[Prediction], labels: Tensor) -> Prediction:
-        """The predictions of one batch by ensemble size, labels (B,); returns the last one."""
+        """Adds the predictions of one batch by ensemble size, with labels (B,); returns the last prediction."""
         for place, (size, prediction) in enumerate(zip(self.sizes, predictions, strict=True)):
             probs = prediction.probs.float().cpu()
             p_true = probs.gather(1, labels[:, None])[:, 0]
@@ -146,7 +145,7 @@ class SizeMetrics:
 
 
 class ImageMetrics:
-    """core's metrics of whole images, and what only those have: top-5 accuracy, accuracy by class, mean uncertainty."""
+    """Metrics of whole images: those of core, and top-5 accuracy, accuracy by class and mean uncertainty."""
 
     def __init__(self, num_classes: int) -> None:
         self.metrics = StreamingMetrics(num_classes)
@@ -155,7 +154,7 @@ class ImageMetrics:
         self._uncertainty = torch.zeros(2, dtype=torch.float64)  # total and disagreement, nats
 
     def update(self, prediction: Prediction, labels: Tensor) -> None:
-        """(B, K) and (B,)."""
+        """Adds a prediction (B, K) and labels (B,)."""
         probs = prediction.probs.float().cpu()
         self.metrics.update(probs, labels)
         if self._top is not None:
@@ -190,7 +189,8 @@ class ImageMetrics:
 
 
 def default_samples(asked: int | None, mode: str | None, has_dropout: bool) -> int:
-    """Dropout passes to make; 0: the dropout is off or there is none. InputError for what makes no sense together."""
+    """Number of dropout passes; 0: dropout is off or absent. InputError for a mode and number that contradict each
+    other."""
     if mode not in (None, "dnn", "bnn"):
         raise InputError(f"mode {mode} averages over frames and a classifier sees single pictures; use mode dnn or bnn")
     if asked is not None and asked < 1:

@@ -20,9 +20,9 @@ class ExportedClassifier(nn.Module):
     """(image, *masks) -> (probs (B, K), entropy (B,), disagreement (B,), logits (B, N, K)).
 
     image is uint8 (B, s, s, 3) RGB. probs is the mean over N dropout passes; entropy (of the mean) and disagreement are
-    shares of ln K, in 0..1. The N passes are one batch of B N pictures: what comes before the first dropout is computed
-    once and repeated, so the graph does not grow with N. Masks are drawn inside, or are inputs (B, N, ...), one for
-    each call of a dropout layer in order of use.
+    shares of ln K, in 0..1. The N passes are one batch of B N pictures: the part before the first dropout is computed
+    once and repeated, so the graph does not grow with N. Masks are drawn by the graph, or are inputs (B, N, ...), one
+    for each call of a dropout layer in order of use.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class ExportedClassifier(nn.Module):
         return shapes
 
     def draw_inside(self) -> None:
-        """From now on `forward` takes no masks."""
+        """Makes `forward` take no masks from now on."""
         for layer in set(self.calls):
             layer.masks = None
         self.calls = []

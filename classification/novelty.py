@@ -62,9 +62,8 @@ def fit_statistics(
     device: torch.device,
     watch: Watch,
 ) -> NoveltyFit:
-    """With the temperature of a picture for mode dnn; the network's dropout is off.
-
-    InputError for an unknown stage, too few held-back pictures, and features that are no numbers.
+    """Fits all statistics, and the temperature of a picture for mode dnn; the network's dropout must be off. InputError
+    for an unknown stage, too few held-out pictures, and features that are not finite.
     """
     if len(held_back) < MIN_FRAMES:
         raise InputError(
@@ -112,7 +111,7 @@ def fit_statistics(
 
 
 class FeatureExtractor:
-    """Runs a classifier and reads its stages."""
+    """Runs a classifier and returns its logits and the features of its stages."""
 
     def __init__(self, network: nn.Module, meta: CheckpointMeta, stages: tuple[str, ...], device: torch.device) -> None:
         self.network, self.stages, self.device = network.to(device).eval(), stages, device
@@ -121,12 +120,12 @@ class FeatureExtractor:
 
     @torch.inference_mode()
     def __call__(self, images: Sequence[np.ndarray]) -> tuple[Tensor, list[Tensor]]:
-        """(s, s, 3) uint8 each -> logits (B, K) and the features of every stage."""
+        """B pictures (s, s, 3) uint8 -> logits (B, K) and the features of every stage."""
         pixels = torch.from_numpy(np.stack(images)).to(self.device).permute(0, 3, 1, 2)
         return self.network(self.normalize(pixels)), self.taps.take()
 
     def in_batches(self, pictures: Iterable[Labelled]) -> Iterator[tuple[Tensor, list[Tensor], Tensor]]:
-        """Logits, features and labels (B,)."""
+        """Yields logits (B, K), the features of every stage and labels (B,), batch by batch."""
         waiting: list[Labelled] = []
         for one in pictures:
             waiting.append(one)
@@ -138,7 +137,7 @@ class FeatureExtractor:
 
     def statistics(self, pictures: Iterable[Labelled], head: NoveltyHead) -> Iterator[tuple[Tensor, ...]]:
         """Yields for every picture its statistics (S,), logits (1, K), label (1,) and the log distances of its
-        places."""
+        positions."""
         for logits, features, labels in self.in_batches(pictures):
             rows = head.statistics(features, logits).cpu().double()
             places = head.regions(features[-1]).cpu().flatten(1)
@@ -150,7 +149,7 @@ def fit_distances(
 ) -> tuple[list[ClassDistance], RegionDistance, dict[str, float]]:
     """Fits the distances of every stage in one pass and O(C^2) memory.
 
-    A record has regions too: those of the last stage, by the means of its classes.
+    The record also needs regions, which are fitted on the last stage, with the means of its classes.
     """
     sums: list[GaussianSums] = []
     for _, features, labels in looker.in_batches(pictures):
@@ -164,7 +163,7 @@ def fit_distances(
 
 
 def with_cameras(data: ClassificationSet, size: int, watch: Watch, title: str) -> Iterator[Labelled]:
-    """Every picture as it is, then as another camera would give it."""
+    """Every picture unchanged, then as another camera would give it."""
     for place in watch(range(len(data)), title):
         image, label = data[place]
         view = data.evaluation_view(image, size)

@@ -1,4 +1,4 @@
-"""The networks of classifiers that are open, and the agreement between class lists."""
+"""Builds the networks of opened classifiers, and compares class lists."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ def build_members(models: Sequence[Model]) -> list[nn.Module]:
     """Returns the networks of a classifier and of further ones of the same classes and pictures, a deep ensemble.
 
     Each maps (B, 3, s, s) normalised pictures to (B, K) logits, s is `meta.height`. Raises InputError for a model that
-    is no classifier, or sees other pictures.
+    is no classifier, or has another preprocessing.
     """
     first = models[0]
     for model in models:
@@ -31,8 +31,8 @@ def build_members(models: Sequence[Model]) -> list[nn.Module]:
 
 
 def require_classes(classes: ClassList, expected: ClassList, what: str, where: str) -> None:
-    """InputError where `what` has other classes than `where`, or the same in another order: ids would mean something
-    else."""
+    """Raises InputError where `what` and `where` have different classes or orders of classes: ids would differ in
+    meaning."""
     ours, theirs = classes.names, expected.names
     if ours == theirs:
         return

@@ -1,4 +1,4 @@
-"""The classifiers that come with the package, and how one is read."""
+"""The classifiers that come with the package, and the function that reads one."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def read_classifier(name: str | Path) -> Model:
 
 
 def require_classifier(model: Model) -> None:
-    """InputError for a record that is no classifier's."""
+    """Raises InputError for a model that is not a classifier."""
     meta, path = model.meta, model.path
     if meta.architecture != ARCHITECTURE:
         raise InputError(

@@ -55,7 +55,7 @@ class EpochView(Dataset[tuple[Tensor, Tensor] | InputError]):
     def __getitem__(self, number: int) -> tuple[Tensor, Tensor] | InputError:
         """Returns pictures (B, 3, s, s) uint8 and class ids (B,), or the error of a picture that cannot be read.
 
-        The error is returned, as a loader process cannot raise it in one line.
+        The error is returned because a loader process would wrap a raised one in its own traceback.
         """
         chosen = self.batches[number]
         try:
@@ -165,8 +165,8 @@ def evaluate_held_out(
 def colours(images: ClassificationSet, config: ClassTrainConfig, network: Any) -> tuple[Colour, Colour]:
     """Returns the mean and standard deviation for normalisation.
 
-    They are those of the pretrained weights, else CIFAR's published ones, else those of the training images where
-    these are in memory, else ImageNet's: to measure those of an image folder would read all of its pictures first.
+    They are those of the pretrained weights, else CIFAR's published ones, else those of the training images where these
+    are in memory, else ImageNet's: measuring an image folder would take a pass over all its files.
     """
     if config.classifier.pretrained:
         known = network.model.pretrained_cfg

@@ -22,7 +22,7 @@ class ClassList:
 
     @classmethod
     def of_names(cls, names: Iterable[str]) -> "ClassList":
-        """A classifier's classes: no colours, no void, and as many names as there are."""
+        """A classifier's classes: names alone, of any number."""
         return cls(tuple(names), (), None)
 
     def __post_init__(self) -> None:
@@ -60,18 +60,18 @@ class ClassList:
         return table
 
     def _in_short(self) -> str:
-        """The names in a message: a classifier may have thousands, of which the one that comes twice is wanted."""
+        """The names for an error message: the one that occurs twice, else all of them."""
         name, count = Counter(self.names).most_common(1)[0] if self.names else ("", 0)
         return f"{name!r} {count} times among {len(self.names)}" if count > 1 else f"{list(self.names)}"
 
 
 def _is_byte(value: object) -> bool:
-    """A list may come from anywhere: Infinity is a number in Python's JSON."""
+    """True for an integer in 0..255; a value from a file can be anything, even Infinity, which Python's JSON reads."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 255
 
 
 def read_table(text: str, void: int) -> ClassList:
-    """A class list from lines of `name red green blue`."""
+    """Reads a class list from lines of `name red green blue`."""
     rows = [line.split() for line in text.strip().splitlines()]
     colors = tuple((int(red), int(green), int(blue)) for _, red, green, blue in rows)
     return ClassList(tuple(row[0] for row in rows), colors, void)

@@ -73,9 +73,9 @@ def export_mask(x: Tensor, rate: float) -> Tensor:
 
     A graph's random op draws one number at a time on one core (3.6 M of them take 16 ms and more in ONNX Runtime). The
     byte of an element is a[c, y] ^ b[y, x] ^ d[c, x] of three planes of uniform bytes: uniform, and independent of the
-    byte of any other element. So the mean and the variance of every weighted sum of masked values, which is what the
-    next convolution computes, are exactly those of independent masks. Layers, calls and samples draw planes of their
-    own. Values of other ranks, such as the tokens of a transformer, are few and get a byte each.
+    byte of any other element. The next convolution computes weighted sums of masked values; their mean and variance are
+    exactly those of independent masks. Layers, calls and samples draw planes of their own. Values of other ranks, such
+    as the tokens of a transformer, are few and get a byte each.
     """
     threshold = round(256 * rate)
 

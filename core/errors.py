@@ -10,8 +10,7 @@ class InputError(ValueError):
     """Bad input from outside; the message says what was given, what was expected and what to do."""
 
     def __str__(self) -> str:
-        """One line that a terminal shows as it is: what is quoted of a file may hold line breaks and control
-        characters."""
+        """The message as one printable line: a quoted part of a file may hold line breaks and control characters."""
         text = "".join(letter if letter.isprintable() else " " for letter in super().__str__())
         return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 3]}..."
 
@@ -21,6 +20,6 @@ class CheckFailed(RuntimeError):
 
 
 def refuse_existing(path: Path, overwrite: bool) -> None:
-    """InputError where something is at `path` that may not be replaced."""
+    """Raises InputError where `path` exists and `overwrite` is False."""
     if path.exists() and not overwrite:
         raise InputError(f"{path}: exists already; choose another name or add --overwrite")

@@ -1,4 +1,4 @@
-"""A frame going in and the maps coming out: the only statement of layout and colour order."""
+"""The frame and its maps: this file defines layout and colour order for all others."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ class Frame:
     label: np.ndarray | None = None
     """(H, W) uint8 class ids (void included), or None."""
     discontinuity: bool = False
-    """The stream starts anew here (first frame, reconnection, seek): what was before says nothing about this frame."""
+    """The stream starts anew here (first frame, reconnection, seek); earlier frames are unrelated to this one."""
 
     def __post_init__(self) -> None:
         image, label = self.image, self.label
@@ -54,9 +54,8 @@ class Maps:
     """(K, h, w) float32, the smoothed mean, on request."""
     novelty: float | None = None
     """Share of the frames of the network's training domain that are at least as novel, averaged over time; at most 0.05
-    is called novel. None where the checkpoint has no statistics of its world, or none for this method."""
+    is called novel. None where the checkpoint has no novelty statistics, or none for this method."""
     expected_accuracy: float | None = None
     """Share of the pixels that should be right: the mean confidence, where the temperature follows the frame."""
     novel_regions: np.ndarray | None = None
-    """(H, W) uint8: 0 where a region is as usual, 128 where one pixel in a hundred of the training domain is as
-    novel."""
+    """(H, W) uint8: 0: usual; 128: as novel as one pixel in a hundred of the training domain."""

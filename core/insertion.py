@@ -1,6 +1,6 @@
 """Puts spatial smoothing and dropout into networks that were built without them: before the modules that subsample.
 
-The skips of a U-Net and the stage outputs of a feature extractor are taken before what is inserted, as in our own
+The skips of a U-Net and the stage outputs of a feature extractor are taken before the inserted layers, as in our own
 U-Net.
 """
 
@@ -55,8 +55,8 @@ def insert_smoothing(
 ) -> list[InsertionPoint]:
     """Puts `SpatialSmoothing` before every subsampling module of a CNN, in place; returns the insertion points.
 
-    `linear_prob` is used where the map comes without an activation: the published ReLU would delete its negative half
-    (a first comparison is in docs/studies/performance). `padding="same"` keeps every shape.
+    `linear_prob` is used where the map does not come from an activation: the published ReLU would delete its negative
+    half (a first comparison is in docs/studies/performance). `padding="same"` keeps every shape.
     """
 
     for name in (prob, linear_prob):  # refused even where no place would use it, and before anything is changed
@@ -81,7 +81,8 @@ def insert_dropout(
 
 
 def subsampling_points(network: nn.Module, example: Tensor | None = None) -> list[InsertionPoint]:
-    """The outermost modules that halve a feature map, in the order of computation; a stem that reads the image is none.
+    """The outermost modules that halve a feature map, in the order of computation; the stem, which reads the image, is
+    not among them.
 
     They are found by running `example` through the network ((1, 3, 128, 128) noise by default), so any CNN made of
     modules will do. Raises InputError if the network does not take the example or has no such module.

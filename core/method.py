@@ -1,7 +1,7 @@
-"""A method: which passes a frame gets, how frames are averaged over time, and at which temperature.
+"""A method: the passes of a frame, the mean over time and the temperature.
 
-`MethodOptions` are the flags of every command that runs a network, `Method` is what really runs and what a record
-holds. No torch here: the command line reads these to print its help.
+`MethodOptions` are the flags of every command that runs a network, `Method` is the method that runs, and the one in a
+record. No torch here: the command line reads these to print its help.
 """
 
 import math
@@ -51,7 +51,7 @@ class Method:
     adaptive: bool = False
     """True if every frame has a temperature of its own; `temperature` is then the usual one."""
     note: str = field(default="", compare=False)
-    """Why no fitted temperature is in use, where none is, or why it does not follow the frame."""
+    """Reason why no fitted temperature is in use, or why the temperature does not follow the frame; else empty."""
 
     def __str__(self) -> str:
         """Everything but the temperature: `vq-bnn x5, tau 1.25, window 5`."""
@@ -73,18 +73,18 @@ def method_of_fit(fit: Mapping[str, Any]) -> Method:
 
 
 class Calibrated(Protocol):
-    """A checkpoint's record, as far as it tells of temperatures."""
+    """The fitted temperatures in a checkpoint's record."""
 
     @property
     def calibration(self) -> Mapping[str, Mapping[str, Any]]: ...
 
     def fit(self, method: Method) -> Mapping[str, Any] | None:
-        """The calibration of this very method."""
+        """The calibration that was fitted for this method, or None."""
         ...
 
     @property
     def frame_temperatures(self) -> Mapping[str, Mapping[str, Any]]:
-        """By method: how the temperature follows a frame's statistics."""
+        """Temperatures that follow the statistics of a frame, by method."""
         ...
 
 
@@ -100,24 +100,24 @@ class MethodOptions:
     tau: float | None = None
     """Decay time of the temporal mean in source frames (default 8, and 1.25 with --motion off, as published)."""
     window: int | None = None
-    """Number of previous frames in the temporal mean; all of them (the recursion) without it."""
+    """Number of previous frames in the temporal mean; by default all of them (the recursion)."""
     motion: bool | None = None
-    """Motion compensation: the temporal mean is warped along the optical flow between frames; auto: on, but for a
-    window."""
+    """Motion compensation: the temporal mean is warped along the optical flow between frames; auto: on, unless --window
+    is given."""
     temperature: float | None = None
     """Divide the logits by this instead of the checkpoint's own temperature."""
     calibrated: bool | None = None
     """Use the temperature that was fitted for this very method; auto: if there is one."""
     adaptive: bool | None = None
-    """Let the temperature follow each frame's statistics, so that confidence falls with accuracy; auto: if that was
-    fitted for this very method."""
+    """Let the temperature follow each frame's statistics, so that confidence falls with accuracy; auto: if such a
+    temperature was fitted for this very method."""
 
     def or_default(self, **defaults: Any) -> Self:
         """A copy with these values for settings that are not given."""
         return replace(self, **{name: value for name, value in defaults.items() if getattr(self, name) is None})
 
     def require(self, made: Method, name: str) -> None:
-        """InputError for a setting that differs from what the graph file `name` was made for."""
+        """Raises InputError for a setting that differs from the method `made` of the graph file `name`."""
         for flag, asked in vars(self).items():
             has = getattr(made, flag)
             if asked is not None and asked != has:
@@ -188,11 +188,11 @@ class MethodOptions:
 
 
 def fit_of(fits: Mapping[str, Mapping[str, Any]], method: Method) -> Mapping[str, Any] | None:
-    """The fit of this very method, its temperature aside, or None."""
+    """The fit whose settings are those of the method (its temperature does not matter), or None."""
     asked = settings(method)
     return next((fit for fit in fits.values() if settings(method_of_fit(fit)) == asked), None)
 
 
 def default_tau(motion: bool) -> float:
-    """The decay time that goes with a mean that follows motion, or not."""
+    """The default decay time with or without motion compensation."""
     return MOTION_TAU if motion else PUBLISHED_TAU

@@ -28,10 +28,11 @@ class Motion:
     """The motion from the previous frame to this one."""
 
     source: np.ndarray
-    """(h, w, 2) float32: for each pixel its position (x, y) in the previous frame; positions outside stand for the
-    edge."""
+    """(h, w, 2) float32: for each pixel its position (x, y) in the previous frame; positions outside the picture take
+    the value at its edge."""
     trust: np.ndarray
-    """(h, w) float32 in 0..1: exp(-(difference / 20)^2)."""
+    """(h, w) float32 in 0..1: exp(-(difference / 20)^2), of the grey levels of the pixel and of its earlier
+    position."""
 
 
 class MotionEstimator:
@@ -42,7 +43,7 @@ class MotionEstimator:
         self.forget()
 
     def forget(self) -> None:
-        """The next frame is the first of a stream."""
+        """Makes the next frame the first of a stream."""
         self._previous: np.ndarray | None = None
 
     def __call__(self, image: np.ndarray, size: tuple[int, int], gap: int = 1) -> Motion | None:

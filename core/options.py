@@ -12,7 +12,8 @@ PaddingName = Literal["published", "same"]
 
 
 def require_ranges(config: object, ranges: dict[str, tuple[float, float]]) -> None:
-    """InputError for the first field outside its closed range, NaN included; every part of a tuple must lie in it.
+    """Raises InputError for the first field outside its closed range or NaN; every part of a tuple must lie in the
+    range.
 
     Checked before anything is opened.
     """

@@ -21,11 +21,11 @@ class FrameNovelty(NamedTuple):
     """Score, temperature and regions of each picture of a batch (core/novelty)."""
 
     score: Tensor
-    """(B,) how novel it is, in standard deviations of the network's training domain."""
+    """(B,) novelty score, in standard deviations of the network's training domain."""
     temperature: Tensor
-    """(B,) what its logits are to be divided by."""
+    """(B,) divisor of the logits."""
     regions: Tensor
-    """(B, h', w') how novel each region is: 0 usual, 1 as only one pixel in a hundred, then further on."""
+    """(B, h', w') novelty of each region; 0: usual; 1: as novel as one pixel in a hundred of the training domain."""
 
     def blend(self, other: "FrameNovelty", weight: float | Tensor) -> "FrameNovelty":
         """(1 - weight) * self + weight * other, as of several passes over one picture."""

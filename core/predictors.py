@@ -68,7 +68,7 @@ def running_mean(members: Iterable[Prediction]) -> Iterator[Prediction]:
 
 
 class Ensemble(nn.Module):
-    """Networks of one architecture trained from different seeds, as one network to hand around (deep ensemble)."""
+    """Networks of one architecture trained from different seeds, in one module (deep ensemble)."""
 
     def __init__(self, members: list[nn.Module]) -> None:
         super().__init__()
@@ -94,10 +94,8 @@ class AllMembers(nn.Module):
 
 
 class OneMember(nn.Module):
-    """One member drawn at random for every call: what temporal smoothing then averages is an ensemble for one pass a
-    frame.
-
-    The draw is that of torch's generator (VQ-BNN, arXiv 1907.05911: the temporally smoothed ensemble).
+    """One member drawn at random for every call, so that temporal smoothing averages an ensemble at one pass per frame.
+    torch's generator draws the member (VQ-BNN, arXiv 1907.05911: the temporally smoothed ensemble).
     """
 
     def __init__(self, network: Ensemble, temperature: float | Tensor = 1.0) -> None:

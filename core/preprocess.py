@@ -1,4 +1,4 @@
-"""Resize and normalisation of uint8 frames, the same in training, streaming and export."""
+"""Resize and normalisation of uint8 frames for training, streaming and export."""
 
 import torch
 import torch.nn.functional as F

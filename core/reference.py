@@ -1,7 +1,6 @@
-"""From the score of a frame to a share: how many frames of the training domain are at least as novel.
-
-The reference is frames of the training recordings that nothing was fitted on. Scores are averaged over time by the
-recursion of the maps (core/temporal.py), and start anew where they do.
+"""Novelty as a share: the share of reference frames whose score is at least that of this frame. The reference frames
+are from the training recordings, and nothing was fitted on them. Scores are averaged over time by the recursion of the
+maps (core/temporal.py), and start anew with them.
 """
 
 import math
@@ -30,8 +29,7 @@ class ReferenceScores:
     def max(self) -> float:
         """Upper limit of a score in the mean over time: the most novel frame of the reference, and one deviation more.
 
-        Unbounded, a picture of one colour would keep the mean over time novel for 20 frames after it is gone; so it
-        takes 6.
+        Without the limit, one picture of a single colour would keep the mean novel for 20 frames; with it, for 6.
         """
         return self.scores[-1] + 1.0
 
@@ -48,8 +46,8 @@ def novelty_share(at_least: Any, count: int) -> Any:
     """(1 + n) / (1 + N), exact for one more frame of the same distribution. Numbers or tensors.
 
     Args:
-        at_least: n, how many of the reference have a score as high.
-        count: N, how many the reference has.
+        at_least: n, the number of reference frames with a score as high.
+        count: N, the number of reference frames.
     """
     return (1.0 + at_least) / (1.0 + count)
 
@@ -65,7 +63,7 @@ def smooth_score(score: Any, before: tuple[Any, Any], decay: Any) -> tuple[Any, 
 
 
 def binomial_interval(hits: int, count: int, level: float = 0.95) -> tuple[float, float]:
-    """Exact interval of a share of which `hits` of `count` were seen (Clopper and Pearson 1934), by bisection."""
+    """Exact confidence interval of a share after `hits` in `count` trials (Clopper and Pearson 1934), by bisection."""
     tail = (1 - level) / 2
 
     def solve(is_low: bool) -> float:
@@ -81,7 +79,7 @@ def binomial_interval(hits: int, count: int, level: float = 0.95) -> tuple[float
 
 
 def at_least(hits: int, count: int, share: float) -> float:
-    """P(X >= hits) of a binomial; in logarithms, as binomial coefficients of 1,030 are beyond floating point."""
+    """P(X >= hits) of a binomial distribution; in logarithms, since binomial coefficients of 1,030 overflow."""
     whole, yes, no = math.lgamma(count + 1), math.log(share), math.log1p(-share)
     logs = (
         whole - math.lgamma(k + 1) - math.lgamma(count - k + 1) + k * yes + (count - k) * no

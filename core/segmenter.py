@@ -1,4 +1,4 @@
-"""The loop over a stream: each frame becomes its maps, with the state of the frames before it."""
+"""Segmentation of a stream, frame by frame, with the state of the frames before."""
 
 import dataclasses
 import math
@@ -23,7 +23,7 @@ RARE_LEVEL = 128
 
 
 class NoveltyArrays(NamedTuple):
-    """`core.prediction.FrameNovelty` of one frame, outside torch."""
+    """`core.prediction.FrameNovelty` of one frame as NumPy values."""
 
     score: float
     temperature: float
@@ -139,7 +139,7 @@ class Executor(Protocol):
 
 
 class Segmenter:
-    """One stream through an executor: frames in, maps out, in the order of their index."""
+    """Segments one stream with an executor; frames come in the order of their index."""
 
     def __init__(self, executor: Executor, fit: Mapping[str, Any] | None = None) -> None:
         """`fit`: the record of the calibration in use, with its conformal thresholds; None where there is none."""
@@ -152,7 +152,7 @@ class Segmenter:
 
     @property
     def executor(self) -> str:
-        """Name, version and number format of what computes."""
+        """Name, version and number format of the executor."""
         return self._executor.name
 
     @property
@@ -197,7 +197,7 @@ class Segmenter:
         return maps
 
     def _with_novelty(self, maps: Maps, novelty: NoveltyArrays, gap: int) -> Maps:
-        """Adds the share of the reference whose score is as high as the mean score over time."""
+        """Adds novelty: the share of reference frames whose score is at least the mean score over time."""
         if self.reference is None:
             return maps
         tau = self.method.tau
@@ -227,7 +227,7 @@ def segment(frames: Iterable[Frame], segmenter: Segmenter) -> Iterator[tuple[Fra
 
 
 def draw_regions(regions: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
-    """(h', w') as in `FrameNovelty` -> (H, W) uint8 as in `Maps.novel_regions`."""
+    """Regions (h', w') of `FrameNovelty` -> (H, W) uint8 of `Maps.novel_regions`."""
     import cv2
 
     shades = np.clip(np.nan_to_num(regions * RARE_LEVEL, nan=255.0), 0, 255).astype(np.uint8)

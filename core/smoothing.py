@@ -30,7 +30,7 @@ class Prob(nn.Module):
     tanh: ReLU(t tanh(z / t)), in [0, t]; relu6: clamp to [0, t]; constant: z / t without ReLU;
     sigmoid: ReLU(4 t (sigmoid(z / t) - 1/2)), in [0, 2 t]; softmax: t softmax(z / t) over channels, in [0, t]; bn-tanh:
     tanh of BatchNorm(z), whose scale and shift are trained and which needs the number of channels; signed-tanh: t
-    tanh(z / t) without ReLU, in [-t, t], for maps that come without an activation; none: identity.
+    tanh(z / t) without ReLU, in [-t, t], for maps that do not come from an activation; none: identity.
     """
 
     def __init__(self, name: ProbName = "tanh", scale: float | None = None, channels: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Named places inside a network whose features are read while it runs."""
+"""Stages: named modules of a network whose features can be read while it runs."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -9,7 +9,7 @@ from core.errors import InputError
 
 
 class Stage(NamedTuple):
-    """A module, and how its features are picked out of what it returns."""
+    """A module, and the function that picks its features out of its output."""
 
     module: nn.Module
     pick: Callable[[Any], Tensor]
@@ -20,7 +20,7 @@ class HasStages(Protocol):
     """A network that names its stages."""
 
     def named_stages(self) -> dict[str, Stage]:
-        """{name: place} in the order of computation; features are (B, C, h, w) or (B, C)."""
+        """{name: stage} in the order of computation; features are (B, C, h, w) or (B, C)."""
         ...
 
 
@@ -38,7 +38,8 @@ def named_stages(network: nn.Module) -> dict[str, Stage]:
 
 
 class StageFeatures:
-    """Keeps what the named stages of a network gave in its last forward pass. Raises InputError for an unknown name."""
+    """Keeps the features of the named stages from the network's last forward pass. Raises InputError for an unknown
+    name."""
 
     def __init__(self, network: nn.Module, stages: Sequence[str]) -> None:
         points = named_stages(network)
@@ -50,8 +51,8 @@ class StageFeatures:
         self._handles = [self._listen(name, points[name]) for name in stages]
 
     def take(self) -> list[Tensor]:
-        """The features of the last pass in the order of `stages`; they are let go of here. InputError where one did not
-        run."""
+        """Returns the features of the last pass in the order of `stages` and forgets them. InputError if a stage did
+        not run."""
         seen = self.seen()
         if absent := [name for name in self.stages if name not in seen]:
             raise InputError(f"stage {absent[0]!r} is not run by this network; name others with --stages")
@@ -63,7 +64,7 @@ class StageFeatures:
         return seen
 
     def remove(self) -> None:
-        """The network is as it was before."""
+        """Removes the hooks from the network."""
         for handle in self._handles:
             handle.remove()
 

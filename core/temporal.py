@@ -28,8 +28,8 @@ class RecursionState(NamedTuple):
     member_entropy: Tensor
     """(B, ...)"""
     mass: Tensor
-    """(B,), or (B, ...) where the mean follows motion: sum of the weights, at most 1 / (1 - exp(-1 / tau)); 0: nothing
-    seen."""
+    """(B,), or (B, ...) where the mean follows motion: sum of the weights, at most 1 / (1 - exp(-1 / tau)); 0: no frame
+    yet."""
 
 
 class WindowState(NamedTuple):
@@ -98,14 +98,15 @@ class TemporalSmoothing:
 
 
 def forget(state: State, reset: Tensor) -> State:
-    """The same state where `reset` (a scalar) is 0, the initial state where it is 1; only the weights are set to 0."""
+    """The state itself if `reset` (a scalar) is 0, the initial state if it is 1; only the weights are set to 0."""
     return state._replace(**{state._fields[2]: state[2] * (1.0 - reset)})
 
 
 def smooth_recursive(
     now: Prediction, state: RecursionState, tau: float, gap: int | Tensor = 1
 ) -> tuple[Prediction, RecursionState]:
-    """mass = 1 + d mass; mean += (now - mean) / mass, with d = exp(-gap / tau): no bias at the start (Eq. 12-13)."""
+    """One step of the recursion: mass = 1 + d mass; mean += (now - mean) / mass, with d = exp(-gap / tau) (Eq. 12-13).
+    The first frame is taken unchanged."""
     decay = torch.exp(-gap / tau) if isinstance(gap, Tensor) else math.exp(-gap / tau)
     mass = 1.0 + decay * state.mass
     weight = 1.0 / mass
@@ -127,8 +128,8 @@ def warp_state(state: RecursionState, motion: Motion) -> RecursionState:
 def smooth_window(
     now: Prediction, state: WindowState, tau: float, gap: int | Tensor = 1
 ) -> tuple[Prediction, WindowState]:
-    """The exact weighted mean of this frame and those at most n source frames older, n places in the state (Eq.
-    9-10)."""
+    """The exact weighted mean of this frame and the earlier ones that are at most n source frames old, where n is the
+    number of predictions in the state (Eq. 9-10)."""
     slots = state.ages.shape[0]
     ages = torch.where(state.ages > 0, state.ages + gap, state.ages)  # now counted from the new frame, still plus one
     seen = (ages > 0) & (ages <= slots + 1)
@@ -148,7 +149,7 @@ def smooth_window(
 
 
 def _over(weight: Tensor, like: Tensor) -> Tensor:
-    """(B,) or (B, ...) -> something that multiplies `like`, (B, ...) or (B, K, ...)."""
+    """Reshapes a weight (B,) or (B, ...) so that it broadcasts over `like`, (B, ...) or (B, K, ...)."""
     if weight.ndim == 1:
         return weight.reshape(-1, *[1] * (like.ndim - 1))
     return weight if weight.ndim == like.ndim else weight.unsqueeze(1)

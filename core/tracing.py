@@ -23,11 +23,11 @@ class Signature:
     inner: tuple[str, ...] = ()
     """The last names of `outputs`: tensors inside the graph at which a runtime can cut out the network."""
     free_sizes: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
-    """By input and axis: sizes that stay free, by name."""
+    """Names of the sizes that stay free, by input and axis."""
     min_sizes: Mapping[str, int] = field(default_factory=dict)
-    """Smallest values of free sizes, by name; 2 without one."""
+    """Smallest values of free sizes, by name; 2 where none is given."""
     mask_rates: Mapping[str, float] = field(default_factory=dict)
-    """Dropout rates of those inputs that are masks."""
+    """Dropout rates of the inputs that are masks, by name."""
 
 
 @contextmanager

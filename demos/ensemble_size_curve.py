@@ -1,4 +1,4 @@
-"""How many dropout passes does a classifier need? Its NLL and accuracy on labelled images, by the number of passes.
+"""NLL and accuracy of a classifier on labelled images by the number of dropout passes: how many does it need?
 
     python demos/ensemble_size_curve.py MODEL [DATA [PASSES]]
 

@@ -1,5 +1,5 @@
-"""Segment a video and print what is seen and how sure the network is: python demos/segment_video.py [FILE|street|0
-[MODEL]]"""
+"""Segments a video and prints the classes that are seen and how sure the network is: python demos/segment_video.py
+[FILE|street|0 [MODEL]]"""
 
 import sys
 

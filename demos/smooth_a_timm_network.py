@@ -37,7 +37,8 @@ def main(name: str = "resnet18") -> None:
 
 @torch.no_grad()
 def measure_roughness(network: torch.nn.Module, places: list[InsertionPoint]) -> dict[str, float]:
-    """Mean change to the right neighbour over the standard deviation, of the map that each of these modules halves."""
+    """Roughness of the input map of each of these modules: mean change to the right neighbour over the standard
+    deviation."""
     found: dict[str, float] = {}
     handles = []
     for place in places:

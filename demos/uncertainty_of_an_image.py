@@ -1,4 +1,4 @@
-"""Where may the answer be wrong? The total uncertainty of one image, by class, and the part that is disagreement.
+"""Uncertainty of one image by class: the total, and the part that is disagreement between dropout passes.
 
     python demos/uncertainty_of_an_image.py [IMAGE [MODEL]]
 

@@ -24,7 +24,8 @@ STRIDE = 2
 
 
 def fit_temperature(module: StreamingSegmenter, frames: Iterable[Frame], classes: ClassList) -> TemperatureFit:
-    """One pass over labelled frames with the module's own predictor and temporal rule, all temperatures at once.
+    """Fits the temperature in one pass over labelled frames, with the module's predictor and temporal rule, trying all
+    temperatures at once.
 
     The module's own temperature does not matter. Frames without a label only feed the state.
     """
@@ -132,7 +133,8 @@ class ConformalCheck:
             self.risk.update(probs, label)
 
     def result(self) -> dict[str, Any]:
-        """Per kind of set; and of the class, the level that was asked for beside what came out."""
+        """Figures of each kind of set and, for the controlled class, the bound that was asked for and the share
+        missed."""
         record: dict[str, Any] = {"coverage_asked": self.asked}
         record |= {coverage.method: coverage.result() for coverage in self.sets}
         if self.risk and self.control:

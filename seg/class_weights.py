@@ -1,7 +1,7 @@
-"""Taking back what class weights in the loss taught: a loss weighted by w makes a network answer p_c w_c, not p_c.
+"""Logit adjustment after training with class weights: a loss weighted by w makes a network answer p_c w_c, not p_c.
 
 Subtracting log w_c from the logits gives p_c again (logit adjustment: Menon et al. 2021, arXiv 2007.07314), at no cost
-when it is folded into the last layer's bias. Rare classes are then found less often, and what is found is right more
+when it is folded into the last layer's bias. Rare classes are then found less often, and found ones are right more
 often.
 """
 
@@ -19,7 +19,7 @@ it."""
 
 
 def read_class_weights(training: Mapping[str, Any]) -> Tensor | None:
-    """(K,) weights of a checkpoint's training record; None where it records none, or all are equal."""
+    """The class weights (K,) of a checkpoint's training record; None where it has none, or all are equal."""
     weights = training.get("class_weights")
     if not isinstance(weights, list) or len(set(weights)) < 2:
         return None
@@ -27,12 +27,13 @@ def read_class_weights(training: Mapping[str, Any]) -> Tensor | None:
 
 
 def without_class_weights(logits: Tensor, weights: Tensor) -> Tensor:
-    """(B, K, ...) logits of a network trained with (K,) class weights -> what they would be without them."""
+    """(B, K, ...) logits of a network trained with (K,) class weights -> the logits without the effect of the
+    weights."""
     return logits - weights.log().view(1, -1, *[1] * (logits.ndim - 2)).to(logits)
 
 
 def adjust_head(tensors: Mapping[str, Tensor], training: Mapping[str, Any]) -> dict[str, Tensor]:
-    """A checkpoint's tensors with the class weights of its training folded out of its last bias.
+    """A checkpoint's tensors with the logarithms of its class weights subtracted from the last bias.
 
     InputError where the record holds no weights, or says that this was done before.
     """

@@ -27,7 +27,7 @@ class WithViews:
     """Targets of a batch whose last pictures are second views of its first ones."""
 
     targets: Tensor
-    """(B, ...), of the first B pictures alone."""
+    """(B, ...): targets of the first B pictures; the views have none."""
     warps: Tensor
     """(P, 2, 3): from a second view's coordinates to those in its picture, as `affine_grid` takes them (-1 to 1)."""
 

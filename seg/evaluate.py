@@ -1,4 +1,4 @@
-"""Metrics of labelled frames, fed from the same per-frame loop that the product runs."""
+"""Metrics of labelled frames, taken from the frame loop that the product runs."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,8 @@ from core.seeds import mix_seed
 
 
 def mark_stills(frames: Iterable[Frame]) -> Iterator[Frame]:
-    """The protocol `stills`: every frame stands alone, so that no temporal state passes between them."""
+    """The protocol `stills`: every frame is marked as a discontinuity, so that no temporal state passes between
+    frames."""
     return (dataclasses.replace(frame, discontinuity=True) for frame in frames)
 
 
@@ -28,14 +29,14 @@ def seed_frames(frames: Iterable[Frame], seed: int) -> Iterator[Frame]:
 
 
 def enlarge(probs: Tensor, size: tuple[int, ...]) -> Tensor:
-    """(B, K, h, w) -> (B, K, H, W), bilinear; the same tensor where nothing is to be done."""
+    """(B, K, h, w) -> (B, K, H, W) by bilinear interpolation; returns the tensor itself where the sizes are equal."""
     if probs.shape[-2:] == size:
         return probs
     return F.interpolate(probs, size, mode="bilinear", align_corners=False)
 
 
 class FrameMetrics:
-    """Streaming metrics fed with frames that carry labels; frames without one are passed over and counted."""
+    """Streaming metrics of labelled frames; frames without a label are counted and do not change the metrics."""
 
     def __init__(self, num_classes: int, void: int) -> None:
         self.metrics = StreamingMetrics(num_classes, void)

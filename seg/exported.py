@@ -158,7 +158,7 @@ class ExportedStep(nn.Module):
 
 
 def network_signature(height: int, width: int) -> Signature:
-    """Returns names and example images of the network alone: normalised images to logits, batch and size free."""
+    """Returns names and example images of the network alone: normalised images to logits, for any batch and size."""
     example = torch.randn(2, 3, height, width, generator=torch.Generator().manual_seed(0))
     sizes = {0: "batch", 2: "height", 3: "width"}
     smallest = {"height": SIZE_MULTIPLE, "width": SIZE_MULTIPLE}
@@ -169,8 +169,8 @@ class FrameToLogits(nn.Module):
     """(frame, *masks) -> logits: a uint8 (1, h, w, 3) frame of the network's size, and (1, K, h / s, w / s).
 
     A CPU executor runs it. Where the segmenter computes novelty, score (1,), temperature (1,) and regions (1, h', w')
-    come after the logits. masks: uint8 0 or 1, one for each dropout layer in order of use; without them they are drawn
-    inside.
+    come after the logits. masks: uint8 0 or 1, one for each dropout layer in order of use; without them the graph draws
+    them.
     """
 
     def __init__(self, segmenter: StreamingSegmenter) -> None:
@@ -213,7 +213,7 @@ class SharedPart(nn.Module):
         return tuple(leaf.clone() for leaf in distinct(tree_leaves(self.shared(frame))))
 
     def shared(self, frame: Tensor) -> Any:
-        """Returns the same in the network's own nested form."""
+        """Returns the tensors in the network's own nested form."""
         return self.whole.network.prefix(self.whole.normalize(frame.permute(0, 3, 1, 2)))  # type: ignore[operator]
 
 
@@ -246,7 +246,7 @@ def flat(seen: Tensor | tuple[Tensor, FrameNovelty]) -> Tensor | tuple[Tensor, .
 
 
 def distinct(leaves: list[Any]) -> list[Tensor]:
-    """Returns the tensors among them, each once: a feature map may be a skip connection as well."""
+    """Returns the tensors among `leaves`, each once: a feature map may be a skip connection as well."""
     return list({id(leaf): leaf for leaf in leaves if isinstance(leaf, Tensor)}.values())
 
 

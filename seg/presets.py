@@ -79,7 +79,7 @@ size and weights."""
 
 
 def on_the_street(config: SegTrainConfig) -> SegTrainConfig:
-    """Returns the training that a preset begins with: the same network on 1,140 pictures of the procedural street."""
+    """Returns the training that a preset begins with: its network on 1,140 pictures of the procedural street."""
     return replace(
         config,
         data=Path("street"),

@@ -1,4 +1,4 @@
-"""The segmentation checkpoints that come with the package, and how one is read."""
+"""The segmentation checkpoints that come with the package, and the function that reads one."""
 
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ def read_segmenter(name: str | Path) -> Model:
 
 
 def build_trained(architecture: str, options: dict[str, Any], classes: int) -> nn.Module:
-    """Builds a network whose weights are in a file: those that its training began with are not fetched."""
+    """Builds a network whose weights are in a file: pretrained weights of an encoder are not fetched."""
     begun_with = {"encoder_weights": None} if "encoder_weights" in options else {}
     return build_network(architecture, options | begun_with, classes)
 

@@ -32,8 +32,8 @@ class Outputs(NamedTuple):
 class StreamingSegmenter(nn.Module):
     """preprocess -> predict -> smooth -> maps, each a method so that stages can be timed; `forward` is their chain.
 
-    It owns its network: the mode switches the dropout of that very object. Raises InputError for a mode that draws
-    dropout masks where the network has none, and for a height out of range.
+    It owns its network: the mode switches the dropout of this object. Raises InputError for a mode that draws dropout
+    masks where the network has none, and for a height out of range.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class StreamingSegmenter(nn.Module):
         method: Method,
         head: NoveltyHead | None = None,
     ) -> None:
-        """`head`: what tells of whole frames, for passes like this method's; its temperature is used if the method is
+        """`head`: the novelty head, for passes like this method's; its temperature is used if the method is
         adaptive."""
         super().__init__()
         network_size(height, height, height)  # refuses a height out of range before any frame comes
@@ -87,7 +87,7 @@ class StreamingSegmenter(nn.Module):
         """(1, H, W, 3) uint8 RGB, the state (None: start anew), source frames since the last call -> outputs, next
         state.
 
-        `predict` takes the predictor's place, as where its logits are wanted too.
+        `predict` replaces the predictor, for callers that need its logits too.
         """
         mean, state = self.mean(frame, state, gap, motion, predict)
         return self.maps(mean, frame.shape[1], frame.shape[2]), state
@@ -104,7 +104,7 @@ class StreamingSegmenter(nn.Module):
         return self.smooth((predict or self.predictor)(self.preprocess(frame)), state, gap, motion)
 
     def size(self, height: int, width: int) -> tuple[int, int]:
-        """(h, w) at which the network sees a frame of H x W."""
+        """The network's input size (h, w) for a frame of H x W."""
         return self.fixed_size or network_size(height, width, self.height)
 
     def preprocess(self, frame: Tensor) -> Tensor:
@@ -115,7 +115,7 @@ class StreamingSegmenter(nn.Module):
     def smooth(
         self, now: Prediction, state: State | None, gap: int | Tensor, motion: Motion | None = None
     ) -> tuple[Prediction, State | None]:
-        """The temporal mean of a vq mode; the identity otherwise."""
+        """Averages over time in a vq mode; returns the prediction unchanged otherwise."""
         return (now, None) if self.smoothing is None else self.smoothing(now, state, gap, motion)
 
     def state_size(self, height: int, width: int) -> tuple[int, int]:
@@ -123,8 +123,8 @@ class StreamingSegmenter(nn.Module):
         return tuple(-(-length // self.head_stride) for length in self.size(height, width))  # type: ignore[return-value]
 
     def maps(self, prediction: Prediction, height: int, width: int) -> Outputs:
-        """Four uint8 maps at the frame's size: made at the network's, label enlarged by nearest neighbour, the rest
-        bilinearly.
+        """Four uint8 maps, computed at the network's size and enlarged to the frame's: the label by nearest neighbour,
+        the rest bilinearly.
 
         A network with a coarser head has its mean probabilities enlarged first, and the label is their arg-max.
         """

@@ -90,7 +90,8 @@ class TorchExecutor:
         return prediction
 
     def _autocast(self) -> contextlib.AbstractContextManager[object]:
-        """The number format of the network alone: means of probabilities need more than 8 bits."""
+        """The number format of the network; all after it is float32, since means of probabilities need more than 8
+        bits."""
         if self.precision == "fp32":
             return contextlib.nullcontext()
         return torch.autocast(self.device, torch.bfloat16)
@@ -112,7 +113,7 @@ def torch_executor(
     Args:
         members: Further models of the same classes and size; with them the model is a deep ensemble, whose mode dnn
             averages all members and whose mode vq-dnn draws one of them for every frame.
-        size: Height in pixels that the network works at; the checkpoint's where it is None.
+        size: Height in pixels at which the network works; None: the checkpoint's.
     """
     if members:
         meta = model.meta
@@ -132,7 +133,8 @@ def streaming_module(model: Model, network: nn.Module, method: Method, size: int
 
 
 def ensemble(models: Sequence[Model]) -> Ensemble:
-    """Returns the networks of the models as one; all see one preprocessed frame, so they must agree about it."""
+    """Returns the networks of the models as one. All get the same preprocessed frame, so their preprocessing must
+    agree."""
     first = models[0].meta
     networks = [models[0].network()]
     for model in models[1:]:

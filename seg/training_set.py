@@ -1,4 +1,4 @@
-"""The images of a segmentation training: where they come from, and which of them are held out."""
+"""The images of a segmentation training: their source, and those that are held out."""
 
 from collections.abc import Sequence
 from pathlib import Path

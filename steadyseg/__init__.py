@@ -3,7 +3,7 @@ instant.
 
     from steadyseg import open_segmenter, open_source, segment
 
-docs/usage.md shows what the names are for; their own modules document them.
+docs/usage.md lists the names by purpose; their own modules document them.
 """
 
 import importlib

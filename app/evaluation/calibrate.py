@@ -12,7 +12,7 @@ from rich.table import Table
 from app.evaluation.data import HELD_OUT, EvaluationFrames, LabelledData, refuse_memory
 from app.evaluation.flags import CalibrateJob
 from app.evaluation.int8 import describe_int8, fit_int8
-from app.evaluation.novelty import describe_world, watch
+from app.evaluation.novelty import describe_novelty, watch
 from app.open_model import is_classifier, is_graph, open_checkpoint
 from core.dropout import has_dropout
 from core.errors import InputError, refuse_existing
@@ -34,7 +34,7 @@ from seg.torch_executor import TorchExecutor, torch_executor
 
 
 def run_calibrate(job: CalibrateJob) -> int:
-    """Passes over the frames twice: for the temperature, and with it for everything that is read from
+    """Fits in two passes over the frames: the temperature, then with it everything that is computed from
     probabilities."""
     check_flags(job)
     model = open_checkpoint(job.model)
@@ -76,7 +76,7 @@ def run_calibrate(job: CalibrateJob) -> int:
     model.save(job.output)
     print_fit(method, record)
     if novelty:
-        print(describe_world(novelty.record["about"]))
+        print(describe_novelty(novelty.record["about"]))
     if int8:
         print(describe_int8(int8, model.meta.int8_is_proven))
     print(job.output)
@@ -122,7 +122,7 @@ def check_flags(job: CalibrateJob) -> None:
 
 
 def find_class(name: str | None, executor: TorchExecutor) -> int | None:
-    """The id of a class; InputError with the list where there is none of that name."""
+    """The id of a class; InputError with all names for an unknown one."""
     if name is None:
         return None
     names = executor.classes.names
@@ -132,7 +132,7 @@ def find_class(name: str | None, executor: TorchExecutor) -> int | None:
 
 
 def track_frames(job: CalibrateJob, chosen: EvaluationFrames, title: str) -> Any:
-    """The frames with seeded masks and a progress bar."""
+    """Returns the frames, with a seed for the dropout masks of each, behind a progress bar."""
     return track(seed_frames(chosen.frames, job.seed), title, total=chosen.count, console=Console(stderr=True))
 
 
@@ -150,7 +150,8 @@ def describe_data(job: CalibrateJob, executor: TorchExecutor, chosen: Evaluation
 
 
 def with_adjusted_logits(model: Model) -> Model:
-    """Returns the model with its class weights folded out, and without what was fitted for other weights."""
+    """Returns the model with its logits adjusted for the class weights of its training, without calibration or
+    metrics."""
     tensors = without_novelty(adjust_head(model.tensors, model.meta.training))
     training = model.meta.training | {"class_weights_undone": True}
     meta = dataclasses.replace(model.meta, calibration={}, metrics={}, novelty={}, int8={}, training=training)
@@ -158,8 +159,8 @@ def with_adjusted_logits(model: Model) -> Model:
 
 
 def fit_novelty(job: CalibrateJob, executor: TorchExecutor) -> NoveltyFit:
-    """Fits novelty on the train images, with a frame's temperature for dnn, for both rules of vq-dnn and, where the
-    network has dropout, of vq-bnn, and for this method."""
+    """Fits novelty on the train images. The temperature that follows a frame is fitted for dnn, for vq-dnn and (with
+    dropout) vq-bnn, each with and without motion compensation, and for the method of this job."""
     split = open_split(job.data, "train", executor.classes)
     network = executor.module.predictor.get_submodule("network")
     stages = job.stages or default_stages(network)
@@ -174,7 +175,7 @@ def fit_novelty(job: CalibrateJob, executor: TorchExecutor) -> NoveltyFit:
 def fit_rounding(
     job: CalibrateJob, labelled: LabelledData, executor: TorchExecutor, record: dict[str, Any]
 ) -> dict[str, Any]:
-    """Fits the ranges of int8 on the train images and measures the loss on these frames."""
+    """Fits the ranges of int8 on the train images and measures what int8 loses on the frames of this job."""
 
     def frames(title: str) -> Any:
         return track_frames(job, labelled.open(executor), title)
@@ -186,7 +187,7 @@ def fit_rounding(
 def with_fits(
     model: Model, method: Method, record: dict[str, Any], novelty: NoveltyFit | None, int8: dict[str, Any] | None
 ) -> Model:
-    """Returns the model with what was fitted for this method; what was fitted for others stays."""
+    """Returns the model with the new calibration of this method; the calibrations of other methods stay."""
     meta, tensors = model.meta, model.tensors
     if novelty:
         meta, tensors = dataclasses.replace(meta, novelty=novelty.record), without_novelty(tensors) | novelty.tensors
@@ -196,7 +197,7 @@ def with_fits(
 
 
 def print_fit(method: Method, record: dict[str, Any]) -> None:
-    """Prints the fit, its data and its effect there."""
+    """Prints the fit, the data that it was made on, and its effect on them."""
     table = Table(
         title=(
             f"{method}; fitted on {record['data']} {record['split'] or ''}, {record['protocol']}, "

@@ -9,7 +9,7 @@ from rich.table import Table
 from torch.nn import Module
 
 from app.evaluation.flags import CalibrateJob
-from app.evaluation.novelty import describe_world, watch
+from app.evaluation.novelty import describe_novelty, watch
 from app.open_model import frame_flags, refuse_flags
 from classification.calibrate import fit_sets, fit_temperature
 from classification.data.held_out import open_split_of, open_trained
@@ -28,7 +28,7 @@ from core.system.machine import choose_device
 
 
 def calibrate_classifier(job: CalibrateJob, model: Model) -> int:
-    """Two passes over the pictures for each mode: one for the temperature, one with it for the sets."""
+    """Fits each mode in two passes over the pictures: the temperature, then with it the prediction sets."""
     refuse_flags(
         job.model,
         {
@@ -92,7 +92,7 @@ def calibrate_classifier(job: CalibrateJob, model: Model) -> int:
     model.with_record(meta).save(job.output)
     print_fits(fitted)
     if novelty:
-        print(describe_world(novelty.record["about"]))
+        print(describe_novelty(novelty.record["about"]))
     print(job.output)
     return 0
 
@@ -106,7 +106,7 @@ def fit_novelty(job: CalibrateJob, network: Module, meta: CheckpointMeta, data: 
 
 
 def print_fits(fitted: dict[Method, dict[str, Any]]) -> None:
-    """Prints the fits, their data and their effect there, with a column for each mode."""
+    """Prints the fits, the data that they were made on, and their effect on them, with a column for each mode."""
     first, console = next(iter(fitted.values())), Console()
     console.print(f"fitted on {first['data']} {first['split']}, {first['frames']} images", soft_wrap=True)
     table = Table("", *map(str, fitted))

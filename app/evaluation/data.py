@@ -1,4 +1,4 @@
-"""Labelled frames as the commands name them: a data folder or the street, a split, a protocol, a list."""
+"""Labelled frames chosen by flags: a data folder or the street, a split, a protocol, a list of names."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -99,7 +99,7 @@ class LabelledData:
 
 
 def refuse_memory(mode: str) -> None:
-    """Stills have no frames before them."""
+    """Raises InputError for modes that average over earlier frames: stills have none."""
     if is_temporal(mode):
         raise InputError(
             f"mode {mode} averages over earlier frames and stills have none; use --protocol stream or "

@@ -1,4 +1,4 @@
-"""`steadyseg evaluate`: runs the product's own loop over labelled images and reports what it measured."""
+"""`steadyseg evaluate`: runs the product's own loop over labelled images and reports the metrics."""
 
 import time
 from dataclasses import replace
@@ -30,7 +30,7 @@ TABLE_KEYS = tuple(
 
 
 def run_evaluate(job: EvaluateJob) -> int:
-    """Measures, prints a table, writes the JSON and the plot; which kind of network it is, the model's header says."""
+    """Measures a segmentation network or an image classifier, prints tables, and writes the JSON and the plot."""
     check_place(job.report, overwrite=job.overwrite)
     check_plot(job.plot, overwrite=job.overwrite)
     if job.precision == "auto":
@@ -79,7 +79,7 @@ def run_evaluate(job: EvaluateJob) -> int:
 
 
 def measure(job: EvaluateJob, segmenter: Segmenter, chosen: EvaluationFrames) -> dict[str, Any]:
-    """One pass over the frames; the masks of a frame depend on the seed and its number alone."""
+    """Measures in one pass over the frames; the dropout masks of a frame depend only on the seed and its number."""
     check = ConformalCheck(segmenter.fit, segmenter.classes) if "conformal" in segmenter.fit else None
     live, promised = FrameMetrics.of(segmenter.classes), NoveltyMetrics(segmenter.classes.void_id)
     started = time.perf_counter()
@@ -113,7 +113,7 @@ class NoveltyMetrics:
         self.gaps: list[float] = []
 
     def update(self, frame: Frame, maps: Maps) -> None:
-        """Frames without a labelled pixel are passed over."""
+        """Adds a frame; frames without a labelled pixel do not count."""
         if frame.label is None or maps.novelty is None:
             return
         kept = frame.label != self.void
@@ -123,8 +123,7 @@ class NoveltyMetrics:
                 self.gaps.append(maps.expected_accuracy - float((maps.label == frame.label)[kept].mean()))
 
     def record(self) -> dict[str, Any]:
-        """JSON values; nothing where nothing was said. Differences are expected accuracy - accuracy of single
-        frames."""
+        """JSON values; empty without novelty. A difference is the expected accuracy minus the accuracy of one frame."""
         if not self.novelty:
             return {}
         told = novelty_record(self.novelty)
@@ -137,7 +136,7 @@ class NoveltyMetrics:
 
 
 def print_result(record: dict[str, Any]) -> None:
-    """Two tables on stdout: the figures, and IoU per class."""
+    """Prints two tables on stdout: the figures, and IoU per class."""
     console = Console()
     title = (
         f"{record['model']}, {record['data']} {record['split'] or ''}, {record['frames']} frames, "
@@ -161,7 +160,7 @@ def print_result(record: dict[str, Any]) -> None:
 
 
 def print_conformal(record: dict[str, Any], console: Console) -> None:
-    """Coverage of the prediction sets, and the class whose misses are bounded."""
+    """Prints the coverage of the prediction sets, and the bound on the misses of one class."""
     table = Table(title=f"prediction sets for {record['coverage_asked']:.0%} of the pixels", title_justify="left")
     for column in ("kind", "pixels covered", "images: mean", "5th percentile", "classes a set"):
         table.add_column(column, justify="left" if column == "kind" else "right")

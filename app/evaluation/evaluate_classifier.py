@@ -34,7 +34,7 @@ MAX_CLASSES = 10
 
 
 def evaluate_classifier(job: EvaluateJob, model: Model | OnnxFile) -> int:
-    """Measures, prints tables, writes the JSON and the plot."""
+    """Measures an image classifier, prints tables, and writes the JSON and the plot."""
     refuse_flags(
         job.model,
         {
@@ -70,8 +70,8 @@ def evaluate_classifier(job: EvaluateJob, model: Model | OnnxFile) -> int:
 def measure(
     classifier: OpenClassifier, data: ClassificationSet, headline: ModeName, console: Console
 ) -> dict[str, Any]:
-    """One pass over the pictures; the figures of the largest ensemble of the headline's mode, and those of all
-    sizes."""
+    """Measures in one pass over the pictures. The headline's mode gives the main figures, by its largest ensemble;
+    `rows` has the figures of every mode and size."""
     classes = len(classifier.classes)
     by_mode = {mode: SizeMetrics(classes, sizes) for mode, sizes in classifier.sizes.items()}
     fitted = classifier.fit(headline).get("conformal", {})
@@ -103,7 +103,7 @@ def measure(
 
 
 def print_result(record: dict[str, Any]) -> None:
-    """Tables on stdout: the headline's figures, those by ensemble size, the hardest classes."""
+    """Prints tables on stdout: the headline's figures, those by ensemble size, the hardest classes."""
     console = Console()
     title = f"{record['model']}, {record['data']} {record['split']}, {record['frames']} images, "
     console.print(title + f"{record['mode']} x{record['samples']}", soft_wrap=True)
@@ -127,7 +127,7 @@ def print_result(record: dict[str, Any]) -> None:
 
 
 def print_sizes(record: dict[str, Any], console: Console) -> None:
-    """A row for each ensemble size with all figures."""
+    """Prints a row of figures for each ensemble size."""
     console.print(
         "by number of dropout passes (0: dropout off)" if record["mode"] == "bnn" else "by number of networks"
     )

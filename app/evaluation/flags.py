@@ -44,7 +44,7 @@ class EvaluateJob:
     device: str = "auto"
     """auto, cpu or cuda; auto: cuda where there is one."""
     seed: int = 0
-    """Seed of the dropout masks; a classifier's depend on it and a picture's place, so they repeat on one device."""
+    """Seed of the dropout masks, which repeat on one device whatever the order of frames or pictures."""
     method: OmitArgPrefixes[MethodOptions] = field(default_factory=MethodOptions)
 
 
@@ -58,7 +58,7 @@ class CalibrateJob:
     """Folder with SPLIT/ and SPLITannot/, or `street`; for a classifier CIFAR's folder or SPLIT/CLASS/*.jpg. Never the
     data that is reported afterwards."""
     output: Annotated[Path, arg(aliases=["-o"])]
-    """The calibrated checkpoint; it keeps what was fitted for other methods."""
+    """The calibrated checkpoint; calibrations of other methods stay in it."""
     split: SplitName = "val"
     """Split of the data; held-out: the images of train that the network's training held out, by its record (train seg
     --hold-out, train classification --hold-out 0.1), so that val and test remain for reporting."""
@@ -68,20 +68,21 @@ class CalibrateJob:
     only: Path | None = None
     """Text file of base names: use only these images."""
     novelty: bool = False
-    """Also fit novelty on the train images: how unusual a frame is, which regions are, and a temperature that follows
-    the frame, in every mode of one pass and in this one; of a classifier in mode dnn, for each picture."""
+    """Also fit novelty on the train images: how unusual a frame and its regions are, and a temperature that follows the
+    frame, for every mode of one pass and for the method given. A classifier is fitted in mode dnn, with a temperature
+    for each picture."""
     stages: tuple[str, ...] = ()
     """Stages of the network that --novelty compares; regions are of the last one. By default those of
     docs/studies/novelty/README.md."""
     int8: bool = False
-    """Also fit what the network needs in int8, on the train images, and measure what it loses on these frames: where a
-    processor has no bf16, `--precision auto` takes int8 if that is at most 0.5 points of accuracy and 0.2 of ECE. For
-    segmentation networks, mode dnn or vq-dnn."""
+    """Also fit the ranges that int8 needs, on the train images, and measure what int8 loses on these frames: where a
+    processor has no bf16, `--precision auto` takes int8 if the loss is at most 0.5 points of accuracy and 0.2 of ECE.
+    For segmentation networks, mode dnn or vq-dnn."""
     logit_adjustment: bool = False
     """Subtract the logarithms of the training loss's class weights from the logits before anything is fitted: likelier
     probabilities and more pixels right, but rare classes are found less often."""
     coverage: float = 0.9
-    """Share of the pixels (or images) whose prediction set shall hold the true class."""
+    """Share of the pixels (or images) whose prediction set is to hold the true class."""
     risk_class: str | None = None
     """Class whose misses are bounded, by name."""
     risk: float = 0.05

@@ -1,5 +1,5 @@
-"""`steadyseg calibrate --int8`: the ranges of a network's convolutions on train images, and what int8 loses on
-others."""
+"""`steadyseg calibrate --int8`: the ranges of a network's convolutions on train images, and the loss of int8 on other
+images."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -22,10 +22,8 @@ FIGURES = ("accuracy", "miou", "nll", "ece")
 
 
 def fit_int8(data: Path, executor: TorchExecutor, frames: Callable[[str], Iterable[Frame]]) -> dict[str, Any]:
-    """Returns what a checkpoint records of int8.
-
-    The executor is at the temperature that was fitted on the labelled `frames`, which take a title; the rounded network
-    gets its own there.
+    """Returns the int8 record of a checkpoint. `frames(title)` gives the labelled frames that the executor's
+    temperature was fitted on; the rounded network is fitted a temperature of its own on them.
     """
     split = open_split(data, "train", executor.classes).spaced(MAX_FITTED)
     images = track(range(len(split)), "int8: ranges", console=Console(stderr=True))
@@ -53,7 +51,7 @@ def fit_int8(data: Path, executor: TorchExecutor, frames: Callable[[str], Iterab
 
 
 def describe_int8(record: dict[str, Any], is_proven: bool) -> str:
-    """The line for the user."""
+    """Describes the record in one line."""
     changes = ", ".join(f"{key} {record[key][0]:.4f} to {record[key][1]:.4f}" for key in FIGURES)
     taken = "taken where a processor has no bf16" if is_proven else "loses too much: taken with --precision int8 alone"
     return f"int8: {record['labels_equal']:.1%} of the labels are fp32's, {changes}; {taken}"

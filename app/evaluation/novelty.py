@@ -11,8 +11,8 @@ def watch(items: Iterable[Any], title: str) -> Iterable[Any]:
     return track(items, title, console=Console(stderr=True))
 
 
-def describe_world(about: Mapping[str, Any]) -> str:
-    """The line for the user: how many alarms at 5 % there are where nothing was fitted, and how sure that is."""
+def describe_novelty(about: Mapping[str, Any]) -> str:
+    """Describes the fit in one line: the share of held-out pictures that are called novel at 5 %, with its interval."""
     low, high = about["alarm_rate_interval"]
     share = about["alarms"] / about["held_back_pictures"]
     note = f"; {about['note']}" if about["note"] else ""

@@ -1,4 +1,4 @@
-"""An evaluation as a picture: the reliability diagram, and of a classifier the NLL by ensemble size."""
+"""Plot of an evaluation: the reliability diagram and, for a classifier, the NLL by ensemble size."""
 
 import importlib.util
 from pathlib import Path
@@ -22,7 +22,7 @@ def check_plot(path: Path | None, *, overwrite: bool) -> None:
 
 
 def write_plot(path: Path, record: dict[str, Any]) -> None:
-    """The record of an evaluation; `curve` and `rows` are a classifier's."""
+    """Draws the record of an evaluation; the keys `curve` and `rows` are those of a classifier."""
     from matplotlib.figure import Figure
 
     curve = record.get("curve", [])
@@ -36,7 +36,7 @@ def write_plot(path: Path, record: dict[str, Any]) -> None:
 
 
 def draw_reliability(axes: Any, record: dict[str, Any]) -> None:
-    """Accuracy of each tenth of confidence; the fuller the bin, the darker its bar."""
+    """Draws the accuracy of each of ten confidence bins; the more pixels a bin has, the darker its bar."""
     bins = [one for one in record["reliability"] if one["count"]]
     total = sum(one["count"] for one in bins)
     axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1)
@@ -54,7 +54,7 @@ def draw_reliability(axes: Any, record: dict[str, Any]) -> None:
 
 
 def draw_curve(axes: Any, record: dict[str, Any]) -> None:
-    """NLL after 1, 2, ... members; the line is what the same network reaches with its dropout off."""
+    """Draws the NLL after 1, 2, ... members, and a line for the same network with dropout off."""
     axes.plot([point["n"] for point in record["curve"]], [point["nll"] for point in record["curve"]], color=BLUE)
     off = [row["nll"] for row in record["rows"] if row["n"] == 0]
     if off:

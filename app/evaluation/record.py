@@ -1,4 +1,4 @@
-"""The head of a measurement's JSON: model, method, data and machine."""
+"""The part that the JSON of all measurements has: model, method, data and machine."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from core.reference import NOVEL
 
 
 class RunInfo(Protocol):
-    """The measured segmenter or classifier, as far as the record names it."""
+    """Properties of the measured segmenter or classifier that the record names."""
 
     @property
     def executor(self) -> str: ...
@@ -44,7 +44,7 @@ FRAME_KEYS = ("novel_share", "novelty_p50", "expected_accuracy_gap", "expected_a
 
 
 def novelty_record(shares: Sequence[float]) -> dict[str, float]:
-    """Which share of the frames or pictures is novel at 5 %, and the median of what was said of them."""
+    """Share of the frames or pictures that are novel (at most 5 %), and the median of their novelty."""
     novel = sum(share <= NOVEL for share in shares) / len(shares)
     return {"novel_share": novel, "novelty_p50": statistics.median(shares)}
 
@@ -55,7 +55,8 @@ FIT_KEYS = ("data", "split", "protocol", "frame_list_hash")
 def note_fit(
     fitted: Mapping[str, Any], method: Method, data: str, split: str | None, console: Console
 ) -> dict[str, Any] | None:
-    """The fit set of the temperature in use (None where none is), with a note where it is what is evaluated now.
+    """Returns the data that the temperature in use was fitted on (None without one), and prints a note where they are
+    the data evaluated now.
 
     Args:
         fitted: The checkpoint's calibration of `method`, empty where it is not in use.

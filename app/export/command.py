@@ -17,7 +17,7 @@ from export.write.triton import check_place, write_repository
 
 
 def run_export(job: ExportJob) -> int:
-    """Traces, proves, writes; a proof that fails leaves no file and exits with 1."""
+    """Traces, proves and writes the model. A proof that fails leaves no file and exits with 1."""
     if job.network.precision == "auto":
         job = replace(job, network=replace(job.network, precision="fp32"))
     if job.target != "onnx":

@@ -14,9 +14,9 @@ class NetworkOptions:
     """Size and number format of the network in the graph."""
 
     size: int | None = None
-    """Height in pixels at which the network works; the checkpoint's without it."""
+    """Height in pixels at which the network works; by default the checkpoint's."""
     width: int | None = None
-    """Width in pixels at which the network works: give that of your video's aspect (640 for 16:9 at 360); without it,
+    """Width in pixels at which the network works: give that of your video's aspect (640 for 16:9 at 360); by default
     the checkpoint's aspect."""
     fixed_frames: bool = False
     """The graph takes frames of the network's own size alone and resizes nothing."""
@@ -34,7 +34,7 @@ class FurtherOptions:
     proof_frames: str = "street"
     """Video, image folder or `street`: the frames of the proof that the graph computes what torch computes."""
     runtime: Path | None = None
-    """The package onnxruntime-web (.tgz, from `npm pack`) for --target web; without it, it is fetched once."""
+    """The package onnxruntime-web (.tgz, from `npm pack`) for --target web; by default it is fetched once."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ MIOU_LOSS, ECE_CHANGE = 0.01, 0.005
 
 @dataclass(frozen=True)
 class Loss:
-    """Metrics of both networks on equal stills."""
+    """Metrics of both networks on the same stills."""
 
     stills: int
     of: int
@@ -105,7 +105,7 @@ def input_maker(module: StreamingSegmenter) -> Callable[[np.ndarray], np.ndarray
 
 
 def measure_loss(full: Any, small: Any, module: StreamingSegmenter, classes: ClassList, data: Path) -> Loss | None:
-    """Runs both graphs' networks on each labelled still of DATA/test alone; None where there are none.
+    """Measures both graphs' networks on labelled stills of DATA/test, at most `MAX_STILLS`; None where there are none.
 
     Raises CheckFailed where the loss is larger than accepted.
     """
@@ -126,7 +126,7 @@ def measure_loss(full: Any, small: Any, module: StreamingSegmenter, classes: Cla
 
 
 def metrics_of(network: Any, module: StreamingSegmenter, classes: ClassList, split: ImageFolderSplit) -> dict[str, Any]:
-    """Returns the metrics of one network between the product's preprocessing and its maps."""
+    """Returns the metrics of one network, with the product's preprocessing before it and its maps after it."""
     run, make = session_runner(network), input_maker(module)
     live = FrameMetrics(len(classes), classes.void_id)
     torch.manual_seed(0)

@@ -80,7 +80,7 @@ def exported_options(job: ExportJob) -> MethodOptions:
 
 
 def refuse_precision(job: ExportJob, method: Method) -> None:
-    """Raises InputError, before the work begins, for a number format that the method has not."""
+    """Raises InputError, before the work begins, for a number format that the method does not support."""
     if job.network.precision != "fp32" and method.samples > 1:
         raise InputError(
             f"--precision {job.network.precision} is made of one pass a frame, got {method.samples}; use --samples 1 "
@@ -164,7 +164,7 @@ def resize_agreement(traced: Traced, frame: np.ndarray) -> float:
 def export_network(
     job: ExportJob, model: Model, module: StreamingSegmenter, size: tuple[int, int], console: Console
 ) -> Traced:
-    """Exports the network alone: normalised images to logits, batch and size free."""
+    """Exports the network alone: normalised images to logits, for any batch and size."""
     network = module.predictor.get_submodule("network")
     traced = trace(network, network_signature(*size))
     generator = torch.Generator().manual_seed(1)

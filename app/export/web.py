@@ -67,7 +67,7 @@ def refuse_web(job: ExportJob) -> None:
 
 
 def web_modes(job: ExportJob, model: Model) -> tuple[ModeName, ...]:
-    """Returns the mode that was asked for, or all that the network and the number format have."""
+    """Returns the mode that was asked for, or all modes that the network and the number format support."""
     if job.method.mode is not None:
         return (job.method.mode,)
     network = model.network()

@@ -123,7 +123,7 @@ def write_sample(path: Path, height: int, width: int) -> None:
 
 
 def finish_service_worker(folder: Path) -> None:
-    """Fills in the page's files, and a name for the cache that changes with any of them."""
+    """Writes into the service worker the list of the page's files and a cache name that changes with any of them."""
     path = folder / "service-worker.js"
     pages = sorted(file.name for file in folder.iterdir() if file.is_file() and file != path)
     digest = hashlib.sha256(b"".join((folder / name).read_bytes() for name in pages)).hexdigest()
@@ -178,7 +178,7 @@ def describe_methods(folder: Path, graphs: Sequence[GraphFile]) -> list[dict[str
 def keep(folder: Path, home: str, name: str, data: bytes, named: bool = True) -> dict[str, Any]:
     """Writes a file below `home` and returns its {path, bytes, sha256} for the manifest.
 
-    `named`: with its hash in its name. A name that ends in `PACKED` is compressed.
+    `named`: its name contains its hash. A name that ends in `PACKED` is compressed.
     """
     data = gzip.compress(data, GZIP_LEVEL, mtime=0) if name.endswith(PACKED) else data
     digest = hashlib.sha256(data).hexdigest()

@@ -1,1 +1,1 @@
-"""The Gradio page: live camera, comparison of two methods, files, and what the model is."""
+"""The Gradio page: live camera, comparison of two methods, files, and a description of the model."""

@@ -22,14 +22,14 @@ IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)|<[^>]*>")
 
 
 def add_about_tab(model: str) -> list[Any]:
-    """Returns the parts that another model changes."""
+    """Adds the tab and returns the components that change with the model."""
     import gradio as gr
 
     return [gr.Markdown(about(model), sanitize_html=True, elem_id="about")]
 
 
 def about(model: str) -> str:
-    """Markdown about the checkpoint: what its record says, then the card beside it where there is one."""
+    """Markdown about the checkpoint: the facts of its record, then the model card beside it, if there is one."""
     path = find_checkpoint(model)
     meta = model_meta(model)
     parts = [
@@ -70,7 +70,7 @@ def describe_statistics(meta: CheckpointMeta) -> str:
 
 
 def figures(meta: CheckpointMeta) -> list[str]:
-    """A table of what was measured; nothing where nothing was."""
+    """Markdown lines of a table of the measured figures, or one line that there are none."""
     rows = [record for record in meta.metrics.values() if isinstance(record, dict) and "accuracy" in record]
     if not rows:
         return ["Nothing was measured."]

@@ -1,5 +1,5 @@
-"""The gate of all events: inputs may name uploads only, and errors become messages on the page without a visitor's
-values in the log."""
+"""Checks around every event of the page: inputs may name uploads only; errors become messages on the page, and the log
+never holds a visitor's values."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,7 +43,7 @@ def guard_events(blocks: "gr.Blocks", uploads: Path) -> None:
 
 
 def require_uploads(inputs: Any, folder: Path) -> None:
-    """InputError for a file among the values of an event, at any depth, that is not an upload in `folder`.
+    """Raises InputError for a file among the values of an event, at any depth, that is not an upload in `folder`.
 
     Every dictionary with a text `path` or `url` counts as a file: Gradio knows several forms, and no control of the
     page has such a value of its own.

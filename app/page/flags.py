@@ -39,9 +39,9 @@ class PageOptions:
     ssl_certfile: Path | None = None
     """Certificate for HTTPS (PEM), which browsers ask for before they give the camera to another machine."""
     ssl_keyfile: Path | None = None
-    """Its private key (PEM)."""
+    """Private key of the certificate (PEM)."""
     in_browser: Path | None = None
-    """Folder of `steadyseg export MODEL --target web -o DIR`: served too, at /in-browser/, with the headers that its
+    """Folder of `steadyseg export MODEL --target web -o DIR`: it is served at /in-browser/, with the headers that its
     threads need."""
 
     def check(self) -> None:

@@ -190,7 +190,8 @@ def build_page(options: PageOptions) -> Page:
 def connect(
     blocks: "gr.Blocks", controls: Controls, comparing: list[Any], legends: list[Any], noted: Any, cards: list[Any]
 ) -> None:
-    """Connects every control with the browser's script; a new model or method also changes the words about it."""
+    """Connects every control with the browser's script; a new model or method also changes the texts that describe
+    it."""
     import gradio as gr
 
     values = [*controls.values, *comparing]

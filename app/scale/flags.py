@@ -11,7 +11,7 @@ from app.video.flags import VideoOptions
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """The machines that the workers run on."""
+    """The processes or machines that the workers run on."""
 
     engine: Literal["local", "ray"] = "local"
     """local: processes of this machine; ray: actors, on this machine or on the cluster of --ray-address."""
@@ -29,15 +29,15 @@ class BatchJob:
     (.txt, a source a line) and tables (.csv: a column `source`, others named like flags of `steadyseg video`, and
     `name`)."""
     output: Annotated[Path, arg(aliases=["-o"])]
-    """Folder of the results: a folder for each video, with report.json and frames.parquet. What is whole there is
-    skipped."""
+    """Folder of the results: a folder for each video, with report.json and frames.parquet. Videos with complete results
+    are skipped."""
     videos: bool = False
     """Write video.mp4 for each."""
     masks: bool = False
     """Write label and uncertainty PNGs for each."""
     workers: int | None = None
-    """Processes, each with one video at a time; by default as many as cores and, by what the first video took,
-    memory."""
+    """Processes, each with one video at a time; by default as many as the cores and the memory allow (measured on the
+    first video)."""
     part: str | None = None
     """I/N: only the I-th of every N videos, from 0 on (0/4, 1/4, 2/4, 3/4), for machines that share a list and a
     folder."""
@@ -55,17 +55,17 @@ class CamerasJob:
     """TOML file: [options] as flags of `steadyseg video`, [defaults] of all cameras, and a [[camera]] with name and
     source for each; docs/studies/scale/README.md has every key."""
     workers: int | None = None
-    """Processes that share the cameras; as many as there are cores without it."""
+    """Processes that share the cameras; by default as many as there are cores."""
     host: str = "127.0.0.1"
     """Address that the figures are served at (/metrics, for Prometheus); whoever reaches it can read them."""
     port: int = 9464
-    """Its port; 0 takes a free one and says which."""
+    """Port that the figures are served at; 0 takes a free one and prints it."""
     alarms: Path | None = None
-    """File that alarms are added to, a JSON object a line; stdout without it."""
+    """File that alarms are added to, a JSON object a line; by default stdout."""
     report: Path | None = None
     """JSON file for the figures of every camera at the end."""
     overwrite: bool = False
     """Replace a report that exists."""
     max_seconds: float | None = None
-    """Stop after this time; Ctrl-C without it."""
+    """Stop after this many seconds; by default at Ctrl-C."""
     engine: OmitArgPrefixes[EngineOptions] = field(default_factory=EngineOptions)

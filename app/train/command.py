@@ -106,7 +106,8 @@ def follow(parts: TrainingParts, config: TrainConfig, run: Run, events: Events) 
 
 
 class TimeEstimate:
-    """Estimate of the training's duration after its first steps, which are slow, as an epoch may take long."""
+    """Estimate of the time to the end of a training, made after its first steps: an epoch may take long. The first
+    `FROM` steps are slow and do not count."""
 
     FROM, TO = 3, 13
     """Steps since this start between which the time is measured."""

@@ -1,1 +1,1 @@
-"""The command video, and what the page shares with it: the loop, rendering, files, the report."""
+"""The command video, and the parts that the page shares with it: the loop, rendering, files, the report."""

@@ -1,4 +1,4 @@
-"""`steadyseg video`: one source through the segmenter into files, with a report of what was seen and what it took."""
+"""`steadyseg video`: one source through the segmenter into files, with a report of classes, uncertainty and times."""
 
 import time
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ from core.frame import Frame
 
 
 def run_video(job: VideoJob) -> int:
-    """Everything is opened and checked before the first frame. Ctrl-C, a camera that is gone for good and a full disk
-    leave playable files and a report; exit codes 130, 2 and 1."""
+    """Segments one source. Everything is opened and checked before the first frame. Ctrl-C, a camera that is gone for
+    good and a full disk leave playable files and a report; exit codes 130, 2 and 1."""
     check_place(job.report, overwrite=job.overwrite)
     check_job(job)
     torch.manual_seed(job.options.compute.seed)  # of the masks that torch draws, and of what seeds the others
@@ -47,8 +47,7 @@ def run_video(job: VideoJob) -> int:
 
 
 def show_progress(frames: Iterator[Frame], console: Console, total: int | None) -> bool:
-    """Runs the job to its end with frames done, frames per second and time left on stderr; returns whether Ctrl-C ended
-    it."""
+    """Takes all frames, with a progress bar on stderr; returns True if Ctrl-C ended it."""
     columns = (
         TextColumn("{task.completed}/{task.fields[of]} frames"),
         BarColumn(),

@@ -20,7 +20,7 @@ class VideoOptions:
     """What the output shows; novelty: regions unlike the training images, of a checkpoint with novelty (`calibrate
     --novelty`); set-size: how many classes a pixel may be, of a calibrated checkpoint."""
     size: int | None = None
-    """Height in pixels that frames are resized to for the network; the checkpoint's without it."""
+    """Height in pixels that frames are resized to for the network; by default the checkpoint's."""
     max_frames: int | None = None
     """Stop after this many frames."""
     method: OmitArgPrefixes[MethodOptions] = field(default_factory=MethodOptions)
@@ -34,7 +34,7 @@ class VideoJob:
     source: Positional[Annotated[str, arg(metavar="SOURCE")]]
     """File, camera index, rtsp:// or http(s):// URL, image folder, or `street[:SEED[:FRAMES]]`."""
     output: Annotated[Path | None, arg(aliases=["-o"])] = None
-    """Video file to write (.mp4, .mkv, .mov); none without it."""
+    """Video file to write (.mp4, .mkv, .mov); by default none."""
     options: OmitArgPrefixes[Annotated[VideoOptions, arg(name="")]] = field(default_factory=VideoOptions)
     masks: Path | None = None
     """Folder for label PNGs (palette) and 8-bit uncertainty PNGs."""

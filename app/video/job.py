@@ -50,15 +50,15 @@ class Outcome:
 
 
 def check_job(job: VideoJob) -> None:
-    """InputError before any work for what cannot be done."""
+    """Raises InputError, before any work, for a job that cannot be done."""
     if job.options.max_frames is not None and job.options.max_frames < 1:
         raise InputError(f"--max-frames must be 1 or more, got {job.options.max_frames}")
     refuse_own_input(job)
 
 
 def refuse_own_input(job: VideoJob) -> None:
-    """InputError where --overwrite would replace what is read: a label is called like its frame, and so like its
-    image."""
+    """Raises InputError where --overwrite would replace an input: a mask has the name of its frame, as labels and
+    images have."""
     is_image = Path(job.source).suffix.lower() in IMAGE_SUFFIXES
     for written, read in (
         (job.output, job.source),
@@ -97,10 +97,11 @@ def segment_to_files(
     each: EachFrame = nothing,
     opened: Callable[[Source], None] = nothing,
 ) -> Outcome:
-    """Everything is opened and checked before the first frame; `opened` is told of the source then.
+    """Segments one source into files. Everything is opened and checked before the first frame; then `opened` is called
+    with the source.
 
-    An interruption, a camera that is gone for good and a full disk leave playable files and a report of what went well.
-    `each` gets the figures of every frame. Raises InputError where not one frame could be read.
+    An interruption, a camera that is gone for good and a full disk leave playable files and a report of the frames
+    until then. `each` gets the figures of every frame. Raises InputError where not one frame could be read.
     """
     options = job.options
     view = choose_view(options, segmenter)

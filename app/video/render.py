@@ -48,8 +48,8 @@ def draw_overlay(image: np.ndarray, label: np.ndarray, palette: np.ndarray, opac
     return cv2.addWeighted(image, 1 - opacity, colour_labels(label, palette), opacity, 0)
 
 
-def describe_world(maps: Maps) -> str | None:
-    """In plain words whether the network knows such frames; None where it does not say."""
+def describe_novelty(maps: Maps) -> str | None:
+    """Describes in words how familiar such frames are to the network; None without novelty statistics."""
     if maps.novelty is None:
         return None
     state = "novel" if maps.novelty <= NOVEL else "unusual" if maps.novelty <= UNUSUAL else "familiar"
@@ -57,9 +57,9 @@ def describe_world(maps: Maps) -> str | None:
 
 
 def draw_banner(picture: np.ndarray, maps: Maps) -> np.ndarray:
-    """The picture with a line at its top where a frame is unusual; as it is elsewhere, and where it is under 64
-    pixels."""
-    words = describe_world(maps)
+    """Draws a line of text at the top of the picture of an unusual frame; pictures of under 64 pixels stay
+    unchanged."""
+    words = describe_novelty(maps)
     if words is None or maps.novelty is None or maps.novelty > UNUSUAL or min(picture.shape[:2]) < 64:
         return picture
     cv2, height = opencv(), max(16, picture.shape[0] // 20)
@@ -70,7 +70,8 @@ def draw_banner(picture: np.ndarray, maps: Maps) -> np.ndarray:
 
 
 def draw_novel_regions(maps: Maps) -> np.ndarray:
-    """(H, W, 3) uint8 RGB: black is as usual; as yellow as pale only one pixel in a hundred of the training domain is.
+    """(H, W, 3) uint8 RGB: black is at most the median distance in the training domain, pale yellow one that a pixel in
+    a hundred there reaches.
 
     Raises InputError where the checkpoint has no statistics of its training domain.
     """

@@ -45,9 +45,9 @@ class VideoSink:
     """An H.264 file (yuv420p, index at the front) that browsers play.
 
     Frame times are kept, variable rates included. It is written beside its place under a hidden name and moved there
-    when the `with` ends, by Ctrl-C or an exception too: what was written until then plays. Raises InputError on
-    construction for a place that cannot take it, and OSError for a disk that is full: before it is to the last byte, so
-    that there is room for the end of the file.
+    when the `with` ends, by Ctrl-C or an exception too; the frames until then play. Raises InputError on construction
+    for a path that cannot be written, and OSError for a full disk, early enough that the end of the file still has
+    room.
     """
 
     def __init__(self, path: Path, width: int, height: int, fps: float, overwrite: bool = False) -> None:

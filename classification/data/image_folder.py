@@ -30,7 +30,7 @@ class ImageFolderSet:
     root: Path
     split: str
     classes: ClassList
-    """By sorted folder name."""
+    """Names of the class folders, sorted."""
     files: tuple[str, ...]
     """Paths inside the split's folder, CLASS/NAME, sorted class by class."""
     labels: np.ndarray

@@ -110,8 +110,8 @@ def split_held_out(labels: np.ndarray, share: float) -> tuple[np.ndarray, np.nda
 def balanced_subset(labels: np.ndarray, count: int) -> np.ndarray:
     """Returns sorted indices of `count` images, equally many of every class; a larger subset contains the smaller.
 
-    It takes no seed: every training on so many images has the same ones. InputError where the classes cannot share
-    them.
+    It takes no seed: all trainings with the same `count` have the same images. InputError where the classes cannot
+    share them.
     """
     classes, sizes = np.unique(labels, return_counts=True)
     each, rest = divmod(count, len(classes))

@@ -44,7 +44,7 @@ class ZipFolderSet:
     """The folder's name."""
     split: str
     classes: ClassList
-    """By sorted folder name."""
+    """Names of the class folders, sorted."""
     files: tuple[str, ...]
     """CLASS/NAME and the CRC-32 of the file's bytes, sorted class by class."""
     images: np.ndarray
@@ -65,7 +65,7 @@ class ZipFolderSet:
         return self.images[index], int(self.labels[index])
 
     def evaluation_view(self, image: np.ndarray, size: int) -> np.ndarray:
-        """Returns the whole of a square picture, resized to (size, size, 3), or the middle of another."""
+        """Returns (size, size, 3): a square picture resized, or the middle square of any other."""
         square = image.shape[0] == image.shape[1]
         return whole_view(image, size) if square else centre_view(image, size)
 
@@ -142,7 +142,7 @@ def _pictures_by_class(path: Path) -> dict[str, list[zipfile.ZipInfo]]:
 
 
 def _is_picture(name: str) -> bool:
-    """Tells whether a name is a picture's, and not hidden, in a hidden folder or in macOS's (__MACOSX)."""
+    """True for the name of a picture that is neither hidden nor in a hidden folder or macOS's __MACOSX."""
     hidden = any((part.startswith(".") and part not in (".", "..")) or part == "__MACOSX" for part in name.split("/"))
     return name.lower().endswith(SUFFIXES) and not hidden
 

@@ -20,7 +20,7 @@ class WindowAttention(nn.Module):
 
     The squares tile the map from its top left corner, or from `shift` points above and left of it in a map larger than
     a square (shifted windows: Liu et al. 2021, arXiv 2103.14030, Sec. 3.2). Squares that stick out of the map have only
-    the points inside, however small the map is. The weight of point j for point i is
+    the points inside, however few they are. The weight of point j for point i is
     softmax_j(q_i . k_j / sqrt(head_width) + b[y_j - y_i, x_j - x_i]). All heads share the table b of (2 window - 1)^2
     numbers (arXiv 2202.06709, App. B). q, k and v have no bias; the output projection has one.
     """

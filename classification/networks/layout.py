@@ -59,7 +59,7 @@ class Family:
     depths: tuple[int, ...]
     """Empty: the family is one network."""
     stages: int
-    """Stages that can be smoothed; 0: transformers, whose attention is said to smooth by itself (arXiv 2202.06709)."""
+    """Stages that can be smoothed; 0: transformers, whose attention itself smooths feature maps (arXiv 2202.06709)."""
     smoothed: tuple[int, ...]
     """Stages that are smoothed in the published networks, from 1."""
     heads: tuple[HeadName, ...]
@@ -133,7 +133,7 @@ def attention_layout(options: ClassifierOptions) -> tuple[tuple[int, ...], int]:
 
 
 def heads_of(options: ClassifierOptions) -> tuple[int, ...]:
-    """Returns the attention heads of each stage of a transformer, as wide as published or as a narrower network."""
+    """Returns the attention heads of each stage of a transformer, of the published number for its width."""
     family, depth = MODELS[options.network]
     first = max(1, options.channels // HEAD_WIDTHS[family])
     stages = {"vit": (depth,), "pit": PIT_BLOCKS.get(depth, ()), "swin": SWIN_BLOCKS.get(depth, ())}[family]
@@ -141,9 +141,8 @@ def heads_of(options: ClassifierOptions) -> tuple[int, ...]:
 
 
 def drop_unsuited(config: ClassTrainConfig, preset: ClassTrainConfig) -> ClassTrainConfig:
-    """Removes those of the preset's options that the chosen network lacks, as a VGG has no stem.
-
-    Options that the user gave stay, and are refused later: the user expects them to have an effect.
+    """Removes the options of the preset that the chosen network lacks (a VGG has no stem). Options that the user gave
+    stay and are refused later, since the user expects them to have an effect.
     """
     options, default = config.classifier, ClassifierOptions()
     if options.network in MODELS:

@@ -28,7 +28,7 @@ class TimmNetwork(nn.Module):
 
     A CNN (a network with modules that halve a map) gets smoothing before each of these modules but the stem and MC
     dropout before the two last; a transformer gets MC dropout at `DENSE_DROPOUTS` and cannot be smoothed. forward(x) ==
-    suffix(prefix(x)); unlike in our own networks, the prefix is the whole network without dropout, and else nothing.
+    suffix(prefix(x)); without dropout the prefix is the whole network, with dropout it does nothing.
     """
 
     def __init__(self, options: ClassifierOptions, num_classes: int) -> None:
@@ -75,7 +75,8 @@ class TimmNetwork(nn.Module):
         }
 
     def _try(self, example: Tensor) -> None:
-        """Raises InputError for a network that no picture fits, such as one whose patches are larger than it."""
+        """Raises InputError for a network that cannot compute its own input size, such as one with too large
+        patches."""
         modes = {module: module.training for module in self.modules()}
         try:
             with torch.no_grad():

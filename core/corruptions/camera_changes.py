@@ -16,12 +16,12 @@ def gamma(image: np.ndarray, exponent: float) -> np.ndarray:
 
 
 def gains(image: np.ndarray, red: float, green: float, blue: float) -> np.ndarray:
-    """White balance and brightness: each channel times a factor, cut off at 255."""
+    """White balance and brightness: each channel is multiplied by a factor and clipped at 255."""
     return np.clip(np.rint(image * np.array([red, green, blue])), 0, 255).astype(np.uint8)
 
 
 def rescale(image: np.ndarray, factor: float) -> np.ndarray:
-    """To that share of its size and back."""
+    """Resizes the picture to `factor` times its size and back."""
     import cv2
 
     height, width = image.shape[:2]
@@ -32,7 +32,7 @@ def rescale(image: np.ndarray, factor: float) -> np.ndarray:
 
 
 def jpeg(image: np.ndarray, quality: int) -> np.ndarray:
-    """Through JPEG of that quality."""
+    """Encodes the picture as a JPEG of this quality and decodes it."""
     import cv2
 
     _, data = cv2.imencode(".jpg", np.ascontiguousarray(image[..., ::-1]), [cv2.IMWRITE_JPEG_QUALITY, quality])
@@ -43,7 +43,8 @@ def jpeg(image: np.ndarray, quality: int) -> np.ndarray:
 def h264(
     clip: Sequence[np.ndarray], height: int, *, crf: int | None = None, bits_per_second: int | None = None
 ) -> np.ndarray:
-    """The last picture of a clip (H, W, 3) after H.264 of that height, aspect kept, 25 frames a second."""
+    """The last picture (H, W, 3) of a clip that was resized to `height`, coded in H.264 at 25 frames a second and
+    decoded."""
     import av
     import cv2
 

@@ -53,7 +53,7 @@ def corrupt(image: np.ndarray, name: str, severity: int, seed: int = 0, index: i
 
 
 def require_known(name: str, known: Sequence[str], what: str) -> None:
-    """InputError with what may be meant, and all there are, if `name` is none of them."""
+    """Raises InputError with the most similar names and all known ones if `name` is unknown."""
     if name not in known:
         near = difflib.get_close_matches(str(name).lower().replace("-", "_"), known, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
@@ -61,7 +61,7 @@ def require_known(name: str, known: Sequence[str], what: str) -> None:
 
 
 def require_picture(image: np.ndarray, smallest_side: int = 1) -> None:
-    """InputError unless the picture is (H, W, 3) uint8 and large enough."""
+    """Raises InputError unless the picture is (H, W, 3) uint8 and large enough."""
     if not isinstance(image, np.ndarray) or image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
         kind = f"{image.dtype} {image.shape}" if isinstance(image, np.ndarray) else type(image).__name__
         raise InputError(f"a picture is a uint8 array (height, width, 3), RGB, got {kind}")
@@ -94,7 +94,7 @@ def _cache_compiled(glass_blur: Callable[..., Any]) -> None:
 
 @contextmanager
 def _seed_numpy(seed: int) -> Iterator[None]:
-    """NumPy's global generator is at `seed` inside and where it was afterwards."""
+    """A context in which NumPy's global generator starts at `seed`; afterwards it has its earlier state."""
     before = np.random.get_state()
     np.random.seed(seed)
     try:

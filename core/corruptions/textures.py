@@ -1,4 +1,4 @@
-"""Generated textures over a picture: what a network may meet that no corruption of the benchmark shows it."""
+"""Generated textures over a picture, a change that is unlike every corruption of the benchmark."""
 
 import numpy as np
 
@@ -30,8 +30,7 @@ def texture(height: int, width: int, generator: np.random.Generator) -> np.ndarr
 
 
 def under_texture(image: np.ndarray, severity: int, generator: np.random.Generator) -> np.ndarray:
-    """The picture with a texture blended over all of it or over a half-plane, of severity 1, 2 or 3; labels stay
-    right."""
+    """Blends a texture over all or one half of the picture, with severity 1, 2 or 3; labels stay valid."""
     height, width = image.shape[:2]
     alpha = np.full((height, width, 1), ALPHAS[severity - 1], np.float32)
     if generator.random() < 0.5:

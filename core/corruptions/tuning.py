@@ -12,7 +12,7 @@ SEVERITIES = (1, 3, 5)
 
 
 def with_changes(image: np.ndarray, number: int, place: int) -> Iterator[tuple[bool, np.ndarray]]:
-    """(is it as it is, (H, W, 3) uint8): the picture, then each change at three severities.
+    """Yields (unchanged, (H, W, 3) uint8): the picture itself, then each change at three severities.
 
     Corruptions are drawn by the picture's number in its group, textures by its place in the data.
     """

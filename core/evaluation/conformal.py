@@ -1,9 +1,10 @@
-"""Conformal prediction: sets that hold the true class as often as asked, and a bound on what a class misses.
+"""Conformal prediction: sets that hold the true class with a chosen probability, and a bound on the missed pixels of a
+class.
 
 Thresholds come from histograms, so memory does not grow with the data. The guarantees of conformal prediction hold for
-exchangeable samples, as a classifier's images are that come from one source. Pixels of an image, and frames of a
-stream, are not: a threshold fitted on pixels covers the asked share of the pixels of data like that it was fitted on,
-not of every image, so coverage is to be read per image and per sequence.
+exchangeable samples, such as independent images from one source. Pixels of an image and frames of a stream are not
+exchangeable: a threshold reaches the chosen coverage over all pixels of similar data, but not in each image. Coverage
+is therefore also reported per image and per sequence.
 """
 
 import math
@@ -25,8 +26,8 @@ class ConformalScores:
 
     LAC (Sadinle et al. 2019, arXiv 1609.00451): 1 - p(true class); the smallest sets on average. APS (Romano et al.
     2020, arXiv 2006.02544) with its random number at 0: the probability of all classes likelier than the true one; sets
-    that adapt to the pixel. (At 1 it would count the true class too: every sure and right pixel would score 1, and all
-    sets would be whole.)
+    that adapt to the pixel. (At 1 the true class would count too: every pixel with a sure, right prediction would score
+    1, and all sets would hold all classes.)
     """
 
     def __init__(self, void: int | None) -> None:
@@ -83,7 +84,7 @@ class Coverage:
         self._covered = self._pixels = self._classes = 0
 
     def update(self, probs: Tensor, labels: Tensor, group: str = "") -> None:
-        """probs (K, ...), labels (...) of one image; `group` names the sequence it is from."""
+        """Adds one image: probs (K, ...), labels (...); `group` names its sequence."""
         labels = labels.long()
         kept = kept_positions(labels, self.void)
         if not len(kept):
@@ -111,7 +112,7 @@ class Coverage:
 
 
 class ClassRisk:
-    """Conformal risk control (Angelopoulos et al. 2022, arXiv 2208.02814) of what one class misses.
+    """Conformal risk control (Angelopoulos et al. 2022, arXiv 2208.02814) of the missed pixels of one class.
 
     The class is reported wherever its probability is at least a threshold; the loss of an image is the share of the
     class's pixels not reported. Images that hold the class are the exchangeable units.
@@ -169,7 +170,7 @@ class ClassRisk:
         }
 
     def _below(self, scores: Tensor) -> Tensor:
-        """(RISK_BINS + 1,) how many scores lie below each threshold i / RISK_BINS."""
+        """(RISK_BINS + 1,) numbers of scores below each threshold i / RISK_BINS."""
         bins = (scores.double() * RISK_BINS).floor().long().clamp_(0, RISK_BINS - 1)  # i / B <= score < (i + 1) / B
         counts = torch.bincount(bins, minlength=RISK_BINS).cpu().double()
         return torch.cat([torch.zeros(1, dtype=torch.float64), counts.cumsum(0)])

@@ -1,4 +1,4 @@
-"""Figures out of what was counted: a confusion matrix (K, K) [true, predicted], and bins of confidence."""
+"""Metrics computed from counts: a confusion matrix (K, K) [true, predicted], and bins of confidence."""
 
 from typing import Any
 

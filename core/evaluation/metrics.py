@@ -96,8 +96,8 @@ class StreamingMetrics:
         than the truth. `change_agreement`, of the pixels that are void in neither frame, the ones where prediction and
         label both change or both stay; `change_agreement_frozen` is that of a prediction that never changes. `cec`, the
         mean cross-entropy
-        -p(now) . log p(next) of neighbours (2105.12639, Eq. 35), tells steady confidence from steady labels;
-        `cec_reference` is the published code's: the roles swapped and averaged over classes.
+        -p(now) . log p(next) of neighbours (2105.12639, Eq. 35), measures the steadiness of the probabilities and not
+        of the labels alone; `cec_reference` is the published code's: the roles swapped and averaged over classes.
 
         Raises InputError if there was no non-void sample.
         """
@@ -184,7 +184,7 @@ class StreamingMetrics:
         self._sums[1] += (1.0 - p_true).square().sum() + others.sum(dtype=torch.float64)
 
     def _add_pair(self, now: "Previous", truth: Tensor, kept: Tensor) -> None:
-        """One frame after the previous one, over the samples that are not void in it, whose classes are truth (N,)."""
+        """Adds a pair of neighbouring frames: `truth` (N,) holds the classes of the later frame's non-void samples."""
         assert self._previous is not None
         before = self._previous.to(now.probs.device)
         steady = now.labels.take(kept) == before.labels.take(kept)
@@ -218,7 +218,7 @@ class Previous:
 
     @cached_property
     def logged(self) -> Tensor:
-        """(1, K, ...); a stream needs it twice of each frame."""
+        """Logarithms of the probabilities (1, K, ...), computed once: each frame is in two pairs."""
         return self.probs.clamp_min(SMALLEST_PROBABILITY).log()
 
     def to(self, device: torch.device) -> "Previous":
@@ -228,7 +228,7 @@ class Previous:
 
 
 def kept_positions(labels: Tensor, void: int | None) -> Tensor:
-    """Flat positions of what is not void, for `take`: 0.3 ms a map of 360x480 on one core, where a mask takes 1.4
+    """Flat positions of the non-void samples, for `take`: 0.3 ms a map of 360x480 on one core, where a mask takes 1.4
     ms."""
     if void is None:
         return torch.arange(labels.numel(), device=labels.device)

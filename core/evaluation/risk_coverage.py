@@ -1,4 +1,4 @@
-"""Risk against coverage: how wrong a network still is when it may leave its least certain samples unanswered."""
+"""Risk against coverage: the error rate of a network that leaves its least certain samples unanswered."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ class RiskCoverage:
         self._counts = torch.zeros(2, RANKS, dtype=torch.int64)  # samples, errors; bin 0 is the least certain
 
     def update(self, certainty: Tensor, correct: Tensor) -> None:
-        """certainty (N,) in 0..1, the higher the surer; correct (N,) bool."""
+        """Adds samples: certainty (N,) in 0..1, correct (N,) bool."""
         bins = (certainty * RANKS).long().clamp_(0, RANKS - 1)
         counts = self._counts.to(certainty.device)
         counts[0] += torch.bincount(bins, minlength=RANKS)
@@ -55,7 +55,7 @@ class RiskCoverage:
         return min(1.0, share * samples / errors) if errors else None
 
     def curve(self) -> list[dict[str, float]]:
-        """(coverage, risk) at 100 coverages, the whole last."""
+        """(coverage, risk) at 100 evenly spaced coverages up to 1."""
         samples, errors = self._from_the_surest()
         total = float(samples.sum())
         points = [(i + 1) / CURVE_POINTS for i in range(CURVE_POINTS)]
@@ -75,7 +75,7 @@ class RiskCoverage:
 
 
 def _interpolate(samples: Tensor, errors: Tensor, wanted: float) -> Tensor:
-    """Errors among the first `wanted` samples, a part of a bin counting as that part of its errors."""
+    """Errors among the `wanted` least certain samples; within a bin they are spread evenly."""
     before = samples.cumsum(0) - samples
     part = ((wanted - before) / samples.clamp_min(1.0)).clamp(0.0, 1.0)
     return (errors * part).sum()

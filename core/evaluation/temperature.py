@@ -26,7 +26,7 @@ MIN_PIXELS = 100
 
 
 class BeyondGrid(InputError):
-    """No temperature of the grid is the best one: there is a better one outside."""
+    """Error of a fit whose best temperature lies outside the grid."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ class TemperatureScan:
         self._untempered.update(probs[self._untempered_at][None], labels[None])
 
     def fit(self) -> TemperatureFit:
-        """The temperature of least NLL; InputError where there is too little to fit, BeyondGrid where it lies
-        outside."""
+        """The temperature of the lowest NLL. InputError without non-void samples, BeyondGrid if the minimum is outside
+        the grid."""
         if self._pixels < MIN_PIXELS:
             raise InputError(
                 f"{self._pixels} labelled {'images' if self.void is None else 'pixels'} are too few to fit a "
@@ -103,7 +103,7 @@ def grid_tensor(device: torch.device, grid: tuple[float, ...] = GRID) -> Tensor:
 
 
 def temperature_record(fit: TemperatureFit, after: dict[str, Any]) -> dict[str, Any]:
-    """Before on every second row and column, after on all pixels."""
+    """The record of a fit: NLL and ECE before it (on every second row and column) and after it (on all pixels)."""
     return {
         "temperature": round(fit.temperature, 4),
         "flips": fit.flips,

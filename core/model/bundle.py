@@ -33,10 +33,9 @@ def bundle(
     results: list[Path],
     folder: Path,
 ) -> Path:
-    """Writes `folder/name.safetensors` and its .json; results are files of `steadyseg evaluate --json`.
-
-    fp16 is what is measured afterwards too: bundle without results, evaluate the pretrained file, bundle again with
-    them.
+    """Writes `folder/name.safetensors` and its .json; results are files of `steadyseg evaluate --report`. The figures
+    must be those of the fp16 weights: bundle without results, evaluate the bundled file, then bundle again with the
+    results.
     """
     tensors, meta = load_checkpoint(source)
     half = {
@@ -60,7 +59,7 @@ def bundle(
 
 
 def round_figures(value: Any) -> Any:
-    """Six decimals are more than any measurement here carries."""
+    """Rounds all floats of a record to six decimals, more than any measurement here is exact to."""
     if isinstance(value, dict):
         return {key: round_figures(item) for key, item in value.items()}
     if isinstance(value, list):

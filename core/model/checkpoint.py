@@ -37,7 +37,7 @@ plausible."""
 
 @dataclass(frozen=True)
 class CheckpointMeta:
-    """Everything needed to use the weights, and where they come from."""
+    """Everything needed to use the weights, and their origin."""
 
     architecture: str
     """Key of the network builder: unet or smp."""
@@ -53,7 +53,7 @@ class CheckpointMeta:
     std: tuple[float, float, float]
     """RGB standard deviation of the training images, 0..1."""
     calibration: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Post-hoc calibration by method: its settings, `temperature`, what it was fitted on, and conformal thresholds."""
+    """Post-hoc calibration by method: its settings, `temperature`, the data of the fit, and conformal thresholds."""
     metrics: dict[str, Any] = field(default_factory=dict)
     """Measured figures by protocol and mode, each with its data, frame list hash and seed."""
     training: dict[str, Any] = field(default_factory=dict)
@@ -62,8 +62,7 @@ class CheckpointMeta:
     """Statistics of the network's training domain (core/novelty/record.py); their matrices are tensors named
     `NOVELTY_PREFIX`..."""
     int8: dict[str, Any] = field(default_factory=dict)
-    """`ranges` of the convolutions (core/model/int8.py), what they were fitted on, figures with them (float32,
-    int8)."""
+    """`ranges` of the convolutions (core/model/int8.py), the data of the fit, and figures of (float32, int8)."""
     licence: str = ""
     """Licence note of weights and training data."""
     format_version: int = FORMAT_VERSION
@@ -73,8 +72,7 @@ class CheckpointMeta:
         return fit_of(self.calibration, method)  # type: ignore[return-value]
 
     def fit_in_use(self, method: Method) -> dict[str, Any]:
-        """The fit of a calibrated method; the thresholds of a temperature that follows the frame are its own. Else
-        empty."""
+        """The calibration in use, or an empty dict. A temperature that follows the frame has thresholds of its own."""
         fit = self.fit(method) or {} if method.calibrated else {}
         if not method.adaptive:
             return fit
@@ -87,7 +85,8 @@ class CheckpointMeta:
         return bool(self.int8) and is_proven(self.int8["accuracy"], self.int8["ece"])
 
     def in_int8(self) -> "CheckpointMeta":
-        """Returns the record of the rounded network: each temperature times the ratio that its fit found."""
+        """Returns the record of the rounded network: each temperature multiplied by the ratio that was fitted for
+        int8."""
         ratio = float(self.int8["temperature_ratio"])
         fits = {key: fit | {"temperature": float(fit["temperature"]) * ratio} for key, fit in self.calibration.items()}
         following = {
@@ -97,18 +96,18 @@ class CheckpointMeta:
         return replace(self, calibration=fits, novelty=novelty)
 
     def method_in_int8(self, method: Method) -> Method:
-        """Returns the method of the rounded network, its temperature times that ratio where it was fitted."""
+        """Returns the method of the rounded network: a fitted temperature is multiplied by the same ratio."""
         ratio = float(self.int8["temperature_ratio"])
         return replace(method, temperature=method.temperature * ratio) if method.calibrated else method
 
     @property
     def frame_temperatures(self) -> dict[str, dict[str, Any]]:
-        """By method: how the temperature follows a frame's statistics; empty without them."""
+        """Temperatures that follow the statistics of a frame, by method; empty without them."""
         fits = self.novelty.get("temperatures", {})
         return fits if isinstance(fits, dict) and all(map(_is_frame_fit, fits.values())) else {}
 
     def with_fit(self, method: Method, fit: dict[str, Any]) -> "CheckpointMeta":
-        """A copy with one more calibration, which replaces an earlier one of the same method."""
+        """A copy with the calibration of one more method; it replaces an earlier one of that method."""
         earlier = self.fit(method)
         kept = {key: one for key, one in self.calibration.items() if one is not earlier}
         return replace(self, calibration=kept | {str(method): fit})
@@ -143,7 +142,7 @@ def read_meta(path: Path) -> CheckpointMeta:
 
 
 def parse_meta(text: str, path: Path) -> CheckpointMeta:
-    """The JSON text of a header -> CheckpointMeta; InputError names what is missing."""
+    """The JSON text of a header -> CheckpointMeta; InputError names the missing entry."""
     try:
         record = parse_json(text)
     except ValueError as error:
@@ -174,7 +173,7 @@ def parse_meta(text: str, path: Path) -> CheckpointMeta:
 
 
 def _check(meta: CheckpointMeta) -> None:
-    """A record may come from anywhere: wrong types and values end here and not inside the network."""
+    """Raises InputError for wrong types and values, which a record from elsewhere may hold."""
     for name, holds in {
         "architecture": isinstance(meta.architecture, str),
         "options": isinstance(meta.options, dict),
@@ -241,14 +240,13 @@ def load_weights(network: torch.nn.Module, tensors: Mapping[str, Tensor], path: 
 
 
 def without_novelty(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The network's own."""
+    """The tensors of the network alone."""
     return {name: value for name, value in tensors.items() if not name.startswith(NOVELTY_PREFIX)}
 
 
 def _refuse_no_numbers(tensors: Mapping[str, Tensor], path: Path) -> None:
-    """A network with one NaN among its weights gives one label everywhere, at an entropy of 0: it looks sure.
-
-    The smallest and the largest value are NaN where any is: the quickest way to ask.
+    """Raises InputError for NaN or infinity. With one NaN among its weights a network gives one label everywhere, with
+    an entropy of 0. Minimum and maximum are NaN if any value is, which is the quickest check.
     """
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and tensor.numel():
@@ -258,7 +256,7 @@ def _refuse_no_numbers(tensors: Mapping[str, Tensor], path: Path) -> None:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: str) -> None:
-    """One file, written beside, flushed to disk and renamed: after a crash the old or the new one is there, whole."""
+    """Writes the file atomically: after a crash the old or the new one is there, whole."""
     from safetensors.torch import save
 
     data = save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata={HEADER_KEY: header})
@@ -300,7 +298,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def _header_text(file: BinaryIO, path: Path) -> str:
-    """Our record's text in the header of a safetensors file that is open at its start."""
+    """Reads the text of our record from the header of an open safetensors file."""
     start = file.read(8)
     length = struct.unpack("<Q", start)[0] if len(start) == 8 else -1
     size = file.seek(0, io.SEEK_END)

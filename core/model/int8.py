@@ -1,8 +1,8 @@
-"""A network whose convolutions take 8-bit inputs and weights, from ranges that were measured before.
+"""A network whose convolutions have 8-bit inputs and weights, by ranges that were measured before.
 
-Rounding stands in the network as PyTorch's `fake_quantize`: PyTorch computes with it what an int8 network gives,
-OpenVINO makes integer kernels of it. Jacob et al. 2018 (arXiv 1712.05877), eq. 1: r = S (q - Z); one S and Z a tensor,
-one S a channel of weights.
+The network rounds by PyTorch's `fake_quantize`: PyTorch then computes the values of an int8 network, and OpenVINO
+converts it to integer kernels. Jacob et al. 2018 (arXiv 1712.05877), eq. 1: r = S (q - Z); one S and Z a tensor, one S
+a channel of weights.
 """
 
 import math
@@ -27,7 +27,7 @@ Ranges = Mapping[str, Sequence[float]]
 
 
 class Int8Conv(nn.Module):
-    """A convolution of any kind, its input and weights rounded."""
+    """A convolution of any kind with rounded input and weights."""
 
     weight: Tensor
     scale: Tensor
@@ -57,10 +57,10 @@ class Int8Conv(nn.Module):
 
 @torch.inference_mode()
 def measure_ranges(network: nn.Module, pictures: Iterable[Tensor]) -> dict[str, tuple[float, float]]:
-    """`pictures` (1, 3, h, w), normalised -> the ranges of every convolution that is called but the first.
-
-    The first stays as it is: it sees the picture itself, and costs a hundredth of the network (`camvid-realtime`: 99.68
-    % of the labels are float32's without it, 99.38 % with it). InputError where a value is no number.
+    """Measures the input range of every convolution that runs, on normalised `pictures` (1, 3, h, w). The first
+    convolution is left out and stays in floating point: it reads the picture itself and takes a hundredth of the time
+    (`camvid-realtime`: 99.68 % of the labels are float32's without it, 99.38 % with it). InputError where a value is
+    not finite.
     """
     found: dict[str, list[Tensor]] = {}
 
@@ -111,5 +111,5 @@ def is_int8_record(record: Any) -> bool:
 
 
 def is_proven(accuracy: Sequence[float], ece: Sequence[float]) -> bool:
-    """float32's and int8's, shares of 1: whether int8 may be taken unasked."""
+    """True if int8 loses so little that `--precision auto` may choose it. Each pair is (float32, int8), shares of 1."""
     return accuracy[0] - accuracy[1] <= MAX_ACCURACY_LOSS and abs(ece[1] - ece[0]) <= MAX_ECE_CHANGE

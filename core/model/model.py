@@ -1,4 +1,4 @@
-"""A model in memory: a checkpoint that was read once, and builds its network as often as one is needed."""
+"""A model in memory: a checkpoint that is read once and builds networks on request."""
 
 import dataclasses
 import hashlib
@@ -44,8 +44,8 @@ class Model:
     def network(self) -> nn.Module:
         """Builds the network with these weights, in evaluation mode, a new one at each call.
 
-        Callers switch its dropout or round its convolutions. Raises InputError where the record makes no network, or
-        one that other weights belong to.
+        Callers switch its dropout or round its convolutions. Raises InputError where the record describes no valid
+        network, or the weights do not fit it.
         """
         if self.meta.architecture not in self.builders:
             raise InputError(
@@ -77,8 +77,8 @@ def read_model(name: str | Path, folders: tuple[Path, ...], builders: Mapping[st
 def limited_weights(tensors: Mapping[str, Tensor], path: Path) -> Iterator[None]:
     """Limits the weights of the network that this thread builds inside the block to what `tensors` could fill.
 
-    A network is built before its file's weights are looked at: a record of 2 kB built a network of 11 GB in 47 s.
-    Raises InputError at the first weight that is too many.
+    A network is built before its weights are loaded: without the limit, a record of 2 kB built a network of 11 GB in 47
+    s. Raises InputError at the first weight that is too many.
     """
     thread, built = threading.get_ident(), 0
     limit = max(MIN_WEIGHT_LIMIT, 2 * sum(tensor.numel() for tensor in tensors.values()))

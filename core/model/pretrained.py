@@ -1,4 +1,4 @@
-"""Checkpoints by name: those that come with the package, in folders of theirs, and files."""
+"""Checkpoints by name: pretrained ones in the package's folders, and files."""
 
 import difflib
 import os

@@ -28,7 +28,7 @@ class FrameTemperatureFit:
     nll_one: float
     """Mean NLL over the frames with the best single temperature."""
     nll: float
-    """With one for each frame."""
+    """Mean NLL over the frames with a temperature for each frame."""
     frames: int
 
     def record(self) -> dict[str, Any]:
@@ -46,9 +46,8 @@ class FrameTemperatureFit:
 def fit_frame_temperature(
     deviations: Tensor, logits: list[Tensor], labels: list[Tensor], weights: Tensor
 ) -> FrameTemperatureFit:
-    """deviations (N, S); of each frame logits (P, K) and labels (P,), void left out; weights (N,) of the frames.
-
-    InputError for fewer than two frames, or one without a labelled pixel.
+    """Fits slopes and level to N frames: deviations (N, S); for each frame, logits (P, K) and labels (P,) of its
+    non-void pixels; weights (N,) of the frames. InputError for fewer than two frames, or one without a labelled pixel.
     """
     if len(logits) < 2 or not all(len(one) for one in labels):
         raise InputError("a temperature of the frame needs two or more frames with labelled pixels each")
@@ -61,7 +60,7 @@ def fit_frame_temperature(
 
 
 def shares(clean: Sequence[bool], clean_share: float = CLEAN_SHARE) -> Tensor:
-    """(N,) weights: frames as they were taken have this share of them together, the changed ones the rest."""
+    """Weights (N,) of frames: the unchanged ones have `clean_share` together, the changed ones the rest."""
     as_it_is = torch.tensor(clean, dtype=torch.float64)
     changed = 1 - as_it_is
     return clean_share * as_it_is / as_it_is.sum() + (1 - clean_share) * changed / changed.sum()
@@ -75,9 +74,9 @@ class _Pixels(NamedTuple):
     labels: Tensor
     """(M,)"""
     frames: Tensor
-    """(M,) which frame each is of."""
+    """(M,) index of each pixel's frame."""
     weights: Tensor
-    """(M,), 1 in all."""
+    """(M,) with sum 1."""
 
     @classmethod
     def of(cls, logits: list[Tensor], labels: list[Tensor], weights: Tensor) -> "_Pixels":
@@ -89,7 +88,7 @@ class _Pixels(NamedTuple):
 
 
 def log_temperatures(deviations: Tensor, parameters: Tensor) -> Tensor:
-    """(N, S), (S + 1,) slopes and level -> (N,)."""
+    """Log temperatures (N,) from deviations (N, S) and slopes and level (S + 1,)."""
     return (deviations @ parameters[:-1] + parameters[-1]).clamp(MIN_LOG_TEMPERATURE, MAX_LOG_TEMPERATURE)
 
 
@@ -100,7 +99,7 @@ def _loss(x: Tensor, parameters: Tensor, pixels: _Pixels) -> Tensor:
 
 
 def _minimise(x: Tensor, pixels: _Pixels) -> Tensor:
-    """(S + 1,) slopes and level."""
+    """Minimises the NLL; returns slopes and level (S + 1,)."""
     parameters = torch.zeros(x.shape[1] + 1, dtype=torch.float64, requires_grad=True)
     search = torch.optim.LBFGS([parameters], max_iter=60, line_search_fn="strong_wolfe", tolerance_change=1e-8)
 

@@ -37,7 +37,7 @@ class GaussianSums:
         self.frames = 0
 
     def update(self, features: Tensor, labels: Tensor, frames: int = 1) -> None:
-        """features (N, C) of so many frames, labels (N,) class ids; those outside 0..K-1 are void.
+        """Adds features (N, C) of `frames` frames with labels (N,), class ids; those outside 0..K-1 are void.
 
         InputError for NaN and infinity.
         """
@@ -51,7 +51,7 @@ class GaussianSums:
         self.frames += frames
 
     def fit(self) -> Gaussians:
-        """InputError where nothing was seen."""
+        """Returns the Gaussians; InputError where no sample was added."""
         total = self.counts.sum()
         if total == 0:
             raise InputError("no labelled pixel was seen, so there are no class means")

@@ -39,11 +39,11 @@ class NoveltyParameters:
     slopes: Tensor
     """Weights of the standardised statistics in the log temperature."""
     level: float
-    """The log temperature of a frame whose statistics are the mean ones."""
+    """Log temperature of a frame with mean statistics."""
     region_median: float
     """Median log distance of pixels of the training domain."""
     region_rare: float
-    """Their 99th percentile."""
+    """99th percentile of the log distances of pixels of the training domain."""
     reference: ReferenceScores
 
 
@@ -66,7 +66,7 @@ class NoveltyHead(nn.Module):
         regions: RegionDistance,
         readings: NoveltyParameters,
     ) -> None:
-        """steps: by stage, every so many-th row and column is looked at."""
+        """`steps`: for each stage, the step between the rows and columns that are used."""
         super().__init__()
         self.names, self.steps, self.stages, self.regions = tuple(names), tuple(steps), nn.ModuleList(stages), regions
         for name in ("mean", "deviation", "weights", "slopes"):
@@ -81,7 +81,7 @@ class NoveltyHead(nn.Module):
         stages: Sequence[FrameDistance | ClassDistance],
         regions: RegionDistance,
     ) -> Self:
-        """For its statistics alone, which a scale is fitted to."""
+        """Makes a head that only computes statistics, to fit a scale to them."""
         blank = torch.zeros(len(statistic_names(tuple(names))))
         return cls(
             names,
@@ -102,11 +102,11 @@ class NoveltyHead(nn.Module):
         return FrameNovelty(deviations @ self.weights, logs.exp(), regions)
 
     def subsample(self, features: Sequence[Tensor]) -> list[Tensor]:
-        """Before anything else: a decoder's last stage is as large as the picture."""
+        """Subsamples the features of each stage first: a decoder's last stage is as large as the picture."""
         return [subsample(found, step) for found, step in zip(features, self.steps, strict=True)]
 
     def statistics(self, features: Sequence[Tensor], logits: Tensor) -> Tensor:
-        """(B, S) of thinned features, as `core.novelty.statistics.statistic_names` names them."""
+        """Statistics (B, S) of subsampled features, in the order of `core.novelty.statistics.statistic_names`."""
         distances = [stage(found) for stage, found in zip(self.stages, features, strict=True)]
         return torch.cat([torch.stack(distances, 1), logit_statistics(logits)], 1)
 
@@ -114,7 +114,7 @@ class NoveltyHead(nn.Module):
 class NoveltyPredictor(nn.Module):
     """The mean of N passes, each with its `FrameNovelty`, whose temperature it uses, or else the given one.
 
-    A `SplitNetwork` itself: what passes share has been seen before the first of them.
+    It is a `SplitNetwork` itself: the shared prefix also returns the features that it computes.
     """
 
     def __init__(
@@ -129,16 +129,16 @@ class NoveltyPredictor(nn.Module):
         return mean
 
     def forward_with_novelty(self, batch: Tensor) -> tuple[Tensor, FrameNovelty]:
-        """One pass: (B, K, h, w) logits as the network gives them, and what it says of the frame."""
+        """Makes one pass: the network's logits (B, K, h, w) and the novelty of the frame."""
         return self.suffix(self.prefix(batch))
 
     def prefix(self, batch: Tensor) -> tuple[Any, dict[str, Tensor]]:
-        """The part that passes share, and the features in it."""
+        """Computes the part that passes share, and its features."""
         shared = self.network.prefix(batch) if isinstance(self.network, SplitNetwork) else batch
         return shared, self.taps.seen()
 
     def suffix(self, shared: tuple[Any, dict[str, Tensor]]) -> tuple[Tensor, FrameNovelty]:
-        """The rest of a pass, as `forward_with_novelty` returns it."""
+        """Computes the rest of a pass; returns logits and novelty as `forward_with_novelty` does."""
         rest, seen = shared
         logits = self.network.suffix(rest) if isinstance(self.network, SplitNetwork) else self.network(rest)
         seen = seen | self.taps.seen()

@@ -23,7 +23,7 @@ REGIONS = "regions"
 
 @dataclass(frozen=True)
 class Scale:
-    """Statistics of held-out frames, as a record keeps them; see the fields of `NoveltyParameters`."""
+    """Statistics of held-out frames in a record; `NoveltyParameters` explains the fields."""
 
     mean: tuple[float, ...]
     deviation: tuple[float, ...]
@@ -33,10 +33,10 @@ class Scale:
 
     @classmethod
     def of(cls, statistics: Tensor, regions: Tensor, weights: Tensor) -> Self:
-        """Takes the scale of frames that nothing was fitted on.
+        """Computes the scale from frames that nothing was fitted on.
 
         Args:
-            statistics: (N, S), a row a frame.
+            statistics: (N, S), a row for each frame.
             regions: (M,) log distances of their pixels.
             weights: (S,) of the statistics in the score.
         """
@@ -53,14 +53,14 @@ class Scale:
         return (statistics - mean) / deviation
 
     def alarms(self) -> dict[str, Any]:
-        """Counts the novel ones of these frames, with the interval of their share."""
+        """Counts these frames that are called novel, with the interval of their share."""
         hits = sum(map(ReferenceScores(self.scores).is_novel, self.scores))
         interval = [round(end, 4) for end in binomial_interval(hits, len(self.scores))]
         return {"alarms": hits, "alarm_rate_interval": interval}
 
 
 def rounded(values: Tensor) -> tuple[float, ...]:
-    """Returns the numbers as a record holds them."""
+    """Returns the numbers rounded as in a record."""
     return tuple(round(one, 8) for one in values.tolist())
 
 
@@ -81,9 +81,9 @@ class NoveltyRecord:
     """The fit of `calibrate --novelty`; fields as in `core.novelty.head.NoveltyParameters`."""
 
     stages: tuple[str, ...]
-    """Whose mean features are compared with those of training frames; regions are of the last one."""
+    """Stages whose mean features are compared with those of training frames; regions come from the last one."""
     steps: tuple[int, ...]
-    """Every so many-th row and column of each stage is looked at."""
+    """Step between the used rows and columns of each stage."""
     mean: tuple[float, ...]
     deviation: tuple[float, ...]
     weights: tuple[float, ...]
@@ -92,15 +92,15 @@ class NoveltyRecord:
     scores: tuple[float, ...]
     """Scores of the held-out frames, ascending."""
     temperatures: dict[str, dict[str, Any]]
-    """By method: its settings, `slopes`, `level` and what it was fitted on."""
+    """For each method: its settings, `slopes`, `level` and the data of the fit."""
     about: dict[str, Any]
     """Data of the statistics, their shrinkage, and the interval of the alarm rate."""
     dropout: dict[str, Any]
-    """`SCALE` of passes with dropout masks, which move the statistics; empty: dropout modes tell no novelty."""
+    """`SCALE` of passes with dropout masks, which change the statistics; empty: modes with dropout have no novelty."""
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> "NoveltyRecord":
-        """InputError for what cannot be used: a record may come from anywhere."""
+        """Reads and checks the values of a record from anywhere; InputError for what cannot be used."""
         try:
             record = cls(**{name: _tuple(values[name]) for name in cls.__dataclass_fields__})
             record._check()
@@ -115,7 +115,8 @@ class NoveltyRecord:
         return replace(self, **{name: _tuple(self.dropout[name]) for name in SCALE})
 
     def head(self, tensors: Mapping[str, Tensor], fit: Mapping[str, Any] | None) -> NoveltyHead:
-        """`tensors`: a checkpoint's; those without `PREFIX` are passed over. `fit`: of the method; None: level 0."""
+        """Builds the novelty head. `tensors`: those of a checkpoint, of which the names with `PREFIX` are read; `fit`:
+        the method's fit of the temperature; None: slopes and level are 0."""
         own = {name.removeprefix(PREFIX): value.float() for name, value in tensors.items() if name.startswith(PREFIX)}
         try:
             stages = [_distance(own, name) for name in self.stages]
@@ -189,9 +190,8 @@ def novelty_tensors(
 
 
 def novelty_head(model: Model, method: Method) -> NoveltyHead | None:
-    """Returns what tells the novelty of a frame with this method.
-
-    None where the checkpoint has no statistics, or a method with dropout meets statistics of passes without.
+    """Returns the novelty head of this method. None where the checkpoint has no statistics, or where the method draws
+    dropout masks and the statistics are those of passes without masks.
     """
     if not model.meta.novelty:
         return None

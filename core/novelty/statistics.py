@@ -1,5 +1,5 @@
-"""Statistics of one frame: how far its mean features lie from those of training frames, how sure its logits are, and
-where its pixels are far from all classes.
+"""Statistics of one frame: the distance of its mean features from those of training frames, the certainty of its
+logits, and the distance of its pixels from all classes.
 
 Everything is convolutions, sums and logarithms, so that it runs and exports with the network. Distances are squared
 Mahalanobis distances over the number of channels.
@@ -80,18 +80,18 @@ class ClassDistance(RegionDistance):
 
 
 def pooled(features: Tensor) -> Tensor:
-    """(B, C, h, w), or (B, C) as they are -> (B, C) means over all places."""
+    """(B, C, h, w) -> (B, C) means over all positions; (B, C) stays unchanged."""
     return features.mean((2, 3)) if features.ndim == 4 else features
 
 
 def subsample(features: Tensor, step: int) -> Tensor:
-    """Every `step`-th row and column, from the first; pooled features as they are."""
+    """Every `step`-th row and column, from the first; pooled features (B, C) stay unchanged."""
     return features if step == 1 else features[..., ::step, ::step]
 
 
 def subsampling_step(height: int, features: Tensor) -> int:
-    """Step that keeps one place of a stage per `STRIDE` pixels of a picture of this height; 1 if the stage is that
-    coarse already."""
+    """Step that keeps a row of a stage for every `STRIDE` rows of a picture of this height; 1 if the stage is already
+    as coarse."""
     return 1 if features.ndim < 4 else max(1, STRIDE // max(1, round(height / features.shape[-2])))
 
 
@@ -110,17 +110,17 @@ def logit_statistics(logits: Tensor) -> Tensor:
 
 
 def spread(values: Tensor) -> Tensor:
-    """(B, ...) -> (B,) standard deviation over all places; 0 for a single place."""
+    """(B, ...) -> (B,) standard deviation over all positions; 0 for a single one."""
     flat = values.flatten(1)
     return ((flat - flat.mean(1, keepdim=True)) ** 2).mean(1).sqrt()
 
 
 def score_weights(stages: int, entropy: float = 0.0) -> Tensor:
-    """(S,) of the statistics in the score: the mean over the stages, and so much of the entropy."""
+    """Weights (S,) of the statistics in the score: the mean over the stages plus `entropy` times the entropy."""
     logits = [entropy if name == "entropy" else 0.0 for name in LOGIT_STATISTICS]
     return torch.cat([torch.full((stages,), 1.0 / stages), torch.tensor(logits)]).double()
 
 
 def statistic_names(stages: tuple[str, ...]) -> list[str]:
-    """The columns of a frame's statistics."""
+    """Names of a frame's statistics, in the order of their columns."""
     return [*stages, *LOGIT_STATISTICS]

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class FetchError(Exception):
-    """One try at one file went wrong; the message completes "URL ..."."""
+    """Failure of one try at one file; the message completes "URL ..."."""
 
     def __init__(self, what: str, *, transient: bool = True, wait_s: float = 0.0) -> None:
         super().__init__(what)
@@ -25,7 +25,7 @@ class FetchError(Exception):
 
 @contextmanager
 def fetch_errors() -> Iterator[None]:
-    """Turns what urllib and sockets raise into FetchErrors."""
+    """Turns the exceptions of urllib and sockets into FetchErrors."""
     try:
         yield
     except HTTPError as error:
@@ -57,7 +57,8 @@ def in_line(error: object) -> str:
 
 
 def _as_fetch_error(error: HTTPError) -> FetchError:
-    """A 404 stays a 404, a busy server recovers and may say when."""
+    """The FetchError of an HTTP status: a 404 is permanent; a busy server is worth another try, after the time it
+    names."""
     asked = error.headers.get("Retry-After", "")
     wait_s = min(float(asked), LONGEST_RETRY_AFTER_S) if re.fullmatch(r"[0-9]{1,9}", asked) else 0.0
     return FetchError(

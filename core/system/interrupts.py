@@ -30,7 +30,7 @@ def interruptible() -> Iterator[None]:
     """SIGTERM and SIGHUP raise KeyboardInterrupt in the main thread, as Ctrl-C does.
 
     A signal that is ignored stays so: `nohup` does that to SIGHUP, a shell's background job to SIGINT. What torchrun
-    started is ended by torchrun, with SIGTERM: a process that waits for another one in C++ would never come to hear it.
+    started is ended by torchrun, with SIGTERM: a process that waits for another one in C++ would never handle a Ctrl-C.
     """
     if threading.current_thread() is not threading.main_thread() or TORCHRUN in os.environ:
         yield
@@ -64,8 +64,8 @@ def interruptible() -> Iterator[None]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """A context that delays an interruption to its end. It acts inside a command and in the main thread, the only
-    one that hears signals."""
+    """A context that delays an interruption to its end. It acts inside a command and in the main thread, the only one
+    that receives signals."""
     if _Heard.held or threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""JSON from elsewhere: what a parser takes and the code behind it does not is refused in one place."""
+"""Parser of JSON from elsewhere, which refuses values that Python's parser accepts and later code cannot handle."""
 
 import json
 from typing import Any
@@ -9,8 +9,8 @@ limit."""
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The value; ValueError for what is no JSON or nested too deeply. NaN and Infinity, which Python writes, come
-    through."""
+    """Parses JSON; ValueError for other text and for too deep nesting. NaN and Infinity, which Python writes, are
+    accepted."""
     try:
         value = json.loads(text)
     except RecursionError as error:

@@ -50,8 +50,8 @@ def trains_faster_in_bf16(device: "torch.device") -> bool:
 def onednn_may_use_bf16() -> bool:
     """Returns False if the environment limits oneDNN (torch's and OpenVINO's) to instructions without bf16.
 
-    What the processor has is not checked. If limited, torch emulates bf16 and OpenVINO finds no kernel for some layers
-    ("could not create a primitive").
+    The processor itself is not checked. Under the limit torch emulates bf16 and OpenVINO finds no kernel for some
+    layers ("could not create a primitive").
     """
     held = os.environ.get("ONEDNN_MAX_CPU_ISA", os.environ.get("DNNL_MAX_CPU_ISA", ""))
     return held.upper() not in ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_VNNI")
@@ -70,7 +70,8 @@ def keep_freed_memory() -> bool:
 
 
 def share_arenas() -> bool:
-    """Tells glibc to use two heaps for all threads: one for each visitor's thread keeps what that thread freed.
+    """Tells glibc to use two heaps for all threads: with a heap for each visitor's thread, memory that a thread freed
+    would stay in its heap.
 
     50 visitors of the page who came and left: 1.3 -> 2.0 GB resident without this and `trim_memory`.
     """
@@ -79,7 +80,7 @@ def share_arenas() -> bool:
 
 
 def trim_memory() -> None:
-    """Hands what is free to the system now (some milliseconds)."""
+    """Returns free memory to the system now (some milliseconds)."""
     libc = _libc()
     if libc is not None:
         libc.malloc_trim(0)

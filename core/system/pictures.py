@@ -1,7 +1,7 @@
-"""Opens picture files: the one decoder, with its limit.
+"""Reads picture files with one decoder and a limit on their size.
 
 Two decoders can read two sizes out of one file: of a TIFF of 1.9 kB whose size tags came twice Pillow read 16x16, and
-OpenCV made 9000x9000 of it, 2.6 GB. So the one that says the size, which is looked at first, is the one that decodes.
+OpenCV made 9000x9000 of it, 2.6 GB. So the decoder that reads the size for the check also decodes the picture.
 """
 
 import warnings
@@ -95,6 +95,6 @@ def upright_size(picture: Image.Image) -> tuple[int, int]:
 
 
 def _in_line(error: Exception) -> str:
-    """Without the path, which Pillow names by itself, and on one line."""
+    """Pillow's message on one line, without the path that Pillow adds."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error).split("'")[0]
     return " ".join(text.split())[:200] or type(error).__name__

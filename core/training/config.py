@@ -40,7 +40,8 @@ class TrainConfig:
     clip_norm: float = 1.0
     """Largest gradient norm; 0: no clipping."""
     average_decay: float = 0.998
-    """Decay per step of the moving average of the weights, which is the trained model. 0: the last weights are."""
+    """Decay per step of the moving average of the weights, which is the trained model. 0: the last weights are the
+    model."""
     seed: int = 0
     """Seed of initial weights, order of the images, augmentation and dropout."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
@@ -50,7 +51,7 @@ class TrainConfig:
     evaluate_every: int = 5
     """Epochs between evaluations on the held-out images; 0: none."""
     snapshots: int = 0
-    """So many averaged weights are kept on the way, in RUN/checkpoints: the initial ones and then at evenly spaced
+    """Number of snapshots of the averaged weights in RUN/checkpoints: the initial ones and then those of evenly spaced
     epochs (`analyze landscape --trajectory` draws them); 0 keeps none."""
 
 

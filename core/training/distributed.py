@@ -61,9 +61,8 @@ class Processes:
             dist.all_reduce(torch.zeros(1), group=self.patient)
 
     def together(self, work: Callable[[], T]) -> T:
-        """Runs work() in every process; where one of them raises InputError, all end, and rank 0 raises that error.
-
-        The others raise SystemExit(2), so that the line is printed once.
+        """Runs work() in every process. If it raises InputError in one of them, rank 0 raises that error and the others
+        raise SystemExit(2), so that the line is printed once.
         """
         result, complaint = None, None
         try:

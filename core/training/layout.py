@@ -31,9 +31,8 @@ def miscomputed(network: nn.Module, device: torch.device) -> list[nn.Conv2d]:
 
 
 def _overflows(convolution: nn.Module) -> TypeGuard[nn.Conv2d]:
-    """True for a convolution whose kernel overflows; padded and grouped ones take other kernels.
-
-    Maps that the stride does not divide take others too, but the map's size is not known here.
+    """True for a convolution whose kernel overflows; padded and grouped ones use other kernels. Maps whose size is no
+    multiple of the stride do too, but the size is not known here.
     """
     return (
         isinstance(convolution, nn.Conv2d)

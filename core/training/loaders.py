@@ -22,7 +22,8 @@ They send batches through the socket TMPDIR/pymp-XXXXXXXX/listener-XXXXXXXX, who
 def load_batches(
     examples: "Dataset[Any]", loaders: int, *, batch_size: int | None = None, order: Sequence[int] | None = None
 ) -> Iterator[Any]:
-    """Yields batches of the examples in that order; the last one may be smaller. Without a size an example is a batch.
+    """Yields batches of the examples in that order; the last one may be smaller. If the batch size is None, an example
+    is a batch.
 
     With 0 loaders this process loads them. InputError where TMPDIR is too long for other processes.
     """

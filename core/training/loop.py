@@ -183,7 +183,8 @@ def in_fp32(outputs: Outputs) -> Outputs:
 def epoch_order(samples: int, config: TrainConfig, epoch: int, processes: Processes) -> list[int]:
     """Returns the sample numbers of an epoch in this process's order, without those that do not fill a whole step.
 
-    At every step several processes see exactly the samples that one process with a batch that much bigger would see.
+    At every step several processes see exactly the samples that one process would see with a batch as large as all of
+    theirs.
     """
     order = torch.randperm(samples, generator=torch.Generator().manual_seed(mix_seed(config.seed, epoch)))
     per_step = config.batch_size * config.accumulate * processes.count

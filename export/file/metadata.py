@@ -1,4 +1,4 @@
-"""The metadata of an exported ONNX file, without which its numbers mean nothing. Nothing here imports onnx."""
+"""The metadata of an exported ONNX file: classes, method, sizes and origin. Nothing here imports onnx."""
 
 import json
 import re
@@ -49,7 +49,7 @@ class GraphMeta:
     width: int
     """Pixels: the network's fixed input width; the recommended one of the network alone."""
     mean: tuple[float, float, float]
-    """RGB mean to subtract, 0..1; a stream or classifier file does so inside."""
+    """RGB mean to subtract, 0..1; a stream or classifier graph does so itself."""
     std: tuple[float, float, float]
     """RGB standard deviation to divide by, 0..1."""
     method: Method
@@ -286,7 +286,7 @@ def _are_scores(values: Any) -> bool:
 
 
 def _is_text(value: Any, longest: int, *, newlines: bool = False) -> bool:
-    """Tells if a terminal and a page can show it: control characters and lone surrogates are not printable."""
+    """True for text that a terminal and a page can show: it has no control characters or lone surrogates."""
     if not isinstance(value, str) or len(value) > longest:
         return False
     return (value.replace("\n", "") if newlines else value).isprintable()

@@ -141,7 +141,7 @@ def _expect(values: Values, key: str, types: tuple[str, ...], shape: Shape, name
 
 
 def type_and_shape(value: "onnx.ValueInfoProto", name: str) -> tuple[str, Shape]:
-    """Returns type and shape of an input or output of the file `name`; InputError for what is no tensor."""
+    """Returns type and shape of an input or output of the file `name`; InputError for a value that is not a tensor."""
     import onnx
 
     if not value.type.HasField("tensor_type") or not value.type.tensor_type.HasField("shape"):

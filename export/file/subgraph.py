@@ -1,7 +1,5 @@
-"""Extraction and replacement of the network inside a graph.
-
-An executor can then run the network alone, and a conversion to fewer bits changes it alone: resize, normalisation,
-softmax, smoothing, maps and state keep float32.
+"""Extraction and replacement of the network inside a graph. An executor then runs only the network, and a conversion to
+fewer bits changes only the network: resize, normalisation, softmax, smoothing, maps and state stay float32.
 """
 
 from collections.abc import Sequence
@@ -92,7 +90,7 @@ def _inside(model: Any, start: str = IMAGE, ends: Sequence[str] = (LOGITS,)) -> 
 
 
 def _rename(network: Any, taken: set[str]) -> Any:
-    """Returns a copy whose inner tensors avoid the names in `taken`: network and rest share constants."""
+    """Returns a copy whose inner tensors have none of the names in `taken`, since network and rest share constants."""
     import onnx
 
     new = onnx.ModelProto()

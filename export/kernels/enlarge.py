@@ -1,5 +1,5 @@
-"""The mean of a half-size head into label and confidence at full size, without its planes; importing this needs
-numba."""
+"""Label and confidence at full size from the mean of a half-size head, without storing the enlarged probabilities;
+importing this needs numba."""
 
 import functools
 from collections.abc import Callable
@@ -23,8 +23,8 @@ def _blend_rows(near: Any, far: Any, unit: Any, shift: Any, out: Any) -> None:
 
 @loop
 def _compete(row: Any, tag: Any, even: Any, odd: Any) -> None:
-    """The largest of value * 256 + tag so far: value and class in one integer below 2^28, and the first of equals
-    wins."""
+    """Keeps the largest value * 256 + tag: value and class in one integer below 2^28; the first of equal values
+    stays."""
     for x in range(even.size):
         centre = I32(3) * row[x + 1] + tag
         even[x] = max(even[x], centre + row[x])
@@ -57,7 +57,8 @@ def _interleave(even: Any, odd: Any, out: Any) -> None:
 
 
 def _enlarge(counter: Any, state: Any, coding: Any, coarse: Any, fine: Any) -> None:
-    """state (K, h, w), coarse 2 x (h, w) uint8 shades -> fine 4 x (H, W), row by row; H, W = 2 h, 2 w or one less.
+    """Enlarges state (K, h, w) and 2 coarse maps (h, w) uint8 to 4 fine maps (H, W), row by row; H, W = 2 h, 2 w or one
+    less.
 
     Bilinear with half-pixel centres: weights 1/4 and 3/4, so sums of 16 x 65535 hold every value exactly.
     """

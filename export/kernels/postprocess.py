@@ -45,7 +45,7 @@ def postprocess_available() -> bool:
 
 
 class FusedPostprocess:
-    """The state of one stream and the kernels that advance it; for one thread at a time, several objects for several.
+    """The state of one stream and the kernels that advance it; an object serves one thread at a time.
 
     Raises ImportError where numba is absent (`postprocess_available`), InputError for values out of range.
     """
@@ -61,8 +61,8 @@ class FusedPostprocess:
         motion: bool = False,
         threads: int | None = None,
     ) -> None:
-        """tau None: no temporal smoothing. `samples` passes of dropout make a frame. The network's head works at
-        `stride`. With `motion` the mean is carried along what every call is told.
+        """`tau` None: no temporal smoothing. `samples`: dropout passes per frame. `stride`: that of the network's head.
+        `motion`: True if calls give a motion, along which the mean is warped.
 
         Compiles: 4 s in the first process on a machine, 0.4 s later (one core, measured).
         """
@@ -158,13 +158,13 @@ class FusedPostprocess:
             raise ValueError(f"the network's size was {self._size} and is {size}: reset first")
 
     def _carry(self, motion: Motion) -> None:
-        """The state to where its pixels are now (core/temporal.moved)."""
+        """Warps the state along the motion (core/temporal.warp_state)."""
         for plane in (*self._state, self._member_entropy, self._mass):
             plane[...] = warp_plane(plane, motion.source)
         self._mass *= motion.trust
 
     def _absorb(self, logits: np.ndarray, weight: np.ndarray, count: int, maps: list[np.ndarray]) -> None:
-        """The count-th member into the mean; with the last one its maps."""
+        """Adds the count-th member to the mean; the last one also gives the maps."""
         logits = np.asarray(logits)
         if logits.shape != self._state.shape or logits.dtype != np.float32 or not logits.flags.c_contiguous:
             kind = "" if logits.flags.c_contiguous else ", not C-contiguous"
@@ -188,7 +188,8 @@ class FusedPostprocess:
         )
 
     def _grow(self, coarse: list[np.ndarray], size: tuple[int, int]) -> PostprocessMaps:
-        """The maps at the network's size: label and confidence of the enlarged mean (core/preprocess.enlarge)."""
+        """Enlarges the maps to the network's size; label and confidence are those of the enlarged mean
+        (core/preprocess.enlarge)."""
         if self.stride == 1:
             return PostprocessMaps(*coarse)
         fine = tuple(np.empty(size, np.uint8) for _ in range(4))
@@ -196,7 +197,8 @@ class FusedPostprocess:
         return PostprocessMaps(*fine)
 
     def _share(self, pieces: int, kernel: Callable[..., None], *arguments: Any) -> None:
-        """Runs the kernel here and on idle helpers; a helper that did not get to run in time is not waited for."""
+        """Runs the kernel here and on idle helpers; it does not wait for a helper that has not started when the work is
+        done."""
         counter = np.zeros(1, np.int64)
         helpers = [_helpers().submit(kernel, counter, *arguments) for _ in range(min(self.threads, pieces) - 1)]
         kernel(counter, *arguments)
@@ -223,4 +225,4 @@ def _kernels(state_type: str, stride: int) -> tuple[Callable[..., None], Callabl
 
 
 def _nothing(*_: Any) -> None:
-    """Stride 1 has nothing to enlarge."""
+    """Does nothing: a head of stride 1 needs no enlargement."""

@@ -25,7 +25,7 @@ loop = njit(inline="never", **OPTIONS)
 
 
 def _take(typing_context: Any, counter: Any) -> Any:
-    """counter[0]++ as one atomic operation; the result is the value before."""
+    """Increments counter[0] atomically and returns its earlier value."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
@@ -112,7 +112,7 @@ def _exponentials(logits: Any, top: Any, inverse_temperature: Any, p: Any, total
 
 @loop
 def _member(total: Any, moment: Any, member_entropy: Any, weight: Any, first: Any, share: Any, keep: Any) -> None:
-    """H[p] = log sum e^z - sum z e^z / sum e^z into its mean; leaves the factor of this member in `total`.
+    """Adds H[p] = log sum e^z - sum z e^z / sum e^z to the mean entropy; leaves the factor of this member in `total`.
 
     A frame weighs `weight` in the mean and a pass `share` of it; the first pass (1, else 0) leaves 1 - weight of the
     past.
@@ -128,7 +128,8 @@ def _member(total: Any, moment: Any, member_entropy: Any, weight: Any, first: An
 
 @loop
 def _mix(state: Any, p: Any, factor: Any, keep: Any, unit: Any, full: Any, half: Any) -> None:
-    """The mean into the state and, exact, into `p`. `half` is 0.5 where the cast to the state's type cuts off."""
+    """Updates the mean: rounded in `state`, exact in `p`. `half` is 0.5 where the cast to the state's type
+    truncates."""
     for i in range(factor.size):
         q = keep[i] * (F(state[i]) * unit) + p[i] * factor[i]
         p[i] = q
@@ -168,10 +169,9 @@ def _update(
     scale: Any,
     maps: Any,
 ) -> None:
-    """logits (K, n) into state (K, n) and member_entropy (n,), by blocks of pixels that stay in the cache; maps 4 x
-    (n,).
-
-    weight (n,) is that of the frame in the mean; turn: (1 for the frame's first pass else 0, 1 / its passes).
+    """Adds logits (K, n) to state (K, n) and member_entropy (n,), by blocks of pixels that fit the cache, and fills 4
+    maps (n,). weight (n,): that of the frame in the mean; turn: (1 in the frame's first pass, else 0; 1 / number of
+    passes).
     """
     classes, n = logits.shape
     full, half = coding

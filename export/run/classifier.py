@@ -13,7 +13,7 @@ from export.run.sessions import PROVIDERS, open_session, openvino_runner
 
 
 class GraphClassifier:
-    """An image classifier's graph file with its session; what the file was made for is in `meta`."""
+    """An image classifier's graph file with its session; `meta` describes its pictures, classes and method."""
 
     def __init__(self, file: OnnxFile, *, executor: str = "auto", device: str = "auto") -> None:
         """executor: auto (onnxruntime), onnxruntime or openvino. InputError for a file that holds no classifier."""

@@ -1,4 +1,4 @@
-"""The CPU executor: OpenVINO or ONNX Runtime runs the network, one fused kernel does everything after it."""
+"""The CPU executor: OpenVINO or ONNX Runtime runs the network, and one fused kernel computes all that follows."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ SizeRule = Callable[[int, int], tuple[int, int]]
 
 
 class CpuExecutor:
-    """A network that is compiled when the first frame tells its size, and the kernel that holds the state.
+    """A network that is compiled for the size of the first frame, and the kernel that holds the state.
 
     See `core.segmenter.Executor`.
     """

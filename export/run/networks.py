@@ -20,14 +20,14 @@ class FrameNetwork(Protocol):
     """(1, h, w, 3) uint8 -> (K, h / s, w / s) float32 logits, valid until the next call."""
 
     executor: str
-    """For the report: name, version and number format."""
+    """Name, version and number format for the report."""
     novelty: NoveltyArrays | None
     """Novelty in the last pass; None where the network has no statistics of its training domain."""
 
     def __call__(self, frame: np.ndarray) -> np.ndarray: ...
 
     def passes(self, frame: np.ndarray, count: int) -> Iterator[np.ndarray]:
-        """The logits of so many dropout passes, each valid until the next one."""
+        """Yields the logits of `count` dropout passes, each valid until the next one."""
         ...
 
 
@@ -46,7 +46,7 @@ class OpenVinoNetwork:
     """OpenVINO on the CPU, one request at a time, all cores of this process."""
 
     def __init__(self, model: Any, precision: str, masks: "DropoutMasks | None" = None) -> None:
-        """`masks`: what the model takes after the frame, drawn for every call; a model without draws them itself."""
+        """`masks`: source of the model's mask inputs, drawn anew for every call; None: the model draws its own."""
 
         self._masks = masks
         self.novelty: NoveltyArrays | None = None
@@ -66,7 +66,7 @@ class OpenVinoNetwork:
 
 
 class OpenVinoPasses:
-    """Several dropout passes on OpenVINO: what comes before the first dropout layer is computed once a frame."""
+    """Several dropout passes on OpenVINO: the part before the first dropout layer is computed once per frame."""
 
     def __init__(self, shared: Any, drawn: Any, precision: str, masks: "DropoutMasks") -> None:
         """`shared` maps the frame to tensors; `drawn` maps these tensors and the dropout masks to logits."""
@@ -127,7 +127,7 @@ def _request(model: Any, precision: str) -> Any:
 
 
 def openvino_name(precision: str) -> str:
-    """For reports: openvino 2026.4.1 bf16."""
+    """The name in reports, such as openvino 2026.4.1 bf16."""
     openvino_core()
     import openvino
 
@@ -135,7 +135,7 @@ def openvino_name(precision: str) -> str:
 
 
 def onnxruntime_name(precision: str) -> str:
-    """For reports: onnxruntime 1.31.1 fp32."""
+    """The name in reports, such as onnxruntime 1.31.1 fp32."""
     return f"onnxruntime {import_onnxruntime().__version__} {precision}"
 
 

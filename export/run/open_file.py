@@ -38,7 +38,7 @@ def graph_executor(
 
 
 def require_stream(file: OnnxFile) -> None:
-    """InputError for a graph file that segments no stream."""
+    """Raises InputError for a graph file that does not segment a stream."""
     if file.meta.kind == "classifier":
         raise InputError(
             f"{file.path}: holds an image classifier, which segments nothing; steadyseg evaluate measures it"

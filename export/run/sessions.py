@@ -1,6 +1,6 @@
 """Sessions of ONNX Runtime and OpenVINO, and graph files as functions of named arrays.
 
-Which processor really computes is asked of the session that was made, never of the build.
+The device that computes is read from the session that was made, not from the build of the runtime.
 """
 
 import contextlib
@@ -23,9 +23,8 @@ PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "te
 
 @contextlib.contextmanager
 def runtime_errors(task: str) -> Iterator[None]:
-    """Turns what a runtime raises about a graph into one line; runtimes' errors have no common base but Exception.
-
-    `task` says what cannot be done; the first line of the runtime's message follows in brackets.
+    """Turns any exception of a runtime about a graph into an InputError; runtimes' errors have no common base but
+    Exception. The message is `task`, then the first line of the runtime's message in brackets.
     """
     try:
         yield
@@ -35,7 +34,7 @@ def runtime_errors(task: str) -> Iterator[None]:
 
 
 def import_onnxruntime() -> Any:
-    """onnxruntime, or InputError with the command that brings it."""
+    """Imports onnxruntime; InputError with the command that installs it."""
     try:
         import onnxruntime
     except ImportError as error:
@@ -81,9 +80,8 @@ def _make(runtime: Any, data: bytes, options: Any, providers: list[str]) -> Any:
 
 
 def _preload(runtime: Any) -> None:
-    """CUDA's libraries come with torch's wheels; they must be loaded before the provider looks for them.
-
-    What is missing it prints on stdout, where reports go; that the CPU computes is said by us.
+    """Loads CUDA's libraries from torch's wheels, before the provider looks for them. ONNX Runtime's messages about
+    missing ones are silenced, since they go to stdout with our reports; the report names the device anyway.
     """
     preload = getattr(runtime, "preload_dlls", None)
     if preload is not None:

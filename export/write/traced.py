@@ -190,7 +190,7 @@ def import_onnx() -> Any:
 
 
 def _nested(module: nn.Module, free: list[dict[int, Any] | None]) -> tuple[Any, ...]:
-    """Arranges the sizes as the module's parameters: those of a * parameter are one tuple."""
+    """Arranges the sizes like the module's parameters: those of a * parameter form one tuple."""
     parameters = inspect.signature(module.forward).parameters.values()
     plain = sum(parameter.kind is not parameter.VAR_POSITIONAL for parameter in parameters)
     return (*free[:plain], tuple(free[plain:])) if free[plain:] and plain < len(parameters) else tuple(free)

@@ -1,6 +1,6 @@
 """A model repository for NVIDIA's Triton Inference Server: it keeps the state of every stream, ONNX Runtime computes.
 
-What the server promises was read in its documents and code (docs/user_guide/implicit_state_management.md, core's
+The server's behaviour was read in its documents and code (docs/user_guide/implicit_state_management.md, core's
 sequence_batch_scheduler.cc and backend_model_instance.cc); no server was run. tests/export/test_triton.py simulates
 one.
 """
@@ -53,8 +53,7 @@ def write_repository(folder: Path, model: "onnx.ModelProto") -> None:
 
 
 def config_text(name: str, graph: "onnx.GraphProto") -> str:
-    """The model's config.pbtxt. The first axis of everything is 1, so that Triton batches nothing (max_batch_size
-    0)."""
+    """The model's config.pbtxt. The first axis of all tensors is 1, and Triton does not batch (max_batch_size 0)."""
     inputs = {value.name: type_and_shape(value, name) for value in graph.input}
     outputs = {value.name: type_and_shape(value, name) for value in graph.output}
     states = [key for key in inputs if key.startswith("state_")]
@@ -95,14 +94,14 @@ def config_text(name: str, graph: "onnx.GraphProto") -> str:
 
 
 def _state(entering: str, leaving: str, kind: tuple[str, Shape]) -> list[str]:
-    """Without an initial state a sequence would begin with whatever was in memory."""
+    """Text of one state; its initial state is zeros, since a sequence would else begin with random memory."""
     start = [f'name: "{entering}_zero"', *_typed(kind), "zero_data: true"]
     names = [f'input_name: "{entering}"', f'output_name: "{leaving}"']
     return [*names, *_typed(kind), *_list("initial_state", [start])]
 
 
 def _typed(kind: tuple[str, Shape]) -> list[str]:
-    """Free sizes are -1."""
+    """Lines of data type and dimensions; free sizes are -1."""
     name, shape = kind
     sizes = ", ".join(str(size) if isinstance(size, int) else "-1" for size in shape)
     return [f"data_type: {TYPES[name]}", f"dims: [ {sizes} ]"]

@@ -31,7 +31,7 @@ class LabelledImage:
     image: Path
     label: Path
     index: int
-    """Index in the whole split; a subset keeps it, so that gaps stay gaps."""
+    """Index in the whole split; a subset keeps it, so that frames which are left out still count as time."""
 
     @property
     def name(self) -> str:

@@ -1,7 +1,7 @@
-"""Images held out of training: stretches of consecutive stills; a few on either side are not used at all.
+"""Images held out of training: stretches of consecutive stills. A few stills on either side are not used at all.
 
-Neighbouring stills show nearly the same scene, so single stills between trained ones tell little of what a network
-does elsewhere. Recipes are chosen and temperatures are fitted on the stretches; val and test are for reporting.
+Neighbouring stills show nearly the same scene, so single stills between trained ones say little about other streets.
+Recipes are chosen and temperatures are fitted on the stretches; val and test are for reporting.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,8 @@ those before frame 7300 were compared, which are 20 s from val or more."""
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Indices into a list of names, ascending; the guards are in neither."""
+    """Ascending indices into a list of names. The stills on either side of a stretch, its guards, are in neither
+    field."""
 
     trained: tuple[int, ...]
     held_out: tuple[int, ...]

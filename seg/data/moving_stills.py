@@ -23,7 +23,8 @@ MEASURED_FRAMES = 2
 
 @dataclass(frozen=True)
 class CameraMotion:
-    """Motion between neighbouring frames: a velocity drawn once a clip (mean, sd), and shake drawn for each frame (sd).
+    """Motion between neighbouring frames: a velocity (mean, sd) drawn once for a clip, and shake (sd) drawn for each
+    frame.
 
     The figures are those of the CamVid val stream, 15 frames/s at 480x360 (`studies/camera_motion/measure.py`),
     rounded; sideways and turning velocities have mean 0, because a car turns both ways. They were fixed before any

@@ -38,7 +38,8 @@ class SmpNetwork(nn.Module):
         return self.suffix(self.prefix(x))
 
     def prefix(self, x: Tensor) -> Any:
-        """Pads right and below to the encoder's stride where the decoder needs it; runs an encoder without dropout."""
+        """Pads the image right and below to the encoder's stride where the decoder needs it, and runs an encoder that
+        has no dropout."""
         height, width = x.shape[-2:]
         if self.model.requires_divisible_input_shape:
             stride = self.model.encoder.output_stride

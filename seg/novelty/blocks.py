@@ -1,5 +1,4 @@
-"""One block of neighbouring frames of each recording held back, with gaps: neighbours of fitted frames are nearly
-fitted."""
+"""A held-out block of neighbouring frames in each recording, with a gap on both sides: neighbours are nearly equal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,17 +11,16 @@ BLOCK, GAP = 20, 10
 
 @dataclass(frozen=True)
 class Blocks:
-    """Places in the list of names."""
+    """Indices into the list of names."""
 
     fitted: tuple[int, ...]
     held_back: tuple[int, ...]
 
 
 def hold_back_blocks(names: Sequence[str], block: int = BLOCK, gap: int = GAP) -> Blocks:
-    """The middle `block` frames of every recording, and all but them and `gap` frames on both sides of them.
-
-    A recording is what stands before the first "_" of a name: CamVid's 0001TP_008550 is of 0001TP. InputError where a
-    recording is too short to leave as many frames as a block has.
+    """Holds out the middle `block` frames of every recording; the fit gets all frames but them and `gap` frames on both
+    sides. The recording is the part of a name before the first "_": CamVid's 0001TP_008550 is of 0001TP. InputError
+    where a recording is too short to leave as many frames as a block has.
     """
     recordings: dict[str, list[int]] = {}
     for place, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""A network's stages, and how far features lie from those of training frames: fitted in one pass."""
+"""Distances of a network's features from those of training frames, fitted in one pass."""
 
 from collections.abc import Iterable
 
@@ -16,7 +16,7 @@ from seg.novelty.frames import Labelled
 
 
 class FeatureExtractor:
-    """Runs a network and reads its stages."""
+    """Runs a network and returns its logits and the features of its stages."""
 
     def __init__(self, network: nn.Module, meta: CheckpointMeta, stages: tuple[str, ...], device: torch.device) -> None:
         self.network = network.to(device).to(memory_format=torch.channels_last).eval()  # a third faster
@@ -26,8 +26,8 @@ class FeatureExtractor:
 
     @torch.inference_mode()
     def __call__(self, image: np.ndarray) -> tuple[Tensor, list[Tensor], tuple[int, int]]:
-        """(H, W, 3) uint8 -> logits (1, K, h / s, w / s), the features of every stage, and (h, w) of what the network
-        saw."""
+        """(H, W, 3) uint8 -> logits (1, K, h / s, w / s), the features of every stage, and the size (h, w) of the
+        network's input."""
         pixels = torch.from_numpy(np.ascontiguousarray(image)).to(self.device)[None].permute(0, 3, 1, 2)
         size = network_size(image.shape[0], image.shape[1], self.height)
         logits = self.network(self.normalize(resize(pixels, size)))
@@ -69,7 +69,8 @@ def fit_distances(
 
 
 def label_places(label: Tensor, size: torch.Size) -> Tensor:
-    """(h, w) label at the places of a thinned stage (h', w'), the first of which lies in the corner."""
+    """Subsamples a label (h, w) to the size (h', w') of a subsampled stage: the middle one of the labels of each
+    position."""
     rows, columns = (
         (torch.arange(count) * step + step // 2).clamp_max(length - 1)
         for count, length in zip(size, label.shape, strict=True)

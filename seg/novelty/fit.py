@@ -1,9 +1,9 @@
 """Fits a network's statistics of its training domain, on frames of its training recordings (`steadyseg calibrate
 --novelty`).
 
-Means and covariances: all frames but one block per recording, each as it is and as another camera would give it, so
-that cameras are not novel. The scale of novelty: the blocks, in the same two ways. The temperature of a frame: frames
-that were never trained on, under EXTRA and textures.
+Means and covariances are fitted on all frames but one block per recording, each unchanged and as another camera would
+give it, so that another camera is not novel. The scale of novelty is fitted on the blocks, in the same two ways. The
+temperature of a frame is fitted on frames that were never trained on, under `TUNING_CORRUPTIONS` and textures.
 """
 
 from collections.abc import Sequence
@@ -36,9 +36,9 @@ def fit_statistics(
     methods: Sequence[Method],
     watch: Watch,
 ) -> NoveltyFit:
-    """With a frame's temperature for mode dnn and for `methods`; dropout is off afterwards.
+    """Fits all statistics, and the temperature of a frame for mode dnn and for `methods`; dropout is off afterwards.
 
-    InputError for an unknown stage, recordings too short for a block, and features that are no numbers.
+    InputError for an unknown stage, recordings too short for a block, and features that are not finite.
     """
     frames, looker = Frames.of(split, meta), FeatureExtractor(network, meta, stages, device)
     set_dropout_active(network, False)
@@ -80,7 +80,8 @@ def fit_statistics(
 def fit_scale(
     looker: FeatureExtractor, head: NoveltyHead, weights: Tensor, frames: Frames, watch: Watch, masks: bool
 ) -> Scale:
-    """Fits the scale of novelty on held-out frames and simulated other cameras, in passes with or without masks."""
+    """Fits the scale of novelty on held-out frames and simulated other cameras, in passes with or without dropout
+    masks."""
     set_dropout_active(looker.network, masks)
     torch.manual_seed(0)  # of the masks
     rows, logs = [], []

@@ -1,7 +1,7 @@
-"""The frames that a network's training domain is fitted on, and what is made of them.
+"""The frames that a network's training domain is fitted on, and their corrupted and moving versions.
 
-Blocks of neighbouring frames are kept out of the means and covariances. Corruptions: EXTRA and textures, never those
-that studies report.
+Blocks of neighbouring frames are kept out of the means and covariances. Corruptions are `TUNING_CORRUPTIONS` and
+textures, never those that studies report.
 """
 
 import dataclasses
@@ -34,9 +34,9 @@ class Frames:
     fitted: tuple[int, ...]
     held_back: tuple[int, ...]
     untrained: tuple[int, ...]
-    """Never trained on; the blocks where the training's record does not tell."""
+    """Never trained on; the held-out blocks where the checkpoint does not record its training images."""
     note: str
-    """Which of them the network was trained on."""
+    """Note about blocks that the network was trained on."""
 
     @classmethod
     def of(cls, split: ImageFolderSplit, meta: CheckpointMeta) -> "Frames":
@@ -61,7 +61,7 @@ class Frames:
 def with_cameras(
     frames: Frames, places: tuple[int, ...], watch: Watch, title: str, cameras: int = 1
 ) -> Iterator[Labelled]:
-    """Every frame as it is, then as other cameras would give it."""
+    """Every frame unchanged, then as other cameras would give it."""
     for place in watch(places, title):
         image, label = frames.split[place]
         yield image, label
@@ -70,7 +70,8 @@ def with_cameras(
 
 
 def tuning_pictures(frames: Frames, watch: Watch) -> Iterator[tuple[bool, np.ndarray, np.ndarray]]:
-    """(is it as it is, image, label): untrained frames, and under EXTRA and textures at three severities each."""
+    """(unchanged, image, label): untrained frames, then the same under `TUNING_CORRUPTIONS` and textures in three
+    severities."""
     for number, place in enumerate(watch(frames.untrained, "temperature of a frame")):
         image, label = frames.split[place]
         for is_clean, changed in with_changes(image, number, place):
@@ -78,7 +79,8 @@ def tuning_pictures(frames: Frames, watch: Watch) -> Iterator[tuple[bool, np.nda
 
 
 def tuning_clips(frames: Frames, meta: CheckpointMeta, watch: Watch) -> Iterator[Frame]:
-    """Every second clip under one of EXTRA at severity 3, the others as they are; two labelled frames a clip."""
+    """Clips of untrained frames, every second one under one of `TUNING_CORRUPTIONS` at severity 3; two labelled frames
+    a clip."""
     examples = tuple(frames.split.examples[place] for place in frames.untrained)
     for frame in watch(moving_stills(dataclasses.replace(frames.split, examples=examples)), "level under smoothing"):
         clip = frame.index // CLIP_FRAMES

@@ -31,7 +31,7 @@ def fit_temperature_of_frames(
     meta: CheckpointMeta,
     watch: Watch,
 ) -> dict[str, Any]:
-    """The record of a temperature that follows the frame, for mode dnn."""
+    """Fits a temperature that follows the frame, for mode dnn, and returns its record."""
     rows, logits, labels, clean = [], [], [], []
     for is_clean, image, label in tuning_pictures(frames, watch):
         found, features, size = looker(image)
@@ -57,11 +57,9 @@ def fit_level(
     method: Method,
     watch: Watch,
 ) -> float:
-    """The level of the log temperature with passes and smoothing of `method`; the slopes are those of one frame and
-    pass.
-
-    Fitted on the untrained frames as clips by a virtual camera, as they are and under EXTRA, each frame with noise of
-    its own.
+    """Fits the level of the log temperature with the passes and smoothing of `method`; the slopes stay those of single
+    frames and passes. It is fitted on untrained frames as clips by a virtual camera, unchanged and under
+    `TUNING_CORRUPTIONS`, each frame with noise of its own.
     """
     fit = record.temperatures["dnn"]
     head = (record.of_dropout() if draws_dropout(method.mode) else record).head(tensors, fit)
@@ -75,7 +73,7 @@ def fit_level(
 
 
 class TemperedByFrame(nn.Module):
-    """Logits divided by the frame's temperature, as a network."""
+    """A network whose logits are divided by the frame's temperature."""
 
     def __init__(self, watched: NoveltyPredictor) -> None:
         super().__init__()

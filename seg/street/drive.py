@@ -1,4 +1,4 @@
-"""A procedural street seen from a moving car: labelled video without a file, without a network, without an end."""
+"""A procedural street seen from a moving car: endless labelled video that needs no file and no network."""
 
 import math
 from collections.abc import Iterator
@@ -77,7 +77,7 @@ class Street:
         return map(self.frame, range(start, start + count))
 
     def _canvas(self, time_s: float) -> Canvas:
-        """The whole scene, back to front."""
+        """Draws the whole scene from back to front."""
         width, height = OVERSAMPLING * self.width, OVERSAMPLING * self.height
         canvas = Canvas(camera_at(self.seed, time_s, width, height), light_of(self.seed))
         blocks = _blocks_in_sight(self.seed, canvas.camera.station)
@@ -119,7 +119,7 @@ def _blocks_in_sight(seed: int, station: float) -> list[Block]:
 
 
 def _draw_crossing(canvas: Canvas, part: Block) -> None:
-    """White stripes along the street, and the give-way line before them; unlit, as the ground is lit later."""
+    """Draws white stripes along the street and the give-way line before them, unlit, since the ground is lit later."""
     if part.crossing is None or not NEAR_M < part.crossing - 3.2 - canvas.camera.station < FAR_M:
         return
     stripes = [(x, x + 0.55, part.crossing - 1.6, part.crossing + 1.6) for x in np.arange(-KERB_M + 0.3, KERB_M, 1.1)]
@@ -130,7 +130,7 @@ def _draw_crossing(canvas: Canvas, part: Block) -> None:
 
 
 def _draw_kerbs(canvas: Canvas) -> None:
-    """A raised stone along both pavements: its face towards the road and its lighter top."""
+    """Draws the kerbstones of both pavements: the face towards the road and the lighter top."""
     depths = np.geomspace(2.0, FAR_M, 29)
     for side in (-1, 1):
         for low, high, across, normal, tone in (
@@ -148,7 +148,7 @@ def _draw_kerbs(canvas: Canvas) -> None:
 
 
 def _motion_blur(image: np.ndarray, canvas: Canvas, strength: float) -> np.ndarray:
-    """The mean of three exposures, each a little nearer to the vanishing point's outside: the car drives forward."""
+    """The mean of three exposures, each enlarged a little about the vanishing point, since the car drives forward."""
     u, v = canvas.camera.center_u / OVERSAMPLING, canvas.camera.horizon / OVERSAMPLING
     rows, columns = image.shape[:2]
 
@@ -165,7 +165,7 @@ def _motion_blur(image: np.ndarray, canvas: Canvas, strength: float) -> np.ndarr
 
 @lru_cache(maxsize=8)
 def _noise_table(strength: float) -> np.ndarray:
-    """256 equally likely values of a normal distribution, offset by 128: bytes become noise by one look-up."""
+    """256 equally likely values of a normal distribution, offset by 128: random bytes become noise by one look-up."""
     uniform = (np.arange(256) + 0.5) / 256
     grid = np.linspace(-4, 4, 2001)
     cumulative = 0.5 * (1 + np.array([math.erf(value / math.sqrt(2)) for value in grid]))

@@ -24,7 +24,7 @@ VERGE_M = KERB_M + 0.45
 class Block:
     things: tuple[Thing, ...]
     crossing: float | None
-    """Station of the zebra crossing."""
+    """Station of the zebra crossing; None: there is none."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _plots(seed: int, index: int, side: int, random: np.random.Generator) -> lis
 
 
 def _row(seed: int, side: int, start: float, end: float, random: np.random.Generator) -> list[Thing]:
-    """Fronts wall to wall, stretched a little so that they fill the block."""
+    """A closed row of fronts, stretched a little so that they fill the block."""
     chosen: list[tuple[str, int, float]] = []
     while sum(width for _, _, width in chosen) < end - start - 4.0:
         style = str(random.choice(town(seed).styles))

@@ -1,4 +1,4 @@
-"""The things that a layout places; each knows its far end, draws itself and casts its shadow on the ground."""
+"""The things that a layout places; each has a far end, draws itself and casts its shadow on the ground."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -42,7 +42,7 @@ class Thing(Protocol):
 
 
 def _throw(shadows: Shadows, base: np.ndarray, height: float) -> None:
-    """The shadow of an upright prism over the ground polygon `base` (N, 2)."""
+    """Casts the shadow of an upright prism over the ground polygon `base` (N, 2)."""
     offset = np.array(shadows.canvas.light.shadow_offset(height))
     hull = cv2.convexHull(np.concatenate((base, base + offset)).astype(np.float32))
     shadows.cast(hull[:, 0])
@@ -83,7 +83,7 @@ class Building:
     tint: Color
     roof: Color
     bare: bool
-    """The wall at the near end rises above the neighbour."""
+    """True: the wall at the near end is visible above the neighbour."""
 
     @property
     def far(self) -> float:
@@ -155,7 +155,7 @@ class Panel:
     """A piece of fence or hedge along the street."""
 
     kind: str
-    """One of fences.HEIGHTS_M, or hedge."""
+    """A key of fences.HEIGHTS_M, or `hedge`."""
     variant: int
     lateral: float
     start: float

@@ -1,4 +1,4 @@
-"""Everything that moves: streams of equal speed, so that where somebody is follows from the time alone."""
+"""Everything that moves: streams of equal speed, so that positions follow from the time alone."""
 
 import math
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ DRIVEN = ("hatchback", "saloon", "estate", "van", "bus")
 
 @dataclass(frozen=True)
 class Stream:
-    """Members follow each other at `pitch` metres, each displaced by less than `slack` pitches."""
+    """Road users of equal speed, `pitch` metres apart, each displaced by less than `slack` pitches."""
 
     number: int
     lateral: float
@@ -39,7 +39,7 @@ class Member:
     """Displacement of the member from its place, as a share of the pitch, 0..1."""
     there: float
     jitter: float
-    """-1..1"""
+    """A number in -1..1 for the deviations of this member, such as that of its lateral position."""
     phase: float
     person: Person
     companion: Person | None
@@ -111,7 +111,7 @@ def _oncoming(seed: int, time_s: float, here: float) -> Iterator[Thing]:
 
 
 def _ahead(seed: int, time_s: float, here: float) -> Iterator[Thing]:
-    """A queue in the own lane that keeps its distance to the ego car."""
+    """Vehicles ahead in the ego car's lane, which keep their distance to it."""
     gap = 17.0 + 9.0 * _member(seed, 2, 99).shift
     for place in range(4):
         member = _member(seed, 2, place)

@@ -1,4 +1,4 @@
-"""The procedural street as an indexed labelled data set: short looks into many different streets."""
+"""The procedural street as an indexed labelled data set: a few frames of each of many streets."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ STEP_FRAMES = 40
 
 
 class StreetSet:
-    """`count` labelled pictures from count / 12 streets; the same for the same arguments."""
+    """`count` labelled pictures from count / 12 streets; equal arguments give equal pictures."""
 
     def __init__(self, count: int = 1200, height: int = 180, width: int = 240, first_seed: int = 1000) -> None:
         if count < 1:

@@ -20,7 +20,7 @@ from app.in_browser.routes import check_site
 from app.in_browser.site import WEB
 from app.page.flags import PageOptions
 from app.page.server import build_page
-from app.video.render import UNUSUAL, describe_world
+from app.video.render import UNUSUAL, describe_novelty
 from core.errors import InputError
 from core.frame import Maps
 from core.reference import NOVEL
@@ -77,7 +77,7 @@ def test_it_says_whether_it_knows_such_pictures(browser: Any, served_site: str) 
 shares.map((novelty) => describeWorld(limits, { novelty: Math.fround(novelty) }).words); }"
         said = page.evaluate(script, [shares, {"novel": NOVEL, "unusual": UNUSUAL}])
         blank = np.zeros((1, 1), np.uint8)
-        assert said == [describe_world(Maps(*[blank] * 4, novelty=share)) for share in shares]
+        assert said == [describe_novelty(Maps(*[blank] * 4, novelty=share)) for share in shares]
 
 
 @pytest.mark.long

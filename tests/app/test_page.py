@@ -178,7 +178,7 @@ def test_unfamiliar_pictures_are_told_by_the_record_and_only_by_it(model: str) -
     assert LiveStream(POOL).step(stripes(1)[0], of("street-tiny"), 0.0).facts["world"] is None
 
 
-def test_novel_regions_are_a_picture_where_the_model_knows_its_world(model: str) -> None:
+def test_novel_regions_are_a_picture_where_the_model_has_novelty(model: str) -> None:
     view = ViewSettings(second="novel regions")
     shown = LiveStream(POOL).step(stripes(1)[0], replace(of(model, mode="vq-dnn"), view=view), 0.0)
     assert shown.facts["note"] is None

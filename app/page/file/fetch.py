@@ -37,10 +37,10 @@ def fetch(
     resolve: Callable[..., list[tuple[Any, ...]]] = socket.getaddrinfo,
     max_s: float = FETCH_S,
 ) -> Path:
-    """Copies what lies at `url` into `folder`. Raises InputError, without credentials, for anything but a public
-    http(s) address with at most `max_bytes`, and where it is stopped or takes longer than `max_s`. The host's address
-    is looked up once, checked, and that very address is called, so a name that points elsewhere a moment later gains
-    nothing; every redirection is checked in the same way."""
+    """Downloads the file at `url` into `folder`. Raises InputError, without credentials, for anything but a public
+    http(s) address with at most `max_bytes`, and where it is stopped or takes longer than `max_s`. The host's IP
+    address is looked up once, checked and then connected to, so that a name which changes its address in between gains
+    nothing. Redirections are checked in the same way."""
     deadline_s = time.monotonic() + max_s
     for _ in range(MAX_REDIRECTS + 1):
         parts = check_address(url)

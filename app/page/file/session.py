@@ -60,9 +60,9 @@ class Session:
                 self._remove_results()
 
     def take(self, spec: str, folder: Path) -> Path:
-        """Links an upload into the job's own folder, so that nobody else's leaving takes it away.
+        """Links an upload into the job's own folder, where it stays when another visitor's session ends.
 
-        `spec` is what a browser says, so it can be anything. Raises InputError for all but an upload.
+        `spec` comes from a browser, so it can be anything. Raises InputError for all but an upload.
         """
         path = Path(spec)
         require_upload(spec, self._folder)
@@ -86,7 +86,7 @@ class Session:
 
 
 def require_upload(spec: str, folder: Path) -> None:
-    """InputError for all but a regular file that Gradio stored for an upload: FOLDER/SHA-256/NAME."""
+    """Raises InputError for all but a regular file that Gradio stored for an upload: FOLDER/SHA-256/NAME."""
     path = Path(spec)
     stored = path.parent.parent == folder and re.fullmatch("[0-9a-f]{64}", path.parent.name)
     try:
@@ -141,7 +141,8 @@ class Sessions:
                 self._end(session)
 
     def _end(self, session: Session) -> None:
-        """Its uploads go too, but for those that another open session took or a visitor has uploaded anew since."""
+        """Ends a session and removes its uploads, but for those that another session uses or a visitor uploaded again
+        since."""
         session.close()
         for path, inode in session.uploads.items():
             if not any(path in other.uploads for other in self._open.values()):
@@ -150,13 +151,14 @@ class Sessions:
                         path.unlink()
 
     def refuse(self, more: int) -> str | None:
-        """Why so many bytes more are not taken; None: they are."""
+        """Returns the reason why an upload of `more` bytes is refused, or None."""
         if self._used() + more > self._max_bytes or shutil.disk_usage(self.folder).free < 2 * more:
             return "this page's disk space is used up; files that nobody needs go within the hour"
         return None
 
     def sweep(self) -> None:
-        """Removes uploads that nobody used for an hour and what cut-off uploads left; results go with their session."""
+        """Removes uploads that nobody used for an hour and parts of broken uploads; results are removed with their
+        session."""
         now_s = time.time()
         for path in list(self.folder.iterdir()):
             if path.name.startswith("session-"):

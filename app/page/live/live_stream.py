@@ -10,7 +10,7 @@ import numpy as np
 from app.page.parts.network_pool import Lease, NetworkPool, OpenMethod
 from app.page.parts.pictures import jpeg, overlay_picture, second_picture
 from app.page.parts.settings import MethodSettings, Settings
-from app.video.render import UNUSUAL, describe_world
+from app.video.render import UNUSUAL, describe_novelty
 from core.errors import InputError
 from core.frame import Frame, Maps
 from core.reference import NOVEL
@@ -121,7 +121,7 @@ def describe_frame(maps: Maps) -> dict[str, Any] | None:
         return None
     level = "novel" if maps.novelty <= NOVEL else "unusual" if maps.novelty <= UNUSUAL else "known"
     expected = None if maps.expected_accuracy is None else round(maps.expected_accuracy, 3)
-    return {"level": level, "novelty": round(maps.novelty, 4), "expected": expected, "words": describe_world(maps)}
+    return {"level": level, "novelty": round(maps.novelty, 4), "expected": expected, "words": describe_novelty(maps)}
 
 
 def describe_maps(maps: Maps, num_classes: int) -> dict[str, Any]:

@@ -23,7 +23,8 @@ WORLD_MEANS = (
 
 
 def stage(name: str, source: str | None) -> str:
-    """Buttons, two pictures and the strip of one tab, `live` or `compare`. `source`: the server's own video, if
+    """HTML of one tab, `live` or `compare`: buttons, two pictures and a row of figures. `source`: the server's own
+    video, if
     there is one."""
     play = f"<button data-do='server' class='primary'>Play {escape(source)}</button>" if source else ""
     first = "" if source else " class='primary'"

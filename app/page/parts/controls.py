@@ -66,7 +66,7 @@ class Controls:
 
 
 def add_controls(model: str) -> Controls:
-    """Network, method and view; what is rarely changed is folded away."""
+    """Adds the controls of network, method and view; those that are rarely changed are in a closed accordion."""
     import gradio as gr
 
     meta = model_meta(model)
@@ -133,7 +133,7 @@ def add_controls(model: str) -> Controls:
 
 
 def second_choices(meta: CheckpointMeta, options: MethodOptions) -> list[tuple[str, Second]]:
-    """The second pictures; that of set sizes says what it needs where the model lacks it."""
+    """Choices of the second picture; "set size" is marked where the model lacks the calibration that it needs."""
     try:
         method = options.resolve(meta)
         conformal_threshold(meta.fit_in_use(method), method)

@@ -1,4 +1,4 @@
-"""From the page's method settings to a segmenter; compiled networks are handed on from one visitor to the next."""
+"""Segmenters for the page's method settings; compiled networks are handed on from one visitor to the next."""
 
 import threading
 from collections import deque
@@ -18,9 +18,9 @@ MAX_IDLE = 4
 
 
 class NetworkPool:
-    """Compiled networks that nobody uses at the moment, the least recently used one given up for a newer one.
+    """A pool of idle compiled networks; when it is full, the least recently used one makes room for a newer one.
 
-    One network serves one visitor at a time, so there are never more than these and two for each visitor or job.
+    One network serves one visitor at a time, so beside the pool there are at most two for each visitor or job.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class NetworkPool:
         return make()
 
     def give_back(self, key: Hashable, network: FrameNetwork) -> None:
-        """The caller uses it no longer."""
+        """Puts back a network that the caller no longer uses."""
         with self._lock:
             self._idle.append((key, network))
 
@@ -51,7 +51,8 @@ class Lease:
         self._uses: dict[Hashable, Hashable] = {}
 
     def take(self, user: Hashable, key: Hashable, make: Callable[[], FrameNetwork]) -> FrameNetwork:
-        """A network of that kind for one of the visitor's methods, which uses no other from now on."""
+        """Returns a network of that kind for one of the visitor's methods, `user`; a network it used before is
+        released."""
         if key not in self._taken:
             self._taken[key] = self._pool.take(key, make)
         self._uses[user] = key
@@ -59,7 +60,7 @@ class Lease:
         return self._taken[key]
 
     def release(self, user: Hashable) -> None:
-        """This method has ended."""
+        """Releases the network of a method that has ended."""
         self._uses.pop(user, None)
         self._give_back_unused()
 
@@ -88,7 +89,7 @@ class OpenMethod:
         self.segmenter = open_segmenter(settings.model, settings.options, take=partial(lease.take, settings))
 
     def step(self, frame: Frame, keep_probs: bool) -> Maps:
-        """Segments one frame; probabilities cost a copy of a few MB and come only where something needs them."""
+        """Segments one frame; with `keep_probs` the maps have the probabilities, which costs a copy of a few MB."""
         self.segmenter.keep_probs = keep_probs
         return self.segmenter.step(frame)
 

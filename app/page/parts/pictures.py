@@ -35,7 +35,8 @@ def overlay_picture(
 ) -> np.ndarray:
     """(H, W, 3) uint8 RGB: class colours over the camera's picture.
 
-    Hidden classes keep the camera's own colours; what is too unsure is grey. `changed` (H, W) bool becomes white.
+    Hidden classes keep the camera's own colours; pixels of too low confidence are grey. `changed` (H, W) bool becomes
+    white.
     """
     cv2 = opencv()
     image, label = frame.image, maps.label
@@ -53,7 +54,7 @@ def overlay_picture(
 
 
 def second_picture(maps: Maps, second: Second, meta: CheckpointMeta, method: Method) -> np.ndarray:
-    """(H, W, 3) uint8 RGB, black is sure. Raises InputError where what is asked for was not fitted."""
+    """(H, W, 3) uint8 RGB, black is sure. Raises InputError for a picture whose calibration was not fitted."""
     if second == "entropy":
         return draw_uncertainty(maps.entropy)
     if second == "confidence":

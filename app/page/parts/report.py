@@ -65,7 +65,7 @@ LEFT, BELOW = 30, 26
 
 
 def metrics_html(metrics: dict[str, Any] | None) -> str:
-    """Accuracy, calibration error and the diagram; nothing without labels."""
+    """HTML of accuracy, calibration error and the reliability diagram; empty without labels."""
     if metrics is None:
         return ""
     rows = [("accuracy so far", metrics["accuracy"]), ("calibration error (ECE)", metrics["ece"])]

@@ -96,8 +96,8 @@ class Settings:
 
 
 def settings_from(record: Mapping[str, Any], models: Mapping[str, str]) -> Settings:
-    """What a browser sent -> Settings, for `offered_models`. Raises InputError for anything that the controls cannot
-    say."""
+    """Reads the settings that a browser sent. `models` is as `offered_models` returns it. Raises InputError for
+    anything that the controls cannot send."""
     model = models.get(str(record.get("model")))
     if model is None:
         raise InputError("the page asked for a model that it does not offer; reload it")
@@ -125,7 +125,7 @@ def settings_from(record: Mapping[str, Any], models: Mapping[str, str]) -> Setti
 
 
 def number(record: Mapping[str, Any], key: str, default: float, least: float, most: float) -> float:
-    """A number of the record within its limits."""
+    """Reads a number of the record; InputError if it is not in least..most."""
     return between(record.get(key, default), key, least, most)
 
 
@@ -146,7 +146,7 @@ def read_list(record: Mapping[str, Any], key: str, most: int) -> list[Any]:
 
 def offered_models(model: str) -> dict[str, str]:
     """Name on the page -> pretrained name or file, of the included checkpoints and of the one that the page starts
-    with: no folder of this machine leaves it."""
+    with. The names hold no folder of this machine."""
     names = list_segmenters()
     return {Path(name).name: name for name in (names if model in names else [model, *names])}
 

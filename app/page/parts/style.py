@@ -21,7 +21,8 @@ def head() -> str:
 
 
 def theme() -> "Base":
-    """Plain system fonts: a font given as a string would be asked of the server, a Google font of Google."""
+    """A theme with system fonts: a font given as a string would be requested from the server, a Google font from
+    Google."""
     import gradio as gr
 
     plain, mono = [gr.themes.Font("sans-serif")], [gr.themes.Font("monospace")]

@@ -26,8 +26,8 @@ class Segmenters:
         self._compiled: dict[Hashable, FrameNetwork] = {}
 
     def take(self, job: VideoJob) -> Segmenter:
-        """A segmenter for a new stream, in its initial state. Raises InputError if the model cannot do what is
-        asked."""
+        """A segmenter for a new stream, in its initial state. Raises InputError for options that the model cannot
+        fulfil."""
         key = replace(job.options, view="overlay", compute=replace(job.options.compute, seed=0), max_frames=None)
         segmenter = recall(self._open, key, lambda: self._make(job))
         if draws_dropout(segmenter.method.mode):  # its masks follow from the seed only where it starts with them

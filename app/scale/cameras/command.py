@@ -82,7 +82,7 @@ def tell_load(console: Console, watched: CameraSet, placed: list[tuple[Camera, .
         f"busiest worker "
         f"needs {max(shares):.0%} of its time, decoding not counted"
     )
-    if not one.knows_its_world:
+    if not one.has_novelty:
         console.print("the model has no novelty statistics: no alarm says `novel` (steadyseg calibrate --novelty)")
     if max(shares) > 1:
         console.print(

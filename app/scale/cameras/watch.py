@@ -19,7 +19,7 @@ DEATHS_IN_A_ROW = 5
 
 
 class Watch:
-    """Reads are for any thread, everything else for the one that iterates `rounds`."""
+    """Supervisor of the workers. Any thread may call `figures`; all else is for the thread that iterates `rounds`."""
 
     def __init__(self, engine: Engine, placed: Sequence[tuple[Camera, ...]]) -> None:
         self._engine, self._placed = engine, placed

@@ -30,7 +30,7 @@ class Measured:
     """Processor time per frame, without reading it."""
     memory_bytes: int
     """Peak resident memory without any camera."""
-    knows_its_world: bool
+    has_novelty: bool
     """True if the network reports novelty."""
 
 

@@ -49,7 +49,7 @@ class Engine(Protocol):
 
 
 class WorkerProxy:
-    """A worker in its own process. It returns InputErrors as answers, which tells them from its death."""
+    """A worker in its own process. It returns InputErrors as answers; any other error ends it."""
 
     def __init__(self, make: MakeWorker) -> None:
         self._worker = make()

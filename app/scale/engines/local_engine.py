@@ -19,7 +19,8 @@ class _Worker(NamedTuple):
 
 
 class LocalEngine:
-    """An engine of spawned processes: forked ones would inherit torch's threads as locks that nobody opens any more."""
+    """An engine of spawned processes: forked ones would inherit locks held by torch's threads, which nobody would
+    release."""
 
     def __init__(self, make: MakeWorker, threads: int) -> None:
         self._make, self._threads = make, threads
@@ -37,7 +38,7 @@ class LocalEngine:
             self._workers[slot].pipe.send((method, arguments))
 
     def wait(self, timeout_s: float) -> list[Answer]:
-        """Answers that came meanwhile; the pipe of a dead worker ends behind an answer that it may have sent."""
+        """Answers that came meanwhile; a last answer of a worker that died since is among them."""
         ready = wait([worker.pipe for worker in self._workers], timeout_s)
         return [self._receive(slot) for slot, worker in enumerate(self._workers) if worker.pipe in ready]
 

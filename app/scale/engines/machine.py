@@ -58,7 +58,7 @@ def _left_of_container() -> int | None:
 
 
 def pin_cores(threads: int) -> None:
-    """Pins this process to so many cores that no other worker here has, and limits every library to as many threads.
+    """Pins this process to `threads` cores that no other worker here has, and limits every library to as many threads.
 
     Call it before torch, OpenCV or numba are imported. If other workers have all cores, this one shares theirs.
     """

@@ -152,7 +152,8 @@ def connect(ray: Any, address: str | None) -> None:
 
 
 def _end_of(slot: int, error: BaseException) -> Answer:
-    """The reason why an actor is gone; an actor that cannot be made at all would fail elsewhere too."""
+    """The answer of an actor that is gone: lost, or refused where it could not be made, which would fail elsewhere
+    too."""
     lines = re.sub(r"\x1b\[\d+m", "", str(error)).strip().splitlines()
     if "error raised in its creation task" in lines[0]:
         reason = f"a worker cannot be made ({lines[-1].strip()[:200]})"

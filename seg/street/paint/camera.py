@@ -16,7 +16,7 @@ _STREAMS = {"road": 1, "ego": 2, "light": 3, "sky": 4, "block": 5, "traffic": 6,
 
 
 def generator(stream: str, seed: int, *index: int) -> np.random.Generator:
-    """A random generator of its own for every part of the street, so that any part can be made without the others."""
+    """The random generator of one part of the street; each part has its own and can be made without the others."""
     return np.random.default_rng((_STREAMS[stream], seed, *(value + (1 << 30) for value in index)))
 
 
@@ -27,7 +27,7 @@ class Road:
 
     amplitudes_m: tuple[float, float]
     frequencies: tuple[float, float]
-    """Radians per metre."""
+    """Frequencies of both sines in radians per metre."""
     phases: tuple[float, float]
 
     def lateral(self, station: np.ndarray | float) -> np.ndarray | float:
@@ -51,7 +51,7 @@ def road(seed: int) -> Road:
 
 @dataclass(frozen=True)
 class Camera:
-    """A pinhole that looks along the road's tangent.
+    """A pinhole camera that looks along the road's tangent.
 
     World points are (lateral, height, station) in metres, lateral measured from the centreline. Pitch and yaw are small
     and enter as a shift of the principal point, so verticals stay vertical and every ground row has one depth.
@@ -62,7 +62,7 @@ class Camera:
     lateral: float
     height: float
     focal: float
-    """Pixels of the canvas."""
+    """Focal length in pixels of the canvas."""
     center_u: float
     horizon: float
     """Canvas row of the horizon."""
@@ -79,7 +79,7 @@ class Camera:
         """Distance in metres of the centreline from the tangent at `depth` metres ahead; constant beyond the visible
         range.
 
-        Straight between whole metres: the arc's height over a metre is 0.4 mm.
+        Interpolated linearly between whole metres, which errs by 0.4 mm.
         """
         return np.interp(depth, *self._bend_table)
 
@@ -92,7 +92,7 @@ class Camera:
         return np.column_stack((u, v))
 
     def ground_depths(self) -> tuple[int, np.ndarray]:
-        """The first ground row and the depth of it and every row below."""
+        """The first row of the ground, and the depths of this row and of each row below."""
         first = max(math.floor(self.horizon) + 1, 0)
         rows = np.arange(first, self.rows, dtype=np.float64)
         return first, self.focal * self.height / (rows - self.horizon)

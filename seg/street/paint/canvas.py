@@ -1,5 +1,4 @@
-"""The raster: colour and class drawn by the same call into four channels, so that a label can never miss its
-surface."""
+"""The canvas: one call draws colour and class into four channels, so that the label always fits the picture."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,7 +24,7 @@ def fixed_point(coordinates: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Limb:
-    """A round rod through local points, or a ball where there is one point."""
+    """A round rod through points of the figure, or a ball if there is one point."""
 
     points: tuple[tuple[float, float, float], ...]
     width: float
@@ -56,17 +55,17 @@ class Canvas:
         return right >= 0 and left < self.camera.width and bottom >= 0 and top < self.camera.rows
 
     def fill(self, fixed: np.ndarray, color: Color, label: int) -> None:
-        """A polygon in fixed-point canvas coordinates (N, 2), in its seen colour."""
+        """Draws a polygon of fixed-point canvas coordinates (N, 2); `color` includes light and haze."""
         cv2.fillPoly(self.pixels, [fixed], (*color, label), lineType=cv2.LINE_8, shift=_FRACTION_BITS)
 
     def polygon(self, points: np.ndarray, color: Color, label: int) -> None:
-        """A polygon of world points (N, 3), in its seen colour."""
+        """Draws a polygon of world points (N, 3); `color` includes light and haze."""
         coordinates = self.camera.project(points)
         if self.sees(coordinates):
             self.fill(fixed_point(coordinates), color, label)
 
     def limbs(self, limbs: list[Limb], points: np.ndarray, station: float, label: int) -> None:
-        """Round limbs in painter's order; `points` (N, 3) are the world points of all limbs, one after the other."""
+        """Draws limbs in painter's order; `points` (N, 3) are the world points of all limbs, one after the other."""
         coordinates = self.camera.project(points)
         if not self.sees(coordinates):
             return
@@ -87,7 +86,7 @@ class Canvas:
                 cv2.polylines(self.pixels, [chain], limb.closed, (*color, label), thickness, cv2.LINE_8, _FRACTION_BITS)
 
     def textured(self, corners: np.ndarray, texture: Texture, matrix: np.ndarray) -> None:
-        """A texture on the world quad (4, 3): top left, top right, bottom right, bottom left of the texture."""
+        """Draws a texture on a world quad (4, 3): top left, top right, bottom right, bottom left of the texture."""
         quad = self.camera.project(corners)
         if not self.sees(quad):
             return
@@ -118,7 +117,8 @@ class Canvas:
         cv2.copyTo(seen, mask, self.pixels[top:bottom, left:right])
 
     def finish(self, blur: float) -> tuple[np.ndarray, np.ndarray]:
-        """The picture (H, W, 3) and its label (H, W): filters are centred on the canvas pixel that gives the label."""
+        """Returns the picture (H, W, 3) and its label (H, W). A pixel's colour is filtered around the canvas pixel that
+        gives its label."""
         label = self.pixels[::OVERSAMPLING, ::OVERSAMPLING, 3].copy()
         if blur > 0:  # binomial of five taps: the lens
             small = cv2.pyrDown(self.pixels)

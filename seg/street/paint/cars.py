@@ -34,13 +34,13 @@ TRIM: Color = (46, 47, 50)
 @dataclass(frozen=True)
 class Model:
     body: Outline
-    """Bumper to bumper over the bonnet and the belt line."""
+    """Outline from bumper to bumper, over the bonnet and along the belt line."""
     cabin: Outline
-    """Windscreen base, roof front, roof rear, rear window base."""
+    """Outline: windscreen base, roof front, roof rear, rear window base."""
     axles: tuple[float, float]
     wheel_m: float
     panes: tuple[tuple[float, float], ...]
-    """Side windows as shares of the cabin's length."""
+    """Front and rear edge of each side window, as shares of the cabin's length."""
     rear_glass: bool = True
     paints: tuple[Color, ...] = PAINTS
 
@@ -138,7 +138,7 @@ def _across(outline: Outline, index: int) -> list[tuple[float, float, float]]:
 
 
 def _rounded(outline: Outline) -> Outline:
-    """The outline with its corners cut once (Chaikin), ends kept."""
+    """The outline with its corners cut once (Chaikin); its ends stay."""
     points = np.array(outline)
     before, after = 0.78 * points[:-1] + 0.22 * points[1:], 0.22 * points[:-1] + 0.78 * points[1:]
     cut = np.stack((before, after), axis=1).reshape(-1, 3)[1:-1]
@@ -146,7 +146,7 @@ def _rounded(outline: Outline) -> Outline:
 
 
 def _polished(paint: Color, up: float) -> Color:
-    """Paint mirrors the sky where it looks up."""
+    """The colour of paint that mirrors the sky; `up` is the upward part of its normal."""
     lift = 30.0 * max(up, 0.0)
     return (paint[0] * 0.96 + lift * 0.85, paint[1] * 0.96 + lift * 0.95, paint[2] * 0.96 + lift * 1.1)
 

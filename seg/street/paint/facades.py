@@ -57,11 +57,11 @@ SHOP_NAMES = (
 
 @dataclass(frozen=True, eq=False)
 class Facade:
-    """A front, and what is needed for the parts of the building that the texture does not show."""
+    """A front, and the properties of the building's other parts."""
 
     texture: Texture
     end: Texture
-    """The wall at either end."""
+    """Texture of the walls at both ends."""
     width: float
     height: float
     wall: Color
@@ -240,7 +240,7 @@ VARIANTS = 5
 
 @lru_cache(maxsize=64)
 def facade(style: str, variant: int) -> Facade:
-    """One of the fronts that all streets share; streets differ in their order, tint and light."""
+    """A front of the set that all streets share; streets differ in the order, tint and light of fronts."""
     painter, widths, floors = STYLES[style]
     random = generator("texture", list(STYLES).index(style), variant)
     count = int(random.integers(floors[0], floors[1] + 1))
@@ -251,7 +251,7 @@ def facade(style: str, variant: int) -> Facade:
 
 
 def _end_wall(height: float, floors: int, color: Color, random: np.random.Generator) -> Texture:
-    """Nine metres deep, in the front's colour, with few windows."""
+    """The texture of an end wall: nine metres deep, in the front's colour, with few windows."""
     wall = Wall(9.0, height, random)
     (wall.bricks if color in BRICKS else wall.render)(0.0, height, color)
     for floor in range(floors):

@@ -21,7 +21,7 @@ def _sheet(height: float) -> np.ndarray:
 
 
 def _bar(sheet: np.ndarray, left: float, low: float, right: float, high: float, color: np.ndarray | Color) -> None:
-    """A filled rectangle in metres from the bottom left."""
+    """Draws a filled rectangle; coordinates are metres from the bottom left."""
     rows = len(sheet)
     top, bottom = rows - round(high * TEXELS_PER_METRE), rows - round(low * TEXELS_PER_METRE)
     columns = slice(
@@ -44,7 +44,7 @@ def _uprights(kind: str, pitch: float, width: float, color: Color, random: np.ra
 
 @lru_cache(maxsize=16)
 def fence_texture(kind: str, variant: int) -> Texture:
-    """Four metres of `kind`, one of HEIGHTS_M."""
+    """The texture of four metres of fence; `kind` is a key of HEIGHTS_M."""
     random = generator("texture", 80 + list(HEIGHTS_M).index(kind), variant)
     height = HEIGHTS_M[kind]
     if kind == "boards":

@@ -23,7 +23,7 @@ def _post(radius: float, height: float, color: Color, right: float = 0.0) -> lis
 
 @lru_cache(maxsize=16)
 def lamp_post(side: int, lit: bool, black: bool) -> Mesh:
-    """Eight metres with an arm over the road; `side` is the side of the road it stands on."""
+    """A lamp post of eight metres with an arm over the road; `side` is the side of the road it stands on."""
     color = BLACK if black else GALVANISED
     faces = _post(0.13, 1.3, color) + _post(0.085, 7.6, color)
     low, high = sorted((0.0, -1.7 * side))
@@ -154,7 +154,7 @@ def beacon(lit: bool) -> Mesh:
 
 @lru_cache(maxsize=1)
 def bollard() -> Mesh:
-    """Waist high, black with a white band."""
+    """A waist-high black post with a white band."""
     faces = box((-0.08, 0.0, -0.08), (0.08, 0.78, 0.08), BLACK, POLE)
     faces += box((-0.085, 0.78, -0.085), (0.085, 0.88, 0.085), WHITE, POLE)
     return mesh(faces + box((-0.08, 0.88, -0.08), (0.08, 1.0, 0.08), BLACK, POLE))
@@ -162,7 +162,7 @@ def bollard() -> Mesh:
 
 @lru_cache(maxsize=1)
 def telegraph_pole() -> Mesh:
-    """Nine metres of timber with a cross arm."""
+    """A wooden pole of nine metres with a cross arm."""
     timber: Color = (104, 84, 66)
     faces = _post(0.13, 9.0, timber) + box((-0.9, 8.3, -0.06), (0.9, 8.42, 0.06), timber, POLE)
     for right in (-0.8, -0.4, 0.4, 0.8):

@@ -71,7 +71,8 @@ def _grass(image: np.ndarray, random: np.random.Generator) -> None:
 
 
 def _paint(image: np.ndarray, random: np.random.Generator, variant: int) -> None:
-    """Centre dashes, parking bays and, in some streets, double yellow lines; worn, hence blended."""
+    """Paints centre dashes, parking bays and, in some streets, double yellow lines, all blended because they are
+    worn."""
 
     def line(low: float, high: float, start: float, end: float, color: Color) -> None:
         area = image[_along(start, end), _across(low, high)]
@@ -95,8 +96,8 @@ def _paint(image: np.ndarray, random: np.random.Generator, variant: int) -> None
 
 @lru_cache(maxsize=VARIANTS)
 def cross_section(variant: int) -> Texture:
-    """(along, across): PERIOD_M of street; Road, Pavement and Tree (grass) are neighbours in the class list too, so
-    that even an interpolated class is one of the two classes that meet there."""
+    """The texture (along, across) of PERIOD_M of street. Road, Pavement and Tree (grass) are neighbours in the class
+    list too, so that an interpolated class is one of the two that meet there."""
     random = generator("texture", 70, variant)
     shape = (round(PERIOD_M * TEXELS_PER_METRE), round(2 * HALF_WIDTH_M * TEXELS_PER_METRE))
     image = np.zeros((*shape, 3), np.float32)
@@ -143,7 +144,7 @@ def draw_ground(canvas: Canvas, variant: int) -> None:
 
 
 class Shadows:
-    """A half-size mask of what the sun does not reach, in the picture's pixels."""
+    """A mask of the shadows on the ground, at half the picture's size."""
 
     def __init__(self, canvas: Canvas) -> None:
         self.canvas = canvas
@@ -158,7 +159,7 @@ class Shadows:
             cv2.fillPoly(self.mask, [fixed], 255 * (1 - strength), lineType=cv2.LINE_AA, shift=4)
 
     def apply(self) -> None:
-        """Multiplies the ground by the light that reaches it and adds the haze; the class channel is times one."""
+        """Multiplies the ground by the light that reaches it and adds the haze; the class channel stays."""
         canvas, light = self.canvas, self.canvas.light
         first, depths = canvas.ground_rows
         if not len(depths):

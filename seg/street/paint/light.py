@@ -1,4 +1,4 @@
-"""Time of day: where the sun stands, what it and the sky colour, and how haze swallows the distance."""
+"""Time of day: direction and colours of sun and sky, and the haze in the distance."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ HAZE_FREE_M = 10.0
 
 @dataclass(frozen=True)
 class Mood:
-    """One time of day; colours are display values, light multiplies them."""
+    """A time of day. Colours are display values, and the colours of surfaces are multiplied by those of the light."""
 
     elevation_deg: float
     sun: Color
@@ -26,9 +26,9 @@ class Mood:
     haze_m: float
     """Distance over which contrast falls to 1/e."""
     clouds: float
-    """0 clear .. 1 closed."""
+    """Cloud cover from 0 (clear) to 1 (overcast)."""
     lamps: bool = False
-    """Headlights and windows are lit."""
+    """True: headlights and windows are lit."""
 
 
 MOODS = (
@@ -54,11 +54,12 @@ class Light:
         return 0.25 * np.array(self.mood.zenith) + 0.75 * np.array(self.mood.horizon)
 
     def haze(self, depth: np.ndarray | float) -> np.ndarray:
-        """Share of haze in what is seen at `depth` metres, 0..1."""
+        """Share of haze in the colour of things at `depth` metres, 0..1."""
         return 1.0 - np.exp(-np.maximum(np.asarray(depth) - HAZE_FREE_M, 0.0) / self.mood.haze_m)
 
     def falling_on(self, normals: np.ndarray) -> np.ndarray:
-        """(N, 3) unit normals -> (N, 3) light: less of the sky reaches what looks down, the sun only what faces it."""
+        """(N, 3) unit normals -> (N, 3) light: less skylight on surfaces that face down, sunlight on those that face
+        the sun."""
         facing_sun = np.maximum(normals @ self.to_sun, 0.0)[:, None]
         sky_share = (0.86 + 0.14 * normals[:, 1])[:, None]
         return sky_share * np.array(self.mood.ambient) + facing_sun * np.array(self.mood.sun)
@@ -95,7 +96,8 @@ class Light:
 
 @lru_cache(maxsize=256)
 def light_of(seed: int) -> Light:
-    """Neighbouring seeds differ in their time of day; the sun stands beside or behind the camera."""
+    """The light of a seed. Neighbouring seeds differ in their time of day; the sun stands beside or behind the
+    camera."""
     random = generator("light", seed)
     mood = MOODS[seed % len(MOODS)]
     elevation = math.radians(mood.elevation_deg + random.uniform(-3, 3))

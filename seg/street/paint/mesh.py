@@ -22,11 +22,11 @@ class Face:
     label: int
     normal: np.ndarray
     glows: bool = False
-    """Seen in its own colour whatever the light."""
+    """True: the face has its own colour in any light."""
 
 
 def face(points: Points, color: Color, label: int, facing: Color, glows: bool = False) -> Face:
-    """A face whose normal is turned to the side of the direction `facing`."""
+    """Makes a face whose normal is on the side of the direction `facing`."""
     corners = np.asarray(points, dtype=np.float64)
     after = np.roll(corners, -1, axis=0)
     normal = np.cross(corners, after).sum(0)  # Newell: twice the area vector
@@ -78,7 +78,7 @@ def _lit(shape: Mesh, light: Light) -> np.ndarray:
 
 
 def draw_mesh(canvas: Canvas, shape: Mesh, lateral: float, station: float) -> None:
-    """Draws the faces turned to the camera in their listed order, leaving out what is smaller than a canvas pixel."""
+    """Draws the faces turned to the camera in their listed order, without faces smaller than a canvas pixel."""
     camera = canvas.camera
     place = np.array((lateral, 0.0, station))
     coordinates = camera.project(shape.vertices + place)

@@ -81,7 +81,8 @@ class Stance:
 
 
 def draw_pedestrian(canvas: Canvas, person: Person, stance: Stance, phase: float) -> None:
-    """Somebody walking; `phase` in radians, a full turn is two steps; a constant for somebody standing."""
+    """Draws a pedestrian. `phase` is in radians, and a full turn is two steps; it is constant for somebody who
+    stands."""
     swing, h, near = math.sin(phase), person.height, stance.near_side(canvas)
     faces_camera = math.cos(stance.direction) < 0.7
     limbs = _arm(person, -near, swing * near, 0.78) + _leg(person, -near, swing * -near, 0.78)
@@ -135,7 +136,7 @@ def _head(person: Person, faces_camera: bool) -> list[Limb]:
 
 
 def draw_bicyclist(canvas: Canvas, person: Person, stance: Stance, phase: float, paint: Color) -> None:
-    """A rider on a bicycle; `phase` in radians of the cranks."""
+    """Draws a rider on a bicycle; `phase` is the angle of the cranks in radians."""
     near, grown = stance.near_side(canvas), max(person.height, 1.62)
     limbs = _bicycle(paint) + _rider_side(person, grown, -near, phase, 0.75)
     limbs += _rider_side(person, grown, near, phase, 1.0)
@@ -160,7 +161,7 @@ def _bicycle(paint: Color) -> list[Limb]:
 
 
 def _rider_side(person: Person, height: float, side: int, phase: float, gain: float) -> list[Limb]:
-    """One leg on its pedal and one arm on the handlebar."""
+    """The limbs of one side: a leg on its pedal and an arm on the handlebar."""
     turn = phase if side > 0 else phase + math.pi
     pedal = (side * 0.11, 0.3 + 0.17 * math.sin(turn), -0.04 + 0.17 * math.cos(turn))
     knee = (side * 0.12, 0.5 * (pedal[1] + 1.0) + 0.08, 0.2 + 0.06 * math.cos(turn))

@@ -38,7 +38,7 @@ _CLUMPS = 2600
 
 
 def _trunk(image: np.ndarray, random: np.random.Generator, half_width: float, spread: float) -> None:
-    """A tapering trunk with branches into the crown."""
+    """Paints a tapering trunk with branches into the crown."""
     bark = (92.0, 78.0, 64.0, float(TREE))
     shade = (64.0, 54.0, 46.0, float(TREE))
     center, w = COLUMNS / 2, half_width * ROWS
@@ -81,7 +81,7 @@ def _foliage(image: np.ndarray, random: np.random.Generator, crown: Crown, color
 
 @lru_cache(maxsize=64)
 def tree_texture(species: str, variant: int) -> Texture:
-    """The tree lit from the right; mirror it for a sun on the left."""
+    """The texture of a tree that is lit from the right; mirror it for a sun on the left."""
     crown, color, half_width = SPECIES[species]
     random = generator("texture", 100 + list(SPECIES).index(species), variant)
     image = np.zeros((ROWS, COLUMNS, 4), np.uint8)
@@ -94,7 +94,7 @@ def tree_texture(species: str, variant: int) -> Texture:
 
 @lru_cache(maxsize=8)
 def hedge_texture(variant: int) -> Texture:
-    """Six metres of clipped hedge, 1.5 m high."""
+    """The texture of six metres of clipped hedge, 1.5 m high."""
     random = generator("texture", 90, variant)
     rows, columns = 96, 384
     image = np.zeros((rows, columns, 4), np.uint8)
@@ -130,7 +130,7 @@ class Tree:
         canvas.textured(corners, tree_texture(self.species, self.variant), matrix)
 
     def shadow_blobs(self) -> list[tuple[float, float, float, float]]:
-        """(right, up, half width, half height) of the crown's parts in metres, to be thrown on the ground."""
+        """(right, up, half width, half height) of the crown's parts in metres, whose shadows fall on the ground."""
         return [
             (x * self.height, y * self.height, rx * self.height, ry * self.height)
             for x, y, rx, ry in SPECIES[self.species][0]

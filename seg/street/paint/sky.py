@@ -19,7 +19,7 @@ FIELDS = 6
 
 @lru_cache(maxsize=FIELDS)
 def _cloud_field(variant: int) -> np.ndarray:
-    """(ROWS, COLUMNS) cloud noise on a plane overhead: it flattens and shrinks towards the horizon."""
+    """(ROWS, COLUMNS) noise of clouds in perspective: they flatten and shrink towards the horizon."""
     plane = fractal_noise(generator("texture", 60, variant), 1024, 1024, 9, 6)
     elevation = np.linspace(TOP, 0.0, ROWS, dtype=np.float32)[:, None] + 0.09
     azimuth = np.linspace(-SIDE, SIDE, COLUMNS, dtype=np.float32)[None]
@@ -30,7 +30,7 @@ def _cloud_field(variant: int) -> np.ndarray:
 
 @lru_cache(maxsize=32)
 def sky_texture(seed: int) -> np.ndarray:
-    """(ROWS, COLUMNS, 3) uint8 around the street's direction, the horizon in the last row."""
+    """The sky (ROWS, COLUMNS, 3) uint8 around the street's direction; the last row is the horizon."""
     light, random = light_of(seed), generator("sky", seed)
     mood = light.mood
     height = np.linspace(TOP, 0.0, ROWS, dtype=np.float32)[:, None, None]
@@ -49,7 +49,7 @@ def sky_texture(seed: int) -> np.ndarray:
 
 
 def _glow(light: Light) -> np.ndarray:
-    """Brightness around the sun and the veil it throws on its side of the sky."""
+    """Brightness around the sun, and of the bright haze on its side of the sky."""
     across, up, forward = light.to_sun.tolist()
     x = np.linspace(-SIDE, SIDE, COLUMNS, dtype=np.float32)[None]
     y = np.linspace(TOP, 0.0, ROWS, dtype=np.float32)[:, None]
@@ -88,7 +88,7 @@ def _skyline(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def draw_skyline(canvas: Canvas, seed: int) -> None:
-    """Far roofs behind far trees, both nearly lost in the haze."""
+    """Draws far roofs behind far trees, both pale with haze."""
     camera, light = canvas.camera, canvas.light
     angles = np.linspace(-SIDE, SIDE, COLUMNS) - camera.road.slope(camera.station)
     u = camera.center_u + camera.focal * angles

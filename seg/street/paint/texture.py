@@ -1,4 +1,4 @@
-"""Textures of colour and class with versions reduced separately across and along, and the noise they are made of."""
+"""Textures of colour and class, with copies halved along each axis separately, and the noise that they are made of."""
 
 import cv2
 import numpy as np
@@ -8,7 +8,8 @@ CLEAR = 255
 
 
 class Texture:
-    """(H, W, 4) uint8: red, green, blue, class. One class, in `cutout` textures with CLEAR texels."""
+    """(H, W, 4) uint8: red, green, blue, class. It has one class; `cutout` textures also have CLEAR texels, which are
+    not drawn."""
 
     def __init__(self, texels: np.ndarray, cutout: bool = False) -> None:
         self.texels = texels
@@ -16,7 +17,7 @@ class Texture:
         self._reduced: dict[tuple[int, int], np.ndarray] = {(0, 0): texels}
 
     def reduced_to(self, width: float, height: float) -> np.ndarray:
-        """The smallest version that still has a texel for every one of `width` x `height` pixels, halved per axis."""
+        """The smallest copy, halved along each axis, that has a texel for each of `width` x `height` pixels."""
         rows, columns = self.texels.shape[:2]
         halvings = (_halvings(columns, width), _halvings(rows, height))
         if halvings not in self._reduced:
@@ -35,7 +36,7 @@ def _reduce(texels: np.ndarray, size: tuple[int, int]) -> np.ndarray:
 
 
 def _reduce_cutout(texels: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """Means over the texels that are there; a texel stays when nearly half of it is there."""
+    """Averages the texels that are not CLEAR; a reduced texel is CLEAR unless nearly half of its area is drawn."""
     there = (texels[..., 3] != CLEAR).astype(np.float32)
     share = cv2.resize(there, size, interpolation=cv2.INTER_AREA)
     sums = cv2.resize(texels[..., :3] * there[..., None], size, interpolation=cv2.INTER_AREA)
@@ -45,7 +46,7 @@ def _reduce_cutout(texels: np.ndarray, size: tuple[int, int]) -> np.ndarray:
 
 
 def fractal_noise(random: np.random.Generator, rows: int, columns: int, cells: int, octaves: int = 4) -> np.ndarray:
-    """(rows, columns) float32 of mean 0 and deviation about 1; `cells` grid cells across the first octave."""
+    """Noise (rows, columns) float32 of mean 0 and deviation about 1; the first octave has `cells` grid cells across."""
     total = np.zeros((rows, columns), np.float32)
     for octave in range(octaves):
         across = cells << octave
@@ -56,6 +57,6 @@ def fractal_noise(random: np.random.Generator, rows: int, columns: int, cells: i
 
 
 def labelled(colors: np.ndarray, label: int) -> np.ndarray:
-    """(H, W, 3) of any type -> (H, W, 4) uint8 with one class."""
+    """Colours (H, W, 3) of any type -> texels (H, W, 4) uint8 with one class."""
     rows, columns = colors.shape[:2]
     return np.dstack((np.clip(colors, 0, 255).astype(np.uint8), np.full((rows, columns), label, np.uint8)))

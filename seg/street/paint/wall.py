@@ -1,4 +1,4 @@
-"""A building's wall in the making: bricks, windows, doors and bands, painted in metres."""
+"""Painting of a building's wall: bricks, windows, doors and bands, placed in metres."""
 
 import cv2
 import numpy as np
@@ -11,7 +11,7 @@ TEXELS_PER_METRE = 36
 
 
 class Wall:
-    """A facade in the making; coordinates are metres from the bottom left."""
+    """A wall that is being painted; coordinates are metres from the bottom left."""
 
     def __init__(self, width: float, height: float, random: np.random.Generator) -> None:
         self.width, self.height, self.random = width, height, random
@@ -31,7 +31,7 @@ class Wall:
         self.image[self.rows(low, high), self.columns(left, right)] *= gain
 
     def bricks(self, low: float, high: float, color: Color) -> None:
-        """Courses of 0.083 m with staggered joints."""
+        """Paints courses of 0.083 m with staggered joints."""
         area = self.image[self.rows(low, high)]
         rows, columns = area.shape[:2]
         courses, bricks = rows // 3 + 1, columns // 8 + 2
@@ -48,7 +48,7 @@ class Wall:
     def window(
         self, left: float, low: float, width: float, height: float, frame: Color, panes: tuple[int, int]
     ) -> None:
-        """Reveal, frame, glass that mirrors the sky, glazing bars and a sill."""
+        """Paints a window: reveal, frame, glass that mirrors the sky, glazing bars and a sill."""
         right, high, random = left + width, low + height, self.random
         self.rect(left - 0.05, low - 0.02, right + 0.05, high + 0.05, (70, 66, 62))
         self.rect(left, low, right, high, frame)
@@ -100,13 +100,13 @@ class Wall:
         self.rect(left - 0.2, 0.0, right + 0.2, 0.18, (168, 164, 158))
 
     def band(self, low: float, high: float, color: Color) -> None:
-        """A cornice with its shadow."""
+        """Paints a cornice with its shadow."""
         self.rect(0.0, low, self.width, high, color)
         self.scale(0.0, low, self.width, low + 0.3 * (high - low), 0.84)
         self.scale(0.0, low - 0.22, self.width, low, 0.7)
 
     def words(self, text: str, left: float, low: float, right: float, high: float, color: Color) -> None:
-        """Letters that fill a fascia."""
+        """Paints letters that fill a fascia."""
         (w, h), _ = cv2.getTextSize(text, cv2.FONT_HERSHEY_DUPLEX, 1.0, 2)
         room = (right - left) * TEXELS_PER_METRE, (high - low) * TEXELS_PER_METRE
         size = min(room[0] / max(w, 1), room[1] / max(h, 1))
@@ -118,7 +118,7 @@ class Wall:
         self.image += (np.array(color, np.float32) - self.image) * cover
 
     def weathered(self) -> np.ndarray:
-        """(H, W, 4) with stains, soot towards the ground and a shaded top."""
+        """The finished wall (H, W, 4), with stains, soot towards the ground and a shaded top."""
         rows, columns = self.image.shape[:2]
         stains = 1 + 0.035 * fractal_noise(self.random, rows, columns, 6)
         streaks = (
