@@ -92,14 +92,6 @@ def test_performance() -> None:
     assert performance_document(DOCS / "performance") == text, "python -m studies.performance --document makes it again"
 
 
-def test_the_front_pages_speed() -> None:
-    record, text = json.loads((DOCS / "performance" / "record.json").read_text()), (PROJECT / "README.md").read_text()
-    for model in MODELS:
-        rows = record[model]["rows"]
-        published, along = (f"{rows[name]['frames_per_s']:.1f}" for name in ("vq_dnn", "vq_dnn_motion"))
-        assert re.search(rf"`{model}` (makes )?{published} [^`]*and {along}[ ,]", text.replace("\n", " ")), model
-
-
 def test_what_the_front_page_says_of_novelty() -> None:
     record, text = json.loads((DOCS / "novelty" / "record.json").read_text()), (PROJECT / "README.md").read_text()
     words, studied = " ".join(text.split()), ("camvid-realtime", "camvid-unet-s")

@@ -135,14 +135,17 @@ def clean(name: str, record: dict[str, Any]) -> str:
 
 
 def front(name: str, record: dict[str, Any]) -> str:
-    """The README's: the default networks on single frames and with the default smoothing."""
+    """The README's table: the included networks on single frames and with the default smoothing."""
+    speed = json.loads((PAGES / "performance" / "record.json").read_text())
     lines = []
     for model in ("camvid-unet-s", "camvid-realtime", "camvid-mobile"):
         for row in rows_of(json.loads((SEGMENTERS / f"{model}.json").read_text())):
             if row["mode"] in ("dnn", "vq-dnn"):
                 shown = [cell(row[key]) for key in ("nll", "accuracy", "miou", "ece", "consistency")]
-                lines.append([f"`{model}`", row["protocol"], f"`{row['mode']}`", *shown])
-    return table(["network", "frames", "mode", "NLL", "accuracy", "mIoU", "ECE", "consistency"], lines)
+                timed = speed[model]["rows"]["dnn" if row["mode"] == "dnn" else "vq_dnn_motion"]
+                rate = ABSENT if row["protocol"] == "stills" else f"{timed['frames_per_s']:.1f}"
+                lines.append([f"`{model}`", row["protocol"], f"`{row['mode']}`", *shown, rate])
+    return table(["network", "frames", "mode", "NLL", "accuracy", "mIoU", "ECE", "consistency", "frames/s"], lines)
 
 
 TABLES = {one.__name__: one for one in (measured, iou, sets, int8, changes, clean, front)}
