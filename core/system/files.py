@@ -5,7 +5,9 @@ import errno
 import os
 import secrets
 import shutil
+import stat
 import sys
+import tempfile
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -66,7 +68,8 @@ def whole_file(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
                 file.flush()
                 if durable:
                     os.fsync(file.fileno())
-            os.chmod(partial, 0o644)
+            with contextlib.suppress(FileNotFoundError):  # a new file has the mode of the user's umask
+                shutil.copymode(path, partial)
             os.replace(partial, path)
         except BaseException:
             with contextlib.suppress(FileNotFoundError):
@@ -92,6 +95,27 @@ def whole_folder(path: Path, *, replace: bool) -> Iterator[Path]:
         _sync(path.parent)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def private_folder() -> Path:
+    """Returns the folder that the run-time files of this user's processes share, made where it is absent.
+
+    It lies in XDG_RUNTIME_DIR, or without that in the temporary folder, where anybody may have prepared its name: a
+    link, another user's folder and one that others may enter raise InputError.
+    """
+    base = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
+    folder = (
+        base if base.is_absolute() and base.is_dir() else Path(tempfile.gettempdir())
+    ) / f"steadyseg-{os.getuid()}"
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(0o700)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise InputError(
+            f"{folder}: must be a folder that this user alone may enter; remove it, or set XDG_RUNTIME_DIR to a folder "
+            "of your own"
+        )
+    return folder
 
 
 def lock(file: IO[Any], *, for_children: bool = True) -> bool:

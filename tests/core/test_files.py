@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from refusals import refusal
 
 from core.errors import InputError
-from core.system.files import require_place, whole_file, whole_folder, write_atomic
+from core.system.files import private_folder, require_place, whole_file, whole_folder, write_atomic
 
 
 def test_a_file_is_replaced_whole_and_an_error_leaves_the_old_one(tmp_path: Path) -> None:
@@ -21,7 +22,49 @@ def test_a_file_is_replaced_whole_and_an_error_leaves_the_old_one(tmp_path: Path
     with whole_file(path) as file:
         file.write(b"new")
     assert path.read_bytes() == b"new" and os.listdir(tmp_path) == ["a.bin"]
-    assert path.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("umask", [0o077, 0o022])
+def test_a_new_file_has_the_umask_s_mode_and_a_replaced_one_keeps_its_own(umask: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.bin"
+    before = os.umask(umask)
+    try:
+        write_atomic(path, b"new")
+        assert path.stat().st_mode & 0o777 == 0o666 & ~umask
+        path.chmod(0o640)
+        write_atomic(path, b"newer")
+        assert path.stat().st_mode & 0o777 == 0o640
+    finally:
+        os.umask(before)
+
+
+def test_a_folder_for_locks_belongs_to_the_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    folder = private_folder()
+    assert folder.parent == tmp_path and folder.stat().st_mode & 0o777 == 0o700 and private_folder() == folder
+    folder.chmod(0o770)
+    assert "this user alone" in refusal(private_folder)
+    folder.rmdir()
+    (tmp_path / "elsewhere").mkdir(0o700)
+    folder.symlink_to(tmp_path / "elsewhere")
+    assert "this user alone" in refusal(private_folder)
+    folder.unlink()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "gone"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert private_folder() == folder
+    if os.getuid() == 0:  # another user's folder, which only root can make here
+        os.chown(folder, 65534, 65534)
+        assert "this user alone" in refusal(private_folder)
+
+
+def test_a_worker_locks_cores_in_no_folder_that_a_neighbour_prepared(tmp_path: Path) -> None:
+    """A link there would make the worker create files of the neighbour's choosing."""
+    (tmp_path / "victim").mkdir()
+    (tmp_path / f"steadyseg-{os.getuid()}").symlink_to(tmp_path / "victim")
+    program = "from app.scale.engines.machine import pin_cores; pin_cores(1)"
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "XDG_RUNTIME_DIR": ""}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.returncode and "this user alone" in done.stderr and not os.listdir(tmp_path / "victim")
 
 
 @pytest.mark.parametrize(("replace", "kept"), [(True, "new"), (False, "old")])

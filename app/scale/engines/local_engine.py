@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from app.scale.engines.engine import Answer, MakeWorker, WorkerProxy
 from app.scale.engines.machine import free_memory_bytes, workers_that_fit
+from core.system.files import private_folder
 
 
 class _Worker(NamedTuple):
@@ -23,6 +24,7 @@ class LocalEngine:
     release."""
 
     def __init__(self, make: MakeWorker, threads: int) -> None:
+        private_folder()  # refused here in one line, and not by every worker
         self._make, self._threads = make, threads
         self._workers: list[_Worker] = []
 

@@ -2,12 +2,11 @@
 top: a worker chooses its cores before torch is imported."""
 
 import os
-import tempfile
 from pathlib import Path
 from typing import BinaryIO
 
 from app.opencv import opencv
-from core.system.files import lock
+from core.system.files import lock, private_folder
 from core.system.machine import available_cpus
 
 KEPT_FREE = 0.1
@@ -67,10 +66,9 @@ def pin_cores(threads: int) -> None:
     os.environ["OPENCV_FOR_THREADS_NUM"] = str(threads)
     if not hasattr(os, "sched_setaffinity"):
         return
-    folder = Path(tempfile.gettempdir()) / f"steadyseg-cores-{os.getuid()}"
-    folder.mkdir(exist_ok=True)
+    folder = private_folder()
     cores = sorted(os.sched_getaffinity(0))
-    free = (core for core in cores if _take(folder / str(core)))
+    free = (core for core in cores if _take(folder / f"core-{core}"))
     mine = {core for _, core in zip(range(threads), free, strict=False)}
     shared = {cores[(os.getpid() + step) % len(cores)] for step in range(threads - len(mine))}
     os.sched_setaffinity(0, mine | shared)
