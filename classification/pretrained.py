@@ -6,7 +6,6 @@ from classification.networks.build import build_classifier
 from core.errors import InputError
 from core.model.model import Builder, Model, read_model
 from core.model.pretrained import find_in, list_checkpoints
-from core.preprocess import MAX_HEIGHT
 
 FOLDER = Path(__file__).parent / "checkpoints"
 ARCHITECTURE = "classifier"
@@ -38,9 +37,7 @@ def require_classifier(model: Model) -> None:
         raise InputError(
             f"{path}: its architecture is {meta.architecture!r}, a segmentation network; expected a classifier"
         )
-    if meta.height != meta.width or meta.height > MAX_HEIGHT:
-        raise InputError(
-            f"{path}: pictures of {meta.width}x{meta.height}; a classifier's are square, at most {MAX_HEIGHT} a side"
-        )
+    if meta.height != meta.width:
+        raise InputError(f"{path}: pictures of {meta.width}x{meta.height}; a classifier's are square")
     if meta.classes.void is not None:
         raise InputError(f"{path}: its class list has a void id, as a segmentation network's; a classifier has none")

@@ -8,6 +8,9 @@ import numpy as np
 
 from core.errors import InputError
 
+MAX_CLASSES = 2**15
+"""ImageNet-21k has 21,841; a confusion matrix has the square of the number of classes."""
+
 
 @dataclass(frozen=True)
 class ClassList:
@@ -28,6 +31,8 @@ class ClassList:
     def __post_init__(self) -> None:
         if not all(isinstance(name, str) for name in self.names):
             raise InputError(f"class names are texts, got {self._in_short()}")
+        if len(self.names) > MAX_CLASSES:
+            raise InputError(f"a class list has {len(self.names)} names, at most {MAX_CLASSES} are read")
         if len(self.names) < 2 or len(set(self.names)) != len(self.names):
             raise InputError(f"a class list needs two or more different names, got {self._in_short()}")
         if self.void is None:

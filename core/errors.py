@@ -1,6 +1,9 @@
 """The one error that means "the input is at fault": it becomes one line on stderr and exit code 2."""
 
+import difflib
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 MAX_CHARACTERS = 2000
 """Longest message, in characters: a quotation from a file may be a million letters long."""
@@ -17,6 +20,21 @@ class InputError(ValueError):
 
 class CheckFailed(RuntimeError):
     """The work ran and its own check failed (a non-finite loss, a proof that does not hold): exit code 1."""
+
+
+def shorten(value: Any) -> str:
+    """A value as one short line for a message."""
+    try:
+        text = repr(value if not isinstance(value, str | list | tuple) else value[:200])
+    except (ValueError, RecursionError):  # an int of more than 4300 digits, a list in a list in a list ...
+        text = f"a {type(value).__name__} that cannot be shown"
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def suggest(name: object, known: Sequence[str], prefix: str = "") -> str:
+    """The end of a message about an unknown name: the nearest known ones, each behind `prefix`, or all of them."""
+    near = [prefix + one for one in difflib.get_close_matches(str(name).lower()[:80], known, n=3)]
+    return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
 
 
 def refuse_existing(path: Path, overwrite: bool) -> None:

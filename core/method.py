@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, Self, get_args
 
-from core.errors import InputError
+from core.errors import InputError, shorten
+from core.options import is_number, is_whole
 
 ModeName = Literal["dnn", "vq-dnn", "bnn", "vq-bnn"]
 MODE_NAMES: tuple[ModeName, ...] = get_args(ModeName)
@@ -19,6 +20,12 @@ PUBLISHED_TAU, MOTION_TAU = 1.25, 8.0
 (docs/studies/results)."""
 BNN_SAMPLES = 30
 """Dropout passes of mode bnn (published on CamVid)."""
+MAX_SAMPLES, MAX_WINDOW, MAX_TAU = 10_000, 1000, 1e6
+"""Passes; frames that are kept; frames. All are far beyond use: a slip, or a record that asks for all memory."""
+MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-3, 1e3
+"""Far beyond what a fit gives; logits divided by another leave float32."""
+SETTINGS = ("mode", "samples", "tau", "window", "motion")
+"""The settings that a fitted temperature belongs to."""
 
 
 def is_temporal(mode: str) -> bool:
@@ -33,7 +40,7 @@ def draws_dropout(mode: str) -> bool:
 
 @dataclass(frozen=True)
 class Method:
-    """A method with every setting decided."""
+    """A method with every setting decided; InputError for values that no method has, whatever record names them."""
 
     mode: ModeName
     samples: int = 1
@@ -53,6 +60,29 @@ class Method:
     note: str = field(default="", compare=False)
     """Reason why no fitted temperature is in use, or why the temperature does not follow the frame; else empty."""
 
+    def __post_init__(self) -> None:
+        if self.mode not in MODE_NAMES:
+            raise InputError(f"unknown mode {shorten(self.mode)}; choose from {', '.join(MODE_NAMES)}")
+        draws, temporal = draws_dropout(self.mode), is_temporal(self.mode)
+        samples = f"1 or more, at most {MAX_SAMPLES}" if draws else f"1 in mode {self.mode}, which has no dropout"
+        tau = f"a positive number of frames, at most {MAX_TAU:g}" if temporal else f"none in mode {self.mode}"
+        window = f"0 to {MAX_WINDOW} frames or none" if temporal else f"none in mode {self.mode}"
+        motion = f"off in mode {self.mode}, which has no memory; use vq-{self.mode}"
+        if temporal:
+            motion = "on or off, and off with a window, whose frames stay where they were; omit --window or --motion"
+        temperature = f"a positive number, {MIN_TEMPERATURE:g} to {MAX_TEMPERATURE:g}"
+        for name, expected, holds in (
+            ("samples", samples, is_whole(self.samples, 1, MAX_SAMPLES if draws else 1)),
+            ("tau", tau, is_number(self.tau, 1e-6, MAX_TAU) if temporal else self.tau is None),
+            ("window", window, self.window is None or (temporal and is_whole(self.window, 0, MAX_WINDOW))),
+            ("motion", motion, self.motion is False or (self.motion is True and temporal and self.window is None)),
+            ("temperature", temperature, is_number(self.temperature, MIN_TEMPERATURE, MAX_TEMPERATURE)),
+            ("calibrated", "true or false", isinstance(self.calibrated, bool)),
+            ("adaptive", "true or false", isinstance(self.adaptive, bool)),
+        ):
+            if not holds:
+                raise InputError(f"{name} must be {expected}, got {shorten(getattr(self, name))}")
+
     def __str__(self) -> str:
         """Everything but the temperature: `vq-bnn x5, tau 1.25, window 5`."""
         parts = [f"{self.mode} x{self.samples}" if self.mode == "bnn" or self.samples > 1 else self.mode]
@@ -62,14 +92,15 @@ class Method:
 
 
 def settings(method: Method) -> dict[str, Any]:
-    """The settings that a fitted temperature belongs to."""
-    names = ("mode", "samples", "tau", "window", "motion")
-    return {name: getattr(method, name) for name in names}
+    """`SETTINGS` of a method, as a record holds them."""
+    return {name: getattr(method, name) for name in SETTINGS}
 
 
 def method_of_fit(fit: Mapping[str, Any]) -> Method:
-    """The method that a calibration record was fitted with."""
-    return Method(fit["mode"], fit["samples"], fit["tau"], fit["window"], fit["motion"])
+    """The method that a calibration record was fitted with; InputError where it names none."""
+    if missing := [name for name in SETTINGS if name not in fit]:
+        raise InputError(f"a fit lacks {missing[0]}")
+    return Method(**{name: fit[name] for name in SETTINGS})
 
 
 class Calibrated(Protocol):
@@ -130,34 +161,19 @@ class MethodOptions:
     def resolve(self, meta: Calibrated | None = None) -> Method:
         """The method that will run, with a checkpoint's fitted temperature. Raises InputError for settings that
         contradict each other or the model."""
-        mode = self.mode or "vq-dnn"
-        if mode not in MODE_NAMES:
-            raise InputError(f"unknown mode {mode!r}; choose from {', '.join(MODE_NAMES)}")
-        method = self._with_temperature(self._without_temperature(mode), meta)
+        method = self._with_temperature(self._without_temperature(self.mode or "vq-dnn"), meta)
         return self._following_frames(method, meta)
 
     def _without_temperature(self, mode: ModeName) -> Method:
         samples = self.samples if self.samples is not None else BNN_SAMPLES if mode == "bnn" else 1
-        if samples < 1:
-            raise InputError(f"the number of dropout samples must be 1 or more, got {samples}")
-        if not draws_dropout(mode) and samples != 1:
-            raise InputError(
-                f"mode {mode} has no dropout, so {samples} samples would all be equal; use 1 or a bnn mode"
-            )
         if not is_temporal(mode):
-            if self.motion:
-                raise InputError(f"mode {mode} has no memory of earlier frames that could follow motion; use vq-{mode}")
-            return Method(mode, samples)
-        if self.motion and self.window is not None:
-            raise InputError("a window keeps its frames where they were; omit --window or --motion")
+            return Method(mode, samples, motion=bool(self.motion))
         motion = self.window is None if self.motion is None else self.motion
         tau = self.tau if self.tau is not None else default_tau(motion)
         return Method(mode, samples, tau, self.window, motion)
 
     def _with_temperature(self, method: Method, meta: Calibrated | None) -> Method:
         if self.temperature is not None:
-            if not 0 < self.temperature < math.inf:
-                raise InputError(f"the temperature must be a positive number, got {self.temperature}")
             return replace(method, temperature=self.temperature, note="the temperature was given by hand")
         if self.calibrated is False or meta is None:
             return replace(method, note="calibration is switched off" if meta else "")

@@ -1,14 +1,21 @@
-"""Names of choices and checks of ranges that all options share. No torch: the command line reads options for its
-help."""
+"""Names of choices, limits of sizes, and checks of values that options and records share. No torch: the command line
+reads options for its help."""
 
-from typing import Literal
+import types
+from dataclasses import fields
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from core.errors import InputError
+from core.errors import InputError, shorten, suggest
 
 ProbName = Literal["tanh", "relu6", "constant", "sigmoid", "softmax", "bn-tanh", "signed-tanh", "none"]
 """The Prob function of spatial smoothing."""
 PaddingName = Literal["published", "same"]
 """published: the k = 2 blur grows the map by one before the pooling; same: it does not."""
+
+MAX_PIXELS = 2**21
+"""Height times width at which a record's network works: 1024 x 2048, as of whole frames of Cityscapes."""
+
+Options = TypeVar("Options")
 
 
 def require_ranges(config: object, ranges: dict[str, tuple[float, float]]) -> None:
@@ -21,3 +28,68 @@ def require_ranges(config: object, ranges: dict[str, tuple[float, float]]) -> No
         value = getattr(config, name)
         if not all(low <= part <= high for part in (value if isinstance(value, tuple) else (value,))):
             raise InputError(f"--{name.replace('_', '-')} must lie in {low:g}..{high:g}, got {value}")
+
+
+def is_number(value: object, low: float, high: float) -> bool:
+    """True for an int or a float in the closed range; not for True, False and NaN."""
+    return type(value) in (int, float) and low <= value <= high  # type: ignore[operator]
+
+
+def is_whole(value: object, low: int, high: int) -> bool:
+    """True for an int in the closed range; not for True and False."""
+    return type(value) is int and low <= value <= high
+
+
+def read_options(options_class: type[Options], record: dict[str, Any], what: str) -> Options:
+    """Reads options from a record, where tuples are lists; InputError for unknown names and wrong types."""
+    known = sorted(get_type_hints(options_class))
+    for name in record:
+        if name not in known:
+            raise InputError(f"unknown option {shorten(name)} of {what}; {suggest(name, known)}")
+    options = options_class(**{name: tuple(v) if isinstance(v, list) else v for name, v in record.items()})
+    require_types(options, f"option {{}} of {what}")
+    return options
+
+
+def require_types(values: Any, what: str) -> None:
+    """InputError for a field of a dataclass whose value has another type: a record may hold any.
+
+    `what` names the field in the message, as in "option {} of unet".
+    """
+    hints = get_type_hints(type(values))
+    for name in (field.name for field in fields(values)):
+        if not _is(value := getattr(values, name), hints[name]):
+            raise InputError(f"{what.format(name)} must be {_in_words(hints[name])}, got {shorten(value)}")
+
+
+def _is(value: Any, hint: Any) -> bool:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return True
+    if origin in (Union, types.UnionType):
+        return any(_is(value, argument) for argument in arguments)
+    if origin is Literal:
+        return any(type(value) is type(argument) and value == argument for argument in arguments)
+    if origin is tuple:
+        return (
+            isinstance(value, tuple)
+            and (arguments[-1] is Ellipsis or len(value) == len(arguments))
+            and all(_is(item, arguments[0]) for item in value)
+        )
+    if origin is dict:
+        return isinstance(value, dict) and all(_is(item, arguments[1]) for item in value.values())
+    if isinstance(value, bool):
+        return hint is bool
+    return isinstance(value, (int, float) if hint is float else hint)
+
+
+def _in_words(hint: Any) -> str:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return " or ".join(map(_in_words, arguments))
+    if origin is Literal:
+        return ", ".join(map(str, arguments))
+    if origin is tuple:
+        return f"{_in_words(arguments[0]).removeprefix('a ')}s"
+    names = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", dict: "an object"}
+    return names.get(origin or hint, "none")

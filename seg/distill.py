@@ -17,7 +17,7 @@ from torch import Tensor
 from core.classes import ClassList
 from core.errors import InputError
 from core.method import MethodOptions
-from core.model.checkpoint import read_tensors, write_tensors
+from core.model.tensor_file import read_tensors, write_tensors
 from core.preprocess import network_size
 from core.system.json_text import parse_json
 from core.training.distributed import SINGLE_PROCESS, Processes

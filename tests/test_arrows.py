@@ -52,7 +52,7 @@ ALLOWED = {
         "classification/data",
         "classification/networks",
     },
-    "export/file": {"core"},
+    "export/file": {"core", "core/system"},
     "export/kernels": {"core", "core/system"},
     "export/run": {"core", "core/system", "export/file", "export/kernels"},
     "export/write": {"core", "core/system", "export/file", "export/run"},

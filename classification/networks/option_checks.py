@@ -1,10 +1,8 @@
 """Checks of a classifier's options, without torch, and their reader from a checkpoint's record."""
 
-import difflib
 import math
-import types
-from dataclasses import fields
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from dataclasses import fields, replace
+from typing import Any
 
 from classification.networks.layout import (
     ALTERNET_BLOCKS,
@@ -20,9 +18,12 @@ from classification.networks.layout import (
     Family,
 )
 from classification.options import ClassifierOptions
-from core.errors import InputError
-from core.options import require_ranges
+from core.errors import InputError, suggest
+from core.options import MAX_PIXELS, read_options, require_ranges, require_types
 
+MAX_GRID = 64
+"""Patches, or points of a window, on a side: attention compares each of 4,096 with every other (ViT-B/16 at 1024 x
+1024)."""
 RANGES: dict[str, tuple[float, float]] = {
     "channels": (1, 1024),
     "dropout": (0, 255 / 256),
@@ -30,40 +31,34 @@ RANGES: dict[str, tuple[float, float]] = {
 }
 OPTIONAL_RANGES: dict[str, tuple[float, float]] = {
     "prob_scale": (1e-3, math.inf),
-    "attention_window": (1, math.inf),
-    "img_size": (1, math.inf),
-    "patch_size": (1, math.inf),
+    "attention_window": (1, MAX_GRID),
+    "img_size": (1, math.isqrt(MAX_PIXELS)),
+    "patch_size": (1, math.isqrt(MAX_PIXELS)),
 }
 SMOOTHING_OPTIONS = ("smoothing_places", "prob", "prob_scale", "blur", "padding")
+TIMM_SIDE, TIMM_PATCH = 224, 16
 GROUPS = 32
 """Groups of ResNeXt's 3x3 convolutions."""
 DEFAULTS = ClassifierOptions()
 
 
 def options_of(record: dict[str, Any]) -> ClassifierOptions:
-    """Reads options from a checkpoint's record, where tuples are lists; InputError for an unknown name.
-
-    `pretrained` is off, because the weights come with the record.
-    """
-    known = [field.name for field in fields(ClassifierOptions)]
-    for name in record:
-        if name not in known:
-            raise InputError(f"unknown option {name!r} of a classifier; {_suggestion(str(name), known)}")
-    values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in record.items()}
-    return ClassifierOptions(**values | {"pretrained": False})
+    """Reads options from a checkpoint's record; `pretrained` is off, because the weights come with the record."""
+    return replace(read_options(ClassifierOptions, record, "a classifier"), pretrained=False)
 
 
 def check_classifier(options: ClassifierOptions) -> None:
     """Raises InputError for the first option that makes no sense; timm itself checks names after `timm:`."""
-    _require_types(options)
+    require_types(options, "option {} of a classifier")
     require_ranges(options, RANGES)
     require_ranges(options, {name: r for name, r in OPTIONAL_RANGES.items() if getattr(options, name) is not None})
     if options.network not in MODELS and not options.network.startswith(TIMM):
         raise InputError(
             f"unknown classifier {options.network!r} (timm's are called timm:NAME); "
-            f"{_suggestion(options.network, MODEL_NAMES)}"
+            f"{suggest(options.network, MODEL_NAMES)}"
         )
     _require_applicable(options)
+    _check_grid(options)
     if not options.smoothing:
         _require_smoothing(options)
     if options.network in MODELS:
@@ -75,37 +70,6 @@ def check_classifier(options: ClassifierOptions) -> None:
             _check_transformer(options, family)
         if options.attention is not None:
             _check_attention(options.attention, ALTERNET_BLOCKS[depth], options.network)
-
-
-def _require_types(options: ClassifierOptions) -> None:
-    """Raises InputError for a value of a wrong type: a record may hold any, and a dataclass takes them all."""
-    for name, hint in get_type_hints(ClassifierOptions).items():
-        value = getattr(options, name)
-        if not _is(value, hint):
-            raise InputError(f"option {name} of a classifier must be {_in_words(hint)}, got {value!r}")
-
-
-def _is(value: Any, hint: Any) -> bool:
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (Union, types.UnionType):
-        return any(_is(value, argument) for argument in arguments)
-    if origin is Literal:
-        return isinstance(value, str) and value in arguments
-    if origin is tuple:
-        return isinstance(value, tuple) and all(_is(item, arguments[0]) for item in value)
-    if isinstance(value, bool):
-        return hint is bool
-    return isinstance(value, (int, float) if hint is float else hint)
-
-
-def _in_words(hint: Any) -> str:
-    if get_origin(hint) in (Union, types.UnionType):
-        return " or ".join(map(_in_words, get_args(hint)))
-    if get_origin(hint) is Literal:
-        return ", ".join(get_args(hint))
-    if get_origin(hint) is tuple:
-        return "whole numbers"
-    return {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}.get(hint, "none")
 
 
 def _require_applicable(options: ClassifierOptions) -> None:
@@ -156,6 +120,16 @@ def _check_groups(options: ClassifierOptions, depth: int) -> None:
         )
 
 
+def _check_grid(options: ClassifierOptions) -> None:
+    """Refuses a transformer with too many patches; timm's have pictures of 224 and patches of 16, unless said."""
+    usual_side, usual_patch = (VIT_SIDE, VIT_PATCH) if options.network in MODELS else (TIMM_SIDE, TIMM_PATCH)
+    side, patch = options.img_size or usual_side, options.patch_size or usual_patch
+    if (options.img_size or options.patch_size) and side // patch > MAX_GRID:
+        raise InputError(
+            f"img_size {side} and patch_size {patch} make {side // patch} patches a side, at most {MAX_GRID} are taken"
+        )
+
+
 def _check_transformer(options: ClassifierOptions, family: str) -> None:
     head = HEAD_WIDTHS[family]
     if options.channels % min(head, options.channels):
@@ -190,8 +164,3 @@ def _check_attention(attention: tuple[int, ...], blocks: tuple[int, ...], model:
 
 def _join(values: tuple[int, ...] | list[int]) -> str:
     return "none" if not values else ",".join(map(str, values))
-
-
-def _suggestion(name: str, known: tuple[str, ...] | list[str]) -> str:
-    near = difflib.get_close_matches(name.lower(), known, n=3)
-    return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"

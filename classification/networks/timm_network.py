@@ -1,6 +1,5 @@
 """Networks of the timm library as MC-dropout networks; CNNs may have spatial smoothing."""
 
-import difflib
 from functools import partial
 from typing import Any
 
@@ -14,6 +13,7 @@ from core.errors import InputError
 from core.insertion import insert_dropout, insert_smoothing, subsampling_points
 from core.options import ProbName
 from core.stages import Stage
+from core.timm_names import require_timm_name
 
 DENSE_DROPOUTS = ("pos_drop", "proj_drop", "mlp_drop", "drop1", "drop2")
 """timm's names of the dropout modules after the position embedding and every dense layer but those of q, k and v.
@@ -153,10 +153,7 @@ def _create(options: ClassifierOptions, num_classes: int) -> Any:
     import timm
 
     name = options.network.removeprefix(TIMM)
-    if ":" in name or "/" in name or not timm.is_model(name):
-        near = difflib.get_close_matches(name, timm.list_models(), n=3)
-        hint = f"did you mean {' or '.join(TIMM + n for n in near)}?" if near else "see timm.list_models()"
-        raise InputError(f"timm has no network {name!r}; {hint}")
+    require_timm_name(name, TIMM)
     given = {argument: getattr(options, option) for argument, option in ARGUMENTS.items() if getattr(options, option)}
     try:
         return timm.create_model(name, pretrained=options.pretrained, num_classes=num_classes, **given)

@@ -1,35 +1,28 @@
-"""Checkpoints: safetensors whose header carries everything needed to use the weights; never pickle."""
+"""Checkpoints: safetensors files whose header carries everything that is needed to use the weights."""
 
 import dataclasses
-import io
 import json
 import math
-import struct
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from core.classes import ClassList
-from core.errors import InputError
-from core.method import Method, fit_of
+from core.errors import InputError, shorten
+from core.method import MAX_TEMPERATURE, MIN_TEMPERATURE, Method, fit_of, method_of_fit
 from core.model.int8 import is_int8_record, is_proven
+from core.model.tensor_file import header_text, opened, parse_tensors, read_whole, require_finite, write_tensors
+from core.options import MAX_PIXELS, is_number, require_types
 from core.system.files import write_atomic
 from core.system.json_text import parse_json
 
 FORMAT_VERSION = 1
-HEADER_KEY = "steadyseg"
 NOVELTY_PREFIX = "novelty."
 """Prefix of tensors that are not weights of the network."""
-MAX_HEADER_BYTES = 16 * 2**20
-"""A header of ours is a few hundred kB; a file that claims more is refused before anything is allocated."""
-
-MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-3, 1e3
-"""Far beyond what a fit gives; outside, logits divided by it leave float32."""
 MIN_STD, MAX_MEAN = 1e-6, 1e6
 """Far beyond what pictures of 0..1 have; outside, what a network sees leaves float32 and its labels still look
 plausible."""
@@ -103,8 +96,8 @@ class CheckpointMeta:
     @property
     def frame_temperatures(self) -> dict[str, dict[str, Any]]:
         """Temperatures that follow the statistics of a frame, by method; empty without them."""
-        fits = self.novelty.get("temperatures", {})
-        return fits if isinstance(fits, dict) and all(map(_is_frame_fit, fits.values())) else {}
+        fits: dict[str, dict[str, Any]] = self.novelty.get("temperatures", {})
+        return fits
 
     def with_fit(self, method: Method, fit: dict[str, Any]) -> "CheckpointMeta":
         """A copy with the calibration of one more method; it replaces an earlier one of that method."""
@@ -129,16 +122,16 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], CheckpointMeta]:
 
 def parse_checkpoint(data: bytes, path: Path) -> tuple[dict[str, Tensor], CheckpointMeta]:
     """Returns the tensors and the record in the bytes of a checkpoint; `path` is for messages."""
-    tensors, header = _parse_tensors(data, path)
+    tensors, header = parse_tensors(data, path)
     meta = parse_meta(header, path)
-    _refuse_no_numbers(tensors, path)
+    require_finite(tensors, path)
     return tensors, meta
 
 
 def read_meta(path: Path) -> CheckpointMeta:
     """Reads the record alone: cheap, for lists of models."""
-    with _opened(path) as file:
-        return parse_meta(_header_text(file, path), path)
+    with opened(path) as file:
+        return parse_meta(header_text(file, path), path)
 
 
 def parse_meta(text: str, path: Path) -> CheckpointMeta:
@@ -168,57 +161,35 @@ def parse_meta(text: str, path: Path) -> CheckpointMeta:
         meta = CheckpointMeta(**{f.name: record[f.name] for f in fields if f.name in record})
         _check(meta)
         return meta
-    except (KeyError, TypeError, ValueError) as error:  # InputError is a ValueError: it gets the file's name here
+    except (
+        KeyError,
+        OverflowError,
+        TypeError,
+        ValueError,
+    ) as error:  # InputError is a ValueError: it gets the file's name here
         raise InputError(f"{path}: the checkpoint's header is malformed ({error})") from error
 
 
 def _check(meta: CheckpointMeta) -> None:
-    """Raises InputError for wrong types and values, which a record from elsewhere may hold."""
-    for name, holds in {
-        "architecture": isinstance(meta.architecture, str),
-        "options": isinstance(meta.options, dict),
-        "metrics": isinstance(meta.metrics, dict),
-        "training": isinstance(meta.training, dict),
-        "novelty": isinstance(meta.novelty, dict),
-        "height": isinstance(meta.height, int) and meta.height > 0,
-        "width": isinstance(meta.width, int) and meta.width > 0,
-        "mean": len(meta.mean) == 3 and all(abs(value) <= MAX_MEAN for value in meta.mean),  # of NaN it is false
-        "std": len(meta.std) == 3 and all(MIN_STD <= value <= MAX_MEAN for value in meta.std),
-        "calibration": isinstance(meta.calibration, dict) and all(map(_is_fit, meta.calibration.values())),
-        "int8": meta.int8 == {} or is_int8_record(meta.int8),
-    }.items():
-        if not holds:
-            raise ValueError(f"{name} is {getattr(meta, name)!r}")
-
-
-def _is_fit(fit: Any) -> bool:
-    """True for a usable temperature, and settings that can be those of a method."""
-    temperature = fit.get("temperature") if isinstance(fit, dict) else None
-    if not isinstance(temperature, float | int) or isinstance(temperature, bool):
-        return False
-    return _is_method(fit) and MIN_TEMPERATURE <= temperature <= MAX_TEMPERATURE
-
-
-def _is_frame_fit(fit: Any) -> bool:
-    """True for a usable temperature of the frame, and settings that can be those of a method."""
-    level = fit.get("level") if isinstance(fit, dict) else None
-    if not isinstance(level, int | float) or isinstance(level, bool):
-        return False
-    return abs(level) < 100 and _is_method(fit)
-
-
-def _is_method(fit: Mapping[str, Any]) -> bool:
-    """True where all settings of a method are there and have its types."""
-    if not fit.keys() >= {"mode", "samples", "tau", "window", "motion"}:
-        return False
-    numbers = [fit[name] for name in ("tau", "window") if fit[name] is not None]
-    mode = fit["mode"]
-    return (
-        all(isinstance(number, int | float) for number in (fit["samples"], *numbers))
-        and isinstance(fit["motion"], bool)
-        and isinstance(mode, str)
-        and mode.isprintable()
-    )
+    """Raises InputError for wrong types, values and sizes, which a record from elsewhere may hold."""
+    require_types(meta, "{}")
+    if not (meta.height > 0 and meta.width > 0 and meta.height * meta.width <= MAX_PIXELS):
+        raise InputError(f"pictures of {meta.width}x{meta.height} pixels; expected 1 to {MAX_PIXELS} pixels in all")
+    if not all(is_number(value, -MAX_MEAN, MAX_MEAN) for value in meta.mean):
+        raise InputError(f"mean is {meta.mean}")
+    if not all(is_number(value, MIN_STD, MAX_MEAN) for value in meta.std):
+        raise InputError(f"std is {meta.std}")
+    if meta.int8 and not is_int8_record(meta.int8):
+        raise InputError(f"int8 is {shorten(meta.int8)}")
+    for fit in meta.calibration.values():
+        replace(method_of_fit(fit), temperature=fit["temperature"])
+    fits = meta.novelty.get("temperatures", {})
+    if not isinstance(fits, dict):
+        raise InputError(f"temperatures of novelty are {shorten(fits)}, expected an object")
+    for fit in fits.values():
+        method_of_fit(fit)
+        if not is_number(fit["level"], *map(math.log, (MIN_TEMPERATURE, MAX_TEMPERATURE))):
+            raise InputError(f"the level of a temperature of novelty is {shorten(fit['level'])}")
 
 
 def load_weights(network: torch.nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
@@ -242,80 +213,3 @@ def load_weights(network: torch.nn.Module, tensors: Mapping[str, Tensor], path: 
 def without_novelty(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The tensors of the network alone."""
     return {name: value for name, value in tensors.items() if not name.startswith(NOVELTY_PREFIX)}
-
-
-def _refuse_no_numbers(tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Raises InputError for NaN or infinity. With one NaN among its weights a network gives one label everywhere, with
-    an entropy of 0. Minimum and maximum are NaN if any value is, which is the quickest check.
-    """
-    for name, tensor in tensors.items():
-        if tensor.is_floating_point() and tensor.numel():
-            ends = torch.aminmax(tensor.half() if tensor.itemsize == 1 else tensor)
-            if not all(math.isfinite(end.item()) for end in ends):
-                raise InputError(f"{path}: tensor {name} holds NaN or infinite values; fetch or train it again")
-
-
-def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: str) -> None:
-    """Writes the file atomically: after a crash the old or the new one is there, whole."""
-    from safetensors.torch import save
-
-    data = save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata={HEADER_KEY: header})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, data)
-
-
-def read_tensors(path: Path) -> tuple[dict[str, Tensor], str]:
-    """Reads the tensors and the header's text of a safetensors file; hostile or damaged files raise InputError."""
-    return _parse_tensors(read_whole(path), path)
-
-
-def read_whole(path: Path) -> bytes:
-    """Reads the bytes of a checkpoint, in one pass; its header is checked before the rest is read."""
-    with _opened(path) as file:
-        _header_text(file, path)
-        file.seek(0)
-        return file.read()
-
-
-def _parse_tensors(data: bytes, path: Path) -> tuple[dict[str, Tensor], str]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load
-
-    header = _header_text(io.BytesIO(data), path)
-    try:
-        return load(data), header
-    except (SafetensorError, ValueError, OverflowError, KeyError) as error:  # KeyError: a number type torch lacks
-        raise InputError(f"{path}: not a whole safetensors file ({error}); fetch or copy it again") from error
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    try:
-        with path.open("rb") as file:
-            yield file
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-
-
-def _header_text(file: BinaryIO, path: Path) -> str:
-    """Reads the text of our record from the header of an open safetensors file."""
-    start = file.read(8)
-    length = struct.unpack("<Q", start)[0] if len(start) == 8 else -1
-    size = file.seek(0, io.SEEK_END)
-    file.seek(8)
-    if not 2 <= length <= MAX_HEADER_BYTES or length > size - 8:
-        raise InputError(
-            f"{path}: not a safetensors checkpoint (its header claims {length} bytes); pickles (.pt, .pth) are "
-            "refused because loading one can run code"
-        )
-    try:
-        header = parse_json(file.read(length))
-    except ValueError as error:
-        raise InputError(f"{path}: not a safetensors checkpoint (its header is not JSON)") from error
-    metadata = header.get("__metadata__") if isinstance(header, dict) else None
-    text = metadata.get(HEADER_KEY) if isinstance(metadata, dict) else None
-    if not isinstance(text, str):
-        raise InputError(
-            f"{path}: a safetensors file, but not a SteadySeg checkpoint (no {HEADER_KEY!r} in its header)"
-        )
-    return text

@@ -5,7 +5,6 @@ converts it to integer kernels. Jacob et al. 2018 (arXiv 1712.05877), eq. 1: r =
 a channel of weights.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,11 +13,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from core.errors import InputError
+from core.options import is_number
 
 LEVELS = 255
 WEIGHT_LEVELS = 63
 """Largest weight, of 127: with all 8 bits, sums of products saturate on processors without VNNI (`camvid-realtime`:
 84 % of the labels equal, with 7 bits 98 %); elsewhere the eighth bit gains nothing (`camvid-unet-s`: 98.7 % both)."""
+MAX_RANGE = 1e30
+"""Largest input of a convolution in a record; float32 ends at 3e38."""
 MAX_ACCURACY_LOSS, MAX_ECE_CHANGE = 0.005, 0.002
 """Largest loss on labelled stills at which int8 is chosen automatically; beyond, it is used only on request."""
 
@@ -103,9 +105,12 @@ def is_int8_record(record: Any) -> bool:
     try:
         pairs = [*record["ranges"].values(), record["accuracy"], record["ece"]]
         shares = [record["labels_equal"], *record["accuracy"], *record["ece"]]
-        numbers = [float(one) for least, greatest in pairs for one in (least, greatest)]
-        ratio = float(record["temperature_ratio"])
-        return all(map(math.isfinite, numbers)) and all(0.0 <= one <= 1.0 for one in shares) and 0.1 < ratio < 10.0
+        numbers = [one for least, greatest in pairs for one in (least, greatest)]
+        return (
+            all(is_number(one, -MAX_RANGE, MAX_RANGE) for one in numbers)
+            and all(is_number(one, 0.0, 1.0) for one in shares)
+            and is_number(record["temperature_ratio"], 0.1, 10.0)
+        )
     except (AttributeError, KeyError, TypeError, ValueError):
         return False
 

@@ -16,8 +16,9 @@ from torch.nn.modules.module import (
 )
 
 from core.errors import InputError
-from core.model.checkpoint import CheckpointMeta, load_weights, parse_checkpoint, read_whole, save_checkpoint
+from core.model.checkpoint import CheckpointMeta, load_weights, parse_checkpoint, save_checkpoint
 from core.model.pretrained import find_in
+from core.model.tensor_file import read_whole
 
 MIN_WEIGHT_LIMIT = 2**28
 """Number of weights that any record may ask for (1 GB): libraries build parts that they take away again, such as the

@@ -1,9 +1,8 @@
 """The novelty statistics in a checkpoint: numbers in the record, matrices among the tensors."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
@@ -15,9 +14,12 @@ from core.model.checkpoint import NOVELTY_PREFIX as PREFIX
 from core.model.model import Model
 from core.novelty.head import NoveltyHead, NoveltyParameters
 from core.novelty.statistics import ClassDistance, FrameDistance, RegionDistance, statistic_names
+from core.options import is_number
 from core.reference import MIN_FRAMES, ReferenceScores, binomial_interval
 
-MAX_STAGES, MAX_STEP = 8, 64
+MAX_STAGES, MAX_STEP, MAX_SCORES = 8, 64, 10_000
+Distance = TypeVar("Distance", FrameDistance, ClassDistance, RegionDistance)
+MAX_STATISTIC = 1e9
 REGIONS = "regions"
 
 
@@ -106,7 +108,7 @@ class NoveltyRecord:
             record._check()
             if record.dropout:
                 record.of_dropout()._check()
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InputError(f"the record of novelty is malformed ({error}); calibrate the checkpoint again") from error
         return record
 
@@ -119,10 +121,8 @@ class NoveltyRecord:
         the method's fit of the temperature; None: slopes and level are 0."""
         own = {name.removeprefix(PREFIX): value.float() for name, value in tensors.items() if name.startswith(PREFIX)}
         try:
-            stages = [_distance(own, name) for name in self.stages]
-            mine = _below(own, f"{REGIONS}.")
-            regions = RegionDistance(mine["whiten.bias"].numel(), mine["classes.bias"].numel())
-            regions.load_state_dict(mine)
+            stages = [_distance(_below(own, f"{name}.")) for name in self.stages]
+            regions = _filled(RegionDistance, _below(own, f"{REGIONS}."))
         except (KeyError, RuntimeError) as error:
             first = str(error).splitlines()[0]
             raise InputError(
@@ -150,7 +150,7 @@ class NoveltyRecord:
             "weights": _are_numbers(self.weights, columns),
             "slopes": all(_are_numbers(one, columns) for one in slopes) and _are_numbers(levels, len(levels)),
             "region": _are_numbers((self.region_median, self.region_rare), 2) and self.region_median < self.region_rare,
-            "scores": len(self.scores) >= MIN_FRAMES
+            "scores": MIN_FRAMES <= len(self.scores) <= MAX_SCORES
             and _are_numbers(self.scores, len(self.scores))
             and list(self.scores) == sorted(self.scores),
             "dropout": isinstance(self.dropout, dict) and bool(self.dropout or not with_masks),
@@ -164,18 +164,25 @@ def _tuple(value: Any) -> Any:
 
 
 def _are_numbers(values: Any, count: int) -> bool:
-    return len(values) == count and all(type(one) in (int, float) and math.isfinite(one) for one in values)
+    return len(values) == count and all(is_number(one, -MAX_STATISTIC, MAX_STATISTIC) for one in values)
 
 
 def _below(values: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
 
 
-def _distance(values: Mapping[str, Tensor], name: str) -> FrameDistance | ClassDistance:
+def _distance(values: Mapping[str, Tensor]) -> FrameDistance | ClassDistance:
     """The distance of a stage: to the mean of all frames, or to the nearest class if there are class means."""
-    channels, classes = values[f"{name}.whiten.bias"].numel(), values.get(f"{name}.classes.bias")
-    found = FrameDistance(channels) if classes is None else ClassDistance(channels, classes.numel())
-    found.load_state_dict(_below(values, f"{name}."))
+    return _filled(ClassDistance, values) if "classes.bias" in values else _filled(FrameDistance, values)
+
+
+def _filled(kind: type[Distance], values: Mapping[str, Tensor]) -> Distance:
+    """A distance that holds the tensors of the file themselves: their biases decide its sizes, so none is allocated."""
+    layers = ("whiten",) if kind is FrameDistance else ("whiten", "classes")
+    sizes = [values[f"{layer}.bias"].numel() for layer in layers]
+    with torch.device("meta"):
+        found = kind(*sizes)
+    found.load_state_dict(values, assign=True)
     return found
 
 

@@ -6,13 +6,17 @@ from typing import Any
 MAX_DEPTH = 32
 """Lists and objects in one another; records of ours have seven. Copying or writing 300 would exceed Python's own
 limit."""
+MAX_DIGITS = 20
+"""Digits of a whole number, 64 bits; a longer one has no float, and Python compares it but cannot convert it."""
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Parses JSON; ValueError for other text and for too deep nesting. NaN and Infinity, which Python writes, are
-    accepted."""
+    """Parses JSON; ValueError for other text, too deep nesting and huge whole numbers.
+
+    NaN and Infinity, which Python writes, are accepted.
+    """
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_int=_whole)
     except RecursionError as error:
         raise ValueError(f"more than {MAX_DEPTH} lists and objects in one another") from error
     level = [value]
@@ -21,6 +25,12 @@ def parse_json(text: str | bytes) -> Any:
     if level:
         raise ValueError(f"more than {MAX_DEPTH} lists and objects in one another")
     return value
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"a whole number has {len(digits)} digits, at most {MAX_DIGITS} are read")
+    return int(digits)
 
 
 def _parts(value: Any) -> list[Any]:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from core.errors import InputError
-from core.model.checkpoint import read_tensors, write_tensors
+from core.model.tensor_file import read_tensors, write_tensors
 from core.system.files import DISK_ERRORS, lock, write_atomic
 from core.system.interrupts import TORCHRUN
 from core.system.json_text import parse_json

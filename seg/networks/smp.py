@@ -10,7 +10,11 @@ from core.dropout import Dropout, is_stochastic
 from core.errors import InputError
 from core.insertion import insert_dropout, insert_smoothing
 from core.stages import Stage, itself
+from core.timm_names import require_timm_name
 from seg.options import SmpOptions
+
+TIMM = "tu-"
+"""The library's prefix of encoders that are networks of timm."""
 
 
 class SmpNetwork(nn.Module):
@@ -90,6 +94,8 @@ def _call_dropout(block: nn.Module, inputs: Any, output: Tensor) -> Tensor:
 def _create(num_classes: int, options: SmpOptions) -> Any:
     import segmentation_models_pytorch as smp
 
+    if options.encoder.startswith(TIMM):
+        require_timm_name(options.encoder.removeprefix(TIMM), TIMM)
     channels = options.decoder_channels
     extra = {} if channels is None else {"decoder_channels": channels}
     try:

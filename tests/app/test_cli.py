@@ -391,7 +391,9 @@ def test_an_existing_report_is_kept_without_overwrite(tmp_path: Path, capsys: py
 
 
 def test_a_giant_network_size_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "at most 4096" in one_line_error(capsys, "video", "street:1:1", "--model", "street-tiny", "--size", "200000")
+    assert "a smaller --size" in one_line_error(
+        capsys, "video", "street:1:1", "--model", "street-tiny", "--size", "200000"
+    )
 
 
 def test_a_run_folder_that_is_a_file_gets_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from core.dropout import Dropout
 from core.errors import CheckFailed, InputError
-from core.model.checkpoint import read_tensors
+from core.model.tensor_file import read_tensors
 from core.options import require_ranges
 from core.seeds import mix_seed
 from core.training.config import TRAIN_RANGES, TrainConfig

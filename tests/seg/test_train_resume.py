@@ -24,7 +24,8 @@ from torch import Tensor
 
 from app.cli import main
 from core.errors import InputError
-from core.model.checkpoint import load_checkpoint, read_tensors, write_tensors
+from core.model.checkpoint import load_checkpoint
+from core.model.tensor_file import read_tensors, write_tensors
 from core.training.loaders import LONGEST_TMPDIR, load_batches
 from core.training.optimizer import learning_rate
 from core.training.parts import Run, TrainingParts

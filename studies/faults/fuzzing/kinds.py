@@ -21,7 +21,8 @@ from app.open_model import is_classifier, make_segmenter, open_model
 from app.sources.open_source import open_source
 from core.frame import Frame
 from core.method import MethodOptions
-from core.model.checkpoint import HEADER_KEY, read_meta, read_tensors
+from core.model.checkpoint import read_meta
+from core.model.tensor_file import HEADER_KEY, read_tensors
 from core.system.json_text import parse_json
 from core.system.pictures import look_at, read_upright, upright_size
 from export.file.onnx_file import read_onnx

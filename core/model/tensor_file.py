@@ -1,0 +1,100 @@
+"""Safetensors files whose header carries a text of ours; never pickle."""
+
+import io
+import math
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import torch
+from torch import Tensor
+
+from core.errors import InputError
+from core.system.files import write_atomic
+from core.system.json_text import parse_json
+
+HEADER_KEY = "steadyseg"
+MAX_HEADER_BYTES = 16 * 2**20
+"""A header of ours is a few hundred kB; a file that claims more is refused before anything is allocated."""
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: str) -> None:
+    """Writes the file atomically: after a crash the old or the new one is there, whole."""
+    from safetensors.torch import save
+
+    data = save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata={HEADER_KEY: header})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, data)
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], str]:
+    """Reads the tensors and the header's text of a safetensors file; hostile or damaged files raise InputError."""
+    return parse_tensors(read_whole(path), path)
+
+
+def read_whole(path: Path) -> bytes:
+    """Reads the bytes of a checkpoint, in one pass; its header is checked before the rest is read."""
+    with opened(path) as file:
+        header_text(file, path)
+        file.seek(0)
+        return file.read()
+
+
+def parse_tensors(data: bytes, path: Path) -> tuple[dict[str, Tensor], str]:
+    """Returns the tensors and the header's text in the bytes of a safetensors file; `path` is for messages."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    header = header_text(io.BytesIO(data), path)
+    try:
+        return load(data), header
+    except (SafetensorError, ValueError, OverflowError, KeyError) as error:  # KeyError: a number type torch lacks
+        raise InputError(f"{path}: not a whole safetensors file ({error}); fetch or copy it again") from error
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A context with the file open for reading; InputError where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            yield file
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def header_text(file: BinaryIO, path: Path) -> str:
+    """Reads the text of our record from the header of an open safetensors file."""
+    start = file.read(8)
+    length = struct.unpack("<Q", start)[0] if len(start) == 8 else -1
+    size = file.seek(0, io.SEEK_END)
+    file.seek(8)
+    if not 2 <= length <= MAX_HEADER_BYTES or length > size - 8:
+        raise InputError(
+            f"{path}: not a safetensors checkpoint (its header claims {length} bytes); pickles (.pt, .pth) are "
+            "refused because loading one can run code"
+        )
+    try:
+        header = parse_json(file.read(length))
+    except ValueError as error:
+        raise InputError(f"{path}: not a safetensors checkpoint (its header is not JSON)") from error
+    metadata = header.get("__metadata__") if isinstance(header, dict) else None
+    text = metadata.get(HEADER_KEY) if isinstance(metadata, dict) else None
+    if not isinstance(text, str):
+        raise InputError(
+            f"{path}: a safetensors file, but not a SteadySeg checkpoint (no {HEADER_KEY!r} in its header)"
+        )
+    return text
+
+
+def require_finite(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """InputError for NaN and infinity: a network with one NaN gives one label everywhere, at an entropy of 0.
+
+    The smallest and the largest value are NaN where any is, which is the quickest check.
+    """
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and tensor.numel():
+            ends = torch.aminmax(tensor.half() if tensor.itemsize == 1 else tensor)
+            if not all(math.isfinite(end.item()) for end in ends):
+                raise InputError(f"{path}: tensor {name} holds NaN or infinite values; fetch or train it again")

@@ -1,0 +1,133 @@
+"""Sizes and values that a record names are checked before anything is fetched, built or allocated."""
+
+import dataclasses
+import json
+import math
+import socket
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import torch
+from made.worlds import world_record, world_tensors
+from refusals import refusal
+
+from app.open_model import is_classifier, open_model
+from app.scale.engines.machine import peak_memory_bytes
+from classification.networks.build import build_classifier
+from classification.options import ClassifierOptions
+from core.classes import CAMVID, ClassList
+from core.errors import InputError
+from core.method import Method, MethodOptions
+from core.model.checkpoint import CheckpointMeta, parse_meta, save_checkpoint
+from core.model.model import Model
+from core.novelty.record import novelty_head
+from seg.networks.build import build_network
+from seg.options import UNetOptions
+from studies.faults.fuzzing.mutate import damage_json
+
+META = CheckpointMeta("unet", {"channels": 2}, CAMVID, 64, 96, (0.4, 0.4, 0.4), (0.3, 0.3, 0.3))
+FIT = {"mode": "vq-dnn", "samples": 1, "tau": 8.0, "window": None, "motion": True, "temperature": 1.2}
+
+
+@pytest.mark.parametrize("encoder", ["tu-hf-hub:timm/resnet18.a1_in1k", "tu-local-dir:FOLDER", "tu-FOLDER/x"])
+def test_an_encoder_from_elsewhere_is_refused_before_the_network_or_the_disk_is_asked(
+    encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"architecture": "resnet18", "num_classes": 3}))
+    asked: list[object] = []
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *given, **_: asked.append(given))
+    options = {"encoder": encoder.replace("FOLDER", str(tmp_path))}
+    assert "timm has no network" in refusal(build_network, "smp", options, 5)
+    assert not asked
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"width": 10**9}, "2097152"),
+        ({"height": 4096, "width": 4096}, "2097152"),
+        ({"height": 10**400}, "a whole number has 401 digits"),
+        ({"height": True}, "height"),
+        ({"licence": 3}, "licence"),
+        ({"calibration": {"vq-dnn": FIT | {"samples": 10**9}}}, "samples"),
+        ({"calibration": {"vq-dnn": FIT | {"window": 10**9, "motion": False}}}, "window"),
+        ({"calibration": {"vq-dnn": FIT | {"mode": 3}}}, "mode"),
+        ({"calibration": {"vq-dnn": FIT | {"tau": math.nan}}}, "tau"),
+        ({"novelty": {"temperatures": []}}, "temperatures"),
+        ({"novelty": {"temperatures": {"dnn": {"level": 0.0}}}}, "lacks mode"),
+        ({"classes": {"names": [f"{number}" for number in range(40_000)], "colors": [], "void": None}}, "32768"),
+    ],
+    ids=str,
+)
+def test_a_size_or_value_beyond_its_limit_is_named(changes: dict[str, Any], words: str) -> None:
+    text = json.dumps(json.loads(META.to_json()) | changes)
+    message = refusal(parse_meta, text, Path("m.safetensors"))
+    assert message.startswith("m.safetensors: ") and words in message
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"network": "vit6", "img_size": 2**20, "patch_size": 2**19},
+        {"network": "vit6", "img_size": 1024, "patch_size": 1},
+        {"network": "timm:vit_tiny_patch16_224", "patch_size": 1},
+        {"network": "swin6", "attention_window": 10**6},
+    ],
+    ids=str,
+)
+def test_a_transformer_of_too_many_patches_is_refused_before_it_is_built(options: dict[str, Any]) -> None:
+    before = reset_peak()
+    refusal(build_classifier, options, 3)
+    assert peak_memory_bytes() - before < 2**26
+
+
+def test_a_short_vector_of_novelty_makes_no_great_matrix() -> None:
+    """80 kB of `whiten.bias` would decide a matrix of 1.6 GB."""
+    network = build_network("unet", UNetOptions(channels=2), len(CAMVID))
+    tensors = network.state_dict() | world_tensors("dec9", 2, len(CAMVID))
+    bias = torch.zeros(20_000)
+    meta = dataclasses.replace(META, novelty=world_record("dec9", Method("dnn")))
+    for name in ("novelty.dec9.whiten.bias", "novelty.regions.whiten.bias"):
+        model = Model("m", Path("m"), "", meta, tensors | {name: bias}, {})
+        before = reset_peak()
+        assert "do not fit their record" in refusal(novelty_head, model, Method("dnn"))
+        assert peak_memory_bytes() - before < 2**28
+
+
+def test_a_file_of_every_kind_survives_damaged_records(tmp_path: Path) -> None:
+    """The record alone, 500 damages of each kind; `python -m studies.faults.fuzzing` opens thousands of whole files."""
+    animals, sides = ClassList.of_names(("cat", "dog", "eel")), {"height": 32, "width": 32}
+    options = dataclasses.asdict(ClassifierOptions(channels=2, dropout=0.3))
+    novel = world_record("dec9", Method("vq-dnn", tau=8.0, motion=True))
+    for name, meta, state in (
+        ("seg", dataclasses.replace(META, calibration={"a": FIT}, novelty=novel), None),
+        ("class", dataclasses.replace(META, architecture="classifier", options=options, classes=animals, **sides), 1),
+    ):
+        path = tmp_path / f"{name}.safetensors"
+        tensors = build_classifier(options, 3).state_dict() if state else read_tensors_of_unet()
+        save_checkpoint(path, tensors, meta)
+        good = open_model(str(path))
+        assert isinstance(good, Model)
+        record = json.loads(meta.to_json())
+        for number in range(500):
+            text = json.dumps(damage_json(record, Random(f"{name} {number}")))
+            try:
+                damaged = good.with_record(parse_meta(text, path))
+                if is_classifier(damaged):
+                    continue
+                method = MethodOptions().resolve(damaged.meta)
+                novelty_head(damaged, method)
+            except InputError as error:
+                assert str(error).isprintable()
+
+
+def read_tensors_of_unet() -> dict[str, torch.Tensor]:
+    network = build_network("unet", UNetOptions(channels=2), len(CAMVID))
+    return network.state_dict() | world_tensors("dec9", 2, len(CAMVID))
+
+
+def reset_peak() -> int:
+    Path("/proc/self/clear_refs").write_text("5")
+    return peak_memory_bytes()
