@@ -1,19 +1,29 @@
-# make demo | unit | test | test-all | lint | results | setup | peers: each does all the set-up it needs on a machine with Python 3.11+, git and make.
+# make demo | unit | test | test-all | lint | results | setup | lock | peers: each does all the set-up it needs on a machine with Python 3.11+, git and make.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo unit test test-all lint results peers
+.PHONY: setup lock demo unit test test-all lint results peers
 
 setup: .venv/installed
 
-# The stamp is newer than what it was made from, so a changed requirement installs again.
-.venv/installed: pyproject.toml constraints.txt
+# Every package has the hashes that PyPI published, or is not installed. Hash mode takes no "-e .", so the project comes
+# last, alone, built by the hatchling of the lock. The stamp is newer than what it was made from: a changed lock installs again.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
+.venv/installed: pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "SteadySeg needs Python 3.11 or newer, this is " + sys.version.split()[0])'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,export,calibrate,studies,scale]'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps tritonclient==2.73.0  # asks for protobuf 6; a test reads its schema
+	$(PIP) --require-hashes --only-binary :all: --requirement requirements.lock
+	$(PIP) --no-build-isolation --editable .
 	-$(BIN)/python -m app.in_browser.runtime  # 33 MB for the page in a browser; without it its tests skip
 	touch $@
+
+# Writes the locks anew after a change of pyproject.toml, with the hashes of all wheels for all platforms and Pythons. What
+# still fits keeps its version; UPGRADE=--upgrade moves all.
+COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --custom-compile-command 'make lock' $(UPGRADE)
+lock: setup
+	$(COMPILE) --only-binary :all: pyproject.toml --all-extras --output-file requirements.lock
+	echo hatchling | $(COMPILE) --only-binary :all: pyproject.toml - --extra export --extra scale --constraint requirements.lock --output-file deploy/requirements.lock
+	$(COMPILE) studies/peers/requirements.txt --python-version 3.11 --output-file studies/peers/requirements.lock
 
 demo: setup
 	$(BIN)/steadyseg demo
@@ -60,7 +70,7 @@ results: setup
 peers: .venv-peers/installed
 	PYTHONPATH=. .venv-peers/bin/python studies/peers/compare_mc_dropout.py
 
-.venv-peers/installed: studies/peers/requirements.txt
+.venv-peers/installed: studies/peers/requirements.lock
 	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement $<
 	touch $@

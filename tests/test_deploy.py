@@ -43,10 +43,7 @@ def test_they_run_our_commands_as_nobody_in_particular(path: Path) -> None:
     assert mounts == {volume["name"] for volume in pods[0]["volumes"]}
 
 
-def test_the_image_is_pinned_and_not_root() -> None:
+def test_the_image_is_not_root() -> None:
     lines = (DEPLOY / "Dockerfile").read_text().splitlines()
     assert any(line.startswith("USER 10001") for line in lines)
     assert lines.count('ENTRYPOINT ["steadyseg"]') == 1
-    installs = [line for line in lines if "pip install" in line]
-    assert installs and all("--constraint /src/constraints.txt" in line for line in installs)
-    assert [line for line in lines if line.startswith("ARG PYTHON=")] == ["ARG PYTHON=3.11.14-slim-bookworm"]

@@ -1,5 +1,6 @@
 """The flags of `steadyseg demo`. Nothing heavy is imported here, so that help is instant."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -36,6 +37,8 @@ class PageOptions:
     """Publish the page for 72 hours at an address of gradio.live: everyone who knows it can use this machine."""
     allow_host: tuple[str, ...] = ()
     """Names that the page is reached by besides this machine's own: a proxy's, for example."""
+    root_path: str = ""
+    """Path under which a proxy publishes the page, as /steadyseg; the proxy takes it away before it asks the page."""
     ssl_certfile: Path | None = None
     """Certificate for HTTPS (PEM), which browsers ask for before they give the camera to another machine."""
     ssl_keyfile: Path | None = None
@@ -50,6 +53,10 @@ class PageOptions:
             raise InputError(f"--max-upload-mb must lie in 1..100000, got {self.max_upload_mb}")
         if not 1 <= self.max_sessions <= 64:
             raise InputError(f"--max-sessions must lie in 1..64, got {self.max_sessions}")
+        if not re.fullmatch(r"(/[\w.~-]+)*", self.root_path, re.ASCII):
+            raise InputError(
+                f"--root-path must be a path such as /steadyseg, without a slash at its end, got {self.root_path!r}"
+            )
         if (self.ssl_certfile is None) != (self.ssl_keyfile is None):
             raise InputError("HTTPS needs both --ssl-certfile and --ssl-keyfile")
         for flag, path in (("ssl-certfile", self.ssl_certfile), ("ssl-keyfile", self.ssl_keyfile)):

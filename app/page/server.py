@@ -66,6 +66,7 @@ class Page:
             ssl_keyfile=text_of(options.ssl_keyfile),
             ssl_verify=False,
             max_file_size=f"{options.max_upload_mb}mb",
+            root_path=options.root_path,
             allowed_paths=[],
             strict_cors=True,
             prevent_thread_lock=True,

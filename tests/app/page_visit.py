@@ -135,8 +135,8 @@ def wait_until(condition: Any, seconds: float = PATIENCE_MS / 1e3) -> None:
         time.sleep(0.05)
 
 
-def launched(playwright: Any, camera: Path) -> Any:
+def launched(playwright: Any, camera: Path, *flags: str) -> Any:
     try:
-        return launch_chromium(playwright, camera)
+        return launch_chromium(playwright, camera, *flags)
     except InputError as error:
         pytest.skip(str(error))

@@ -604,6 +604,7 @@ def test_wrong_flags_are_refused_before_anything_is_served(tmp_path: Path) -> No
         ({"max_upload_mb": 0}, "--max-upload-mb"),
         ({"max_sessions": 0}, "--max-sessions"),
         ({"ssl_certfile": tmp_path}, "needs both"),
+        ({"root_path": "/steadyseg/"}, "without a slash at its end"),
         ({"ssl_certfile": tmp_path / "x", "ssl_keyfile": tmp_path / "y"}, "no such file"),
     ):
         with pytest.raises(InputError, match=expected):

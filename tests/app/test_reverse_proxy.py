@@ -1,0 +1,111 @@
+"""The page behind nginx with TLS, under a path and a name of its own, as docs/usage.md configures it."""
+
+import getpass
+import re
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import av
+import httpx
+import pytest
+from made.video import write_video
+from page_visit import free_port, launched, start_camera, stripes, visitor, wait_until
+from test_page_file import choose_file, download
+
+from app.page.flags import PageOptions
+from app.page.server import build_page
+from studies.harness.browser import write_camera
+
+# The two warnings: Gradio's own use of pandas, after each event, in its server's threads.
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.filterwarnings("ignore:'future.no_silent_downcasting' is deprecated"),
+    pytest.mark.filterwarnings("ignore:The copy keyword is deprecated"),
+]
+USAGE = Path(__file__).parents[2] / "docs" / "usage.md"
+NAME = "seg.example"
+
+
+@pytest.fixture
+def public(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address at nginx of a page that serves this machine alone."""
+    for program in ("nginx", "openssl"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path / "cache"))
+    port, inside = free_port(), free_port()
+    options = PageOptions(
+        model=model, port=inside, open_browser=False, max_upload_mb=3, allow_host=(NAME,), root_path="/steadyseg"
+    )
+    page = build_page(options)
+    page.launch()
+    with nginx(tmp_path, port, inside):
+        yield f"https://{NAME}:{port}/steadyseg/"
+    page.close()
+
+
+@contextmanager
+def nginx(folder: Path, port: int, inside: int) -> Iterator[None]:
+    """nginx with the lines of docs/usage.md, but for ports, the certificate and the size of uploads."""
+    certificate, key = folder / "seg.pem", folder / "seg.key"
+    words = ["-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", f"/CN={NAME}"]
+    words += ["-out", str(certificate), "-keyout", str(key)]
+    subprocess.run(["openssl", "req", *words], check=True, capture_output=True)
+    (block,) = re.findall("```nginx\n(.*?)```", USAGE.read_text(), re.DOTALL)
+    for documented, here in (
+        ("443", f"127.0.0.1:{port}"),
+        ("127.0.0.1:7860", f"127.0.0.1:{inside}"),
+        ("/etc/ssl/seg.pem", str(certificate)),
+        ("/etc/ssl/seg.key", str(key)),
+        ("477m", "3100k"),
+    ):
+        assert block.count(documented) == 1
+        block = block.replace(documented, here)
+    places = "".join(
+        f"{kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    conf = folder / "nginx.conf"
+    first = f"daemon off; user {getpass.getuser()}; pid {folder}/pid; events {{}}"
+    conf.write_text(f"{first}\nhttp {{\naccess_log off;\n{places}{block}}}\n")
+    with subprocess.Popen(["nginx", "-p", str(folder), "-c", str(conf), "-e", str(folder / "log")]) as server:
+        try:
+            wait_until(lambda: answers(port), 10)
+            yield
+        finally:
+            server.terminate()
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_camera_upload_and_download_cross_the_proxy(public: str, playwright: Any, tmp_path: Path) -> None:
+    camera = write_camera(tmp_path / "moving.mjpeg", stripes(50))
+    chromium = launched(playwright, camera, f"--host-resolver-rules=MAP {NAME} 127.0.0.1")
+    video = write_video(tmp_path / "stripes.mp4", stripes(30))
+    with visitor(chromium, public, ignore_https_errors=True) as page:
+        start_camera(page, 5)
+        page.locator(".stage [data-do=camera]").first.click()
+        choose_file(page, video)
+        page.locator("#report").get_by_text("mean confidence").wait_for()
+        page.wait_for_function("document.querySelector('#video video')?.currentTime > 0.1")
+        with av.open(str(download(page, "download-result"))) as container:
+            assert sum(1 for _ in container.decode(video=0)) == 30
+    chromium.close()
+
+
+def test_the_proxy_passes_on_what_the_guard_refuses_by(public: str) -> None:
+    port = httpx.URL(public).port
+    with httpx.Client(base_url=f"https://127.0.0.1:{port}/steadyseg/", verify=False) as client:
+        ours = {"Host": f"{NAME}:{port}"}
+        assert client.get("config", headers=ours).status_code == 200
+        assert client.get("config", headers={"Host": "evil.example"}).status_code == 421
+        foreign = {**ours, "Origin": "https://evil.example"}
+        assert client.post("gradio_api/queue/join", headers=foreign, json={}).status_code == 403
+        assert client.post("gradio_api/upload", headers=ours, content=bytes(3_500_000)).status_code == 413

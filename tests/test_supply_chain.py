@@ -1,0 +1,81 @@
+"""The locks hold what pyproject.toml asks for, by hash, and the container and the workflow name what they start from by
+digest."""
+
+import re
+import subprocess
+import tomllib
+from importlib.metadata import requires
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+PROJECT = Path(__file__).parent.parent
+LOCKS = ("requirements.lock", "deploy/requirements.lock", "studies/peers/requirements.lock")
+ENTRY = re.compile(r"([\w.-]+)==([^ ;]+)(?: ; [^\\\n]+)? \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)")
+DOCKERFILE = (PROJECT / "deploy" / "Dockerfile").read_text()
+
+
+def entries(text: str) -> dict[str, tuple[str, str]]:
+    """(version, hashes) by name. Fails where a line of the lock is in no entry."""
+    lines = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
+    assert ENTRY.sub("", lines) == ""
+    return {canonicalize_name(name): (version, hashes) for name, version, hashes in ENTRY.findall(lines)}
+
+
+def lock(name: str) -> dict[str, tuple[str, str]]:
+    return entries((PROJECT / name).read_text())
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_every_package_of_a_lock_has_its_hashes(name: str) -> None:
+    assert len(lock(name)) > 80
+
+
+def test_the_lock_fits_what_the_project_asks_for() -> None:
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+    locked = {name: version for name, (version, _) in lock("requirements.lock").items()}
+    asked = [project["project"]["dependencies"], *project["project"]["optional-dependencies"].values()]
+    for line in (line for group in asked for line in group):
+        needed = Requirement(line)
+        if needed.name != "steadyseg":
+            version = locked[canonicalize_name(needed.name)]
+            assert needed.specifier.contains(version), f"{line}: the lock has {version}; run make lock"
+    assert project["build-system"]["requires"] == [f"hatchling=={locked['hatchling']}"]
+
+
+def test_the_containers_lock_is_a_part_of_the_other() -> None:
+    whole, part = lock("requirements.lock"), lock("deploy/requirements.lock")
+    assert part.items() <= whole.items() and "hatchling" in part and "pytest" not in part
+
+
+def test_the_container_starts_from_a_digest_and_installs_by_hash() -> None:
+    assert re.search(r"^ARG PYTHON=3\.11\.\d+-slim-bookworm@sha256:[0-9a-f]{64}$", DOCKERFILE, re.MULTILINE)
+    assert set(re.findall("^FROM (.*?)(?: AS .*)?$", DOCKERFILE, re.MULTILINE)) == {"python:${PYTHON}"}
+    installs = re.findall(r"pip install (.*)", DOCKERFILE)
+    assert all("--no-deps" in words for words in installs) and len(installs) == 3
+    assert "--require-hashes" in installs[1] and "--no-build-isolation" in installs[2]
+
+
+def test_the_cpu_container_leaves_out_cuda_and_nothing_else(tmp_path: Path) -> None:
+    """The Dockerfile's own command, on a copy of the lock."""
+    (program,) = re.findall(r"sed -i -E ('[^']+')", DOCKERFILE)
+    copied = tmp_path / "requirements.lock"
+    copied.write_bytes((PROJECT / "deploy" / "requirements.lock").read_bytes())
+    subprocess.run(f"sed -i -E {program} {copied}", shell=True, check=True)
+    whole, left = lock("deploy/requirements.lock"), entries(copied.read_text())
+    gone = whole.keys() - left.keys()
+    assert {"torch", "torchvision", "triton"} < gone and left.items() < whole.items()
+    assert all(name.startswith(("nvidia-", "cuda-")) for name in gone - {"torch", "torchvision", "triton"})
+    assert not any(name.startswith(("nvidia-", "cuda-")) for name in left)
+    # What PyTorch needs besides CUDA is still there: its CPU build is installed without dependencies.
+    needed = [Requirement(line) for line in requires("torch") or []]
+    here = {canonicalize_name(one.name) for one in needed if one.marker is None or one.marker.evaluate({"extra": ""})}
+    assert here - gone <= left.keys()
+
+
+def test_a_workflow_names_every_action_by_its_commit() -> None:
+    text = (PROJECT / ".github" / "workflows" / "ci.yml").read_text()
+    used = re.findall(r"uses: (\S+)", text)
+    assert used and all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", action) for action in used)
