@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from core.errors import InputError
 from core.options import PaddingName, ProbName, require_ranges
@@ -160,6 +160,11 @@ class SegTrainConfig:
     """Augmentation of the training images."""
     loop: TrainConfig = field(default_factory=TrainConfig)
     """The training loop."""
+
+    @property
+    def network_options(self) -> Any:
+        """Options of the network: the field that is named like it."""
+        return getattr(self, self.network)
 
 
 AUGMENT_RANGES: dict[str, tuple[float, float]] = {

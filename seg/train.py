@@ -99,7 +99,7 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
     def describe(seconds: float) -> CheckpointMeta:
         return CheckpointMeta(
             architecture=config.network,
-            options=dataclasses.asdict(config.unet if config.network == "unet" else config.smp),
+            options=dataclasses.asdict(config.network_options),
             classes=classes,
             height=height,
             width=width,
@@ -140,8 +140,7 @@ def load_teacher_probs(config: SegTrainConfig, classes: ClassList, images: Label
 def make_network(config: SegTrainConfig, classes: ClassList) -> nn.Module:
     """Builds the network with its initial weights, a function of the seed, and the auxiliary heads if there are any."""
     torch.manual_seed(mix_seed(config.loop.seed))
-    options: Any = config.unet if config.network == "unet" else config.smp
-    network = build_network(config.network, options, len(classes))
+    network = build_network(config.network, config.network_options, len(classes))
     if config.init:
         load_initial_weights(network, classes, config.init)
     return DeepSupervision(network, len(classes)) if config.auxiliary else network
