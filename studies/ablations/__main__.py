@@ -1,6 +1,6 @@
 """Trains the ablations' networks as far as time allows, measures them and writes docs/studies/ablations.
 
-    python -m studies.ablations --data ../shared/data/cifar10 [--hours 6] [--document]
+    python -m studies.ablations --data ../shared/data/cifar10 [--hours 6]
 
 A training that was stopped goes on after its last whole epoch, and the list is begun again where it ended: run it as
 often as there is time (nice -n 15, in the background). A measured row is kept while checkpoint and data stay the same.
@@ -28,9 +28,8 @@ from core.training.parts import Run
 from core.training.run import choose_precision, train
 from core.training.run_folder import CONFIG_NAME, MODEL_NAME
 from studies.ablations.matrix import Variant, to_train
-from studies.ablations.tables import PAGE, tables
-from studies.harness.study import Cache, digest_of_weights, exit_code, origin
-from studies.harness.tables import write_tables
+from studies.harness.pages import write_page
+from studies.harness.study import PAGES, Cache, digest_of_weights, exit_code, origin
 
 SAMPLES = 50
 """Dropout passes, as published."""
@@ -38,25 +37,22 @@ SAMPLES = 50
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="CIFAR-10 folder")
+    parser.add_argument("--data", type=Path, required=True, help="CIFAR-10 folder")
     parser.add_argument("--hours", type=float, default=6.0, help="no new epoch is begun after so long")
-    parser.add_argument("--document", action="store_true", help="only write the document")
     given = parser.parse_args()
-    return exit_code("ablations", lambda: work(given.data, given.hours, given.document))
+    return exit_code("ablations", lambda: work(given.data, given.hours))
 
 
-def work(data: Path, hours: float, only_document: bool) -> None:
+def work(data: Path, hours: float) -> None:
     """Trains, measures, writes."""
     keep_freed_memory()
-    cache = Cache(PAGE / "record.json")
-    if not only_document:
-        ends = time.monotonic() + 3600 * hours
-        test = open_classification(data, "test")
-        for variant, seed in to_train():
-            done = train_variant(variant, seed, data, ends)
-            if done:
-                measure(variant, seed, test, cache)
-    write_tables(PAGE / "README.md", tables())
+    cache = Cache(PAGES / "ablations" / "record.json")
+    ends = time.monotonic() + 3600 * hours
+    test = open_classification(data, "test")
+    for variant, seed in to_train():
+        if train_variant(variant, seed, data, ends):
+            measure(variant, seed, test, cache)
+    write_page("ablations")
 
 
 def train_variant(variant: Variant, seed: int, data: Path, ends: float) -> bool:

@@ -3,7 +3,6 @@
 The intervals are paired over pictures; the change with each seed stands beside them.
 """
 
-import json
 import re
 import statistics
 from collections.abc import Sequence
@@ -15,16 +14,12 @@ from torch import Tensor
 
 from studies.ablations.bootstrap import paired_bootstrap
 from studies.ablations.matrix import ABLATIONS, SEEDS, Ablation, Variant
-from studies.harness.document import table
-from studies.harness.study import PAGES
-from studies.harness.tables import Tables
-
-PAGE = PAGES / "ablations"
+from studies.harness.tables import Tables, read_record, table
 
 
 def tables() -> Tables:
     """The tables by their names in the page, those of the ablations that are trained with all seeds."""
-    record: dict[str, Any] = json.loads((PAGE / "record.json").read_text())
+    record = read_record("ablations")
     made = {name_of(ablation): ablation_table(ablation, record) for ablation in ABLATIONS}
     return {name: partial(str, text) for name, text in made.items() if text}
 
@@ -69,8 +64,8 @@ def change(variant: Variant, base: Variant, record: dict[str, Any], key: str, sc
     """[mean with its interval, by seed]."""
     if variant is base:
         return ["", ""]
-    sides = [[by_picture(record, one, seed, key) for seed in SEEDS] for one in (base, variant)]
-    found = paired_bootstrap(*sides)
+    before, after = ([by_picture(record, one, seed, key) for seed in SEEDS] for one in (base, variant))
+    found = paired_bootstrap(before, after)
     told = [f"{scale * value:+.{digits}f}" for value in (found.mean, found.low, found.high)]
     return [f"{told[0]} ({told[1]} to {told[2]})", ", ".join(f"{scale * value:+.{digits}f}" for value in found.by_seed)]
 

@@ -1,4 +1,4 @@
-"""Runs the studies of networks' insides and writes docs/studies/analysis and docs/studies/analysis/.
+"""Runs the studies of networks' insides and writes docs/studies/analysis.
 
     python -m studies.analysis --data ../shared/data [--only PAIR/STUDY ...] [--fresh] [--document]
 
@@ -19,10 +19,10 @@ from core.errors import InputError
 from core.model.bundle import round_figures
 from core.system.machine import keep_freed_memory
 from studies.analysis.command import command_line, write_report
-from studies.analysis.document import write_document
 from studies.analysis.runs import Run, all_runs
 from studies.analysis.study import Study, run
 from studies.harness.networks import file_of
+from studies.harness.pages import write_page
 from studies.harness.study import PAGES, data_digest, exit_code
 
 PAGE = PAGES / "analysis"
@@ -33,7 +33,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, help="folder with camvid/ and cifar10/")
     parser.add_argument("--only", nargs="*", help="only these, as PAIR/STUDY")
     parser.add_argument("--fresh", action="store_true", help="run again what is there already")
-    parser.add_argument("--document", action="store_true", help="only write reports, plots and document again")
+    parser.add_argument("--document", action="store_true", help="only write reports, plots and tables again")
     given = parser.parse_args()
     return exit_code("analysis", lambda: work(given.data, given.only, given.fresh, given.document))
 
@@ -46,7 +46,7 @@ def work(data: Path | None, only: list[str] | None, fresh: bool, document: bool)
         raise InputError("--data: give the folder with camvid/ and cifar10/, or --document")
     else:
         run_all(data, only, fresh)
-    write_document(PAGE)
+    write_page("analysis")
 
 
 def run_all(data: Path, only: list[str] | None, fresh: bool) -> None:

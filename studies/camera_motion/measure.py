@@ -39,7 +39,7 @@ def between(previous: np.ndarray, now: np.ndarray) -> dict[str, float]:
     radians."""
     old, new = (cv2.cvtColor(image, cv2.COLOR_RGB2GRAY) for image in (previous, now))
     points = cv2.goodFeaturesToTrack(old, 800, 0.01, 6)
-    moved, found, _ = cv2.calcOpticalFlowPyrLK(old, new, points, None, winSize=(21, 21), maxLevel=3)
+    moved, found, _ = cv2.calcOpticalFlowPyrLK(old, new, points, points.copy(), winSize=(21, 21), maxLevel=3)
     tracked = found.ravel() == 1
     cv2.setRNGSeed(0)
     matrix, _ = cv2.estimateAffinePartial2D(

@@ -26,9 +26,9 @@ from core.system.machine import keep_freed_memory
 from studies.classification.effects import Pictures
 from studies.classification.matrix import EVERY, Classifier, subjects
 from studies.classification.plots import write_plots
-from studies.classification.tables import measured_of, tables
+from studies.classification.tables import measured_of
+from studies.harness.pages import write_page
 from studies.harness.study import PAGES, Cache, exit_code, origin
-from studies.harness.tables import write_tables
 
 PAGE = PAGES / "classification"
 SAMPLES = 50
@@ -62,7 +62,7 @@ def run(data: Path, fresh: bool) -> None:
         if fresh or cache.get(name, digest) is None:
             cache.put(name, digest, measure(name, members, test), origin())
     write_plots(measured_of(cache.record), PAGE)
-    write_tables(PAGE / "README.md", tables())
+    write_page("classification")
 
 
 def measure(name: str, members: list[Classifier], test: ClassificationSet) -> dict[str, Any]:

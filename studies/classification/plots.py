@@ -5,21 +5,19 @@ from typing import Any
 
 from matplotlib import pyplot as plt
 
-from studies.harness.document import save_figure
+from studies.harness.plots import save_figure
 
 COLORS = {"plain": "#0072b2", "smooth": "#009e73", "mc": "#e69f00", "mc-smooth": "#d55e00"}
 """Okabe and Ito's, told apart by colour-blind readers."""
 
 
-def write_plots(record: dict[str, Any], page: Path) -> dict[str, str]:
-    """{title: file name in docs} of what could be drawn."""
-    written = {}
+def write_plots(record: dict[str, Any], page: Path) -> None:
+    """Draws the page's pictures."""
     with plt.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
         if any("curve" in found for found in record.values()):
-            written |= save_figure(sizes(record), page, "sizes.png", "NLL and accuracy by the number of passes")
+            save_figure(sizes(record), page / "sizes.png")
         if record:
-            written |= save_figure(reliability(record), page, "reliability.png", "Reliability, dropout off")
-    return written
+            save_figure(reliability(record), page / "reliability.png")
 
 
 def kind_of(name: str) -> str:

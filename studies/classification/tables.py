@@ -1,14 +1,10 @@
 """The tables of docs/studies/classification, from its record."""
 
-import json
-from functools import partial
 from typing import Any
 
 from studies.classification.effects import EFFECTS, Change, changes
 from studies.classification.matrix import EVERY, FACTORS, Classifier, subjects
-from studies.harness.document import table
-from studies.harness.study import PAGES
-from studies.harness.tables import Tables
+from studies.harness.tables import Tables, bind, read_record, table
 
 SIZES = (1, 2, 5, 50)
 PUBLISHED = {
@@ -20,15 +16,13 @@ PUBLISHED = {
 """ResNet-18, CIFAR-10, all 50,000 pictures, width 64, N = 50, mean of 3 (arXiv 2105.12639, Table E.1): NLL, accuracy,
 ECE."""
 ABSENT = "-"
-PAGE = PAGES / "classification"
 
 
 def tables() -> Tables:
     """The tables by their names in the page."""
-    record: dict[str, Any] = json.loads((PAGE / "record.json").read_text())
+    record = read_record("classification")
     makers = {"kinds": kinds_table, "effects": effects_table, "runs": runs_table, "sizes": sizes_table}
-    measured = measured_of(record)
-    return {name: partial(make, measured) for name, make in makers.items()} | {"commands": partial(commands, record)}
+    return {**bind(measured_of(record), makers), **bind(record, {"commands": commands})}
 
 
 def measured_of(record: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import contextlib
 import io
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -42,9 +43,7 @@ def rows_of(model: str, stream: list[Frame], device: str, seconds: float, work: 
     rows: Row = {}
     for precision in ("fp32", "bf16"):
         rows[f"torch {precision}"] = whole_step(
-            lambda precision=precision: open_segmenter(
-                model, MODE, executor="torch", precision=precision, device=device
-            ),
+            partial(open_segmenter, model, MODE, executor="torch", precision=precision, device=device),
             stream,
             expected,
             seconds,
@@ -53,7 +52,7 @@ def rows_of(model: str, stream: list[Frame], device: str, seconds: float, work: 
         file = exported(model, precision, work)
         for where in ("cuda", "tensorrt") if device == "cuda" else ("cpu",):
             rows[f"onnxruntime {where} {precision}"] = whole_step(
-                lambda file=file, where=where: open_segmenter(str(file), executor="onnxruntime", device=where),
+                partial(open_segmenter, str(file), executor="onnxruntime", device=where),
                 stream,
                 expected,
                 seconds,

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from core.training.run_folder import CONFIG_NAME, MODEL_NAME
 
@@ -52,7 +53,8 @@ def run_block(jobs: Sequence[Job], block: Block) -> list[str]:
     """Trains and measures for so many minutes; the names of the jobs that are not done yet."""
     end = time.monotonic() + 60 * block.minutes
     block.out.mkdir(parents=True, exist_ok=True)
-    waiting, running = [job for job in jobs if not is_done(job, block)], {}
+    waiting = [job for job in jobs if not is_done(job, block)]
+    running: dict[str, Any] = {}
     while (waiting or running) and time.monotonic() < end:
         while len(running) < block.parallel and (ready := [job for job in waiting if can_start(job, block)]):
             job = ready[0]

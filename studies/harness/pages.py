@@ -1,16 +1,29 @@
 """Every page with generated tables, and the functions that make them.
 
-The tables of docs/studies/NAME are made by `tables()` of studies/NAME/tables.py, those of the README and the model
-cards by `card_tables(page)` of studies/results/cards.py. Studies are imported by name: the harness lies below them.
+The tables of a study's page are made by `tables()` of its module, those of the README and the model cards by
+`card_tables(page)` of studies/results/cards.py. Studies are imported by name: the harness lies below them.
 """
 
 from pathlib import Path
 
 from app.commands import load
 from studies.harness.study import PAGES
-from studies.harness.tables import Tables
+from studies.harness.tables import Tables, write_tables
 
-STUDIES = ("ablations", "classification", "results", "training")
+STUDIES = {
+    "ablations": "ablations",
+    "analysis": "analysis",
+    "browser": "in_browser",
+    "classification": "classification",
+    "novelty": "novelty",
+    "performance": "performance",
+    "reliability": "faults",
+    "results": "results",
+    "robustness": "robustness",
+    "scale": "scale",
+    "training": "training",
+}
+"""Folder of the page in docs/studies -> folder of the study in studies."""
 
 
 def all_pages() -> dict[Path, Tables]:
@@ -18,6 +31,21 @@ def all_pages() -> dict[Path, Tables]:
     cards = load("studies.results.cards:cards")()
     card_tables = load("studies.results.cards:card_tables")
     return {
-        **{PAGES / name / "README.md": load(f"studies.{name}.tables:tables")() for name in STUDIES},
+        **{page_of(name): tables_of(name) for name in STUDIES},
         **{card: card_tables(card) for card in cards},
     }
+
+
+def page_of(name: str) -> Path:
+    return PAGES / name / "README.md"
+
+
+def tables_of(name: str) -> Tables:
+    """The tables of docs/studies/NAME."""
+    made: Tables = load(f"studies.{STUDIES[name]}.tables:tables")()
+    return made
+
+
+def write_page(name: str) -> None:
+    """Writes the tables of docs/studies/NAME from its record."""
+    write_tables(page_of(name), tables_of(name))

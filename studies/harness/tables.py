@@ -4,12 +4,16 @@ A page marks the place of a table by `<!-- table NAME -->` and `<!-- end -->`; `
 stands between them.
 """
 
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from core.errors import InputError
 from core.system.files import write_atomic
+from studies.harness.study import PAGES
 
 Tables = Mapping[str, Callable[[], str]]
 """Functions that return the Markdown of a table, by its name in the page."""
@@ -30,3 +34,22 @@ def with_tables(text: str, tables: Tables) -> str:
 def write_tables(page: Path, tables: Tables) -> None:
     """Writes the page's tables in place."""
     write_atomic(page, with_tables(page.read_text(), tables).encode())
+
+
+def read_record(page: str, name: str = "record.json") -> dict[str, Any]:
+    """The committed figures of docs/studies/PAGE."""
+    return dict(json.loads((PAGES / page / name).read_text()))
+
+
+def bind(record: dict[str, Any], makers: Mapping[str, Callable[[dict[str, Any]], str]]) -> Tables:
+    """Tables that are all made from one record."""
+    return {name: partial(make, record) for name, make in makers.items()}
+
+
+def table(header: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
+    """Markdown; empty where there are no lines."""
+    titles, body = list(header), [list(line) for line in lines]
+    if not body:
+        return ""
+    rule = ["---"] * len(titles)
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (titles, rule, *body))

@@ -21,8 +21,8 @@ from core.errors import InputError
 from core.model.bundle import round_figures
 from studies.harness.browser import street_camera
 from studies.harness.machine import cpu_name
+from studies.harness.pages import write_page
 from studies.harness.study import PAGES, Cache, exit_code, origin
-from studies.in_browser.document import write_document
 from studies.in_browser.measured import measure_parity, measure_sizes, measure_soak, measure_speed
 
 PROJECT = Path(__file__).parents[2]
@@ -60,7 +60,7 @@ def run(models: list[str], parts: list[str], soak_s: int, calibration_data: Path
                     rows = MEASURES[part](site, start, **settings)
                     record[part] = {"made": {**origin(), "processor": cpu_name()}, "rows": round_figures(rows)}
                     cache.write()
-    write_document(PAGE)
+    write_page("browser")
 
 
 def exported(model: str, *flags: str | Path) -> Path:

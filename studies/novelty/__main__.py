@@ -1,7 +1,6 @@
-"""docs/studies/novelty/record.json, docs/studies/novelty and its plots from what was collected.
+"""Writes the record, the tables and the plots of docs/studies/novelty from what was collected in runs/novelty.
 
-python -m studies.novelty                the record from runs/novelty, then document and plots
-python -m studies.novelty --document     document and plots again, from the record
+python -m studies.novelty
 """
 
 import argparse
@@ -14,11 +13,12 @@ import numpy as np
 
 from core.model.bundle import round_figures
 from core.system.files import write_atomic
+from studies.harness.pages import write_page
 from studies.harness.study import PAGES, origin
-from studies.novelty.document import Record, document
 from studies.novelty.ensemble import measure_ensemble
 from studies.novelty.figures import auroc_of, measure
 from studies.novelty.plots import draw
+from studies.novelty.tables import Record
 
 PAGE = PAGES / "novelty"
 STUDIES = ("regions", "streams", "motorway_labels")
@@ -70,15 +70,13 @@ def passes(path: Path) -> dict[str, Any] | None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--from", dest="folder", type=Path, default=Path("runs/novelty"))
-    parser.add_argument("--document", action="store_true", help="from the record alone")
     given = parser.parse_args()
     path = PAGE / "record.json"
     record = json.loads(path.read_text()) if path.exists() else {}
-    if not given.document:
-        record = gather(given.folder, record)
-        write_atomic(path, (json.dumps(record, indent=1) + "\n").encode())
+    record = gather(given.folder, record)
+    write_atomic(path, (json.dumps(record, indent=1) + "\n").encode())
     draw(record, PAGE)
-    write_atomic(PAGE / "README.md", document(record).encode())
+    write_page("novelty")
 
 
 if __name__ == "__main__":

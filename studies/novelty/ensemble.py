@@ -30,7 +30,7 @@ def measure_ensemble(folders: Sequence[Path]) -> dict[str, Any]:
     }
     common = kinds(group("common"))
     errors = {
-        way: float(np.mean([ece(sum(bins(rows, way) for rows in members)) for members in common.values()]))
+        way: float(np.mean([ece(np.sum([bins(rows, way) for rows in members], axis=0)) for members in common.values()]))
         for way in ("none", "frame")
     }
     return {"members": len(folders), "auroc": foreign, "corrupted_ece": errors}

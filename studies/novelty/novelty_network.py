@@ -64,7 +64,8 @@ class NoveltyNetwork:
     def __call__(self, image: np.ndarray) -> tuple[list[Tensor], tuple[int, int]]:
         """Returns the outputs of `FeatureOutputs`, and the size at which the network saw the picture."""
         pixels = torch.from_numpy(np.ascontiguousarray(image))[None].permute(0, 3, 1, 2)
-        size = network_size(*image.shape[:2], self.meta.height)
+        height, width = image.shape[:2]
+        size = network_size(height, width, self.meta.height)
         if size not in self.compiled:
             model = openvino_model(self.outputs, [torch.zeros(1, 3, *size)])
             self.compiled[size] = OpenVinoNetwork(model, self.precision)._request

@@ -6,7 +6,7 @@ from typing import Any
 from matplotlib import pyplot as plt
 
 from core.reference import NOVEL
-from studies.harness.document import save_figure
+from studies.harness.plots import save_figure
 
 COLOURS = {"town": "#dfe9f5", "motorway": "#f7e3cf", "photographs": "#e6dcf0"}
 
@@ -34,7 +34,7 @@ def reliability(record: dict[str, Any], page: Path) -> None:
         axis.set(title=name, xlabel="confidence", xlim=(0, 1), ylim=(0, 1))
     axes[0][0].set_ylabel("share of pixels that are right")
     axes[0][0].legend(fontsize=8, loc="upper left")
-    save_figure(figure, page, "reliability.png", "reliability")
+    save_figure(figure, page / "reliability.png")
 
 
 def cuts(record: dict[str, Any], page: Path) -> None:
@@ -57,4 +57,4 @@ def cuts(record: dict[str, Any], page: Path) -> None:
     axes[-1, 0].set_xlabel("frame (15 Hz)")
     axes[0, 0].legend(fontsize=8, loc="center left")
     figure.tight_layout()
-    save_figure(figure, page, "cuts.png", "cuts")
+    save_figure(figure, page / "cuts.png")

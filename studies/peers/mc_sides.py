@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -63,7 +64,8 @@ def our_network(setup: Setup) -> tuple[UNet, Tensor]:
     """The pretrained network with its dropout drawing, and one normalised 360x480 frame (1, 3, h, w) of the street."""
     opened = read_segmenter(MODEL)
     meta = opened.meta
-    options = UNetOptions(**{name: tuple(v) if isinstance(v, list) else v for name, v in meta.options.items()})
+    recorded: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in meta.options.items()}
+    options = UNetOptions(**recorded)
     if setup.places:
         options = dataclasses.replace(options, dropout_places=setup.places)
     network = UNet(len(meta.classes), options)

@@ -1,17 +1,16 @@
 """Times the included networks on an otherwise idle machine and writes docs/studies/performance.
 
-    python -m studies.performance [MODEL ...] [--row-seconds 20] [--soak 20000] [--document]
-
---document only makes the document again from the figures that are there.
+python -m studies.performance [MODEL ...] [--row-seconds 20] [--soak 20000]
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
 
+from studies.harness.pages import write_page
 from studies.harness.study import Cache, exit_code, origin
-from studies.performance.document import MODELS, SOAKED, write_document
 from studies.performance.measured_bench import PAGE, bench
+from studies.performance.tables import MODELS, SOAKED
 
 
 def main() -> int:
@@ -19,9 +18,8 @@ def main() -> int:
     parser.add_argument("models", nargs="*", default=MODELS, metavar="MODEL", help=f"of {', '.join(MODELS)}; all")
     parser.add_argument("--row-seconds", type=float, default=20.0, help="of each row")
     parser.add_argument("--soak", type=int, default=20000, help=f"frames of {SOAKED}, whose memory is watched; 0: none")
-    parser.add_argument("--document", action="store_true", help="measure nothing")
     given = parser.parse_args()
-    return exit_code("performance", lambda: run(() if given.document else given.models, given.row_seconds, given.soak))
+    return exit_code("performance", lambda: run(given.models, given.row_seconds, given.soak))
 
 
 def run(models: Sequence[str], seconds: float, soak: int) -> None:
@@ -31,7 +29,7 @@ def run(models: Sequence[str], seconds: float, soak: int) -> None:
         soaked = ("--soak", str(soak)) if soak and model == SOAKED else ()
         cache.record[model] = bench(model, "--row-seconds", str(seconds), *soaked) | {"commit": origin()["commit"]}
         cache.write()
-    write_document(PAGE)
+    write_page("performance")
 
 
 if __name__ == "__main__":

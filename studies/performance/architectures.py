@@ -28,8 +28,8 @@ from core.model.int8 import measure_ranges, round_convolutions
 from export.run.networks import OnnxRuntimeNetwork, OpenVinoNetwork, openvino_model
 from seg.networks.build import build_network
 from seg.options import SmpOptions, UNetOptions
+from studies.harness.pages import write_page
 from studies.harness.study import Cache, exit_code, origin
-from studies.performance.document import write_document
 from studies.performance.formats import PROCESSORS
 from studies.performance.measured_bench import PAGE, PROJECT, wait_for_quiet
 
@@ -81,7 +81,7 @@ def run(seconds: float) -> None:
     }
     cache.record["architectures"] = {**origin(), "seconds_per_row": seconds, "costs": costs, "processors": found}
     cache.write()
-    write_document(PAGE)
+    write_page("performance")
 
 
 def time_there(formats: tuple[str, ...], environment: dict[str, str], seconds: float) -> dict[str, dict[str, float]]:
@@ -122,7 +122,7 @@ def opened(network: nn.Module, form: str, frame: np.ndarray) -> Run:
     example = torch.from_numpy(frame)
     if form == "onnxruntime":
         file = BytesIO()
-        torch.onnx.export(network, (example,), file, input_names=["frame"], dynamo=False)
+        torch.onnx.export(network, (example,), file, input_names=["frame"], dynamo=False)  # type: ignore[arg-type]
         runner: Run = OnnxRuntimeNetwork(file.getvalue(), "fp32")
     else:
         if form == "int8":

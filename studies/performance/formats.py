@@ -11,9 +11,10 @@ import sys
 from typing import Any
 
 from core.errors import InputError
+from studies.harness.pages import write_page
 from studies.harness.study import Cache, exit_code, origin
-from studies.performance.document import FORMAT_ROWS, MODELS, write_document
 from studies.performance.measured_bench import PAGE, bench
+from studies.performance.tables import FORMAT_ROWS, MODELS
 
 PROCESSORS = {
     "AVX-512 with bf16": ({}, ("bf16", "int8")),
@@ -38,7 +39,7 @@ def run(models: list[str], seconds: float) -> None:
         }
         cache.record.setdefault("formats", {})[model] = {**origin(), "seconds_per_row": seconds, "processors": found}
         cache.write()
-    write_document(PAGE)
+    write_page("performance")
 
 
 def rows_of(model: str, number: str, environment: dict[str, str], seconds: float) -> dict[str, Any]:

@@ -21,13 +21,12 @@ from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
 
 from studies.harness.networks import PROJECT
+from studies.harness.pages import write_page
 from studies.harness.study import PAGES, Cache, data_digest, exit_code
-from studies.harness.tables import write_tables
 from studies.results.jobs import about, all_jobs, frame_count, job_digest, measure_job
 from studies.results.parts import Parts
 from studies.results.plots import drop_undrawn_curves, write_plots
 from studies.results.strips import write_strips
-from studies.results.tables import tables
 from studies.results.trainings import train_networks
 
 PAGE = PAGES / "results"
@@ -83,7 +82,7 @@ def run(data: Path, fresh: bool, jobs: int) -> None:
             progress.console.print(f"{job.name}: done")
     write_strips(data, PAGE, PROJECT / "out")
     write_plots(cache.record, PAGE)
-    write_tables(PAGE / "README.md", tables())
+    write_page("results")
     if failed:
         raise failed[0]
 

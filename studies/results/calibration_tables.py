@@ -1,9 +1,6 @@
 """The tables of what is fitted or undone after a training: temperatures, class weights, prediction sets."""
 
-import json
-from pathlib import Path
-
-from studies.harness.document import table
+from studies.harness.tables import table
 from studies.results.cells import (
     TITLES,
     TITLES_SHOWN,
@@ -85,10 +82,8 @@ SCALINGS = {
 }
 
 
-def scaling_table(page: Path) -> str:
+def scaling_table(record: Rows) -> str:
     """One temperature, a scale and shift for each class, or the class weights of the loss taken back."""
-    path = page / "vector-scaling.json"
-    record = json.loads(path.read_text()) if path.exists() else {}
     lines = [
         [
             model,

@@ -7,9 +7,8 @@ from typing import Any
 
 from classification.pretrained import FOLDER as CLASSIFIERS
 from seg.pretrained import FOLDER as SEGMENTERS
-from studies.harness.document import table
 from studies.harness.rows import has_temperature, title_of
-from studies.harness.tables import Tables
+from studies.harness.tables import Tables, table
 
 README = Path(__file__).parents[2] / "README.md"
 PAGES = README.parent / "docs" / "studies"

@@ -44,6 +44,7 @@ class Job:
 
 
 def all_jobs() -> list[Job]:
+    ruled: list[Network | Pretrained] = [*PRETRAINED, *COMPARED, *MEMBERS[1:]]
     seeds = [Job(network.name, (network,), ("stills", "stream")) for network in MEMBERS[1:]]
     control = Job(CONTROL.name, (CONTROL,), ("stream",))  # the stills it was trained without are near to nothing else
     return [
@@ -51,10 +52,7 @@ def all_jobs() -> list[Job]:
         Job("paper-ensemble", tuple(MEMBERS)),
         *seeds,
         control,
-        *(
-            Job(rule_job(network), (network,), ("changes", "unseen"))
-            for network in [*PRETRAINED, *COMPARED, *MEMBERS[1:]]
-        ),
+        *(Job(rule_job(network), (network,), ("changes", "unseen")) for network in ruled),
         Job(rule_job(CONTROL), (CONTROL,), ("changes",)),
     ]
 

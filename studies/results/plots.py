@@ -5,12 +5,12 @@ from typing import Any
 
 from matplotlib import pyplot as plt
 
-from studies.harness.document import save_figure
+from studies.harness.plots import save_figure
 from studies.results.matrix import COMPARED, RECIPES, Network
 
 COLORS = {"dnn": "#0072b2", "bnn-30": "#e69f00", "vq-dnn": "#009e73", "vq-bnn": "#cc79a7", "vq-dnn motion": "#d55e00"}
 """Okabe and Ito's, told apart by colour-blind readers."""
-STYLE = {
+STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -40,21 +40,17 @@ def drop_undrawn_curves(job: str, rows: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def write_plots(rows: dict[str, Any], page: Path) -> dict[str, str]:
-    """{title: file name in docs} of what could be drawn."""
-    written = {}
+def write_plots(rows: dict[str, Any], page: Path) -> None:
+    """Draws the page's pictures, of the networks that are measured."""
     with plt.rc_context(STYLE):
         for recipe in RECIPES:
             name = Network(recipe, True, True).name
             if name not in rows:
                 continue
-            written |= save_figure(
-                reliability(rows, name), page, f"reliability-{recipe}.png", f"Reliability, {name}, stream"
-            )
-            written |= save_figure(risk(rows, name), page, f"risk-{recipe}.png", f"Risk and coverage, {name}, stream")
+            save_figure(reliability(rows, name), page / f"reliability-{recipe}.png")
+            save_figure(risk(rows, name), page / f"risk-{recipe}.png")
         if any(network.name in rows for network in COMPARED if network.dropout):
-            written |= save_figure(passes(rows), page, "passes.png", "NLL by the number of passes, stream")
-    return written
+            save_figure(passes(rows), page / "passes.png")
 
 
 def reliability(rows: dict[str, Any], job: str) -> Any:

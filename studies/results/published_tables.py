@@ -1,10 +1,8 @@
 """The tables that set our rows beside the published ones."""
 
-import json
-from pathlib import Path
 from typing import Any
 
-from studies.harness.document import table
+from studies.harness.tables import table
 from studies.results.cells import (
     ABSENT,
     Rows,
@@ -157,12 +155,8 @@ def passes_table(rows: Rows) -> str:
     return table(header, lines)
 
 
-def throughput_table(page: Path) -> str:
+def throughput_table(record: Rows) -> str:
     """Relative to the plain network alone, from one run of `steadyseg bench`; it depends on no weights."""
-    path = page / "throughput.json"
-    if not path.exists():
-        return ""
-    record = json.loads(path.read_text())
     plain = record["rows"]["bare_plain"]["median_ms"]
     lines = [
         [

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from core.classes import CAMVID, ClassList
 from core.dropout import set_dropout_active
@@ -46,7 +46,7 @@ RISK_CLASS = CAMVID.names.index("Pedestrian")
 class Subject:
     """The networks of a row: one, or the members of an ensemble."""
 
-    networks: list[nn.Module]
+    networks: list[Any]
     preprocess: Callable[[Tensor], Tensor]
     classes: ClassList
     class_weights: Tensor | None = None
@@ -87,7 +87,7 @@ def sweep(
     memories = {name: Memory(method.smoothing) for name, method in (*measured.items(), *scanned.items())}
     live = {name: FrameMetrics.of(classes) for name in measured}
     scans = {name: TemperatureScan(len(classes), classes.void) for name in scanned}
-    sets = {name: ConformalFit(classes.void, RISK_CLASS) for name in scanned}
+    sets = {name: ConformalFit(classes.void_id, RISK_CLASS) for name in scanned}
     wanted: dict[Sampling, set[Reading]] = {}
     for method in measured.values():
         wanted.setdefault(method.sampling, set()).add(reading_of(method))

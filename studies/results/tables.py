@@ -1,13 +1,10 @@
 """The tables of docs/studies/results, from its record."""
 
-import json
 from collections.abc import Callable
 from functools import partial
 
 from core.classes import CAMVID
-from studies.harness.document import table
-from studies.harness.study import PAGES
-from studies.harness.tables import Tables
+from studies.harness.tables import Tables, bind, read_record, table
 from studies.results.calibration_tables import calibration_table, class_weights_table, scaling_table, sets_table
 from studies.results.cells import (
     ABSENT,
@@ -21,6 +18,7 @@ from studies.results.cells import (
     percent,
     row_at,
 )
+from studies.results.findings_tables import findings_table, neighbours_table, spread_table
 from studies.results.matrix import COMPARED, CONTROL, MEMBERS, RECIPES, Network
 from studies.results.published_tables import (
     effects_table,
@@ -31,12 +29,10 @@ from studies.results.published_tables import (
 )
 from studies.results.rule_tables import beyond_table, changes_table, rule_table
 
-PAGE = PAGES / "results"
-
 
 def tables() -> Tables:
     """The tables by their names in the page."""
-    rows: Rows = json.loads((PAGE / "record.json").read_text())
+    rows = read_record("results")
     makers: dict[str, Callable[[Rows], str]] = {
         "rule": rule_table,
         "changes": changes_table,
@@ -50,16 +46,19 @@ def tables() -> Tables:
         "ensemble": ensemble_table,
         "seeds": seeds_table,
         "control": control_table,
+        "findings": findings_table,
+        "spread": spread_table,
+        "neighbours": neighbours_table,
         "ranking": ranking_table,
         "class": class_table,
         "commands": commands,
     }
     published = ("stream", "moving-stills")
     return {
-        **{name: partial(make, rows) for name, make in makers.items()},
+        **bind(rows, makers),
         **{f"published_effects_{name}": partial(published_effects_table, rows, name) for name in published},
-        "throughput": partial(throughput_table, PAGE),
-        "scaling": partial(scaling_table, PAGE),
+        **bind(read_record("results", "throughput.json"), {"throughput": throughput_table}),
+        **bind(read_record("results", "vector-scaling.json"), {"scaling": scaling_table}),
     }
 
 
@@ -151,6 +150,6 @@ def commands(rows: Rows) -> str:
     """Table of the command, digest and commit behind each network's rows."""
     lines = []
     for network in [*COMPARED, *MEMBERS[1:], CONTROL]:
-        about: Callable[[str], str] = lambda key, name=network.name: str(rows.get(name, {}).get(key, ABSENT))  # noqa: E731
-        lines.append([f"`{network.name}`", f"`{network.command}`", about("digest"), about("commit")])
+        told = (str(rows.get(network.name, {}).get(key, ABSENT)) for key in ("digest", "commit"))
+        lines.append([f"`{network.name}`", f"`{network.command}`", *told])
     return table(["network", "trained by", "digest", "commit"], lines)

@@ -19,9 +19,10 @@ from classification.data.open import open_classification
 from core.errors import InputError
 from core.model.bundle import round_figures
 from studies.harness.networks import file_of
+from studies.harness.pages import write_page
 from studies.harness.study import PAGES, data_digest, exit_code
-from studies.robustness.command import RobustnessJob, command_line, show_progress, write_report
-from studies.robustness.document import write_document
+from studies.robustness.command import command_line, show_progress, write_report
+from studies.robustness.flags import RobustnessJob
 from studies.robustness.runs import Run, all_runs, digest_of
 from studies.robustness.studies import robustness
 
@@ -55,7 +56,7 @@ def run_all(data: Path, only: list[str] | None, fresh: bool) -> None:
             digest = digest_of(run, digests[run.group.data])
             if fresh or known_digest(run) != digest:
                 study(run, data, digest)
-    write_document(PAGE)
+    write_page("robustness")
 
 
 def study(run: Run, data: Path, digest: str) -> None:

@@ -7,10 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from core.method import Method
 from core.seeds import mix_seed
 from studies.harness.pictures import Pictures
 from studies.harness.rows import Row
-from studies.harness.target import Method, TargetNetwork, at_size_of
+from studies.harness.target import TargetNetwork, at_size_of
 from studies.robustness.flags import RobustnessOptions, Watch, no_progress
 from studies.robustness.measures.attacks import PGD_STEP_SHARE, PGD_STEPS, AttackSuccess, OnPixels, fgsm, pgd
 

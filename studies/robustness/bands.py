@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 
 from core.corruptions.corruptions import require_picture
+from core.method import Method
 from core.seeds import mix_seed
 from studies.harness.pictures import Pictures
 from studies.harness.rows import Row, title_of
-from studies.harness.target import Method, TargetNetwork
+from studies.harness.target import TargetNetwork
 from studies.robustness.attacks import attack_on, attacked_methods, clean_pixels
 from studies.robustness.flags import RobustnessOptions, Watch, no_progress
 from studies.robustness.measures.frequency import PAPER_CENTRES, Band, attack_in_band, band_noise

@@ -14,11 +14,12 @@ from app.sources.open_source import Source, open_source
 from core.errors import InputError
 from core.evaluation.conformal import prediction_sets
 from core.evaluation.ood_detection import auroc, uncertainty_scores
+from core.method import Method
 from core.prediction import Prediction
 from core.seeds import mix_seed
 from studies.harness.pictures import Pictures
 from studies.harness.rows import Row
-from studies.harness.target import Method, TargetNetwork
+from studies.harness.target import TargetNetwork
 from studies.robustness.flags import OOD_SAMPLES, RobustnessOptions, Watch, no_progress
 
 SURE = 0.9

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 
 from core.errors import InputError
+from core.method import Method
 from core.seeds import mix_seed
 from studies.harness.pictures import Pictures, batches_of, chosen_places
 from studies.harness.rows import Row
-from studies.harness.target import Method, TargetNetwork
+from studies.harness.target import TargetNetwork
 from studies.robustness.corruptions import require_published
 from studies.robustness.flags import RobustnessOptions, Watch, no_progress
 from studies.robustness.measures.perturbations import GENERATED, PUBLISHED, PUBLISHED_EXTRA, compared_with, perturb

@@ -6,8 +6,9 @@ from typing import Any
 from torch import Tensor
 
 from core.evaluation.metrics import StreamingMetrics
+from core.method import Method
 from studies.harness.rows import Row
-from studies.harness.target import Method, TargetNetwork, at_size_of
+from studies.harness.target import TargetNetwork, at_size_of
 
 
 class Tally:

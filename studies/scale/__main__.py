@@ -4,7 +4,6 @@
     python -m studies.scale kills [--clips 1000] [--engine local ray]
     python -m studies.scale cameras|capacity [--cameras 50] [--seconds 300]
     python -m studies.scale start
-    python -m studies.scale document
 
 Every study is measured alone and keeps its command, its size and the commit beside its figures. --data holds video/.
 """
@@ -20,10 +19,11 @@ import torch
 from core.model.bundle import round_figures
 from core.system.files import write_atomic
 from studies.harness.machine import cpu_name, load_average
+from studies.harness.pages import write_page
 from studies.harness.study import PAGES, exit_code, origin
 from studies.scale import cameras, kills, start, throughput
 from studies.scale.clips import make_clips
-from studies.scale.document import TABLES, write_document
+from studies.scale.tables import TABLES
 
 ROOT = Path(__file__).parents[2]
 PAGE = PAGES / "scale"
@@ -31,7 +31,7 @@ PAGE = PAGES / "scale"
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("study", choices=(*TABLES, "document"))
+    parser.add_argument("study", choices=tuple(TABLES))
     parser.add_argument("--clips", type=int, default=1000)
     parser.add_argument("--cameras", type=int, default=50, help="of capacity: the most that are tried")
     parser.add_argument("--seconds", type=float, default=300.0)
@@ -41,15 +41,14 @@ def main() -> int:
 
 
 def run(given: argparse.Namespace) -> None:
-    if given.study != "document":
-        place = PAGE / "record.json"
-        record = json.loads(place.read_text()) if place.exists() else {}
-        load = load_average()
-        measured = round_figures(measure(given))
-        command = " ".join(["python -m studies.scale", *sys.argv[1:]])
-        record[given.study] = {"command": command, **origin(), "cpu": processor(), "load_before": load, **measured}
-        write_atomic(place, (json.dumps(record, indent=1) + "\n").encode())
-    write_document(PAGE)
+    place = PAGE / "record.json"
+    record = json.loads(place.read_text()) if place.exists() else {}
+    load = load_average()
+    measured = round_figures(measure(given))
+    command = " ".join(["python -m studies.scale", *sys.argv[1:]])
+    record[given.study] = {"command": command, **origin(), "cpu": processor(), "load_before": load, **measured}
+    write_atomic(place, (json.dumps(record, indent=1) + "\n").encode())
+    write_page("scale")
 
 
 def processor() -> str:

@@ -22,14 +22,14 @@ from core.model.bundle import round_figures
 from core.system.files import write_atomic
 from core.system.machine import keep_freed_memory
 from core.training.run_folder import CONFIG_NAME, MODEL_NAME
-from studies.harness.study import exit_code, origin
-from studies.harness.tables import write_tables
+from studies.harness.pages import write_page
+from studies.harness.study import PAGES, exit_code, origin
 from studies.training.measure import HeldOut, measure, training_hours
 from studies.training.recipes import Row, all_rows, digest_of
-from studies.training.tables import PAGE, RECORD, tables
 
 FIGURES_NAME = "figures.json"
 RUNS = Path("runs/training")
+RECORD = PAGES / "training" / "record.json"
 
 
 def main() -> int:
@@ -44,7 +44,7 @@ def main() -> int:
         print("\n".join(row.name for row in all_rows()))
         return 0
     if given.document:
-        return exit_code("training", lambda: write_page(given.runs))
+        return exit_code("training", lambda: collect(given.runs))
     return exit_code("training", lambda: run_all(given.data, given.runs, given.only))
 
 
@@ -92,10 +92,10 @@ def measure_row(row: Row, held_out: HeldOut, runs: Path) -> None:
     write_atomic(folder / FIGURES_NAME, (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
 
 
-def write_page(runs: Path) -> None:
+def collect(runs: Path) -> None:
     """Writes the record and the page's tables from the measured rows."""
     write_atomic(RECORD, (json.dumps(gather(runs), indent=1, sort_keys=True) + "\n").encode())
-    write_tables(PAGE / "README.md", tables())
+    write_page("training")
 
 
 def gather(runs: Path) -> dict[str, Any]:

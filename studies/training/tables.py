@@ -1,19 +1,14 @@
 """The tables of docs/studies/training, from its record."""
 
-import json
-from functools import partial
+from statistics import mean
 from typing import Any
 
 from core.corruptions.corruptions import TUNING_CORRUPTIONS
 from core.errors import InputError
-from studies.harness.document import table
-from studies.harness.study import PAGES
-from studies.harness.tables import Tables
+from studies.harness.tables import Tables, bind, read_record, table
 from studies.training.measure import RARE
 from studies.training.recipes import RECIPES, Recipe, all_rows
 
-PAGE = PAGES / "training"
-RECORD = PAGE / "record.json"
 ABSENT = "-"
 KEYS = {"accuracy": (100, 1), "miou": (100, 1), "nll": (1, 3), "ece": (100, 1), "consistency": (100, 1)}
 """Figures: what they are multiplied by, and the decimals shown."""
@@ -21,10 +16,16 @@ KEYS = {"accuracy": (100, 1), "miou": (100, 1), "nll": (1, 3), "ece": (100, 1), 
 
 def tables() -> Tables:
     """The tables by their names in the page."""
-    record: dict[str, Any] = json.loads(RECORD.read_text())
+    record = read_record("training")
     refuse_mixed(record)
-    makers = {"plain": plain_table, "rare": rare_table, "corruption": corruption_table, "where_from": where_from}
-    return {name: partial(make, record) for name, make in makers.items()}
+    makers = {
+        "plain": plain_table,
+        "effects": effects_table,
+        "rare": rare_table,
+        "corruption": corruption_table,
+        "where_from": where_from,
+    }
+    return bind(record, makers)
 
 
 def refuse_mixed(record: dict[str, Any]) -> None:
@@ -52,8 +53,8 @@ def spread(values: list[float], scale: float, digits: int) -> str:
     """The mean, and half the range where there are several seeds."""
     if not values:
         return ABSENT
-    mean, half = scale * sum(values) / len(values), scale * (max(values) - min(values)) / 2
-    return f"{mean:.{digits}f}" + (f" ± {half:.{digits}f}" if len(values) > 1 else "")
+    half = scale * (max(values) - min(values)) / 2
+    return f"{scale * mean(values):.{digits}f}" + (f" ± {half:.{digits}f}" if len(values) > 1 else "")
 
 
 def measured(record: dict[str, Any]) -> list[Recipe]:
@@ -81,6 +82,26 @@ def plain_table(record: dict[str, Any]) -> str:
             ]
         )
     return table(header, lines)
+
+
+def effects_table(record: dict[str, Any]) -> str:
+    """Change of each recipe's mean over its seeds against `base`: points, and NLL."""
+    base, *others = measured(record)
+    columns = {
+        "mIoU": ("miou",),
+        "accuracy": ("accuracy",),
+        "NLL": ("nll",),
+        **{name: ("iou", name) for name in RARE},
+        **{name: ("corrupted", name) for name in TUNING_CORRUPTIONS},
+    }
+
+    def change(recipe: Recipe, path: tuple[str, ...]) -> str:
+        scale, digits = (1, 3) if path == ("nll",) else (100, 1)
+        after, before = (mean(values_of(record, one, *path)) for one in (recipe, base))
+        return f"{scale * (after - before):+.{digits}f}"
+
+    lines = ([f"`{recipe.name}`", *(change(recipe, path) for path in columns.values())] for recipe in others)
+    return table(["against `base`", *columns], lines)
 
 
 def rare_table(record: dict[str, Any]) -> str:

@@ -70,7 +70,7 @@ def fit_scaling(logits: Tensor, labels: Tensor, per_class: bool) -> tuple[Tensor
         loss.backward()
         return loss
 
-    optimizer.step(closure)  # type: ignore[arg-type]
+    optimizer.step(closure)
     return scale.detach(), shift.detach()
 
 

@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import save_file
 
 from studies.robustness.__main__ import data_digests, known_digest, ood_videos
-from studies.robustness.document import compare, corruption_mean, spreads, success
 from studies.robustness.runs import GROUPS, SEEDS, all_runs, digest_of
+from studies.robustness.tables import compare, corruption_mean, seeds_table, success
 
 
 def report(nll: float, smooth: float) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def test_the_change_is_counted_seed_by_seed() -> None:
     assert told == "6.500 ± 4.822 (+0.500 ± 2.291, 1 of 3)"
     assert compare(records, "plain dnn", "plain dnn", lambda r, n: corruption_mean(r, n, "nll")) == "6.000 ± 3.000"
     assert compare(records, "smooth dnn", "plain dnn", lambda r, n: success(r, n, "pgd")) == "-"
-    table = spreads(records)[1]
+    table = seeds_table(records)
     assert "| smooth dnn |" in table and "6.500 ± 4.822" in table and len(table.splitlines()) == 4
 
 

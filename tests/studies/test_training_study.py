@@ -70,20 +70,22 @@ def test_a_table_is_trained_measured_and_written(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(study, "all_rows", lambda: table)
     monkeypatch.setattr(document, "RECIPES", (first, second))
     monkeypatch.setattr(document, "all_rows", lambda: table)
-    monkeypatch.setattr(study, "PAGE", tmp_path)
-    monkeypatch.setattr(document, "RECORD", tmp_path / "record.json")
-    monkeypatch.setattr(study, "RECORD", tmp_path / "record.json")
-    (tmp_path / "README.md").write_text("Before.\n<!-- table plain -->\n<!-- end -->\nAfter.\n")
+    page = tmp_path / "training"
+    page.mkdir()
+    monkeypatch.setattr("studies.harness.tables.PAGES", tmp_path)
+    monkeypatch.setattr("studies.harness.pages.PAGES", tmp_path)
+    monkeypatch.setattr(study, "RECORD", page / "record.json")
+    (page / "README.md").write_text("Before.\n<!-- table plain -->\n<!-- end -->\nAfter.\n")
     torch.set_num_threads(1)
     runs = tmp_path / "runs"
     study.run_all(data, runs, None)
     before = (runs / "after-0" / "figures.json").stat().st_mtime_ns
     study.run_all(data, runs, None)  # all of it is there
     assert (runs / "after-0" / "figures.json").stat().st_mtime_ns == before
-    study.write_page(runs)
-    record = json.loads((tmp_path / "record.json").read_text())
+    study.collect(runs)
+    record = json.loads((page / "record.json").read_text())
     assert record["after-0"]["rows"]["images"] == 40 and set(record["after-0"]["rows"]["corrupted"])
-    text = (tmp_path / "README.md").read_text()
+    text = (page / "README.md").read_text()
     assert text.startswith("Before.") and "| `after` | all | 1 | 1 |" in text and text.endswith("After.\n")
     steady = record["after-0"]["rows"]["consistency"]
     assert 0 < steady <= 1 and "| ECE | consistency |" in text and f" {100 * steady:.1f} |" in text

@@ -18,9 +18,9 @@ from typing import Any
 import torch
 
 from core.system.files import write_atomic
-from studies.faults.fuzzing.document import fuzzing_table
 from studies.faults.fuzzing.kinds import KINDS, Kind
 from studies.faults.fuzzing.trial import SECONDS, Trial, try_file
+from studies.faults.tables import fuzzing_table
 from studies.harness.study import PAGES, origin
 
 PAGE = PAGES / "reliability"

@@ -22,6 +22,7 @@ from app.sources.open_source import open_source
 from core.frame import Frame
 from core.method import MethodOptions
 from core.model.checkpoint import read_meta
+from core.model.model import Model
 from core.model.tensor_file import HEADER_KEY, read_tensors
 from core.system.json_text import parse_json
 from core.system.pictures import look_at, read_upright, upright_size
@@ -53,7 +54,7 @@ def open_checkpoint(path: Path) -> Iterator[str]:
     read_meta(path)
     yield "record read"
     model = open_model(str(path))
-    if is_classifier(model):
+    if isinstance(model, Model) and is_classifier(model):
         network = model.network()
         yield "network opened"
         network(torch.zeros(1, 3, 32, 32))

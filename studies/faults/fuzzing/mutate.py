@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 EDGES = (0, 1, 2, 3, 31, 127, 128, 255, 256, 4095, 65535, 2**24, 2**31 - 1, 2**31, 2**32 - 1, 2**53, 2**63 - 1)
-ODD = (
+ODD: tuple[Any, ...] = (
     None,
     True,
     -1,

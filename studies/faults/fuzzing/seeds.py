@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -55,11 +56,11 @@ def checkpoints(folder: Path) -> list[Path]:
         made.append(folder / f"{name}.safetensors")
         record = replace(meta, architecture=name, options=asdict(options), calibration=fit)
         save_checkpoint(made[-1], build_network(name, options, len(CAMVID)).state_dict(), record)
-    options = ClassifierOptions(channels=4, dropout=0.3, smoothing=True)
+    classifier = ClassifierOptions(channels=4, dropout=0.3, smoothing=True)
     made.append(folder / "classifier.safetensors")
     animals = ClassList.of_names(("cat", "dog", "eel"))
-    record = replace(meta, architecture="classifier", options=asdict(options), classes=animals, height=32, width=32)
-    save_checkpoint(made[-1], build_classifier(options, 3).state_dict(), record)
+    record = replace(meta, architecture="classifier", options=asdict(classifier), classes=animals, height=32, width=32)
+    save_checkpoint(made[-1], build_classifier(classifier, 3).state_dict(), record)
     return made
 
 
@@ -126,7 +127,7 @@ def videos(folder: Path) -> list[Path]:
     for suffix, codec in VIDEOS.items():
         made.append(folder / f"street{suffix}")
         with av.open(str(made[-1]), "w") as container:
-            stream = container.add_stream(codec, rate=Fraction(25), options=QUIET.get(codec, {}))
+            stream: Any = container.add_stream(codec, rate=Fraction(25), options=QUIET.get(codec, {}))
             stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, PIXELS.get(codec, "yuv420p")
             for image in _street(12):
                 container.mux(stream.encode(av.VideoFrame.from_ndarray(image)))

@@ -25,6 +25,7 @@ from core.errors import InputError
 from core.system.files import write_atomic
 from studies.faults.page_soak.visitors import LiveVisitor, run_file_job, street_jpegs, street_video
 from studies.harness.browser import browser_page, disk_use_kb, street_camera, wait_for_picture
+from studies.harness.pages import write_page
 from studies.harness.study import PAGES, exit_code, origin
 
 PAGE = PAGES / "reliability"
@@ -62,6 +63,7 @@ def run(seconds: float, model: str) -> None:
         record["left_in_the_temporary_folder"] = [path.name for path in (place / "server").iterdir()]
     print(json.dumps({key: value for key, value in record.items() if key != "samples"}, indent=1))
     write_atomic(PAGE / "page-soak.json", (json.dumps(record, indent=1) + "\n").encode())
+    write_page("reliability")
 
 
 def soak(pid: int, address: str, folder: Path, page: Any, seconds: float) -> dict[str, Any]:

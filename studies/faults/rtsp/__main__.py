@@ -16,9 +16,9 @@ from pathlib import Path
 from rich.console import Console
 
 from core.system.files import write_atomic
-from studies.faults.document import write_document
 from studies.faults.rtsp.page import watch_page
 from studies.faults.rtsp.watch import watch_video
+from studies.harness.pages import write_page
 from studies.harness.study import PAGES, exit_code
 
 PAGE = PAGES / "reliability"
@@ -46,7 +46,7 @@ def run(watched: tuple[str, ...], seconds: float) -> None:
         print(text)
         return
     write_atomic(place, text.encode())
-    write_document(PAGE)
+    write_page("reliability")
 
 
 if __name__ == "__main__":

@@ -114,7 +114,7 @@ def sampled(product: "subprocess.Popen[str]") -> list[dict[str, int]]:
 def outages(video: Path) -> tuple[int, list[dict[str, float]]]:
     """(frames, where more than a second lies between two of them)."""
     with av.open(str(video)) as container:
-        times = [float(frame.pts * frame.time_base) for frame in container.decode(video=0)]
+        times = [frame.time or 0.0 for frame in container.decode(video=0)]
     pairs = itertools.pairwise(times)
     return len(times), [
         {"at_s": round(a, 1), "seconds": round(b - a, 1)} for a, b in pairs if a > START_S and b - a > GAP_S

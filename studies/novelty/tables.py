@@ -1,0 +1,171 @@
+"""The tables of docs/studies/novelty, from its record; those of detection by pictures are in detection_tables.py."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from studies.harness.tables import Tables, bind, read_record, table
+from studies.novelty.calibration import HALVES
+from studies.novelty.detection_tables import DETECTION, MOTORWAYS, NO_ROADS, SEEDS, by_network, included, percent
+from studies.novelty.figures import KEPT, UNLIKE_FITTED
+
+Record = dict[str, Any]
+Figure = Callable[[Any], float]
+
+
+def tables() -> Tables:
+    """The tables by their names in the page."""
+    makers = {
+        "targets": targets_table,
+        "alarms": alarms_table,
+        "corruptions": corruptions_table,
+        "swaps": swaps_table,
+        "streams": streams_table,
+        "risk": risk_table,
+        "classifiers": classifiers_table,
+        "cost": cost_table,
+    }
+    return bind(read_record("novelty"), makers | DETECTION)
+
+
+def worst(found: Any, kinds: tuple[str, ...], score: str = "novelty") -> float:
+    return float(min(found["foreign"][kind]["auroc"][score] for kind in kinds))
+
+
+def mean_over(found: Any, way: str, key: str, only: tuple[str, ...] = ()) -> float:
+    return float(np.mean([found["corrupted"][kind][way][key] for kind in only or found["corrupted"]]))
+
+
+def motorway(clip: str) -> Figure:
+    return lambda found: float(found["foreign"][clip]["auroc"]["novelty"])
+
+
+def codec(clip: str) -> Figure:
+    return lambda found: float(found["controls"][f"codec of {clip}"]["auroc"]["novelty"])
+
+
+def nll_change(found: Any) -> float:
+    return 100 * (mean_over(found, "frame", "nll") / mean_over(found, "none", "nll") - 1)
+
+
+TARGETS: tuple[tuple[str, str, Figure, str], ...] = (
+    ("AUROC, no road and no picture, worst kind", ">= 0.99", lambda f: worst(f, NO_ROADS), ".3f"),
+    ("the same by mean entropy", "", lambda f: worst(f, NO_ROADS, "entropy"), ".3f"),
+    *((f"AUROC, {clip}", ">= 0.95", motorway(clip), ".2f") for clip in MOTORWAYS),
+    *((f"test stills through the codec of {clip}", "<= 0.65", codec(clip), ".2f") for clip in MOTORWAYS),
+    ("alarms, val stream, %", "<= 10", lambda f: 100 * f["alarms"]["val"]["alarms"], ".1f"),
+    ("alarms, Seq05VD, %", "<= 15", lambda f: 100 * f["alarms"]["Seq05VD"]["alarms"], ".1f"),
+    ("alarms, mild and camera-only changes, %", "<= 15", lambda f: 100 * f["mild_alarms"]["alarms"], ".1f"),
+    (
+        "ECE under corruption, severity 3, mean of 15 types, %",
+        "<= 5",
+        lambda f: 100 * mean_over(f, "frame", "ece"),
+        ".1f",
+    ),
+    ("the same at temperature 1", "", lambda f: 100 * mean_over(f, "none", "ece"), ".1f"),
+    ("types unlike all fitted ones", "", lambda f: 100 * mean_over(f, "frame", "ece", UNLIKE_FITTED), ".1f"),
+    ("ECE, clean stills, %", "<= 1.5", lambda f: 100 * f["clean"]["frame"]["ece"], ".1f"),
+    ("the same at temperature 1", "", lambda f: 100 * f["clean"]["none"]["ece"], ".1f"),
+    ("NLL, same corruptions, change, %", "<= -25", nll_change, "+.0f"),
+    ("expected against true accuracy of a frame, points", "<= 6", lambda f: 100 * f["expected"]["frame"], ".1f"),
+    ("the same at temperature 1", "", lambda f: 100 * f["expected"]["none"], ".1f"),
+)
+
+
+def targets_table(record: Record) -> str:
+    """The last column is the three trainings of one recipe: mean, least and most."""
+    seeds = [found for name, found in record["networks"].items() if name.startswith(SEEDS)]
+    lines = []
+    for name, wanted, figure, form in TARGETS:
+        trained = [figure(found) for found in seeds]
+        spread = f"{np.mean(trained):{form}} ({min(trained):{form}} to {max(trained):{form}})"
+        lines.append([name, wanted, *(f"{figure(found):{form}}" for found in included(record).values()), spread])
+    return table(["figure", "wanted", *included(record), f"{SEEDS}, {len(seeds)} trainings"], lines)
+
+
+def alarms_table(record: Record) -> str:
+    lines = [
+        [name, where, str(row["frames"]), percent(row["alarms"]), " to ".join(map(percent, row["interval"]))]
+        for name, found in record["networks"].items()
+        for where, row in {**found["alarms"], "held-out frames of training": found["own_alarms"]}.items()
+    ]
+    return table(["network", "frames of", "frames", "alarms, %", "interval"], lines)
+
+
+def corruptions_table(record: Record) -> str:
+    def lines(found: Any) -> Iterable[list[str]]:
+        for kind, row in found["corrupted"].items():
+            frame = row["frame"]
+            interval = f"{percent(frame['ece'])} ({percent(frame['ece_low'])} to {percent(frame['ece_high'])})"
+            ece = [percent(row[way]["ece"]) for way in ("none", "one")]
+            nll = [f"{row[way]['nll']:.2f}" for way in ("none", "one", "frame")]
+            title = f"{kind} *" if kind in UNLIKE_FITTED else kind
+            yield [title, percent(row["accuracy"]), *ece, interval, *nll, percent(row["alarms"])]
+
+    ways = ("one fitted", "of the frame (95 %)", "NLL at 1", "one fitted", "of the frame", "alarms, %")
+    return by_network(record, ["type", "accuracy, %", "ECE at temperature 1", *ways], lines)
+
+
+def swaps_table(record: Record) -> str:
+    lines = [
+        [name, half, other, percent(row["ece"]), f"{row['nll']:.2f}"]
+        for name, found in record["networks"].items()
+        for half, other in zip(HALVES, list(HALVES)[::-1], strict=True)
+        for row in [found["swapped"][f"fitted on {half}"]]
+    ]
+    return table(["network", "fitted on", "judged on", "ECE, %", "NLL"], lines)
+
+
+def streams_table(record: Record) -> str:
+    ways = {"one": "one", "frame": "frame", "dropout": "frame, one dropout pass"}
+    lines = []
+    for name, found in record["streams"].items():
+        for kind, row in (found["types"] if found else {}).items():
+            for way in (way for way in ways if way in row):
+                one = row[way]
+                cells = [percent(one["accuracy"]), percent(one["ece"]), f"{one['nll']:.2f}"]
+                cells += [percent(one["expected_error"]), percent(one["coverage"]) if "coverage" in one else ""]
+                lines.append([name, kind, ways[way], *cells])
+    head = ["network", "type", "temperature", "accuracy, %", "ECE, %", "NLL", "expected, points", "sets, %"]
+    return table(head, lines)
+
+
+def risk_table(record: Record) -> str:
+    lines = [
+        [name, score, *map(percent, risks)]
+        for name, found in included(record).items()
+        for score, risks in found["risk"].items()
+    ]
+    return table(["network", "score", *(f"{100 * share:.0f} % kept" for share in KEPT)], lines)
+
+
+def classifiers_table(record: Record) -> str:
+    found = record["classifiers"]
+    lines = [["alarms among test pictures, %", *(percent(one["alarms"]) for one in found.values())]]
+    for kind in next(iter(found.values()))["foreign"]:
+        lines += [
+            [f"AUROC, {kind}, by {score}", *(f"{one['foreign'][kind]['auroc'][score]:.2f}" for one in found.values())]
+            for score in ("novelty", "entropy")
+        ]
+    ways = {"one": "one temperature", "picture": "one for each picture"}
+    for title, is_clean in (("test pictures", True), ("15 corruptions", False)):
+        for key, name in (("ece", "ECE, %"), ("ece_signed", "confidence - accuracy, points"), ("nll", "NLL")):
+            for way, words in ways.items():
+                values = [one["clean"][way][key] if is_clean else mean_over(one, way, key) for one in found.values()]
+                lines.append([f"{name}, {title}, {words}", *(digits(value, key) for value in values)])
+    return table(["figure", *found], lines)
+
+
+def digits(value: float, key: str) -> str:
+    return f"{value:.2f}" if key == "nll" else f"{100 * value:+.1f}" if key == "ece_signed" else percent(value)
+
+
+def cost_table(record: Record) -> str:
+    lines = []
+    for processor, found in record["cost"].items():
+        for name, row in found["models"].items():
+            cells = [f"{row['without_ms']:.1f}", f"{row['with_ms']:.1f}", f"{100 * row['share']:+.1f}"]
+            quartiles = " to ".join(f"{100 * one:+.1f}" for one in row["share_quartiles"])
+            lines.append([processor, name, *cells, quartiles])
+    return table(["processor", "network", "without, ms", "with, ms", "change, %", "quartiles of pairs"], lines)

@@ -1,0 +1,139 @@
+"""The tables of docs/studies/performance, from its record."""
+
+from typing import Any
+
+from studies.harness.tables import Tables, bind, read_record, table
+
+Record = dict[str, Any]
+MODELS = ("camvid-unet-s", "camvid-realtime", "camvid-mobile")
+SOAKED = "camvid-realtime"
+ROWS = {
+    "bare_plain": "network alone, without spatial smoothing",
+    "bare": "network alone",
+    "dnn": "with all maps and novelty",
+    "vq_dnn": "VQ-DNN (published rule), all maps and novelty",
+    "vq_dnn_motion": "VQ-DNN along the motion (default), all maps and novelty",
+    "vq_bnn": "VQ-BNN, all maps",
+    "mc_5": "MC dropout, 5 whole passes",
+    "mc_10": "MC dropout, 10",
+    "mc_30": "MC dropout, 30",
+    "mc_50": "MC dropout, 50",
+    "mc_whole_5": "torch fp32: 5 whole passes",
+    "mc_reuse_5": "torch fp32: 5 passes that share their prefix",
+    "mc_reuse_10": "torch fp32: 10",
+    "mc_reuse_30": "torch fp32: 30",
+    "mc_reuse_50": "torch fp32: 50",
+    "naive_deque": "one pass and a deque of 6 maps, torch",
+    "published": "the published way, 6 passes a frame",
+    "end_to_end_labels": "H.264 file to labels and maps",
+    "end_to_end_video": "H.264 file to side-by-side file",
+}
+FORMAT_ROWS = {"bare": "network alone", "vq_dnn_motion": "the default", "end_to_end_labels": "file to labels and maps"}
+
+
+def tables() -> Tables:
+    """The tables by their names in the page."""
+    makers = {
+        "machine": machine_table,
+        "ratios": ratios_table,
+        "rows": rows_table,
+        "memory": memory_table,
+        "formats": formats_table,
+        "architectures": architectures_table,
+    }
+    throughput = read_record("results", "throughput.json")
+    return {**bind(read_record("performance"), makers), **bind(throughput, {"motion": motion_table})}
+
+
+def motion_table(throughput: Record) -> str:
+    """What following the motion costs, from one run of `steadyseg bench`."""
+    names = {"bare": "network alone", "vq_dnn": "the published rule", "vq_dnn_motion": "along the motion (default)"}
+    rows = {words: throughput["rows"][name] for name, words in names.items()}
+    lines = [[words, f"{row['median_ms']:.1f}", str(row["calls"])] for words, row in rows.items()]
+    published, motion = (throughput["rows"][name]["median_ms"] for name in ("vq_dnn", "vq_dnn_motion"))
+    lines.append(["the motion itself", f"{motion - published:.1f}", ""])
+    return table([f"{throughput['executor']}, {throughput['cores']} cores", "median ms", "calls"], lines)
+
+
+def machine_table(record: Record) -> str:
+    """Where, with what and at which commit each network was timed."""
+    lines = []
+    for model in MODELS:
+        one, speed = record[model], record[model]["arithmetic"]
+        versions = ", ".join(f"{name} {number}" for name, number in one["versions"].items() if number)
+        machine = f"{one['cores']} cores of {one['cpu']}"
+        seconds, products = one["seconds_per_row"], speed["product_gflops_per_s"][speed["compared_with"]]
+        size = "x".join(map(str, one["size"]))
+        cells = [machine, one["executor"], size, f"{seconds:g}", f"{products:.0f}", one["commit"], versions]
+        lines.append([model, *cells])
+    header = ["network", "machine", "executor", "size", "s a row", "GFLOP/s of 1024 x 1024 products", "commit"]
+    return table([*header, "versions"], lines)
+
+
+def ratios_table(record: Record) -> str:
+    by_model = {model: {ratio["name"]: ratio for ratio in record[model]["ratios"]} for model in MODELS}
+    lines = [
+        [ratio["meaning"], *(format_ratio(by_model[model].get(name)) for model in MODELS)]
+        for name, ratio in by_model[MODELS[0]].items()
+    ]
+    return table(["what", *MODELS], lines)
+
+
+def format_ratio(ratio: Record | None) -> str:
+    """The value, and its target where it has one."""
+    if ratio is None:
+        return "-"
+    if ratio["target"] is None:
+        return f"{ratio['value']:.3f}"
+    missed = ", missed" if ratio["value"] < ratio["target"] else ""
+    return f"{ratio['value']:.3f} (target {ratio['target']:g}{missed})"
+
+
+def rows_table(record: Record) -> str:
+    lines = [
+        [meaning, *(cell for model in MODELS for cell in timing(record[model]["rows"].get(name)))]
+        for name, meaning in ROWS.items()
+        if any(name in record[model]["rows"] for model in MODELS)
+    ]
+    return table(["row", *(title for model in MODELS for title in (f"{model}: median ms", "p95", "calls"))], lines)
+
+
+def timing(row: Record | None) -> list[str]:
+    return [f"{row['median_ms']:.1f}", f"{row['p95_ms']:.1f}", str(row["calls"])] if row else ["-"] * 3
+
+
+def memory_table(record: Record) -> str:
+    """The temporal state, and resident memory over a long run."""
+    values = {f"temporal state, {model}": record[model]["memory"]["state_bytes"] for model in MODELS}
+    values[f"a deque of 6 maps, {MODELS[0]}"] = record[MODELS[0]]["memory"]["naive_deque_bytes"]
+    soak = record[SOAKED]["soak"]
+    for key, when in (("warm", "after the warm-up"), ("end", "at the end"), ("largest", "at most")):
+        values[f"resident, {soak['frames']} frames of {SOAKED}: {when}"] = soak[key]
+    return table(["memory of", "MB"], ([name, f"{value / 1e6:.1f}"] for name, value in values.items()))
+
+
+def formats_table(record: Record) -> str:
+    """Frames a second by number format."""
+    formats = record["formats"]
+    columns = [(model, row) for model in MODELS for row in FORMAT_ROWS]
+    lines = [
+        [processor, number, *(f"{formats[model]['processors'][processor][number][row]:.1f}" for model, row in columns)]
+        for processor, numbers in formats[MODELS[0]]["processors"].items()
+        for number in numbers
+    ]
+    header = ["processor", "format", *(f"{model}: {FORMAT_ROWS[row]}" for model, row in columns)]
+    commits = [cell for model in MODELS for cell in (formats[model]["commit"], *[""] * (len(FORMAT_ROWS) - 1))]
+    return table(header, [*lines, ["commit", "", *commits]])
+
+
+def architectures_table(record: Record) -> str:
+    """Networks with random weights."""
+    found = record["architectures"]
+    processors, costs = found["processors"], found["costs"]
+    columns = [(processor, form) for processor, rows in processors.items() for form in next(iter(rows.values()))]
+    lines = [
+        [name, cost["params"], cost["gflops"], *(f"{processors[at][name][form]:.1f}" for at, form in columns)]
+        for name, cost in costs.items()
+    ]
+    title = f"network (commit {found['commit']}, {found['seconds_per_row']:g} s a row)"
+    return table([title, "parameters", "GFLOP", *(f"{at}: {form}" for at, form in columns)], lines)

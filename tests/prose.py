@@ -1,0 +1,46 @@
+"""Measured numbers in the hand-written sentences of a page, and the generated tables that must hold them."""
+
+import re
+
+TABLE = re.compile(r"<!-- table \S+ -->\n.*?<!-- end -->", re.DOTALL)
+NOT_PROSE = re.compile(r"(?s:```.*?```)|`[^`]*`|\]\([^)]*\)|arXiv [\d.]+|^#.*|[\w.]*\d[x^]\d+", re.MULTILINE)
+"""Code, link targets, papers, headings and sizes such as 480x360."""
+NUMBER = re.compile(r"(?<![\w.])(?<!\w-)[-+]?\d[\d,]*(?:\.\d+)*(?!\w)")
+UNIT = re.compile(r"(?: (?:to|and|or|against) [-+]?[\d.,]+)* ?(?:%|points|MB|ms|times|of \d)")
+"""Behind a whole number that was measured; all others are counts and settings."""
+
+
+def unheld_numbers(page: str, settings: tuple[str, ...]) -> list[str]:
+    """The measured numbers of the prose that no table holds, each with the words around it.
+
+    A number with a decimal point counts as measured, and a whole one before a unit. It is held if a table of its
+    section has it, with as many or more digits, as it is or as a share of 1; the tables of the whole page count for a
+    section that has none, and for the lead. `settings` are phrases whose numbers were chosen and not measured.
+    """
+    unheld = []
+    for number, section in enumerate(re.split(r"(?m)^(?=## )", page)):
+        tables = TABLE.findall(section) if number else []
+        held = {figure.strip(",") for figure in NUMBER.findall("\n".join(tables or TABLE.findall(page)))}
+        prose = " ".join(NOT_PROSE.sub("", TABLE.sub("", section)).split())
+        for phrase in settings:
+            prose = prose.replace(phrase, "")
+        for found in NUMBER.finditer(prose):
+            figure = found[0].strip(",")
+            is_measured = "." in figure or UNIT.match(prose, found.end())
+            if is_measured and not any(is_same(figure, one) for one in held):
+                unheld.append(prose[max(0, found.start() - 30) : found.end() + 20])
+    return unheld
+
+
+def is_same(figure: str, held: str) -> bool:
+    """True if a figure is a table's, rounded or in percent; signs are left to the words."""
+    digits, held_digits = (len(one.partition(".")[2]) for one in (figure, held))
+    try:
+        value, exact = (abs(float(one.replace(",", ""))) for one in (figure, held))
+    except ValueError:  # a version such as 2026.4.1
+        return figure == held
+    shown = f"{value:.{digits}f}"
+    is_share = exact <= 1 and held_digits >= digits + 2
+    return (held_digits >= digits and shown == f"{exact:.{digits}f}") or (
+        is_share and shown == f"{100 * exact:.{digits}f}"
+    )
