@@ -4,9 +4,9 @@ never holds a visitor's values."""
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.page.file.session import require_upload
 from app.page.guard import log_failure
 from app.page.parts.legend import escape
+from app.page.visitors.sessions import require_upload
 from core.errors import InputError
 
 if TYPE_CHECKING:

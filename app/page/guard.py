@@ -6,7 +6,7 @@ import re
 import socket
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -22,7 +22,7 @@ ADDRESSES: tuple[tuple[tuple[str, ...], str], ...] = (
     (READ, r"/(static|assets|svelte)/.+"),
     (READ, r"/gradio_api/(startup-events|app_id|theme\.css|upload_progress|queue/data|heartbeat/\w+)"),
     (READ, r"/gradio_api/file=/.+"),
-    (WRITE, r"/gradio_api/(queue/join|run/predict|cancel|reset|upload)/?"),
+    (WRITE, r"/gradio_api/(queue/join|run/predict|cancel|reset)/?|/gradio_api/upload"),
     (WRITE, r"/live/\w+(/end)?"),
     (READ, r"/in-browser(/.*)?"),
 )
@@ -30,9 +30,10 @@ ADDRESSES: tuple[tuple[tuple[str, ...], str], ...] = (
 
 All others answer 404: Gradio's fetch addresses, run FFmpeg on files that a visitor names, or change the page.
 """
-UPLOAD = re.compile("/gradio_api/upload/?")
-MAX_BODY = 2_000_000
-"""Bytes of any request but an upload: a camera picture of 640x480 has 60 kB, the page's settings 2 kB."""
+UPLOAD = "/gradio_api/upload"
+MAX_EVENT, MAX_PICTURE, MAX_QUERY = 32_000, 1_000_000, 1000
+"""Bytes of an event, of a live frame with its settings, and of an address behind its `?`. The page's largest event has
+1 kB, a camera picture of 640x360 60 kB (pure noise 280), and an address 60 bytes."""
 ENVELOPE = 100_000
 """Bytes of an upload besides the file."""
 
@@ -92,11 +93,9 @@ class AllowedHosts:
 class Guard:
     """Middleware that refuses foreign hosts and sites, addresses that are not listed, and bodies that are too long."""
 
-    def __init__(
-        self, app: "ASGIApp", names: AllowedHosts, max_upload: int, refuse_upload: Callable[[int], str | None]
-    ) -> None:
-        """`refuse_upload(bytes)` returns the reason why an upload of that size is refused now, or None."""
-        self._app, self._names, self._max_upload, self._refuse_upload = app, names, max_upload, refuse_upload
+    def __init__(self, app: "ASGIApp", names: AllowedHosts, max_upload: int) -> None:
+        """`max_upload`: bytes of the largest upload."""
+        self._app, self._names, self._max_upload = app, names, max_upload
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         if scope["type"] == "lifespan":
@@ -104,7 +103,7 @@ class Guard:
         elif scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
         elif refusal := self._refusal(scope):
-            await _refuse(send, *refusal)
+            await refuse(send, *refusal)
         else:
             started = False
 
@@ -118,7 +117,7 @@ class Guard:
             except Exception as error:
                 ours = log_failure(error)
                 if not started:
-                    await _refuse(send, *((500, "something failed") if ours else (422, "the page cannot read that")))
+                    await refuse(send, *((500, "something failed") if ours else (422, "the page cannot read that")))
 
     def _refusal(self, scope: "Scope") -> tuple[int, str] | None:
         """(status, reason) of a refusal, or None."""
@@ -131,21 +130,23 @@ class Guard:
             return 403, "this address answers its own page only"
         if not any(method in methods and re.fullmatch(known, path) for methods, known in ADDRESSES):
             return 404, "not found"
+        if len(scope["query_string"]) > MAX_QUERY:
+            return 414, "too long an address"
         return self._refuse_body(path, headers) if method in WRITE else None
 
     def _refuse_body(self, path: str, headers: Mapping[bytes, str]) -> tuple[int, str] | None:
         """(status, reason) if the announced length is missing or too large; the server reads no more than it."""
-        length, upload = headers.get(b"content-length", ""), UPLOAD.fullmatch(path) is not None
+        length = headers.get(b"content-length", "")
         if not re.fullmatch("[0-9]{1,15}", length) or b"transfer-encoding" in headers:
             return 411, "say the length of the request"
-        most = self._max_upload + ENVELOPE if upload else MAX_BODY
-        if int(length) > most:
-            return 413, f"more than {most // 10**6} MB"
-        reason = self._refuse_upload(int(length)) if upload else None
-        return None if reason is None else (507, reason)
+        limit = MAX_PICTURE if path.startswith("/live/") else MAX_EVENT
+        if path == UPLOAD:
+            limit = self._max_upload + ENVELOPE
+        return (413, f"more than {limit / 1e6:g} MB") if int(length) > limit else None
 
 
-async def _refuse(send: "Send", status: int, reason: str) -> None:
+async def refuse(send: "Send", status: int, reason: str) -> None:
+    """Answers with a status and a reason, as JSON."""
     await send({"type": "http.response.start", "status": status, "headers": [*HEADERS, JSON]})
     await send({"type": "http.response.body", "body": json.dumps({"error": reason}).encode()})
 

@@ -4,7 +4,6 @@ import os
 import socket
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +15,6 @@ from app.in_browser.routes import LINK, check_site, tab_routes
 from app.page.about_tab import about, add_about_tab
 from app.page.error_messages import guard_events
 from app.page.file.file_tab import add_file_tab
-from app.page.file.session import SWEEP_S, Sessions
 from app.page.flags import PageOptions
 from app.page.guard import AllowedHosts, Guard
 from app.page.live.live_routes import live_routes
@@ -27,6 +25,11 @@ from app.page.parts.controls import SET_JS, Controls, add_controls, describe_con
 from app.page.parts.legend import legend
 from app.page.parts.settings import MethodSettings, list_limits, method_options, model_meta, notices, offered_models
 from app.page.parts.style import css, head, theme
+from app.page.session_gate import SessionGate
+from app.page.visitors.disk import Disk
+from app.page.visitors.gradio_memory import GradioMemory
+from app.page.visitors.sessions import Sessions
+from app.page.visitors.upload_route import upload_route
 from core.errors import InputError
 from core.system.machine import share_arenas
 
@@ -45,6 +48,8 @@ class Page:
     blocks: "gr.Blocks"
     workers: LiveWorkers
     sessions: Sessions
+    memory: GradioMemory
+    disk: Disk
     names: AllowedHosts
     options: PageOptions
 
@@ -53,12 +58,13 @@ class Page:
         from starlette.middleware import Middleware
 
         options = self.options
-        middleware = Middleware(
-            Guard, names=self.names, max_upload=options.max_upload, refuse_upload=self.sessions.refuse
-        )
-        routes = [*live_routes(self.workers, offered_models(options.model)), *tab_routes(options.in_browser)]
+        middleware = [
+            Middleware(Guard, names=self.names, max_upload=options.max_upload),
+            Middleware(SessionGate, sessions=self.sessions, memory=self.memory, disk=self.disk),
+        ]
+        live, site = live_routes(self.workers, offered_models(options.model)), tab_routes(options.in_browser)
         _, address, shared = self.blocks.launch(
-            server_name=options.host,
+            server_name=f"[{options.host}]" if ":" in options.host else options.host,
             server_port=options.port,
             inbrowser=options.open_browser,
             share=options.share,
@@ -80,7 +86,7 @@ class Page:
             theme=theme(),
             css=css(),
             head=head(),
-            app_kwargs={"routes": routes, "middleware": [middleware]},
+            app_kwargs={"routes": [*live, *site, upload_route(self.disk)], "middleware": middleware},
         )
         if shared:
             self.names.add(shared)
@@ -112,23 +118,15 @@ def serving(options: PageOptions) -> Iterator[tuple[Page, str, Path]]:
     with tempfile.TemporaryDirectory(prefix="steadyseg-", ignore_cleanup_errors=True) as folder:
         # Gradio's default is one folder for every user of the machine, /tmp/gradio, and it is never emptied.
         os.environ["GRADIO_TEMP_DIR"] = folder
+        os.environ["GRADIO_ANALYTICS_MAX_EVENTS"] = "100"  # of 10,000, summed up anew at each event
         share_arenas()  # before there are threads
         page = build_page(options)
         address = page.launch()
-        ended = threading.Event()
-        threading.Thread(target=keep_tidy, args=(page.sessions, ended), name="tidy", daemon=True).start()
         try:
             announce(page, address)
             yield page, address, Path(folder)
         finally:
-            ended.set()
             page.close()
-
-
-def keep_tidy(sessions: Sessions, ended: threading.Event) -> None:
-    """Sweeps the folder of uploads until the server ends."""
-    while not ended.wait(SWEEP_S):
-        sessions.sweep()
 
 
 def announce(page: Page, address: str) -> None:
@@ -155,11 +153,14 @@ def build_page(options: PageOptions) -> Page:
     import gradio as gr
 
     meta = model_meta(options.model)
-    sessions = Sessions(Path(gr.utils.get_upload_folder()), options.max_upload)
+    disk = Disk(Path(gr.utils.get_upload_folder()), options.max_upload)
     source = options.source
     workers = LiveWorkers(options.max_sessions, None if source is None else SourceFeed(source).watch)
     playing = None if source is None else display_name(source)
-    with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as blocks:
+    blocks = gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True)
+    memory = GradioMemory(blocks)
+    sessions = Sessions(disk.folder, memory.forget)
+    with blocks:
         link = LINK if options.in_browser else ""
         gr.HTML(f"<h1>{TITLE}</h1><p>{SENTENCE}</p>{link}", js_on_load=None, elem_id="title")
         with gr.Row(elem_id="columns"):
@@ -176,16 +177,14 @@ def build_page(options: PageOptions) -> Page:
                 controls = add_controls(options.model)
                 noted = gr.HTML(notices(meta), js_on_load=None, elem_id="notices")
         with file_tab:
-            add_file_tab(sessions, controls, options, workers.pool)
+            add_file_tab(sessions, disk, controls, options, workers.pool)
         connect(blocks, controls, comparing, [*described, *legends], noted, cards)
-
-        def end(request: gr.Request) -> None:
-            sessions.close(str(request.session_hash))
-
-        blocks.unload(end)
-    guard_events(blocks, sessions.folder)
+        blocks.unload(lambda: None)  # without such an event Gradio's script keeps no connection while the page is open
+    guard_events(blocks, disk.folder)
     names = AllowedHosts(options.local, [options.host, *options.allow_host])
-    return Page(blocks.queue(default_concurrency_limit=2, max_size=32), workers, sessions, names, options)
+    # No event but Stop may pass by the queue: its limit is the promise of two file jobs at a time.
+    blocks.queue(default_concurrency_limit=2, max_size=32, api_open=False)
+    return Page(blocks, workers, sessions, memory, disk, names, options)
 
 
 def connect(

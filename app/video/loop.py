@@ -11,7 +11,7 @@ from app.sources.read_ahead import read_ahead
 from app.sources.source import Source
 from app.video.render import View, render
 from app.video.report import StreamReport
-from app.video.sinks import MaskSink, NullSink, Sink
+from app.video.sinks import MaskWriter, NullSink, Sink
 from core.frame import Frame, Maps
 from core.segmenter import MAX_SAMPLES, Segmenter, segment
 from core.system.interrupts import uninterrupted
@@ -27,7 +27,7 @@ def process(
     view: View | Paint,
     *,
     report: StreamReport | None = None,
-    masks: MaskSink | None = None,
+    masks: MaskWriter | None = None,
     max_frames: int | None = None,
 ) -> Generator[Frame, None, None]:
     """Yields every frame after it was written and reported. Closing the generator, in whatever way, finishes the

@@ -2,6 +2,7 @@
 
 import io
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -34,6 +35,13 @@ class Sink(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+
+class MaskWriter(Protocol):
+    """Takes the masks of each frame."""
+
+    def write(self, maps: Maps, name: str) -> None:
+        """Takes the maps of the frame with that base name, as `Source.frame_name` gives it."""
 
 
 class NullSink:
@@ -70,17 +78,22 @@ class MaskSink:
             raise InputError(f"{folder}: cannot be made ({error.strerror}); choose another place") from error
         if not os.access(folder, os.W_OK):
             raise InputError(f"{folder}: cannot be written to; choose another folder")
-        self._folder = folder
-        self._palette = classes.palette().tobytes()
+        self._folder, self._classes = folder, classes
 
     def write(self, maps: Maps, name: str) -> None:
         """Writes both files; `name` is the frame's base name, as `Source.frame_name` gives it."""
-        from PIL import Image
+        for file, data in mask_files(maps, name, self._classes):
+            write_atomic(self._folder / file, data, durable=False)
 
-        label, uncertainty = Image.fromarray(maps.label), Image.fromarray(maps.entropy)
-        label.putpalette(self._palette)
-        for file, image in ((f"{name}.png", label), (f"{name}_uncertainty.png", uncertainty)):
-            encoded = io.BytesIO()
-            # Level 1: 0.9 ms instead of 1.7 ms for a 960x540 label, 5 kB instead of 3 kB.
-            image.save(encoded, "png", compress_level=1)
-            write_atomic(self._folder / file, encoded.getvalue(), durable=False)
+
+def mask_files(maps: Maps, name: str, classes: ClassList) -> Iterator[tuple[str, bytes]]:
+    """Yields (file name, PNG) of both masks of a frame, as `MaskSink` writes them."""
+    from PIL import Image
+
+    label, uncertainty = Image.fromarray(maps.label), Image.fromarray(maps.entropy)
+    label.putpalette(classes.palette().tobytes())
+    for file, image in ((f"{name}.png", label), (f"{name}_uncertainty.png", uncertainty)):
+        encoded = io.BytesIO()
+        # Level 1: 0.9 ms instead of 1.7 ms for a 960x540 label, 5 kB instead of 3 kB.
+        image.save(encoded, "png", compress_level=1)
+        yield file, encoded.getvalue()

@@ -30,7 +30,6 @@ from app.page.about_tab import about
 from app.page.error_messages import guard_events
 from app.page.file.fetch import fetch
 from app.page.file.file_job import STREET, Progress, Result, segment_file
-from app.page.file.session import MAX_SESSIONS, Sessions
 from app.page.flags import PageOptions
 from app.page.live.live_routes import live_routes
 from app.page.live.live_stream import RATE_HZ, LiveStream
@@ -493,73 +492,7 @@ def test_a_public_address_is_copied_within_limits_and_redirections_are_checked(
         thread.join()
 
 
-# --- sessions of the File tab
-
-
-def test_an_idle_session_makes_room_and_one_at_work_does_not(tmp_path: Path) -> None:
-    sessions = Sessions(tmp_path, 10**6)
-    with sessions.get("first").job() as folder:
-        (folder / "result.mp4").write_bytes(b"video")
-    oldest = sessions.get("first")
-    with contextlib.ExitStack() as jobs:
-        for number in range(MAX_SESSIONS):
-            jobs.enter_context(sessions.get(f"visitor {number}").job())
-        assert oldest.stop_asked and not folder.exists()
-        with pytest.raises(InputError, match="already"):
-            sessions.get("one more")
-        assert not any(sessions.get(f"visitor {number}").stop_asked for number in range(MAX_SESSIONS))
-        sessions.stop("nobody")
-    assert len(sessions) == MAX_SESSIONS
-
-
-def stored(folder: Path, name: str = "film.mp4") -> Path:
-    """An upload as Gradio keeps it."""
-    path = folder / ("0" * 64) / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(b"video")
-    return path
-
-
-def test_an_identical_upload_stays_when_another_visitor_leaves(tmp_path: Path) -> None:
-    sessions, upload = Sessions(tmp_path, 10**6), stored(tmp_path)
-    with sessions.get("one").job() as mine, sessions.get("other").job() as theirs:
-        own = sessions.get("one").take(str(upload), mine)
-        copy = sessions.get("other").take(str(upload), theirs)
-        sessions.close("one")
-        assert own.exists() and upload.exists(), "its job still reads the one, the other visitor has the other"
-        sessions.close("other")
-        assert copy.read_bytes() == b"video" and not upload.exists()
-    assert not mine.exists() and not theirs.exists()
-    with sessions.get("one").job() as mine:
-        sessions.get("one").take(str(stored(tmp_path)), mine)
-        anew = tmp_path / "tmpanew"
-        anew.write_bytes(b"video")
-        anew.rename(upload)  # as Gradio stores what someone else has uploaded in the meantime
-        sessions.close("one")
-    assert upload.exists()
-
-
-@pytest.mark.parametrize("spec", ["http://127.0.0.1/x", "street", "{0}/session-1/film.mp4", "{0}/../x", "{1}", "x\0y"])
-def test_a_job_takes_nothing_but_uploads(tmp_path: Path, spec: str) -> None:
-    link = tmp_path / ("1" * 64) / "link.mp4"
-    link.parent.mkdir()
-    link.symlink_to(stored(tmp_path))
-    with pytest.raises(InputError, match="choose"):
-        Sessions(tmp_path, 1).get("visitor").take(spec.format(tmp_path, link), tmp_path)
-
-
-def test_leftovers_go_by_their_age_and_the_disk_has_a_quota(tmp_path: Path) -> None:
-    sessions, upload, partial = Sessions(tmp_path, 2**17), stored(tmp_path), tmp_path / "tmpcutoff"
-    partial.write_bytes(bytes(2**18))
-    with sessions.get("visitor").job() as folder:
-        own = sessions.get("visitor").take(str(upload), folder)
-        assert sessions.refuse(2**19) is None and "disk space" in str(sessions.refuse(2**20)), "eight times the largest"
-        sessions.sweep()
-        assert partial.exists() and upload.exists()
-        for path in (partial, upload.parent, own, folder):
-            os.utime(path, (1, 1))
-        sessions.sweep()
-        assert not partial.exists() and not upload.exists() and own.exists()
+# --- errors of events
 
 
 def test_a_failure_nobody_foresaw_logs_no_name(capfd: pytest.CaptureFixture[str]) -> None:
@@ -574,14 +507,6 @@ def test_a_failure_nobody_foresaw_logs_no_name(capfd: pytest.CaptureFixture[str]
     with pytest.raises(gr.Error, match="something failed"):
         asyncio.run(blocks.process_api(0, []))
     assert capfd.readouterr().err == "page: RuntimeError in fail\n"
-
-
-def test_one_visitor_has_one_job_at_a_time(tmp_path: Path) -> None:
-    session = Sessions(tmp_path, 1).get("visitor")
-    with session.job(), pytest.raises(InputError, match="already"), session.job():
-        pass
-    with session.job() as folder:
-        assert folder.is_dir()
 
 
 # --- the command

@@ -2,7 +2,6 @@
 
 import base64
 import contextlib
-import shutil
 import time
 import zipfile
 from collections.abc import Callable, Generator, Iterator
@@ -20,12 +19,12 @@ from app.page.parts.settings import Settings, model_meta
 from app.report_file import write_json
 from app.sources.image_folder import IMAGE_SUFFIXES
 from app.sources.open_source import open_source
-from app.sources.source import Source, SourceInfo
+from app.sources.source import SourceInfo
 from app.video.loop import process
 from app.video.render import conformal_threshold, rendered_size, side_by_side
 from app.video.report import StreamReport
-from app.video.sinks import MaskSink, Sink, VideoSink
-from core.classes import CAMVID
+from app.video.sinks import Sink, VideoSink, mask_files
+from core.classes import CAMVID, ClassList
 from core.errors import InputError
 from core.frame import Frame, Maps
 from core.method import Method
@@ -42,7 +41,10 @@ NAME_LENGTH = 40
 """Characters kept of the upload's name: file systems end at 255 bytes, and the video is first written under a longer
 name."""
 MAX_PIXELS, MAX_SECONDS = 4096 * 2304, 3600
-"""Limits of a video on the page; the command `steadyseg video` has none, since no visitor waits for it."""
+MAX_FRAMES, MAX_MASKS = 108_000, 20_000
+"""Limits of a video on the page; the command `steadyseg video` has none, since no visitor waits for it. Frame rates are
+announced by the file, up to 1000: an hour has at most as many frames as at 30 frames/s. With masks there are two files
+a frame, of which the archive keeps a list in memory."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,8 @@ class Result:
     report: Path
     record: dict[str, Any]
     metrics: dict[str, Any] | None
-    stopped: bool
+    stopped: str
+    """Why the job ended early; empty if it is whole."""
 
 
 def segment_file(
@@ -87,24 +90,24 @@ def segment_file(
     settings: Settings,
     folder: Path,
     pool: NetworkPool,
-    stop_asked: Callable[[], bool],
+    stop_reason: Callable[[], str],
     *,
     keep_masks: bool = False,
 ) -> Iterator[Progress | Result]:
     """Yields progress twice a second and the result at the end; frames done before a stop are kept.
 
-    `spec` is a file or the street. Closing the generator frees reader and encoder. Raises InputError in one line,
-    without folders of this machine.
+    `spec` is a file or the street. `stop_reason` returns text once the job shall stop. Closing the generator frees
+    reader and encoder. Raises InputError in one line, without folders of this machine.
     """
     try:
         with Lease(pool) as lease:
-            yield from _segment_file(spec, settings, folder, lease, stop_asked, keep_masks)
+            yield from _segment_file(spec, settings, folder, lease, stop_reason, keep_masks)
     except InputError as error:
         raise InputError(str(error).replace(spec, Path(spec).name).replace(f"{folder}/", "")) from error
 
 
 def _segment_file(
-    spec: str, settings: Settings, folder: Path, lease: Lease, stop_asked: Callable[[], bool], keep_masks: bool
+    spec: str, settings: Settings, folder: Path, lease: Lease, stop_reason: Callable[[], str], keep_masks: bool
 ) -> Iterator[Progress | Result]:
     yield Progress(0, None, 0.0)
     meta = model_meta(settings.method.model)
@@ -112,45 +115,42 @@ def _segment_file(
     still = Path(spec).suffix.lower() in IMAGE_SUFFIXES
     name = "street" if spec == STREET else Path(spec).stem[:NAME_LENGTH]
     output, report_file = folder / f"{name}-segmented.{'png' if still else 'mp4'}", folder / f"{name}-report.json"
-    masks = MaskSink(folder / f"{name}-masks", segmenter.classes) if keep_masks else None
-    with open_source(spec, classes=segmenter.classes, max_pixels=MAX_PIXELS) as source:
-        check_length(source.info)
+    zipped = folder / f"{name}-masks.zip" if keep_masks else None
+    with contextlib.ExitStack() as opened:
+        source = opened.enter_context(open_source(spec, classes=segmenter.classes, max_pixels=MAX_PIXELS))
+        limit = check_length(source.info, keep_masks)
+        masks = opened.enter_context(MaskArchive(zipped, segmenter.classes)) if zipped else None
         sink: Sink = PictureSink(output) if still else VideoSink(output, *fit_size(source.info), source.info.fps)
         report = StreamReport(segmenter.classes)
-        stopped = yield from _run(
-            source, segmenter, sink, report, Painter(settings, meta, segmenter.method), masks, stop_asked
-        )
+        paint = Painter(settings, meta, segmenter.method)
+        frames = process(source, segmenter, sink, paint, report=report, masks=masks, max_frames=limit)
+        stopped = yield from _run(frames, source.info, report, paint, limit, stop_reason)
     if not report.frames:
         raise InputError(f"{spec}: none of its frames could be read; is it damaged?")
     record = {"source": Path(spec).name, "output": output.name, **report.record(segmenter, source, sink.notes)}
     write_json(report_file, record)
-    zipped = zip_masks(folder / f"{name}-masks") if masks else None
     video, picture = (None, output) if still else (output, None)
     yield Result(video, picture, zipped, report_file, record, metrics_so_far(report), stopped)
 
 
 def _run(
-    source: Source,
-    segmenter: Segmenter,
-    sink: Sink,
+    frames: Generator[Frame, None, None],
+    info: SourceInfo,
     report: StreamReport,
     paint: "Painter",
-    masks: MaskSink | None,
-    stop_asked: Callable[[], bool],
-) -> Generator[Progress, None, bool]:
-    """Runs the loop over the frames; returns True if it was stopped."""
+    limit: int,
+    stop_reason: Callable[[], str],
+) -> Generator[Progress, None, str]:
+    """Takes all frames; returns the reason if it stopped before their end."""
     began = told = time.perf_counter()
-    most = round(MAX_SECONDS * source.info.fps)
-    with contextlib.closing(
-        process(source, segmenter, sink, paint, report=report, masks=masks, max_frames=most)
-    ) as frames:
+    with contextlib.closing(frames):
         for _ in frames:
-            if stop_asked():
-                return True
+            if reason := stop_reason():
+                return reason
             if time.perf_counter() - told > TELL_EVERY_S:
                 told = time.perf_counter()
-                yield Progress(report.frames, source.info.length, told - began, paint.preview(), metrics_so_far(report))
-    return False
+                yield Progress(report.frames, info.length, told - began, paint.preview(), metrics_so_far(report))
+    return f"stopped after {limit} frames, the most on this page" if report.frames == limit else ""
 
 
 class Painter:
@@ -199,10 +199,15 @@ def check_labels(spec: str, segmenter: Segmenter) -> None:
         raise InputError("the street is labelled with CamVid's 11 classes and this model has others; upload a video")
 
 
-def check_length(info: SourceInfo) -> None:
-    """Raises InputError for videos that are too long for the page."""
-    if info.length is not None and info.length > MAX_SECONDS * info.fps:
-        raise InputError(f"{info.name}: is longer than {MAX_SECONDS // 60} minutes; cut it, or use steadyseg video")
+def check_length(info: SourceInfo, keep_masks: bool) -> int:
+    """Returns the largest number of frames of such a video. Raises InputError if it announces more."""
+    limit = min(round(MAX_SECONDS * info.fps), MAX_MASKS if keep_masks else MAX_FRAMES)
+    if info.length is not None and info.length > limit:
+        raise InputError(
+            f"{info.name}: has {info.length} frames, and this page takes {limit} of it"
+            f"{' with masks' if keep_masks else ''}; cut it, or use steadyseg video"
+        )
+    return limit
 
 
 def fit_size(info: SourceInfo) -> tuple[int, int]:
@@ -212,15 +217,21 @@ def fit_size(info: SourceInfo) -> tuple[int, int]:
     return max(1, round(width * scale)), max(1, round(height * scale))
 
 
-def zip_masks(folder: Path) -> Path:
-    """Packs the folder's PNGs into one .zip beside it, uncompressed since PNGs are compressed, and removes the
-    folder."""
-    path = folder.with_suffix(".zip")
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
-        for file in sorted(folder.iterdir()):
-            archive.write(file, file.name)
-    shutil.rmtree(folder)
-    return path
+class MaskArchive(contextlib.AbstractContextManager[Any]):
+    """The masks of a job in one .zip, uncompressed since PNGs are compressed: one file, and never a second copy."""
+
+    def __init__(self, path: Path, classes: ClassList) -> None:
+        self._archive, self._classes = zipfile.ZipFile(path, "w", zipfile.ZIP_STORED), classes
+
+    def write(self, maps: Maps, name: str) -> None:
+        """Adds both masks of a frame."""
+        for file, data in mask_files(maps, name, self._classes):
+            self._archive.writestr(file, data)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._archive.close()
 
 
 class PictureSink:

@@ -6,12 +6,13 @@ from typing import Any
 
 from app.page.file.fetch import fetch
 from app.page.file.file_job import STREET, Progress, Result, segment_file
-from app.page.file.session import Session, Sessions
 from app.page.flags import PageOptions
 from app.page.parts.controls import Controls
 from app.page.parts.network_pool import NetworkPool
 from app.page.parts.report import metrics_html, report_html
 from app.page.parts.settings import Settings
+from app.page.visitors.disk import Disk
+from app.page.visitors.sessions import Session, Sessions
 from core.errors import InputError
 
 INTRO = (
@@ -21,7 +22,7 @@ INTRO = (
 )
 
 
-def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, pool: NetworkPool) -> None:
+def add_file_tab(sessions: Sessions, disk: Disk, controls: Controls, options: PageOptions, pool: NetworkPool) -> None:
     """Adds the inputs on the left and the result on the right."""
     import gradio as gr
 
@@ -74,7 +75,7 @@ def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, p
                 stop: gr.update(visible=True),
             }
         return {
-            progress: "stopped: this is what was done until then" if step.stopped else "done",
+            progress: f"{step.stopped}: this is what was done until then" if step.stopped else "done",
             stop: gr.update(visible=False),
             preview: "",
             video: gr.update(value=step.video, visible=step.video is not None),
@@ -92,16 +93,19 @@ def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, p
         session: Session, spec: str | None, settings: Settings, wants_masks: bool, address: str
     ) -> Iterator[dict[Any, Any]]:
         with session.job() as folder:
-            if reason := sessions.refuse(0):
-                raise InputError(reason)
+            disk.require_room()
             if spec is None and options.allow_url and address.strip():
                 yield {stop: gr.update(visible=True), progress: "fetching ..."}
-                spec = str(fetch(address, folder, options.max_upload, lambda: session.stop_asked))
+                with disk.reserve(disk.max_upload) as incoming:
+                    fetched = fetch(address, incoming, disk.max_upload, lambda: bool(session.stop_reason))
+                    spec = str(fetched.rename(folder / fetched.name))
             elif spec is None:
                 raise InputError("no file is chosen; upload a video or an image, or try the procedural street")
             elif spec != STREET:
                 spec = str(session.take(spec, folder))
-            for step in segment_file(spec, settings, folder, pool, lambda: session.stop_asked, keep_masks=wants_masks):
+            for step in segment_file(spec, settings, folder, pool, lambda: session.stop_reason, keep_masks=wants_masks):
+                if disk.is_full():
+                    session.stop_reason = session.stop_reason or "stopped, as the disk space of this page is used up"
                 yield shown(step)
             if spec != STREET:
                 Path(spec).unlink()  # this job's own copy
@@ -109,14 +113,14 @@ def add_file_tab(sessions: Sessions, controls: Controls, options: PageOptions, p
     def run_upload(
         request: gr.Request, spec: str | None, wants_masks: bool, address: str, *values: Any
     ) -> Iterator[dict[Any, Any]]:
-        session = sessions.get(str(request.session_hash))
+        session = sessions.find(str(request.session_hash))
         yield from run(session, spec, controls.settings(values), wants_masks, address)
 
     def run_street(request: gr.Request, wants_masks: bool, *values: Any) -> Iterator[dict[Any, Any]]:
-        yield from run(sessions.get(str(request.session_hash)), STREET, controls.settings(values), wants_masks, "")
+        yield from run(sessions.find(str(request.session_hash)), STREET, controls.settings(values), wants_masks, "")
 
     def ask_to_stop(request: gr.Request) -> None:
-        sessions.stop(str(request.session_hash))
+        sessions.find(str(request.session_hash)).stop_reason = "stopped"
 
     outputs = [progress, stop, preview, video, picture, learned, report, media, masks, figures]
     common: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}

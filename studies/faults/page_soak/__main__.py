@@ -23,7 +23,7 @@ from typing import Any
 
 from core.errors import InputError
 from core.system.files import write_atomic
-from studies.faults.page_soak.visitors import LiveVisitor, run_file_job, street_jpegs, street_video
+from studies.faults.page_soak.visitors import LiveVisitor, make_up_sessions, run_file_job, street_jpegs, street_video
 from studies.harness.browser import browser_page, disk_use_kb, street_camera, wait_for_picture
 from studies.harness.pages import write_page
 from studies.harness.study import PAGES, exit_code, origin
@@ -71,7 +71,7 @@ def soak(pid: int, address: str, folder: Path, page: Any, seconds: float) -> dic
     ended, samples, began_s = threading.Event(), [sample(pid, folder / "server")], time.monotonic()
     pictures = street_jpegs()
     staying = [LiveVisitor(address, pictures, rate_hz) for rate_hz in (2.0, 5.0, 15.0)[:STAYING]]
-    passing, jobs = {"came": 0, "pictures": 0, "refused": 0}, {"done": 0, "stopped": 0, "failed": 0}
+    passing, jobs = {"came": 0, "made_up": 0, "pictures": 0, "refused": 0}, {"done": 0, "stopped": 0, "failed": 0}
     threads = [threading.Thread(target=visitor.stay, args=(ended,)) for visitor in staying]
     threads.append(threading.Thread(target=pass_by, args=(address, pictures, seconds, ended, passing)))
     threads.append(threading.Thread(target=work, args=(address, folder, seconds, ended, jobs)))
@@ -108,6 +108,7 @@ def pass_by(
         visitor = LiveVisitor(address, pictures, 15.0)
         visitor.show(5)
         counts["came"] += 1
+        counts["made_up"] += make_up_sessions(address)
         counts["pictures"] += visitor.counts["answered"]
         counts["refused"] += visitor.counts["refused"]
         if ended.wait(max(0.0, seconds / PASSING - (time.monotonic() - began_s))):

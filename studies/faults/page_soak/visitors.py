@@ -56,6 +56,16 @@ class LiveVisitor:
         self._client.close()
 
 
+def make_up_sessions(address: str, count: int = 50) -> int:
+    """Sends events of that many sessions that no page belongs to, with as much text as is taken; returns the number
+    that was answered."""
+    with httpx.Client(base_url=address, timeout=TIMEOUT_S) as client:
+        halt = dependency(client.get("/config").json(), "stop")
+        sent = {"data": ["x" * 31_000], "fn_index": halt["id"]}
+        asked = (sent | {"session_hash": uuid.uuid4().hex} for _ in range(count))
+        return sum(client.post("/gradio_api/run/predict", json=one).status_code == 200 for one in asked)
+
+
 def run_file_job(address: str, video: Path, stop: bool) -> str:
     """Uploads and segments a file as the tab File does: done, stopped or failed."""
     session = uuid.uuid4().hex
