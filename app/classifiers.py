@@ -39,14 +39,14 @@ class OpenClassifier(Protocol):
     executor: str
     device: str
     reference: ReferenceScores | None
-    """Scores that novelty is measured by; None where there are none."""
+    """Scores of held-out pictures that novelty is relative to; None without novelty statistics."""
 
     def predict(self, pictures: np.ndarray) -> Prediction:
         """Predicts pictures (B, s, s, 3) uint8 RGB with its last mode: probabilities (B, K)."""
         ...
 
     def by_size(self, batch: Batch, mode: ModeName) -> Iterator[Prediction]:
-        """Yields a prediction (B, K) for each of `sizes[mode]`."""
+        """Yields a prediction (B, K) for each ensemble size in `sizes[mode]`."""
         ...
 
     def open_data(self, data: Path, split: str) -> ClassificationSet:

@@ -15,7 +15,7 @@ class Command(NamedTuple):
     run: str = ""
     """`module:function` of the flags (and presets of trainings), which returns the exit code."""
     kinds: dict[str, "Command"] = {}  # noqa: RUF012 (never changed)
-    """The choices of the word after the command, if it has kinds."""
+    """Kinds of the command (such as `seg` of `train`), named by the word after it; empty for most commands."""
     presets: str = ""
     """`module:dict` of configurations that --preset names; the first one is the default."""
 

@@ -61,7 +61,7 @@ def executor(
 ) -> Executor:
     """Returns what runs the model fastest here: torch, OpenVINO or ONNX Runtime.
 
-    `take` may hand out networks that were compiled before. InputError where the model cannot be run so.
+    `take` may hand out networks that were compiled before. InputError where the model cannot run with these options.
     """
     if not isinstance(model, Model):
         if run.size not in (None, model.meta.height):
@@ -137,7 +137,7 @@ def choose_precision(precision: str, model: Model) -> tuple[str, str]:
 
 
 def torch_precision(precision: str, device: torch.device) -> str:
-    """auto: bf16 on a GPU, fp32 on a CPU."""
+    """Resolves the number format of torch; auto: bf16 on a GPU, fp32 on a CPU."""
     if precision == "int8":
         raise InputError("torch computes in fp32 or bf16; use --executor openvino for --precision int8")
     return precision if precision != "auto" else "bf16" if device.type == "cuda" else "fp32"

@@ -1,4 +1,4 @@
-"""`steadyseg models`: every name with its parameters and the arithmetic of one pass; pretrained checkpoints first."""
+"""`steadyseg models`: lists all networks with parameters and FLOPs; pretrained checkpoints first."""
 
 import torch
 from rich import box
@@ -35,7 +35,7 @@ def run_models() -> int:
         "GFLOPs: one pass, a multiplication and an addition counted as two. Any segmentation-models-pytorch network is "
         "trained by name (steadyseg train seg --network smp --architecture Unet --encoder resnet18 ...), and "
         "any timm network "
-        "(steadyseg train classification --model timm:NAME ...).",
+        "(steadyseg train classification --network timm:NAME ...).",
         soft_wrap=True,
     )
     return 0
@@ -80,7 +80,7 @@ def classifier_families() -> Table:
 
 
 def make_table(title: str, first: str, *columns: str) -> Table:
-    """A table that fits 80 characters and shows names and figures whole."""
+    """A table that fits 80 characters and cuts off no name or figure."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for column in (first, *columns):
         table.add_column(column, no_wrap=column != "calibrated")
@@ -100,7 +100,8 @@ def describe_calibration(meta: CheckpointMeta) -> str:
 
 
 def cost_of(network: nn.Module, height: int, width: int) -> tuple[str, str, str]:
-    """(size, millions of parameters, GFLOPs), counted by running it without memory or arithmetic."""
+    """(size, millions of parameters, GFLOPs), counted by a pass on torch's meta device, which allocates and computes
+    nothing."""
     from torch.utils.flop_counter import FlopCounterMode
 
     parameters = sum(parameter.numel() for parameter in network.parameters())

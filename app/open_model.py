@@ -1,4 +1,4 @@
-"""Opens any model that a user can name: pretrained names, checkpoints and graph files, of both kinds of network."""
+"""Opens any model by name: pretrained ones, checkpoints and graph files, of segmentation networks and classifiers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -105,7 +105,7 @@ def resolve_method(model: Model | OnnxFile, options: MethodOptions, members: Seq
 
 
 def frame_flags(options: MethodOptions) -> dict[str, bool]:
-    """Returns the flags about frames of a stream, each with True where it was given."""
+    """Returns the flags that only make sense for streams; True: the flag was given."""
     return {f"--{name}": getattr(options, name) is not None for name in ("tau", "window", "motion")}
 
 

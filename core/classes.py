@@ -53,7 +53,7 @@ class ClassList:
 
     @property
     def void_id(self) -> int:
-        """The void id where labels are pixels; InputError for a classifier's classes, which have none."""
+        """The void id of a segmentation network's classes; InputError for a classifier's classes, which have none."""
         if self.void is None:
             raise InputError("these are a classifier's classes, without void; segmentation needs colours and a void id")
         return self.void

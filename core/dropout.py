@@ -48,7 +48,7 @@ class Dropout(nn.Module):
 
 
 def kept_scale(rate: float) -> float:
-    """1 / (1 - rate), for the rate rounded to 1/256 as masks are drawn with."""
+    """The scale 1 / (1 - rate) of kept elements, with the rate rounded to 1/256 as in the drawn masks."""
     return 256 / (256 - round(256 * rate))
 
 

@@ -1,4 +1,4 @@
-"""The one error that means "the input is at fault": it becomes one line on stderr and exit code 2."""
+"""The error for bad input, which becomes one line on stderr and exit code 2, and that for a failed check."""
 
 import difflib
 from collections.abc import Sequence

@@ -71,7 +71,7 @@ def insert_smoothing(
 def insert_dropout(
     network: nn.Module, rate: float, deepest: int = 2, example: Tensor | None = None
 ) -> list[InsertionPoint]:
-    """Puts `Dropout` before the `deepest` last subsampling modules of a CNN, in place; returns the insertion points.
+    """Puts `Dropout` before the last `deepest` subsampling modules of a CNN, in place; returns the insertion points.
 
     The encoder of the published U-Net, too, has its dropout in the deeper half, on the main path and not on the skips.
     """

@@ -40,7 +40,7 @@ def draws_dropout(mode: str) -> bool:
 
 @dataclass(frozen=True)
 class Method:
-    """A method with every setting decided; InputError for values that no method has, whatever record names them."""
+    """A method with every setting decided; InputError for invalid values, from a record too."""
 
     mode: ModeName
     samples: int = 1
@@ -56,7 +56,7 @@ class Method:
     calibrated: bool = False
     """True if the temperature was fitted for this very method."""
     adaptive: bool = False
-    """True if every frame has a temperature of its own; `temperature` is then the usual one."""
+    """True if every frame has a temperature of its own; `temperature` is then that of an average frame."""
     note: str = field(default="", compare=False)
     """Reason why no fitted temperature is in use, or why the temperature does not follow the frame; else empty."""
 

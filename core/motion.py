@@ -108,5 +108,5 @@ def no_motion(size: tuple[int, int]) -> Motion:
 
 @functools.lru_cache(maxsize=4)
 def _grid(height: int, width: int) -> np.ndarray:
-    """(h, w, 2) float32: the position (x, y) of every pixel itself."""
+    """(h, w, 2) float32: the position (x, y) of every pixel."""
     return np.stack(np.meshgrid(np.arange(width), np.arange(height)), axis=-1).astype(np.float32)

@@ -31,12 +31,12 @@ def require_ranges(config: object, ranges: dict[str, tuple[float, float]]) -> No
 
 
 def is_number(value: object, low: float, high: float) -> bool:
-    """True for an int or a float in the closed range; not for True, False and NaN."""
+    """True for an int or float in the closed range; False for booleans and NaN."""
     return type(value) in (int, float) and low <= value <= high  # type: ignore[operator]
 
 
 def is_whole(value: object, low: int, high: int) -> bool:
-    """True for an int in the closed range; not for True and False."""
+    """True for an int in the closed range; False for booleans."""
     return type(value) is int and low <= value <= high
 
 
@@ -52,7 +52,8 @@ def read_options(options_class: type[Options], record: dict[str, Any], what: str
 
 
 def require_types(values: Any, what: str) -> None:
-    """InputError for a field of a dataclass whose value has another type: a record may hold any.
+    """Raises InputError for a field of a dataclass whose value has the wrong type, which a record from elsewhere may
+    hold.
 
     `what` names the field in the message, as in "option {} of unet".
     """

@@ -38,7 +38,7 @@ class ReferenceScores:
         return score if score < self.max else self.max
 
     def is_novel(self, score: float) -> bool:
-        """Returns True where at most one frame in twenty of the training domain is as novel."""
+        """True if at most one frame in twenty of the training domain is as novel."""
         return self.share(score) <= NOVEL
 
 

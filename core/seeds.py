@@ -1,4 +1,4 @@
-"""Seeds: everything random derives from a few numbers, the same on every machine."""
+"""Seeds of all random numbers, derived from a few numbers in the same way on every machine."""
 
 import random
 

@@ -48,7 +48,8 @@ class StageClock:
 
     @contextmanager
     def measure(self, stage: str) -> Iterator[None]:
-        """Times the block, without the stages that were timed inside it; on a GPU the caller synchronises inside it."""
+        """Times a block, minus the stages that are timed inside it; on a GPU the caller synchronises within the
+        block."""
         started, added_ms = time.perf_counter(), self._added_ms
         yield
         inside_ms = self._added_ms - added_ms
@@ -123,14 +124,15 @@ class Executor(Protocol):
     classes: ClassList
     method: Method
     size: tuple[int, int]
-    """(h, w) in pixels at which the network was trained and measured; a graph file works at no other."""
+    """(h, w) in pixels at which the network was trained and measured, the only size of a graph file."""
 
     def state_size(self, height: int, width: int) -> tuple[int, int]:
         """(h, w) of the temporal mean of frames of H x W, at which motion is estimated."""
         ...
 
     def compute(self, image: np.ndarray, gap: int, motion: Motion | None) -> tuple[Maps, NoveltyArrays | None]:
-        """Computes the maps of an image (H, W, 3) uint8 RGB, and its novelty where it is not in the maps already.
+        """Computes the maps of an image (H, W, 3) uint8 RGB; the second value is its novelty, None if the maps contain
+        it.
 
         `gap`: source frames since the last image, 0 to start anew. The clock gets the time of preprocess, network and
         smoothing.

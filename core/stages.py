@@ -25,7 +25,7 @@ class HasStages(Protocol):
 
 
 def itself(output: Any) -> Tensor:
-    """The output itself: the `pick` of a module that returns its features alone."""
+    """Returns the output: the `pick` of a module whose output is its features."""
     features: Tensor = output
     return features
 

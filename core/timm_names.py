@@ -6,7 +6,7 @@ from core.errors import InputError
 
 
 def require_timm_name(name: str, prefix: str) -> None:
-    """InputError, with the nearest names behind `prefix`, for a name that is none of the installed timm's own.
+    """Raises InputError, with the nearest names behind `prefix`, for a name that the installed timm does not list.
 
     timm also takes `hf-hub:` and `local-dir:` names and paths: with one of those a record would decide what is fetched,
     or which folder a network is built from.

@@ -32,11 +32,9 @@ class Signature:
 
 @contextmanager
 def tracing() -> Iterator[None]:
-    """A context in which one thread at a time traces: torch.export keeps one stack of modes for the whole process.
-
-    Without it two threads fail with "Trying to pop empty mode stack". Threads that build or run networks meanwhile
-    need not wait: torch's tracer replaces `nn.Module.__call__` for them too, but passes by modules that it does not
-    trace.
+    """A context in which one thread at a time traces: torch.export keeps one stack of modes for the whole process, and
+    two tracing threads fail with "Trying to pop empty mode stack". Threads that build or run networks meanwhile need
+    not wait: torch's tracer replaces `nn.Module.__call__` for all threads, but skips modules that it does not trace.
     """
     with _lock:
         _tracers.append(threading.get_ident())
@@ -56,5 +54,5 @@ def is_exporting() -> bool:
 
 
 def is_fixed(*lengths: int) -> bool:
-    """True if the sizes are plain integers; while a graph is traced, sizes that it leaves free are symbols."""
+    """True if the sizes are plain integers; during tracing, free sizes are symbols."""
     return all(isinstance(length, int) for length in lengths)

@@ -1,4 +1,4 @@
-"""Fits temperature and conformal thresholds to labelled frames, with the smoothing that will be used switched on."""
+"""Fits temperature and conformal thresholds to labelled frames, with the temporal smoothing that is used later."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -49,8 +49,8 @@ def fit_temperature(module: StreamingSegmenter, frames: Iterable[Frame], classes
 
 
 def at_all_temperatures(module: StreamingSegmenter, stride: int, device: torch.device) -> nn.Module:
-    """The module's predictor with the grid of temperatures as its batch, on every stride-th row and column of the
-    logits."""
+    """Returns the module's predictor for all temperatures of the grid as a batch, on every stride-th row and column of
+    the logits."""
     network = module.predictor.get_submodule("network")
     if isinstance(network, Ensemble):
         seen: nn.Module = Ensemble([SubsampledLogits(member, stride) for member in network.members])
@@ -60,7 +60,8 @@ def at_all_temperatures(module: StreamingSegmenter, stride: int, device: torch.d
 
 
 class SubsampledLogits(nn.Module):
-    """A network whose logits keep every `stride`-th row and column, split where the network is split."""
+    """A network whose logits keep only every `stride`-th row and column; it has the prefix and suffix of the
+    network."""
 
     def __init__(self, network: nn.Module, stride: int) -> None:
         super().__init__()

@@ -1,10 +1,10 @@
-"""Temporal consistency loss: two frames of one scene should get one prediction where they show the same thing.
+"""Temporal consistency loss: two frames of one scene should get equal predictions where they show the same things.
 
 The loss is that of Liu et al. 2020 (arXiv 2002.11433): the squared difference of the class probabilities, one frame's
-warped onto the other's. There the second frame is an unlabelled frame of the video, and the warp is optical flow.
-CamVid's stills have no video beside them, so a virtual camera makes the second frame from the still (`moving_stills`),
-and the warp is exact; objects that move by themselves are not covered. Inference costs the same. Each frame has dropout
-masks of its own, so the loss lowers the disagreement between dropout passes as well.
+warped onto the other's. In the paper the second frame is an unlabelled frame of the video, and the warp is optical
+flow. CamVid's stills have no video beside them, so a virtual camera makes the second frame from the still
+(`moving_stills`), and the warp is exact; objects that move by themselves are not covered. Inference costs the same.
+Each frame has dropout masks of its own, so the loss lowers the disagreement between dropout passes as well.
 """
 
 from dataclasses import dataclass
@@ -41,8 +41,8 @@ class WithViews:
 def add_views(images: Tensor, targets: Tensor, seed: int) -> tuple[Tensor, WithViews]:
     """Appends P second views by a moving camera to images (B, 3, h, w) of 0..255; returns (B + P, 3, h, w) and targets.
 
-    Each view has exposure and sensor noise of its own. Beyond a picture's edge the view is mirrored, which the loss
-    leaves out.
+    Each view has exposure and sensor noise of its own. Beyond a picture's edge the view is mirrored; the loss ignores
+    these pixels.
     """
     random = np.random.default_rng(seed)
     count = max(1, len(images) // PER_VIEW)

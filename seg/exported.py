@@ -140,9 +140,8 @@ class ExportedStep(nn.Module):
         return RecursionState(*tensors) if smoothing and smoothing.window is None else WindowState(*tensors)
 
     def _predict(self, image: Tensor, masks: tuple[Tensor, ...]) -> tuple[tuple[Tensor, ...], Prediction]:
-        """Returns `NETWORK_OUTPUTS` of one pass, or () for several, and the prediction.
-
-        masks: pass by pass, in order of use.
+        """Returns (`NETWORK_OUTPUTS` of a single pass, or () for several passes, and the prediction). `masks`: pass by
+        pass, in order of use.
         """
         for position, dropout in enumerate(self.dropouts):
             dropout.masks = list(masks[position :: len(self.dropouts)]) if masks else None

@@ -163,7 +163,7 @@ class SegTrainConfig:
 
     @property
     def network_options(self) -> Any:
-        """Options of the network: the field that is named like it."""
+        """Options of the chosen network: the field that has its name."""
         return getattr(self, self.network)
 
 

@@ -1,4 +1,5 @@
-"""The whole per-frame computation, once: uint8 frame and state in, four uint8 maps and state out."""
+"""The computation of a frame, from which all executors derive: uint8 frame and state in, four uint8 maps and state
+out."""
 
 from collections.abc import Callable
 from typing import NamedTuple

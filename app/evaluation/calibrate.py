@@ -137,7 +137,7 @@ def track_frames(job: CalibrateJob, chosen: EvaluationFrames, title: str) -> Any
 
 
 def describe_data(job: CalibrateJob, executor: TorchExecutor, chosen: EvaluationFrames) -> dict[str, Any]:
-    """The data of the fit, recorded so that a later report can tell that it used other data."""
+    """Describes the data of the fit for the record, so that a later report can state whether it uses the same data."""
     return {
         "data": job.data.name,
         "split": None if str(job.data) == "street" else job.split,

@@ -105,7 +105,7 @@ def measure(job: EvaluateJob, segmenter: Segmenter, chosen: EvaluationFrames) ->
 
 
 class NoveltyMetrics:
-    """Accuracy of the expected accuracy, and shares of novel frames, over the evaluated frames."""
+    """Error of the expected accuracy, and shares of novel frames, over the evaluated frames."""
 
     def __init__(self, void: int) -> None:
         self.void = void

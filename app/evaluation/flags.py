@@ -19,14 +19,14 @@ class EvaluateJob:
     model: Positional[Annotated[str, arg(metavar="MODEL")]]
     """Pretrained name, .safetensors file, or .onnx file of `steadyseg export` (segmentation: --stateful). An image
     classifier is measured by ensemble size, in one pass: dropout off, and after 1, 2, ... dropout passes or members;
-    flags about frames are not for it."""
+    flags about frames do not apply."""
     data: Path
     """Folder with SPLIT/ and SPLITannot/, or `street`; for a classifier CIFAR's folder or SPLIT/CLASS/*.jpg."""
     split: SplitName = "test"
     """Split of the data; held-out: the images of train that the network's training held out, by its record."""
     protocol: Literal["stills", "stream", "moving-stills"] = "stills"
     """stills: every image alone; stream: the images in order as one 15 Hz video, with consistency; moving-stills: a
-    virtual camera drives up to every image, the last two of 7 frames are measured."""
+    virtual camera drives up to every image, and the last two of 7 frames are measured."""
     only: Path | None = None
     """Text file of base names: measure only these images."""
     members: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class EvaluateJob:
 
 @dataclass(frozen=True)
 class CalibrateJob:
-    """A network, labelled data to fit it on, and what is fitted."""
+    """A network, labelled data to fit it on, and the kinds of calibration to fit."""
 
     model: Positional[Annotated[str, arg(metavar="MODEL")]]
     """Pretrained name or .safetensors file."""
@@ -79,8 +79,8 @@ class CalibrateJob:
     processor has no bf16, `--precision auto` takes int8 if the loss is at most 0.5 points of accuracy and 0.2 of ECE.
     For segmentation networks, mode dnn or vq-dnn."""
     logit_adjustment: bool = False
-    """Subtract the logarithms of the training loss's class weights from the logits before anything is fitted: likelier
-    probabilities and more pixels right, but rare classes are found less often."""
+    """Subtract the logarithms of the training loss's class weights from the logits before anything is fitted: NLL and
+    accuracy improve, but rare classes are found less often."""
     coverage: float = 0.9
     """Share of the pixels (or images) whose prediction set is to hold the true class."""
     risk_class: str | None = None

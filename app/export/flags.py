@@ -19,7 +19,7 @@ class NetworkOptions:
     """Width in pixels at which the network works: give that of your video's aspect (640 for 16:9 at 360); by default
     the checkpoint's aspect."""
     fixed_frames: bool = False
-    """The graph takes frames of the network's own size alone and resizes nothing."""
+    """The graph takes only frames of the network's own size and does not resize."""
     precision: Literal["auto", "fp32", "fp16", "int8", "bf16"] = "auto"
     """Number format of the network; auto: fp32. int8 needs --calibration-data; bf16 is chosen where a graph runs."""
     calibration_data: Path | None = None

@@ -81,7 +81,7 @@ def subsample_frames(
 ) -> list[np.ndarray]:
     """Returns every n-th frame, n the smallest power of 2 that leaves `limit` (even) or fewer.
 
-    A video may not know its length.
+    It does not need to know the number of frames, which a video may not state.
     """
     kept: list[np.ndarray] = []
     every = 1

@@ -144,8 +144,7 @@ def reference_scores(module: StreamingSegmenter) -> ReferenceScores | None:
 
 
 def resize_agreement(traced: Traced, frame: np.ndarray) -> float:
-    """Returns the share of equal labels where the graph resizes, in float, and torch in 8 bits.
-
+    """Returns the share of equal labels between the graph, which resizes in float, and torch, which resizes in 8 bits.
     CheckFailed where too few are equal.
     """
     inputs = dict(zip(traced.signature.inputs, traced.signature.example, strict=True))

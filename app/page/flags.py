@@ -36,9 +36,10 @@ class PageOptions:
     share: bool = False
     """Publish the page for 72 hours at an address of gradio.live: everyone who knows it can use this machine."""
     allow_host: tuple[str, ...] = ()
-    """Names that the page is reached by besides this machine's own: a proxy's, for example."""
+    """Further host names of the page besides this machine's own, such as that of a proxy."""
     root_path: str = ""
-    """Path under which a proxy publishes the page, as /steadyseg; the proxy takes it away before it asks the page."""
+    """Path under which a proxy publishes the page, such as /steadyseg; the proxy removes it from the requests it passes
+    on."""
     ssl_certfile: Path | None = None
     """Certificate for HTTPS (PEM), which browsers ask for before they give the camera to another machine."""
     ssl_keyfile: Path | None = None

@@ -96,7 +96,7 @@ class SessionGate:
                 forget_upload(query.get("upload_id", ""))
 
     def _end_unheard(self, key: str) -> None:
-        """Ends the jobs of a session that nobody listens to; a later request has a call of its own."""
+        """Ends the jobs of a session that nobody listens to any more."""
         if key in self._sessions:
             session = self._sessions.find(key)
             if not session.listeners and time.monotonic() - session.unheard_s > 0.9 * GRACE_S:
@@ -140,7 +140,7 @@ async def read_body(receive: "Receive") -> bytes:
 
 
 def replay(body: bytes, receive: "Receive") -> "Receive":
-    """A `receive` that gives a body that was read already, and then what comes next."""
+    """Returns an ASGI `receive` that first gives the body that was read already, then passes on later messages."""
     waiting = [body]
 
     async def received() -> "Message":

@@ -11,9 +11,9 @@ Flags = tuple[tuple[str, str], ...]
 
 
 def flag_reader(options: VideoOptions) -> Callable[[Flags], VideoJob]:
-    """A function that reads flags over these options: the job without its source.
+    """Returns a function that parses flags on top of these options, into a job without source.
 
-    Raises InputError for unknown flags and values. Lines that say the same are parsed once (4 ms each).
+    Raises InputError for unknown flags and values. Equal lines are parsed once (4 ms each).
     """
 
     @cache

@@ -22,7 +22,7 @@ class EngineOptions:
 
 @dataclass(frozen=True)
 class BatchJob:
-    """Videos, how they are segmented, where the results go, and what computes."""
+    """Videos, settings of their segmentation, the folder of results, and the engine."""
 
     sources: Positional[Annotated[tuple[str, ...], arg(metavar="SOURCE ...")]]
     """Video files, folders of videos, image folders, patterns ("drives/**/*.mp4"), `street[:SEED[:FRAMES]]`, lists
@@ -49,7 +49,7 @@ class BatchJob:
 
 @dataclass(frozen=True)
 class CamerasJob:
-    """Cameras to watch, and where their figures are served."""
+    """Cameras to watch, and the address of their figures."""
 
     cameras: Positional[Annotated[Path, arg(metavar="FILE")]]
     """TOML file: [options] as flags of `steadyseg video`, [defaults] of all cameras, and a [[camera]] with name and

@@ -81,7 +81,8 @@ def video_stream(
 def decode(
     container: "InputContainer", stream: "VideoStream", losses: Counter[str], stopped: threading.Event
 ) -> Generator["VideoFrame", None, None]:
-    """Frames until the end, until reading breaks off ("read_error") or until `stopped`; damaged packets are counted."""
+    """Decodes frames until the end, a read error (counted as "read_error") or `stopped`; damaged packets are
+    counted."""
     import av
 
     packets = container.demux(stream)

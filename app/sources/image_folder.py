@@ -52,8 +52,8 @@ def read_header(path: Path) -> Header:
 
 
 class FolderSource(Source):
-    """All readable images as frames; sizes may change. Unreadable images are skipped and counted, and their number
-    is left out."""
+    """All readable images as frames; sizes may change. Unreadable images are skipped and counted; the frame numbers
+    have a gap there."""
 
     def __init__(
         self, paths: Sequence[Path], name: str, labels: LabelFolder | None = None, max_pixels: int = MAX_PIXELS

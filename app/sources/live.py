@@ -44,7 +44,7 @@ failure."""
 
 
 class LiveSource(Source):
-    """A source that reconnects. Raises InputError if the first attempt fails, or `attempts` in a row later on."""
+    """A source that reconnects. Raises InputError if the first attempt fails, or later `attempts` attempts in a row."""
 
     def __init__(self, connect: Connect, attempts: int = ATTEMPTS, first_delay_s: float = FIRST_DELAY_S) -> None:
         self.losses: Counter[str] = Counter()

@@ -15,7 +15,7 @@ EXPECTED = "a video file, an image folder, a camera number, an rtsp:// or http(s
 def open_source(
     spec: str, *, labels: Path | None = None, classes: ClassList = CAMVID, max_pixels: int = MAX_PIXELS
 ) -> Source:
-    """Opens a source by name; a file called like a number or like the street is reached as ./NAME.
+    """Opens a source by name; a file whose name is a number or begins like the street is written ./NAME.
 
     `labels` is a folder of 8-bit label PNGs named like the images of a folder, or 000000.png, 000001.png, ... for a
     video; their ids are checked against `classes`. Frames of a file have at most `max_pixels`. Raises InputError, one

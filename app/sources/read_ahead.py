@@ -14,7 +14,7 @@ from core.frame import Frame
 def read_ahead(
     source: Source, capacity: int = 4, decode_ms: deque[float] | None = None
 ) -> Generator[Frame, None, None]:
-    """The source's frames, read ahead by a thread of its own.
+    """Yields the source's frames, which a thread reads ahead.
 
     A file's reader waits while `capacity` frames are unread, so none is lost. A live source's frame replaces the unread
     one, which is counted in `source.losses["dropped_newer_frame"]`: a late picture is worth less than a missing one.
@@ -24,8 +24,7 @@ def read_ahead(
     """
 
     def drop(dropped: Frame, newer: Frame) -> Frame:
-        """The newer frame, with the discontinuity of the dropped one: it too has nothing to do with the frames
-        before."""
+        """The newer frame, which becomes a discontinuity if the dropped one was."""
         source.losses["dropped_newer_frame"] += 1
         return replace(newer, discontinuity=newer.discontinuity or dropped.discontinuity)
 

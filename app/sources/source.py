@@ -60,7 +60,7 @@ class Source(Protocol):
     def __iter__(self) -> Iterator[Frame]: ...
 
     def frame_name(self, index: int) -> str:
-        """Base name of the files written about a frame: the image's own, or the 6-digit frame number."""
+        """Base name of the files written for a frame: that of the image, or the 6-digit frame number."""
         return frame_name(index)
 
     def stop(self) -> None:

@@ -37,7 +37,8 @@ TIMEOUT_S = 5.0
 def open_url(
     url: str, *, timeout_s: float = TIMEOUT_S, attempts: int = ATTEMPTS, first_delay_s: float = FIRST_DELAY_S
 ) -> RecordedSource | LiveSource:
-    """Opens a recording if the server states a length, else a live source. Raises InputError without credentials."""
+    """Opens a recording if the server states a length, else a live source. Raises InputError, whose message has no
+    credentials."""
     container = connect(url, timeout_s)
     if _is_recording(container):
         return RecordedSource(container, redact(url))

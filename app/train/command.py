@@ -110,7 +110,7 @@ class TimeEstimate:
     `FROM` steps are slow and do not count."""
 
     FROM, TO = 3, 13
-    """Steps since this start between which the time is measured."""
+    """The time is measured between these steps, counted from the start of this process."""
 
     def __init__(self, epochs: int, cost: Callable[[int], float] = lambda epoch: 1.0) -> None:
         """`cost`: (epoch, from 0) -> the relative time of its steps."""

@@ -21,9 +21,9 @@ class SegTrainJob:
         "cpu", "unet-s", "realtime", "mobile", "paper", "unet-s-street", "realtime-street", "mobile-street"
     ] = "cpu"
     """cpu: U-Net for two cores; unet-s: the same network with a longer training; realtime: a small network that keeps
-    up with a camera on two cores; mobile: a smaller one for browsers and boards; give these three as --init the model
-    of the preset of the same name with -street, which trains on the procedural street; paper: the published CamVid
-    training. Other flags override it."""
+    up with a camera on two cores; mobile: a smaller one for browsers and boards; these three begin with (--init) the
+    model of the preset of the same name with -street, which trains on the procedural street; paper: the published
+    CamVid training. Other flags override it."""
     run: Path = Path("runs/seg")
     """Folder that the run writes: state, logs and the final checkpoint."""
     resume: bool = False

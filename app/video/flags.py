@@ -18,7 +18,7 @@ class VideoOptions:
     """Pretrained name, .safetensors file, or .onnx file of `steadyseg export --stateful`."""
     view: Literal["overlay", "uncertainty", "side-by-side", "novelty", "set-size"] = "overlay"
     """What the output shows; novelty: regions unlike the training images, of a checkpoint with novelty (`calibrate
-    --novelty`); set-size: how many classes a pixel may be, of a calibrated checkpoint."""
+    --novelty`); set-size: number of classes in each pixel's prediction set, of a calibrated checkpoint."""
     size: int | None = None
     """Height in pixels that frames are resized to for the network; by default the checkpoint's."""
     max_frames: int | None = None

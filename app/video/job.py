@@ -1,5 +1,4 @@
-"""One source through one segmenter into files: what `steadyseg video` does once and `steadyseg batch` for every
-video."""
+"""Segments one source into files: the work of `steadyseg video`, and of `steadyseg batch` for every video."""
 
 import contextlib
 import os

@@ -44,7 +44,7 @@ class FrameFigures:
     expected_accuracy: float | None
     """Expected accuracy of the frame; None if its temperature does not follow the frame."""
     wall_ms: float
-    """Milliseconds since the previous frame was done; for the first frame since the work began."""
+    """Milliseconds since the previous frame was done, for the first frame since the beginning of the work."""
 
 
 EachFrame = Callable[[FrameFigures], None]
@@ -68,7 +68,7 @@ class StreamReport:
         self.started = self.ended = time.perf_counter()
 
     def update(self, frame: Frame, maps: Maps) -> None:
-        """Adds one frame; if it has a label, the label counts."""
+        """Adds one frame; a labelled one also counts in the metrics."""
         self.frames += 1
         confidence, entropy, disagreement = means = tuple(
             float(shade.mean()) / 255 for shade in (maps.confidence, maps.entropy, maps.disagreement)

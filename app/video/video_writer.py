@@ -183,7 +183,7 @@ def letterbox(image: np.ndarray, width: int, height: int) -> np.ndarray:
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Removes files of this place that killed processes began; nobody holds their locks any more."""
+    """Removes partial files of this path that killed processes left, which are those that nobody locks."""
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
         with contextlib.suppress(PermissionError), leftover.open("rb") as file:  # somebody else's
             if lock(file):

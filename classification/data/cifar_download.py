@@ -42,8 +42,8 @@ class Archive:
     bytes: int
     folder: str
     files: dict[str, str]
-    """MD5 by file name inside the folder: it tells damage, and another file of that name, but not a forged one. What is
-    fetched is held to the archive's SHA-256 before it is unpacked."""
+    """MD5 by file name inside the folder: it detects damage and other files of that name, but no forgery. A fetched
+    archive is checked against its SHA-256 before it is unpacked."""
 
 
 ARCHIVES = {

@@ -49,7 +49,8 @@ def divide_train(data: Path, meta: CheckpointMeta, model: str) -> tuple[Classifi
 
 
 def read_division(meta: CheckpointMeta) -> tuple[float, float, int, int]:
-    """Reads (held-out share, fraction of the rest, seed, subset) from the record; one without them held out nothing."""
+    """Reads (held-out share, fraction of the rest, seed, subset) from the record; without these entries nothing was
+    held out."""
     config = meta.training.get("config")
     try:
         assert isinstance(config, dict)

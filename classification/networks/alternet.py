@@ -42,9 +42,8 @@ class AttentionBlock(nn.Module):
 def alternet(options: ClassifierOptions, num_classes: int) -> Chain:
     """(B, 3, h, w) -> (B, K), any h, w: bare stem, four stages, BN-ReLU-GAP head.
 
-    A stage of B blocks with M of attention is (B - 2 M) convolution blocks and M pairs of a convolution and an
-    attention block, so it ends in attention where M > 0, and the block that halves the map is always a convolution
-    block.
+    A stage of B blocks, M of them attention blocks, has (B - 2 M) convolution blocks and then M pairs of a convolution
+    and an attention block. It therefore ends in attention if M > 0, and a convolution block halves the map.
     """
     _, depth = MODELS[options.network]
     blocks = ALTERNET_BLOCKS[depth]

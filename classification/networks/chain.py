@@ -38,7 +38,7 @@ class Chain(nn.Sequential):
     """
 
     def prefix(self, x: Tensor) -> tuple[int, Any]:
-        """Returns (number of modules done, result of the next one's own prefix)."""
+        """Returns (number of modules that ran, prefix of the next module)."""
         for done, module in enumerate(self):
             if is_stochastic(module):
                 assert isinstance(module, Block | Chain)

@@ -57,7 +57,7 @@ class Family:
     """Properties that the networks of one name and different depths share."""
 
     depths: tuple[int, ...]
-    """Empty: the family is one network."""
+    """Depths that the family has; empty: it is a single network."""
     stages: int
     """Stages that can be smoothed; 0: transformers, whose attention itself smooths feature maps (arXiv 2202.06709)."""
     smoothed: tuple[int, ...]

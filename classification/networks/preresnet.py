@@ -16,11 +16,12 @@ class PreActBlock(Block):
     """shortcut + branch (He et al. 2016, arXiv 1603.05027); basic (3x3, 3x3) or bottleneck (1x1, 3x3, 1x1).
 
     Where the shape changes, the first BatchNorm and ReLU feed both the branch and the shortcut's 1x1 convolution, which
-    has no BatchNorm, with dropout or without: the same weights fit both. Else the shortcut is the block's input.
+    has no BatchNorm, so that the same weights fit the network with and without dropout. Else the shortcut is the
+    block's input.
 
-    MC dropout sits between the last ReLU and the last convolution. Published code has it there and, later, before the
-    BatchNorm in front. We keep the former: that BatchNorm never sees a mask, so its running variance also fits the
-    same weights without dropout (the variance shift of arXiv 1801.05134).
+    MC dropout sits between the last ReLU and the last convolution. Later published code has it before the BatchNorm
+    instead. Here that BatchNorm never sees a mask, so its running variance also fits without dropout (arXiv 1801.05134
+    describes this variance shift).
     """
 
     def __init__(

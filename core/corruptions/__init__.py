@@ -1,1 +1,1 @@
-"""Corruptions, perturbations and attacks, and the figures that are reported of them."""
+"""Corruptions of pictures: the benchmark's, those of another camera, textures, and the choice for tuning."""

@@ -92,10 +92,10 @@ class StreamingMetrics:
 
         Of pairs of neighbouring frames, always the mean over pairs of a share of pixels: `consistency`, of those that
         are not void in the later frame, the ones whose arg-max stays; `label_consistency`, of the same pixels, the ones
-        whose true label stays (void before counts as a change). Real things move, so a consistency above it is steadier
-        than the truth. `change_agreement`, of the pixels that are void in neither frame, the ones where prediction and
-        label both change or both stay; `change_agreement_frozen` is that of a prediction that never changes. `cec`, the
-        mean cross-entropy
+        whose true label stays (void before counts as a change). Objects move, so a prediction with a higher consistency
+        than that is too steady. `change_agreement`, of the pixels that are void in neither frame, the ones where
+        prediction and label both change or both stay; `change_agreement_frozen` is that of a prediction that never
+        changes. `cec`, the mean cross-entropy
         -p(now) . log p(next) of neighbours (2105.12639, Eq. 35), measures the steadiness of the probabilities and not
         of the labels alone; `cec_reference` is the published code's: the roles swapped and averaged over classes.
 
@@ -211,7 +211,7 @@ class StreamingMetrics:
 
 
 class Previous:
-    """A frame that the next one is compared with."""
+    """The previous frame, with which the next one is compared."""
 
     def __init__(self, probs: Tensor, labels: Tensor, truth: Tensor) -> None:
         self.probs, self.labels, self.truth = probs, labels, truth  # (1, K, ...), arg-max (...), true ids (...)

@@ -28,7 +28,7 @@ class RiskCoverage:
     def aurc(self) -> float:
         """Area under risk (share of errors among the answered) over coverage 0..1; 0 is best, the error rate is chance.
 
-        Geifman and El-Yaniv 2017 (arXiv 1705.08500); the sum over samples, ties spread evenly.
+        Geifman and El-Yaniv 2017 (arXiv 1705.08500); computed as the sum over samples, with ties spread evenly.
         """
         samples, errors = self._from_the_surest()
         before, wrong = samples.cumsum(0) - samples, errors.cumsum(0) - errors
@@ -40,9 +40,8 @@ class RiskCoverage:
         return float(torch.where(first, errors, later).sum() / samples.sum())
 
     def caught(self, share: float = MAX_UNCERTAIN) -> float | None:
-        """Share of all errors that lie among the `share` least certain samples; None where nothing is wrong.
-
-        With an error rate above `share` no ranking catches more than share / error rate (`ceiling`).
+        """Share of all errors that lie among the `share` least certain samples; None without errors. If the error rate
+        is above `share`, even a perfect ranking finds only share / error rate (`ceiling`).
         """
         samples, errors = self._counts.cpu().double()
         if not errors.sum():

@@ -41,7 +41,8 @@ class TemperatureFit:
     ece: float
     """At temperature 1, 10 bins."""
     flips: float
-    """Share of the pixels whose arg-max is another than at temperature 1, at the grid's nearest temperature."""
+    """Share of the pixels whose arg-max differs from that at temperature 1, measured at the grid's nearest
+    temperature."""
     pixels: int
 
 
@@ -98,7 +99,7 @@ class TemperatureScan:
 
 
 def grid_tensor(device: torch.device, grid: tuple[float, ...] = GRID) -> Tensor:
-    """(T, 1, 1, 1): logits (1, K, h, w) divided by it are the whole grid as a batch."""
+    """The grid as (T, 1, 1, 1): logits (1, K, h, w) divided by it are a batch of all temperatures."""
     return torch.tensor(grid, device=device).view(-1, 1, 1, 1)
 
 

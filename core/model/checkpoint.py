@@ -38,9 +38,9 @@ class CheckpointMeta:
     """The builder's options."""
     classes: ClassList
     height: int
-    """Pixels: frames are resized to this height."""
+    """Height in pixels that frames are resized to."""
     width: int
-    """Pixels: the width the network was trained and measured at; other aspects keep theirs."""
+    """Width in pixels at which the network was trained and measured; frames of another aspect get another width."""
     mean: tuple[float, float, float]
     """RGB mean of the training images, 0..1."""
     std: tuple[float, float, float]
@@ -61,7 +61,7 @@ class CheckpointMeta:
     format_version: int = FORMAT_VERSION
 
     def fit(self, method: Method) -> dict[str, Any] | None:
-        """The calibration that was fitted with this very method (its temperature aside); None: there is none."""
+        """The calibration that was fitted for this method, whose temperature does not matter, or None."""
         return fit_of(self.calibration, method)  # type: ignore[return-value]
 
     def fit_in_use(self, method: Method) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Safetensors files whose header carries a text of ours; never pickle."""
+"""Safetensors files with a text of ours in the header; pickle is never read."""
 
 import io
 import math
@@ -89,7 +89,7 @@ def header_text(file: BinaryIO, path: Path) -> str:
 
 
 def require_finite(tensors: Mapping[str, Tensor], path: Path) -> None:
-    """InputError for NaN and infinity: a network with one NaN gives one label everywhere, at an entropy of 0.
+    """Raises InputError for NaN and infinity: a network with one NaN gives one label everywhere, at an entropy of 0.
 
     The smallest and the largest value are NaN where any is, which is the quickest check.
     """

@@ -1,4 +1,4 @@
-"""Class means under one shared covariance, and the covariance of whole frames: found in one pass, in O(C^2) memory.
+"""Class means under one shared covariance, and the covariance of whole frames: computed in one pass in O(C^2) memory.
 
 Mahalanobis distance to the nearest class mean (Lee et al. 2018, arXiv 1807.03888). Neighbouring pixels repeat each
 other, so the covariance is shrunk as if there were as many samples as frames (OAS, Chen et al. 2010, Eq. 23).

@@ -177,7 +177,7 @@ def _distance(values: Mapping[str, Tensor]) -> FrameDistance | ClassDistance:
 
 
 def _filled(kind: type[Distance], values: Mapping[str, Tensor]) -> Distance:
-    """A distance that holds the tensors of the file themselves: their biases decide its sizes, so none is allocated."""
+    """A distance that uses the tensors of the file without a copy; its sizes are those of their biases."""
     layers = ("whiten",) if kind is FrameDistance else ("whiten", "classes")
     sizes = [values[f"{layer}.bias"].numel() for layer in layers]
     with torch.device("meta"):

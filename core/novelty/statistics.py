@@ -99,8 +99,8 @@ def logit_statistics(logits: Tensor) -> Tensor:
     """(B, K, h, w) or (B, K) -> (B, 3): mean entropy at temperature 1 over ln K, mean and spread of the largest logit's
     lead.
 
-    Of every `STRIDE`-th pixel. The lead is over the mean of all logits: a constant added to all of them changes no
-    probability.
+    They are computed on every `STRIDE`-th row and column. The lead is the difference to the mean of all logits, because
+    a constant added to all logits changes no probability.
     """
     logits = logits[..., ::STRIDE, ::STRIDE].float().flatten(2) if logits.ndim > 2 else logits.float()[:, :, None]
     logs = F.log_softmax(logits, 1)

@@ -100,8 +100,8 @@ def whole_folder(path: Path, *, replace: bool) -> Iterator[Path]:
 def private_folder() -> Path:
     """Returns the folder that the run-time files of this user's processes share, made where it is absent.
 
-    It lies in XDG_RUNTIME_DIR, or without that in the temporary folder, where anybody may have prepared its name: a
-    link, another user's folder and one that others may enter raise InputError.
+    It lies in XDG_RUNTIME_DIR, else in the temporary folder, where another user may have made it first: InputError for
+    a link, a folder of another user, and one that others may enter.
     """
     base = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
     folder = (
@@ -121,9 +121,9 @@ def private_folder() -> Path:
 def lock(file: IO[Any], *, for_children: bool = True) -> bool:
     """Locks an open file until it is closed or the process ends; returns False if somebody else holds the lock.
 
-    `for_children`: by flock, a lock of the open file, which a forked child holds too; otherwise by lockf, the process's
-    own, which ends with the first of the process's handles on that file to be closed, and needs a file that is open for
-    writing. Without locks (Windows) it returns True.
+    `for_children` True uses flock: the lock belongs to the open file, so a forked child holds it too. False uses lockf:
+    the lock belongs to the process, ends when any of its handles on that file is closed, and needs a file that is open
+    for writing. On Windows nothing is locked, and it returns True.
     """
     if sys.platform == "win32":
         return True

@@ -34,6 +34,6 @@ def _whole(digits: str) -> int:
 
 
 def _parts(value: Any) -> list[Any]:
-    """The lists and objects directly inside."""
+    """The lists and objects that are direct members of the value."""
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [part for part in inside if isinstance(part, list | dict)]

@@ -28,7 +28,7 @@ def choose_device(name: str) -> "torch.device":
 
 
 def available_cpus() -> int:
-    """Number of cores that this process may use; of the machine if the system does not say (Windows, macOS)."""
+    """Number of cores that this process may use; on Windows and macOS, of the machine."""
     if hasattr(os, "process_cpu_count"):  # Python 3.13
         return os.process_cpu_count() or 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -59,7 +59,7 @@ def look_at(path: Path, look: Callable[[Image.Image], Seen], content: bytes | No
 
 
 def read_upright(path: Path) -> np.ndarray:
-    """(H, W, 3) uint8 RGB, turned as the file's EXIF data ask; of 16-bit grey the high bytes."""
+    """(H, W, 3) uint8 RGB, turned as the file's EXIF data ask; of 16-bit grey pictures the high bytes."""
 
     def look(picture: Image.Image) -> np.ndarray:
         picture.load()  # turns a TIFF by itself, and comes to EXIF data behind the pixels

@@ -45,6 +45,6 @@ def _overflows(convolution: nn.Module) -> TypeGuard[nn.Conv2d]:
 
 
 def _copy_to_default_layout(_: nn.Module, inputs: tuple[Any, ...]) -> Tensor:
-    """Copies the input by `clone`, because `contiguous` returns a map of one channel as it is."""
+    """Copies the input by `clone`, because `contiguous` returns a map of one channel without a copy."""
     image: Tensor = inputs[0]
     return image.clone(memory_format=torch.contiguous_format)

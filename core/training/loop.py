@@ -124,8 +124,8 @@ def _save_snapshot(network: nn.Module, epochs_done: int, parts: TrainingParts, c
 def wrap_processes(called: nn.Module, inputs: Tensor, processes: Processes) -> nn.Module:
     """Returns the network to call in several processes, whose backward pass averages their gradients.
 
-    A pass over the first of `inputs` shows whether there are weights that it does not use; where there are none, DDP
-    need not search for them at every step.
+    A pass over the first of `inputs` shows whether some weights are unused; if none are, DDP does not search for them
+    at every step.
     """
     if processes.count == 1:
         return called
@@ -225,9 +225,9 @@ def _is_due(epochs_done: int, config: TrainConfig) -> bool:
 class MeanOfPasses(nn.Module):
     """The training-phase ensemble: the log of the mean softmax of N dropout passes of a batch (arXiv 2105.12639).
 
-    The result (B, K, ...) is in single precision or more. Its cross-entropy is the NLL of the mean probabilities, as
-    they are normalised already; a loss that enlarges it first interpolates logarithms. BatchNorm's running statistics
-    move N times a batch.
+    The result (B, K, ...) is in single precision or more. Its cross-entropy is the NLL of the mean probabilities, which
+    are normalised already; a loss that enlarges it interpolates logarithms. BatchNorm's running statistics move N times
+    a batch.
     """
 
     def __init__(self, network: nn.Module, samples: int) -> None:

@@ -26,7 +26,7 @@ class Run:
     """The folder, device and processes of one training."""
 
     folder: Path
-    """Holds the configuration, the state, the logs and the model."""
+    """Folder of the configuration, the state, the logs and the model."""
     device: torch.device
     processes: Processes = SINGLE_PROCESS
     resume: bool = False

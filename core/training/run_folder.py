@@ -27,7 +27,7 @@ SNAPSHOTS_NAME = "checkpoints"
 
 
 class TrainingConfig(Protocol):
-    """A frozen dataclass, perhaps with others nested in it."""
+    """The configuration of a training of either kind: a frozen dataclass, whose fields may be dataclasses."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -54,7 +54,7 @@ def open_run(run: Path, config: TrainingConfig, resume: bool, processes: int = 1
     """Writes the configuration into a new run folder, or checks that a resumed run has the one it began with.
 
     The number of processes is part of the configuration, because it multiplies the batch. The returned file holds the
-    lock: the folder belongs to this process until the file is closed or the process ends. Under torchrun --resume may
+    lock: the folder belongs to this process until the file is closed or the process ends. Under torchrun, --resume may
     also begin a run, because torchrun restarts a lost machine with the same arguments.
     """
     path = run / CONFIG_NAME

@@ -47,9 +47,9 @@ class GraphMeta:
     in, probabilities and uncertainty out."""
     classes: ClassList
     height: int
-    """Pixels: the network's fixed input height; the recommended one of the network alone."""
+    """Input height in pixels; fixed, but only a recommendation in a graph of the network alone."""
     width: int
-    """Pixels: the network's fixed input width; the recommended one of the network alone."""
+    """Input width in pixels; fixed, but only a recommendation in a graph of the network alone."""
     mean: tuple[float, float, float]
     """RGB mean to subtract, 0..1; a stream or classifier graph does so itself."""
     std: tuple[float, float, float]
@@ -74,7 +74,7 @@ class GraphMeta:
         _check(self)
 
     def to_props(self) -> dict[str, str]:
-        """Returns the entries of ONNX metadata_props: text as it is, everything else as JSON."""
+        """Returns the entries of ONNX metadata_props: text unchanged, everything else as JSON."""
         method = asdict(self.method)
         values = {
             "classes": self.classes.names,
@@ -176,7 +176,8 @@ def _integer(value: Any, key: str) -> int:
 
 
 def _check(meta: GraphMeta) -> None:
-    """Raises InputError for wrong types and values: metadata may come from anywhere. `Method` checks its own."""
+    """Raises InputError for wrong types and values, which metadata from elsewhere may hold; `Method` checks its own
+    fields."""
     is_classifier, method = meta.kind == "classifier", meta.method
     digits = isinstance(meta.source_sha256, str) and re.fullmatch("[0-9a-f]{64}", meta.source_sha256)
     has_void, is_square = meta.classes.void is not None, meta.width == meta.height

@@ -2,7 +2,7 @@
 refused.
 
 The checks in order: size, number of fields, parser, operators and references, metadata and signature, sizes of tensors.
-The time of a frame is not limited: a long chain of large products is a network too. Executors get bytes and never the
+The time of a frame is not limited, since a valid network may be arbitrarily long. Executors get bytes and never the
 path, so that relative file names inside a model lead nowhere.
 """
 
@@ -63,7 +63,7 @@ def read_onnx(path: Path) -> OnnxFile:
 
 
 def check_onnx(data: bytes, path: Path) -> OnnxFile:
-    """Checks the bytes of a file, also before they are written."""
+    """Checks the bytes of a file: those that are read, and those that are about to be written."""
     onnx = _import_onnx()
     model = _parse(data, onnx, path)
     _refuse_references(model, onnx, path)
@@ -213,7 +213,8 @@ def _refuse_newer(model: "ModelProto", onnx: ModuleType, path: Path) -> None:
 def _runtime_limit(what: str, known: int) -> tuple[int, str] | None:
     """Returns the newest version that the installed ONNX Runtime opens (0: none) and its name; None without it.
 
-    It reports no number, so graphs of one node are opened, 0.5 ms each (1.31 reads opset 26 where onnx 1.23 knows 28).
+    ONNX Runtime does not report the number, so graphs of one node are tried, 0.5 ms each (1.31 reads opset 26 where
+    onnx 1.23 knows 28).
     """
     import onnx
     from onnx import helper

@@ -102,9 +102,9 @@ class FusedPostprocess:
         """`samples` finite logits (K, h, w) float32, C-contiguous -> the maps of the frame at the network's size (H,
         W).
 
-        (h, w) is (H, W) or, at stride 2, half of it rounded up. A pass is used up before the next one is asked for, so
-        they may share a buffer. `gap`: source frames since the previous call; `motion`: that of the state's size since
-        then. ValueError for a wrong shape, type, number
+        (h, w) is (H, W) or, at stride 2, half of it rounded up. Each pass is consumed before the next one is requested,
+        so passes may share a buffer. `gap`: source frames since the previous call; `motion`: that of the state's size
+        since then. ValueError for a wrong shape, type, number
         of passes or gap, and for another size without a `reset`; an error among the passes forgets the earlier frames.
         """
         if gap < 1:

@@ -61,7 +61,7 @@ _from_bits: Any = intrinsic(_as_float)
 
 @njit(inline="always")
 def _exp(x: Any) -> Any:
-    """e^x of a float32 x <= 0, relative error < 3e-7; everything below 2^-100 is 2^-100, so that nothing is
+    """e^x of a float32 x <= 0, relative error < 3e-7; results below 2^-100 become 2^-100, so that no number is
     denormal."""
     t = max(x * F(1.44269504), F(-100.0))
     shifted = t + F(12582912.0)  # 1.5 * 2^23: the addition rounds to the nearest integer, which the low bits then hold

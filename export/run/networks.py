@@ -109,7 +109,7 @@ class OnnxRuntimeNetwork:
 
 
 def read_novelty(outputs: Sequence[Any]) -> NoveltyArrays | None:
-    """A network's outputs after its logits, regions copied out of the runtime's memory."""
+    """The novelty in a network's outputs after its logits, or None; the regions are a copy."""
     return NoveltyArrays(float(outputs[0]), float(outputs[1]), outputs[2].copy()) if outputs else None
 
 

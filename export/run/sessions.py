@@ -105,13 +105,12 @@ def compile_openvino(data: bytes) -> Any:
 
 @functools.cache
 def openvino_core() -> Any:
-    """One OpenVINO for the process, never dropped, and without its telemetry.
-
-    It gives the thread that uses it first a signal stack of its own, and unmaps it with the last reference, in
-    whichever thread that is: the first thread's next signal (Ctrl-C, a child's end) would then kill the process with a
-    segmentation fault (measured with 2026.4). Its telemetry would report every conversion to Google Analytics from a
-    process that a thread forks in the middle of the work: ten forks a conversion, and children that hang on locks of
-    other threads. Where that package cannot be imported, OpenVINO's own stand-in takes its place.
+    """The OpenVINO core of the process, kept for ever and without telemetry. OpenVINO gives the first thread that uses
+    it a signal stack, and unmaps the stack with the last reference, in any thread: the next signal of the first thread
+    (Ctrl-C, the end of a child) would then kill the process with a segmentation fault (seen with 2026.4). The telemetry
+    would report every conversion to Google Analytics from processes that a thread forks during the work: ten forks a
+    conversion, and children that hang on locks of other threads. Its package is made unimportable, and OpenVINO uses a
+    stand-in of its own.
     """
     sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
     try:

@@ -91,7 +91,7 @@ class PictureProof:
 
 @dataclass(frozen=True)
 class RandomProof:
-    """The first two moments over dropout draws of the graph against torch's."""
+    """Comparison of mean and variance over dropout draws between the graph and torch."""
 
     draws: int
     mean_z2: float
@@ -130,7 +130,8 @@ class Parity:
 
 
 def stream_pairs(module: nn.Module, run: Runner, signature: Signature, frames: Iterable[np.ndarray]) -> Pairs:
-    """Yields the pair of each frame (h, w, 3) uint8. Each side carries its own state, through a gap and a reset.
+    """Yields the pair of each frame (h, w, 3) uint8. Each side carries its own state; the run includes a gap and a
+    reset.
 
     Both sides get the same estimated motion, where the mean follows motion, and the same dropout masks, where they are
     inputs.
@@ -218,7 +219,7 @@ def prove_pictures(
 
 
 def largest_difference(got: np.ndarray, expected: np.ndarray) -> float:
-    """Returns the largest absolute difference; infinity where a value is no number."""
+    """Returns the largest absolute difference; infinity where a value is NaN."""
     difference = float(np.abs(got - expected).max())
     return difference if np.isfinite(difference) else np.inf
 

@@ -115,7 +115,7 @@ class Traced:
 
 
 def trace(module: nn.Module, signature: Signature, masked: Traced | None = None) -> Traced:
-    """Traces a module into a graph with the names and free sizes of its signature."""
+    """Traces a module into a graph with the names and free sizes of `signature`."""
     return Traced(module, to_onnx(module, signature), signature, masked)
 
 

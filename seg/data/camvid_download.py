@@ -258,7 +258,7 @@ def _read(url: str, stop: threading.Event) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Writes under another name first: a file under its own name is whole, whenever the process is killed.
+    """Writes under another name first, so that a file under its own name is complete even if the process is killed.
 
     No fsync: a file that a power cut empties has the wrong hash and is fetched again.
     """

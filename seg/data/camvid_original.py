@@ -86,7 +86,7 @@ def read_color_label(path: Path, classes: ClassList) -> np.ndarray:
     """Reads class ids (H, W) uint8 from an RGB PNG of class colours; a colour of no class is void.
 
     Each of CamVid's 11 classes has the colours of all its members; a class of any other list has its own colour alone.
-    A label whose pixels are all void, and not all black, is refused: it is in the colours of another class list.
+    A label whose pixels are all void but not all black is refused, since it has the colours of another class list.
     """
     pixels = read_label_file(path, ("RGB",), "an RGB PNG of class colours").astype(np.uint32)
     codes = (pixels[..., 0] << 16) | (pixels[..., 1] << 8) | pixels[..., 2]

@@ -13,7 +13,7 @@ from seg.options import UNetOptions
 
 
 class Flow(NamedTuple):
-    """The current map and the skips that are still to be used, shallowest first."""
+    """The current map and the skips that no decoder stage has used yet, shallowest first."""
 
     x: Tensor
     skips: tuple[Tensor, ...] = ()

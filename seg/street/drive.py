@@ -108,7 +108,7 @@ def _in_sight(thing: Thing, camera: Camera) -> bool:
 def _remoteness(thing: Thing, camera: Camera) -> float:
     """Sort key from back to front: by distance, and from the outside in for things side by side.
 
-    A sight line leaves the camera's lane with distance, so things further out never hide things further in.
+    Lines of sight lead away from the camera's lane, so a thing further out never hides one further in.
     """
     return thing.far + OUTWARD * abs(thing.lateral - camera.lateral)
 

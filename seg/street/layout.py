@@ -1,4 +1,5 @@
-"""The standing street: blocks of 48 m, each made from its own random numbers, so the street has no end."""
+"""The fixed parts of the street: blocks of 48 m, each made from its own random numbers, so that the street has no
+end."""
 
 from dataclasses import dataclass
 from functools import lru_cache

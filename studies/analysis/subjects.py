@@ -102,7 +102,7 @@ def open_study_targets(
 
 
 def require_checkpoints(models: Sequence[str]) -> None:
-    """InputError where there is none, or a graph file."""
+    """Raises InputError where there is none, or a graph file."""
     if not models:
         raise InputError(
             "say which network: a pretrained name, a .safetensors file or timm:NAME, or several to compare"
@@ -137,7 +137,7 @@ def open_timm(model: str, options: StudyOptions, split: str) -> tuple[Any, Check
 
 
 def require_data(data: Path, split: str, subject: TargetNetwork) -> None:
-    """InputError where the data is labelled for the other task."""
+    """Raises InputError where the data is labelled for the other task."""
     pixels = any((data / f"{split}{ending}").is_dir() for ending in ("annot", "_labels"))
     if pixels and not subject.is_segmentation:
         raise InputError(
@@ -148,7 +148,7 @@ def require_data(data: Path, split: str, subject: TargetNetwork) -> None:
 
 
 def require_alike(found: Sequence[StudyTarget]) -> None:
-    """InputError unless all label the same things with the same classes."""
+    """Raises InputError unless all label the same things with the same classes."""
     first = found[0].subject
     for other in (target.subject for target in found[1:]):
         if other.is_segmentation != first.is_segmentation:

@@ -96,8 +96,8 @@ def segment_file(
 ) -> Iterator[Progress | Result]:
     """Yields progress twice a second and the result at the end; frames done before a stop are kept.
 
-    `spec` is a file or the street. `stop_reason` returns text once the job shall stop. Closing the generator frees
-    reader and encoder. Raises InputError in one line, without folders of this machine.
+    `spec` is a file or the street. `stop_reason` returns the reason once the job should stop, until then an empty text.
+    Closing the generator frees reader and encoder. Raises InputError in one line that names no folder of this machine.
     """
     try:
         with Lease(pool) as lease:
@@ -218,7 +218,7 @@ def fit_size(info: SourceInfo) -> tuple[int, int]:
 
 
 class MaskArchive(contextlib.AbstractContextManager[Any]):
-    """The masks of a job in one .zip, uncompressed since PNGs are compressed: one file, and never a second copy."""
+    """Writes the masks of a job straight into one .zip, uncompressed since PNGs are compressed."""
 
     def __init__(self, path: Path, classes: ClassList) -> None:
         self._archive, self._classes = zipfile.ZipFile(path, "w", zipfile.ZIP_STORED), classes

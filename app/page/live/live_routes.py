@@ -1,8 +1,8 @@
 """The two addresses of the live stream: a frame goes in by POST, and its two pictures are the answer.
 
 Gradio's own image streaming would carry every picture as base64 in JSON through its queue and a Svelte component,
-without the frame's age and without the number of dropped frames. Here every request is one frame, and the answer is its
-receipt: a browser has at most two frames in flight, so a slow network lowers the frame rate and not the freshness.
+without the frame's age and without the number of dropped frames. Here every request is one frame. A browser sends at
+most two frames before an answer, so a slow network lowers the frame rate but does not delay the pictures.
 """
 
 import asyncio
@@ -28,7 +28,8 @@ KEY = re.compile("[0-9a-f]{32}")
 
 
 def live_routes(workers: LiveWorkers, models: Mapping[str, str]) -> "list[Route]":
-    """The routes POST /live/KEY and /live/KEY/end. `models`: the models that the page offers."""
+    """The routes POST /live/KEY and /live/KEY/end. `models`: name on the page -> model, as `offered_models` returns
+    it."""
     from starlette.responses import Response
     from starlette.routing import Route
 

@@ -95,8 +95,8 @@ class LiveStream:
             self._labels.pop(method, None)
 
     def _numbered(self, image: np.ndarray, time_s: float) -> Frame:
-        """The frame with an index whose gap follows from the time since the previous frame; a long silence starts
-        anew."""
+        """The picture as a frame; its index grows by the number of frames in the time since the previous one, and a
+        long pause starts the stream anew."""
         elapsed_s = time_s - self._time_s
         fresh = not 0 <= elapsed_s <= PAUSE_S
         self._index += 1 if fresh else max(1, round(elapsed_s * RATE_HZ))

@@ -64,7 +64,7 @@ def resolve_future(answer: "Future[LivePictures | None]", result: LivePictures |
 
 
 def told(error: Exception) -> InputError:
-    """The message for a visitor: an InputError's own text, or only that something failed."""
+    """The error to show to a visitor: an InputError itself, or a general one that hides the details."""
     if isinstance(error, InputError):
         return error
     print(f"live: {type(error).__name__}; this visitor's stream starts anew", file=sys.stderr)

@@ -118,7 +118,7 @@ class SourceFeed:
                 wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
     def _goes_on(self) -> bool:
-        """True while somebody watches; otherwise the reader has ended on return, and the next visitor starts another
+        """True while somebody watches. Otherwise it marks this reader as ended, so that the next visitor starts another
         one."""
         with self._changed:
             self._left.clear()

@@ -43,7 +43,8 @@ class NetworkPool:
 
 
 class Lease:
-    """The networks that one visitor uses: its methods run one after the other, and share one of the same kind."""
+    """The networks that one visitor uses: its methods run one after the other and share a network where they need the
+    same kind."""
 
     def __init__(self, pool: NetworkPool) -> None:
         self._pool = pool
@@ -79,7 +80,7 @@ class Lease:
 
 
 class OpenMethod:
-    """One visitor's segmenter for one method. Raises InputError where the model cannot do it."""
+    """One visitor's segmenter for one method. Raises InputError for a method that the model does not support."""
 
     def __init__(self, settings: MethodSettings, lease: Lease) -> None:
         self.settings = settings

@@ -1,4 +1,4 @@
-"""The page's pictures: the overlay with classes hidden or withheld, and four ways to show where it may be wrong."""
+"""The page's pictures: the overlay with hidden classes and grey unsure pixels, and four pictures of uncertainty."""
 
 import numpy as np
 

@@ -18,7 +18,7 @@ MAX_CLASSES = 6
 
 
 def report_html(record: dict[str, Any]) -> str:
-    """`StreamReport.record` as HTML; whatever was lost or changed on the way is named."""
+    """`StreamReport.record` as HTML, with all losses and changes on the way."""
     tables = "".join(_table(rows(record)) for rows in (_figures, _metrics, _shares))
     return f"<div class='report'>{tables}{_notes(record)}</div>"
 

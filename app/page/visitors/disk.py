@@ -46,7 +46,7 @@ class Disk:
             del self._reserved[folder.name]
 
     def require_room(self, size: int = 0) -> None:
-        """InputError if the files would take more than the quota with `size` further bytes, or the disk is full."""
+        """Raises InputError if `size` further bytes would exceed the quota, or if the disk is full."""
         reserved = size + sum(self._reserved.copy().values())
         if self._written() + reserved > self._max_bytes or shutil.disk_usage(self.folder).free < 2 * reserved:
             raise InputError(FULL)
@@ -71,7 +71,7 @@ class Disk:
     def _written(self) -> int:
         """Bytes of all files outside the reserved folders, each counted once however many links it has.
 
-        Files and folders may vanish at any time: other visitors leave.
+        Files and folders may vanish at any time, when other visitors leave.
         """
         sizes: dict[int, int] = {}
         folders = [str(self.folder)]

@@ -1,4 +1,4 @@
-"""What Gradio keeps of a session in the server's memory, and its removal.
+"""Removal of the data that Gradio keeps of a session in the server's memory.
 
 Gradio keeps messages until somebody fetches them, and values for 10,000 sessions. It has no calls to drop them, so
 this file alone uses its private parts.
@@ -15,7 +15,7 @@ MAX_PENDING = 16
 
 
 def forget_upload(upload_id: str) -> None:
-    """Drops what Gradio keeps to show the progress of an upload."""
+    """Drops the data by which Gradio shows the progress of an upload."""
     from gradio.routes import file_upload_statuses
 
     file_upload_statuses.stop_tracking(upload_id)

@@ -152,8 +152,8 @@ class Sessions:
 
     @contextlib.contextmanager
     def connection(self, key: str, listens: bool) -> Iterator[None]:
-        """A context for as long as an answer is open to that session. `listens`: it carries messages of events, and is
-        no heartbeat."""
+        """A context for as long as an answer is open to that session. `listens`: True if the answer carries messages of
+        events, False for a heartbeat."""
         session = self.admit(key)
         if session.connections >= MAX_CONNECTIONS:
             raise InputError("this page is connected too often; reload it")
@@ -182,7 +182,7 @@ class Sessions:
     def end(self, key: str) -> None:
         """Ends that session, if there is one.
 
-        Its uploads go too, but for those that another open session took or a visitor has uploaded anew since.
+        Its uploads are removed too, but for those that another session uses or a visitor uploaded again since.
         """
         session = self._open.pop(key, None)
         if session is None:

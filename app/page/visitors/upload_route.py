@@ -1,7 +1,7 @@
 """The address that takes uploads, in place of Gradio's: one file a request, its bytes reserved before they are read.
 
 Gradio's own route keeps parts without a file name in memory whole, however large they are (180 MB took 431 MB), and
-what an upload that broke off has left on the disk.
+leaves parts of broken uploads on the disk.
 """
 
 import asyncio
@@ -68,7 +68,7 @@ def upload_route(disk: Disk) -> "Route":
 
 async def store(request: "Request", folder: Path, disk: Disk, upload_id: str | None) -> Path:
     """Reads one file into `folder`, then moves it to its place: DISK/SHA-256/NAME. Raises InputError for other bodies,
-    TimeoutError where nothing comes for long."""
+    TimeoutError if the next piece takes too long."""
     from gradio.route_utils import GradioMultiPartParser, GradioUploadFile
     from gradio.routes import file_upload_statuses
     from starlette.formparsers import MultiPartException

@@ -30,7 +30,7 @@ class Clip:
     name: str
     """Name of the folder of results."""
     job: VideoJob
-    """Source and options, without places of results."""
+    """Source and options; the paths of results are empty."""
 
 
 def find_clips(sources: tuple[str, ...], options: VideoOptions) -> tuple[Clip, ...]:
@@ -93,7 +93,7 @@ def _text(path: Path) -> str:
 
 
 def _sources(spec: str, base: Path, where: str) -> list[str]:
-    """The sources that one name stands for; paths are relative to `base`."""
+    """The sources that one argument or line names; paths are relative to `base`."""
     if _is_street(spec):
         return [spec]
     if "://" in spec:

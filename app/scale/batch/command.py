@@ -32,7 +32,8 @@ SHOWN = 20
 
 
 def run_batch(job: BatchJob) -> int:
-    """Returns exit code 1 if a video failed and 130 after Ctrl-C. A second run goes on and skips complete results."""
+    """Segments all videos; returns exit code 1 if a video failed and 130 after Ctrl-C. A second run skips complete
+    results."""
     check_numbers(job)
     import_pyarrow()
     clips, suffix = take_part(find_clips(job.sources, job.options), job.part)
@@ -142,7 +143,7 @@ def show_progress(done: Iterator[Row], total: int, console: Console, rows: list[
 
 
 def write_summary(path: Path, rows: list[Row], seconds: float) -> None:
-    """Writes every video with its state, sorted by name, so that two engines write the same apart from times."""
+    """Writes the state of every video, sorted by name, so that all engines write the same apart from times."""
     kept = [_record(row) for row in sorted(rows, key=lambda row: row.name)]
     write_json(path, {**totals(rows), "seconds": round(seconds, 1), "videos": kept})
 

@@ -27,7 +27,7 @@ def drive(
 ) -> Iterator[Row]:
     """Yields the result of each video, in the order of completion.
 
-    Without `most` one worker begins, and the engine decides by its memory how many follow. Every worker reports its
+    If `most` is None, one worker begins, and its memory decides how many the engine adds. Every worker reports its
     version and opens the network before it is given a video, so that no video waits for a worker that the engine has no
     room for. Raises InputError for options that no video can have and for workers of other versions than the driver
     (`own`), CheckFailed if workers keep dying.

@@ -104,7 +104,8 @@ def _exhaust(frames: Iterator[Frame], source: Source) -> bool:
 
 
 def remove_leftovers(root: Path, clips: Iterable[Clip]) -> None:
-    """Removes what killed workers began of these videos. Call it from their only driver."""
+    """Removes partial results of these videos that killed workers left. Call it only from the batch that locked the
+    folder."""
     names = {clip.name for clip in clips}
     for leftover in root.glob(".*.partial"):
         if leftover.name[1:].rsplit(".", 2)[0] in names:

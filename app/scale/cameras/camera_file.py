@@ -30,7 +30,7 @@ class Camera:
     sample_fps: float = 0.0
     """Frames to segment per second, evenly spaced; 0: all."""
     fps: float = 25.0
-    """Frame rate of the camera, as far as it is known before opening; cameras are divided among workers by it."""
+    """Expected frame rate of the camera, by which cameras are divided among workers before they are opened."""
     silent_s: float = 10.0
     """Seconds without a segmented frame after which an alarm is raised."""
     max_age_s: float = 2.0

@@ -74,7 +74,7 @@ class CameraHistory:
         self._seen_at_s = now_s
 
     def figures(self, now_s: float) -> CameraFigures:
-        """The figures as of now; a report of a worker that no longer answers ages."""
+        """The figures at `now_s`; while a worker does not answer, the age of its last report grows."""
         total = self._sum()
         seen_at_s = now_s if self._seen_at_s is None else self._seen_at_s
         silent_s = now_s - self._lost_at_s if self._lost_at_s else self._now.silent_s + max(0.0, now_s - seen_at_s)

@@ -45,17 +45,17 @@ class CameraStream:
         self._thread.start()
 
     def reconnections(self) -> int:
-        """Times that pictures returned after an interruption."""
+        """Number of reconnections after an interruption."""
         source = self._source
         now = source.losses["reconnect"] if source is not None else 0
         return max(0, self.counts["opened"] - 1) + self.counts["reconnected"] + now
 
     def waiting_since(self) -> float | None:
-        """Arrival time of the frame that waits to be segmented, or None. Call it with `came` held."""
+        """Arrival time of the frame that waits to be segmented, or None. Call it while holding `came`."""
         return None if self._waiting is None else self._waiting.at_s
 
     def take(self) -> Arrived:
-        """Removes and returns the waiting frame. Call it with `came` held and a frame waiting."""
+        """Removes and returns the waiting frame. Call it while holding `came`, and only if a frame waits."""
         arrived, self._waiting = self._waiting, None
         assert arrived is not None
         return arrived

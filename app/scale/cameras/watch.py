@@ -35,7 +35,8 @@ class Watch:
             return [self._histories[name].figures(time.monotonic()) for name in sorted(self._histories)]
 
     def rounds(self) -> Iterator[None]:
-        """Yields once a second, without end. Raises InputError if the network cannot be opened."""
+        """Keeps the workers alive and asks for their figures; yields once a second, without end. Raises InputError if
+        the network cannot be opened."""
         self._engine.grow(len(self._placed))
         for slot in range(len(self._placed)):
             self._call(slot, "watch", self._placed[slot])

@@ -145,8 +145,8 @@ class _Watched:
         self._times.append(now_s)
 
     def state(self) -> CameraState:
-        """The current figures. Another thread than the one that steps reads them, so single values may be one frame
-        apart."""
+        """The current figures. They are read in another thread than the one that steps, so single values may be one
+        frame apart."""
         now_s = time.monotonic()
         while self._times and self._times[0] < now_s - RATE_OVER_S:
             self._times.popleft()

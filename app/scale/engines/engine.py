@@ -1,4 +1,4 @@
-"""The driver's view of an engine: slots with a worker each, which is called and answers, or dies and is replaced."""
+"""The protocol of an engine: slots with one worker each, which answers calls and is replaced if it dies."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

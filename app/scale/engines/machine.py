@@ -26,7 +26,7 @@ def usable_cores() -> int:
 
 
 def workers_that_fit(threads: int, memory_bytes: int, free_bytes: int) -> int:
-    """Number of workers of `memory_bytes` each, one of which ran when `free_bytes` were measured."""
+    """Number of workers of `memory_bytes` each that fit; one of them was running when `free_bytes` were measured."""
     by_memory = 1 + int((1 - KEPT_FREE) * free_bytes / max(memory_bytes, 1))
     return max(1, min(usable_cores() // threads, by_memory))
 
@@ -96,8 +96,8 @@ def peak_memory_bytes() -> int:
 
 
 def limit_threads(threads: int) -> None:
-    """Sets the number of threads in torch and OpenCV themselves: with the environment variables alone a clip takes
-    the local engine 0.88 s instead of 0.60."""
+    """Sets the number of threads in torch and OpenCV themselves: with the environment variables alone, a clip takes
+    0.88 s instead of 0.60 s on the local engine."""
     import torch
 
     torch.set_num_threads(threads)

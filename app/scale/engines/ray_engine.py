@@ -1,5 +1,5 @@
-"""Workers as Ray actors: embedded on this machine, or on the cluster of an address. Frames never become Ray's
-objects."""
+"""Workers as Ray actors: embedded on this machine, or on the cluster of an address. Frames never enter Ray's object
+store."""
 
 import importlib.util
 import logging
@@ -34,7 +34,7 @@ STORE_BYTES = 80 * 2**20
 
 
 class RayEngine:
-    """One actor per slot, which Ray places by the cores, GPUs and, once measured, memory that it needs."""
+    """An engine with one Ray actor per slot, placed by the cores, GPUs and (once measured) memory that it needs."""
 
     def __init__(self, make: MakeWorker, threads: int, address: str | None = None, gpus: int = 0) -> None:
         """`gpus`: GPUs of each worker. Raises InputError for an address without a cluster of this version, or
@@ -55,8 +55,7 @@ class RayEngine:
                 )
 
     def most(self, memory_bytes: int) -> int:
-        """Largest number of workers by the resources that Ray reports as free; the first worker's own count as
-        taken."""
+        """Largest number of workers: the first one, and as many as the resources that Ray reports as free allow."""
         self._memory_bytes = memory_bytes
         free = self._ray.available_resources()
         fits = [int((1 - KEPT_FREE) * free.get("memory", 0) / max(memory_bytes, 1))]
@@ -103,9 +102,8 @@ class RayEngine:
 def import_ray(address: str | None) -> Any:
     """The package ray, with usage reports switched off. Raises InputError with the command that installs it.
 
-    An embedded cluster listens at the loopback address alone: Ray has one switch for that, which it names after the
-    systems where it is the default, and reads on import (it takes `_node_ip_address="127.0.0.1"` for this machine's own
-    address).
+    An embedded cluster listens at the loopback address alone. The only switch for that is
+    `RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER`, which Ray reads on import; `_node_ip_address="127.0.0.1"` does not do it.
     """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault(
@@ -128,7 +126,7 @@ def connect(ray: Any, address: str | None) -> None:
     """Connects to the cluster of the address, or starts one without a dashboard.
 
     The handler of SIGTERM is kept, since Ray would replace it. Raises CheckFailed if Ray does not start: it gives its
-    own processes 30 s, which a machine under eight times its load needed.
+    own processes 30 s, which were needed under a load of eight times the cores.
     """
     if address is not None:
         check_address(address)
@@ -170,7 +168,8 @@ def check_address(address: str) -> None:
     """Raises InputError, one line, if no cluster answers in time, or if it asks for a token or runs another version
     of Ray or Python.
 
-    It is asked by a process of its own: Ray itself waits 80 s for a silent one, and no flag shortens that.
+    A separate process makes the connection: Ray itself waits 80 s for an address that does not answer, and no flag
+    shortens that.
     """
     try:
         tried = subprocess.run(
