@@ -11,6 +11,7 @@ import numpy as np
 from app.opencv import opencv
 from app.sources.source import MAX_PIXELS, check_size
 from core.errors import InputError
+from core.system.pictures import require_few_scans
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -102,10 +103,12 @@ def _decode(stream: "VideoStream", packet: "Packet[Any] | None", losses: Counter
     import av
 
     try:
+        if packet is not None and stream.codec_context.name == "mjpeg":
+            require_few_scans(bytes(packet))
         frames = stream.decode(packet)
     except av.error.EOFError:  # already flushed
         return []
-    except av.error.FFmpegError:
+    except (av.error.FFmpegError, ValueError):
         losses["decode_error"] += 1
         return []
     for frame in frames:

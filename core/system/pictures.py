@@ -23,7 +23,10 @@ EIGHT_BITS = ("RGB", "L", "1", "P", "LA", "PA", "RGBA", "CMYK", "YCbCr")
 """Pillow's modes of 8 bits a channel."""
 SIXTEEN_BITS = ("I;16", "I;16L", "I;16B")
 """Modes of grey pictures with 16 bits; coloured ones are opened with their high bytes."""
-EXIF_ORIENTATION = 0x0112
+MAX_SCANS = 100
+"""Scans of a JPEG. Encoders write 10 at most; each of 23 bytes costs a pass over the whole picture, 8 ms for 9.4
+million pixels, and nothing stops the decoder before it has made them all."""
+EXIF_ORIENTATION, TIFF_OFFSETS, JPEG_IN_TIFF = 0x0112, 273, ("jpeg", "tiff_jpeg")
 TURNS: dict[Any, Image.Transpose] = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -51,11 +54,20 @@ def look_at(path: Path, look: Callable[[Image.Image], Seen], content: bytes | No
             width, height = picture.size
             if width * height > MAX_PIXELS:
                 raise ValueError(f"{width}x{height}, at most {MAX_PIXELS} pixels are; scale it down")
+            if picture.format == "JPEG" or picture.info.get("compression") in JPEG_IN_TIFF:
+                strips = getattr(picture, "tag_v2", {}).get(TIFF_OFFSETS, ())  # a JPEG each
+                require_few_scans(path.read_bytes() if content is None else content, MAX_SCANS + len(strips))
             return look(picture)
     except InputError:
         raise
     except Exception as error:  # whatever a parser met: OSError, struct.error, zlib.error, KeyError, SyntaxError ...
         raise InputError(f"{path}: cannot be read as an image ({_in_line(error)})") from error
+
+
+def require_few_scans(data: bytes, limit: int = MAX_SCANS) -> None:
+    """Raises ValueError for JPEG data that announce more than `limit` scans; their marker is nowhere else in them."""
+    if data.count(b"\xff\xda") > limit:
+        raise ValueError(f"a JPEG of more than {limit} scans; save it anew")
 
 
 def read_upright(path: Path) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import struct
 import zlib
+from io import BytesIO
 from pathlib import Path
 
 import cv2
@@ -11,7 +12,7 @@ from made.pictures import picture
 from PIL import Image
 from refusals import refusal
 
-from core.system.pictures import EXIF_ORIENTATION, look_at, read_upright, to_rgb, upright_size
+from core.system.pictures import EXIF_ORIENTATION, MAX_SCANS, look_at, read_upright, to_rgb, upright_size
 
 
 def tiff_of_two_sizes(real: int, said: int) -> bytes:
@@ -46,6 +47,34 @@ def test_a_picture_beyond_the_limit_is_refused_by_its_header(tmp_path: Path) -> 
     path = tmp_path / "large.ppm"
     path.write_bytes(b"P6 8192 8193 255\n")
     assert "8192x8193" in refusal(look_at, path, upright_size)
+
+
+@pytest.mark.parametrize("name", ["i.jpg", "i.tif"])
+def test_a_jpeg_of_many_scans_is_refused_before_it_is_decoded(tmp_path: Path, name: str) -> None:
+    """Each scan of some 20 bytes costs a pass over the whole picture."""
+    path = tmp_path / name
+    few, many = jpeg_of_scans(MAX_SCANS // 2), jpeg_of_scans(MAX_SCANS + 1)
+    path.write_bytes(in_tiff(few) if name == "i.tif" else few)
+    assert (read_upright(path) == 100).all()
+    path.write_bytes(in_tiff(many) if name == "i.tif" else many)
+    assert "scans" in refusal(read_upright, path) and "scans" in refusal(look_at, path, upright_size)
+
+
+def jpeg_of_scans(more: int) -> bytes:
+    """A grey progressive JPEG of 64x64 whose last scan comes `more` times again."""
+    file = BytesIO()
+    Image.fromarray(np.full((64, 64), 100, np.uint8)).save(file, "JPEG", progressive=True)
+    data = file.getvalue()
+    last = data[data.rfind(b"\xff\xda") : -2]
+    return data[:-2] + last * more + data[-2:]
+
+
+def in_tiff(jpeg: bytes) -> bytes:
+    """A grey TIFF of 64x64 in one strip, which is that JPEG."""
+    tags = {256: 64, 257: 64, 258: 8, 259: 7, 262: 1, 273: 8, 277: 1, 278: 64, 279: len(jpeg)}
+    entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags.items())
+    padded = jpeg + bytes(len(jpeg) % 2)
+    return struct.pack("<2sHI", b"II", 42, 8 + len(padded)) + padded + struct.pack("<H", len(tags)) + entries + bytes(4)
 
 
 def test_a_postscript_is_no_picture_whatever_it_is_called(tmp_path: Path) -> None:
