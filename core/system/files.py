@@ -1,6 +1,7 @@
 """Files and folders that are whole or absent: after a crash the old or the new one is there, never a part of it."""
 
 import contextlib
+import ctypes
 import errno
 import os
 import secrets
@@ -148,11 +149,20 @@ def _rename_folder(partial: Path, path: Path, replace: bool) -> None:
     except OSError as error:
         if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
             raise
-        if replace:
+        if replace and not _exchange(partial, path):
             old = partial_path(path)
             os.rename(path, old)
             os.rename(partial, path)
             shutil.rmtree(old)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchanges two names at once, so that neither is ever missing; returns False where the system cannot."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if sys.platform == "linux" else None
+    if rename is None:
+        return False
+    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
+    return bool(rename(here, os.fsencode(one.absolute()), here, os.fsencode(other.absolute()), exchange) == 0)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -79,6 +79,22 @@ def test_a_folder_is_replaced_or_kept(replace: bool, kept: str, files: int, tmp_
     assert os.listdir(tmp_path) == ["results"]
 
 
+def test_a_folder_that_is_replaced_is_never_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kill may come after any step, and servers read the folder meanwhile."""
+    folder, rename = tmp_path / "site", os.rename
+    folder.mkdir()
+    (folder / "old.txt").write_text("old")
+
+    def killed_after(one: Path, other: Path) -> None:
+        rename(one, other)
+        raise KeyboardInterrupt
+
+    with whole_folder(folder, replace=True) as partial:
+        (partial / "new.txt").write_text("new")
+        monkeypatch.setattr(os, "rename", killed_after)
+    assert os.listdir(folder) == ["new.txt"] and os.listdir(tmp_path) == ["site"]
+
+
 def test_an_error_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError), whole_folder(tmp_path / "results", replace=False) as partial:
         (partial / "a.txt").write_text("a")
