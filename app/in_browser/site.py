@@ -24,8 +24,8 @@ WEB = Path(__file__).parent / "web"
 FORMAT = "steadyseg-web-1"
 MANIFEST = "manifest.json"
 VERSION_MARK = "VERSION_OF_THIS_FOLDER"
-FILES_MARK = '["FILES_OF_THIS_FOLDER"]'
-"""Placeholders in the service worker: the name of its cache, and the files of the page."""
+FILES_MARK = '{ "FILES_OF_THIS_FOLDER": "" }'
+"""Placeholders in the service worker: the name of its cache, and the hashes of the page's files."""
 PACKED, GZIP_LEVEL = ".packed", 6
 """Suffix of large files: gzip, which the page unpacks itself. Plain servers compress nothing, and servers that know the
 suffix .gz may unpack such a file on its way. Level 9 makes the runtime 0.4 % smaller in twice the time."""
@@ -98,15 +98,13 @@ def fill(folder: Path, graphs: Sequence[GraphFile], runtime: Mapping[str, bytes]
         "version": VERSION,
         **{
             provider: {
-                "entry": f"{home}/{names[0]}",
-                "glue": f"{home}/{names[1]}",
+                "entry": keep(folder, home, names[0], runtime[names[0]], named=False),
+                "glue": keep(folder, home, names[1], runtime[names[1]], named=False),
                 "wasm": keep(folder, home, names[2] + PACKED, runtime[names[2]], named=False),
             }
             for provider, names in PROVIDERS.items()
         },
     }
-    for name in (script for names in PROVIDERS.values() for script in names[:2]):
-        (folder / home / name).write_bytes(runtime[name])
     (folder / home / "LICENSE").write_text(LICENCE)
     record["methods"] = describe_methods(folder, graphs)
     text = json.dumps(record, indent=1, ensure_ascii=False)
@@ -123,12 +121,13 @@ def write_sample(path: Path, height: int, width: int) -> None:
 
 
 def finish_service_worker(folder: Path) -> None:
-    """Writes into the service worker the list of the page's files and a cache name that changes with any of them."""
+    """Fills in the hashes of the page's files, and a name for the cache that changes with any of them."""
     path = folder / "service-worker.js"
-    pages = sorted(file.name for file in folder.iterdir() if file.is_file() and file != path)
-    digest = hashlib.sha256(b"".join((folder / name).read_bytes() for name in pages)).hexdigest()
-    script = path.read_text().replace(VERSION_MARK, digest[:HASH_DIGITS])
-    path.write_text(script.replace(FILES_MARK, json.dumps(["./", *pages])))
+    pages = sorted(file for file in folder.iterdir() if file.is_file() and file != path)
+    hashes = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in pages}
+    listed = json.dumps({"./": hashes["index.html"], **hashes}, indent=2)
+    version = hashlib.sha256(listed.encode()).hexdigest()[:HASH_DIGITS]
+    path.write_text(path.read_text().replace(VERSION_MARK, version).replace(FILES_MARK, listed))
 
 
 def describe(meta: GraphMeta) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def measure_sizes(site: Path, start: Start) -> dict[str, int]:
         folder = path.strip("/").partition("/")[0] if path.count("/") > 1 else "page"
         rows["runtime" if folder.startswith("runtime") else folder] += count
     gpu = read(site)["runtime"]["webgpu"]
-    parts = (gpu["entry"], gpu["glue"], gpu["wasm"]["path"])
+    parts = (gpu[part]["path"] for part in ("entry", "glue", "wasm"))
     return {**rows, "runtime_webgpu": sum((site / path).stat().st_size for path in parts)}
 
 

@@ -28,7 +28,8 @@ def test_the_folder_is_whole(site: Path) -> None:
     """Every file of the manifest is there with its hash, every script is kept by the service worker, licences are
     beside."""
     manifest = json.loads((site / "manifest.json").read_text())
-    files = [manifest["sample"], *(manifest["runtime"][name]["wasm"] for name in ("wasm", "webgpu"))]
+    parts = [manifest["runtime"][name] for name in ("wasm", "webgpu")]
+    files = [manifest["sample"], *(part[kind] for part in parts for kind in ("entry", "glue", "wasm"))]
     files += [file for method in manifest["methods"] for file in method["files"].values()]
     for file in files:
         data = (site / file["path"]).read_bytes()
@@ -40,7 +41,8 @@ def test_the_folder_is_whole(site: Path) -> None:
     ]  # held-back frames of the conftest's network
     assert manifest["licence"] == "free to test" and "MIT" in (site / "runtime-1.30.0/LICENSE").read_text()
     worker = (site / "service-worker.js").read_text()
-    assert all(f'"{path.name}"' in worker for path in WEB.iterdir() if path.name != "service-worker.js")
+    kept = [site / path.name for path in WEB.iterdir() if path.name != "service-worker.js"]
+    assert all(f'"{path.name}": "{hashlib.sha256(path.read_bytes()).hexdigest()}"' in worker for path in kept)
     assert "OF_THIS_FOLDER" not in worker
 
 

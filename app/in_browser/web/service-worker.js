@@ -1,7 +1,7 @@
 // Answers all requests for this folder: from the cache without a network, and with the headers that allow the page threads
 // (COOP, COEP) and forbid it requests to other hosts (CSP).
 const CACHE = "steadyseg-VERSION_OF_THIS_FOLDER";
-const FILES = ["FILES_OF_THIS_FOLDER"]; // the page itself; other files are cached when they are fetched
+const FILES = { "FILES_OF_THIS_FOLDER": "" }; // the page itself: name -> SHA-256; other files are cached when they are fetched
 const NAMED_BY_HASH = /\/(models|sample|runtime-[\d.]+)\//; // changed content has another name, so a cached file is the right one
 const HEADERS = {
   "Cross-Origin-Opener-Policy": "same-origin",
@@ -17,7 +17,13 @@ addEventListener("activate", (event) => event.waitUntil(begin()));
 
 async function keepPage() {
   const cache = await caches.open(CACHE);
-  await cache.addAll(FILES.map((file) => new Request(file, { cache: "no-cache" })));
+  await Promise.all(Object.entries(FILES).map(async ([file, hash]) => {
+    const response = await fetch(file, { cache: "no-cache" });
+    const digest = await crypto.subtle.digest("SHA-256", await response.clone().arrayBuffer());
+    const found = Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
+    if (found !== hash) throw new Error(`${file} is not the file that this folder was made with`); // nothing is kept then
+    await cache.put(file, response);
+  }));
   await skipWaiting();
 }
 

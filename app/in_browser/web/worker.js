@@ -12,12 +12,11 @@ async function open({ base, manifest: whole, file, provider, threads }) {
   manifest = whole;
   const onGpu = provider === "webgpu";
   const runtime = manifest.runtime[provider];
-  const [entry, machine, model] = await Promise.all([
-    import(new URL(runtime.entry, base).href), wholeFile(base, runtime.wasm), wholeFile(base, file),
-  ]);
-  ort = entry;
+  const files = [runtime.wasm, file, runtime.entry, runtime.glue]; // the last two are checked here, then loaded by their names
+  const [machine, model] = await Promise.all(files.map((one) => wholeFile(base, one)));
+  ort = await import(new URL(runtime.entry.path, base).href);
   ort.env.logLevel = "error";
-  ort.env.wasm.wasmPaths = { mjs: new URL(runtime.glue, base).href };
+  ort.env.wasm.wasmPaths = { mjs: new URL(runtime.glue.path, base).href };
   ort.env.wasm.wasmBinary = machine;
   ort.env.wasm.numThreads = threads;
   const options = { executionProviders: [provider], graphOptimizationLevel: "all" };
