@@ -140,7 +140,7 @@ class SizeMetrics:
         return [{"n": n, "nll": a, "accuracy": b} for n, a, b in zip(self.sizes, nll, right, strict=True)]
 
     def rows(self) -> list[dict[str, Any]]:
-        """All figures of the full sizes, each with its n."""
+        """All figures of each size in `FULL_SIZES` and of the first and the last one, with the size as `n`."""
         return [{"n": size, **metrics.figures()} for size, metrics in self.full.items()]
 
 

@@ -43,7 +43,7 @@ class ClassifierOptions:
     stochastic_depth: float = 0.0
     """Probability that training skips the last residual branch; it rises linearly from 0 at the first."""
     attention: tuple[int, ...] | None = None
-    """AlterNet: attention blocks in each of the four stages."""
+    """AlterNet: number of attention blocks in each of the four stages."""
     attention_window: int | None = None
     """AlterNet, swin: side of the attention windows in points of the map; published: 4 for CIFAR, 7 for ImageNet. vit:
     side of the square around each patch that it attends to, in patches; None: all patches."""

@@ -104,7 +104,7 @@ class Blur(nn.Module):
 
 
 class SpatialSmoothing(nn.Module):
-    """Blur(Prob(z)); no trainable parameter but those of bn-tanh, which alone asks for the map's `channels`."""
+    """Blur(Prob(z)); only bn-tanh has trainable parameters and needs the number of `channels`."""
 
     def __init__(
         self,

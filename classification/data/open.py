@@ -80,7 +80,8 @@ def open_classification(data: Path, split: str) -> ClassificationSet:
 
 
 def balanced_fraction(labels: np.ndarray, fraction: float, seed: int) -> np.ndarray:
-    """Returns sorted indices of a random `fraction` of every class; of one seed, the larger contains the smaller.
+    """Returns sorted indices of a random `fraction` of every class; with one seed, a larger fraction contains a smaller
+    one.
 
     The published small-data studies train on 0.02 and 0.06 (arXiv 2202.06709). InputError where
     no image of a class would be left.

@@ -27,7 +27,7 @@ class Measured:
     """Time and memory that a worker needs."""
 
     step_ms: float
-    """Processor time per frame, without reading it."""
+    """Processor time per frame, without the time to read the frame."""
     memory_bytes: int
     """Peak resident memory without any camera."""
     has_novelty: bool
