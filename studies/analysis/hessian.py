@@ -23,17 +23,12 @@ if TYPE_CHECKING:
 
 ABOUT = (
     "Hessian of the mean NLL of each mini-batch over all weights, by exact products (double backward), at the trained "
-    "weights, BatchNorm at its running statistics, dropout off, 32 bits. The top eigenvalues (largest "
-    "magnitude, sign kept) "
-    "are found by power iteration with deflation, as published; `residual` is |H v - a v| / |a| of the "
-    "worst. NEP is the "
-    "share of negative ones among them, APE the mean of the positive ones. L2 is half the weight decay "
-    "times |w|^2 over all "
-    "weights, whose Hessian is the decay times the identity: with it every eigenvalue is larger by "
-    "exactly the decay. The "
-    "density of all eigenvalues is that of stochastic Lanczos quadrature, one start vector of random "
-    "signs a mini-batch. ± "
-    "is the standard deviation over mini-batches."
+    "weights, BatchNorm at its running statistics, dropout off, 32 bits. The top eigenvalues (largest magnitude, sign "
+    "kept) are found by power iteration with deflation, as published; `residual` is |H v - a v| / |a| of the worst. "
+    "NEP is the share of negative ones among them, APE the mean of the positive ones. L2 is half the weight decay "
+    "times |w|^2 over all weights, whose Hessian is the decay times the identity: with it every eigenvalue is larger "
+    "by exactly the decay. The density of all eigenvalues is that of stochastic Lanczos quadrature, one start vector "
+    "of random signs a mini-batch. ± is the standard deviation over mini-batches."
 )
 EXTRA_VECTORS = 6
 """Beside the basis: gradient, its product, the iterate, and what an operation of these needs."""

@@ -31,20 +31,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ABOUT = (
-    "Mean NLL (without L2) and accuracy at the trained weights + x * first direction + y * second "
-    "direction. Random directions "
-    "are Gaussian, rescaled by `--rule`: filter (the norm of each filter, the paper's rule) or axis0 "
-    "(the norm over the output "
-    "channels, the rule of the published code). Biases, BatchNorm's scales and shifts and position "
-    "tables stay, and BatchNorm "
-    "uses the running statistics of the trained weights everywhere. Dropout is off. L2 is kept apart: "
-    "|w|^2, and the published "
-    "code's sum of unsquared norms."
+    "Mean NLL (without L2) and accuracy at the trained weights + x * first direction + y * second direction. Random "
+    "directions are Gaussian, rescaled by `--rule`: filter (the norm of each filter, the paper's rule) or axis0 (the "
+    "norm over the output channels, the rule of the published code). Biases, BatchNorm's scales and shifts and "
+    "position tables stay, and BatchNorm uses the running statistics of the trained weights everywhere. Dropout is "
+    "off. L2 is kept apart: |w|^2, and the published code's sum of unsquared norms."
 )
 TRAJECTORY = (
-    "The plane is that of the two directions in which the kept checkpoints lie farthest from the last "
-    "one; the picture is this "
-    "product's, no claim of the papers rests on it."
+    "The plane is that of the two directions in which the kept checkpoints lie farthest from the last one; the picture "
+    "is this product's, no claim of the papers rests on it."
 )
 
 

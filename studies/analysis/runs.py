@@ -23,8 +23,8 @@ class Pair:
 
 CLASSIFIERS = Pair(
     "classifiers",
-    "The included ResNet-18 (width 24), CIFAR-10: plain against smoothing **and** MC dropout together, "
-    "one training each",
+    "The included ResNet-18 (width 24), CIFAR-10: plain against smoothing **and** MC dropout together, one training "
+    "each",
     ("cifar10-resnet18-plain", "cifar10-resnet18-mc-smooth"),
     "cifar10",
 )

@@ -90,8 +90,8 @@ def open_study_targets(
         if needs_labels and not labelled:
             raise InputError(
                 f"{model}: its {IMAGENET_CLASSES} outputs are ImageNet's classes, not those of {options.data}; this "
-                f"study "
-                "needs labels: train it there (train classification --model timm:NAME) or give --timm-weights random"
+                "study needs labels: train it there (train classification --model timm:NAME) or give --timm-weights "
+                "random"
             )
         require_data(options.data, split, subject)
         count = options.images or images[subject.is_segmentation]
@@ -141,9 +141,8 @@ def require_data(data: Path, split: str, subject: TargetNetwork) -> None:
     pixels = any((data / f"{split}{ending}").is_dir() for ending in ("annot", "_labels"))
     if pixels and not subject.is_segmentation:
         raise InputError(
-            f"{subject.name} is an image classifier and {data} holds labelled pixels; give CIFAR or an "
-            f"ImageFolder, or a "
-            "segmentation network"
+            f"{subject.name} is an image classifier and {data} holds labelled pixels; give CIFAR or an ImageFolder, or "
+            "a segmentation network"
         )
 
 

@@ -40,8 +40,8 @@ class Classifier:
         rate = 0.3 if self.dropout else 0
         smoothing = "--smoothing" if self.smoothing else "--no-smoothing"
         return (
-            f"steadyseg train classification {RECIPES[self.model]} --data cifar10 --dropout {rate} {smoothing} "
-            f"--seed {self.seed} --run {RUNS / self.name}"
+            f"steadyseg train classification {RECIPES[self.model]} --data cifar10 --dropout {rate} {smoothing} --seed "
+            f"{self.seed} --run {RUNS / self.name}"
         )
 
 

@@ -103,8 +103,8 @@ def compare(samples: int, setup: Setup, warm_ups: int, repeats: int, threads: in
         grown = round((peak - before) / (our_peak - our_before), 2)
         row = Row(median, p95, ratio, (least, most), before, peak, round(peak / our_peak, 2), grown, seconds[side])
         print(
-            f"{side:11s}{median:9.3f}{p95:8.3f}{ratio:8.2f} ({least:.2f}..{most:.2f}){peak:11d}{row.peak_ratio:6.2f}"
-            f"{peak - before:11d}{grown:6.2f}",
+            f"{side:11s}{median:9.3f}{p95:8.3f}{ratio:8.2f} "
+            f"({least:.2f}..{most:.2f}){peak:11d}{row.peak_ratio:6.2f}{peak - before:11d}{grown:6.2f}",
             flush=True,
         )
         rows[side] = row

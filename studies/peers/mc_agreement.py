@@ -90,9 +90,8 @@ def check(setup: Setup) -> dict[str, object]:
         result = agreement(ours, passes(side, setup))
         print(
             f"{side:10s} against {OURS}, {PASSES} passes each: mean |z| {result.mean_z:.3f}, above 3 "
-            f"{result.tail:.2%}, spread "
-            f"x {result.spread:.3f}, entropy {result.entropy[1]:.4f} / {result.entropy[0]:.4f} (z "
-            f"{result.entropy_z:+.2f})",
+            f"{result.tail:.2%}, spread x {result.spread:.3f}, entropy {result.entropy[1]:.4f} / "
+            f"{result.entropy[0]:.4f} (z {result.entropy_z:+.2f})",
             flush=True,
         )
         if not result.holds:

@@ -46,8 +46,7 @@ class Network:
         apart = " --exclude studies/results/nearest_to_val.txt" if self.clean else ""
         return (
             f"steadyseg train seg --data CamVid {RECIPES[self.recipe]} --seed {self.seed} --dropout {rate} "
-            f"{smoothing}{apart} "
-            f"--run runs/{self.name}"
+            f"{smoothing}{apart} --run runs/{self.name}"
         )
 
     def digest(self) -> str:

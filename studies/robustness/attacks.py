@@ -69,12 +69,11 @@ def notes(subjects: Sequence[TargetNetwork], options: RobustnessOptions) -> list
     """Budgets and knowledge of the attacks."""
     budgets = ", ".join(f"{levels:g}/255" for levels in options.eps)
     told = [
-        f"budgets in pixel space, max-norm {budgets} of the range 0..1, at the size the network sees; "
-        f"untargeted, clamped to "
-        "0..1, not rounded to levels",
+        f"budgets in pixel space, max-norm {budgets} of the range 0..1, at the size the network sees; untargeted, "
+        "clamped to 0..1, not rounded to levels",
         f"pgd: {PGD_STEPS} steps of {PGD_STEP_SHARE:g} of the budget from a random start. The published code attacks "
-        "normalised input without clamping and its tables do not state their budget: figures are not "
-        "comparable with them",
+        "normalised input without clamping and its tables do not state their budget: figures are not comparable with "
+        "them",
         "attack success rate: share of the right answers that the attack makes wrong",
     ]
     if subjects[0].is_segmentation:

@@ -63,12 +63,10 @@ def study_bands(
         "clean": base,
         "rows": rows,
         "notes": [
-            "bands are square rings of the spectrum, 0.1 pi wide; 1 is the Nyquist frequency, a period of two "
-            "pixels of what "
-            "the network sees",
-            "noise: Gaussian, of the given root mean square in every band (ImageNet-C's gaussian_noise at "
-            "severity 1 has 0.08 "
-            "over all bands together)",
+            "bands are square rings of the spectrum, 0.1 pi wide; 1 is the Nyquist frequency, a period of two pixels "
+            "of what the network sees",
+            "noise: Gaussian, of the given root mean square in every band (ImageNet-C's gaussian_noise at severity 1 "
+            "has 0.08 over all bands together)",
             f"attack: the part of a PGD attack of {eps:g}/255 that lies in the band, as large as it is",
         ],
     }

@@ -210,6 +210,5 @@ def require_published(folder: Path, pictures: Pictures) -> None:
     if pictures.labels[0].ndim or shape[:2] != (32, 32):
         raise InputError(
             f"{folder}: published pictures are 32x32 pixels with a class each; these networks see "
-            f"{shape[1]}x{shape[0]}: "
-            "omit the folder, and what they see is corrupted here"
+            f"{shape[1]}x{shape[0]}: omit the folder, and what they see is corrupted here"
         )

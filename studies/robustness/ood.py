@@ -51,11 +51,10 @@ def study_ood(
         "sources": [Path(spec).name for spec in options.ood],
         "rows": [row_of(*key, found) for key, found in scores.items()],
         "notes": [
-            "entropy and disagreement are means over a picture, as shares of ln K; abstains: share of it that is "
-            "less sure "
-            f"than {SURE:.0%}; lac, aps: mean number of classes in a prediction set",
-            "auroc: probability that an out-of-distribution picture scores higher than one of the data; 0.5 is chance, "
-            "below it the network is surer of out-of-distribution pictures",
+            "entropy and disagreement are means over a picture, as shares of ln K; abstains: share of it that is less "
+            f"sure than {SURE:.0%}; lac, aps: mean number of classes in a prediction set",
+            "auroc: probability that an out-of-distribution picture scores higher than one of the data; 0.5 is "
+            "chance, below it the network is surer of out-of-distribution pictures",
             *[told for score, told in SCORE_NOTES.items() if any(score in key[2] for key in scores)],
             *calibration_notes(subjects, pictures, options),
         ],

@@ -76,15 +76,13 @@ def definitions(subjects: Sequence[TargetNetwork]) -> list[str]:
     """Definitions of the figures."""
     notes = [
         "consistency: share of neighbouring frames with one arg-max, in noise of the first frame and each later one",
-        "cec: cross-entropy of such a pair as in the paper (Eq. 35, sum over classes); cec_reference: as in "
-        "its code (mean "
-        "over classes, roles swapped), which the published values fit",
+        "cec: cross-entropy of such a pair as in the paper (Eq. 35, sum over classes); cec_reference: as in its code "
+        "(mean over classes, roles swapped), which the published values fit",
     ]
     if subjects[0].is_segmentation:
         notes.append(
             f"pixel by pixel, without following the motion: in {', '.join(MOVING[:4])} it also counts what truly "
-            f"changed, and "
-            "relative confidence is left out there"
+            "changed, and relative confidence is left out there"
         )
     return notes
 

@@ -18,9 +18,8 @@ def markdown(record: dict[str, Any], command: str, plots: Sequence[str]) -> str:
         f"# Robustness of {models}",
         f"`{command}`",
         f"{record['pictures']} pictures of {record['data']} {record['split']} (list {record['list_hash']}), seed "
-        f"{record['seed']}, {record['device']}, {record['seconds']:.0f} s. `dnn` is one pass with dropout "
-        f"off, `bnn xN` the "
-        "mean of N dropout passes. Fractions in 0..1, NLL in nats.",
+        f"{record['seed']}, {record['device']}, {record['seconds']:.0f} s. `dnn` is one pass with dropout off, `bnn "
+        "xN` the mean of N dropout passes. Fractions in 0..1, NLL in nats.",
         bullets(record["notes"]),
     ]
     for name, section in SECTIONS.items():

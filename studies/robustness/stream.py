@@ -52,8 +52,8 @@ def study_stream(
                 step(subject, [s for s in streams if s.subject is subject], shown, truth, mix_seed(options.seed, place))
         rows += [stream.row(type=name, severity=severity) for stream in streams]
     notes = [
-        f"the first {len(frames)} frames of val as one stream; a frame's corruption is drawn anew, whatever "
-        f"the one before it"
+        f"the first {len(frames)} frames of val as one stream; a frame's corruption is drawn anew, whatever the one "
+        "before it"
     ]
     if not options.types:
         notes.append(f"the stream has {len(types)} types alone: {', '.join(types)}; --types names others")

@@ -80,8 +80,8 @@ def means_table(reports: Reports) -> str:
         clean, mean = (row_of(studies["corruptions"][key], title) for key in ("clean", "means"))
         against = row_of(studies["corruptions"]["means"], PLAIN.get(run, title))
         worse = [
-            f"{sum(mean['types'][name][key] > found[key] for name, found in against['types'].items())}"
-            f" of {len(mean['types'])}"
+            f"{sum(mean['types'][name][key] > found[key] for name, found in against['types'].items())} of "
+            f"{len(mean['types'])}"
             for key in ("nll", "ece")
         ]
         lines.append(

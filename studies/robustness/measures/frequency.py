@@ -29,8 +29,8 @@ class Band:
     def __post_init__(self) -> None:
         if not (0.0 <= self.centre <= 1.0 and 0.0 < self.half_width <= 1.0):
             raise InputError(
-                "a band has its centre in 0..1 and its half-width in (0, 1], in units of pi, "
-                f"got {self.centre:g} and {self.half_width:g}"
+                f"a band has its centre in 0..1 and its half-width in (0, 1], in units of pi, got {self.centre:g} and "
+                f"{self.half_width:g}"
             )
 
 
@@ -50,8 +50,8 @@ def band_mask(height: int, width: int, band: Band) -> Tensor:
     mask = inside(band.centre + band.half_width) & ~inside(band.centre - band.half_width)
     if not bool(mask.any()):
         raise InputError(
-            f"a picture of {width}x{height} has no frequency within {band.half_width:g} of {band.centre:g} pi: "
-            f"widen the half-width to {math.ceil(1000 / max(height, width)) / 1000:g} or more"
+            f"a picture of {width}x{height} has no frequency within {band.half_width:g} of {band.centre:g} pi: widen "
+            f"the half-width to {math.ceil(1000 / max(height, width)) / 1000:g} or more"
         )
     return mask
 
@@ -63,8 +63,8 @@ def limit_to_band(pictures: Tensor, band: Band) -> Tensor:
     """
     if pictures.ndim < 3 or not pictures.is_floating_point() or not pictures.numel():
         raise InputError(
-            "expected real pictures (..., channels, height, width), a grey one with 1 channel, "
-            f"got {pictures.dtype} {tuple(pictures.shape)}"
+            f"expected real pictures (..., channels, height, width), a grey one with 1 channel, got {pictures.dtype} "
+            f"{tuple(pictures.shape)}"
         )
     height, width = pictures.shape[-2:]
     mask = band_mask(height, width, band)[:, : width // 2 + 1].to(pictures.device)  # the half that a real picture has

@@ -28,8 +28,8 @@ def open_corruption(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
     labels = _open(Path(folder) / "labels.npy")
     if labels.shape != pictures.shape[:1] or labels.dtype.kind not in "iu":
         raise InputError(
-            f"{folder}/labels.npy: expected {len(pictures)} whole numbers, as many as pictures in {path.name}, "
-            f"got {labels.dtype} {labels.shape}"
+            f"{folder}/labels.npy: expected {len(pictures)} whole numbers, as many as pictures in {path.name}, got "
+            f"{labels.dtype} {labels.shape}"
         )
     by_severity = labels.reshape(levels, -1)
     if (by_severity != by_severity[0]).any():
