@@ -2,9 +2,8 @@
 
     python -m studies.ablations --data ../shared/data/cifar10 [--hours 6]
 
-A training that was stopped goes on after its last whole epoch, and the list is begun again where it ended: run it as
-often as there is time (nice -n 15, in the background). A measured row is kept while checkpoint and data stay the same.
---hours 0 trains nothing.
+A training that was stopped resumes after its last whole epoch, and the list where it ended, so the command can be run
+as often as there is time. A measured row is kept while checkpoint and data stay the same. --hours 0 trains nothing.
 """
 
 import argparse
@@ -44,7 +43,7 @@ def main() -> int:
 
 
 def work(data: Path, hours: float) -> None:
-    """Trains, measures, writes."""
+    """Trains and measures what time allows, then writes the page."""
     keep_freed_memory()
     cache = Cache(PAGES / "ablations" / "record.json")
     ends = time.monotonic() + 3600 * hours
@@ -56,7 +55,7 @@ def work(data: Path, hours: float) -> None:
 
 
 def train_variant(variant: Variant, seed: int, data: Path, ends: float) -> bool:
-    """Begins or goes on; whether its model is there."""
+    """Starts or resumes a training; returns True once its model is there."""
     run, console = variant.run(seed), Console(stderr=True)
     if (run / MODEL_NAME).exists():
         return True
@@ -73,7 +72,7 @@ def train_variant(variant: Variant, seed: int, data: Path, ends: float) -> bool:
 
 
 def measure(variant: Variant, seed: int, test: ClassificationSet, cache: Cache) -> None:
-    """The mean of 50 dropout passes, picture by picture."""
+    """Measures the mean of 50 dropout passes on every picture and puts it into the cache."""
     file = variant.run(seed) / MODEL_NAME
     digest = f"{digest_of_weights(file)}-{test.list_hash}"
     name = f"{variant.name}-{seed}"

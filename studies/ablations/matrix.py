@@ -105,10 +105,10 @@ ABLATIONS = (
         ),
     ),
 )
-"""Prob and blur size first: they are trained first."""
+"""In the order in which they are trained."""
 
 
 def to_train() -> list[tuple[Variant, int]]:
-    """Every variant once, table by table, with all seeds: what time allows is a whole head of this list."""
+    """Every variant once, table by table, with all seeds; time cuts the list off at its end."""
     known = {variant.name: variant for ablation in ABLATIONS for variant in ablation.variants}
     return [(variant, seed) for variant in known.values() for seed in SEEDS]

@@ -61,7 +61,7 @@ def line(variant: Variant, base: Variant, record: dict[str, Any]) -> list[str]:
 
 
 def change(variant: Variant, base: Variant, record: dict[str, Any], key: str, scale: float, digits: int) -> list[str]:
-    """[mean with its interval, by seed]."""
+    """Returns two cells: the mean change with its interval, and the change by seed."""
     if variant is base:
         return ["", ""]
     before, after = ([by_picture(record, one, seed, key) for seed in SEEDS] for one in (base, variant))

@@ -73,7 +73,7 @@ def data_digests(data: Path) -> dict[str, str]:
 
 
 def study(one: Run, files: list[Path], data: Path, digest: str) -> None:
-    """The report as a user gets it, without the paths of this machine."""
+    """Writes the report as a user gets it, but with the names of files instead of their paths."""
     Console(stderr=True).print(one.name)
     out = PAGE / one.name
     kind: Study = load(f"studies.analysis.{one.study}:STUDY")
@@ -85,7 +85,7 @@ def study(one: Run, files: list[Path], data: Path, digest: str) -> None:
 
 
 def draw_again() -> None:
-    """Reports and plots of what was measured."""
+    """Writes reports and plots again from what was measured."""
     for file in sorted((PAGE).glob("*/*/report.json")):
         record = json.loads(file.read_text())
         kind: Study = load(f"studies.analysis.{record['study']}:STUDY")

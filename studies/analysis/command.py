@@ -18,7 +18,7 @@ from studies.harness.requirements import PLOTS, check_folder, require_extra
 
 
 def run_study(job: StudyJob) -> int:
-    """The study of the job's kind."""
+    """Runs the study that the job names, prints its tables and writes its report."""
     from studies.analysis.study import Results, Study, run
     from studies.analysis.subjects import require_checkpoints
     from studies.harness.target import short_names
@@ -65,7 +65,7 @@ def write_report(
 
 
 def write_record(record: dict[str, Any], out: Path, command: str) -> None:
-    """report.json; pictures that are drawn alone are left out."""
+    """Writes report.json, without the pixels that only a plot shows."""
     results = {key: value for key, value in record["results"].items() if key != "images"}
     write_json(out / "report.json", {"command": command, **record, "results": results})
 

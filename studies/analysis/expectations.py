@@ -14,7 +14,7 @@ HIGH = 0.3
 
 @dataclass(frozen=True)
 class Finding:
-    """One expectation, held against one report."""
+    """The outcome of one expectation in one report."""
 
     figures: str
     holds: int
@@ -40,7 +40,7 @@ def largest_is_smaller(report: Report) -> Finding:
 
 
 def fewer_are_negative(report: Report) -> Finding:
-    """The weight below 0 of each mini-batch's density."""
+    """Compares the share of each mini-batch's density of eigenvalues that lies below 0."""
     rows = report["results"]["rows"]
     sides = [
         [
@@ -56,7 +56,7 @@ def fewer_are_negative(report: Report) -> Finding:
 
 
 def landscape_is_flatter(report: Report) -> Finding:
-    """The rise of the loss half way to the end of the plane and at its end."""
+    """Compares the rise of the loss half way to the edge of the plane and at the edge."""
     plain, smooth = report["results"]["planes"]
     pairs = [(plain[key], smooth[key]) for key in ("half_rise", "end_rise")]
     words = ("near half way", "at the end")
@@ -82,7 +82,7 @@ def mean_above(row: Report) -> float:
 
 
 def variance_falls(report: Report) -> Finding:
-    """Over positions, at each smoothing layer."""
+    """Compares the variance over positions before and after each smoothing layer."""
     shares = [after["positions"] / before["positions"] for before, after in smoothing_pairs(report["results"]["rows"])]
     told = ", ".join(f"{share:.2f}" for share in shares)
     return Finding(f"after / before: {told}", sum(share < 1 for share in shares), len(shares))

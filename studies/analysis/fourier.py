@@ -48,7 +48,7 @@ class Spectra:
             self.sizes[key] = tuple(maps.shape[1:])
 
     def rows(self) -> list[Results]:
-        """One for each map, in the order of computation."""
+        """One row for each map, in the order of computation."""
         places = depths(side for _, side in self.sums)
         return [
             {
@@ -68,7 +68,7 @@ class Spectra:
 
 
 def sides(unit: Unit, before: Tensor, after: Tensor) -> dict[str, Tensor]:
-    """The maps of a unit by the word for them: of a smoothing layer both what enters and what leaves it."""
+    """The maps of a unit by name: "in" and "out" for a smoothing layer, "" for any other unit."""
     return {"in": before, "out": after} if unit.kind == "smoothing" else {"": after}
 
 

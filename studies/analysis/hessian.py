@@ -31,7 +31,7 @@ ABOUT = (
     "of random signs a mini-batch. ± is the standard deviation over mini-batches."
 )
 EXTRA_VECTORS = 6
-"""Beside the basis: gradient, its product, the iterate, and what an operation of these needs."""
+"""Vectors in memory beside the basis: gradient, its product, the iterate, and temporary ones."""
 GRID = 400
 
 
@@ -75,7 +75,7 @@ def prepare(target: StudyTarget, job: Any) -> None:
 
 
 def decay_of(target: StudyTarget, given: float | None) -> float | None:
-    """The weight decay: as given, or of the network's training."""
+    """The weight decay that was given, else that of the network's training."""
     if given is not None:
         return given
     try:
@@ -85,7 +85,7 @@ def decay_of(target: StudyTarget, given: float | None) -> float | None:
 
 
 def row_of(target: StudyTarget, numbers: range, number: int, context: StudyContext, decay: float | None) -> Results:
-    """One mini-batch of one network."""
+    """Measures one mini-batch of one network."""
     job: Any = context.job
     pictures, labels = TrainingPictures(target, context.options.seed, job.augmented).batch(numbers)
     network, void = target.subject.network, target.subject.meta.classes.void
@@ -145,7 +145,7 @@ def summary(rows: Sequence[Results], model: str) -> Results:
 
 
 def signs(values: Sequence[float], ending: str) -> Results:
-    """NEP and APE."""
+    """Share of negative eigenvalues (NEP) and mean of the positive ones (APE)."""
     positive = [value for value in values if value > 0]
     return {
         f"nep{ending}": sum(value < 0 for value in values) / len(values),

@@ -1,5 +1,4 @@
-"""`analyze landscape`: loss and accuracy on a plane through the weights, and a training's way in the plane it moved
-in."""
+"""`analyze landscape`: loss and accuracy on a plane through the weights, random or that of a training's trajectory."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -71,7 +70,7 @@ class Plane:
 
     @torch.no_grad()
     def fill(self, row: int, batches: Sequence[range]) -> None:
-        """One row of the plane: one y and all x."""
+        """Measures one row of the plane: one y and all x."""
         self.batches = self.batches or [self.pictures.batch(numbers) for numbers in batches]
         void = self.target.subject.meta.classes.void
         for column, x in enumerate(self.places[0]):
@@ -103,7 +102,7 @@ class Plane:
 
 
 def like(way: Weights, weights: Weights) -> Weights:
-    """On the weights' device."""
+    """Returns the direction's tensors on the device of the weights."""
     return {name: part.to(weights[name]) for name, part in way.items()}
 
 
@@ -219,7 +218,7 @@ def figures(results: Results) -> dict[str, "Figure"]:
 
 
 def draw_cuts(axis: Any, planes: Sequence[Results]) -> None:
-    """The loss along both axes: what the colours cannot be read for."""
+    """Draws the loss along both axes, because colours cannot be read to a number."""
     for number, plane in enumerate(planes):
         middle = len(plane["x"]) // 2
         axis.plot(plane["x"], plane["loss"][middle], "-", color=f"C{number}", label=f"{plane['model']}, first")

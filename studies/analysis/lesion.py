@@ -30,7 +30,7 @@ WEIGHTS = (0.75, 0.5, 0.25, 0.0)
 
 
 class Lesions:
-    """All changes of one network, and what they did so far."""
+    """The lesions of one network and their effect on the pictures so far."""
 
     def __init__(self, target: StudyTarget, named: Sequence[str]) -> None:
         self.target = target
@@ -55,7 +55,7 @@ class Lesions:
 
     @torch.no_grad()
     def add(self, numbers: range) -> None:
-        """One batch under every change; figures are kept picture by picture."""
+        """Measures one batch under every lesion; figures are kept picture by picture."""
         batch, truth = self.target.batch(numbers), self.target.truth(numbers)
         void = self.target.subject.meta.classes.void
         for place, (seen, weight) in enumerate(self.changes):
@@ -69,7 +69,7 @@ class Lesions:
                     self.samples.append(found.samples)
 
     def rows(self) -> list[Results]:
-        """One for each change, the whole network first."""
+        """One row for each lesion, the whole network first."""
         total = sum(self.samples)
         whole_nll, whole_correct = sum(self.nll[0]) / total, sum(self.correct[0]) / total
         rows = []

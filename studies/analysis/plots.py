@@ -21,7 +21,7 @@ def new_figure(panels: int, width: float = 4.4, height: float = 3.6, rows: int =
 
 
 def legend_below(figure: "Figure", axes: Sequence["Axes"]) -> None:
-    """One legend for all panels; each label once."""
+    """Draws one legend for all panels, each label once."""
     found: dict[str, Any] = {}
     for axis in axes:
         handles, labels = axis.get_legend_handles_labels()
@@ -30,7 +30,7 @@ def legend_below(figure: "Figure", axes: Sequence["Axes"]) -> None:
 
 
 def depth_colours(count: int) -> list[tuple[float, ...]]:
-    """From dark (the first block) to light, as many as there are."""
+    """`count` colours from dark (the first block) to light (the last)."""
     from matplotlib import colormaps
 
     return [tuple(colormaps["viridis"](0.9 * place / max(1, count - 1))) for place in range(count)]

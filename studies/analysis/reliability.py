@@ -40,7 +40,7 @@ label."""
 
 
 class Reliability:
-    """One network with one method."""
+    """Figures by group of one network with one method."""
 
     def __init__(self, target: StudyTarget, method: Method, pictures: int) -> None:
         self.target, self.method = target, method
@@ -53,8 +53,8 @@ class Reliability:
         self.worst: list[Results] = []
 
     def add(self, number: int, probs: Tensor, truth: Tensor, score: float | None = None) -> None:
-        """One picture: probs (1, K, ...) and labels (1, ...) of one size; how novel it is, where the network
-        tells."""
+        """Adds one picture: probs (1, K, ...) and labels (1, ...) of one size, and its novelty where the network tells
+        it."""
         void = self.target.subject.meta.classes.void
         kept = torch.ones_like(truth, dtype=torch.bool) if void is None else truth != void
         if not bool(kept.any()):
@@ -75,7 +75,7 @@ class Reliability:
         self._note_worst(number, probs, truth, kept)
 
     def _note_worst(self, number: int, probs: Tensor, truth: Tensor, kept: Tensor) -> None:
-        """The picture's most confident error."""
+        """Remembers the picture's most confident error."""
         confidence, predicted = probs.max(1)
         blame = torch.where(kept & (predicted != truth), confidence, torch.zeros_like(confidence))
         if not float(blame.max()):
@@ -101,7 +101,7 @@ class Reliability:
         )
 
     def rows(self) -> list[Results]:
-        """Groups of all kinds."""
+        """One row for each group of every kind."""
         classes = self.target.subject.meta.classes.names
         ranked = sorted(self.novelty, key=self.novelty.__getitem__)
         parts = [list(part) for part in np.array_split(ranked, min(NOVELTY_GROUPS, len(ranked)))]
@@ -159,7 +159,7 @@ def worst_of(tallies: Sequence[Reliability]) -> list[Results]:
 
 
 def sheet_of(tallies: Sequence[Reliability]) -> Results:
-    """Pixels around the worst places: for the plot alone, no part of the record."""
+    """Pixels around the worst places, for the plot; the record leaves them out."""
     by_name = {tally.target.name: tally.target for tally in tallies}
     images = []
     for one in worst_of(tallies):
@@ -240,7 +240,7 @@ def figures(results: Results) -> dict[str, "Figure"]:
 
 
 def contact_sheet(results: Results) -> dict[str, "Figure"]:
-    """The most confident errors with what they are and were taken for."""
+    """Plot of the most confident errors, each with its true and its predicted class."""
     images = results.get("images")
     if not images:
         return {}

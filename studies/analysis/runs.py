@@ -1,4 +1,4 @@
-"""Which studies docs/studies/analysis shows, of which networks, with which flags."""
+"""The studies that docs/studies/analysis shows: their networks and their flags."""
 
 import hashlib
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ FLAGS: dict[str, dict[str, str]] = {
     "hessian": {"classifiers": "--images 96 --top 3 --steps 24", "segmentation": "--images 3 --top 2 --steps 12"},
     "landscape": {"classifiers": "--images 128 --points 11", "segmentation": "--images 1 --points 9"},
 }
-"""By study and pair; what is not said is the command's default."""
+"""Flags by study and pair; any other flag has the command's default."""
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class Layers:
 
     @torch.no_grad()
     def look(self, batch: Tensor) -> None:
-        """The Gram matrix of every unit's output; covariances are added up."""
+        """Computes the Gram matrix of every unit's output and adds up the covariances."""
         self.grams = {}
         network = self.target.subject.network
         with ExitStack() as stack:
@@ -117,7 +117,7 @@ def measure(context: StudyContext) -> Iterator[Results]:
 
 
 def related(one: Layers, other: Layers) -> bool:
-    """A network with itself, with itself without smoothing, and with other networks as they are."""
+    """Returns True for a pair to compare: the same network, or two networks with their smoothing."""
     return one is other or one.target is other.target or (one.smoothed and other.smoothed)
 
 

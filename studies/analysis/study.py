@@ -63,7 +63,7 @@ class StudyContext:
         return batches_of(len(self.targets[0].pictures), size if most is None else most)
 
     def tally(self, tallies: Sequence[Tally], batches: Sequence[range]) -> Iterator[Results]:
-        """Shows each batch to all of them; what they have seen until then, after each."""
+        """Gives each batch to all tallies and yields the rows so far."""
         for number, numbers in enumerate(self.track(batches, "batches of pictures")):
             for one in tallies:
                 one.add(one.target.batch(numbers), mix_seed(self.options.seed, number))
@@ -90,14 +90,14 @@ class StudyContext:
                 progress.update(task, completed=done + 1)
 
     def note(self, words: str) -> None:
-        """Something that the reader has to know, once."""
+        """Adds a note to the report, unless it is empty or there already."""
         if words and words not in self.notes:
             self.notes.append(words)
 
 
 @dataclass(frozen=True)
 class Study:
-    """One study: how it measures, and how what it found is shown."""
+    """One study: its measurement, and the tables and plots of its results."""
 
     name: str
     title: str
@@ -107,7 +107,7 @@ class Study:
     """Yields the results so far after every part; the last are the whole."""
     tables: Callable[[Results], list[Table]]
     figures: Callable[[Results], dict[str, "Figure"]]
-    """By file name without ending."""
+    """Plots by file name without ending."""
     images: tuple[int, int]
     """Pictures without --images: for classifiers, for segmentation networks."""
     needs_labels: bool = True
@@ -115,7 +115,7 @@ class Study:
 
 
 def run(study: Study, job: StudyJob, keep: Callable[[Results], None], show: bool = True) -> Results:
-    """The whole record; `keep` gets the record so far after every part, so that who is interrupted loses one part."""
+    """Returns the whole record. `keep` gets the record so far after every part; an interruption costs one part."""
     options = job.options
     split = options.split or study.split
     torch.manual_seed(options.seed)

@@ -40,7 +40,7 @@ class Variances:
 
     @torch.no_grad()
     def add(self, batch: Tensor, seed: int) -> None:
-        """All draws of a batch."""
+        """Adds the figures of a batch over all its dropout draws."""
         moments: dict[tuple[str, str], DrawVariance] = {}
 
         def see(unit: Unit, before: Tensor, after: Tensor) -> None:
@@ -58,7 +58,7 @@ class Variances:
         self.seen += len(batch)
 
     def rows(self) -> list[Results]:
-        """One for each map, in the order of computation."""
+        """One row for each map, in the order of computation."""
         places = depths(side for _, side in self.sums)
         return [
             {

@@ -66,7 +66,7 @@ def run(data: Path, fresh: bool) -> None:
 
 
 def measure(name: str, members: list[Classifier], test: ClassificationSet) -> dict[str, Any]:
-    """Dropout off (n = 0; for an ensemble after all members), and by the number of passes where there is dropout."""
+    """Figures with dropout off (n = 0; for an ensemble of all members), and by the number of dropout passes."""
     models = [read_classifier(member.file) for member in members]
     networks, meta = build_members(models), models[0].meta
     ensemble = Ensemble(networks, meta.mean, meta.std, torch.device("cpu"))

@@ -36,7 +36,7 @@ class Classifier:
 
     @property
     def command(self) -> str:
-        """Trains it."""
+        """The command that trains it."""
         rate = 0.3 if self.dropout else 0
         smoothing = "--smoothing" if self.smoothing else "--no-smoothing"
         return (

@@ -31,7 +31,7 @@ def measured_of(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def best_row(record: dict[str, Any], name: str) -> dict[str, Any] | None:
-    """50 passes where there is dropout, else the one without."""
+    """The row of 50 passes where the network has dropout, else that of one pass."""
     found = record.get(name)
     if not found:
         return None

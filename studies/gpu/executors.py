@@ -1,4 +1,4 @@
-"""Block (a): every executor that a GPU has, as equal to the CPU as its number format allows, and how fast."""
+"""Block (a): every executor that a GPU has: its parity with the CPU and its speed."""
 
 import contextlib
 import io
@@ -75,7 +75,7 @@ def exported(model: str, precision: str, work: Path) -> Path:
 
 
 def whole_step(make: Callable[[], Segmenter], stream: list[Frame], expected: list[np.ndarray], seconds: float) -> Row:
-    """A frame in, its maps out: the share of labels that are the CPU's fp32 ones, and frames a second."""
+    """Times whole steps: frames a second, and the share of labels that are equal to the CPU's in fp32."""
     try:
         segmenter = make()
     except InputError as error:
@@ -151,7 +151,7 @@ def alone(run: Callable[[], Tensor], exact: Tensor, batch: int, device: str, sec
 
 
 def timed(step: Callable[[], Any], seconds: float) -> Row:
-    """Calls a second by their median, for so many seconds and three calls at least."""
+    """Calls a second by the median call, over so many seconds and three calls at least."""
     for _ in range(WARM_UP):
         step()
     times: list[float] = []

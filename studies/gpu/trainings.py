@@ -22,11 +22,11 @@ class Job:
 
     name: str
     flags: tuple[str, ...]
-    """Of `train seg`, but --data, --run and --device; {name} stands for the model of another job."""
+    """Flags of `train seg` but --data, --run and --device; {name} stands for the model of another job."""
     evaluations: tuple[tuple[str, ...], ...]
     """Flags of `evaluate`, a file of figures for each."""
     kept: bool = True
-    """Whether its checkpoint goes home too (those of width 64 have 124 MB)."""
+    """True if its checkpoint is copied back too (those of width 64 have 124 MB)."""
     data: str = "camvid"
     """The folder of that name, or `street`."""
 
@@ -50,7 +50,7 @@ class Block:
 
 
 def run_block(jobs: Sequence[Job], block: Block) -> list[str]:
-    """Trains and measures for so many minutes; the names of the jobs that are not done yet."""
+    """Trains and measures for so many minutes; returns the names of the jobs that are not done yet."""
     end = time.monotonic() + 60 * block.minutes
     block.out.mkdir(parents=True, exist_ok=True)
     waiting = [job for job in jobs if not is_done(job, block)]
@@ -82,7 +82,7 @@ def run_block(jobs: Sequence[Job], block: Block) -> list[str]:
 
 
 def start(job: Job, block: Block) -> "subprocess.Popen[bytes]":
-    """The training, from where it stopped, or the first measurement that lacks."""
+    """Starts or resumes the training, or starts its first missing measurement."""
     run = block.runs / job.name
     if not (run / MODEL_NAME).exists():
         resume = ["--resume"] if (run / CONFIG_NAME).exists() else []
@@ -108,7 +108,7 @@ def start(job: Job, block: Block) -> "subprocess.Popen[bytes]":
 
 
 def can_start(job: Job, block: Block) -> bool:
-    """Whether the models that it needs are there."""
+    """True if the models that it needs are there."""
     return all((block.runs / name / MODEL_NAME).exists() for name in job.needs())
 
 
@@ -126,7 +126,7 @@ def log_of(job: Job, block: Block) -> Path:
 
 
 def bring_home(jobs: Sequence[Job], block: Block) -> None:
-    """One JSON of all figures and epochs, and the checkpoints that are small enough."""
+    """Writes one JSON of all figures and epochs, and copies the checkpoints that are small enough."""
     record = {}
     for job in jobs:
         run = block.runs / job.name

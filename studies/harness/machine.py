@@ -15,5 +15,5 @@ def cpu_name() -> str:
 
 
 def load_average() -> float | None:
-    """Processes that ran or wanted to, on average over the last minute; None where the system does not tell."""
+    """Mean number of running and waiting processes over the last minute; None where the system does not tell."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else None

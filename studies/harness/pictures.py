@@ -16,7 +16,8 @@ from studies.harness.target import TargetNetwork
 
 DEFAULT_STILLS, DEFAULT_IMAGES = 30, 1000
 BATCH_PIXELS = 2**17
-"""A batch of classifier's pictures: 128 of 32x32, 2 of 224x224; an attack keeps the graphs of several passes of it."""
+"""Pixels of a batch for classifiers (128 pictures of 32x32, 2 of 224x224): an attack keeps the graphs of several
+passes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +29,7 @@ class Pictures:
     whole: int
     """Number of pictures in the split."""
     images: tuple[np.ndarray, ...]
-    """(H, W, 3) uint8 RGB; what a classifier sees of each."""
+    """(H, W, 3) uint8 RGB; for classifiers as the network sees them."""
     labels: tuple[np.ndarray, ...]
     """() class id, or (H, W) class ids and void."""
     places: tuple[int, ...]
@@ -40,7 +41,7 @@ class Pictures:
     batch: int
     """Number of pictures in a batch."""
     view: Callable[[np.ndarray], np.ndarray]
-    """(H, W, 3) uint8 picture -> what the networks are shown of it."""
+    """(H, W, 3) uint8 picture -> the part of it that the networks see."""
 
     def __len__(self) -> int:
         return len(self.images)
@@ -50,11 +51,11 @@ class Pictures:
         return replace(self, images=self.images[:count], labels=self.labels[:count], places=self.places[:count])
 
     def batches(self) -> list[range]:
-        """Numbers of the pictures that are looked at together."""
+        """Numbers of the pictures of each batch."""
         return batches_of(len(self), self.batch)
 
     def truth(self, numbers: range) -> Tensor:
-        """(B,) or (B, H, W) int64."""
+        """Labels (B,) or (B, H, W) int64 of these pictures."""
         return torch.from_numpy(np.stack([self.labels[i] for i in numbers])).long()
 
 
@@ -67,12 +68,12 @@ def batch_size(height: int, width: int) -> int:
 
 
 def chosen_places(whole: int, wanted: int, seed: int) -> list[int]:
-    """`wanted` of the numbers 0..whole-1, or all, in random order; with one seed the more begin with the fewer."""
+    """`wanted` of the numbers 0..whole-1, or all, in random order; a longer list begins with the shorter one."""
     return [int(place) for place in np.random.default_rng([seed % 2**64, whole]).permutation(whole)[:wanted]]
 
 
 def open_pictures(data: Path, split: str, subjects: Sequence[TargetNetwork], images: int | None, seed: int) -> Pictures:
-    """Reads what the networks' kind needs; InputError for what is missing or does not fit them."""
+    """Reads the labelled pictures that the networks need. Raises InputError for what is missing or does not fit."""
     first = subjects[0]
     if first.is_segmentation:
         return stills(open_split(data, split, first.meta.classes), images or DEFAULT_STILLS, seed)

@@ -14,7 +14,7 @@ def title_of(row: Row) -> str:
 
 
 def titles_of(rows: Iterable[Row]) -> list[str]:
-    """Each once, in order."""
+    """The titles of the rows, each once, in order."""
     return list(dict.fromkeys(map(title_of, rows)))
 
 

@@ -21,7 +21,7 @@ PAGES = Path(__file__).parents[2] / "docs" / "studies"
 
 
 def exit_code(name: str, work: Callable[[], None]) -> int:
-    """0, or 2 with the one line that says what was wrong."""
+    """Runs the work and returns 0, or 2 after one line on stderr where the input is at fault."""
     try:
         work()
     except InputError as error:
@@ -31,7 +31,7 @@ def exit_code(name: str, work: Callable[[], None]) -> int:
 
 
 class Cache:
-    """The file, written whole after every job, so that an interrupted run goes on where it stopped."""
+    """A record file, written after every job, so that an interrupted run goes on where it stopped."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -50,7 +50,7 @@ class Cache:
         self.write()
 
     def write(self) -> None:
-        """The record as it is now, in place of the file."""
+        """Writes the record in place of the file."""
         text = json.dumps(self.record, indent=1, sort_keys=True)
         write_atomic(self.path, (text + "\n").encode())
 
@@ -66,7 +66,7 @@ def origin() -> dict[str, str]:
 
 
 def data_digest(camvid: Path) -> str:
-    """Over the bytes of every image and label of val and test, which all figures are of."""
+    """Digest over the bytes of every image and label of val and test."""
     total = hashlib.sha256()
     for split in ("val", "test"):
         for example in open_split(camvid, split).examples:
@@ -76,8 +76,7 @@ def data_digest(camvid: Path) -> str:
 
 
 def digest_of_weights(file: Path) -> str:
-    """First 12 digits of the SHA-256 of a safetensors file's tensors; what it knows of its training domain is no
-    weight."""
+    """First 12 digits of the SHA-256 of a safetensors file's tensors, without the novelty statistics."""
     data = file.read_bytes()
     start = 8 + int.from_bytes(data[:8], "little")
     entries = {name: entry for name, entry in json.loads(data[8:start]).items() if name != "__metadata__"}

@@ -42,12 +42,12 @@ def read_record(page: str, name: str = "record.json") -> dict[str, Any]:
 
 
 def bind(record: dict[str, Any], makers: Mapping[str, Callable[[dict[str, Any]], str]]) -> Tables:
-    """Tables that are all made from one record."""
+    """Binds table functions to the record that they all read."""
     return {name: partial(make, record) for name, make in makers.items()}
 
 
 def table(header: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
-    """Markdown; empty where there are no lines."""
+    """A Markdown table; empty where there are no lines."""
     titles, body = list(header), [list(line) for line in lines]
     if not body:
         return ""

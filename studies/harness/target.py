@@ -28,7 +28,7 @@ CLASSIFIER_SAMPLES = (1, 2, 5)
 
 
 class TargetNetwork:
-    """A network with its record, on its device; what it was calibrated for is in use in those modes, if it shall be."""
+    """A network with its record, on its device; with `calibrated`, the modes that have a calibration use it."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class TargetNetwork:
         calibrated: bool = True,
         head: NoveltyHead | None = None,
     ) -> None:
-        """`head`: what tells how novel a picture is in one pass, and its temperature where calibration is in use."""
+        """`head`: tells in one pass how novel a picture is, and its temperature where calibration is in use."""
         self.name, self.meta, self.device = name, meta, device
         self.calibrated = calibrated
         self.head = head.to(device) if head else None
@@ -55,12 +55,12 @@ class TargetNetwork:
         return len(self.meta.classes)
 
     def methods(self, samples: Sequence[int] = ()) -> list[Method]:
-        """dnn, and bnn with so many passes where there is dropout; a classifier's default is 1, 2 and 5 of them."""
+        """`dnn`, and where there is dropout `bnn` with so many passes (classifiers: 1, 2 and 5 by default)."""
         chosen = samples or (() if self.is_segmentation else CLASSIFIER_SAMPLES)
         return [DNN, *(Method("bnn", count) for count in sorted(chosen) if self.has_dropout)]
 
     def fit(self, method: Method) -> dict[str, Any]:
-        """The calibration of this very method; empty where there is none or none shall be in use."""
+        """The calibration of this method; empty where there is none or calibration is off."""
         return self.meta.fit_in_use(
             replace(method, calibrated=self.calibrated, adaptive=self.follows and method == DNN)
         )
@@ -71,7 +71,7 @@ class TargetNetwork:
 
     @property
     def calibrated_methods(self) -> list[Method]:
-        """Those whose calibration is in use."""
+        """The methods whose calibration is in use."""
         return [method_of_fit(fit) for fit in self.meta.calibration.values()] if self.calibrated else []
 
     def pixels(self, images: Sequence[np.ndarray]) -> Tensor:
@@ -142,7 +142,7 @@ class TargetNetwork:
                     yield method, means.pop(method)
 
     def _single_pass(self, batch: Tensor) -> Prediction:
-        """Without dropout, and with what is told of the whole picture."""
+        """One pass without dropout, with novelty where the network has a head for it."""
         self.switch("dnn", None)
         if self.head is None:
             return Prediction.from_logits(self.network(batch), self.temperature(DNN))
@@ -172,7 +172,7 @@ def open_targets(models: Sequence[str], device: torch.device, calibrated: bool =
 
 
 def open_target(model: str, name: str, device: torch.device, calibrated: bool = True) -> TargetNetwork:
-    """A network with what it knows of its training domain."""
+    """Opens a network, with its novelty head where it has one."""
     opened = open_checkpoint(model)
     head = novelty_head(opened, MethodOptions(mode="dnn").resolve(opened.meta))
     return TargetNetwork(name, opened.network(), opened.meta, device, calibrated, head)

@@ -57,7 +57,7 @@ def measure_parity(site: Path, start: Start) -> dict[str, Any]:
 
 
 def measure_speed(site: Path, start: Start) -> dict[str, Any]:
-    """A camera for half a minute with each number of threads; the first result from the page's opening on."""
+    """Plays a camera for half a minute with each number of threads; the first result counts from the page's opening."""
     found = {}
     for name, (provider, threads, flags) in ROWS.items():
         if provider != "wasm":
@@ -95,7 +95,7 @@ def watch(page: Any, seconds: int) -> dict[str, Any]:
 
 
 def measure_soak(site: Path, start: Start, seconds: int) -> dict[str, Any]:
-    """The page at work: what Chromium's processes hold, and the JavaScript heap, again and again; hosts that were
+    """The page at work: memory of Chromium's processes and of the JavaScript heap over time, and the hosts that were
     asked."""
     with static_server(site) as address:
         browser = start("--js-flags=--expose-gc", "--enable-precise-memory-info")

@@ -76,7 +76,7 @@ def tab(browser: Any, address: str, ready: bool = True, **options: Any) -> Itera
 
 
 def until(page: Any, expression: str, seconds: float = PATIENCE_S) -> None:
-    """Waits until it is true; a reload in between is no failure."""
+    """Waits until the expression is true; a reload in between is no failure."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -90,7 +90,7 @@ def until(page: Any, expression: str, seconds: float = PATIENCE_S) -> None:
 
 
 def play(page: Any, what: str = "sample", shown: int = 1) -> None:
-    """Presses a button and waits for so many results."""
+    """Presses the play button and waits for so many results."""
     page.click(f"[data-do={what}]")
     until(page, f"steadyseg.instruments.shown >= {shown}")
 
@@ -122,5 +122,5 @@ def message(page: Any, part: str) -> str:
 
 
 def fact(page: Any, name: str) -> str:
-    """A figure of the page, as a reader sees it."""
+    """A figure as the page shows it."""
     return str(page.inner_text(f"[data-fact={name}]"))

@@ -1,4 +1,4 @@
-"""One study over networks, which know their own world or learn it first; what it finds lies in
+"""Runs one study over networks with novelty statistics, which are fitted first where a network has none; results lie in
 OUT/NETWORK/STUDY.pickle."""
 
 import argparse
@@ -26,7 +26,7 @@ def flags(about: str) -> argparse.ArgumentParser:
 
 
 def run(about: str, study: str, measure: Callable[[str, Data], Any]) -> None:
-    """`measure`: a network's file or name, and the data -> what is kept."""
+    """Applies `measure` (network file or name, data -> results) to each network of the command line."""
     given = flags(about).parse_args()
     torch.set_num_threads(1)
     for model in given.models:
@@ -39,8 +39,8 @@ CAMVID = ("camvid", "--mode", "dnn", "--protocol", "stills")
 
 
 def knowing(model: str, folder: Path, data: Path, fitted: tuple[str, ...] = CAMVID) -> str:
-    """The checkpoint itself where it knows its own world, else one that does, as `steadyseg calibrate --novelty`
-    makes it."""
+    """The checkpoint itself where it has novelty statistics, else a copy that `steadyseg calibrate --novelty` gave
+    some."""
     if read_meta(find_model(model)).novelty:
         return model
     path = folder / "knowing.safetensors"

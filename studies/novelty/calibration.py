@@ -14,7 +14,8 @@ from core.novelty.head import MAX_FITTED_DEVIATION, MAX_LOG_TEMPERATURE, MIN_LOG
 
 Row = dict[str, Any]
 WAYS = ("none", "one", "frame")
-"""Temperature 1; one number fitted on the same frames as the frame's; the frame's own, as the network gave it."""
+"""Temperature 1; one temperature, fitted on the same frames as the frame's; the frame's own, as the network gives it.
+"""
 BOOTSTRAPS = 1000
 HALVES = {
     "noise and digital": tuple(

@@ -82,7 +82,7 @@ def views(data: ClassificationSet, places: Sequence[int], size: int) -> list[np.
 
 
 def others(data: Data, size: int) -> Iterator[tuple[str, Pictures]]:
-    """Classes that training never saw, and what is no picture."""
+    """Pictures of classes that training never saw, and inputs that are no pictures."""
     folder = open_classification(data.folder / "cifar100", "test")
     yield "CIFAR-100", views(folder, range(len(folder)), size)
     draws = [drawing("classifier", number) for number in range(MADE)]
@@ -91,7 +91,7 @@ def others(data: Data, size: int) -> Iterator[tuple[str, Pictures]]:
 
 
 def look(subject: TargetNetwork, pictures: Pictures, labels: np.ndarray | None) -> dict[str, Any]:
-    """Scores of every picture, higher where stranger, and with labels the figures of all together."""
+    """Scores of every picture, higher where more novel, and with labels the figures over all of them."""
     scores: dict[str, list[float]] = {"novelty": [], "entropy": []}
     metrics = StreamingMetrics(len(subject))
     for first in range(0, len(pictures), AT_ONCE):

@@ -1,4 +1,4 @@
-"""Every network over every picture, once; what is kept of each picture lies in OUT/NETWORK/GROUP.pickle. Resumable by
+"""Runs every network over every picture once and keeps features and scores in OUT/NETWORK/GROUP.pickle. Resumable by
 group.
 
     python -m studies.novelty.collect --data ../shared/data camvid-unet-s camvid-realtime \
@@ -25,7 +25,7 @@ from studies.novelty.samples import GROUPS, Data, Sample
 
 
 def subsampled(samples: Iterator[Sample], every: int) -> Iterator[Sample]:
-    """Only each `every`-th picture, with all that was made of it."""
+    """Only each `every`-th picture, with all versions of it."""
     places: dict[str, int] = {}
     return (sample for sample in samples if places.setdefault(sample.name, len(places)) % every == 0)
 
@@ -41,7 +41,7 @@ def begin(folder: Path, about: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = flags(__doc__)
-    parser.add_argument("--every", type=int, default=1, help="only each so many-th picture")
+    parser.add_argument("--every", type=int, default=1, help="stride over the pictures of a group")
     given = parser.parse_args()
     folders = {model: given.out / name_of(model) for model in given.models}
     models = {folder: knowing(model, folder, given.data) for model, folder in folders.items()}

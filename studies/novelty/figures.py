@@ -1,4 +1,4 @@
-"""From what `collect` kept of every picture to the figures of the study; nothing here chooses or fits what the product
+"""The figures of the study, from what `collect` kept of every picture; nothing here chooses or fits what the product
 uses."""
 
 import pickle
@@ -16,7 +16,7 @@ from studies.novelty.distances import Bank
 
 Row = dict[str, Any]
 UNLIKE_FITTED = ("elastic_transform", "pixelate", "zoom_blur", "fog")
-"""Corruptions that nothing like them was fitted on."""
+"""Corruptions unlike all that were fitted on."""
 FOREIGN = ("motorways", "objects", "no_pictures", "street")
 DRIVES = ("0001TP", "Seq05VD")
 
@@ -102,7 +102,7 @@ def measure(folder: Path) -> dict[str, Any]:
 
 
 def by_stage(seen: Collected) -> dict[str, dict[str, float]]:
-    """AUROC of the distance at every stage alone: on what stages were chosen on, and on foreign pictures."""
+    """AUROC of the distance at every stage alone, on the pictures that chose the stages and on foreign ones."""
     held, proxies = seen.group("held_back"), seen.group("proxies")
     test = seen.group("test")
     pairs = {f"chosen on: {kind}": (held, rows) for kind, rows in by_kind(proxies).items()}

@@ -2,9 +2,9 @@
 
     python -m studies.novelty.left_out --data ../shared/data Car Bicyclist
 
-For each class: a U-Net of width 16 is trained on CamVid whose pixels of that class are void, at 180x240, and learns its
-own world there (the class void again). `steadyseg train` and `calibrate` do both; OUT/left-out-CLASS holds the data,
-the run and what was found. A training that was stopped goes on after its last epoch.
+For each class: a U-Net of width 16 is trained on CamVid whose pixels of that class are void, at 180x240, and its
+novelty statistics are fitted there (the class void again). `steadyseg train` and `calibrate` do both; OUT/left-out-
+CLASS holds the data, the run and what was found. A training that was stopped goes on after its last epoch.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""A network with what it knows of its training domain, looking at one picture after the other as the page does."""
+"""A network with novelty statistics, run on one picture after the other as the page does."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from seg.pretrained import read_segmenter
 from studies.novelty.samples import Sample
 
 GRID = 10
-"""Every so many-th pixel's logits are kept."""
+"""Stride of the pixels whose logits are kept."""
 
 
 class FeatureOutputs(nn.Module):

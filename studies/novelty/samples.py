@@ -1,4 +1,4 @@
-"""The pictures of the study by group: what is fitted on, what is chosen on, and what is reported once."""
+"""The pictures of the study by group: those for fitting, those for choosing, and those that are only reported on."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Sample:
     kind: str
     """Change of the picture, `clean` for none."""
     name: str
-    """Which picture it is; a drive's frames share what stands before the first "_"."""
+    """Name of the picture; the frames of a drive share the part before the first "_"."""
     image: np.ndarray
     label: np.ndarray | None = None
 
@@ -81,7 +81,7 @@ def bank(data: Data) -> Samples:
 
 
 def held_back(data: Data) -> Samples:
-    """The blocks: the scale of novelty, and what stages are chosen on."""
+    """The blocks, on which the scale of novelty and the stages are chosen."""
     for name, image, label in of_split(data, "train", data.blocks[1]):
         yield Sample("clean", name, image, label)
         for number in range(2):
@@ -89,7 +89,8 @@ def held_back(data: Data) -> Samples:
 
 
 def proxies(data: Data) -> Samples:
-    """Made from the blocks alone, to choose stages by: strong EXTRA and textures, scenes taken apart, bare textures."""
+    """Changed pictures of the blocks, to choose stages by: strong tuning corruptions, textures, shuffled and turned
+    scenes."""
     places = data.blocks[1][::3]
     for number, (name, image, _) in enumerate(of_split(data, "train", places)):
         for kind in TUNING_CORRUPTIONS:
@@ -106,7 +107,7 @@ def proxies(data: Data) -> Samples:
 
 
 def zoomed(image: np.ndarray, draw: np.random.Generator) -> np.ndarray:
-    """A sixth of the width seen close."""
+    """Close-ups: a sixth of the width, enlarged."""
     import cv2
 
     y, x = int(draw.integers(0, 300)), int(draw.integers(0, 400))
@@ -169,7 +170,7 @@ CONTROLS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def controls(data: Data) -> Samples:
-    """Other cameras and mild changes: labels stay right, nothing shall alarm. Each clip's own codec among them."""
+    """Other cameras, the codec of each clip, and mild changes: labels stay right and nothing should alarm."""
     places = spread_over(len(data.split("test")), CONTROL_STILLS)
     rates = {clip: clip_rate(data.folder / "video" / file) for clip, file in CLIPS.items()}
     for name, image, label in of_split(data, "test", places):

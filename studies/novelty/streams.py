@@ -1,4 +1,4 @@
-"""The product over streams: how true its word is when it smooths over time, and what it says when the scene is cut.
+"""The product over streams: its calibration when it smooths over time, and its novelty when the scene is cut.
 
     python -m studies.novelty.streams --data ../shared/data camvid-unet-s camvid-realtime
 
@@ -40,7 +40,7 @@ def val_frames(data: Data, kind: str) -> Iterator[Frame]:
 
 
 def judge(model: str, data: Data, kind: str, way: str) -> dict[str, Any]:
-    """Over the stream with the published rule; the thresholds of the sets are those fitted on moving stills."""
+    """Figures over the stream with the published rule; the thresholds of the sets are those fitted on moving stills."""
     torch.manual_seed(0)  # of the masks
     segmenter = open_segmenter(model, WAYS[way], keep_probs=True)
     check = ConformalCheck(segmenter.fit, CAMVID) if "conformal" in segmenter.fit else None
@@ -78,7 +78,7 @@ def cut_stream(data: Data) -> Iterator[tuple[str, Sample]]:
 
 
 def watch_cuts(model: str, data: Data) -> list[dict[str, Any]]:
-    """Frame by frame what is said, and where there are labels what is true; default method of the page."""
+    """Novelty and expected accuracy frame by frame, and accuracy where there are labels; default method of the page."""
     segmenter, rows = open_segmenter(model, MethodOptions(mode="vq-dnn")), []
     for place, (name, sample) in enumerate(cut_stream(data)):
         maps = segmenter.step(Frame(sample.image, place, place / HZ))

@@ -74,7 +74,7 @@ TARGETS: tuple[tuple[str, str, Figure, str], ...] = (
 
 
 def targets_table(record: Record) -> str:
-    """The last column is the three trainings of one recipe: mean, least and most."""
+    """Every target; the last column has the three trainings of one recipe: mean, least and most."""
     seeds = [found for name, found in record["networks"].items() if name.startswith(SEEDS)]
     lines = []
     for name, wanted, figure, form in TARGETS:

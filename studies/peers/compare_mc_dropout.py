@@ -35,7 +35,7 @@ class Row:
     """Median over the rounds of (this side / ours in the same round), so that a slow minute cancels."""
     time_ratio_range: tuple[float, float]
     before_mb: int
-    """Resident before the call, in a fresh process: libraries and weights."""
+    """Resident memory before the call, in a fresh process: libraries and weights."""
     peak_mb: int
     peak_ratio: float
     growth_ratio: float
@@ -125,15 +125,19 @@ def versions() -> dict[str, str]:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    parser.add_argument("--samples", type=int, nargs="+", default=[10, 30], help="N; a table each")
-    parser.add_argument("--threads", type=int, default=cores, help="of torch; all cores this process may use")
+    parser.add_argument("--samples", type=int, nargs="+", default=[10, 30], help="numbers of passes, a table each")
+    parser.add_argument(
+        "--threads", type=int, default=cores, help="threads of torch; by default all cores that this process may use"
+    )
     parser.add_argument("--repeats", type=int, default=10, help="timed calls a side")
-    parser.add_argument("--warm-ups", type=int, default=3, help="calls a side before them")
-    parser.add_argument("--layout", choices=["contiguous", "channels-last"], default="contiguous", help="of all sides")
+    parser.add_argument("--warm-ups", type=int, default=3, help="calls a side before the timed ones")
+    parser.add_argument(
+        "--layout", choices=["contiguous", "channels-last"], default="contiguous", help="memory layout of all sides"
+    )
     parser.add_argument("--places", nargs="+", default=[], help="dropout places (enc1..5, dec6..9); the published ones")
     parser.add_argument("--peer-rate", type=float, help="another dropout rate for the peer: the check must then fail")
-    parser.add_argument("--seed", type=int, default=0, help="of the masks")
-    parser.add_argument("--json", type=Path, help="where all figures go")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the masks")
+    parser.add_argument("--json", type=Path, help="file for all figures")
     parser.add_argument("--memory-of", choices=list(SIDES), help=argparse.SUPPRESS)
     job = parser.parse_args()
     for name, least in {"threads": 1, "repeats": 1, "warm_ups": 0}.items():

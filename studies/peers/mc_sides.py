@@ -91,7 +91,7 @@ def peer_network(setup: Setup) -> tuple[UNet, Tensor]:
 
 
 def build(side: str, samples: int, setup: Setup) -> tuple[Callable[[], Statistics], UNet]:
-    """The call that is measured, and the U-Net inside it."""
+    """Returns the call that is measured, and the U-Net inside it."""
     if side.startswith(OURS):
         network, frame = our_network(setup)
         predictor = MonteCarlo(network if side == OURS else WholePasses(network), samples)

@@ -15,15 +15,17 @@ from studies.performance.tables import MODELS, SOAKED
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", default=MODELS, metavar="MODEL", help=f"of {', '.join(MODELS)}; all")
-    parser.add_argument("--row-seconds", type=float, default=20.0, help="of each row")
+    parser.add_argument(
+        "models", nargs="*", default=MODELS, metavar="MODEL", help=f"some of {', '.join(MODELS)}; default: all"
+    )
+    parser.add_argument("--row-seconds", type=float, default=20.0, help="seconds that each row is timed")
     parser.add_argument("--soak", type=int, default=20000, help=f"frames of {SOAKED}, whose memory is watched; 0: none")
     given = parser.parse_args()
     return exit_code("performance", lambda: run(given.models, given.row_seconds, given.soak))
 
 
 def run(models: Sequence[str], seconds: float, soak: int) -> None:
-    """Written after each model."""
+    """Times each model and writes the record after each."""
     cache = Cache(PAGE / "record.json")
     for model in models:
         soaked = ("--soak", str(soak)) if soak and model == SOAKED else ()

@@ -60,7 +60,7 @@ Run = Callable[[np.ndarray], Any]
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--row-seconds", type=float, default=3.0, help="of each row")
+    parser.add_argument("--row-seconds", type=float, default=3.0, help="seconds that each row is timed")
     parser.add_argument("--formats", nargs="+", help="time these here and print JSON")
     given = parser.parse_args()
     if given.formats:
@@ -85,7 +85,7 @@ def run(seconds: float) -> None:
 
 
 def time_there(formats: tuple[str, ...], environment: dict[str, str], seconds: float) -> dict[str, dict[str, float]]:
-    """In a process of its own, which is as its processor."""
+    """Times the networks in a process of its own, held to the instructions of a processor."""
     wait_for_quiet()
     command = [sys.executable, "-m", __spec__.name, "--row-seconds", str(seconds), "--formats", *formats]
     answer = subprocess.run(command, cwd=PROJECT, env=os.environ | environment, capture_output=True, text=True)
@@ -118,7 +118,7 @@ def time_here(formats: list[str], seconds: float) -> dict[str, dict[str, float]]
 
 @torch.no_grad()
 def opened(network: nn.Module, form: str, frame: np.ndarray) -> Run:
-    """Warmed up."""
+    """The network in a number format, warmed up."""
     example = torch.from_numpy(frame)
     if form == "onnxruntime":
         file = BytesIO()

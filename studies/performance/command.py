@@ -1,4 +1,4 @@
-"""`steadyseg bench`: the step, what it stands on and what stands beside it, timed in turn in one run."""
+"""`steadyseg bench`: whole steps, their parts and their baselines, timed in turn in one run."""
 
 import os
 import tempfile
@@ -178,7 +178,7 @@ def clip_of(job: BenchJob, folder: Path, size: tuple[int, int]) -> Clip:
 def run_soak(
     job: BenchJob, segmenter: Callable[[], Segmenter], clip: Clip, size: tuple[int, int], say: Callable[[str], None]
 ) -> dict[str, Any] | None:
-    """Before the rows, so that nothing of theirs is in the memory that is looked at."""
+    """Runs the soak, before the rows, so that its memory holds nothing of theirs."""
     if job.soak is None:
         return None
     frames = job.soak
@@ -196,7 +196,7 @@ def time_rows(rows: list[Row], seconds: float, say: Callable[[str], None]) -> li
 def facts(
     job: BenchJob, clip: Clip, size: tuple[int, int], executor: str, device: str, precision: str, why: str
 ) -> dict[str, Any]:
-    """Facts that the figures depend on."""
+    """Machine, versions and settings that the figures depend on."""
     return {
         "model": job.model,
         "size": [size[1], size[0]],
@@ -214,7 +214,7 @@ def facts(
 
 
 def memory_record(state_bytes: int | None, naive: NaiveDeque | None) -> dict[str, int | None]:
-    """Bytes; None: not known, or its row was not run."""
+    """Memory in bytes; None: not known, or its row was not run."""
     return {
         "peak_rss_bytes": peak_rss_bytes(),
         "state_bytes": state_bytes,

@@ -24,8 +24,10 @@ PROCESSORS = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", default=MODELS, metavar="MODEL", help=f"of {', '.join(MODELS)}; all")
-    parser.add_argument("--row-seconds", type=float, default=15.0, help="of each row")
+    parser.add_argument(
+        "models", nargs="*", default=MODELS, metavar="MODEL", help=f"some of {', '.join(MODELS)}; default: all"
+    )
+    parser.add_argument("--row-seconds", type=float, default=15.0, help="seconds that each row is timed")
     given = parser.parse_args()
     return exit_code("formats", lambda: run(given.models, given.row_seconds))
 

@@ -39,7 +39,7 @@ class Soak:
 
 
 def check_soak(frames: int | None) -> None:
-    """InputError before any work for what cannot be measured."""
+    """Raises InputError, before any work, for a soak that cannot be measured."""
     if frames is None:
         return
     if frames < FEWEST:

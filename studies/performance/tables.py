@@ -46,7 +46,7 @@ def tables() -> Tables:
 
 
 def motion_table(throughput: Record) -> str:
-    """What following the motion costs, from one run of `steadyseg bench`."""
+    """Cost of following the motion, from one run of `steadyseg bench`."""
     names = {"bare": "network alone", "vq_dnn": "the published rule", "vq_dnn_motion": "along the motion (default)"}
     rows = {words: throughput["rows"][name] for name, words in names.items()}
     lines = [[words, f"{row['median_ms']:.1f}", str(row["calls"])] for words, row in rows.items()]
@@ -56,7 +56,7 @@ def motion_table(throughput: Record) -> str:
 
 
 def machine_table(record: Record) -> str:
-    """Where, with what and at which commit each network was timed."""
+    """Machine, executor, versions and commit of each network's run."""
     lines = []
     for model in MODELS:
         one, speed = record[model], record[model]["arithmetic"]

@@ -43,7 +43,7 @@ class Subject:
         return any(isinstance(module, SpatialSmoothing) for module in self._network.modules())
 
     def network(self, variant: Variant) -> nn.Module:
-        """A network of its own: what uses it sets its dropout and its place."""
+        """Returns a new network; its user sets its dropout and its device."""
         network = copy.deepcopy(self._network)
         return without_smoothing(network) if variant == "plain" else network
 
@@ -56,7 +56,7 @@ class Subject:
         *,
         watched: bool = False,
     ) -> StreamingSegmenter:
-        """The whole step around a network. `watched`: novelty is told where the checkpoint knows its own world."""
+        """The whole step around a network. `watched`: with novelty, where the checkpoint has statistics for it."""
         options = MethodOptions(mode, samples, motion=motion and is_temporal(mode), temperature=self.temperature)
         head = self._head if watched else None
         return StreamingSegmenter(network, self.meta.mean, self.meta.std, self.height, options.resolve(), head)

@@ -96,7 +96,7 @@ def forget(cache: Cache, parts: Mapping[str, Parts]) -> None:
 
 
 def watch_completed(running: Iterable[Future[Any]], ticks: Any, tick: Callable[[], None]) -> Iterator[Future[Any]]:
-    """as_completed, with the bar moved by what the processes tell."""
+    """Yields finished futures like `as_completed`; `tick` is called for every frame that a process reports."""
     waiting = set(running)
     while waiting:
         done, waiting = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)

@@ -83,7 +83,7 @@ def measure_job(job: Job, data: Path, parts: Parts, ticks: Any) -> dict[str, Any
 
 
 def open_subject(job: Job, ticks: Any) -> Subject:
-    """The job's networks; every frame that they see is told to `ticks`."""
+    """Opens the job's networks; each frame that they see is reported to `ticks`."""
     models = [read_segmenter(network.file) for network in job.networks]
     meta = models[0].meta
     normalize = Normalize(meta.mean, meta.std)
@@ -99,7 +99,7 @@ def open_subject(job: Job, ticks: Any) -> Subject:
 
 
 def exit_with_parent() -> None:
-    """A killed `make results` would leave its workers to go on for an hour, for nobody."""
+    """Ends this process when its parent is gone: a killed `make results` must not leave workers behind."""
     parent = multiprocessing.parent_process()
     if parent is not None and not parent.is_alive():
         os._exit(1)
@@ -114,7 +114,7 @@ def fits_record(fits: Fits) -> dict[str, Any]:
 
 
 def fits_of(record: dict[str, Any]) -> Fits:
-    """The other way."""
+    """Reads the fits from the form in which a job's parts keep them."""
     return Fits(
         {name: TemperatureFit(**found) for name, found in record["temperatures"].items()},
         {mode: TemporalSmoothing(tau) for mode, tau in record["tau"].items()},
@@ -144,5 +144,5 @@ def job_digest(job: Job, data: str) -> str:
 
 
 def about(job: Job) -> dict[str, Any]:
-    """Origin of the rows."""
+    """Describes the origin of the rows."""
     return {**origin(), "trained_by": [network.command for network in job.networks], "seed": 0}

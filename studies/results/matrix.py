@@ -1,4 +1,4 @@
-"""The networks that are compared: what each differs in, and the one line that trains it."""
+"""The networks that are compared: their factors, and the command that trains each."""
 
 import hashlib
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class Network:
 
     @property
     def command(self) -> str:
-        """Trains it."""
+        """The command that trains it."""
         rate = RATES[self.recipe] if self.dropout else 0
         smoothing = "--smoothing" if self.smoothing else "--no-smoothing"
         apart = " --exclude studies/results/nearest_to_val.txt" if self.clean else ""
@@ -67,7 +67,7 @@ class Pretrained:
 
     @property
     def command(self) -> str:
-        """Trains it."""
+        """The command that trains it."""
         return str(read_meta(self.file).training["command"])
 
     def digest(self) -> str:

@@ -39,7 +39,7 @@ ONE, ALL, MEMBER = Sampling("one"), Sampling("all"), Sampling("member")
 WINDOW = TemporalSmoothing(tau=1.25, window=5)
 """Published window: K = 5 previous frames, tau = 1.25."""
 MOTION_INPUTS = TemporalSmoothing(tau=MOTION_TAU, motion=True)
-"""Ours."""
+"""The default rule: the mean follows the motion."""
 
 
 class Memory:

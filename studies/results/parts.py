@@ -18,7 +18,7 @@ class Parts:
         self.folder = folder / f"{job}-{digest}"
 
     def get(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Made once, then read."""
+        """Returns a part, made by `make` the first time and read from the file afterwards."""
         path = self.folder / f"{name}.json"
         if not path.exists():
             self.folder.mkdir(parents=True, exist_ok=True)

@@ -156,7 +156,7 @@ def passes_table(rows: Rows) -> str:
 
 
 def throughput_table(record: Rows) -> str:
-    """Relative to the plain network alone, from one run of `steadyseg bench`; it depends on no weights."""
+    """Throughput relative to the plain network alone, from one run of `steadyseg bench`; it depends on no weights."""
     plain = record["rows"]["bare_plain"]["median_ms"]
     lines = [
         [

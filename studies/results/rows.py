@@ -1,4 +1,4 @@
-"""Which rows a network gets, by protocol; temperatures and memories are fitted on the other split than the one
+"""The rows that a network gets, by protocol; temperatures and memories are fitted on the other split than the one
 reported."""
 
 from collections.abc import Callable, Iterator

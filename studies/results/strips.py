@@ -76,7 +76,7 @@ def strip(frame: Frame, maps: Maps) -> np.ndarray:
 
 
 def add_title(picture: np.ndarray, text: str) -> np.ndarray:
-    """With a line of text above."""
+    """The picture with a line of text above it."""
     line = Image.new("RGB", (picture.shape[1], TITLE_HEIGHT), (24, 24, 24))
     ImageDraw.Draw(line).text(
         (6, 3), f"{text}: picture, labels, uncertainty (black is sure), errors (white)", (235, 235, 235)

@@ -131,14 +131,14 @@ def reading_of(method: Method) -> Reading:
 
 
 def grid_for(method: Method) -> Reading:
-    """A mean that follows motion needs the neighbours of a pixel too."""
+    """The thin grid, except for a mean that follows motion, which needs the neighbours of a pixel too."""
     return Reading("grid" if method.smoothing and method.smoothing.motion else "thin grid", method.undone)
 
 
 def predict_frame(
     subject: Subject, frame: Frame, wanted: Mapping[Sampling, set[Reading]], seed: int
 ) -> dict[tuple[Sampling, Reading], Prediction]:
-    """Every sampling in every reading that is wanted."""
+    """Predicts a frame by every sampling, in every reading that is wanted of it."""
     batch = subject.preprocess(torch.from_numpy(frame.image)[None])
     found: dict[tuple[Sampling, Reading], Prediction] = {}
 
@@ -198,7 +198,7 @@ def sample_dropout(
 
 
 def widen(logits: Tensor) -> Tensor:
-    """Single precision, one class after the other: interleaved (channels_last), a softmax takes 2.5 times as long."""
+    """Logits in single precision and contiguous: in channels_last a softmax takes 2.5 times as long."""
     return logits.float().contiguous()
 
 
@@ -216,8 +216,7 @@ def read_logits(logits: Tensor, reading: Reading, class_weights: Tensor | None) 
 
 
 def probabilities(logits: Tensor) -> Prediction:
-    """Without the members' entropies: no figure of a row reads them, and their logarithms cost more than the
-    softmax."""
+    """A prediction without the members' entropies, which no row reads and which cost more than the softmax."""
     probs = torch.softmax(logits, dim=1)
     return Prediction(probs, probs.new_zeros(()).expand(probs.shape[:1] + probs.shape[2:]))
 

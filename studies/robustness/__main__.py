@@ -60,7 +60,7 @@ def run_all(data: Path, only: list[str] | None, fresh: bool) -> None:
 
 
 def study(run: Run, data: Path, digest: str) -> None:
-    """The report as a user gets it, without the paths of this machine."""
+    """Writes the report as a user gets it, but with the names of files instead of their paths."""
     Console(stderr=True).print(run.name)
     models = tuple(map(str, checkpoints_of(run)))
     told = dataclasses.replace(run.options, ood=tuple(Path(video).name for video in run.options.ood))
@@ -92,7 +92,7 @@ def checkpoints_of(run: Run) -> list[Path]:
 
 
 def data_digests(data: Path) -> dict[str, str]:
-    """By folder name, over what the studies read."""
+    """The digest of each data set, by the name of its folder."""
     return {"camvid": data_digest(data / "camvid"), "cifar10": open_classification(data / "cifar10", "test").list_hash}
 
 

@@ -60,7 +60,7 @@ def study_attacks(
 
 
 def success_row(success: AttackSuccess) -> Row:
-    """Its counts are of pictures or pixels, not of passes."""
+    """The row of an attack; its counts are of pictures or pixels, not of passes."""
     result = success.result()
     return {("counted" if key == "samples" else key): value for key, value in result.items()}
 
@@ -86,7 +86,7 @@ def notes(subjects: Sequence[TargetNetwork], options: RobustnessOptions) -> list
 
 
 def attacked_methods(subject: TargetNetwork, options: RobustnessOptions) -> list[Method]:
-    """One pass without dropout, and the most passes."""
+    """One pass without dropout, and the largest number of passes."""
     methods = subject.methods(options.sample_counts)
     return methods[:1] + methods[1:][-1:]
 

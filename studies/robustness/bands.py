@@ -1,5 +1,5 @@
-"""Which frequencies a network depends on: noise, and attacks, that have one band of frequencies alone, swept over
-bands."""
+"""The frequencies that a network depends on: accuracy under noise and attacks that are limited to one band, for each
+band."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -21,7 +21,7 @@ DEFAULT_PLACE = Path("runs/robustness")
 
 
 def run_robustness(job: RobustnessJob) -> int:
-    """Measures, prints the summary, and where the report is."""
+    """Runs the studies, writes the report, and prints the summary and the report's place."""
     if not job.models:
         raise InputError("say which network: a pretrained name or a .safetensors file, or several to compare")
     for model in job.models:
@@ -69,7 +69,7 @@ def write_report(record: dict[str, Any], out: Path, command: str, plots: bool) -
 
 
 def command_line(job: RobustnessJob) -> str:
-    """The command line that makes the same report, for whoever reads it."""
+    """The command line that makes the same report."""
     words = [*job.models, "--data", str(job.data)]
     flags: dict[str, Any] = {"split": job.split, "only": job.only, "device": job.device}
     usual: dict[str, Any] = {"split": "test", "only": (), "device": "auto"}

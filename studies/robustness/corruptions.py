@@ -179,7 +179,7 @@ class PublishedCorruptions:
 
 
 def open_corrupted(pictures: Pictures, options: RobustnessOptions) -> MadeCorruptions | PublishedCorruptions:
-    """Looks at everything that can be wrong before the first picture is looked at."""
+    """Opens the corrupted pictures; raises InputError for whatever is wrong before the first is measured."""
     if options.cifar_c is None:
         types = options.types or (*BENCHMARK_CORRUPTIONS, *TUNING_CORRUPTIONS)
         for image in pictures.images:
@@ -205,7 +205,7 @@ def open_corrupted(pictures: Pictures, options: RobustnessOptions) -> MadeCorrup
 
 
 def require_published(folder: Path, pictures: Pictures) -> None:
-    """The published files are 32x32 pictures with a class each."""
+    """Raises InputError unless the networks see 32x32 pictures with a class each, as the published files have."""
     shape = pictures.images[0].shape
     if pictures.labels[0].ndim or shape[:2] != (32, 32):
         raise InputError(

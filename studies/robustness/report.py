@@ -30,7 +30,7 @@ def markdown(record: dict[str, Any], command: str, plots: Sequence[str]) -> str:
 
 
 def corruptions(study: dict[str, Any]) -> str:
-    """Means first, then type by type."""
+    """The section on corruptions: means, then type by type."""
     words = measures(study["clean"])
     columns = [
         "network",
@@ -59,7 +59,7 @@ def corruptions(study: dict[str, Any]) -> str:
 
 
 def of_mean(row: Row, key: str, prefix: str = "") -> float | None:
-    """A mean that says accuracy where core counts errors."""
+    """A mean of a row; accuracy is 1 - the recorded error."""
     if key != "accuracy":
         return row[f"{prefix}{key}"]
     error: float | None = row[f"{prefix}error"]
@@ -70,7 +70,7 @@ RATIO_WORDS = {"mce": "mCE", "mcnll": "mCNLL", "mcece": "mCECE"}
 
 
 def stream(study: dict[str, Any]) -> str:
-    """Every method on the clean frames and by severity; then, type by type, what averaging over time gains there."""
+    """The section on the stream: every method by severity, then the gain by averaging over time, type by type."""
     levels = [0, *study["severities"]]
     headings = ["clean", *(f"severity {level}" for level in levels[1:])]
     groups = list(dict.fromkeys(map(stream_title, study["rows"])))
@@ -114,7 +114,7 @@ def stream_title(row: Row) -> str:
 
 
 def perturbations(study: dict[str, Any]) -> str:
-    """Means, then perturbation by perturbation."""
+    """The section on perturbations: means, then perturbation by perturbation."""
     keys = {
         "consistency": "consistency",
         "cec": "CEC (paper)",
@@ -152,7 +152,7 @@ def attacks(study: dict[str, Any]) -> str:
 
 
 def bands(study: dict[str, Any]) -> str:
-    """The drop in accuracy by band."""
+    """The section on bands: the drop in accuracy in each."""
     titles = titles_of(study["rows"])
     centres = list(dict.fromkeys(row["centre"] for row in study["rows"]))
     parts = [heading("Bands of frequency", study), "Drop in accuracy by the centre of the band, in units of pi:"]

@@ -31,7 +31,7 @@ class Group:
     data: str
     """Name of its folder beside the others: camvid or cifar10."""
     repeated: tuple[StudyName, ...]
-    """Studies that the other seeds have too; none where the networks differ in too much to say what does what."""
+    """Studies that the other seeds have too; none where the networks differ in more than one thing."""
     calibrated: Literal["auto", "on", "off"]
 
     def run_name(self, seed: int) -> str:

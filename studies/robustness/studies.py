@@ -157,7 +157,7 @@ def chosen_studies(
 
 
 def check_files(chosen: Sequence[str], pictures: Pictures, options: RobustnessOptions) -> None:
-    """Opens what later studies read, so that a slip is said now and not after the first study's quarter of an hour."""
+    """Opens the files that later studies read, so that a mistake shows now and not after the first study."""
     if "perturbations" in chosen and options.cifar_p:
         PublishedSequences(options, pictures)
     for spec in options.ood:
@@ -168,7 +168,7 @@ def check_files(chosen: Sequence[str], pictures: Pictures, options: RobustnessOp
 def why_unavailable(
     name: StudyName, subjects: Sequence[TargetNetwork], pictures: Pictures, options: RobustnessOptions
 ) -> str | None:
-    """Why a study cannot be, in words; None where it can."""
+    """Says why a study cannot run; None where it can."""
     if name == "ood" and not options.ood:
         return "--ood names no video or folder of out-of-distribution pictures"
     if name == "stream":

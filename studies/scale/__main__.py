@@ -33,7 +33,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("study", choices=tuple(TABLES))
     parser.add_argument("--clips", type=int, default=1000)
-    parser.add_argument("--cameras", type=int, default=50, help="of capacity: the most that are tried")
+    parser.add_argument(
+        "--cameras", type=int, default=50, help="number of cameras; of capacity the largest that is tried"
+    )
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--engine", nargs="+", choices=("local", "ray"), default=["local", "ray"])
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")

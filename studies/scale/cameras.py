@@ -86,7 +86,7 @@ def served(fps: float) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Sample:
-    """All cameras and workers, at a moment."""
+    """All cameras and workers at one moment."""
 
     at_s: float
     frames: int
@@ -128,7 +128,7 @@ def watch(count: int, fps: float, sample_fps: float, seconds: float) -> dict[str
 
 
 def _follow(process: "subprocess.Popen[str]", port: int, samples: list[Sample]) -> None:
-    """Once a second, from the first figures to the end."""
+    """Samples once a second, from the first figures to the end."""
     while process.poll() is None:
         with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
             samples.append(_sample(answer.read().decode(), workers_of(process.pid)))
@@ -162,7 +162,7 @@ def settled(samples: list[Sample], count: int, began_s: float) -> dict[str, Any]
 
 
 def summarise(record: dict[str, Any], alarms: list[dict[str, Any]]) -> dict[str, Any]:
-    """Over all cameras."""
+    """Figures over all cameras."""
     states = [one["state"] for one in record["cameras"]]
     frames, dropped = (sum(state[name] for state in states) for name in ("frames", "dropped"))
     ages = [state["age_s"] for state in states if state["age_s"] is not None]

@@ -1,5 +1,5 @@
-"""The rival of a batch: one process on one core that calls what `steadyseg video` runs, clip by clip, its network kept
-open.
+"""The baseline of a batch: one process on one core that segments clip after clip like `steadyseg video`, with one
+network.
 
     python -m studies.scale.loop CORE CLIPS_LIST OUT_FOLDER MODEL
 

@@ -1,5 +1,4 @@
-"""The product as a process, watched from outside: how long it took, what it said, and the memory of it and its
-workers."""
+"""The product as a process, watched from outside: its time, its output, and the memory of it and its workers."""
 
 import os
 import subprocess
@@ -31,7 +30,7 @@ def start(*words: object, **options: Any) -> "subprocess.Popen[str]":
 
 
 def run(*words: object) -> RunInfo:
-    """To its end."""
+    """Runs a command to its end."""
     began_s = time.monotonic()
     process = start(*words)
     samples: list[int] = []
@@ -41,7 +40,7 @@ def run(*words: object) -> RunInfo:
 
 
 def sample(pid: int, samples: list[int]) -> None:
-    """Until the process ends."""
+    """Samples memory until the process ends."""
     while (kb := resident_kb(pid)) is not None:
         samples.append(kb)
         time.sleep(1)

@@ -56,7 +56,7 @@ def runs_table(record: Record) -> str:
 
 
 def throughput_table(record: Record) -> str:
-    """Loops against engines."""
+    """Plain loops beside the engines."""
     engines = [name for name in ENGINES if name in record]
     rows = (
         ("seconds, from the start of the command to its end", "seconds", 0),
@@ -81,7 +81,7 @@ def throughput_table(record: Record) -> str:
 
 
 def kills_table(record: Record) -> str:
-    """A column an engine."""
+    """Losses by killed workers and drivers, a column for each engine."""
     engines = [name for name in ENGINES if name in record]
     names = {
         "clips": "clips",
@@ -99,7 +99,7 @@ def kills_table(record: Record) -> str:
 
 
 def cameras_table(record: Record) -> str:
-    """One run."""
+    """One run with many cameras."""
     lines = [[title, plain(record[key])] for key, title in CAMERA_ROWS.items()]
     each = record["worker_cores"] / record["cameras"]
     lines.append(["cores of the workers for each camera", f"{each:.3f}"])
@@ -108,7 +108,7 @@ def cameras_table(record: Record) -> str:
 
 
 def capacity_table(record: Record) -> str:
-    """A column a number of cameras."""
+    """Runs with more and more cameras, a column each."""
     tried = record["tried"]
     lines = [[CAMERA_ROWS[key], *(plain(one[key]) for one in tried)] for key in CAPACITY_KEYS]
     lines.append(["holds", *("yes" if one["holds"] else "no" for one in tried)])
@@ -118,7 +118,7 @@ def capacity_table(record: Record) -> str:
 
 
 def start_table(record: Record) -> str:
-    """Seconds of the engines."""
+    """Start-up time of the engines."""
     lines = (
         [ENGINES[one], *(f"{record[one][at]:.1f}" for at in (record["runs"] // 2, -1))] for one in ("local", "ray")
     )
@@ -145,4 +145,4 @@ TABLES: dict[str, Callable[[Record], str]] = {
     "capacity": capacity_table,
     "start": start_table,
 }
-"""By study."""
+"""Table functions by study."""

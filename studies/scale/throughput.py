@@ -1,4 +1,4 @@
-"""A batch against one loop per core over the same clips: throughput, what a clip costs more, the memory of the driver.
+"""A batch against one loop per core over the same clips: throughput, additional cost of a clip, memory of the driver.
 
 Both are timed from the start of their processes to the end of the last one.
 """
@@ -65,7 +65,7 @@ def measure_batch(clips: Path, engine: str, out: Path) -> dict[str, Any]:
 
 
 def measure(clips: Path, engines: tuple[str, ...]) -> dict[str, Any]:
-    """Loops first, then every engine."""
+    """Measures plain loops, then every engine."""
     paths = sorted(clips.glob("*.mp4"))
     record: dict[str, Any] = {"clips": len(paths), "cores": cores(), "model": MODEL}
     with tempfile.TemporaryDirectory(prefix="steadyseg-") as folder:

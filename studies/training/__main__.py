@@ -35,7 +35,7 @@ RECORD = PAGES / "training" / "record.json"
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="CamVid folder")
-    parser.add_argument("--runs", type=Path, default=RUNS, help="where the trainings are")
+    parser.add_argument("--runs", type=Path, default=RUNS, help="folder of the trainings")
     parser.add_argument("--only", nargs="*", help="only these rows, by name")
     parser.add_argument("--list", action="store_true", help="only print the rows' names, in order")
     parser.add_argument("--document", action="store_true", help="only write the record and the page")
@@ -65,7 +65,7 @@ def run_all(camvid: Path | None, runs: Path, only: list[str] | None) -> None:
 
 
 def train(row: Row, camvid: Path, runs: Path) -> None:
-    """To the end, from where it stopped; nothing where the model is there. CheckFailed where it ended otherwise."""
+    """Starts or resumes a training unless its model is there. Raises CheckFailed where it does not end well."""
     folder = row.folder(runs)
     if (folder / MODEL_NAME).exists():
         return
@@ -80,7 +80,7 @@ def train(row: Row, camvid: Path, runs: Path) -> None:
 
 
 def measure_row(row: Row, held_out: HeldOut, runs: Path) -> None:
-    """Writes the row's figures beside its model, unless they are of this very model and slice."""
+    """Writes the row's figures beside its model, unless they are of this model and slice."""
     folder = row.folder(runs)
     digest = f"{digest_of(folder / MODEL_NAME)}-{held_out.digest}"
     if read_figures(folder).get("digest") == digest:

@@ -45,8 +45,8 @@ def held_out_pairs(split: ImageFolderSplit) -> tuple[list[Pair], list[str]]:
 
 
 def measure(model: Path, pairs: list[Pair], names: list[str]) -> dict[str, Any]:
-    """Dropout off, no temperature: accuracy, mIoU, NLL, ECE, IoU of the rare classes, consistency between the last two
-    frames of moving stills, and accuracy by corruption."""
+    """Figures with dropout off and without temperature: accuracy, mIoU, NLL, ECE, IoU of the rare classes, consistency
+    between the last two frames of moving stills, and accuracy by corruption."""
     opened = read_segmenter(model)
     subject = TargetNetwork(model.parent.name, opened.network(), opened.meta, torch.device("cpu"))
     plain = metrics_of(subject, iter(pairs))
@@ -81,13 +81,13 @@ def consistency_of(subject: TargetNetwork, pairs: list[Pair], names: list[str]) 
 
 
 def corrupted(pairs: list[Pair], name: str) -> Iterator[Pair]:
-    """At the pictures' own size, as in `analyze robustness`."""
+    """Pairs with the picture corrupted at its own size, as in `analyze robustness`."""
     for index, (image, label) in enumerate(pairs):
         yield corrupt(image, name, SEVERITY, index=index), label
 
 
 def training_hours(run: Path) -> float:
-    """Epochs times the median epoch: pauses and other work on the machine count for little."""
+    """Hours of a training: epochs times the median epoch, so that pauses and other work count for little."""
     lines = (run / LOG_NAME).read_text().splitlines()
     epochs = {event["epoch"]: event["seconds"] for event in map(json.loads, lines) if event["event"] == "epoch"}
     return len(epochs) * median(epochs.values()) / 3600

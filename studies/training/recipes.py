@@ -39,7 +39,7 @@ class Recipe:
     """The folder of that name, or `street`."""
     seeds: tuple[int, ...] = (0,)
     seen: tuple[str, ...] = ()
-    """Corruptions that it trains on: its figures there are no figures of a shift that it never saw."""
+    """Corruptions that it trains on: on these it meets no unseen shift."""
 
 
 @dataclass(frozen=True)

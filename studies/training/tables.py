@@ -37,7 +37,7 @@ def refuse_mixed(record: dict[str, Any]) -> None:
 
 
 def values_of(record: dict[str, Any], recipe: Recipe, *path: str) -> list[float]:
-    """One for each seed that was trained."""
+    """One value for each seed that was trained."""
     values = []
     for seed in recipe.seeds:
         found = record.get(f"{recipe.name}-{seed}")
@@ -58,7 +58,7 @@ def spread(values: list[float], scale: float, digits: int) -> str:
 
 
 def measured(record: dict[str, Any]) -> list[Recipe]:
-    """The street's own network knows no CamVid and stands in no table."""
+    """The measured recipes, without the street's own network, which was not trained on CamVid."""
     return [r for r in RECIPES if r.data != "street" and values_of(record, r, "accuracy")]
 
 

@@ -1,4 +1,4 @@
-"""Does vector scaling (a scale and a shift for each class, Guo et al. 2017) beat one temperature? Single frames,
+"""Vector scaling (a scale and a shift for each class, Guo et al. 2017) against one temperature, on single frames with
 dropout off.
 
     python -m studies.vector_scaling.measure camvid-unet-s --data CamVid

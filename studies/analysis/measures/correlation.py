@@ -41,7 +41,7 @@ class SpatialCovariance:
 
     @property
     def variance(self) -> float:
-        """At offset 0."""
+        """Variance: the covariance at offset 0."""
         assert self._sum is not None
         return float(self._sum[0, self.reach]) / self._weight
 

@@ -1,5 +1,4 @@
-"""The Hessian of a loss over all weights, as what it does to a vector: exact products by double backward (Pearlmutter
-1994)."""
+"""The Hessian of a loss over all weights, by its exact products with vectors: double backward (Pearlmutter 1994)."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -38,7 +37,7 @@ class Hessian:
 
     @property
     def gradient(self) -> Tensor:
-        """(P,)."""
+        """Gradient (P,) of the loss."""
         return self._gradient.detach()
 
     def __matmul__(self, vector: Tensor) -> Tensor:
@@ -81,7 +80,7 @@ def free_memory() -> int | None:
 
 
 def orthogonal_to(vector: Tensor, found: Sequence[Tensor]) -> Tensor:
-    """Without its parts along unit vectors, twice: once leaves a rest of rounding as large as what was taken."""
+    """Removes the parts along unit vectors, twice: one pass leaves rounding errors as large as what it removed."""
     for _ in range(2):
         for one in found:
             vector = vector - (vector @ one) * one

@@ -18,14 +18,14 @@ class Symmetric(Protocol):
 
 @dataclass(frozen=True)
 class Eigenpair:
-    """One eigenvalue, sign and all."""
+    """One eigenvalue with its sign and its eigenvector."""
 
     value: float
     vector: Tensor
     """(P,) of length 1."""
     iterations: int
     residual: float
-    """|H v - value v| / |value|: what is left of the definition."""
+    """|H v - value v| / |value|: the error of the pair."""
 
 
 def top_eigenpairs(

@@ -72,7 +72,7 @@ class Seen:
 
 
 def trace(network: nn.Module, batch: Tensor, units: Sequence[Unit], layout: Layout) -> list[Seen]:
-    """Those of the units that return a feature map, in the order of computation; what returns the logits is left
+    """Finds the units that return a feature map, in the order of computation; units that return the logits are left
     out."""
     found: dict[str, tuple[Seen, int]] = {}
 

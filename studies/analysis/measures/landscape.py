@@ -45,7 +45,7 @@ def random_direction(weights: Mapping[str, Tensor], rule: Rule, seed: int) -> We
 
 
 def rescaled(direction: Tensor, weight: Tensor, rule: Rule) -> Tensor:
-    """With the norms of the weight by the rule; 0 where the direction has none."""
+    """The direction with the norms of the weight, by the rule; 0 where the direction has norm 0."""
     over = 0 if rule == "axis0" else tuple(range(1, weight.ndim))
     ours, theirs = (torch.linalg.vector_norm(x, dim=over, keepdim=True) for x in (direction, weight))
     return direction * torch.where(

@@ -22,14 +22,14 @@ from studies.analysis.measures.units import Unit
 
 @contextmanager
 def removed(unit: Unit) -> Iterator[None]:
-    """While it is open the unit does nothing."""
+    """Context in which the unit does nothing."""
     with changed(unit.module, lambda before, after: without(unit, before, after)):
         yield
 
 
 @contextmanager
 def weighted(unit: Unit, weight: float | Tensor) -> Iterator[None]:
-    """While it is open a smoothing layer returns weight * smoothed + (1 - weight) * what entered."""
+    """Context in which a smoothing layer returns weight * smoothed + (1 - weight) * its input."""
     with changed(unit.module, lambda before, after: torch.lerp(entered(before, after), after, torch.as_tensor(weight))):
         yield
 

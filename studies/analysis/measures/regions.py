@@ -32,7 +32,7 @@ def distance_groups(labels: Tensor, void: int) -> Tensor:
 
 
 def _most(values: Tensor) -> Tensor:
-    """The largest of each pixel's 3x3 neighbourhood."""
+    """Largest value in each pixel's 3x3 neighbourhood."""
     return F.max_pool2d(values[None, None], 3, 1, 1)[0, 0]
 
 

@@ -31,7 +31,7 @@ class GroupTally:
         self._bins.view(-1, 3).index_add_(0, places, torch.stack([torch.ones_like(c), right, c], 1))
 
     def merged(self, groups: Sequence[Sequence[int]]) -> "GroupTally":
-        """One whose groups are these groups of groups."""
+        """A tally whose groups are unions of these groups."""
         made = GroupTally(len(groups))
         for number, members in enumerate(groups):
             made._sums[number] = self._sums[list(members)].sum(0)

@@ -27,7 +27,7 @@ class Unit:
 
 
 def list_units(network: nn.Module, kind: UnitKind) -> list[Unit]:
-    """All of one kind, in the order of the network's modules.
+    """Lists the units of one kind, in the order of the network's modules.
 
     block: the repeated parts (a residual block, a stage of a U-Net, a transformer block) and the stem; a network
     without any has its convolutions and linear layers instead. conv: convolutions larger than 1x1. attention, mlp: by
@@ -75,7 +75,7 @@ def _blocks(place: str, module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
 
 
 def _matching(network: nn.Module, kind: UnitKind, is_one: Callable[[nn.Module], bool]) -> list[Unit]:
-    """The outermost ones: an attention module may have another in it."""
+    """The outermost matching modules: an attention module may have another in it."""
     found: list[Unit] = []
     for name, module in network.named_modules():
         if name and is_one(module) and not any(name.startswith(f"{unit.name}.") for unit in found):

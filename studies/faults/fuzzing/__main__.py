@@ -30,7 +30,7 @@ GOOD_ENDS = ("whole", "refused")
 
 
 def fuzz(name: str, kind: Kind, numbers: range, folder: Path, keep: Path | None) -> dict[str, Any]:
-    """Figures of one kind. The undamaged files are opened first and must come through; a file's number says all its
+    """Figures of one kind of file. The undamaged files are opened first and must pass; a file's number decides all its
     damage."""
     originals = kind.seeds(folder)
     whole = [try_kind(kind, path) for path in originals]
@@ -83,15 +83,15 @@ def summary(trials: Sequence[Trial], found: list[str], usual: int, originals: li
 
 
 def main() -> int:
-    """0; 1 where a file did what no file may, or too few passed the first check."""
+    """Returns 0, or 1 where a file broke a rule or too few files passed the first check."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=2000, help="of all kinds together")
+    parser.add_argument("--count", type=int, default=2000, help="number of files, all kinds together")
     parser.add_argument(
-        "--first", type=int, default=0, help="number of the first of each kind; other numbers, other damages"
+        "--first", type=int, default=0, help="number of the first file of each kind; the number decides the damage"
     )
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--json", type=Path, default=PAGE / "fuzzing.json")
-    parser.add_argument("--keep", type=Path, help="a folder for the files that found something")
+    parser.add_argument("--keep", type=Path, help="folder for the files that broke a rule")
     parser.add_argument("--seeds", type=Path, help="a folder whose undamaged graphs are used, or made (3 minutes)")
     given = parser.parse_args()
     torch.set_num_threads(1)  # and none of this process's own: its children are forks

@@ -129,7 +129,7 @@ def open_video(path: Path) -> Iterator[str]:
 
 
 def damage_checkpoint(data: bytes, dice: Random) -> bytes:
-    """The record, the table of tensors, the weights, or any byte."""
+    """Damages the record, the table of tensors, the weights, or any byte."""
     way, length = dice.random(), struct.unpack("<Q", data[:8])[0]
     if way < 0.1:
         return damage_bytes(data, dice)
@@ -147,7 +147,7 @@ def damage_checkpoint(data: bytes, dice: Random) -> bytes:
 
 
 def damage_graph(data: bytes, dice: Random) -> bytes:
-    """The graph's messages, its metadata, or any byte."""
+    """Damages the graph's messages, its metadata, or any byte."""
     way = dice.random()
     if way < 0.1:
         return damage_bytes(data, dice)
@@ -170,13 +170,13 @@ def damage_class_file(data: bytes, dice: Random) -> bytes:
 
 
 def damage_image(data: bytes, dice: Random) -> bytes:
-    """Behind the bytes by which a format is known; the sums of a PNG's chunks are put right in most cases."""
+    """Damages a picture behind the bytes that name its format; the checksums of a PNG are corrected in most cases."""
     found = damage_bytes(data, dice, start=16 if data[:4] == b"\x89PNG" else 4)
     return with_sums(found) if found[:4] == b"\x89PNG" and dice.random() < 0.8 else found
 
 
 def with_sums(data: bytes) -> bytes:
-    """A PNG whose chunks have the sums that they should."""
+    """Corrects the checksums of a PNG's chunks."""
     found, place = bytearray(data), 8
     while place + 12 <= len(found):
         end = place + 8 + int.from_bytes(found[place : place + 4], "big")

@@ -33,7 +33,8 @@ ODD: tuple[Any, ...] = (
 
 
 def damage_bytes(data: bytes, dice: Random, start: int = 0) -> bytes:
-    """One to eight damages behind the first `start` bytes: flips, edges of numbers, pieces lost, doubled or moved."""
+    """Applies one to eight damages behind the first `start` bytes: flips, extreme numbers, pieces lost, doubled or
+    moved."""
     found = bytearray(data)
     for _ in range(dice.choice((1, 1, 2, 4, 8))):
         place, other = (dice.randrange(start, max(len(found), start + 1)) for _ in range(2))
@@ -56,7 +57,7 @@ def damage_bytes(data: bytes, dice: Random, start: int = 0) -> bytes:
 
 
 def damage_json(value: Any, dice: Random) -> Any:
-    """One to three parts lost, renamed, changed for a part from elsewhere in the value, or for something odd."""
+    """Removes, renames or replaces one to three parts of a JSON value."""
     value = copy.deepcopy(value)
     for _ in range(dice.choice((1, 1, 2, 3))):
         if not isinstance(value, dict | list) or not value:
@@ -84,7 +85,7 @@ def _place(value: Any, dice: Random) -> tuple[Any, Any]:
 
 
 def damage_message(message: Any, dice: Random) -> Any:
-    """A copy with one to three fields changed, emptied, doubled or lost; weights are bytes like any other field."""
+    """Returns a copy with one to three fields changed, emptied, doubled or lost; weights count as bytes."""
     found = type(message)()
     found.CopyFrom(message)
     for _ in range(dice.choice((1, 1, 2, 3))):

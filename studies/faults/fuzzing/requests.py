@@ -30,7 +30,7 @@ GUARDED = (400, 403, 404, 405, 411, 413, 421)
 
 
 class Server:
-    """The page under fire; its log and its memory are read from outside."""
+    """The page as a process; its log and its memory are read from outside."""
 
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp())
@@ -51,7 +51,7 @@ class Server:
         atexit.register(self._end, os.getpid())
 
     def said(self) -> int:
-        """Bytes of its log."""
+        """Number of bytes in its log."""
         return self._log.stat().st_size
 
     def complaint(self, since: int) -> str:
@@ -79,7 +79,7 @@ SERVERS = list[Server]()
 
 
 def server() -> Server:
-    """One for all requests."""
+    """The one server for all requests."""
     if not SERVERS:
         SERVERS.append(Server())
     return SERVERS[0]
@@ -125,7 +125,7 @@ def with_length(head: bytes, body: bytes) -> bytes:
 
 
 def damage_request(data: bytes, dice: Random) -> bytes:
-    """The body, where there is one, in most cases: as JSON, as a picture, or as bytes; else the lines before it."""
+    """Damages the body of a request in most cases (as JSON, as a picture or as bytes), otherwise its head."""
     head, _, body = data.partition(b"\r\n\r\n")
     if not body or dice.random() < 0.1:
         return damage_bytes(head, dice) + b"\r\n\r\n" + body

@@ -1,5 +1,4 @@
-"""The whole files that damages begin with: small real ones of every kind, made by the product where it writes such
-files."""
+"""Undamaged small files of every kind, made by the product where it writes such files."""
 
 import json
 import subprocess
@@ -47,7 +46,7 @@ QUIET = {"libx265": {"x265-params": "log-level=none"}}
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    """street-tiny, and untrained small networks of the other kinds."""
+    """Checkpoints: street-tiny, and untrained small networks of the other kinds."""
     torch.manual_seed(0)
     meta = CheckpointMeta("unet", {}, CAMVID, 48, 64, (0.4, 0.4, 0.4), (0.3, 0.3, 0.3))
     fit = {"vq-dnn": {"mode": "vq-dnn", "samples": 1, "tau": 8.0, "window": None, "motion": True, "temperature": 1.2}}
@@ -79,7 +78,7 @@ def graphs(folder: Path) -> list[Path]:
 
 
 def class_files(folder: Path) -> list[Path]:
-    """CamVid's classes, and the least that a list can be."""
+    """Class lists: CamVid's, and the smallest valid one."""
     made = []
     for name, record in (
         ("camvid", {"names": CAMVID.names, "colors": CAMVID.colors, "void": CAMVID.void}),

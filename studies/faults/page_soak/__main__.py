@@ -67,7 +67,7 @@ def run(seconds: float, model: str) -> None:
 
 
 def soak(pid: int, address: str, folder: Path, page: Any, seconds: float) -> dict[str, Any]:
-    """Everything at once, until the time is over; samples and counts."""
+    """Runs all visitors and jobs at once until the time is over; returns samples and counts."""
     ended, samples, began_s = threading.Event(), [sample(pid, folder / "server")], time.monotonic()
     pictures = street_jpegs()
     staying = [LiveVisitor(address, pictures, rate_hz) for rate_hz in (2.0, 5.0, 15.0)[:STAYING]]
@@ -102,7 +102,7 @@ def soak(pid: int, address: str, folder: Path, page: Any, seconds: float) -> dic
 def pass_by(
     address: str, pictures: list[bytes], seconds: float, ended: threading.Event, counts: dict[str, int]
 ) -> None:
-    """One visitor after the other."""
+    """Sends one visitor after the other."""
     for _ in range(PASSING):
         began_s = time.monotonic()
         visitor = LiveVisitor(address, pictures, 15.0)
@@ -116,7 +116,7 @@ def pass_by(
 
 
 def work(address: str, folder: Path, seconds: float, ended: threading.Event, counts: dict[str, int]) -> None:
-    """One file job after the other; every second one is stopped half way."""
+    """Runs one file job after the other and stops every second one half way."""
     video = street_video(folder / "drive.mp4")
     for number in range(JOBS):
         began_s = time.monotonic()

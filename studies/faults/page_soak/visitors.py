@@ -28,13 +28,13 @@ class LiveVisitor:
         self.counts = {"answered": 0, "replaced": 0, "refused": 0, "connected_anew": 0}
 
     def stay(self, ended: threading.Event) -> None:
-        """Until the end of the soak."""
+        """Sends pictures until the soak ends."""
         while not ended.wait(self._pause_s):
             self._send()
         self._leave()
 
     def show(self, count: int) -> None:
-        """A few pictures, then it leaves."""
+        """Sends a few pictures, then leaves."""
         for _ in range(count):
             self._send()
         self._leave()
@@ -96,12 +96,12 @@ def dependency(config: dict[str, Any], element: str) -> dict[str, Any]:
 
 
 def street_jpegs(count: int = 60) -> list[bytes]:
-    """A drive as a camera sends it."""
+    """JPEGs of a drive, as a camera sends them."""
     return [jpeg(frame.image) for frame in Street(seed=7, height=360, width=480).frames(count)]
 
 
 def street_video(path: Path, count: int = 150) -> Path:
-    """Six seconds as an MP4."""
+    """An MP4 of six seconds."""
     with av.open(str(path), "w") as container:
         stream = container.add_stream("libx264", rate=Fraction(25))
         stream.width, stream.height, stream.pix_fmt = 480, 360, "yuv420p"

@@ -1,4 +1,4 @@
-"""Ten minutes of RTSP over all that happens to a network camera, and what the command and the page make of it.
+"""Ten minutes of RTSP with the faults of a network camera, for the command and for the page.
 
     python -m studies.faults.rtsp [--only video|page] [--seconds 600]
 
@@ -28,8 +28,13 @@ WATCHED = {"video": watch_video, "page": watch_page}
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=WATCHED, help="not both, one after the other")
-    parser.add_argument("--seconds", type=float, default=USUAL_S, help="shorter ones squeeze all but the stall's 30 s")
+    parser.add_argument("--only", choices=WATCHED, help="only this one")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=USUAL_S,
+        help="length of the run; a shorter one brings the faults closer together",
+    )
     given = parser.parse_args()
     watched = (given.only,) if given.only else tuple(WATCHED)
     return exit_code("rtsp", lambda: run(watched, given.seconds))

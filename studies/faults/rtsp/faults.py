@@ -20,7 +20,7 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that happens to the stream."""
+    """One fault of the stream."""
 
     at: float
     """Share of the whole time after which it begins."""
@@ -47,7 +47,7 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        """Returns when it listens."""
+        """Starts the server; returns when it listens."""
         command = [SYSTEM_PYTHON, str(Path(__file__).with_name("server.py")), str(self.port)]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         self.process = subprocess.Popen(
@@ -82,7 +82,7 @@ def free_port() -> int:
 
 
 def inflict(server: Server, proxy: Proxy, seconds: float, tell: Console) -> None:
-    """All faults in their time; returns after the last one is over."""
+    """Causes all faults at their times; returns after the last one is over."""
     began_s = time.monotonic()
     for fault in FAULTS:
         time.sleep(max(0.0, began_s + fault.at * seconds - time.monotonic()))

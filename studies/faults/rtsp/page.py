@@ -21,7 +21,7 @@ from studies.faults.rtsp.watch import GAP_S, MODEL, address_of, ended, running, 
 from studies.harness.study import origin
 
 AGAIN_S = 1.0
-"""Between an error and the visitor's next try."""
+"""Seconds between an error and the visitor's next try."""
 
 
 class Visitor:
@@ -35,7 +35,7 @@ class Visitor:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
-        """Returns with the first picture: the network is compiled then."""
+        """Asks for pictures and returns with the first one, when the network is compiled."""
         deadline = time.monotonic() + 120
         while not self._picture():
             if time.monotonic() > deadline:

@@ -20,15 +20,15 @@ class Proxy:
         self.connections = 0
 
     def stall(self) -> None:
-        """Nothing goes through from now on; connections stay, and new ones are taken."""
+        """Stops forwarding; connections stay, and new ones are accepted."""
         self._flowing.clear()
 
     def flow(self) -> None:
-        """Goes on with what was held back."""
+        """Resumes forwarding, with what was held back."""
         self._flowing.set()
 
     def cut(self) -> None:
-        """Ends every connection; new ones are taken."""
+        """Ends every connection; new ones are accepted."""
         for one in list(self._open):
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)

@@ -23,9 +23,9 @@ from studies.harness.study import origin
 ROOT = Path(__file__).parents[3]
 MODEL = "street-tiny"
 GAP_S = 1.0
-"""Between two frames of the recording: more is an outage. The stream has 25 frames a second."""
+"""Seconds between two frames of the recording above which there was an outage; the stream has 25 frames a second."""
 START_S = 20.0
-"""Until then nothing has happened to it yet, but the first frame's network is compiled."""
+"""Seconds until the first fault; the network is compiled in them."""
 
 
 def watch_video(folder: Path, seconds: float, tell: Console) -> dict[str, Any]:
@@ -77,14 +77,14 @@ def running(folder: Path, *arguments: str, **options: Any) -> "Iterator[subproce
 
 
 def ended(product: "subprocess.Popen[str]", folder: Path) -> tuple[int, str]:
-    """Asks it to end; (exit code, all that it said)."""
+    """Sends SIGTERM; returns the exit code and all output."""
     product.send_signal(signal.SIGTERM)
     said, _ = product.communicate(timeout=60)
     return product.returncode, said + (folder / "stderr").read_text()
 
 
 def wait_for_frames(folder: Path, product: "subprocess.Popen[str]", patience_s: float = 120) -> None:
-    """Until the video's file grows: importing and compiling take some 20 s."""
+    """Waits until the video's file grows: importing and compiling take some 20 s."""
     deadline = time.monotonic() + patience_s
     while not any(path.stat().st_size > 20_000 for path in folder.glob(".out.mkv.*")):
         if product.poll() is not None or time.monotonic() > deadline:
@@ -112,7 +112,7 @@ def sampled(product: "subprocess.Popen[str]") -> list[dict[str, int]]:
 
 
 def outages(video: Path) -> tuple[int, list[dict[str, float]]]:
-    """(frames, where more than a second lies between two of them)."""
+    """Returns the number of frames, and the gaps of more than a second between two of them."""
     with av.open(str(video)) as container:
         times = [frame.time or 0.0 for frame in container.decode(video=0)]
     pairs = itertools.pairwise(times)
