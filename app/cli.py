@@ -2,13 +2,17 @@
 
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import tyro
 
 from app.commands import Command, find_command, load
 from app.parsing import parse
+from app.settings import LIST, early_words, print_settings, read_settings, settings_of_run, takes_settings
 from core.errors import CheckFailed, InputError
 from core.system.files import DISK_ERRORS, describe_disk_error
 from core.system.interrupts import interruptible
@@ -47,6 +51,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def parse_and_run(arguments: list[str]) -> int:
     """Parses the arguments and runs the command; only the flags of that command are imported."""
+    if arguments == ["--version"]:
+        print(version("steadyseg"))
+        return 0
     program, command, rest = find_command(arguments)
     if command.kinds:
         print_overview(command, program)
@@ -54,8 +61,21 @@ def parse_and_run(arguments: list[str]) -> int:
     if not command.flags:
         parse(_no_flags, rest, program, command.summary)
         return int(load(command.run)())
-    job = parse(load(command.flags), rest, program, command.summary, preset_of(command, rest))
+    job = read_flags(program, command, rest)  # before the command's own module, which takes seconds
     return int(load(command.run)(job))
+
+
+def read_flags(program: str, command: Command, words: list[str]) -> Any:
+    """The command's flags, over its preset and its `--config`; prints the settings and ends for `--config list`."""
+    options = load(command.flags)
+    if not takes_settings(options):
+        return parse(options, words, program, command.summary)
+    early = early_words(words)
+    default, settings = preset_of(command, early.preset), settings_of(options, early)
+    if early.config == [LIST]:
+        print_settings(options, default, settings)
+        raise SystemExit(0)
+    return parse(options, words, program, command.summary, default, settings)
 
 
 def print_overview(command: Command, program: str) -> None:
@@ -64,19 +84,22 @@ def print_overview(command: Command, program: str) -> None:
     tyro.extras.subcommand_cli_from_dict(kinds, args=["--help"], prog=program, description=command.summary)
 
 
-def preset_of(command: Command, arguments: list[str]) -> Any:
-    """Returns the flags of the preset that `arguments` name, else of the first one; None for commands without
-    presets."""
+def preset_of(command: Command, name: str | None) -> Any:
+    """Returns the flags of the preset `name`, else of the first one; None for commands without presets."""
     if not command.presets:
         return None
     presets = load(command.presets)
-    name = next(iter(presets))
-    for position, argument in enumerate(arguments):
-        if argument.startswith("--preset"):
-            name = argument.partition("=")[2] or (arguments[position + 1] if position + 1 < len(arguments) else "")
-    if name not in presets:
+    if (name := name or next(iter(presets))) not in presets:
         raise InputError(f"unknown preset {name!r}; choose from {', '.join(presets)}")
     return load(command.flags)(config=presets[name])
+
+
+def settings_of(options: Any, early: Namespace) -> dict[str, Any]:
+    """The settings of --config; of a training that goes on, those that it began with, unless --preset or --config says
+    them anew."""
+    if early.resume and not early.preset and not early.config:
+        return settings_of_run(options, Path(early.run or options.run))
+    return read_settings(early.config, options) if early.config != [LIST] else {}
 
 
 def _no_flags() -> None: ...

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import torch
 
+from app.flags import ExecutorName, PrecisionName
 from core.errors import InputError
 from core.method import Method, draws_dropout
 from core.model.checkpoint import CheckpointMeta
@@ -32,8 +33,6 @@ from seg.torch_executor import streaming_module, torch_executor
 if TYPE_CHECKING:
     from export.kernels.dropout_masks import DropoutMasks
 
-ExecutorName = Literal["auto", "torch", "openvino", "onnxruntime"]
-PrecisionName = Literal["auto", "fp32", "bf16", "int8"]
 TakeNetwork = Callable[[Hashable, Callable[[], FrameNetwork]], FrameNetwork]
 """(kind of network, how to make one) -> a network that nobody else uses."""
 

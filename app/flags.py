@@ -1,10 +1,14 @@
 """Flags that several commands have, each group with its heading in `--help`."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from tyro.conf import arg
 
 ExecutorName = Literal["auto", "torch", "openvino", "onnxruntime"]
 PrecisionName = Literal["auto", "fp32", "bf16", "int8"]
+Settings = Annotated[tuple[str, ...], arg(name="config", metavar="FILE|NAME=VALUE ...")]
+"""The words of `--config` (app/settings.py)."""
 
 
 @dataclass(frozen=True)

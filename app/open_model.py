@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from app.executors import ExecutorName, PrecisionName, RunOptions, TakeNetwork
+from app.executors import RunOptions, TakeNetwork
 from app.executors import executor as make_executor
+from app.flags import ExecutorName, PrecisionName
 from classification.pretrained import ARCHITECTURE
 from classification.pretrained import BUILDERS as CLASSIFIERS
 from classification.pretrained import FOLDER as CLASSIFIER_FOLDER
 from core.errors import InputError
-from core.method import Method, MethodOptions
+from core.method import Method, MethodOptions, PassOptions
 from core.model.model import Model, read_model
 from core.model.pretrained import find_in
 from core.segmenter import Segmenter
@@ -104,7 +105,7 @@ def resolve_method(model: Model | OnnxFile, options: MethodOptions, members: Seq
     return model.meta.method
 
 
-def frame_flags(options: MethodOptions) -> dict[str, bool]:
+def frame_flags(options: PassOptions) -> dict[str, bool]:
     """Returns the flags that only make sense for streams; True: the flag was given."""
     return {f"--{name}": getattr(options, name) is not None for name in ("tau", "window", "motion")}
 

@@ -3,30 +3,63 @@
 import contextlib
 import dataclasses
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import docstring_parser
 import tyro
-from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
+from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, arg
+from tyro.constructors import (
+    MISSING,
+    ConstructorRegistry,
+    PrimitiveConstructorSpec,
+    PrimitiveTypeInfo,
+    StructConstructorSpec,
+    StructFieldSpec,
+    StructTypeInfo,
+)
 
 from core.errors import InputError
+from core.options import NO_FLAG
 
 T = TypeVar("T")
-REGISTRY = ConstructorRegistry()
+
+HEADINGS = {"config": "", "options": "", "unet": "network", "smp": "network", "classifier": "network"} | {
+    "augment": "training",
+    "pictures": "training",
+    "loop": "training",
+}
+"""By field, the heading of nested options in `--help` where it is not the field's name; empty: among the command's
+own."""
+_without_default = arg(help_behavior_hint="")
+"""For flags whose help says what happens without them."""
 
 
-def parse(flags: Callable[..., T], arguments: list[str], program: str, summary: str, default: T | None = None) -> T:
-    """Parses the arguments into the dataclass `flags`. A wrong flag raises InputError with one line, not tyro's box."""
-    complaint = io.StringIO()
-    if dataclasses.is_dataclass(flags):
-        join_help_lines(flags)
-    given: dict[str, Any] = {} if default is None else {"default": default}
+def parse(
+    flags: Callable[..., T],
+    arguments: list[str],
+    program: str,
+    summary: str,
+    default: T | None = None,
+    settings: Mapping[str, Any] = {},
+) -> T:
+    """Parses the arguments into the dataclass `flags`. A wrong flag raises InputError with one line, not tyro's box.
+
+    Args:
+        default: Values of the flags that are not given; those of the dataclass without it.
+        settings: By field name, values that come before those of `default`.
+    """
+    complaint, registry = io.StringIO(), ConstructorRegistry()
+    registry.struct_rule(partial(_options, settings))
+    registry.primitive_rule(_optional)
+    registry.primitive_rule(_auto)
+    # Each preset has a default of its own, so that both words of its switches are wanted.
+    given: dict[str, Any] = {"config": (FlagCreatePairsOff,)} if default is None else {"default": default}
     try:
         with contextlib.redirect_stderr(complaint):
-            return tyro.cli(flags, args=arguments, prog=program, description=summary, registry=REGISTRY, **given)
+            return tyro.cli(flags, args=arguments, prog=program, description=summary, registry=registry, **given)
     except SystemExit as stop:
         if not stop.code:
             raise
@@ -46,17 +79,57 @@ def is_rule(line: str) -> bool:
     return bool(line) and not line.strip("─╰╯-")
 
 
-def join_help_lines(flags: Any) -> None:
-    """Joins the lines of the field docstrings, since tyro would keep the line breaks of the source."""
-    texts = {one.arg_name: one.description or "" for one in docstring_parser.parse_from_object(flags).params}
-    for field in dataclasses.fields(flags):
-        field.metadata = MappingProxyType({"help": " ".join(texts.get(field.name, "").split()) or None})
-        kind = get_args(field.type)[0] if get_origin(field.type) is not None and get_args(field.type) else field.type
-        if dataclasses.is_dataclass(kind):
-            join_help_lines(kind)
+@cache
+def help_texts(options: type) -> dict[str, str]:
+    """Returns the field docstrings as paragraphs, since tyro would keep the line breaks of the source."""
+    classes = reversed(options.__mro__[:-1])
+    parameters = [one for part in classes for one in docstring_parser.parse_from_object(part).params]
+    return {one.arg_name: " ".join(one.description.split()) for one in parameters if one.description}
 
 
-@REGISTRY.primitive_rule
+def is_rare(hint: Any) -> bool:
+    """Returns True for a setting without a flag."""
+    return NO_FLAG in getattr(hint, "__metadata__", ())
+
+
+def nested_options(hint: Any) -> type | None:
+    """Returns the dataclass of a field that holds further options, else None."""
+    kind = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    return kind if isinstance(kind, type) and dataclasses.is_dataclass(kind) else None
+
+
+def _options(settings: Mapping[str, Any], info: StructTypeInfo) -> StructConstructorSpec | None:
+    """Spec of a dataclass of options: a flag for each field that is not rare, with its docstring as help."""
+    if not dataclasses.is_dataclass(info.type):
+        return None
+    hints, texts = get_type_hints(info.type, include_extras=True), help_texts(info.type)
+    shown, hidden = [], {}
+    for field in dataclasses.fields(info.type):
+        hint: Any = hints[field.name]
+        text = texts.get(field.name)
+        value = getattr(info.default, field.name, default_of(field))
+        if nested_options(hint):
+            hint = Annotated[hint, OmitArgPrefixes, arg(name=HEADINGS.get(field.name, field.name))]
+            text = "" if field.name in HEADINGS else text
+        else:
+            value = settings.get(field.name, value)
+        if is_rare(hint):
+            hidden[field.name] = value
+        else:
+            plain_switch = value is False and FlagCreatePairsOff in info.markers
+            if value is None or value == () or plain_switch:
+                hint = Annotated[hint, _without_default]
+            shown.append(StructFieldSpec(field.name, hint, value, text))
+    return StructConstructorSpec(lambda **given: info.type(**hidden, **given), tuple(shown))
+
+
+def default_of(field: dataclasses.Field[Any]) -> Any:
+    """Returns the value of a field that is not given; MISSING where it must be."""
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return MISSING if field.default is dataclasses.MISSING else field.default
+
+
 def _optional(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
     """Spec of an optional number, text or path, whose help shows INT and not {None}|INT."""
     kinds = [option for option in get_args(info.type) if option is not type(None)]
@@ -72,7 +145,6 @@ def _optional(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
     )
 
 
-@REGISTRY.primitive_rule
 def _auto(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
     """Spec of a switch or choice that may be None, which is written auto: auto, on, off; auto, dnn, bnn, ..."""
     options = get_args(info.type)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from core.errors import InputError
-from core.options import PaddingName, ProbName, require_ranges
+from core.options import PaddingName, ProbName, Rare, require_ranges
 from core.training.config import TRAIN_RANGES, TrainConfig
 
 HeadName = Literal["gap", "mlp", "gmaxp", "gmedp", "gap-clip", "gap-mlp", "bn-gap", "cls"]
@@ -20,7 +20,7 @@ class ClassifierOptions:
     """Network by family and depth (resnet18, vgg16, alternet50, ...; `steadyseg models` lists them), or timm:NAME."""
     channels: int = 64
     """Channels of the first stage (published: 64; vit 192, swin 96); later stages and the MLP head have multiples."""
-    stem: bool = False
+    stem: Rare[bool] = False
     """Begin with a 7x7 convolution of stride 2 and pooling, for ImageNet's sizes; else 3x3, stride 1, for CIFAR's."""
     head: HeadName | None = None
     """gap, gmaxp, gmedp: global average, max and median pooling; mlp: MLP; gap-clip: average bounded by a sigmoid;
@@ -29,29 +29,29 @@ class ClassifierOptions:
     """MC dropout rate (published: 0.3 on CIFAR, 0.1 for AlexNet, 0.05 on ImageNet); 0: no dropout layers."""
     smoothing: bool = False
     """Spatial smoothing after the stages, before each subsampling layer and the head."""
-    smoothing_places: tuple[int, ...] | None = None
+    smoothing_places: Rare[tuple[int, ...] | None] = None
     """Numbers of the smoothed stages, from 1."""
-    prob: ProbName = "tanh"
+    prob: Rare[ProbName] = "tanh"
     """The Prob function of the smoothing."""
-    prob_scale: float | None = None
+    prob_scale: Rare[float | None] = None
     """Parameter t of the Prob function (arXiv 2105.12639, Fig. B.1 varies that of tanh)."""
-    blur: int = 2
+    blur: Rare[int] = 2
     """The blur size of the smoothing: 1, 2, 3 or 5."""
-    padding: PaddingName | None = None
+    padding: Rare[PaddingName | None] = None
     """published: the blur of size 2 grows the map by one; same: the size stays. auto: published in ours, same in
     timm's."""
-    stochastic_depth: float = 0.0
+    stochastic_depth: Rare[float] = 0.0
     """Probability that training skips the last residual branch; it rises linearly from 0 at the first."""
-    attention: tuple[int, ...] | None = None
-    """AlterNet: number of attention blocks in each of the four stages."""
-    attention_window: int | None = None
+    attention: Rare[tuple[int, ...] | None] = None
+    """AlterNet: attention blocks in each of the four stages."""
+    attention_window: Rare[int | None] = None
     """AlterNet, swin: side of the attention windows in points of the map; published: 4 for CIFAR, 7 for ImageNet. vit:
     side of the square around each patch that it attends to, in patches; None: all patches."""
-    img_size: int | None = None
+    img_size: Rare[int | None] = None
     """vit, pit, timm: side of the network's input in pixels, where the network has that option; vit and pit: 32."""
-    patch_size: int | None = None
+    patch_size: Rare[int | None] = None
     """vit, pit, swin, timm: side of the patches in pixels, where the network has that option; vit, pit: 2, swin: 1."""
-    pretrained: bool = False
+    pretrained: Rare[bool] = False
     """timm: begin with the library's pretrained weights (needs a network connection)."""
 
 
@@ -59,19 +59,19 @@ class ClassifierOptions:
 class PictureOptions:
     """Augmentation of training images."""
 
-    crop: Literal["pad", "resized"] = "pad"
+    crop: Rare[Literal["pad", "resized"]] = "pad"
     """pad: crop of the image padded by 4 pixels (CIFAR); resized: random part, resized (ImageNet)."""
-    flip: float = 0.5
+    flip: Rare[float] = 0.5
     """Probability of a left-right flip."""
-    rand_augment: str = ""
+    rand_augment: Rare[str] = ""
     """Configuration string of timm's RandAugment, such as rand-m9-n2-mstd1.0; empty: none."""
-    erasing: float = 0.0
+    erasing: Rare[float] = 0.0
     """Probability of random erasing."""
-    mixup: float = 0.0
+    mixup: Rare[float] = 0.0
     """Alpha of mixup; 0: none."""
-    cutmix: float = 0.0
+    cutmix: Rare[float] = 0.0
     """Alpha of CutMix; 0: none. With both, one of them is drawn for every batch."""
-    label_smoothing: float = 0.0
+    label_smoothing: Rare[float] = 0.0
     """Share of the label that is spread over all classes."""
 
 
@@ -90,7 +90,7 @@ class ClassTrainConfig:
     subset: int = 0
     """Number of training images, equally many of every class, the same for every seed; a larger subset contains the
     smaller. 0: all."""
-    fraction: float = 1.0
+    fraction: Rare[float] = 1.0
     """Share of the training images of every class that is used (published small-data studies: 0.02 and 0.06)."""
     hold_out: float = 0.0
     """Share of the training images of every class that is held out: never trained on, evaluated while training runs."""

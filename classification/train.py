@@ -197,6 +197,5 @@ def require_size(network: nn.Module, config: ClassTrainConfig, size: int) -> Non
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise InputError(
             f"{config.classifier.network} cannot learn from {batch} pictures of {size}x{size} ({reason}); use "
-            f"another --size, "
-            "--img-size or --batch-size"
+            "another --size, --config img_size or --batch-size"
         ) from error

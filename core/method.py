@@ -120,8 +120,8 @@ class Calibrated(Protocol):
 
 
 @dataclass(frozen=True)
-class MethodOptions:
-    """Settings of a method; those that are not given follow from the model."""
+class PassOptions:
+    """Passes and temporal mean of a method; settings that are not given follow from the model."""
 
     mode: ModeName | None = None
     """dnn: one pass; bnn: mean of dropout passes; vq-dnn, vq-bnn: the same, averaged over the recent frames; auto:
@@ -135,6 +135,12 @@ class MethodOptions:
     motion: bool | None = None
     """Motion compensation: the temporal mean is warped along the optical flow between frames; auto: on, unless --window
     is given."""
+
+
+@dataclass(frozen=True)
+class MethodOptions(PassOptions):
+    """Settings of a method; those that are not given follow from the model."""
+
     temperature: float | None = None
     """Divide the logits by this instead of the checkpoint's own temperature."""
     calibrated: bool | None = None

@@ -3,9 +3,16 @@ reads options for its help."""
 
 import types
 from dataclasses import fields
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from core.errors import InputError, shorten, suggest
+
+T = TypeVar("T")
+
+NO_FLAG = "no flag"
+Rare = Annotated[T, NO_FLAG]
+"""A setting that few need: it has no flag of its own, and `--config NAME=VALUE` sets it (app/settings.py)."""
 
 ProbName = Literal["tanh", "relu6", "constant", "sigmoid", "softmax", "bn-tanh", "signed-tanh", "none"]
 """The Prob function of spatial smoothing."""
@@ -18,6 +25,12 @@ MAX_PIXELS = 2**21
 Options = TypeVar("Options")
 
 
+def spelled(options: object, name: str) -> str:
+    """How a user writes the field: `--name`, or `--config name` where it has no flag."""
+    rare = NO_FLAG in getattr(get_type_hints(type(options), include_extras=True)[name], "__metadata__", ())
+    return f"--config {name}" if rare else f"--{name.replace('_', '-')}"
+
+
 def require_ranges(config: object, ranges: dict[str, tuple[float, float]]) -> None:
     """Raises InputError for the first field outside its closed range or NaN; every part of a tuple must lie in the
     range.
@@ -27,7 +40,7 @@ def require_ranges(config: object, ranges: dict[str, tuple[float, float]]) -> No
     for name, (low, high) in ranges.items():
         value = getattr(config, name)
         if not all(low <= part <= high for part in (value if isinstance(value, tuple) else (value,))):
-            raise InputError(f"--{name.replace('_', '-')} must lie in {low:g}..{high:g}, got {value}")
+            raise InputError(f"{spelled(config, name)} must lie in {low:g}..{high:g}, got {value}")
 
 
 def is_number(value: object, low: float, high: float) -> bool:
@@ -59,38 +72,47 @@ def require_types(values: Any, what: str) -> None:
     """
     hints = get_type_hints(type(values))
     for name in (field.name for field in fields(values)):
-        if not _is(value := getattr(values, name), hints[name]):
-            raise InputError(f"{what.format(name)} must be {_in_words(hints[name])}, got {shorten(value)}")
+        if not has_type(value := getattr(values, name), hints[name]):
+            raise InputError(f"{what.format(name)} must be {in_words(hints[name])}, got {shorten(value)}")
 
 
-def _is(value: Any, hint: Any) -> bool:
+def has_type(value: Any, hint: Any) -> bool:
+    """True if the value is of the type, as a record holds it; an int is a number too, and True is none."""
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any:
         return True
     if origin in (Union, types.UnionType):
-        return any(_is(value, argument) for argument in arguments)
+        return any(has_type(value, argument) for argument in arguments)
     if origin is Literal:
         return any(type(value) is type(argument) and value == argument for argument in arguments)
     if origin is tuple:
         return (
             isinstance(value, tuple)
             and (arguments[-1] is Ellipsis or len(value) == len(arguments))
-            and all(_is(item, arguments[0]) for item in value)
+            and all(has_type(item, arguments[0]) for item in value)
         )
     if origin is dict:
-        return isinstance(value, dict) and all(_is(item, arguments[1]) for item in value.values())
+        return isinstance(value, dict) and all(has_type(item, arguments[1]) for item in value.values())
     if isinstance(value, bool):
         return hint is bool
     return isinstance(value, (int, float) if hint is float else hint)
 
 
-def _in_words(hint: Any) -> str:
+def in_words(hint: Any) -> str:
+    """Returns the type in words of a message: a whole number, true or false, ..."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        return " or ".join(map(_in_words, arguments))
+        return " or ".join(map(in_words, arguments))
     if origin is Literal:
         return ", ".join(map(str, arguments))
     if origin is tuple:
-        return f"{_in_words(arguments[0]).removeprefix('a ')}s"
-    names = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", dict: "an object"}
+        return f"{in_words(arguments[0]).removeprefix('a ')}s"
+    names = {
+        int: "a whole number",
+        float: "a number",
+        bool: "true or false",
+        str: "a text",
+        dict: "an object",
+        Path: "a path",
+    }
     return names.get(origin or hint, "none")

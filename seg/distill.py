@@ -87,7 +87,7 @@ def teacher_probs(
     processes.wait()
     tensors, header = read_tensors(file)
     if parse_json(header) != record:
-        raise InputError(f"{file}: made by other teachers or of other images; choose another --teacher-probs file")
+        raise InputError(f"{file}: made by other teachers or of other images; choose another teacher_probs file")
     return [tensors[name] for name in sorted(tensors)]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from core.errors import InputError
-from core.options import PaddingName, ProbName, require_ranges
+from core.options import PaddingName, ProbName, Rare, require_ranges
 from core.training.config import TRAIN_RANGES, TrainConfig
 
 PUBLISHED_PLACES = ("enc3", "enc4", "enc5", "dec6", "dec7", "dec8")
@@ -18,22 +18,22 @@ class UNetOptions:
     """Options of our U-Net; with the number of classes they define the network, and the checkpoint stores them."""
 
     channels: int = 16
-    """Channels of the first stage; every deeper stage doubles them (published: 64)."""
-    depth: int = 5
+    """unet: channels of the first stage; every deeper stage doubles them (published: 64)."""
+    depth: Rare[int] = 5
     """Encoder stages; there is one subsampling layer fewer."""
     dropout: float = 0.5
-    """MC dropout rate; 0: no dropout layers."""
-    dropout_places: tuple[str, ...] = PUBLISHED_PLACES
+    """unet: MC dropout rate; 0: no dropout layers. smp: --config decoder_dropout."""
+    dropout_places: Rare[tuple[str, ...]] = PUBLISHED_PLACES
     """Stages with a dropout layer after them: encN (N = 1..depth) or decN (N = depth+1..2*depth-1)."""
     smoothing: bool = True
-    """Spatial smoothing before each subsampling layer of the encoder."""
-    prob: ProbName = "tanh"
+    """unet: spatial smoothing before each subsampling layer of the encoder. smp: --config encoder_smoothing."""
+    prob: Rare[ProbName] = "tanh"
     """The Prob function of the smoothing."""
-    blur: int = 2
+    blur: Rare[int] = 2
     """The blur size of the smoothing: 1, 2, 3 or 5."""
-    padding: PaddingName = "published"
+    padding: Rare[PaddingName] = "published"
     """published: the blur of size 2 grows the map by one before the pooling; same: the size stays."""
-    skip: Literal["before", "after"] = "before"
+    skip: Rare[Literal["before", "after"]] = "before"
     """Take the skip branch before or after the smoothing; the papers do not say."""
 
 
@@ -46,26 +46,26 @@ class SmpOptions:
     """Options of a segmentation-models-pytorch network."""
 
     architecture: str = "Unet"
-    """Unet, UnetPlusPlus, Linknet, FPN, DeepLabV3Plus, ... as segmentation-models-pytorch spells it."""
+    """smp: Unet, UnetPlusPlus, Linknet, FPN, DeepLabV3Plus, ... as segmentation-models-pytorch spells it."""
     encoder: str = "resnet18"
-    """Encoder by name; `tu-NAME` takes any timm network."""
-    encoder_weights: str | None = None
+    """smp: encoder by name; `tu-NAME` takes any timm network."""
+    encoder_weights: Rare[str | None] = None
     """imagenet: fetch pretrained weights (needs a network connection); None: random ones."""
-    decoder_channels: tuple[int, ...] | None = None
+    decoder_channels: Rare[tuple[int, ...] | None] = None
     """Channels of the decoder's blocks, deepest first; None: the library's (256, 128, 64, 32, 16)."""
-    head_stride: Literal[1, 2] = 1
+    head_stride: Rare[Literal[1, 2]] = 1
     """2: the decoder of a U-Net stops at half the input's size, which is faster and a little coarser."""
-    decoder_dropout: float = 0.3
+    decoder_dropout: Rare[float] = 0.3
     """MC dropout rate after all blocks of the decoder but the last; 0: no dropout layers."""
-    encoder_dropout: float = 0.0
+    encoder_dropout: Rare[float] = 0.0
     """MC dropout rate before the two last subsampling modules of the encoder; 0: no dropout layers."""
-    encoder_smoothing: bool = True
+    encoder_smoothing: Rare[bool] = True
     """Spatial smoothing before each subsampling module of the encoder except the stem; sizes stay."""
-    encoder_prob: ProbName = "tanh"
+    encoder_prob: Rare[ProbName] = "tanh"
     """The Prob function of stages that end with an activation."""
-    encoder_linear_prob: ProbName = "signed-tanh"
+    encoder_linear_prob: Rare[ProbName] = "signed-tanh"
     """The Prob function of stages that end without one, as MobileNet's do (measured in docs/studies/performance)."""
-    encoder_blur: int = 2
+    encoder_blur: Rare[int] = 2
     """The blur size of the smoothing: 1, 2, 3 or 5."""
 
 
@@ -80,29 +80,29 @@ class AugmentOptions:
     """Height of the crop in pixels."""
     crop_width: int = 384
     """Width of the crop in pixels."""
-    flip: float = 0.5
+    flip: Rare[float] = 0.5
     """Probability of a left-right flip."""
-    scale_min: float = 0.6
+    scale_min: Rare[float] = 0.6
     """Smallest zoom before the crop."""
-    scale_max: float = 1.5
+    scale_max: Rare[float] = 1.5
     """Largest zoom before the crop."""
-    brightness: float = 0.35
+    brightness: Rare[float] = 0.35
     """Brightness factor: drawn from 1 -/+ this."""
-    contrast: float = 0.35
+    contrast: Rare[float] = 0.35
     """Contrast factor: drawn from 1 -/+ this."""
-    saturation: float = 0.35
+    saturation: Rare[float] = 0.35
     """Saturation factor: drawn from 1 -/+ this."""
-    hue: float = 0.04
+    hue: Rare[float] = 0.04
     """Hue shift: drawn from -/+ this, in turns of the colour circle."""
-    rare_crop: float = 0.0
+    rare_crop: Rare[float] = 0.0
     """Probability of a crop around a pixel of a rare class (at most half the pixels of the median class)."""
-    paste: float = 0.0
+    paste: Rare[float] = 0.0
     """Probability that objects of rare classes are pasted in from another image (copy-paste)."""
-    textures: float = 0.0
+    textures: Rare[float] = 0.0
     """Probability that generated textures are mixed into the image (PixMix, arXiv 2112.05135)."""
-    corrupt: float = 0.0
+    corrupt: Rare[float] = 0.0
     """Probability that the image is corrupted, severity 1 to 5; needs imagecorruptions-imaug."""
-    corruptions: tuple[TuningCorruption, ...] = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
+    corruptions: Rare[tuple[TuningCorruption, ...]] = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
     """Corruptions to draw from, all meant for tuning: those that measure robustness are never trained on."""
 
 
@@ -121,36 +121,35 @@ class SegTrainConfig:
     """Options of a segmentation-models-pytorch network (--network smp)."""
     size: int = 360
     """Height of the network's input in pixels; the width keeps the aspect, rounded to a multiple of 32."""
-    class_weights: Literal["none", "softened", "median-frequency"] = "softened"
-    """Class weights of the loss; softened: median-frequency weights to the power --soften."""
-    soften: float = 0.3
+    class_weights: Rare[Literal["none", "softened", "median-frequency"]] = "softened"
+    """Class weights of the loss; softened: median-frequency weights to the power `soften`."""
+    soften: Rare[float] = 0.3
     """Exponent of the softened class weights: 0 is none, 1 is median-frequency."""
     hold_out: Path = Path("auto")
-    """Images that are never trained on but evaluated while training runs; val and test are not used. auto: CamVid's
-    three stretches of consecutive stills, the last of every 20 streets of `street`, none of other data. none: no
-    images. Else a text file with the base names `FIRST LAST` of a stretch on each line. The two stills on either side
-    of a stretch are not used at all."""
+    """Images to evaluate on while training runs. auto: three stretches of CamVid's stills, every 20th street, none of
+    other data; none; or a text file with the base names `FIRST LAST` of each stretch, whose two neighbours on either
+    side are not used."""
     exclude: Path | None = None
     """Text file with the base names of training images to exclude, one a line."""
     loaders: int = 1
     """Processes that load batches."""
-    full_image_epochs: int = 0
+    full_image_epochs: Rare[int] = 0
     """Number of last epochs with crops as large as the image, zoomed by 1 or more (Jegou et al. 2017, arXiv 1611.09326,
     Sec. 4)."""
-    unzoomed_epochs: int = 0
+    unzoomed_epochs: Rare[int] = 0
     """Number of last epochs without zoom."""
-    auxiliary: float = 0.0
+    auxiliary: Rare[float] = 0.0
     """Loss weight of each auxiliary head on the decoder's coarser stages; the checkpoint does not contain them."""
     init: str | None = None
     """Pretrained name or .safetensors file with the initial weights; the head is random where the classes differ."""
     teacher: tuple[str, ...] = ()
     """Pretrained names or .safetensors files of the teachers, whose mean softmax is a second target (distillation)."""
-    teacher_probs: Path | None = None
+    teacher_probs: Rare[Path | None] = None
     """File for the teachers' probabilities of the training images: written where it is absent, read by later trainings;
     None: computed at every start."""
-    distill: float = 0.5
+    distill: Rare[float] = 0.5
     """Share of the teachers in the loss; the labels have the rest."""
-    consistency: float = 0.0
+    consistency: Rare[float] = 0.0
     """Weight of the temporal consistency loss (arXiv 2002.11433): one picture of four gets a second view by a moving
     camera, and both predictions should agree."""
     classes: Path | None = None
@@ -202,7 +201,7 @@ def check_training(config: SegTrainConfig) -> None:
     require_ranges(config.augment, {"scale_max": (config.augment.scale_min, math.inf)})
     require_ranges(config.loop, TRAIN_RANGES)
     if config.teacher_probs and not config.teacher:
-        raise InputError("--teacher-probs is the file for the probabilities of --teacher; give teachers too")
+        raise InputError("teacher_probs is the file for the probabilities of --teacher; give teachers too")
     for flag in ("auxiliary", "consistency"):
         if getattr(config, flag) and config.loop.train_samples > 1:
-            raise InputError(f"--{flag} takes one pass a batch; use --train-samples 1, or --{flag} 0")
+            raise InputError(f"{flag} takes one pass a batch; use --config train_samples=1, or {flag}=0")

@@ -45,7 +45,7 @@ def run_calibrate(job: CalibrateJob) -> int:
     if job.protocol == "auto":
         job = dataclasses.replace(job, protocol="moving-stills" if job.split == HELD_OUT else "stream")
     labelled = LabelledData(job.data, job.split, job.protocol, job.only, model)
-    options = dataclasses.replace(job.method, calibrated=False, adaptive=False).or_default(
+    options = MethodOptions(**vars(job.method), calibrated=False, adaptive=False).or_default(
         mode="dnn" if job.protocol == "stills" else "vq-dnn"
     )
     if job.protocol == "stills":
@@ -104,8 +104,6 @@ def check_flags(job: CalibrateJob) -> None:
         raise InputError(f"--coverage must lie between 0 and 1, got {job.coverage}")
     if not 0.0 < job.risk < 1.0:
         raise InputError(f"--risk must lie between 0 and 1, got {job.risk}")
-    if job.method.temperature is not None or job.method.calibrated is not None:
-        raise InputError("calibrate fits the temperature itself; omit --temperature and --calibrated")
     if is_graph(job.model):
         raise InputError(
             f"{job.model}: a graph file has its temperature inside; calibrate the checkpoint and export again"

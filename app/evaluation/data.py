@@ -98,6 +98,15 @@ class LabelledData:
         return open_split(self.data, "train", classes).subset(names)
 
 
+def default_split(data: Path, model: Model | OnnxFile) -> str:
+    """Returns the split to evaluate on where none is named: test, else val, else what the training held out."""
+    for split in ("test", "val"):
+        if (data / split).is_dir():
+            return split
+    trained_here = isinstance(model, Model) and recorded_names(model.meta.training) and (data / "train").is_dir()
+    return HELD_OUT if trained_here else "test"
+
+
 def refuse_memory(mode: str) -> None:
     """Raises InputError for modes that average over earlier frames: stills have none."""
     if is_temporal(mode):

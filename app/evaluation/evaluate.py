@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from app.evaluation.data import EvaluationFrames, LabelledData, refuse_memory
+from app.evaluation.data import EvaluationFrames, LabelledData, default_split, refuse_memory
 from app.evaluation.flags import EvaluateJob
 from app.evaluation.plot import check_plot, write_plot
 from app.evaluation.record import FRAME_KEYS, describe_run, note_fit, novelty_record
@@ -33,21 +33,22 @@ def run_evaluate(job: EvaluateJob) -> int:
     """Measures a segmentation network or an image classifier, prints tables, and writes the JSON and the plot."""
     check_place(job.report, overwrite=job.overwrite)
     check_plot(job.plot, overwrite=job.overwrite)
-    if job.precision == "auto":
-        job = replace(job, precision="fp32")
+    if job.compute.precision == "auto":
+        job = replace(job, compute=replace(job.compute, precision="fp32"))
     model = open_model(job.model)
+    split = job.split or default_split(job.data, model)
     if is_classifier(model):
         from app.evaluation.evaluate_classifier import evaluate_classifier
 
-        return evaluate_classifier(job, model)
-    labelled = LabelledData(job.data, job.split, job.protocol, job.only, model)
+        return evaluate_classifier(job, model, split)
+    labelled = LabelledData(job.data, split, job.protocol, job.only, model)
     if job.protocol == "stills" and job.method.mode is not None:
         refuse_memory(job.method.mode)
     of_graph = is_graph(job.model)
     run = RunOptions(
-        "torch" if job.executor == "auto" and not of_graph else job.executor,
-        job.precision,
-        job.device,
+        "torch" if job.compute.executor == "auto" and not of_graph else job.compute.executor,
+        job.compute.precision,
+        job.compute.device,
         keep_probs=True,
         members=tuple(open_checkpoint(name) for name in job.members),
     )
@@ -60,11 +61,11 @@ def run_evaluate(job: EvaluateJob) -> int:
     if segmenter.method.note and job.method.temperature is None:
         Console(stderr=True).print(f"not calibrated: {segmenter.method.note}", soft_wrap=True)
     chosen = labelled.open(segmenter)
-    split = None if str(job.data) == "street" else job.split
-    fitted_on = note_fit(segmenter.fit, segmenter.method, job.data.name, split, Console(stderr=True))
+    named_split = None if str(job.data) == "street" else split
+    fitted_on = note_fit(segmenter.fit, segmenter.method, job.data.name, named_split, Console(stderr=True))
     result = measure(job, segmenter, chosen)
     record = {
-        **describe_run(job, segmenter, segmenter.method, job.data.name, split),
+        **describe_run(job, segmenter, segmenter.method, job.data.name, named_split),
         "fitted_on": fitted_on,
         "frame_list_hash": chosen.frame_hash,
         **result,
@@ -83,7 +84,7 @@ def measure(job: EvaluateJob, segmenter: Segmenter, chosen: EvaluationFrames) ->
     check = ConformalCheck(segmenter.fit, segmenter.classes) if "conformal" in segmenter.fit else None
     live, promised = FrameMetrics.of(segmenter.classes), NoveltyMetrics(segmenter.classes.void_id)
     started = time.perf_counter()
-    stream = segment(seed_frames(chosen.frames, job.seed), segmenter)
+    stream = segment(seed_frames(chosen.frames, job.compute.seed), segmenter)
     title = f"{job.protocol} {segmenter.method.mode}"
     watched = track(stream, title, total=chosen.count, console=Console(stderr=True))
     for place, (frame, maps) in enumerate(watched):

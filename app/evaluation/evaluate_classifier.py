@@ -33,7 +33,7 @@ MAX_CLASSES = 10
 """Classes in the table by class, the hardest ones; the JSON has all."""
 
 
-def evaluate_classifier(job: EvaluateJob, model: Model | OnnxFile) -> int:
+def evaluate_classifier(job: EvaluateJob, model: Model | OnnxFile, split: str) -> int:
     """Measures an image classifier, prints tables, and writes the JSON and the plot."""
     refuse_flags(
         job.model,
@@ -41,18 +41,18 @@ def evaluate_classifier(job: EvaluateJob, model: Model | OnnxFile) -> int:
             f"--protocol {job.protocol}": job.protocol != "stills",
             **frame_flags(job.method),
             "--only": job.only is not None,
-            "--precision bf16": job.precision == "bf16",
+            "--precision bf16": job.compute.precision == "bf16",
         },
     )
     members = [open_checkpoint(name) for name in job.members]
-    classifier = make_classifier(model, job.method, members, job.executor, job.device, job.seed)
-    data = classifier.open_data(job.data, job.split)
+    classifier = make_classifier(model, job.method, members, job.compute.executor, job.compute.device, job.compute.seed)
+    data = classifier.open_data(job.data, split)
     require_classes(data.classes, classifier.classes, str(job.data), job.model)
     console, mode = Console(stderr=True), list(classifier.sizes)[-1]
     console.print(f"executor: {classifier.executor} on {classifier.device}", soft_wrap=True)
-    fitted_on = note_fit(classifier.fit(mode), classifier.methods[mode], data.name, job.split, console)
+    fitted_on = note_fit(classifier.fit(mode), classifier.methods[mode], data.name, split, console)
     record = {
-        **describe_run(job, classifier, classifier.methods[mode], data.name, job.split),
+        **describe_run(job, classifier, classifier.methods[mode], data.name, split),
         "temperatures": {mode: method.temperature for mode, method in classifier.methods.items()},
         "fitted_on": fitted_on,
         "frame_list_hash": data.list_hash,

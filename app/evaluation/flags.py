@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-from tyro.conf import OmitArgPrefixes, Positional, arg
+from tyro.conf import Positional, arg
 
-from app.flags import ExecutorName, PrecisionName
-from core.method import MethodOptions
+from app.flags import ComputeOptions
+from core.method import MethodOptions, PassOptions
 
 SplitName = Literal["train", "val", "test", "held-out"]
 
@@ -22,8 +22,9 @@ class EvaluateJob:
     flags about frames do not apply."""
     data: Path
     """Folder with SPLIT/ and SPLITannot/, or `street`; for a classifier CIFAR's folder or SPLIT/CLASS/*.jpg."""
-    split: SplitName = "test"
-    """Split of the data; held-out: the images of train that the network's training held out, by its record."""
+    split: SplitName | None = None
+    """Split of the data; held-out: the images of train that the network's training held out, by its record; auto: test,
+    else val, else held-out."""
     protocol: Literal["stills", "stream", "moving-stills"] = "stills"
     """stills: every image alone; stream: the images in order as one 15 Hz video, with consistency; moving-stills: a
     virtual camera drives up to every image, and the last two of 7 frames are measured."""
@@ -37,15 +38,10 @@ class EvaluateJob:
     """Picture (.png, .svg, .pdf) for the reliability diagram, and a classifier's NLL by ensemble size."""
     overwrite: bool = False
     """Replace files that exist."""
-    executor: ExecutorName = "auto"
-    """Library that runs the network; auto: torch for a checkpoint, since it alone draws the masks of --seed."""
-    precision: PrecisionName = "auto"
-    """Number format of the network; auto: fp32, so that figures repeat."""
-    device: str = "auto"
-    """auto, cpu or cuda; auto: cuda where there is one."""
-    seed: int = 0
-    """Seed of the dropout masks, which repeat on one device whatever the order of frames or pictures."""
-    method: OmitArgPrefixes[MethodOptions] = field(default_factory=MethodOptions)
+    method: MethodOptions = field(default_factory=MethodOptions)
+    compute: ComputeOptions = field(default_factory=ComputeOptions)
+    """auto is PyTorch in fp32 here, so that figures repeat; a classifier's masks depend on --seed and a picture's
+    place."""
 
 
 @dataclass(frozen=True)
@@ -93,4 +89,4 @@ class CalibrateJob:
     """auto, cpu or cuda; auto: cuda where there is one."""
     seed: int = 0
     """Seed of the dropout masks."""
-    method: OmitArgPrefixes[MethodOptions] = field(default_factory=MethodOptions)
+    method: PassOptions = field(default_factory=PassOptions)

@@ -32,7 +32,7 @@ def describe_run(job: EvaluateJob, ran: RunInfo, method: Method, data: str, spli
         "split": split,
         "protocol": job.protocol,
         **asdict(method),
-        "seed": job.seed,
+        "seed": job.compute.seed,
         "executor": ran.executor,
         "device": ran.device,
         "torch": torch.__version__,

@@ -65,15 +65,14 @@ def refuse_stream_flags(job: ExportJob) -> None:
             f"--target {job.target}": job.target != "onnx",
             "--stateful": job.stateful,
             **frame_flags(job.method),
-            "--size": job.network.size is not None,
-            "--width": job.network.width is not None,
-            "--calibration-data": job.network.calibration_data is not None,
-            "--proof-frames": job.further.proof_frames != "street",
-            "--fixed-frames": job.network.fixed_frames,
+            "--size": job.size is not None,
+            "--width": job.width is not None,
+            "--calibration-data": job.calibration_data is not None,
+            "--proof-frames": job.proof_frames != "street",
         },
     )
-    if job.network.precision != "fp32":
-        raise InputError(f"a classifier is exported in fp32, got --precision {job.network.precision}; omit it")
+    if job.precision != "fp32":
+        raise InputError(f"a classifier is exported in fp32, got --precision {job.precision}; omit it")
 
 
 def trace_classifier(step: ExportedClassifier, size: int) -> Traced:

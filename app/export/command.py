@@ -18,8 +18,8 @@ from export.write.triton import check_place, write_repository
 
 def run_export(job: ExportJob) -> int:
     """Traces, proves and writes the model. A proof that fails leaves no file and exits with 1."""
-    if job.network.precision == "auto":
-        job = replace(job, network=replace(job.network, precision="fp32"))
+    if job.precision == "auto":
+        job = replace(job, precision="fp32")
     if job.target != "onnx":
         job = replace(job, stateful=True)
     refuse_job(job)
@@ -47,11 +47,9 @@ def run_export(job: ExportJob) -> int:
 
 def refuse_job(job: ExportJob) -> None:
     """Raises InputError for flags that do not go together, whatever the model."""
-    if job.further.runtime is not None and job.target != "web":
+    if job.runtime is not None and job.target != "web":
         raise InputError("--runtime is for --target web; omit it")
-    if job.network.fixed_frames and not job.stateful:
-        raise InputError("--fixed-frames is for stateful files; add --stateful or omit it")
-    if job.network.precision == "bf16":
+    if job.precision == "bf16":
         raise InputError(
             "--precision bf16 is no number format of a graph file: export fp32 and choose bf16 where it runs "
             "(steadyseg video --executor openvino --precision bf16)"

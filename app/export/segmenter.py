@@ -29,15 +29,20 @@ RESIZED_LABELS = 0.99
 """Smallest share of equal labels where the graph resizes: its levels differ from torch's by at most one of 255."""
 
 
-def export_segmenter(job: ExportJob, model: Model, console: Console) -> tuple[Traced, GraphMeta]:
-    """Traces and proves the graph; CheckFailed where a proof fails."""
-    if job.network.precision == "int8":
-        check_data(job.network.calibration_data)
+def export_segmenter(
+    job: ExportJob, model: Model, console: Console, fixed_size: bool = False
+) -> tuple[Traced, GraphMeta]:
+    """Traces and proves the graph; CheckFailed where a proof fails.
+
+    With `fixed_size` the graph of a stream takes frames of the network's own size alone and resizes nothing.
+    """
+    if job.precision == "int8":
+        check_data(job.calibration_data)
     module = open_module(job, model)
     refuse_precision(job, module.method)
     height, width = network_shape(job, module, model)
     if job.stateful:
-        traced = export_stream(job, model, module, (height, width), console)
+        traced = export_stream(job, model, module, (height, width), console, fixed_size)
     else:
         traced = export_network(job, model, module, (height, width), console)
     reference = reference_scores(module)
@@ -47,7 +52,7 @@ def export_segmenter(job: ExportJob, model: Model, console: Console) -> tuple[Tr
         module.method,
         (height, width),
         head_stride=module.head_stride,
-        precision=job.network.precision,
+        precision=job.precision,
         reference_scores=reference.scores if reference and module.method.adaptive else (),
     )
     if module.method.note:
@@ -60,7 +65,7 @@ def open_module(job: ExportJob, model: Model) -> StreamingSegmenter:
     meta = model.meta
     method = exported_options(job).resolve(meta)
     head = novelty_head(model, method)
-    module = StreamingSegmenter(model.network(), meta.mean, meta.std, job.network.size or meta.height, method, head)
+    module = StreamingSegmenter(model.network(), meta.mean, meta.std, job.size or meta.height, method, head)
     return module.to(memory_format=torch.channels_last).eval()
 
 
@@ -69,7 +74,7 @@ def exported_options(job: ExportJob) -> MethodOptions:
     if job.stateful:
         options = job.method.or_default(motion=False)
         # Statistics of the frame exist in fp32 alone.
-        return options if job.network.precision == "fp32" else replace(options, adaptive=False)
+        return options if job.precision == "fp32" else replace(options, adaptive=False)
     if job.method.motion:
         raise InputError(
             "the network alone has no temporal mean that could follow motion; add --stateful, or omit --motion"
@@ -81,12 +86,12 @@ def exported_options(job: ExportJob) -> MethodOptions:
 
 def refuse_precision(job: ExportJob, method: Method) -> None:
     """Raises InputError, before the work begins, for a number format that the method does not support."""
-    if job.network.precision != "fp32" and method.samples > 1:
+    if job.precision != "fp32" and method.samples > 1:
         raise InputError(
-            f"--precision {job.network.precision} is made of one pass a frame, got {method.samples}; use --samples 1 "
+            f"--precision {job.precision} is made of one pass a frame, got {method.samples}; use --samples 1 "
             "or --precision fp32"
         )
-    if job.network.precision == "int8" and draws_dropout(method.mode):
+    if job.precision == "int8" and draws_dropout(method.mode):
         raise InputError(
             f"--precision int8 is measured without dropout, got mode {method.mode}; use mode "
             f"{method.mode.replace('bnn', 'dnn')} or --precision fp16"
@@ -96,34 +101,34 @@ def refuse_precision(job: ExportJob, method: Method) -> None:
 def network_shape(job: ExportJob, module: StreamingSegmenter, model: Model) -> tuple[int, int]:
     """Returns (h, w) of the graph's network: the checkpoint's aspect, or --width rounded to a multiple of 32."""
     height, meta = module.height, model.meta
-    if job.network.width is None:
+    if job.width is None:
         return network_size(meta.height, meta.width, height)
-    if job.network.width < SIZE_MULTIPLE:
-        raise InputError(f"--width must be {SIZE_MULTIPLE} pixels or more, got {job.network.width}")
-    return network_size(height, job.network.width, height)
+    if job.width < SIZE_MULTIPLE:
+        raise InputError(f"--width must be {SIZE_MULTIPLE} pixels or more, got {job.width}")
+    return network_size(height, job.width, height)
 
 
 def export_stream(
-    job: ExportJob, model: Model, module: StreamingSegmenter, size: tuple[int, int], console: Console
+    job: ExportJob, model: Model, module: StreamingSegmenter, size: tuple[int, int], console: Console, fixed_size: bool
 ) -> Traced:
     """Exports the whole computation of a frame with its state."""
-    raw = proof_frames(job.further.proof_frames)
+    raw = proof_frames(job.proof_frames)
     frames = [resize_frame(frame, size)[0] for frame in raw]
-    traced = trace_stream(module, size, job.network.fixed_frames)
+    traced = trace_stream(module, size, fixed_size)
     masked = " with the masks as inputs" if traced.masked else ""
     console.print(f"proof{masked}: {traced.prove(frames)}")
     if traced.masked:
         console.print(f"proof of the masks drawn inside: {traced.prove_draws(frames[0])}")
-    elif not job.network.fixed_frames:
+    elif not fixed_size:
         equal = resize_agreement(traced, raw[0])
         console.print(f"its own resize of a {raw[0].shape[1]}x{raw[0].shape[0]} frame: labels equal in {equal:.4%}")
-    if job.network.precision == "fp32":
+    if job.precision == "fp32":
         return traced
     converted = in_fewer_bits(job, traced, model, module, console)
     print_parity(converted, frames, console)
     if converted.masked:
         spread = converted.prove_draws(frames[0])
-        console.print(f"proof of the masks drawn inside in {job.network.precision}: {spread}")
+        console.print(f"proof of the masks drawn inside in {job.precision}: {spread}")
     return converted
 
 
@@ -170,18 +175,18 @@ def export_network(
     shapes = ((1, 3, *size), (2, 3, size[0] // 32 * 16, size[1] // 2))
     images = [torch.randn(shape, generator=generator).numpy() for shape in shapes]
     console.print(f"proof: {traced.prove(images)}")
-    if job.network.precision == "fp32":
+    if job.precision == "fp32":
         return traced
     converted = in_fewer_bits(job, traced, model, module, console)
-    print_parity(converted, [input_maker(module)(frame) for frame in proof_frames(job.further.proof_frames)], console)
+    print_parity(converted, [input_maker(module)(frame) for frame in proof_frames(job.proof_frames)], console)
     return converted
 
 
 def in_fewer_bits(job: ExportJob, traced: Traced, model: Model, module: StreamingSegmenter, console: Console) -> Traced:
     """Converts the network to --precision; prints the loss of int8, measured where there are labels."""
-    if job.network.precision == "fp16":
+    if job.precision == "fp16":
         return traced.in_precision("fp16")
-    data = job.network.calibration_data
+    data = job.calibration_data
     assert data is not None  # check_data asked for it
     images = fitting_images(data, module)
     converted = traced.in_precision("int8", images, whole=job.target == "web")

@@ -31,17 +31,15 @@ def export_web(job: ExportJob) -> int:
     if is_classifier(model):
         raise InputError(f"{job.model}: an image classifier; --target web is for segmentation networks; omit it")
     import_onnx()
-    runtime = runtime_files(job.further.runtime)
+    runtime = runtime_files(job.runtime)
     console = Console(stderr=True)
     graphs = []
     for mode in web_modes(job, model):
         console.print(f"method {mode}")
         torch.manual_seed(0)
         tau = job.method.tau if is_temporal(mode) else None
-        of_method = replace(
-            job, method=replace(job.method, mode=mode, tau=tau), network=replace(job.network, fixed_frames=True)
-        )
-        traced, meta = export_segmenter(of_method, model, console)
+        of_method = replace(job, method=replace(job.method, mode=mode, tau=tau))
+        traced, meta = export_segmenter(of_method, model, console, fixed_size=True)
         data = traced.model(meta).SerializeToString()
         file = check_onnx(data, Path(f"{mode}.onnx"))
         graphs.append(GraphFile(file.meta, data))
@@ -62,8 +60,8 @@ def refuse_web(job: ExportJob) -> None:
         raise InputError("--window: a page keeps the running mean of all frames; omit it")
     if job.method.motion:
         raise InputError("--motion on: a page follows no motion; omit it")
-    if job.network.precision not in ("fp32", "int8"):
-        raise InputError(f"--precision {job.network.precision}: a page runs fp32 or int8; omit it")
+    if job.precision not in ("fp32", "int8"):
+        raise InputError(f"--precision {job.precision}: a page runs fp32 or int8; omit it")
 
 
 def web_modes(job: ExportJob, model: Model) -> tuple[ModeName, ...]:
@@ -72,4 +70,4 @@ def web_modes(job: ExportJob, model: Model) -> tuple[ModeName, ...]:
         return (job.method.mode,)
     network = model.network()
     set_dropout_active(network, True)
-    return MODES if is_stochastic(network) and job.network.precision == "fp32" else MODES[:2]
+    return MODES if is_stochastic(network) and job.precision == "fp32" else MODES[:2]

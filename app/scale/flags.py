@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-from tyro.conf import OmitArgPrefixes, Positional, arg
+from tyro.conf import Positional, arg
 
 from app.video.flags import VideoOptions
 
@@ -43,8 +43,8 @@ class BatchJob:
     folder."""
     retries: int = 2
     """Number of new attempts for a video whose worker died or met an error that is not the video's own."""
-    options: OmitArgPrefixes[Annotated[VideoOptions, arg(name="")]] = field(default_factory=VideoOptions)
-    engine: OmitArgPrefixes[EngineOptions] = field(default_factory=EngineOptions)
+    options: VideoOptions = field(default_factory=VideoOptions)
+    engine: EngineOptions = field(default_factory=EngineOptions)
 
 
 @dataclass(frozen=True)
@@ -68,4 +68,4 @@ class CamerasJob:
     """Replace a report that exists."""
     max_seconds: float | None = None
     """Stop after this many seconds; by default at Ctrl-C."""
-    engine: OmitArgPrefixes[EngineOptions] = field(default_factory=EngineOptions)
+    engine: EngineOptions = field(default_factory=EngineOptions)

@@ -4,48 +4,51 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tyro.conf import OmitArgPrefixes
+from tyro.conf import FlagCreatePairsOff
 
+from app.flags import Settings
 from classification.options import CLASS_PRESETS, ClassTrainConfig
 from seg.options import SegTrainConfig
 from seg.presets import PRESETS
 
 
 @dataclass(frozen=True)
-class SegTrainJob:
-    """A segmentation training."""
+class TrainOptions:
+    """The flags of every training."""
 
-    config: OmitArgPrefixes[SegTrainConfig] = PRESETS["cpu"]
-    """Data, network and loss. The checkpoint records these settings and all that follow."""
-    preset: Literal[
-        "cpu", "unet-s", "realtime", "mobile", "paper", "unet-s-street", "realtime-street", "mobile-street"
-    ] = "cpu"
-    """cpu: U-Net for two cores; unet-s: the same network with a longer training; realtime: a small network that keeps
-    up with a camera on two cores; mobile: a smaller one for browsers and boards; these three begin with (--init) the
-    model of the preset of the same name with -street, which trains on the procedural street; paper: the published
-    CamVid training. Other flags override it."""
-    run: Path = Path("runs/seg")
-    """Folder that the run writes: state, logs and the final checkpoint."""
-    resume: bool = False
-    """Go on after the last whole epoch in --run; needs the flags it began with."""
+    preset: str = ""
+    run: Path = Path("runs")
+    settings: Settings = ()
+    """Any setting of the training: .toml or .json files (a run's config.json) and NAME=VALUE, such as paste=0.3.
+    `--config list` prints all with their meaning. Flags override them."""
+    resume: FlagCreatePairsOff[bool] = False
+    """Go on after the last whole epoch in --run, with its settings."""
     device: str = "auto"
-    """auto, cpu or cuda. With several processes (torchrun --nproc_per_node 2 -- .venv/bin/steadyseg train ...) each
-    takes a GPU."""
+    """auto, cpu or cuda; auto: cuda where there is one."""
 
 
 @dataclass(frozen=True)
-class ClassTrainJob:
+class SegTrainJob(TrainOptions):
+    """A segmentation training."""
+
+    preset: Literal[
+        "cpu", "unet-s", "realtime", "mobile", "paper", "unet-s-street", "realtime-street", "mobile-street"
+    ] = "cpu"
+    """Settings to begin with. cpu: a U-Net for two cores; unet-s: the same, trained longer; realtime: for a camera on
+    two cores; mobile: for browsers and boards; NAME-street: the training on the procedural street whose model NAME
+    takes as --init; paper: the published training on CamVid."""
+    run: Path = Path("runs/seg")
+    """Folder of the run: state, logs and the final checkpoint."""
+    config: SegTrainConfig = PRESETS["cpu"]
+
+
+@dataclass(frozen=True)
+class ClassTrainJob(TrainOptions):
     """A classifier's training."""
 
-    config: OmitArgPrefixes[ClassTrainConfig] = CLASS_PRESETS["small"]
-    """Data, network and loss. The checkpoint records these settings and all that follow."""
     preset: Literal["small", "sgd", "sgd-imagenet", "adamw", "adamw-imagenet"] = "small"
-    """small: some thousand images on two cores; sgd, sgd-imagenet: the published trainings of CNNs; adamw,
-    adamw-imagenet: those of vision transformers. Other flags override it."""
+    """Settings to begin with. small: some thousand images on two cores; sgd, sgd-imagenet: the published trainings of
+    CNNs; adamw, adamw-imagenet: those of vision transformers."""
     run: Path = Path("runs/classification")
-    """Folder that the run writes: state, logs and the final checkpoint."""
-    resume: bool = False
-    """Go on after the last whole epoch in --run; needs the flags it began with."""
-    device: str = "auto"
-    """auto, cpu or cuda. With several processes (torchrun --nproc_per_node 2 -- .venv/bin/steadyseg train ...) each
-    takes a GPU."""
+    """Folder of the run: state, logs and the final checkpoint."""
+    config: ClassTrainConfig = CLASS_PRESETS["small"]

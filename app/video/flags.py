@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-from tyro.conf import OmitArgPrefixes, Positional, arg
+from tyro.conf import Positional, arg
 
 from app.flags import ComputeOptions
 from core.method import MethodOptions
@@ -23,8 +23,8 @@ class VideoOptions:
     """Height in pixels that frames are resized to for the network; by default the checkpoint's."""
     max_frames: int | None = None
     """Stop after this many frames."""
-    method: OmitArgPrefixes[MethodOptions] = field(default_factory=MethodOptions)
-    compute: OmitArgPrefixes[ComputeOptions] = field(default_factory=ComputeOptions)
+    method: MethodOptions = field(default_factory=MethodOptions)
+    compute: ComputeOptions = field(default_factory=ComputeOptions)
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class VideoJob:
     """File, camera index, rtsp:// or http(s):// URL, image folder, or `street[:SEED[:FRAMES]]`."""
     output: Annotated[Path | None, arg(aliases=["-o"])] = None
     """Video file to write (.mp4, .mkv, .mov); by default none."""
-    options: OmitArgPrefixes[Annotated[VideoOptions, arg(name="")]] = field(default_factory=VideoOptions)
+    options: VideoOptions = field(default_factory=VideoOptions)
     masks: Path | None = None
     """Folder for label PNGs (palette) and 8-bit uncertainty PNGs."""
     labels: Path | None = None

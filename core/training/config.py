@@ -7,6 +7,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from core.options import Rare
+
 ScheduleName = Literal["one-cycle", "step", "constant"]
 OptimizerName = Literal["adam", "adamw", "sgd"]
 
@@ -18,28 +20,29 @@ class TrainConfig:
     epochs: int = 60
     """Passes over the training data."""
     batch_size: int = 4
-    """Images per network call and process. BatchNorm normalises over all processes on CUDA, over each one on a CPU."""
-    accumulate: int = 1
-    """Network calls per optimiser step; the gradient is that of batch_size * accumulate * processes images."""
-    train_samples: int = 1
+    """Images per network call and process."""
+    accumulate: Rare[int] = 1
+    """Network calls per optimiser step; the gradient is that of batch_size * accumulate * processes images. BatchNorm
+    normalises over all processes on CUDA, over each one on a CPU."""
+    train_samples: Rare[int] = 1
     """Dropout passes per batch, whose mean probabilities enter the loss (training-phase ensemble)."""
-    optimizer: OptimizerName = "adamw"
+    optimizer: Rare[OptimizerName] = "adamw"
     """adam (published for CamVid), adamw, or sgd with momentum 0.9."""
     learning_rate: float = 3e-3
     """Peak learning rate."""
-    weight_decay: float = 1e-4
+    weight_decay: Rare[float] = 1e-4
     """Weight decay: decoupled in adamw, L2 in adam and sgd; biases and normalisation have none."""
-    schedule: ScheduleName = "one-cycle"
-    """one-cycle: linear rise, cosine fall to zero; step: falls by --step-factor at each of --step-epochs; constant."""
-    warmup: float = 0.15
+    schedule: Rare[ScheduleName] = "one-cycle"
+    """one-cycle: linear rise, cosine fall to zero; step: falls by step_factor at each of step_epochs; constant."""
+    warmup: Rare[float] = 0.15
     """Share of all steps in which the rate of one-cycle and step rises linearly."""
-    step_epochs: tuple[int, ...] = (100,)
+    step_epochs: Rare[tuple[int, ...]] = (100,)
     """Epochs after which the step schedule falls (published for CamVid: 100 of 130)."""
-    step_factor: float = 0.2
+    step_factor: Rare[float] = 0.2
     """Factor of each fall (published: 0.2, from 1e-3 to 2e-4)."""
-    clip_norm: float = 1.0
+    clip_norm: Rare[float] = 1.0
     """Largest gradient norm; 0: no clipping."""
-    average_decay: float = 0.998
+    average_decay: Rare[float] = 0.998
     """Decay per step of the moving average of the weights, which is the trained model. 0: the last weights are the
     model."""
     seed: int = 0
@@ -50,7 +53,7 @@ class TrainConfig:
     """CPU threads; 0: torch chooses. With 1, runs on a CPU repeat bit for bit."""
     evaluate_every: int = 5
     """Epochs between evaluations on the held-out images; 0: none."""
-    snapshots: int = 0
+    snapshots: Rare[int] = 0
     """Number of snapshots of the averaged weights in RUN/checkpoints: the initial ones and then those of evenly spaced
     epochs (`analyze landscape --trajectory` draws them); 0 keeps none."""
 

@@ -91,7 +91,9 @@ def _lock(run: Path) -> TextIO:
 
 
 def _write_or_compare(run: Path, config: TrainingConfig, resume: bool, processes: int) -> None:
-    record, path = config_record(config) | {"processes": processes}, run / CONFIG_NAME
+    path = run / CONFIG_NAME
+    # The whole path of the data: --resume reads it here. A checkpoint's record has its last part alone.
+    record = config_record(config) | {"data": str(config.data), "processes": processes}
     if not resume:
         if path.exists():
             raise InputError(f"{run}: already holds a training; go on with --resume or choose another --run folder")
@@ -108,12 +110,13 @@ def _write_or_compare(run: Path, config: TrainingConfig, resume: bool, processes
             f"{run}: began with another version of this program, whose settings differ in {other_version[0]}; start "
             "in another folder"
         )
+    then["data"], now["data"] = (Path(str(one["data"])).name for one in (then, now))  # data may have moved
     different = sorted(key for key in now if now[key] != then[key])
     if different:
         key = different[0]
-        flag = key.rpartition(".")[2].replace("_", "-")
+        name = key.rpartition(".")[2].replace("_", "-")
         raise InputError(
-            f"{run}: --resume with other {flag} ({then[key]} then, {now[key]} now); use the flags it began with"
+            f"{run}: --resume with other {name} ({then[key]} then, {now[key]} now); omit it: the run has its settings"
         )
 
 
@@ -222,6 +225,6 @@ def find_snapshots(run: Path) -> list[Path]:
     files = sorted((run / SNAPSHOTS_NAME).glob("epoch-*.safetensors"))
     if len(files) < 2:
         raise InputError(
-            f"{run}: holds {len(files)} snapshots, and a trajectory needs two or more; train with --snapshots 10"
+            f"{run}: holds {len(files)} snapshots, and a trajectory needs two or more; train with --config snapshots=10"
         )
     return files

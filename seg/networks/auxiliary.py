@@ -54,5 +54,5 @@ def decoder_stages(network: nn.Module) -> list[nn.Module]:
         return list(network.stages)[network.options.depth : -1]  # type: ignore[arg-type, index, union-attr]
     blocks = getattr(network.get_submodule("model.decoder"), "blocks", None)
     if not isinstance(blocks, nn.ModuleList | nn.ModuleDict) or len(blocks) < 2:
-        raise InputError("auxiliary heads need a decoder with several stages, such as Unet's; use --auxiliary 0")
+        raise InputError("auxiliary heads need a decoder with several stages, such as Unet's; use --config auxiliary=0")
     return list(blocks.values() if isinstance(blocks, nn.ModuleDict) else blocks)[:-1]

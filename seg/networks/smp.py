@@ -107,7 +107,7 @@ def _create(num_classes: int, options: SmpOptions) -> Any:
         raise InputError(
             f"the {options.encoder_weights} weights of {options.encoder} cannot be fetched "
             f"({_first_line(error)}); go online "
-            "or train from random weights with --encoder-weights None"
+            "or train from random weights with --config encoder_weights=None"
         ) from error
     except (
         KeyError,

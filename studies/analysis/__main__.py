@@ -18,9 +18,10 @@ from classification.data.open import open_classification
 from core.errors import InputError
 from core.model.bundle import round_figures
 from core.system.machine import keep_freed_memory
-from studies.analysis.command import command_line, write_report
+from studies.analysis.command import write_report
 from studies.analysis.runs import Run, all_runs
 from studies.analysis.study import Study, run
+from studies.harness.command_line import command_line
 from studies.harness.networks import file_of
 from studies.harness.pages import write_page
 from studies.harness.study import PAGES, data_digest, exit_code
@@ -80,7 +81,12 @@ def study(one: Run, files: list[Path], data: Path, digest: str) -> None:
     record = run(kind, one.job([str(file) for file in files], str(data / one.pair.data)), keep=lambda _: None)
     record = round_figures(record) | {"digest": digest}
     write_report(
-        kind, record, out, command_line(one.job(one.pair.models, one.pair.data)), plots=True, without=("worst",)
+        kind,
+        record,
+        out,
+        command_line(one.study, one.pair.models, one.job(one.pair.models, one.pair.data)),
+        plots=True,
+        without=("worst",),
     )
 
 

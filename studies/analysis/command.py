@@ -1,8 +1,6 @@
 """`steadyseg analyze STUDY`: measures, prints the table, and writes report.md, report.json and the plots into a
 folder."""
 
-import dataclasses
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from app.commands import load
 from app.report_file import write_figure, write_json
 from core.system.files import write_atomic
 from studies.analysis.flags import StudyJob
+from studies.harness.command_line import command_line
 from studies.harness.requirements import PLOTS, check_folder, require_extra
 
 
@@ -25,12 +24,12 @@ def run_study(job: StudyJob) -> int:
 
     require_checkpoints(job.options.models)
     if job.options.plots:
-        require_extra(PLOTS, "--plots")
+        require_extra(PLOTS, "plots")
     names = "+".join(Path(name).name for name in short_names(job.options.models))
     out = job.options.output or Path("runs") / job.study / names
     check_folder(out, overwrite=job.options.overwrite)
     study: Study = load(f"studies.analysis.{job.study}:STUDY")
-    command = command_line(job)
+    command = command_line(job.study, job.options.models, job)
 
     def keep(record: Results) -> None:
         out.mkdir(parents=True, exist_ok=True)
@@ -104,19 +103,3 @@ def figure(value: Any) -> str:
     if value is None:
         return "-"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def command_line(job: StudyJob) -> str:
-    """The command line that makes the same report: models, data, and every flag that is not at its default."""
-    words = [*job.options.models, "--data", str(job.options.data)]
-    for part in (job.options, job):
-        for field in dataclasses.fields(part):
-            value = getattr(part, field.name)
-            if field.name in ("models", "data", "output", "overwrite", "options") or value == field.default:
-                continue
-            flag = field.name.replace("_", "-")
-            if isinstance(value, bool):
-                words.append(f"--{flag}" if value else f"--no-{flag}")
-            else:
-                words += [f"--{flag}", *map(str, value if isinstance(value, tuple) else (value,))]
-    return shlex.join(["steadyseg", "analyze", job.study, *words])

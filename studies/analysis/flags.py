@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from tyro.conf import OmitArgPrefixes, Positional, arg
+from tyro.conf import Positional, arg
 
+from app.flags import Settings
 from core.errors import InputError
+from core.options import Rare, spelled
 
 
 @dataclass(frozen=True)
@@ -24,29 +26,31 @@ class StudyOptions:
     loss of training is measured (hessian, landscape), else test."""
     images: int | None = None
     """Number of pictures, drawn with the seed; by default a study ends within 20 minutes on two cores."""
-    max_seconds: float = 900.0
+    settings: Settings = ()
+    """Rarely needed settings, as NAME=VALUE; `--config list` prints them."""
+    max_seconds: Rare[float] = 900.0
     """Begin no new part after so many seconds; what was measured until then is the report."""
-    seed: int = 0
+    seed: Rare[int] = 0
     """Seed of the choice of pictures and of everything drawn."""
-    timm_weights: Literal["pretrained", "random"] = "pretrained"
+    timm_weights: Rare[Literal["pretrained", "random"]] = "pretrained"
     """Weights of timm:NAME: the library's (fetched once, needs a network connection), or random ones from the seed."""
     output: Annotated[Path | None, arg(aliases=["-o"])] = None
     """Folder for report.md, report.json and the plots; runs/STUDY/MODELS without it."""
     overwrite: bool = False
     """Replace a report that exists."""
-    plots: bool = True
+    plots: Rare[bool] = True
     """Draw plots, which needs matplotlib."""
-    device: str = "auto"
+    device: Rare[str] = "auto"
     """auto, cpu or cuda; auto: cuda where there is one."""
 
     def __post_init__(self) -> None:
-        require_least("images", self.images, 1)
-        require_positive("max-seconds", self.max_seconds)
+        require_least("--images", self.images, 1)
+        require_positive("max_seconds", self.max_seconds)
 
 
 def require_least(flag: str, value: int | None, least: int) -> None:
     if value is not None and value < least:
-        raise InputError(f"--{flag} must be {least} or more, got {value}")
+        raise InputError(f"{flag} must be {least} or more, got {value}")
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class FourierJob:
     """The flags of `steadyseg analyze fourier`."""
 
     study: ClassVar[str] = "fourier"
-    options: OmitArgPrefixes[StudyOptions]
+    options: StudyOptions
     units: tuple[str, ...] = ()
     """Only these parts of the network, by their dotted names; every block and smoothing layer without it."""
 
@@ -64,14 +68,14 @@ class VarianceJob:
     """The flags of `steadyseg analyze variance`."""
 
     study: ClassVar[str] = "variance"
-    options: OmitArgPrefixes[StudyOptions]
+    options: StudyOptions
     units: tuple[str, ...] = ()
     """Only these parts of the network, by their dotted names; every block and smoothing layer without it."""
     samples: int = 10
     """Dropout draws of every picture, where the network has dropout; 1 draws none."""
 
     def __post_init__(self) -> None:
-        require_least("samples", self.samples, 1)
+        require_least("--samples", self.samples, 1)
 
 
 @dataclass(frozen=True)
@@ -79,29 +83,29 @@ class HessianJob:
     """The flags of `steadyseg analyze hessian`."""
 
     study: ClassVar[str] = "hessian"
-    options: OmitArgPrefixes[StudyOptions]
+    options: StudyOptions
     top: int = 5
     """Eigenvalues of largest magnitude of each mini-batch (published: 1 and 5)."""
-    batch_size: int | None = None
+    batch_size: Rare[int | None] = None
     """Pictures of a mini-batch; 16 for classifiers (published: 128 and 16), 1 for segmentation networks without it."""
     steps: int = 40
     """Lanczos steps for the density of all eigenvalues, each a vector as large as the weights in memory; 0: no
     density."""
-    iterations: int = 100
+    iterations: Rare[int] = 100
     """Maximum number of steps of the power iteration for one eigenvalue."""
-    tolerance: float = 1e-3
+    tolerance: Rare[float] = 1e-3
     """Change of an eigenvalue, as a share of it, at which the iteration ends."""
-    weight_decay: float | None = None
+    weight_decay: Rare[float | None] = None
     """Weight decay of the figures with L2; that of the network's training without it."""
-    augmented: bool = True
-    """Pictures as a training sees them; --no-augmented: as they are."""
+    augmented: Rare[bool] = True
+    """Pictures as a training sees them; false: as they are."""
 
     def __post_init__(self) -> None:
-        for flag, least in (("top", 1), ("batch_size", 1), ("steps", 0), ("iterations", 2)):
-            require_least(flag.replace("_", "-"), getattr(self, flag), least)
+        for name, least in (("top", 1), ("batch_size", 1), ("steps", 0), ("iterations", 2)):
+            require_least(spelled(self, name), getattr(self, name), least)
         require_positive("tolerance", self.tolerance)
         if self.weight_decay is not None and not 0.0 <= self.weight_decay < math.inf:
-            raise InputError(f"--weight-decay must be 0 or more, got {self.weight_decay:g}")
+            raise InputError(f"weight_decay must be 0 or more, got {self.weight_decay:g}")
 
 
 @dataclass(frozen=True)
@@ -109,17 +113,17 @@ class LandscapeJob:
     """The flags of `steadyseg analyze landscape`."""
 
     study: ClassVar[str] = "landscape"
-    options: OmitArgPrefixes[StudyOptions]
+    options: StudyOptions
     rule: Literal["filter", "axis0"] = "filter"
     """Rescaling of random directions: filter by filter (the paper's rule) or along axis 0 (the published code's)."""
     points: int = 21
     """Points of the plane along each direction, an odd number."""
-    reach: float = 1.0
+    reach: Rare[float] = 1.0
     """Extent of the plane; 1: the directions are as long as the filters (published: 0.1 and 1)."""
     trajectory: Path | None = None
-    """Folder of a training with snapshots (train --snapshots 10): the plane is the one that its weights moved in."""
-    augmented: bool = True
-    """Pictures as a training sees them; --no-augmented: as they are."""
+    """Folder of a training with snapshots (train ... --config snapshots=10): the plane that its weights moved in."""
+    augmented: Rare[bool] = True
+    """Pictures as a training sees them; false: as they are."""
 
     def __post_init__(self) -> None:
         if self.points < 3 or self.points % 2 == 0:
@@ -132,7 +136,7 @@ class LesionJob:
     """The flags of `steadyseg analyze lesion`."""
 
     study: ClassVar[str] = "lesion"
-    options: OmitArgPrefixes[StudyOptions]
+    options: StudyOptions
     units: tuple[str, ...] = ()
     """Only these parts of the network, by their dotted names; every convolution larger than 1x1, attention and MLP
     block, smoothing layer and block that keeps its map's shape without it."""
@@ -143,7 +147,7 @@ class SimilarityJob:
     """The flags of `steadyseg analyze similarity`."""
 
     study: ClassVar[str] = "similarity"
-    options: OmitArgPrefixes[StudyOptions]
+    options: StudyOptions
     units: tuple[str, ...] = ()
     """Only these parts of the network, by their dotted names; every block and smoothing layer without it."""
 
@@ -153,17 +157,17 @@ class ReliabilityJob:
     """The flags of `steadyseg analyze reliability`."""
 
     study: ClassVar[str] = "reliability"
-    options: OmitArgPrefixes[StudyOptions]
+    options: StudyOptions
     samples: int = 10
     """Dropout passes, where the network has dropout, beside one pass without; 1: that pass alone."""
 
     def __post_init__(self) -> None:
-        require_least("samples", self.samples, 1)
+        require_least("--samples", self.samples, 1)
 
 
 def require_positive(flag: str, value: float) -> None:
     if not (value > 0 and math.isfinite(value)):
-        raise InputError(f"--{flag} must be more than 0, got {value:g}")
+        raise InputError(f"{flag} must be more than 0, got {value:g}")
 
 
 StudyJob = FourierJob | VarianceJob | HessianJob | LandscapeJob | LesionJob | SimilarityJob | ReliabilityJob

@@ -43,7 +43,7 @@ def measure(context: StudyContext) -> Iterator[Results]:
     batches = [numbers for numbers in context.batches(size) if len(numbers) == size]
     if not batches:
         raise InputError(
-            f"{len(context.targets[0].pictures)} pictures fill no mini-batch of {size}; use a smaller --batch-size"
+            f"{len(context.targets[0].pictures)} pictures fill no mini-batch of {size}; use a smaller batch_size"
         )
     decays = {target.name: decay_of(target, job.weight_decay) for target in context.targets}
     rows: list[Results] = []
@@ -59,7 +59,7 @@ def measure(context: StudyContext) -> Iterator[Results]:
     for target in context.targets:
         if decays[target.name] is None:
             context.note(
-                f"{target.name}: its record has no weight decay, so nothing is said with L2; give --weight-decay"
+                f"{target.name}: its record has no weight decay, so nothing is said with L2; give --config weight_decay"
             )
 
 

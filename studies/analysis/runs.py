@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.commands import ANALYSES, load
-from app.parsing import parse
+from app.cli import read_flags
+from app.commands import ANALYSES
 from studies.harness.networks import digest_of, trained_network
 
 
@@ -65,8 +65,7 @@ class Run:
 
     def job(self, models: Sequence[str], data: str) -> Any:
         """The flags as the command has them."""
-        command = ANALYSES[self.study]
-        return parse(load(command.flags), self.words(models, data), f"steadyseg analyze {self.study}", command.summary)
+        return read_flags(f"steadyseg analyze {self.study}", ANALYSES[self.study], self.words(models, data))
 
     def digest(self, data: str) -> str:
         """Changes with the weights, the data and the flags."""

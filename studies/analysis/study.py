@@ -70,7 +70,7 @@ class StudyContext:
             yield {"rows": [row for one in tallies for row in one.rows()], "seen": tallies[0].seen}
 
     def track(self, items: Sequence[T], title: str) -> Iterator[T]:
-        """Yields the items with a progress bar on stderr; ends early when --max-seconds are over."""
+        """Yields the items with a progress bar on stderr; ends early when max_seconds are over."""
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -83,7 +83,7 @@ class StudyContext:
             task = progress.add_task(title, total=len(items))
             for done, item in enumerate(items):
                 if done and self.is_over:
-                    limit = f"--max-seconds {self.options.max_seconds:g}"
+                    limit = f"max_seconds={self.options.max_seconds:g}"
                     self.note(f"{title}: {done} of {len(items)} done when {limit} were over")
                     return
                 yield item

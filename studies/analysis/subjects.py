@@ -90,8 +90,8 @@ def open_study_targets(
         if needs_labels and not labelled:
             raise InputError(
                 f"{model}: its {IMAGENET_CLASSES} outputs are ImageNet's classes, not those of {options.data}; this "
-                "study needs labels: train it there (train classification --model timm:NAME) or give --timm-weights "
-                "random"
+                "study needs labels: train it there (train classification --network timm:NAME) or give --config "
+                "timm_weights=random"
             )
         require_data(options.data, split, subject)
         count = options.images or images[subject.is_segmentation]

@@ -10,11 +10,15 @@ from torch import Tensor
 
 from classification.data.held_out import open_split_of
 from classification.opening import require_classes
+from core.classes import CAMVID
 from core.errors import InputError
 from seg.data.camvid import ImageFolderSplit, open_split
+from seg.street.training_set import StreetSet
 from studies.harness.target import TargetNetwork
 
 DEFAULT_STILLS, DEFAULT_IMAGES = 30, 1000
+STREET_PICTURES = 120
+"""Pictures of the street to choose from: twelve of each of ten streets."""
 BATCH_PIXELS = 2**17
 """Pixels of a batch for classifiers (128 pictures of 32x32, 2 of 224x224): an attack keeps the graphs of several
 passes."""
@@ -75,9 +79,25 @@ def chosen_places(whole: int, wanted: int, seed: int) -> list[int]:
 def open_pictures(data: Path, split: str, subjects: Sequence[TargetNetwork], images: int | None, seed: int) -> Pictures:
     """Reads the labelled pictures that the networks need. Raises InputError for what is missing or does not fit."""
     first = subjects[0]
+    if first.is_segmentation and str(data) == "street":
+        return street_pictures(first, images or DEFAULT_STILLS, seed)
     if first.is_segmentation:
         return stills(open_split(data, split, first.meta.classes), images or DEFAULT_STILLS, seed)
     return views(data, split, subjects, images or DEFAULT_IMAGES, seed)
+
+
+def street_pictures(subject: TargetNetwork, wanted: int, seed: int) -> Pictures:
+    """Labelled pictures of the procedural street at the network's size, one a batch, of streets that no training
+    draws."""
+    if subject.meta.classes != CAMVID:
+        raise InputError(f"{subject.name} has other classes than CamVid's 11, with which the street is labelled")
+    street = StreetSet(STREET_PICTURES, subject.meta.height, subject.meta.width, first_seed=0)
+    places = chosen_places(len(street), wanted, seed)
+    images, labels = zip(*(street[place] for place in places), strict=True)
+    name = f"street_0_{street.width}x{street.height}_{len(street)}"
+    return Pictures(
+        Path("street"), "test", len(street), images, labels, tuple(places), name, "street", 1, lambda image: image
+    )
 
 
 def stills(split: ImageFolderSplit, wanted: int, seed: int) -> Pictures:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from tyro.conf import OmitArgPrefixes, Positional, arg
+from tyro.conf import Positional, arg
 
 from app.flags import ComputeOptions
 
@@ -30,4 +30,4 @@ class BenchJob:
     procedural street of the network's size."""
     size: int | None = None
     """Height in pixels that the network works at; the checkpoint's without it."""
-    compute: OmitArgPrefixes[ComputeOptions] = field(default_factory=ComputeOptions)
+    compute: ComputeOptions = field(default_factory=ComputeOptions)

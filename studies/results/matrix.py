@@ -10,7 +10,7 @@ from studies.harness.networks import PROJECT, measured_networks, trained_network
 from studies.harness.study import digest_of_weights
 
 RECIPES = {
-    "paper": "--preset paper --channels 16 --epochs 40 --step-epochs 31",
+    "paper": "--preset paper --channels 16 --epochs 40 --config step_epochs=31",
     "cpu": "--preset cpu --epochs 40",
 }
 """paper: the published training at a quarter of its width, 130 epochs and the fall of the rate at 100 scaled to 40 and

@@ -18,10 +18,11 @@ from app.report_file import write_json
 from classification.data.open import open_classification
 from core.errors import InputError
 from core.model.bundle import round_figures
+from studies.harness.command_line import command_line
 from studies.harness.networks import file_of
 from studies.harness.pages import write_page
 from studies.harness.study import PAGES, data_digest, exit_code
-from studies.robustness.command import command_line, show_progress, write_report
+from studies.robustness.command import show_progress, write_report
 from studies.robustness.flags import RobustnessJob
 from studies.robustness.runs import Run, all_runs, digest_of
 from studies.robustness.studies import robustness
@@ -64,7 +65,11 @@ def study(run: Run, data: Path, digest: str) -> None:
     Console(stderr=True).print(run.name)
     models = tuple(map(str, checkpoints_of(run)))
     told = dataclasses.replace(run.options, ood=tuple(Path(video).name for video in run.options.ood))
-    command = command_line(RobustnessJob(run.group.models, Path(run.group.data), only=run.studies, options=told))
+    command = command_line(
+        "robustness",
+        run.group.models,
+        RobustnessJob(run.group.models, Path(run.group.data), only=run.studies, options=told),
+    )
     record = robustness(models, data / run.group.data, studies=run.studies, options=run.options, watch=show_progress)
     record = round_figures(record) | {"digest": digest}
     out = PAGE / run.name

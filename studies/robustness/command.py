@@ -1,7 +1,5 @@
 """`steadyseg analyze robustness`: runs the studies and writes the report, its JSON and its plots into a folder."""
 
-import dataclasses
-import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,8 +11,9 @@ from app.open_model import is_graph
 from app.report_file import write_json
 from core.errors import InputError
 from core.system.files import write_atomic
+from studies.harness.command_line import command_line
 from studies.harness.requirements import CORRUPTIONS, PLOTS, check_folder, require_extra
-from studies.robustness.flags import RobustnessJob, RobustnessOptions
+from studies.robustness.flags import RobustnessJob
 
 T = TypeVar("T")
 DEFAULT_PLACE = Path("runs/robustness")
@@ -35,7 +34,7 @@ def run_robustness(job: RobustnessJob) -> int:
 
     require_extra(CORRUPTIONS, "analyze robustness")
     if job.plots:
-        require_extra(PLOTS, "--plots")
+        require_extra(PLOTS, "plots")
     out = job.output or DEFAULT_PLACE / "+".join(Path(name).stem for name in short_names(job.models))
     check_folder(out, overwrite=job.overwrite)
     record = robustness(
@@ -46,7 +45,7 @@ def run_robustness(job: RobustnessJob) -> int:
         options=job.options,
         device=job.device,
         watch=show_progress,
-        keep=lambda so_far: write_report(so_far, out, command_line(job), job.plots),
+        keep=lambda so_far: write_report(so_far, out, command_line("robustness", job.models, job), job.plots),
     )
     Console().print(summary(record))
     for note in record["notes"]:
@@ -61,24 +60,11 @@ def write_report(record: dict[str, Any], out: Path, command: str, plots: bool) -
     from studies.robustness.report import markdown
 
     if not plots:
-        record = record | {"notes": [*record["notes"], "no plots: --no-plots"]}
+        record = record | {"notes": [*record["notes"], "no plots: plots=false"]}
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "report.json", {"command": command, **record})
     names = write_plots(record, out) if plots else []
     write_atomic(out / "report.md", markdown(record, command, names).encode())
-
-
-def command_line(job: RobustnessJob) -> str:
-    """The command line that makes the same report."""
-    words = [*job.models, "--data", str(job.data)]
-    flags: dict[str, Any] = {"split": job.split, "only": job.only, "device": job.device}
-    usual: dict[str, Any] = {"split": "test", "only": (), "device": "auto"}
-    for field in dataclasses.fields(RobustnessOptions):
-        flags[field.name], usual[field.name] = getattr(job.options, field.name), field.default
-    for name, value in flags.items():
-        if value != usual[name]:
-            words += [f"--{name.replace('_', '-')}", *map(str, value if isinstance(value, tuple) else (value,))]
-    return shlex.join(["steadyseg", "analyze", "robustness", *words])
 
 
 def show_progress(items: list[T], title: str) -> Iterable[T]:

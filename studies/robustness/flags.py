@@ -1,15 +1,16 @@
 """The flags of `steadyseg analyze robustness`; no torch here, so that a bad flag is refused at once."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, Protocol, TypeVar
 
-from tyro.conf import OmitArgPrefixes, Positional, arg
+from tyro.conf import Positional, arg
 
+from app.flags import Settings
 from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, SEVERITIES, TUNING_CORRUPTIONS, require_known
 from core.errors import InputError
+from core.options import Rare, spelled
 
 T = TypeVar("T")
 
@@ -34,15 +35,15 @@ class RobustnessOptions:
     """All five, and of the stream 1, 3 and 5."""
     images: int | None = None
     """Pictures; 1,000 for a classifier, 30 for a segmentation network."""
-    costly_images: int | None = None
+    costly_images: Rare[int | None] = None
     """Pictures where each takes tens of passes (perturbations, attacks, bands); 50 and 3."""
     sample_counts: tuple[int, ...] = ()
     """Numbers of dropout passes to measure besides one pass without dropout."""
-    stream_frames: int = 30
+    stream_frames: Rare[int] = 30
     """Frames of the val stream."""
-    eps: tuple[float, ...] = (2.0,)
+    eps: Rare[tuple[float, ...]] = (2.0,)
     """Budgets of the attacks in levels of 255."""
-    noise: tuple[float, ...] = (0.02, 0.08)
+    noise: Rare[tuple[float, ...]] = (0.02, 0.08)
     """Root mean squares of the noise of each band, of the pixel range: the larger is that of ImageNet-C's
     gaussian_noise at severity 1, at which a network that has never seen noise fails in every band."""
     cifar_c: Path | None = None
@@ -63,32 +64,21 @@ class RobustnessOptions:
         for severity in self.severities:
             if severity not in SEVERITIES:
                 raise InputError(f"--severities must be of 1, 2, 3, 4, 5, got {severity}")
-        for flag, values, least in (
-            ("images", (self.images,), 1),
-            ("costly-images", (self.costly_images,), 1),
-            ("sample-counts", self.sample_counts, 1),
-            ("stream-frames", (self.stream_frames,), 2),
-        ):
-            for value in values:
+        for name, least in (("images", 1), ("costly_images", 1), ("sample_counts", 1), ("stream_frames", 2)):
+            given = getattr(self, name)
+            for value in given if isinstance(given, tuple) else (given,):
                 if value is not None and value < least:
-                    raise InputError(f"--{flag} must be {least} or more, got {value}")
-        for flag, budgets in (("eps", self.eps), ("noise", self.noise)):
-            if not budgets:
-                raise InputError(f"--{flag} needs one or more numbers")
-        for flag, shares in (("eps", tuple(eps / 255 for eps in self.eps)), ("noise", self.noise)):
-            for share in shares:
-                if not 0.0 < share <= 1.0 or not math.isfinite(share):
-                    whole = ("(0, 255]", 255 * share) if flag == "eps" else ("(0, 1]", share)
-                    raise InputError(f"--{flag} must lie in {whole[0]}, got {whole[1]:g}")
-        for flag, given in (
-            ("types", self.types),
-            ("severities", self.severities),
-            ("sample-counts", self.sample_counts),
-            ("eps", self.eps),
-            ("noise", self.noise),
-        ):
+                    raise InputError(f"{spelled(self, name)} must be {least} or more, got {value}")
+        for name, largest in (("eps", 255), ("noise", 1)):
+            if not getattr(self, name):
+                raise InputError(f"{spelled(self, name)} needs one or more numbers")
+            for value in getattr(self, name):
+                if not 0.0 < value <= largest:
+                    raise InputError(f"{spelled(self, name)} must lie in (0, {largest}], got {value:g}")
+        for name in ("types", "severities", "sample_counts", "eps", "noise"):
+            given = getattr(self, name)
             if len(set(given)) != len(given):
-                raise InputError(f"--{flag} names something twice: {' '.join(map(str, given))}")
+                raise InputError(f"{spelled(self, name)} names something twice: {' '.join(map(str, given))}")
 
 
 @dataclass(frozen=True)
@@ -108,10 +98,12 @@ class RobustnessJob:
     """Folder for report.md, report.json and the plots; runs/robustness/MODEL without it."""
     overwrite: bool = False
     """Replace a report that exists."""
-    plots: bool = True
+    plots: Rare[bool] = True
     """Draw plots, which needs matplotlib."""
-    options: OmitArgPrefixes[RobustnessOptions] = field(default_factory=RobustnessOptions)
-    device: str = "auto"
+    settings: Settings = ()
+    """Rarely needed settings, as NAME=VALUE; `--config list` prints them."""
+    options: RobustnessOptions = field(default_factory=RobustnessOptions)
+    device: Rare[str] = "auto"
     """auto, cpu or cuda; auto: cuda where there is one."""
 
 

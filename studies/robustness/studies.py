@@ -120,7 +120,7 @@ def general_notes(
         notes.append(f"{len(pictures)} of {pictures.whole} pictures, drawn with seed {options.seed}")
     costly = [name for name in COSTLY if name in chosen]
     if costly and len(few) < len(pictures):
-        notes.append(f"{', '.join(costly)}: the first {len(few)} of these pictures alone (--costly-images)")
+        notes.append(f"{', '.join(costly)}: the first {len(few)} of these pictures alone (costly_images)")
     notes += [f"{s.name}: no dropout, so one pass is all there is" for s in subjects if not s.has_dropout]
     for subject in subjects:
         for method in subject.calibrated_methods:

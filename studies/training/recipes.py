@@ -83,23 +83,25 @@ STREET_EPOCHS = 10
 
 RECIPES = (
     Recipe("base", "the preset `cpu` at half size", seeds=(0, 1)),
-    Recipe("textures", "textures mixed into half of the pictures", ("--textures", "0.5")),
+    Recipe("textures", "textures mixed into half of the pictures", ("--config", "textures=0.5")),
     Recipe(
         "corrupt",
         "noise and blur on half of the pictures",
-        ("--corrupt", "0.5", "--corruptions", "speckle_noise", "gaussian_blur"),
+        ("--config", "corrupt=0.5", "corruptions=speckle_noise,gaussian_blur"),
         seen=("speckle_noise", "gaussian_blur"),
     ),
-    Recipe("auxiliary", "auxiliary heads on the coarser decoder stages", ("--auxiliary", "0.4"), seeds=(0, 1)),
-    Recipe("rare-crops", "half of the crops around a rare class", ("--rare-crop", "0.5")),
-    Recipe("paste", "rare things of another picture pasted into half of the pictures", ("--paste", "0.5")),
+    Recipe("auxiliary", "auxiliary heads on the coarser decoder stages", ("--config", "auxiliary=0.4"), seeds=(0, 1)),
+    Recipe("rare-crops", "half of the crops around a rare class", ("--config", "rare_crop=0.5")),
+    Recipe("paste", "rare things of another picture pasted into half of the pictures", ("--config", "paste=0.5")),
     Recipe(
-        "relu6", "spatial smoothing with ReLU6 instead of tanh, which int8 computes without floats", ("--prob", "relu6")
+        "relu6",
+        "spatial smoothing with ReLU6 instead of tanh, which int8 computes without floats",
+        ("--config", "prob=relu6"),
     ),
     Recipe(
         "chosen",
         "auxiliary heads, ReLU6, and four corruptions on 15 % of the pictures: what the networks that ship take",
-        ("--auxiliary", "0.4", "--prob", "relu6", "--corrupt", "0.15", "--corruptions", *TUNING_CORRUPTIONS),
+        ("--config", "auxiliary=0.4", "prob=relu6", "corrupt=0.15", f"corruptions={','.join(TUNING_CORRUPTIONS)}"),
         seeds=(0, 1),
         seen=TUNING_CORRUPTIONS,
     ),
@@ -107,9 +109,9 @@ RECIPES = (
     Recipe("from-street", "begins with the weights of 10 epochs of the procedural street", ("--init", "{street-0}")),
     Recipe("long", "three times as many epochs", epochs=3 * EPOCHS),
     Recipe("taught", "taught by the mean of both base networks", ("--teacher", "{base-0}", "{base-1}")),
-    Recipe("decay", "weight decay 0.01 instead of 0.0001", ("--weight-decay", "0.01")),
-    Recipe("zoom", "zoom 0.75 to 2 instead of 0.6 to 1.5", ("--scale-min", "0.75", "--scale-max", "2")),
-    Recipe("consistent", "temporal consistency loss with weight 0.1", ("--consistency", "0.1")),
+    Recipe("decay", "weight decay 0.01 instead of 0.0001", ("--config", "weight_decay=0.01")),
+    Recipe("zoom", "zoom 0.75 to 2 instead of 0.6 to 1.5", ("--config", "scale_min=0.75", "scale_max=2")),
+    Recipe("consistent", "temporal consistency loss with weight 0.1", ("--config", "consistency=0.1")),
 )
 """In the order in which they are trained."""
 

@@ -55,6 +55,6 @@ def next_attention(tried: list[tuple[Attention, float]]) -> Attention | None:
 
 
 def row_of(attention: Attention, seed: int) -> Row:
-    layout = tuple(map(str, attention))
-    flags = (*ADAMW, "--network", f"alternet{DEPTH}", "--channels", str(CHANNELS), "--attention", *layout)
-    return Row(f"build-up-{''.join(layout)}-{seed}", flags, seed, EPOCHS)
+    layout = ",".join(map(str, attention))
+    network = ("--network", f"alternet{DEPTH}", "--channels", str(CHANNELS), "--config", f"attention={layout}")
+    return Row(f"build-up-{layout.replace(',', '')}-{seed}", (*ADAMW, *network), seed, EPOCHS)

@@ -10,12 +10,12 @@ SUBSET = 10_000
 COMMON = (
     "--evaluate-every",
     "5",
-    "--snapshots",
-    "6",
     "--precision",
     "bf16",
     "--threads",
     "1",
+    "--config",
+    "snapshots=6",
 )
 """bf16 on AVX512-BF16: a step of ResNet-18 of 32 channels on 64 pictures takes 0.53 s on one core, in fp32 1.27 s."""
 SGD = ("--preset", "small", "--hold-out", "0.1")
@@ -29,10 +29,10 @@ ADAMW = (
     "adamw",
     "--hold-out",
     "0.1",
-    "--warmup",
-    str(round(5 / EPOCHS, 6)),
     "--learning-rate",
     RATE,
+    "--config",
+    f"warmup={round(5 / EPOCHS, 6)}",
 )
 """The recipe of arXiv 2202.06709 for all of its networks: batches of 96, mixup or CutMix, RandAugment, label smoothing,
 stochastic depth; five epochs of warm-up within the 60. The published 300 epochs of 50,000 pictures take 25 times as
@@ -41,11 +41,11 @@ many steps, so its learning rate is one of several that short trainings try."""
 RESNET = ("--network", "resnet18", "--channels", "32")
 PRERESNET = ("--network", "preresnet18", "--channels", "32")
 ALTERNET = ("--network", "alternet18", "--channels", "32")
-VIT = ("--network", "vit6", "--channels", "192", "--patch-size", "4")
+VIT = ("--network", "vit6", "--channels", "192", "--config", "patch_size=4")
 """Half the depth of ViT-Ti on 8 x 8 patches: 2.7 million weights, as the ResNet has (2.8)."""
-SWIN = ("--network", "swin8", "--channels", "64", "--patch-size", "2")
+SWIN = ("--network", "swin8", "--channels", "64", "--config", "patch_size=2")
 """Windows of 4 on maps of 16, 8 and 4 points: 3.8 million weights."""
-PIT = ("--network", "pit8", "--channels", "64", "--patch-size", "4")
+PIT = ("--network", "pit8", "--channels", "64", "--config", "patch_size=4")
 """15 x 15 patches that overlap, then 8 x 8 and 4 x 4: 3.7 million weights."""
 GAP = ("--head", "gap")
 MC = ("--dropout", "0.3")
@@ -110,7 +110,7 @@ def adamw(name: str, network: tuple[str, ...], seed: int = 0, subset: int = SUBS
 RATES = (1.25e-4, 5e-4, 2e-3)
 """The published learning rate and two larger ones."""
 PILOTED = (
-    ("vit6", ("--network", "vit6", "--channels", "64", "--patch-size", "4")),
+    ("vit6", ("--network", "vit6", "--channels", "64", "--config", "patch_size=4")),
     ("preresnet18", ("--network", "preresnet18", "--channels", "8")),
 )
 """Narrow networks, of which an epoch takes a quarter of a minute."""
@@ -148,8 +148,8 @@ ROWS = (
     adamw("vit6", VIT, 1),
     adamw("alternet18", ALTERNET, 1),
     adamw("vit6-gap", (*VIT, *GAP)),
-    adamw("vit6-gap-local3", (*VIT, *GAP, "--attention-window", "3")),
-    adamw("vit6-gap-local5", (*VIT, *GAP, "--attention-window", "5")),
+    adamw("vit6-gap-local3", (*VIT, *GAP, "--config", "attention_window=3")),
+    adamw("vit6-gap-local5", (*VIT, *GAP, "--config", "attention_window=5")),
     *(adamw(name, network, subset=subset) for subset in (2500, 5000) for name, network in COMPARED),
 )
 """Without the build-up, whose rows depend on what it found before (build_up.py)."""

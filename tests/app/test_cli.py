@@ -49,7 +49,7 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(
-    ("task", "own", "others"), [("seg", "--crop-height", "--mixup"), ("classification", "--mixup", "--crop-height")]
+    ("task", "own", "others"), [("seg", "--crop-height", "--subset"), ("classification", "--subset", "--crop-height")]
 )
 def test_the_help_of_a_task_has_its_own_flags_at_once_and_imports_no_torch(task: str, own: str, others: str) -> None:
     code = (
@@ -123,7 +123,7 @@ def test_an_unknown_preset_lists_the_known_ones(capsys: pytest.CaptureFixture[st
             "invalid choice 'xx' for argument '--mode'. Expected one of ('auto', 'dnn', 'vq-dnn'",
         ),
         (["train", "seg", "--epochz", "3"], "Unrecognized options: --epochz, 3"),
-        (["train", "seg", "--mixup", "1"], "Unrecognized options: --mixup, 1"),
+        (["train", "seg", "--subset", "1"], "Unrecognized options: --subset, 1"),
         (["train", "classification", "--head", "mean"], "--head"),
         (["video"], "camera index"),
         (["evaluate", "street-tiny", "--data", "street", "--seed", "one"], "--seed"),
@@ -196,7 +196,7 @@ def test_stills_have_no_past_to_average(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_dropout_free_modes_refuse_several_samples(capsys: pytest.CaptureFixture[str]) -> None:
     line = one_line_error(capsys, "video", "street:1:2", "--model", "street-tiny", "--mode", "dnn", "--samples", "5")
-    assert "5 samples" in line
+    assert "which has no dropout, got 5" in line
 
 
 @pytest.mark.slow

@@ -144,9 +144,9 @@ def test_a_new_run_does_not_overwrite_an_old_one_nor_go_on_with_other_flags(
     assert main(arguments(data, run, epochs=1)) == 0
     before = {path.name: path.read_bytes() for path in run.iterdir()}
     assert "--resume" in error_after_work(capsys, *arguments(data, run, epochs=1))
-    for flags in (["--mixup", "0.3"], ["--channels", "3"], ["--fraction", "0.9"]):
-        message = error_after_work(capsys, *arguments(data, run, epochs=1), *flags, "--resume")
-        assert "the flags it began with" in message and flags[0].removeprefix("--") in message
+    for name, flags in (("mixup", "--config mixup=0.3"), ("channels", "--channels 3"), ("hold-out", "--hold-out 0.3")):
+        message = error_after_work(capsys, *arguments(data, run, epochs=1), *flags.split(), "--resume")
+        assert f"--resume with other {name}" in message
     assert {path.name: path.read_bytes() for path in run.iterdir()} == before
 
 
@@ -154,27 +154,27 @@ def test_a_new_run_does_not_overwrite_an_old_one_nor_go_on_with_other_flags(
     "flags",
     [
         ["--batch-size", "25", "--hold-out", "0.25"],
-        ["--batch-size", "7", "--mixup", "1"],
-        ["--cutmix", "1", "--batch-size", "1"],
+        ["--batch-size", "7", "--config", "mixup=1"],
+        ["--config", "cutmix=1", "--batch-size", "1"],
         ["--hold-out", "1"],
         ["--hold-out", "0.01"],
-        ["--fraction", "0"],
-        ["--fraction", "2"],
+        ["--config", "fraction=0"],
+        ["--config", "fraction=2"],
         ["--network", "resnet19"],
         ["--network", "timm:nosuch"],
         ["--data", "nosuchfolder"],
-        ["--flip", "2"],
-        ["--erasing", "-1"],
-        ["--mixup", "-1"],
-        ["--label-smoothing", "2"],
-        ["--rand-augment", "strong"],
+        ["--config", "flip=2"],
+        ["--config", "erasing=-1"],
+        ["--config", "mixup=-1"],
+        ["--config", "label_smoothing=2"],
+        ["--config", "rand_augment=strong"],
         ["--size", "-1"],
         ["--dropout", "1.5"],
         ["--loaders", "-1"],
-        ["--train-samples", "0"],
-        ["--step-epochs", "5", "-1"],
+        ["--config", "train_samples=0"],
+        ["--config", "step_epochs=5,-1"],
         ["--network", "vgg11", "--size", "4"],
-        ["--network", "vgg11", "--stem"],
+        ["--network", "vgg11", "--config", "stem=true"],
         ["--subset", "10"],
         ["--subset", "-4"],
     ],

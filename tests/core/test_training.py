@@ -153,7 +153,7 @@ def test_a_rate_that_grows_beyond_all_numbers_is_infinite() -> None:
 
 @pytest.mark.parametrize("epochs", [(10, -1), (-5,)])
 def test_the_epochs_of_the_step_schedule_are_checked_one_by_one(epochs: tuple[int, ...]) -> None:
-    with pytest.raises(InputError, match="--step-epochs"):
+    with pytest.raises(InputError, match="step_epochs"):
         require_ranges(TrainConfig(step_epochs=epochs), TRAIN_RANGES)
 
 

@@ -47,5 +47,5 @@ def test_the_client_in_the_guide_gives_the_products_labels(graphs: Graphs, tmp_p
 def test_what_has_no_mean_follows_no_motion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["export", "street-tiny", "-o", tmp_path / "x.onnx", "--motion", "on"]
     assert "add --stateful" in one_line_error(capsys, *command)
-    assert "no memory of earlier frames" in one_line_error(capsys, *command, "--stateful", "--mode", "dnn")
+    assert "which has no memory" in one_line_error(capsys, *command, "--stateful", "--mode", "dnn")
     assert "omit --window or --motion" in one_line_error(capsys, *command, "--stateful", "--window", "3")

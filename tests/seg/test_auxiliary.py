@@ -69,6 +69,6 @@ def test_a_training_keeps_the_network_alone_and_its_heads_learn(tmp_path: Path) 
 
 
 def test_several_passes_a_batch_are_refused() -> None:
-    assert "--train-samples 1" in refusal(
+    assert "train_samples=1" in refusal(
         check_training, SegTrainConfig(auxiliary=0.4, loop=TrainConfig(train_samples=2))
     )

@@ -114,4 +114,4 @@ def test_a_training_adds_it_to_the_loss_of_the_labels(tmp_path: Path, network: s
 
 def test_several_passes_a_batch_are_refused() -> None:
     bad = SegTrainConfig(consistency=0.1, loop=TrainConfig(train_samples=2))
-    assert "--consistency takes one pass" in refusal(check_training, bad)
+    assert "consistency takes one pass" in refusal(check_training, bad)

@@ -187,7 +187,7 @@ def test_teacher_probabilities_are_stored_once(
         (["street-tiny"] * 2, images, 180),
     ):
         line = refusal(teacher_probs, models, pictures, CAMVID, height, CPU, file)
-        assert str(file) in line and "--teacher-probs" in line
+        assert str(file) in line and "teacher_probs" in line
     file.write_bytes(file.read_bytes()[:-7])
     assert "not a whole safetensors file" in refusal(teacher_probs, ["street-tiny"], images, CAMVID, 180, CPU, file)
 

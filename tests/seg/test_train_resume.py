@@ -48,8 +48,8 @@ FLAGS = [
     "48",
     "--batch-size",
     "2",
-    "--accumulate",
-    "2",
+    "--config",
+    "accumulate=2",
     "--precision",
     "fp32",
     "--threads",
@@ -215,15 +215,22 @@ def test_a_new_run_does_not_overwrite_an_old_one(data: Path, done: Path, capsys:
     assert contents(done) == before
 
 
-@pytest.mark.parametrize(
-    "flags", [["--epochs", "2"], ["--channels", "3"], ["--seed", "1"], ["--size", "64"], ["--flip", "0.1"]], ids=str
-)
+@pytest.mark.parametrize("flags", ["--epochs 2", "--channels 3", "--seed 1", "--size 64", "--config flip=0.1"])
 def test_a_resume_with_other_flags_is_refused(
-    data: Path, done: Path, flags: list[str], capsys: pytest.CaptureFixture[str]
+    data: Path, done: Path, flags: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = contents(done)
-    message = error_after_work(capsys, *arguments(data, done, epochs=1), *flags, "--resume")
-    assert "the flags it began with" in message and contents(done) == before
+    message = error_after_work(capsys, *arguments(data, done, epochs=1), *flags.split(), "--resume")
+    assert "the run has its settings" in message and contents(done) == before
+
+
+def test_a_resume_needs_the_run_alone(done: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(done, run)
+    model = (run / "model.safetensors").read_bytes()
+    (run / "model.safetensors").unlink()
+    assert main(["train", "seg", "--run", str(run), "--resume"]) == 0
+    assert (run / "model.safetensors").stat().st_size == pytest.approx(len(model), abs=8)
 
 
 @pytest.mark.parametrize("exists", [True, False])
@@ -334,18 +341,18 @@ def test_a_loss_that_is_no_number_ends_with_code_one_and_keeps_the_last_epoch(
     run = tmp_path / "run"
     command = [
         *arguments(data, run, epochs=4),
-        "--schedule",
-        "step",
-        "--step-epochs",
-        "1",
-        "--warmup",
-        "0",
-        "--step-factor",
-        "1e36",
-        "--clip-norm",
-        "0",
-        "--optimizer",
-        "sgd",
+        "--config",
+        "schedule=step",
+        "--config",
+        "step_epochs=1",
+        "--config",
+        "warmup=0",
+        "--config",
+        "step_factor=1e36",
+        "--config",
+        "clip_norm=0",
+        "--config",
+        "optimizer=sgd",
     ]
     message = error_after_work(capsys, *command, code=1)
     assert "epoch 2, step" in message and "--resume" in message
@@ -358,41 +365,41 @@ def test_a_loss_that_is_no_number_ends_with_code_one_and_keeps_the_last_epoch(
 @pytest.mark.parametrize(
     "flags",
     [
-        ["--batch-size", "9", "--accumulate", "1"],
+        ["--batch-size", "9", "--config", "accumulate=1"],
         ["--batch-size", "0"],
         ["--batch-size", "-2"],
-        ["--accumulate", "0"],
+        ["--config", "accumulate=0"],
         ["--epochs", "0"],
         ["--hold-out", "nosuchfile.txt"],
         ["--size", "16"],
         ["--channels", "0"],
-        ["--depth", "9"],
+        ["--config", "depth=9"],
         ["--dropout", "1.5"],
         ["--dropout", "-1"],
-        ["--blur", "4"],
-        ["--dropout-places", "enc9"],
+        ["--config", "blur=4"],
+        ["--config", "dropout_places=enc9"],
         ["--data", "nosuchfolder"],
         ["--classes", "nosuchfile.json"],
         ["--crop-height", "0"],
         ["--crop-width", "-3"],
-        ["--flip", "2"],
-        ["--flip", "-0.5"],
-        ["--brightness", "-1"],
-        ["--hue", "0.7"],
-        ["--scale-min", "0"],
-        ["--scale-min", "2", "--scale-max", "1"],
+        ["--config", "flip=2"],
+        ["--config", "flip=-0.5"],
+        ["--config", "brightness=-1"],
+        ["--config", "hue=0.7"],
+        ["--config", "scale_min=0"],
+        ["--config", "scale_min=2", "scale_max=1"],
         ["--learning-rate", "-1"],
         ["--learning-rate", "nan"],
         ["--loaders", "-1"],
         ["--threads", "-1"],
-        ["--average-decay", "1.5"],
-        ["--warmup", "-1"],
-        ["--weight-decay", "-1"],
-        ["--clip-norm", "-1"],
+        ["--config", "average_decay=1.5"],
+        ["--config", "warmup=-1"],
+        ["--config", "weight_decay=-1"],
+        ["--config", "clip_norm=-1"],
         ["--evaluate-every", "-1"],
-        ["--soften", "nan"],
-        ["--full-image-epochs", "9"],
-        ["--unzoomed-epochs", "9"],
+        ["--config", "soften=nan"],
+        ["--config", "full_image_epochs=9"],
+        ["--config", "unzoomed_epochs=9"],
     ],
     ids=" ".join,
 )

@@ -62,13 +62,13 @@ def test_segmentation_networks_get_a_report_with_every_study(
         "5",
         "--images",
         "2",
-        "--costly-images",
-        "1",
+        "--config",
+        "costly_images=1",
         "--sample-counts",
         "1",
         "2",
-        "--stream-frames",
-        "2",
+        "--config",
+        "stream_frames=2",
         "--ood",
         room / "stills" / "val",
     )
@@ -128,9 +128,10 @@ def test_an_interrupted_run_leaves_the_studies_that_are_whole(
         "2",
         "--images",
         "1",
-        "--stream-frames",
-        "2",
-        "--no-plots",
+        "--config",
+        "stream_frames=2",
+        "--config",
+        "plots=false",
         "--output",
         tmp_path / "out",
     )
@@ -165,7 +166,7 @@ def test_a_classifier_gets_one_and_the_command_in_it_makes_it_again(
     first = json.loads((tmp_path / "runs" / "robustness" / "drop" / "report.json").read_text())
     assert is_drawn(tmp_path / "runs" / "robustness" / "drop" / "corruptions_passes.png")
     words = first["command"].split()[1:]
-    assert main([*words, "--output", "again", "--no-plots"]) == 0
+    assert main([*words, "--output", "again", "--config", "plots=false"]) == 0
     again = json.loads((tmp_path / "again" / "report.json").read_text())
     assert again["studies"]["corruptions"]["rows"] == first["studies"]["corruptions"]["rows"]
     assert sorted(path.name for path in (tmp_path / "again").iterdir()) == ["report.json", "report.md"]
@@ -191,8 +192,8 @@ def test_a_pretrained_network_on_two_stills_of_camvid(data_dir: Path, tmp_path: 
         "brightness",
         "--severities",
         1,
-        "--stream-frames",
-        3,
+        "--config",
+        "stream_frames=3",
     )
     found, stream = record["studies"]["corruptions"], record["studies"]["stream"]
     assert record["pictures"] == 2 and record["split_pictures"] >= 147
@@ -215,19 +216,19 @@ def test_a_pretrained_network_on_two_stills_of_camvid(data_dir: Path, tmp_path: 
         (["--severities", "0", "1"], "got 0"),
         (["--severities", "2", "2"], "--severities names something twice: 2 2"),
         (["--images", "0"], "--images must be 1 or more, got 0"),
-        (["--costly-images", "-1"], "--costly-images must be 1 or more"),
+        (["--config", "costly_images=-1"], "--config costly_images must be 1 or more"),
         (["--sample-counts", "0"], "--sample-counts must be 1 or more, got 0"),
-        (["--stream-frames", "1"], "--stream-frames must be 2 or more"),
-        (["--eps", "0"], "--eps must lie in (0, 255], got 0"),
-        (["--eps", "nan"], "--eps must lie in (0, 255]"),
-        (["--noise", "1.5"], "--noise must lie in (0, 1], got 1.5"),
+        (["--config", "stream_frames=1"], "--config stream_frames must be 2 or more"),
+        (["--config", "eps=0"], "--config eps must lie in (0, 255], got 0"),
+        (["--config", "eps=nan"], "--config eps must lie in (0, 255]"),
+        (["--config", "noise=1.5"], "--config noise must lie in (0, 1], got 1.5"),
         (["--only", "ood"], "--only ood: --ood names no video"),
         (["--only", "attacks", "--ood", "x.mp4"], "--ood is for the study ood"),
         (["--only", "theory"], "invalid choice 'theory'"),
         (["--ood", "nowhere.mp4", "--only", "ood"], "no such file or folder: 'nowhere.mp4'"),
         (["--split", "train"], "train: no such folder"),
         (["--cifar-c", "."], "published pictures are 32x32 pixels with a class each"),
-        (["--device", "tpu"], "unknown device 'tpu'"),
+        (["--config", "device=tpu"], "unknown device 'tpu'"),
     ],
 )
 def test_bad_flags_are_one_line(

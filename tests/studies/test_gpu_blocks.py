@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from made.trainings import boxes_folder
 
-from app.cli import preset_of
-from app.commands import find_command, load
-from app.parsing import parse
+from app.cli import read_flags
+from app.commands import find_command
 from studies.gpu.executors import measure_executors
 from studies.gpu.jobs import FORMS, paper_jobs, recipe_jobs
 from studies.gpu.trainings import Block, Job, is_done, run_block
@@ -94,5 +93,4 @@ def test_the_jobs_are_the_published_forms_and_every_flag_is_known(data: Path) ->
 
 def parsed(*words: str) -> Any:
     """As the command line would have it."""
-    program, command, rest = find_command(list(words))
-    return parse(load(command.flags), rest, program, command.summary, preset_of(command, rest))
+    return read_flags(*find_command(list(words)))

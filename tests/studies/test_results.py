@@ -12,9 +12,8 @@ import pytest
 import torch
 from made.methods import TorchSegmenter
 
-from app.cli import main, preset_of
-from app.commands import find_command, load
-from app.parsing import parse
+from app.cli import main, read_flags
+from app.commands import find_command
 from core.classes import CAMVID
 from core.method import MethodOptions
 from core.model.checkpoint import CheckpointMeta, load_checkpoint, save_checkpoint
@@ -273,5 +272,5 @@ def test_every_training_on_record_has_a_command_that_is_accepted() -> None:
     }
     for network in NETWORKS.values():
         program, command, words = find_command(training_words(network, Path("camvid")))
-        config = parse(load(command.flags), words, program, command.summary, preset_of(command, words)).config
+        config = read_flags(program, command, words).config
         assert config.loop.seed == network.seed and config.unet.smoothing == network.smoothing

@@ -62,7 +62,7 @@ def test_the_build_up_moves_to_an_earlier_stage_where_attention_does_not_help() 
     rows = list(build_up(lambda row: found[row.name.split("-")[2]]))
     assert [row.name for row in rows[:7]] == [f"build-up-{layout}-0" for layout in found]
     assert [row.name for row in rows[7:]] == [f"build-up-{layout}-1" for layout in found]
-    assert rows[5].flags[-5:] == ("--attention", "0", "0", "3", "1") and {row.epochs for row in rows} == {15}
+    assert rows[5].flags[-1] == "attention=0,0,3,1" and {row.epochs for row in rows} == {15}
 
 
 def test_the_build_up_ends_where_no_stage_is_left_or_a_training_is_not_done() -> None:

@@ -17,8 +17,8 @@ from classification.options import ClassifierOptions
 STUDIES = ("fourier", "variance", "hessian", "landscape", "lesion", "similarity", "reliability")
 SMALL: dict[str, tuple[str, ...]] = {
     "variance": ("--samples", "3"),
-    "hessian": ("--split", "test", "--top", "2", "--steps", "4", "--batch-size", "2", "--iterations", "4"),
-    "landscape": ("--split", "test", "--points", "3", "--reach", "0.5"),
+    "hessian": ("--split", "test", "--top", "2", "--steps", "4", "--config", "batch_size=2", "iterations=4"),
+    "landscape": ("--split", "test", "--points", "3", "--config", "reach=0.5"),
     "reliability": ("--samples", "2"),
 }
 
@@ -154,7 +154,7 @@ def test_the_landscapes_centre_is_the_loss_that_evaluate_measures(room: Path, tm
     measured = tmp_path / "measured.json"
     model, data = str(room / "drop.safetensors"), str(room / "pictures")
     assert main(["evaluate", model, "--data", data, "--mode", "dnn", "--report", str(measured)]) == 0
-    record = run(tmp_path, "landscape", model, "--data", data, "--no-augmented", "--no-plots")
+    record = run(tmp_path, "landscape", model, "--data", data, "--config", "augmented=false", "plots=false")
     plane, known = record["results"]["planes"][0], json.loads(measured.read_text())
     expected = known["nll"] if "nll" in known else known["rows"][0]["nll"]
     assert plane["centre_loss"] == pytest.approx(expected, abs=1e-5)
@@ -163,18 +163,18 @@ def test_the_landscapes_centre_is_the_loss_that_evaluate_measures(room: Path, tm
 @pytest.mark.slow
 def test_one_seed_repeats_and_another_does_not(room: Path, tmp_path: Path) -> None:
     def rows(out: str, *flags: str) -> Any:
-        given = (room / "drop.safetensors", "--data", room / "pictures", "--images", "6", "--no-plots", *flags)
+        given = (room / "drop.safetensors", "--data", room / "pictures", "--images", "6", *flags)
         return run(tmp_path / out, "variance", *given)["results"]["rows"]
 
     first = rows("a")
-    assert first == rows("b") and first != rows("c", "--seed", "1")
+    assert first == rows("b") and first != rows("c", "--config", "seed=1")
 
 
 @pytest.mark.slow
 def test_any_timm_network_by_name(tmp_path: Path) -> None:
     data = save_pictures(tmp_path / "data", 2, 64)
     names = ("timm:vit_tiny_patch16_224", "timm:swin_tiny_patch4_window7_224")
-    flags = ("--data", data, "--images", "4", "--timm-weights", "random")
+    flags = ("--data", data, "--images", "4", "--config", "timm_weights=random")
     record = run(tmp_path / "f", "fourier", *names, *flags)
     found = {(row["model"], row["height"]) for row in record["results"]["rows"]}
     assert {("timm:vit_tiny_patch16_224", 14), ("timm:swin_tiny_patch4_window7_224", 56)} <= found
@@ -186,29 +186,8 @@ def test_any_timm_network_by_name(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_trainings_way_is_drawn_from_its_kept_checkpoints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, run_ = save_pictures(tmp_path / "data", 4, 32), tmp_path / "run"
-    train = (
-        "train",
-        "classification",
-        "--data",
-        data,
-        "--run",
-        run_,
-        "--channels",
-        "4",
-        "--size",
-        "32",
-        "--epochs",
-        "4",
-        "--batch-size",
-        "8",
-        "--hold-out",
-        "0",
-        "--snapshots",
-        "3",
-        "--threads",
-        "1",
-    )
-    assert main([*map(str, train)]) == 0
+    small = "--channels 4 --size 32 --epochs 4 --batch-size 8 --hold-out 0 --threads 1 --config snapshots=3".split()
+    assert main(["train", "classification", "--data", str(data), "--run", str(run_), *small]) == 0
     kept = sorted(path.name for path in (run_ / "checkpoints").glob("*.safetensors"))
     assert kept == ["epoch-0000.safetensors", "epoch-0001.safetensors", "epoch-0002.safetensors"]
     flags = ("--data", data, "--images", "8")
@@ -225,15 +204,15 @@ def test_a_trainings_way_is_drawn_from_its_kept_checkpoints(tmp_path: Path, caps
     line = error_after_work(
         capsys, "analyze", "landscape", model, *flags, "--trajectory", tmp_path / "empty", "--output", tmp_path
     )
-    assert "holds 0 snapshots" in line and "--snapshots 10" in line
+    assert "holds 0 snapshots" in line and "snapshots=10" in line
 
 
 @pytest.mark.slow
 def test_time_that_is_over_leaves_what_was_measured(room: Path, tmp_path: Path) -> None:
-    flags = ("--data", room / "pictures", "--images", "8", "--max-seconds", "0.001", "--no-plots")
+    flags = ("--data", room / "pictures", "--images", "8", "--config", "max_seconds=0.001", "plots=false")
     record = run(tmp_path, "hessian", room / "drop.safetensors", *flags)
     assert {row["batch"] for row in record["results"]["rows"]} == {0}
-    assert "mini-batches: 1 of 4 done when --max-seconds 0.001 were over" in record["notes"]
+    assert "mini-batches: 1 of 4 done when max_seconds=0.001 were over" in record["notes"]
 
 
 @pytest.mark.parametrize(
@@ -248,12 +227,12 @@ def test_time_that_is_over_leaves_what_was_measured(room: Path, tmp_path: Path) 
             ),
             "stage2.0 changes its map's shape or has none",
         ),
-        ("hessian", ("--top", "5", "--split", "test", "--batch-size", "99"), "fill no mini-batch of 99"),
+        ("hessian", ("--top", "5", "--split", "test", "--config", "batch_size=99"), "fill no mini-batch of 99"),
         ("hessian", ("--top", "1000000", "--split", "test"), "weights; ask for fewer eigenvalues"),
         ("hessian", ("--steps", str(10**9), "--split", "test"), "GiB are free; ask for fewer"),
         ("landscape", ("--points", "4"), "--points must be odd, 3 or more"),
-        ("landscape", ("--reach", "0"), "--reach must be more than 0"),
-        ("fourier", ("--max-seconds", "nan"), "--max-seconds must be more than 0, got nan"),
+        ("landscape", ("--config", "reach=0"), "reach must be more than 0"),
+        ("fourier", ("--config", "max_seconds=nan"), "max_seconds must be more than 0, got nan"),
         ("variance", ("--samples", "0"), "--samples must be 1 or more"),
         ("similarity", ("--images", "3"), "unbiased CKA needs 4 or more"),
         ("reliability", ("--output", "README.md"), "README.md is a file"),
@@ -294,7 +273,7 @@ def test_maps_of_one_point_are_left_out_and_refused_by_name(tmp_path: Path, caps
     )
     data = save_pictures(tmp_path / "data", 1, 17)
     flags = (model, "--data", data, "--output", tmp_path / "again")
-    record = run(tmp_path / "out", "fourier", model, "--data", data, "--no-plots")
+    record = run(tmp_path / "out", "fourier", model, "--data", data, "--config", "plots=false")
     assert "left out, as a side of the map is below 2: stage5.1 (1x1)" in " ".join(record["notes"])
     assert {row["height"] for row in record["results"]["rows"]} == {17, 8, 4, 2}  # odd ones too
     capsys.readouterr()
@@ -311,7 +290,7 @@ def test_a_loss_that_is_no_number_ends_in_one_line(
     tensors["stem.1.running_var"] = torch.full_like(tensors["stem.1.running_var"], 1e-38)
     tensors["stem.1.weight"] = torch.full_like(tensors["stem.1.weight"], 3e38)
     save_checkpoint(tmp_path / "wild.safetensors", tensors, meta)
-    flags = ("--data", room / "pictures", "--split", "test", "--batch-size", "2", "--output", tmp_path / "o")
+    flags = ("--data", room / "pictures", "--split", "test", "--config", "batch_size=2", "--output", tmp_path / "o")
     line = error_after_work(capsys, "analyze", "hessian", tmp_path / "wild.safetensors", *flags, code=1)
     assert "the loss is " in line or "not finite" in line
 
@@ -320,4 +299,4 @@ def test_help_and_the_list_of_studies_import_no_torch() -> None:
     done = steadyseg("analyze")
     assert done.returncode == 0 and all(study in done.stdout for study in STUDIES)
     told = steadyseg("analyze", "hessian", "--help")
-    assert told.returncode == 0 and "--weight-decay" in told.stdout and "--timm-weights" in told.stdout
+    assert told.returncode == 0 and "--steps" in told.stdout and "--config" in told.stdout

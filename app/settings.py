@@ -1,0 +1,165 @@
+"""Settings of a command beyond its flags: `--config` reads them from files and NAME=VALUE, or lists them."""
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import UnionType
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from app.parsing import default_of, help_texts, is_rare, nested_options
+from core.errors import InputError, shorten
+from core.options import has_type, in_words
+from core.system.json_text import parse_json
+
+LIST = "list"
+"""The word after `--config` that prints all settings."""
+
+
+class Setting(NamedTuple):
+    """A field that `--config` may set."""
+
+    name: str
+    group: str
+    """Its table in a file; empty for those that stand before all tables."""
+    hint: Any
+    default: Any
+    help: str
+
+
+def early_words(words: list[str]) -> argparse.Namespace:
+    """The words that decide the values of flags that are not given: --config, and of trainings --preset, --resume and
+    --run."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--config", nargs="*", action="extend", default=[])
+    for flag in ("--preset", "--run"):
+        parser.add_argument(flag, nargs="?")
+    parser.add_argument("--resume", action="store_true")
+    return parser.parse_known_args(words)[0]
+
+
+def takes_settings(options: type) -> bool:
+    """True for the flags of a command with `--config`."""
+    hints = get_type_hints(options, include_extras=True)
+    return "settings" in hints or any(map(takes_settings, filter(None, map(nested_options, hints.values()))))
+
+
+def list_settings(options: type, default: Any = None, group: str = "", all_of_them: bool = False) -> Iterator[Setting]:
+    """Yields the settings of a command: what is rare, and of a training the whole configuration. Names are unique."""
+    hints, texts = get_type_hints(options, include_extras=True), help_texts(options)
+    plain, nested = get_type_hints(options), []
+    for field in dataclasses.fields(options):
+        value, hint = getattr(default, field.name, default_of(field)), hints[field.name]
+        if inner := nested_options(hint):
+            nested.append((inner, value, field.name))
+        elif all_of_them or is_rare(hint):
+            yield Setting(field.name, group, plain[field.name], value, texts.get(field.name, ""))
+    for inner, value, name in nested:
+        table = "" if name in ("config", "options") else name
+        yield from list_settings(inner, value, table, all_of_them or name == "config")
+
+
+def read_settings(words: list[str], options: type) -> dict[str, Any]:
+    """Values by name from `--config`; later words count. InputError for unknown names and values of another kind."""
+    known = {setting.name: setting for setting in list_settings(options)}
+    found: dict[str, Any] = {}
+    for word in words:
+        name, is_pair, text = word.partition("=")
+        given = _pair(known, name, text) if is_pair else dict(leaves(_read_file(Path(word))))
+        for key, value in given.items():
+            if key not in known:
+                raise InputError(f"--config {word}: no setting is named {key}; `--config {LIST}` prints all")
+            found[key] = checked(known[key], value, word)
+    return found
+
+
+def settings_of_run(options: type, run: Path) -> dict[str, Any]:
+    """The settings that the training of a run folder began with; none where the folder is not there or not readable,
+    which the training itself refuses."""
+    known = {setting.name: setting for setting in list_settings(options)}
+    path = run / "config.json"
+    try:
+        record = dict(leaves(_read_file(path)))
+        return {name: checked(known[name], value, str(path)) for name, value in record.items() if name in known}
+    except InputError:
+        return {}
+
+
+def checked(setting: Setting, value: Any, source: str) -> Any:
+    """Returns the value as the setting's type has it; InputError where it is no such value."""
+    if isinstance(value, list):
+        value = tuple(value)
+    elif isinstance(value, str) and Path in _kinds(setting.hint):
+        value = Path(value)
+    if not has_type(value, setting.hint):
+        raise InputError(f"--config {source}: {setting.name} must be {in_words(setting.hint)}, got {shorten(value)}")
+    return value
+
+
+def leaves(record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yields names and values of a record, whose tables group settings that have one name each."""
+    for name, value in record.items():
+        if isinstance(value, dict):
+            yield from leaves(value)
+        else:
+            yield name, value
+
+
+def print_settings(options: type, default: Any, settings: Mapping[str, Any]) -> None:
+    """Prints all settings with their values as a TOML file that `--config` reads."""
+    group = ""
+    for setting in list_settings(options, default):
+        if setting.group != group:
+            group = setting.group
+            print(f"\n[{group}]")
+        value = settings.get(setting.name, setting.default)
+        print(f"# {setting.help}\n{_toml(setting.name, value)}")
+
+
+def _pair(known: Mapping[str, Setting], name: str, text: str) -> dict[str, Any]:
+    """NAME=VALUE; the parts of a list stand between commas, and None is a value that is left out."""
+    hint = known[name].hint if name in known else str
+    if text == "None" and type(None) in _kinds(hint):
+        return {name: None}
+    if tuple in _kinds(hint):
+        return {name: [_scalar(part) for part in text.split(",") if part]}
+    return {name: text if has_type(text, hint) else _scalar(text)}
+
+
+def _kinds(hint: Any) -> set[Any]:
+    """The type, or those that a union joins."""
+    options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return {get_origin(option) or option for option in options}
+
+
+def _scalar(text: str) -> Any:
+    for read in (int, float, {"true": True, "false": False}.__getitem__):
+        with contextlib.suppress(ValueError, KeyError):
+            return read(text)
+    return text
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    if path.suffix not in (".toml", ".json"):
+        raise InputError(f"--config {path}: expected a .toml or .json file, NAME=VALUE, or {LIST}")
+    try:
+        text = path.read_text()
+        record = tomllib.loads(text) if path.suffix == ".toml" else parse_json(text)
+    except OSError as error:
+        raise InputError(f"--config {path}: cannot be read ({error.strerror})") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"--config {path}: no {path.suffix[1:].upper()} file ({error})") from error
+    if not isinstance(record, dict):
+        raise InputError(f"--config {path}: expected names with values")
+    record.pop("processes", None)  # a run's config.json has it too; torchrun decides it
+    return record
+
+
+def _toml(name: str, value: Any) -> str:
+    """A line of TOML, which has no word for a value that is left out."""
+    if value is None:
+        return f"# {name} is left out"
+    return f"{name} = {json.dumps(list(value) if isinstance(value, tuple) else value, default=str, ensure_ascii=False)}"

@@ -1,0 +1,130 @@
+"""Flags and settings of all commands: how many there are, and how `--config` sets what has no flag."""
+
+import contextlib
+import io
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+from refusals import one_line_error
+
+from app.cli import main, read_flags
+from app.commands import STEADYSEG, Command, find_command, load
+from app.parsing import help_texts, is_rare, nested_options
+from app.settings import list_settings, takes_settings
+from core.training.run_folder import config_record
+
+MAX_FLAGS = 272
+"""Flags and positional words of all commands together; a new one needs a user who asked for it."""
+SCREEN = 64
+"""Lines of the longest `--help` of a training, in a terminal of 120 columns."""
+
+
+def commands(command: Command = STEADYSEG, name: str = "") -> Iterator[tuple[str, Command]]:
+    for word, kind in command.kinds.items():
+        yield from commands(kind, f"{name} {word}".strip())
+    if command.flags:
+        yield name, command
+
+
+def flags_of(options: Any) -> Iterator[str]:
+    for name, hint in get_type_hints(options, include_extras=True).items():
+        if inner := nested_options(hint):
+            yield from flags_of(inner)
+        elif not is_rare(hint) and "ClassVar" not in str(hint):
+            yield name
+
+
+def read(*words: str) -> Any:
+    return read_flags(*find_command(list(words)))
+
+
+def test_the_commands_have_few_flags() -> None:
+    counts = {name: len(list(flags_of(load(command.flags)))) for name, command in commands()}
+    assert sum(counts.values()) <= MAX_FLAGS, counts
+    assert max(counts.values()) <= 29, counts
+
+
+def test_every_flag_and_setting_has_one_name_and_a_meaning() -> None:
+    def meanings(options: Any) -> Iterator[tuple[str, str]]:
+        for name, hint in get_type_hints(options, include_extras=True).items():
+            if inner := nested_options(hint):
+                yield from meanings(inner)
+            elif "ClassVar" not in str(hint):
+                yield name, help_texts(options).get(name, "")
+
+    for command_name, command in commands():
+        named = list(meanings(load(command.flags)))
+        twice = [name for name, count in Counter(name for name, _ in named).items() if count > 1]
+        assert not twice, (command_name, twice)
+        assert not [name for name, text in named if not text], command_name
+
+
+@pytest.mark.parametrize("task", ["seg", "classification"])
+def test_the_help_of_a_training_is_one_screen(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    shown = io.StringIO()
+    with pytest.raises(SystemExit), contextlib.redirect_stdout(shown):
+        main(["train", task, "--help"])
+    lines = shown.getvalue().splitlines()
+    assert len(lines) <= SCREEN and "--config list" in shown.getvalue()
+
+
+def test_later_words_count_and_flags_count_most(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text('epochs = 7\n[augment]\npaste = 0.3\ncorruptions = ["spatter"]\n')
+    words = ["--preset", "paper", "--config", str(tmp_path / "a.toml"), "flip=0.1", "paste=0.4", "--batch-size", "9"]
+    config = read("train", "seg", *words, "--epochs", "3").config
+    assert (config.unet.channels, config.loop.batch_size, config.loop.epochs) == (64, 9, 3)
+    assert (config.augment.paste, config.augment.flip, config.augment.corruptions) == (0.4, 0.1, ("spatter",))
+    values = "decoder_channels=4,3 encoder_smoothing=false teacher_probs=None dropout_places= classes=c.json".split()
+    config = read("train", "seg", "--preset", "realtime", "--config", *values).config
+    assert config.smp.decoder_channels == (4, 3) and config.smp.encoder_smoothing is False
+    assert config.teacher_probs is None and config.unet.dropout_places == () and config.classes == Path("c.json")
+
+
+def test_a_run_and_the_list_are_files_that_make_the_same_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import json
+
+    expected = read("train", "seg", "--preset", "mobile", "--config", "hue=0.2", "--seed", "5").config
+    (tmp_path / "config.json").write_text(json.dumps(config_record(expected) | {"processes": 2}))
+    assert read("train", "seg", "--config", str(tmp_path / "config.json")).config == expected
+    with pytest.raises(SystemExit):
+        main(["train", "seg", "--preset", "mobile", "--config", "list"])
+    (tmp_path / "list.toml").write_text(capsys.readouterr().out)
+    again = read("train", "seg", "--preset", "cpu", "--config", str(tmp_path / "list.toml"), "hue=0.2", "seed=5")
+    assert again.config.smp == expected.smp and again.config.augment == expected.augment
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "expected"),
+    [
+        ("train seg", "pastee=0.3", "no setting is named pastee; `--config list` prints all"),
+        ("train seg", "paste=much", "paste must be a number, got 'much'"),
+        ("train seg", "prob=softplus", "prob must be tanh, relu6, constant"),
+        ("train seg", "absent.toml", "cannot be read (No such file or directory)"),
+        ("train seg", "{tmp}/damaged.toml", "no TOML file ("),
+        ("train seg", "{tmp}/list.json", "expected names with values"),
+        ("train seg", "recipe.yaml", "expected a .toml or .json file, NAME=VALUE, or list"),
+        ("train seg", "paste=2", "--config paste must lie in 0..1, got 2"),
+        ("train classification", "crop_height=5", "no setting is named crop_height"),
+        ("analyze fourier m --data d", "top=3", "no setting is named top"),
+        ("analyze hessian m --data d", "iterations=1", "--config iterations must be 2 or more, got 1"),
+    ],
+)
+def test_what_config_refuses(
+    command: str, words: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "damaged.toml").write_text("paste = ")
+    (tmp_path / "list.json").write_text("[5]")
+    line = one_line_error(capsys, *command.split(), "--config", words.format(tmp=tmp_path))
+    assert expected in line
+
+
+def test_only_commands_with_settings_that_have_no_flag_take_config() -> None:
+    for name, command in commands():
+        options = load(command.flags)
+        assert takes_settings(options) == bool(list(list_settings(options))), name
