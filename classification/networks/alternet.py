@@ -6,11 +6,10 @@ from torch import Tensor, nn
 from torchvision.ops import StochasticDepth
 
 from classification.networks.attention import WindowAttention
-from classification.networks.chain import Chain, stage
+from classification.networks.chain import Chain, conv, skip_rates, stage, stem
 from classification.networks.heads import pooled_head
 from classification.networks.layout import ALTERNET_BLOCKS, MODELS, attention_layout
 from classification.networks.preresnet import preact_block, stage_channels
-from classification.networks.resnet import conv, skip_rates, stem
 from classification.options import ClassifierOptions
 
 HEADS = (3, 6, 12, 24)

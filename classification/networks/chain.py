@@ -102,3 +102,30 @@ def require_side(x: Tensor, least: int) -> None:
             f"the pictures are too small for this network: a map of {height} x {width} points meets a layer that needs "
             f"{least} x {least}; use larger pictures or another network"
         )
+
+
+def skip_rates(last: float, blocks: int) -> list[float]:
+    """Returns stochastic depth's rate of each block: it rises linearly from 0 at the first block to `last`."""
+    return [last * i / (blocks - 1) for i in range(blocks)]
+
+
+def stem(width: int, large: bool, activated: bool) -> nn.Sequential:
+    """Returns the stem; large: 7x7 stride 2 and 3x3 max pooling stride 2 (ImageNet); else 3x3 stride 1 (CIFAR).
+
+    In pre-activation networks it ends with the convolution (and the pooling): BatchNorm and ReLU are in their blocks.
+    """
+    layers: list[nn.Module] = [conv(3, width, 7, 2) if large else conv(3, width, 3)]
+    if activated:
+        layers += norm_relu(width)
+    if large:
+        layers.append(nn.MaxPool2d(3, 2, padding=1))
+    return nn.Sequential(*layers)
+
+
+def conv(channels_in: int, channels_out: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Conv2d:
+    """Returns a convolution that keeps the size, divided by the stride; without bias, as BatchNorm has one."""
+    return nn.Conv2d(channels_in, channels_out, kernel, stride, kernel // 2, groups=groups, bias=False)
+
+
+def norm_relu(channels: int) -> list[nn.Module]:
+    return [nn.BatchNorm2d(channels), nn.ReLU(inplace=True)]

@@ -5,9 +5,8 @@ from collections import OrderedDict
 import torch
 from torch import Tensor, nn
 
-from classification.networks.chain import Chain
+from classification.networks.chain import Chain, skip_rates
 from classification.networks.layout import MODELS, PIT_BLOCKS, VIT_PATCH, VIT_SIDE, heads_of
-from classification.networks.resnet import skip_rates
 from classification.networks.vit import TokenHead, Tokens, VisionTransformer, add_pair, initialise_linear, patch_map
 from classification.options import ClassifierOptions
 

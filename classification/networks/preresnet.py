@@ -5,10 +5,9 @@ from collections import OrderedDict
 from torch import Tensor, nn
 from torchvision.ops import StochasticDepth
 
-from classification.networks.chain import Block, Chain, dropout, stage
+from classification.networks.chain import Block, Chain, conv, dropout, norm_relu, skip_rates, stage, stem
 from classification.networks.heads import pooled_head
 from classification.networks.layout import MODELS, RESIDUAL_BLOCKS
-from classification.networks.resnet import conv, norm_relu, skip_rates, stem
 from classification.options import ClassifierOptions
 
 

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torchvision.ops import StochasticDepth
 
-from classification.networks.chain import Block, Chain, dropout, stage
+from classification.networks.chain import Block, Chain, conv, dropout, norm_relu, skip_rates, stage, stem
 from classification.networks.heads import head
 from classification.networks.layout import MODELS, RESIDUAL_BLOCKS
 from classification.options import ClassifierOptions
@@ -91,30 +91,3 @@ def _inner(family: str, depth: int, width: int) -> tuple[int, int]:
     if family == "resnext":
         return width * (2 if depth == 50 else 4), 32
     return width * (2 if family == "wideresnet" else 1), 1
-
-
-def skip_rates(last: float, blocks: int) -> list[float]:
-    """Returns stochastic depth's rate of each block: it rises linearly from 0 at the first block to `last`."""
-    return [last * i / (blocks - 1) for i in range(blocks)]
-
-
-def stem(width: int, large: bool, activated: bool) -> nn.Sequential:
-    """Returns the stem; large: 7x7 stride 2 and 3x3 max pooling stride 2 (ImageNet); else 3x3 stride 1 (CIFAR).
-
-    In pre-activation networks it ends with the convolution (and the pooling): BatchNorm and ReLU are in their blocks.
-    """
-    layers: list[nn.Module] = [conv(3, width, 7, 2) if large else conv(3, width, 3)]
-    if activated:
-        layers += norm_relu(width)
-    if large:
-        layers.append(nn.MaxPool2d(3, 2, padding=1))
-    return nn.Sequential(*layers)
-
-
-def conv(channels_in: int, channels_out: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Conv2d:
-    """Returns a convolution that keeps the size, divided by the stride; without bias, as BatchNorm has one."""
-    return nn.Conv2d(channels_in, channels_out, kernel, stride, kernel // 2, groups=groups, bias=False)
-
-
-def norm_relu(channels: int) -> list[nn.Module]:
-    return [nn.BatchNorm2d(channels), nn.ReLU(inplace=True)]

@@ -5,10 +5,9 @@ from collections import OrderedDict
 from torch import Tensor, nn
 
 from classification.networks.attention import WindowAttention
-from classification.networks.chain import Chain
+from classification.networks.chain import Chain, skip_rates
 from classification.networks.heads import pooled_head
 from classification.networks.layout import MODELS, SWIN_BLOCKS, heads_of
-from classification.networks.resnet import skip_rates
 from classification.networks.vit import STD, ResidualUnit, initialise_linear, mlp
 from classification.options import ClassifierOptions
 

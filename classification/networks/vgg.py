@@ -2,10 +2,9 @@
 
 from torch import Tensor, nn
 
-from classification.networks.chain import Block, Chain, MaxPool, dropout, stage
+from classification.networks.chain import Block, Chain, MaxPool, conv, dropout, norm_relu, stage
 from classification.networks.heads import head
 from classification.networks.layout import FAMILIES, MODELS, VGG_CONVS
-from classification.networks.resnet import conv, norm_relu
 from classification.options import ClassifierOptions
 
 MULTIPLES = (1, 2, 4, 8, 8)

@@ -13,9 +13,8 @@ from torch import Tensor, nn
 from torchvision.ops import StochasticDepth
 
 from classification.networks.attention import attend
-from classification.networks.chain import Block, Chain, dropout
+from classification.networks.chain import Block, Chain, dropout, skip_rates
 from classification.networks.layout import MODELS, VIT_PATCH, VIT_SIDE, heads_of
-from classification.networks.resnet import skip_rates
 from classification.options import ClassifierOptions
 from core.errors import InputError
 from core.stages import Stage

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from torchvision.ops import StochasticDepth
 
 from classification.networks.build import build_classifier
+from classification.networks.chain import skip_rates
 from classification.networks.layout import FAMILIES, MODEL_NAMES, MODELS
-from classification.networks.resnet import ResidualBlock, skip_rates
+from classification.networks.resnet import ResidualBlock
 from classification.options import ClassifierOptions
 from core.dropout import Dropout, is_stochastic, set_dropout_active
 from core.errors import InputError
