@@ -82,8 +82,8 @@ class Classifier:
     ) -> Iterator[Prediction]:
         """dnn: dropout off, after 1, 2, ... networks; bnn: after 1, 2, ... `samples` passes, each by all networks.
 
-        A temperature that is a tensor (T, 1, 1) makes the T temperatures the batch of (T, K, B) predictions. None: each
-        picture has its own, by the head and without dropout.
+        A tensor (T, 1, 1) of temperatures gives (T, K, B) predictions, one for each temperature. With None each picture
+        has a temperature of its own, which the novelty head computes (mode dnn only).
         """
         first, pictures, _ = batch
         x = self.normalize(pictures.to(self.device).permute(0, 3, 1, 2))

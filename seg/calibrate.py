@@ -96,7 +96,7 @@ class ConformalFit:
         self.risk = None if class_id is None else ClassRisk(class_id, void)
 
     def update(self, frame: Frame, maps: Maps) -> None:
-        """Frames without a label are passed over."""
+        """Adds a frame; frames without a label do not count."""
         if frame.label is None:
             return
         assert maps.probs is not None
@@ -122,7 +122,7 @@ class ConformalCheck:
         self.risk = ClassRisk(classes.names.index(self.control["class"]), classes.void_id) if self.control else None
 
     def update(self, frame: Frame, maps: Maps, sequence: str) -> None:
-        """Frames without a label are passed over."""
+        """Adds a frame; frames without a label do not count."""
         if frame.label is None:
             return
         assert maps.probs is not None

@@ -77,7 +77,8 @@ class Processes:
         return result  # type: ignore[return-value]
 
     def share(self, order: torch.Tensor, batch_size: int) -> torch.Tensor:
-        """Returns this process's (N / count,) of an epoch's N sample numbers; N is a multiple of batch_size * count.
+        """Returns the N / count sample numbers of this process out of an epoch's N; N is a multiple of batch_size *
+        count.
 
         Batch by batch, the processes together take the samples of one process with batches of batch_size * count.
         """

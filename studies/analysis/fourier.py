@@ -20,8 +20,7 @@ ABOUT = (
     "Mean over samples and channels of ln(|F| + 1e-6) along the diagonal of the spectrum, relative to frequency 0 of "
     "the same map (natural logarithm: -2.3 is a tenth). Entry i of a map of side h stands at 2 i / h of pi, where pi "
     "is a period of two points. `high` is the last entry, just below pi. The logits are left out. `bnn` is the mean "
-    "over single dropout draws, `dnn` dropout off. Of a smoothing layer `in` and `out` are the maps that enter and "
-    "leave it."
+    "over single dropout draws, `dnn` dropout off. `in` and `out` are the input and output maps of a smoothing layer."
 )
 
 

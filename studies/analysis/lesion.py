@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ABOUT = (
-    "Accuracy and NLL (nats) of the trained network with one unit removed, dropout off, nothing trained again. An "
-    "attention or MLP block returns 0, so that its residual path goes on alone. A convolution or block that keeps the "
-    "shape returns what entered; a convolution that changes it returns 0; a block that changes it cannot be removed. A "
-    "smoothing layer returns what entered, padded with zeros to the size it gives. Its weight goes from 1, as trained, "
-    "to 0, removed. The change is that against the whole network on the same pictures; ± is its standard error over "
-    "pictures."
+    "Accuracy and NLL (nats) of the trained network with one unit removed, with dropout off and without further "
+    "training. An attention or MLP block returns 0, so that its residual path goes on alone. A convolution or block "
+    "that keeps the shape returns its input; a convolution that changes it returns 0; a block that changes it cannot "
+    "be removed. A smoothing layer returns its input, padded with zeros to the size it gives. Its weight goes from 1,"
+    " as trained, to 0, removed. The change is relative to the whole network on the same pictures; ± is its standard "
+    "error over pictures."
 )
 WEIGHTS = (0.75, 0.5, 0.25, 0.0)
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ABOUT = (
-    "CKA: linear, of the flattened maps, by the unbiased estimator summed over mini-batches (1: the same up to turning "
+    "CKA: linear, of the flattened maps, by the unbiased estimator summed over mini-batches (1: equal up to rotation "
     "and scaling). Dropout is off. `without smoothing` is the same network with every smoothing layer removed (maps "
-    "keep their sizes), nothing trained again. Correlation in space: covariance of two points of a map by their "
-    "distance over the variance, mean over channels, each channel's mean taken off; its length is the distance in "
+    "keep their sizes), without further training. Correlation in space: covariance of two points of a map by their "
+    "distance over the variance, mean over channels, minus the mean of each channel; its length is the distance in "
     "points of that map at which it falls below 1/e."
 )
 REACH = 8

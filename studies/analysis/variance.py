@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 ABOUT = (
     "Unbiased variance of every sample and channel, then the mean over samples and channels. `positions`: over the "
-    "points of a map, of single draws where there is dropout. `draws`: of a point over dropout draws. `both`: over all "
-    "points of all draws. `averaged`: over the points of the mean of the draws, what an ensemble of them leaves. Of a "
-    "smoothing layer `in` and `out` are the maps that enter and leave it; a blur with zero padding also dims the "
-    "border."
+    "points of a map, of single draws where there is dropout. `draws`: of a point over dropout draws. `both`: over "
+    "all points of all draws. `averaged`: over the points of the mean of the draws, the variance that averaging "
+    "leaves. `in` and `out` are the input and output maps of a smoothing layer; a blur with zero padding also dims "
+    "the border."
 )
 KEYS = ("positions", "draws", "both", "averaged")
 
