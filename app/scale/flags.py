@@ -43,6 +43,8 @@ class BatchJob:
     folder."""
     retries: int = 2
     """Number of new attempts for a video whose worker died or met an error that is not the video's own."""
+    stall_seconds: float = 300.0
+    """Give up on a video that has had no new frame for so long, and replace its worker."""
     options: VideoOptions = field(default_factory=VideoOptions)
     engine: EngineOptions = field(default_factory=EngineOptions)
 

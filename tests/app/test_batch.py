@@ -8,11 +8,13 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 from made.video import write_video
+from PIL import Image
 from refusals import error_after_work, one_line_error, refusal
 
 from app.cli import main
 from app.flags import ComputeOptions
 from app.scale.batch.clips import find_clips
+from app.scale.batch.command import only_driver_of
 from app.video.flags import VideoOptions
 from core.errors import InputError
 
@@ -148,3 +150,74 @@ def test_an_unknown_model_ends_it_at_once(videos: Path, tmp_path: Path, capsys: 
     with pytest.raises(InputError):
         find_clips((), VideoOptions())
     assert "no-such-model" in one_line_error(capsys, "batch", videos, "-o", tmp_path, "--model", "no-such-model")
+
+
+def raw_video(path: Path, shade: int) -> Path:
+    """Two grey frames, uncompressed: files of equal length whatever they show."""
+    path.parent.mkdir(exist_ok=True)
+    header = b"YUV4MPEG2 W64 H48 F25:1 C420\n"
+    path.write_bytes(header + 2 * (b"FRAME\n" + bytes([shade]) * (64 * 48) + bytes([128]) * (64 * 48 // 2)))
+    return path
+
+
+def test_results_of_another_video_of_the_same_name_are_refused_and_both_are_named(
+    tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monday, tuesday = (
+        raw_video(tmp_path / day / "cam1.y4m", shade) for day, shade in (("monday", 80), ("tuesday", 90))
+    )
+    flags = ("-o", tmp_path / "out", "--model", model, "--executor", "torch")
+    assert main([str(word) for word in ("batch", monday, *flags)]) == 0
+    capsys.readouterr()
+    line = one_line_error(capsys, "batch", tuesday, *flags)
+    assert f"was made from {monday}, not from {tuesday}" in line
+    copied = tmp_path / "copied" / "cam1.y4m"  # the same content elsewhere is the same video
+    copied.parent.mkdir()
+    copied.write_bytes(monday.read_bytes())
+    assert main([str(word) for word in ("batch", copied, *flags)]) == 0
+    raw_video(monday, 100)
+    os.utime(monday, (1, 1))
+    capsys.readouterr()
+    assert f"was made from other content of {monday}" in one_line_error(capsys, "batch", monday, *flags)
+
+
+def test_images_or_labels_that_changed_are_another_source(
+    tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder in ("images", "labels"):
+        (tmp_path / folder).mkdir()
+        for number in range(2):
+            Image.fromarray(np.full((48, 64), number, np.uint8)).save(tmp_path / folder / f"{number}.png")
+    (tmp_path / "table.csv").write_text(f"source,labels\n{tmp_path}/images,{tmp_path}/labels\n")
+    flags = ("-o", tmp_path / "out", "--model", model, "--executor", "torch")
+    assert main([str(word) for word in ("batch", tmp_path / "table.csv", *flags)]) == 0
+    capsys.readouterr()
+    for folder in ("labels", "images"):
+        picture = tmp_path / folder / "1.png"
+        before = picture.stat()
+        os.utime(picture, (1, 1))
+        assert f"other content of {tmp_path / folder}" in one_line_error(
+            capsys, "batch", tmp_path / "table.csv", *flags
+        )
+        os.utime(picture, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def test_drivers_that_would_make_the_same_videos_exclude_each_other(
+    videos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for held, refused, allowed in (
+        (None, ("0/2", None), ()),
+        ("0/2", (None, "0/2", "1/3"), ("1/2",)),
+    ):
+        with only_driver_of(tmp_path, held):
+            for part in refused:
+                with (
+                    pytest.raises(InputError, match="another batch writes into it now"),
+                    only_driver_of(tmp_path, part),
+                ):
+                    pass
+            for part in allowed:
+                with only_driver_of(tmp_path, part):
+                    pass
+    with only_driver_of(tmp_path, None):
+        pass

@@ -53,7 +53,7 @@ def test_a_dead_actor_is_an_answer_and_has_a_successor(embedded: RayEngine) -> N
     first = answer(embedded).value
     assert first != os.getpid()
     embedded.call(0, "abort")
-    assert "its worker was lost" in (answer(embedded).lost or "")
+    assert "lost: " in (answer(embedded).lost or "")
     embedded.call(0, "getpid")
     assert answer(embedded).value not in (first, os.getpid())
 
@@ -212,7 +212,7 @@ from pathlib import Path
 from app.scale.batch.task import BatchOutputs
 from app.scale.batch.worker import VideoWorker
 from app.scale.engines.ray_engine import RayEngine
-video = partial(VideoWorker, BatchOutputs(Path("/nowhere"), False, False), 1)
+video = partial(VideoWorker, BatchOutputs(Path("/nowhere"), False, False), 1, 300.0)
 for make in (video, partial(import_module, "of_a_later_steadyseg")):
     engine = RayEngine(make, 1, sys.argv[1])
     engine.grow(1)

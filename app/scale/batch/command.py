@@ -36,11 +36,11 @@ def run_batch(job: BatchJob) -> int:
     results."""
     check_numbers(job)
     import_pyarrow()
-    clips, suffix = take_part(find_clips(job.sources, job.options), job.part)
+    clips = take_part(find_clips(job.sources, job.options), job.part)
     wanted = BatchOutputs(job.output.absolute(), job.videos, job.masks)
     console, rows, interrupted = Console(stderr=True), list[Row](), False
-    summary = wanted.folder / f"summary{suffix}.json"
-    with only_driver_of(wanted.folder, f".lock{suffix}"):
+    summary = wanted.folder / f"summary{suffix_of(job.part)}.json"
+    with only_driver_of(wanted.folder, job.part):
         remove_leftovers(wanted.folder, clips)
         rows = [row for clip in clips if (row := finished_row(clip, wanted))]
         skipped = {row.name for row in rows}
@@ -50,7 +50,9 @@ def run_batch(job: BatchJob) -> int:
         began_s = time.monotonic()
         try:
             if left:
-                with open_engine(job.engine, partial(VideoWorker, wanted, THREADS), device_of(left)) as engine:
+                with open_engine(
+                    job.engine, partial(VideoWorker, wanted, THREADS, job.stall_seconds), device_of(left)
+                ) as engine:
                     own = about(left[0].job.options.model)
                     show_progress(drive(engine, left, own, job.retries, job.workers), len(left), console, rows)
         except KeyboardInterrupt:
@@ -70,7 +72,7 @@ def run_batch(job: BatchJob) -> int:
 
 def check_numbers(job: BatchJob) -> None:
     """Raises InputError for numbers out of range, before any file is read."""
-    require_ranges(job, {"retries": (0, 100)})
+    require_ranges(job, {"retries": (0, 100), "stall_seconds": (1, 1e6)})
     if job.workers is not None and job.workers < 1:
         raise InputError(f"--workers must be 1 or more, got {job.workers}")
     check_engine(job.engine)
@@ -83,30 +85,49 @@ def check_numbers(job: BatchJob) -> None:
 
 
 @contextlib.contextmanager
-def only_driver_of(folder: Path, name: str) -> Iterator[None]:
-    """Creates the folder and locks it. Raises InputError if another batch writes into it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / name).open("ab")
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be written to ({error.strerror}); choose another folder with -o") from error
-    with file:
-        if not lock(file):
+def only_driver_of(folder: Path, part: str | None) -> Iterator[None]:
+    """Creates the folder and locks it. Raises InputError if another batch makes some of the same videos: a whole batch
+    beside any other, or a part beside one of another division.
+
+    Each holds `.lock` (a whole batch alone, parts together) and a part its own file; of two that begin at once, both
+    have their own before either looks at the others'.
+    """
+    refusal = InputError(f"{folder}: another batch writes into it now; wait for it or choose another folder with -o")
+    with contextlib.ExitStack() as stack:
+
+        def locked(name: str, shared: bool = False) -> bool:
+            return lock(stack.enter_context((folder / name).open("a+b")), shared=shared)
+
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            free = locked(".lock", shared=part is not None)
+            if part is not None:
+                free = free and locked(f".lock{suffix_of(part)}")
+                of = suffix_of(part).rpartition("-")[2]
+                others = (path.name for path in folder.glob(".lock-*-of-*") if path.name.rpartition("-")[2] != of)
+                free = free and all(locked(other, shared=True) for other in others)
+        except OSError as error:
             raise InputError(
-                f"{folder}: another batch writes into it now; wait for it or choose another folder with -o"
-            )
+                f"{folder}: cannot be written to ({error.strerror}); choose another folder with -o"
+            ) from error
+        if not free:
+            raise refusal
         yield
 
 
-def take_part(clips: tuple[Clip, ...], part: str | None) -> tuple[tuple[Clip, ...], str]:
-    """The videos of one part and the base name of its files. Raises InputError for a part that does not exist."""
+def suffix_of(part: str | None) -> str:
+    """The end of the names of a part's files: 0/4 -> -0-of-4; empty for a whole batch."""
+    return "" if part is None else f"-{part.replace('/', '-of-')}"
+
+
+def take_part(clips: tuple[Clip, ...], part: str | None) -> tuple[Clip, ...]:
+    """The videos of one part. Raises InputError for a part that does not exist."""
     if part is None:
-        return clips, ""
-    match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", part)
+        return clips
+    match = re.fullmatch(r"(0|[1-9]\d{0,5})/([1-9]\d{0,5})", part)
     if match is None or int(match[1]) >= int(match[2]):
         raise InputError(f"--part must be I/N with I from 0 to N - 1, got {part!r}")
-    mine = clips[int(match[1]) :: int(match[2])]
-    return mine, f"-{match[1]}-of-{match[2]}"
+    return clips[int(match[1]) :: int(match[2])]
 
 
 def device_of(clips: list[Clip]) -> str:
@@ -150,7 +171,7 @@ def write_summary(path: Path, rows: list[Row], seconds: float) -> None:
 
 def _record(row: Row) -> dict[str, object]:
     state = "failed" if row.reason else "skipped" if row.skipped else "done"
-    left_out = ("own_fault", "full_disk", "skipped")
+    left_out = ("own_fault", "stalled", "full_disk", "skipped")
     return {"state": state} | {name: value for name, value in asdict(row).items() if name not in left_out}
 
 

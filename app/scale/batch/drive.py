@@ -1,4 +1,4 @@
-"""The loop of a batch over any engine: each worker gets one video at a time; a video of a dead worker is tried
+"""The loop of a batch over any engine: each worker gets one video at a time, and the video of a dead worker is tried
 again."""
 
 from collections import deque
@@ -13,7 +13,8 @@ from core.errors import CheckFailed, InputError
 WAIT_S = 0.5
 """Time limit of a wait; a wait without a limit cannot be interrupted on every platform."""
 LOST_IN_A_ROW = 10
-"""Workers that died without completing a video in between, after which the batch gives up."""
+"""Workers that died before they were ready, with none ready in between, after which the batch gives up. A worker that
+dies at a video does not count: the video may be at fault, and becomes a failed row."""
 
 
 @dataclass
@@ -30,7 +31,7 @@ def drive(
     If `most` is None, one worker begins, and its memory decides how many the engine adds. Every worker reports its
     version and opens the network before it is given a video, so that no video waits for a worker that the engine has no
     room for. Raises InputError for options that no video can have and for workers of other versions than the driver
-    (`own`), CheckFailed if workers keep dying.
+    (`own`), CheckFailed if no worker becomes ready.
     """
     waiting, busy = deque(map(_Task, clips)), dict[int, _Task]()
     idle, lost_in_a_row = deque[int](), 0
@@ -43,19 +44,23 @@ def drive(
             engine.call(slot, "run", busy[slot].clip)
         for answer in engine.wait(WAIT_S):
             task = busy.pop(answer.slot, None)
-            lost_in_a_row = lost_in_a_row + 1 if answer.lost else 0 if task else lost_in_a_row
-            if lost_in_a_row == LOST_IN_A_ROW:
-                raise CheckFailed(f"{LOST_IN_A_ROW} workers in a row have died without one video done; {answer.lost}")
-            if answer.lost:
-                if answer.slot in idle:
-                    idle.remove(answer.slot)
+            row = _row_of(answer, task) if task else None
+            was_ready = task is not None or answer.slot in idle
+            if answer.slot in idle:
+                idle.remove(answer.slot)
+            if row and row.stalled:
+                engine.replace(answer.slot)
+            if answer.lost or (row and row.stalled):
                 engine.call(answer.slot, "prepare", clips[0])
             else:
                 idle.append(answer.slot)
-            if task is None:
+            if not was_ready:
+                lost_in_a_row = lost_in_a_row + 1 if answer.lost else 0
+                if lost_in_a_row == LOST_IN_A_ROW:
+                    raise CheckFailed(f"{LOST_IN_A_ROW} workers in a row have died before a video: {answer.lost}")
                 _check_like(answer, own)
+            if row is None or task is None:
                 continue
-            row = replace(_row_of(answer, task.clip), tries=task.tries)
             if row.full_disk is not None:
                 raise OSError(row.full_disk, row.reason)
             if row.reason and not row.own_fault and task.tries <= retries:
@@ -90,8 +95,8 @@ def _check_like(answer: Answer, own: WorkerVersion) -> None:
             )
 
 
-def _row_of(answer: Answer, clip: Clip) -> Row:
-    if answer.lost or answer.refusal:
-        return Row(clip.name, clip.job.source, reason=answer.lost or answer.refusal or "", own_fault=False)
-    row: Row = answer.value
-    return row
+def _row_of(answer: Answer, task: _Task) -> Row:
+    reason = f"killed its worker ({answer.lost})" if answer.lost else answer.refusal
+    clip = task.clip
+    row: Row = Row(clip.name, clip.job.source, reason=reason, own_fault=False) if reason else answer.value
+    return replace(row, tries=task.tries)

@@ -11,6 +11,7 @@ from typing import Any
 
 from app.report_file import write_json
 from app.scale.batch.clips import Clip
+from app.scale.batch.fingerprint import fingerprint, is_same
 from app.scale.batch.frame_table import VERSION, FrameTable
 from app.scale.batch.task import BatchOutputs
 from app.sources.source import Source
@@ -24,47 +25,61 @@ from core.system.files import whole_folder
 REPORT, FRAMES, VIDEO, MASKS = "report.json", "frames.parquet", "video.mp4", "masks"
 
 
-def make_results(clip: Clip, wanted: BatchOutputs, take: Callable[[VideoJob], Segmenter]) -> int:
+def make_results(
+    clip: Clip, wanted: BatchOutputs, take: Callable[[VideoJob], Segmenter], progress: Callable[[], object]
+) -> int:
     """Segments the video; its results appear under their name all at once. Returns the number of frames.
 
-    If another process was faster, its results stay. Raises InputError for faults of the video itself.
+    `progress` is called for every frame, and for every part of the file that is read before the first one. If another
+    process was faster, its results stay. Raises InputError for faults of the video itself.
     """
     asked = describe(clip, wanted)
+    read = {name: fingerprint(source, progress) for name, source in sources_of(clip).items()}
     with whole_folder(wanted.folder / clip.name, replace=False) as folder:
         job = replace(
             clip.job, output=folder / VIDEO if wanted.videos else None, masks=folder / MASKS if wanted.masks else None
         )
         segmenter = take(job)
+
+        def exhaust(frames: Iterator[Frame], _: Source) -> bool:
+            for _frame in frames:
+                progress()
+            return False
+
         with FrameTable(folder / FRAMES, clip.name, segmenter.classes) as each:
-            outcome = segment_to_files(job, segmenter, follow=_exhaust, each=each)
+            outcome = segment_to_files(job, segmenter, follow=exhaust, each=each)
             if outcome.broken_off:
                 raise outcome.broken_off
-        write_json(folder / REPORT, {**outcome.record, "asked": asked})
+        write_json(folder / REPORT, {**outcome.record, "asked": asked, "read": read})
     return int(outcome.record["frames"])
 
 
 def describe(clip: Clip, wanted: BatchOutputs) -> dict[str, Any]:
-    """All settings that determine the results, as JSON values; equal values mean that earlier results can be reused."""
-    path = Path(clip.job.source)
+    """All settings that determine the results, as JSON values; see `sources_of` for what is read."""
     return {
         "options": json.loads(json.dumps(asdict(clip.job.options))),
         "labels": clip.job.labels and str(clip.job.labels),
         "weights": digest(clip.job.options.model),
-        "source_bytes": path.stat().st_size if path.is_file() else None,
         "videos": wanted.videos,
         "masks": wanted.masks,
         "frames_version": VERSION,
     }
 
 
+def sources_of(clip: Clip) -> dict[str, str]:
+    """The files and folders that are read, by name."""
+    labels = clip.job.labels
+    return {"source": clip.job.source} | ({"labels": str(labels)} if labels else {})
+
+
 def read_results(clip: Clip, wanted: BatchOutputs) -> dict[str, Any] | None:
-    """The report of existing results, or None. Raises InputError for results of other settings."""
+    """The report of existing results, or None. Raises InputError for results of other settings or sources."""
     folder = wanted.folder / clip.name
     if not folder.exists():
         return None
     try:
         report = dict(json.loads((folder / REPORT).read_text()))
-        before = dict(report["asked"])
+        before, read = dict(report["asked"]), dict(report["read"])
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise InputError(f"{folder}: holds no results of a batch; choose another folder with -o") from error
     now = describe(clip, wanted)
@@ -78,6 +93,13 @@ def read_results(clip: Clip, wanted: BatchOutputs) -> dict[str, Any] | None:
             f"{folder}: was made with {differing} {before.get(differing)}, not {now[differing]}; choose another "
             f"folder with -o"
         )
+    for name, source in sources_of(clip).items():
+        earlier = read[name]["path"]
+        if not is_same(read[name], source):
+            was = f"other content of {source}" if earlier == source else f"{earlier}, not from {source}"
+            raise InputError(
+                f"{folder}: was made from {was}; choose another folder with -o, or name each video in a table (.csv)"
+            )
     return report
 
 
@@ -95,12 +117,6 @@ def digest(model: str) -> str:
         return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
     except OSError as error:
         raise InputError(f"{model}: cannot be read ({error.strerror})") from error
-
-
-def _exhaust(frames: Iterator[Frame], source: Source) -> bool:
-    for _ in frames:
-        pass
-    return False
 
 
 def remove_leftovers(root: Path, clips: Iterable[Clip]) -> None:

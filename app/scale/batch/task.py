@@ -37,6 +37,8 @@ class Row:
     """The reason why there are no results; empty on success."""
     own_fault: bool = True
     """True if the video itself is at fault, so that another try is of no use."""
+    stalled: bool = False
+    """True if the worker made no progress; it must be replaced."""
     full_disk: int | None = None
     """The errno of a disk that takes no more; it ends the batch."""
     tries: int = 1

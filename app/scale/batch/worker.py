@@ -1,7 +1,10 @@
 """A worker of a batch: it keeps its segmenters and processes one video after the other."""
 
+import faulthandler
+import os
 import platform
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,11 +19,14 @@ if TYPE_CHECKING:
 
 
 class VideoWorker:
-    """A worker in a process of its own."""
+    """A worker in a process of its own; videos are made in a thread, so that it can give up on one."""
 
-    def __init__(self, wanted: BatchOutputs, threads: int) -> None:
+    def __init__(self, wanted: BatchOutputs, threads: int, stall_s: float) -> None:
+        """`stall_s`: seconds without progress after which a video is given up."""
         pin_cores(threads)  # before torch is imported
-        self._wanted, self._threads = wanted, threads
+        self._wanted, self._threads, self._stall_s = wanted, threads, stall_s
+        self._pool, self._null = ThreadPoolExecutor(1), os.open(os.devnull, os.O_WRONLY)
+        self._progress_s = 0.0
         self._segmenters: Segmenters | None = None
 
     def prepare(self, clip: "Clip") -> WorkerVersion:
@@ -34,13 +40,34 @@ class VideoWorker:
         return about(clip.job.options.model)
 
     def run(self, clip: "Clip") -> Row:
-        """Makes the results of a video; every failure is reported in the returned row."""
+        """Makes the results of a video; every failure is reported in the returned row.
+
+        Where nothing can be returned, since some C code holds Python's lock, the process ends itself.
+        """
+        self._note_progress()
+        self._end_unless_called_again()
+        row = self._pool.submit(self._make, clip)
+        while not wait([row], timeout=min(1.0, self._stall_s)).done:
+            self._end_unless_called_again()
+            if time.monotonic() - self._progress_s > self._stall_s:
+                reason = f"no new frame for {self._stall_s:g} s (--stall-seconds)"
+                return Row(clip.name, clip.job.source, reason=reason, stalled=True)
+        faulthandler.cancel_dump_traceback_later()
+        return row.result()
+
+    def _end_unless_called_again(self) -> None:
+        faulthandler.dump_traceback_later(2 * self._stall_s, file=self._null, exit=True)
+
+    def _note_progress(self) -> None:
+        self._progress_s = time.monotonic()
+
+    def _make(self, clip: "Clip") -> Row:
         segmenters = self._open()
         from app.scale.batch.results import make_results
 
         row, began_s = Row(clip.name, clip.job.source), time.perf_counter()
         try:
-            row = replace(row, frames=make_results(clip, self._wanted, segmenters.take))
+            row = replace(row, frames=make_results(clip, self._wanted, segmenters.take, self._note_progress))
         except InputError as error:
             row = replace(row, reason=str(error))
         except OSError as error:

@@ -19,7 +19,7 @@ class Answer:
     refusal: str | None = None
     """The InputError that the call raised."""
     lost: str | None = None
-    """The reason why the worker is gone, in words; the slot has a new one."""
+    """How the worker ended, as in "ended by SIGKILL"; the slot has a new one."""
 
 
 class Engine(Protocol):

@@ -86,13 +86,18 @@ def _serve(pipe: "Connection[Any, Any]", make: MakeWorker) -> None:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     threading.Thread(target=_end_with_driver, daemon=True).start()
-    shell = WorkerProxy(make)
+    with contextlib.suppress(ImportError):
+        import tqdm  # type: ignore[import-untyped]
+
+        # Torch's tracer asks it for a progress bar; its own lock is a semaphore that a killed worker leaves behind.
+        tqdm.tqdm.set_lock(threading.RLock())
+    proxy = WorkerProxy(make)
     while True:
         try:
             method, arguments = pipe.recv()
         except EOFError:
             return
-        pipe.send(shell.call(method, arguments))
+        pipe.send(proxy.call(method, arguments))
 
 
 def _end_with_driver() -> None:
@@ -104,5 +109,5 @@ def _end_with_driver() -> None:
 
 def _describe_end(code: int | None) -> str:
     if code is not None and code < 0:
-        return f"its worker was ended by {signal.Signals(-code).name}"
-    return f"its worker ended with exit code {code}"
+        return f"ended by {signal.Signals(-code).name}"
+    return f"ended with exit code {code}"

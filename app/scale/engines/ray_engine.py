@@ -156,7 +156,7 @@ def _end_of(slot: int, error: BaseException) -> Answer:
     if "error raised in its creation task" in lines[0]:
         reason = f"a worker cannot be made ({lines[-1].strip()[:200]})"
         return Answer(slot, refusal=f"--engine ray: {reason}; install this version of SteadySeg on every machine")
-    return Answer(slot, lost=f"its worker was lost ({' '.join(lines)[:200]})")
+    return Answer(slot, lost=f"lost: {' '.join(lines)[:200]}")
 
 
 def is_loopback(address: str | None) -> bool:

@@ -1,0 +1,107 @@
+"""Videos that kill or freeze their worker, by real processes: each becomes a failed row, and the others are made."""
+
+import ctypes
+import fcntl
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made.video import grey_frames, write_video
+
+from app.flags import ComputeOptions
+from app.scale.batch.clips import Clip
+from app.scale.batch.drive import LOST_IN_A_ROW, drive
+from app.scale.batch.task import BatchOutputs, Row, WorkerVersion
+from app.scale.batch.worker import VideoWorker
+from app.scale.engines.local_engine import LocalEngine
+from app.video.flags import VideoJob, VideoOptions
+from core.errors import CheckFailed
+
+OWN = WorkerVersion("0", "3", "2", "0")
+STALL_S = 3.0
+
+
+class Worker:
+    """A worker in a process of its own, which dies of every video that is called poison."""
+
+    def __init__(self, dies_at_once: bool = False) -> None:
+        self._dies_at_once = dies_at_once
+
+    def prepare(self, clip: Clip) -> WorkerVersion:
+        if self._dies_at_once:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return OWN
+
+    def run(self, clip: Clip) -> Row:
+        if clip.name.startswith("poison"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return Row(clip.name, clip.job.source, frames=1)
+
+
+def driven(make: Callable[[], Any], names: list[str], retries: int = 0) -> list[Row]:
+    with closing(LocalEngine(make, 1)) as engine:
+        return list(drive(engine, [Clip(name, VideoJob(name)) for name in names], OWN, retries, 2))
+
+
+def test_more_poisoned_videos_than_a_batch_forgives_workers_are_failed_rows() -> None:
+    poisoned = [f"poison{number}" for number in range(LOST_IN_A_ROW + 1)]
+    rows = {row.name: row for row in driven(Worker, [*poisoned, "whole"])}
+    assert not rows["whole"].reason
+    assert {rows[name].reason for name in poisoned} == {"killed its worker (ended by SIGKILL)"}
+
+
+def test_a_poisoned_video_is_tried_again_and_says_how_often() -> None:
+    (row,) = driven(Worker, ["poison"], retries=2)
+    assert (row.tries, row.reason) == (3, "killed its worker (ended by SIGKILL)")
+
+
+def test_workers_that_never_become_ready_end_the_batch() -> None:
+    with pytest.raises(CheckFailed, match=f"{LOST_IN_A_ROW} workers .* SIGKILL"):
+        driven(partial(Worker, dies_at_once=True), ["whole"])
+
+
+class Frozen(VideoWorker):
+    """A worker whose decoder holds Python's lock for ever at one video."""
+
+    def prepare(self, clip: Clip) -> WorkerVersion:
+        super().prepare(clip)
+        return OWN
+
+    def _make(self, clip: Clip) -> Row:
+        if clip.name == "poison":
+            ctypes.PyDLL(None).sleep(600)
+        return super()._make(clip)
+
+
+@pytest.fixture
+def frozen_file(tmp_path: Path) -> Iterator[Path]:
+    """A video that whoever opens it waits for, as for a disk that does not answer: this process holds a lease of it."""
+    path = write_video(tmp_path / "frozen.mp4", grey_frames(3))
+    before = signal.signal(signal.SIGIO, signal.SIG_IGN)
+    with path.open("r+b") as file:
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        yield path
+    signal.signal(signal.SIGIO, before)
+
+
+@pytest.mark.slow
+def test_what_freezes_at_a_video_ends_that_worker_and_that_video_alone(
+    model: str, tmp_path: Path, frozen_file: Path
+) -> None:
+    options = VideoOptions(model=model, compute=ComputeOptions(executor="torch"))
+    whole = write_video(tmp_path / "whole.mp4", grey_frames(3))
+    clips = [
+        Clip(name, VideoJob(str(path), options=options)) for name, path in (("frozen", frozen_file), ("whole", whole))
+    ]
+    poison = Clip("poison", VideoJob(str(whole), options=options))
+    make = partial(Frozen, BatchOutputs(tmp_path, False, False), 1, STALL_S)
+    with closing(LocalEngine(make, 1)) as engine:
+        rows = {row.name: row for row in drive(engine, [*clips, poison], OWN, 0, 1)}
+    assert rows["frozen"].reason.startswith(f"no new frame for {STALL_S:g} s") and rows["frozen"].tries == 1
+    assert rows["poison"].reason == "killed its worker (ended with exit code 1)"
+    assert (rows["whole"].reason, rows["whole"].frames) == ("", 3)
