@@ -15,7 +15,7 @@ from app.scale.cameras.alarms import Alarms, alarm_lines
 from app.scale.cameras.camera_file import Camera, CameraSet, read_cameras
 from app.scale.cameras.metrics import MetricsServer, prometheus_text
 from app.scale.cameras.state import CameraFigures
-from app.scale.cameras.watch import Watch
+from app.scale.cameras.supervisor import Supervisor
 from app.scale.cameras.worker import CameraWorker, Measured
 from app.scale.engines.engine import Answer, Engine
 from app.scale.engines.open_engine import THREADS, check_engine, open_engine
@@ -36,11 +36,11 @@ def run_cameras(job: CamerasJob) -> int:
         one = measure(engine)
         placed = assign_cameras(watched.cameras, job.workers or engine.most(one.memory_bytes))
         tell_load(console, watched, placed, one)
-        watch = Watch(engine, placed)
-        with contextlib.closing(MetricsServer(job.host, job.port, lambda: prometheus_text(watch.figures()))) as server:
+        supervisor = Supervisor(engine, placed)
+        with contextlib.closing(MetricsServer(job.host, job.port, lambda: prometheus_text(supervisor.figures()))) as server:
             console.print(f"figures: {server.address}")
-            interrupted = follow(job, watched, watch, Alarms(lines), console)
-    figures = watch.figures()
+            interrupted = follow(job, watched, supervisor, Alarms(lines), console)
+    figures = supervisor.figures()
     if job.report:
         record = {"step_ms": round(one.step_ms, 2), "workers": len(placed), "cameras": [asdict(one) for one in figures]}
         write_json(job.report, record)
@@ -90,15 +90,15 @@ def tell_load(console: Console, watched: CameraSet, placed: list[tuple[Camera, .
         )
 
 
-def follow(job: CamerasJob, watched: CameraSet, watch: Watch, alarms: Alarms, console: Console) -> bool:
+def follow(job: CamerasJob, watched: CameraSet, supervisor: Supervisor, alarms: Alarms, console: Console) -> bool:
     """Updates figures and alarms once a second, in a table if stderr is a terminal. Returns True if an interruption
     ended it."""
     cameras = {camera.name: camera for camera in watched.cameras}
     until_s = time.monotonic() + (job.max_seconds or float("inf"))
     try:
         with Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else Quiet() as shown:
-            for _ in watch.rounds():
-                figures = watch.figures()
+            for _ in supervisor.rounds():
+                figures = supervisor.figures()
                 for one in figures:
                     alarms.look(cameras[one.state.name], one, time.time())
                 shown.update(table_of(watched.cameras, figures), refresh=True)

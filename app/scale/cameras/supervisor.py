@@ -18,8 +18,8 @@ DEATHS_IN_A_ROW = 5
 """Deaths of one worker without an answer in between after which it is not started again."""
 
 
-class Watch:
-    """Supervisor of the workers. Any thread may call `figures`; all else is for the thread that iterates `rounds`."""
+class Supervisor:
+    """Keeps the workers alive. Any thread may call `figures`; all else is for the thread that iterates `rounds`."""
 
     def __init__(self, engine: Engine, placed: Sequence[tuple[Camera, ...]]) -> None:
         self._engine, self._placed = engine, placed
