@@ -62,6 +62,8 @@ class CamerasJob:
     """Address that the figures are served at (/metrics, for Prometheus); whoever reaches it can read them."""
     port: int = 9464
     """Port that the figures are served at; 0 takes a free one and prints it."""
+    allow_host: tuple[str, ...] = ()
+    """Names that the figures are asked for by besides this machine's own: that of a Kubernetes service, for example."""
     alarms: Path | None = None
     """File that alarms are added to, a JSON object a line; by default stdout."""
     report: Path | None = None

@@ -18,7 +18,7 @@ from made.processes import workers_of
 from made.video import write_video
 from refusals import one_line_error, refusal
 
-from app.scale.cameras.alarms import Alarms
+from app.scale.cameras.alarms import Alarms, AlarmWriter
 from app.scale.cameras.camera_file import Camera, read_cameras
 from app.scale.cameras.command import assign_cameras
 from app.scale.cameras.metrics import prometheus_text
@@ -92,7 +92,7 @@ def test_counts_go_on_over_a_dead_worker_and_the_gap_is_counted() -> None:
     history = CameraHistory("a")
     assert history.figures(now_s=99.0).state.silent_s == 0  # its worker has not been opened yet
     history.update(CameraState("a", frames=10, dropped=2, silent_s=0.5), now_s=100.0)
-    history.lost(now_s=101.0)  # the last frame was at 99.5
+    history.lost(now_s=101.0, why="ended by SIGKILL")  # the last frame was at 99.5
     during = history.figures(now_s=105.0)
     assert (during.state.frames, during.restarts, during.gap_s) == (10, 1, 5.5) and during.state.trouble
     history.update(CameraState("a", frames=0, silent_s=1.0), now_s=108.0)  # the new one has none yet
@@ -105,8 +105,8 @@ def test_counts_go_on_over_a_dead_worker_and_the_gap_is_counted() -> None:
 def test_alarms_begin_and_end_once_each_without_secrets(tmp_path: Path) -> None:
     camera = Camera("a", "rtsp://me:secret@host/x", silent_s=5, max_age_s=1, novel_s=2)
     path = tmp_path / "alarms.jsonl"
-    with path.open("w") as out:
-        alarms = Alarms(out)
+    with AlarmWriter(path, print) as writer:
+        alarms = Alarms(writer)
         for silent_s, age_s, novel_s in (
             (1, 0.1, 0),
             (6, 0.1, 0),

@@ -1,37 +1,77 @@
 """Alarms of cameras as JSON lines, one when a condition begins and one when it ends. They contain no secret."""
 
-import contextlib
 import json
-import sys
-from collections.abc import Iterator
+import os
+import select
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from types import TracebackType
+from typing import Self
 
 from app.scale.cameras.camera_file import Camera
 from app.scale.cameras.state import CameraFigures
 from core.errors import InputError
 
+MAX_PENDING = 2**20
+"""Bytes of lines that wait for a disk with room or a reader: about 5,000 alarms."""
+STDOUT = 1
 
-@contextlib.contextmanager
-def alarm_lines(path: Path | None) -> Iterator[TextIO]:
-    """Opens the file or stream that alarms are written to. Raises InputError if it cannot be opened."""
-    if path is None:
-        yield sys.stdout
-        return
-    try:
-        file = path.open("a", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"--alarms {path}: cannot be written ({error.strerror}); choose another file") from error
-    with file:
-        yield file
+
+class AlarmWriter:
+    """A file or stream of lines that never stops the service: what it cannot take now waits in memory."""
+
+    def __init__(self, path: Path | None, tell: Callable[[str], object], stream: int = STDOUT) -> None:
+        """`tell` gets one line when trouble begins. `stream`: the descriptor to write to without a path. Raises
+        InputError if the file cannot be opened."""
+        self._name = f"--alarms {path}" if path else "the alarms on stdout"
+        self._tell, self._trouble, self._pending, self._lost = tell, "", b"", 0
+        try:
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644) if path else os.dup(stream)
+        except OSError as error:
+            raise InputError(f"--alarms {path}: cannot be written ({error.strerror}); choose another file") from error
+
+    def write(self, line: str) -> None:
+        """Writes the line now or later; lines beyond `MAX_PENDING` are counted as lost."""
+        data = line.encode()
+        self._lost += len(self._pending) + len(data) > MAX_PENDING
+        self._pending += data if len(self._pending) + len(data) <= MAX_PENDING else b""
+        self.flush()
+
+    def flush(self) -> None:
+        """Writes what waits, as far as that is possible without waiting."""
+        trouble = ""
+        try:
+            while self._pending and not trouble:
+                if select.select([], [self._file], [], 0)[1]:
+                    written = os.write(self._file, self._pending[: select.PIPE_BUF])  # a pipe takes so many at once
+                    self._pending = self._pending[written:]
+                else:
+                    trouble = "nobody reads them"
+        except OSError as error:
+            trouble = error.strerror or type(error).__name__
+        if trouble and not self._trouble:
+            self._tell(f"{self._name}: cannot be written now ({trouble}); the lines wait in memory")
+        self._trouble = trouble
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.flush()
+        os.close(self._file)
+        left = self._pending.count(b"\n") + self._lost
+        if left:
+            self._tell(f"{self._name}: {left} lines were never written ({self._trouble})")
 
 
 @dataclass
 class Alarms:
     """Reports the beginning and the end of each alarm condition, once each."""
 
-    out: TextIO
+    out: AlarmWriter
 
     def __post_init__(self) -> None:
         self._on: set[tuple[str, str]] = set()
@@ -39,11 +79,11 @@ class Alarms:
     def look(self, camera: Camera, figures: CameraFigures, at_s: float) -> None:
         """Compares the current figures with the active alarms. `at_s`: seconds since 1970, for the written line."""
         state = figures.state
-        self._say(camera, "silent", state.silent_s, camera.silent_s, at_s)
-        self._say(camera, "too_old", state.age_s or 0.0, camera.max_age_s, at_s)
-        self._say(camera, "novel", state.novel_s, camera.novel_s, at_s)
+        self._compare(camera, "silent", state.silent_s, camera.silent_s, at_s)
+        self._compare(camera, "too_old", state.age_s or 0.0, camera.max_age_s, at_s)
+        self._compare(camera, "novel", state.novel_s, camera.novel_s, at_s)
 
-    def _say(self, camera: Camera, alarm: str, value: float, limit: float, at_s: float) -> None:
+    def _compare(self, camera: Camera, alarm: str, value: float, limit: float, at_s: float) -> None:
         key, on = (camera.name, alarm), value > limit
         if on == (key in self._on):
             return
@@ -58,4 +98,3 @@ class Alarms:
             "limit_s": limit,
         }
         self.out.write(json.dumps(record) + "\n")
-        self.out.flush()

@@ -9,9 +9,10 @@ from functools import partial
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from app.report_file import check_place, write_json
-from app.scale.cameras.alarms import Alarms, alarm_lines
+from app.scale.cameras.alarms import Alarms, AlarmWriter
 from app.scale.cameras.camera_file import Camera, CameraSet, read_cameras
 from app.scale.cameras.metrics import MetricsServer, prometheus_text
 from app.scale.cameras.state import CameraFigures
@@ -22,24 +23,30 @@ from app.scale.engines.open_engine import THREADS, check_engine, open_engine
 from app.scale.flags import CamerasJob
 from core.errors import CheckFailed, InputError
 
+COLUMNS = ("camera", "frames", "age s\nsilent s", "dropped\nrestarts", "gap s", "entropy\nnovelty")
+
 
 def run_cameras(job: CamerasJob) -> int:
     """Runs until Ctrl-C (exit code 130) or the time limit; the report then holds the figures of every camera."""
     check_flags(job)
     watched = read_cameras(job.cameras)
     options = watched.options
-    console = Console(stderr=True)
+    console = Console(stderr=True, markup=False)
     with (
-        alarm_lines(job.alarms) as lines,
+        AlarmWriter(job.alarms, lambda line: console.print(f"warning: {line}", soft_wrap=True)) as writer,
         open_engine(job.engine, partial(CameraWorker, options, THREADS), options.compute.device) as engine,
     ):
         one = measure(engine)
         placed = assign_cameras(watched.cameras, job.workers or engine.most(one.memory_bytes))
         tell_load(console, watched, placed, one)
         supervisor = Supervisor(engine, placed)
-        with contextlib.closing(MetricsServer(job.host, job.port, lambda: prometheus_text(supervisor.figures()))) as server:
+
+        def text() -> str:
+            return prometheus_text(supervisor.figures())
+
+        with contextlib.closing(MetricsServer(job.host, job.port, text, supervisor.trouble, job.allow_host)) as server:
             console.print(f"figures: {server.address}")
-            interrupted = follow(job, watched, supervisor, Alarms(lines), console)
+            interrupted = follow(job, watched, supervisor, Alarms(writer), console)
     figures = supervisor.figures()
     if job.report:
         record = {"step_ms": round(one.step_ms, 2), "workers": len(placed), "cameras": [asdict(one) for one in figures]}
@@ -101,6 +108,7 @@ def follow(job: CamerasJob, watched: CameraSet, supervisor: Supervisor, alarms: 
                 figures = supervisor.figures()
                 for one in figures:
                     alarms.look(cameras[one.state.name], one, time.time())
+                alarms.out.flush()
                 shown.update(table_of(watched.cameras, figures), refresh=True)
                 if time.monotonic() > until_s:
                     return False
@@ -120,37 +128,19 @@ class Quiet(contextlib.nullcontext["Quiet"]):
 
 
 def table_of(cameras: tuple[Camera, ...], figures: list[CameraFigures]) -> Table:
-    """A table with one line per camera."""
-    table = Table(
-        "camera",
-        "source",
-        "frames",
-        "frames/s",
-        "age s",
-        "silent s",
-        "dropped",
-        "restarts",
-        "gap s",
-        "entropy",
-        "novelty",
-        "",
-    )
+    """A table with one line per camera: what is wrong stands under its name, so that names are whole at 80 columns."""
+    table = Table(*COLUMNS)
     labels = {camera.name: camera.label for camera in cameras}
     for one in figures:
         state = one.state
+        name = f"{state.name}\n  {labels[state.name]}" + (f"\n  {state.trouble}" if state.trouble else "")
         table.add_row(
-            state.name,
-            labels[state.name],
-            str(state.frames),
-            f"{state.fps:.1f}",
-            _short(state.age_s, 2),
-            f"{state.silent_s:.0f}",
-            str(state.dropped),
-            str(one.restarts),
+            Text(name, overflow="fold"),
+            f"{state.frames}\n{state.fps:.1f}/s",
+            f"{_short(state.age_s, 2)}\n{state.silent_s:.0f}",
+            f"{state.dropped}\n{one.restarts}",
             f"{one.gap_s:.0f}",
-            _short(state.entropy, 3),
-            _short(state.novelty, 3),
-            state.trouble[:60],
+            f"{_short(state.entropy, 3)}\n{_short(state.novelty, 3)}",
         )
     return table
 

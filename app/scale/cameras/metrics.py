@@ -1,11 +1,22 @@
 """The figures of all cameras in the text format of Prometheus, served over HTTP. They contain no secret."""
 
+import contextlib
+import socket
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
+from app.page.flags import LOCAL_HOSTS
+from app.page.guard import AllowedHosts
 from app.scale.cameras.state import CameraFigures
 from core.errors import InputError
+
+MAX_CONNECTIONS, REQUEST_WITHIN_S = 16, 5.0
+"""Connections at a time, each with a thread, and the seconds after which one is ended; Prometheus needs one for some
+milliseconds."""
 
 METRICS: tuple[tuple[str, str, str, Callable[[CameraFigures], float | None]], ...] = (
     ("up", "gauge", "1 while frames come and are segmented.", lambda one: float(not one.state.trouble)),
@@ -60,16 +71,70 @@ def _digits(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.9g}"
 
 
-class MetricsServer:
-    """A server that answers GET /metrics until it is closed. Raises InputError if it cannot listen at the address."""
+class _Server(ThreadingHTTPServer):
+    """A server of either IP version whose connections are few and short."""
 
-    def __init__(self, host: str, port: int, text: Callable[[], str]) -> None:
+    def __init__(self, host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> None:
+        self.address_family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        self._since: dict[Any, float] = {}
+        super().__init__((host, port), handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serves the request in a thread; closes the connection if there are many."""
+        if len(self._since) >= MAX_CONNECTIONS:
+            self.shutdown_request(request)
+            return
+        self._since[request] = time.monotonic()
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Closes a connection, whose thread has ended or never began."""
+        self._since.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Ends connections that have lasted too long; called ten times a second."""
+        for request, since_s in list(self._since.items()):
+            if time.monotonic() - since_s > REQUEST_WITHIN_S:
+                with contextlib.suppress(OSError):
+                    request.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Prints a traceback, unless it was the reader who went away."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
+class MetricsServer:
+    """A server that answers GET /metrics until it is closed. Raises InputError if it cannot listen at the address.
+
+    Host must be a name of this machine or one of `allow`: otherwise a website elsewhere could read the figures through
+    a visitor's browser (DNS rebinding).
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        text: Callable[[], str],
+        trouble: Callable[[], str] = str,
+        allow: Iterable[str] = (),
+    ) -> None:
+        """`trouble`: why the figures say nothing any more, if so; they are answered with 503 then."""
+        hosts = AllowedHosts(host in LOCAL_HOSTS, (host, *allow))
+
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                if self.path != "/metrics":
+                if self.headers.get("Host", "") not in hosts:
+                    self.send_error(403, "this name is not served; add it with --allow-host")
+                elif self.path != "/metrics":
                     self.send_error(404)
-                    return
-                body = text().encode()
+                elif late := trouble():
+                    self.send_error(503, late)
+                else:
+                    self._answer(text().encode())
+
+            def _answer(self, body: bytes) -> None:
                 self.send_response(200)
                 self.send_header("Content-Type", "text/plain; version=0.0.4")
                 self.send_header("Content-Length", str(len(body)))
@@ -80,11 +145,12 @@ class MetricsServer:
                 return
 
         try:
-            self._server = ThreadingHTTPServer((host, port), Handler)
-        except (OSError, OverflowError) as error:
+            self._server = _Server(host, port, Handler)
+        except (OSError, OverflowError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise InputError(f"--host {host} --port {port}: cannot be listened at ({reason}); choose others") from error
-        self.address = f"http://{host}:{self._server.server_port}/metrics"
+        shown = f"[{host}]" if ":" in host else host
+        self.address = f"http://{shown}:{self._server.server_port}/metrics"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
         self._thread.start()
 

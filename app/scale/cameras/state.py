@@ -64,13 +64,13 @@ class CameraHistory:
             self._lost_at_s = 0.0
         self._now, self._seen_at_s = state, now_s
 
-    def lost(self, now_s: float) -> None:
+    def lost(self, now_s: float, why: str) -> None:
         """Records that the worker is gone; the gap began with its last frame."""
         self._restarts += 1
         if not self._lost_at_s:
             self._lost_at_s = (self._seen_at_s or now_s) - self._now.silent_s if self._now.frames else now_s
         self._before = self._sum()
-        self._now = replace(CameraState(self._now.name), trouble="its worker has died and is started again")
+        self._now = replace(CameraState(self._now.name), trouble=f"its worker is started again: {why}")
         self._seen_at_s = now_s
 
     def figures(self, now_s: float) -> CameraFigures:

@@ -13,7 +13,8 @@ from core.errors import InputError
 from core.frame import Frame
 
 FIRST_DELAY_S, LONGEST_DELAY_S = 1.0, 60.0
-"""Waits between attempts; the wait doubles after each failure."""
+"""Waits between attempts; the wait doubles after each failure. What ends without one is opened at most once in the
+first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +65,9 @@ class CameraStream:
         time.sleep(self._delay_s)
         failures = 0
         while True:
-            frames = self.counts["arrived"]
+            began_s, frames = time.monotonic(), self.counts["arrived"]
             try:
-                self._watch()
+                self._read()
             except InputError as error:
                 self.trouble = redacted(str(error))
             except Exception as error:  # whatever a decoder or a driver raises is one camera's trouble
@@ -75,10 +76,10 @@ class CameraStream:
                 self.counts["reconnected"] += self._source.losses["reconnect"]
                 self._source = None
             failures = 0 if self.counts["arrived"] > frames else failures + 1
-            if self.trouble:
-                time.sleep(min(FIRST_DELAY_S * 2 ** min(failures, 10), LONGEST_DELAY_S))
+            delay_s = min(FIRST_DELAY_S * 2 ** min(failures, 10), LONGEST_DELAY_S)
+            time.sleep(delay_s if self.trouble else max(0.0, began_s + FIRST_DELAY_S - time.monotonic()))
 
-    def _watch(self) -> None:
+    def _read(self) -> None:
         """Reads frames until the stream ends for good, or a file is over."""
         with open_source(self.camera.source, classes=self._classes) as source:
             self._source = source
@@ -87,7 +88,7 @@ class CameraStream:
             began_s = time.monotonic()
             for frame in source:
                 if not source.info.live:
-                    time.sleep(max(0.0, began_s + frame.time_s - time.monotonic()))
+                    time.sleep(min(max(0.0, began_s + frame.time_s - time.monotonic()), LONGEST_DELAY_S))
                 now_s = time.monotonic()
                 if now_s < due_s:
                     continue

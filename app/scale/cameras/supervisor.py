@@ -15,7 +15,9 @@ ANSWER_WITHIN_S, OPEN_WITHIN_S = 30.0, 180.0
 """Time limits after which a worker counts as frozen and is replaced; opening imports, compiles, and opens a network
 for each camera."""
 DEATHS_IN_A_ROW = 5
-"""Deaths of one worker without an answer in between after which it is not started again."""
+"""Deaths in a row of a worker that was never ready, after which the command ends if no other is ready either."""
+HANGS_AFTER_S = 60.0
+"""Time without a round after which the figures are not those of now."""
 
 
 class Supervisor:
@@ -26,22 +28,29 @@ class Supervisor:
         self._histories = {camera.name: CameraHistory(camera.name) for cameras in placed for camera in cameras}
         self._asked: dict[int, tuple[str, float]] = {}
         """The unanswered call of each slot, with its time."""
-        self._deaths = [0] * len(placed)
-        self._lock = threading.Lock()
+        self._deaths, self._ready = [0] * len(placed), False
+        self._lock, self._round_s = threading.Lock(), time.monotonic()
 
     def figures(self) -> list[CameraFigures]:
         """Figures of every camera as of now, in the order of their names."""
         with self._lock:
             return [self._histories[name].figures(time.monotonic()) for name in sorted(self._histories)]
 
+    def trouble(self) -> str:
+        """Why the figures are not those of now, for a watchdog outside; empty while the rounds go on."""
+        late_s = time.monotonic() - self._round_s
+        return f"the workers were last looked at {late_s:.0f} s ago" if late_s > HANGS_AFTER_S else ""
+
     def rounds(self) -> Iterator[None]:
         """Keeps the workers alive and asks for their figures; yields once a second, without end. Raises InputError if
-        the network cannot be opened."""
+        the network cannot be opened, CheckFailed if no
+        worker becomes ready."""
         self._engine.grow(len(self._placed))
         for slot in range(len(self._placed)):
             self._call(slot, "watch", self._placed[slot])
         while True:
-            until_s = time.monotonic() + ASK_EVERY_S
+            self._round_s = time.monotonic()
+            until_s = self._round_s + ASK_EVERY_S
             while (left_s := until_s - time.monotonic()) > 0:
                 for answer in self._engine.wait(left_s) if self._asked else ():
                     self._hear(answer)
@@ -59,12 +68,14 @@ class Supervisor:
 
     def _hear(self, answer: Answer) -> None:
         method, _ = self._asked.pop(answer.slot, ("", 0.0))
-        if answer.refusal:
+        if answer.refusal and not self._ready:
             raise InputError(answer.refusal)
-        if answer.lost:
-            self._begin_again(answer.slot, answer.lost)
+        if answer.refusal:  # it had been opened before: the model's file is gone, for example
+            self._engine.replace(answer.slot)
+        if answer.refusal or answer.lost:
+            self._begin_again(answer.slot, answer.refusal or answer.lost or "")
         elif method == "states":
-            self._deaths[answer.slot] = 0
+            self._deaths[answer.slot], self._ready = 0, True
             with self._lock:
                 for state in answer.value:
                     self._histories[state.name].update(state, time.monotonic())
@@ -79,9 +90,9 @@ class Supervisor:
 
     def _begin_again(self, slot: int, why: str) -> None:
         self._deaths[slot] += 1
-        if self._deaths[slot] == DEATHS_IN_A_ROW:
-            raise CheckFailed(f"a worker has died {DEATHS_IN_A_ROW} times without a sign of life in between: {why}")
+        if self._deaths[slot] >= DEATHS_IN_A_ROW and not self._ready:
+            raise CheckFailed(f"a worker has died {DEATHS_IN_A_ROW} times before it was ready, and no other is: {why}")
         with self._lock:
             for camera in self._placed[slot]:
-                self._histories[camera.name].lost(time.monotonic())
+                self._histories[camera.name].lost(time.monotonic(), why)
         self._call(slot, "watch", self._placed[slot])

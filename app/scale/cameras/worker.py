@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from app.scale.cameras.camera_file import Camera
     from app.scale.cameras.stream import Arrived, CameraStream
     from app.video.flags import VideoOptions
+    from core.frame import Maps
 
 PROBE_FRAMES, PROBE_WARM = 12, 4
 RATE_OVER_S = 10.0
@@ -40,8 +41,8 @@ class CameraWorker:
     def __init__(self, options: "VideoOptions", threads: int) -> None:
         pin_cores(threads)  # before torch is imported
         self._options, self._threads = options, threads
-        self._networks: dict[Any, Any] = {}
-        self._watched: list[_Watched] = []
+        self._networks: Any = None
+        self._watched: list[WatchedCamera] = []
         self._came = threading.Condition()
         self._thread: threading.Thread | None = None
 
@@ -51,7 +52,7 @@ class CameraWorker:
 
         from core.frame import Frame
 
-        segmenter = self._open()
+        segmenter = self._open(wait=True)
         height, width = segmenter.size
         image = np.random.default_rng(0).integers(0, 255, (height, width, 3), np.uint8)
         times = []
@@ -69,7 +70,7 @@ class CameraWorker:
         for place, camera in enumerate(cameras):
             segmenter = self._open()
             stream = CameraStream(camera, segmenter.classes, self._came, place * SPREAD_S)
-            self._watched.append(_Watched(stream, segmenter))
+            self._watched.append(WatchedCamera(stream, segmenter))
         self._thread = threading.Thread(target=self._segment, name="segmenter", daemon=True)
         self._thread.start()
         for watched in self._watched:
@@ -91,33 +92,31 @@ class CameraWorker:
                 arrived = watched.stream.take()
             watched.step(arrived)
 
-    def _longest_waiting(self) -> "_Watched | None":
+    def _longest_waiting(self) -> "WatchedCamera | None":
         waiting = [(since, one) for one in self._watched if (since := one.stream.waiting_since()) is not None]
         return min(waiting, key=lambda pair: pair[0])[1] if waiting else None
 
-    def _open(self) -> Any:
-        """A segmenter with its own state. All share the compiled network, since one thread steps them."""
+    def _open(self, wait: bool = False) -> Any:
+        """A segmenter with its own state. All share the compiled networks, since one thread steps them."""
+        from app.scale.cameras.networks import BackgroundNetworks
         from app.scale.engines.machine import limit_threads
         from app.video.flags import VideoJob
         from app.video.job import open_for
 
         limit_threads(self._threads)
-
-        def take(key: Any, make: Any) -> Any:
-            if key not in self._networks:
-                self._networks[key] = make()
-            return self._networks[key]
-
+        self._networks = self._networks or BackgroundNetworks()
+        take = self._networks.take_now if wait else self._networks.take
         return open_for(VideoJob("", options=self._options), take)
 
 
-class _Watched:
+class WatchedCamera:
     """A camera with its temporal state and its figures."""
 
     def __init__(self, stream: "CameraStream", segmenter: Any) -> None:
         self.stream, self._segmenter = stream, segmenter
         self._began_s = self._latest_s = time.monotonic()
-        self._frames, self._busy_ms = 0, 0.0
+        self._frames, self._passed_over, self._busy_ms = 0, 0, 0.0
+        self._trouble = ""
         self._age_s: float | None = None
         self._confidence = self._entropy = None
         self._novelty: float | None = None
@@ -126,13 +125,27 @@ class _Watched:
         self._times: deque[float] = deque()
 
     def step(self, arrived: "Arrived") -> None:
-        """Segments a frame; a failure is recorded as the camera's trouble and does not end the worker."""
+        """Segments a frame; whatever goes wrong is this camera's trouble until a frame goes well."""
+        from app.scale.cameras.camera_file import redacted
+        from app.scale.cameras.networks import StillCompiling
+
         began_s = time.thread_time()
         try:
             maps = self._segmenter.step(arrived.frame)
+        except StillCompiling as error:
+            self._trouble = str(error)
         except InputError as error:
-            self.stream.trouble = str(error)
+            self._trouble = redacted(str(error))
+        except Exception as error:  # of a runtime's C++, for example; the other cameras have nothing to do with it
+            self._trouble = redacted(f"{type(error).__name__}: {error}")
+        else:
+            self._trouble = ""
+            self._record(arrived, maps, began_s)
             return
+        self._passed_over += 1
+        self._segmenter.reset()
+
+    def _record(self, arrived: "Arrived", maps: "Maps", began_s: float) -> None:
         self._confidence, self._entropy = maps.confidence.mean() / 255, maps.entropy.mean() / 255
         self._busy_ms += 1e3 * (time.thread_time() - began_s)
         now_s = time.monotonic()
@@ -155,7 +168,7 @@ class _Watched:
         return CameraState(
             self.stream.camera.name,
             frames,
-            counts["dropped"],
+            counts["dropped"] + self._passed_over,
             self.stream.reconnections(),
             sum(self._segmenter.resets.values()),
             len(self._times) / watched_s,
@@ -167,7 +180,7 @@ class _Watched:
             self._novelty,
             0.0 if since_s is None else max(0.0, self._latest_s - since_s),
             self._expected,
-            self.stream.trouble,
+            self.stream.trouble or self._trouble,
         )
 
 

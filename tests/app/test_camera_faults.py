@@ -1,0 +1,176 @@
+"""Faults of one camera, of a disk or of a reader of figures, which must hurt nothing else."""
+
+import contextlib
+import http.client
+import json
+import os
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made.processes import wait_for
+from PIL import Image
+
+from app.scale.cameras.alarms import Alarms, AlarmWriter
+from app.scale.cameras.camera_file import Camera
+from app.scale.cameras.metrics import MetricsServer
+from app.scale.cameras.networks import BackgroundNetworks, StillCompiling
+from app.scale.cameras.state import CameraFigures, CameraState
+from app.scale.cameras.stream import Arrived, CameraStream
+from app.scale.cameras.worker import WatchedCamera
+from core.classes import CAMVID
+from core.frame import Frame, Maps
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 16 kB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", place]).returncode:
+        pytest.skip("no small file system can be mounted here")
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+def test_alarms_wait_for_a_full_disk_and_then_come_whole(small_disk: Path) -> None:
+    camera, told = Camera("a", "0"), []
+    with AlarmWriter(small_disk / "alarms.jsonl", told.append) as writer:
+        alarms = Alarms(writer)
+        (small_disk / "other").write_bytes(bytes(12_200))  # room is left for part of a page
+        for second in range(60):
+            silent_s = 99.0 * (second % 2)
+            alarms.look(camera, CameraFigures(CameraState("a", silent_s=silent_s)), at_s=float(second))
+        assert len(told) == 1 and "No space left on device" in told[0]
+        (small_disk / "other").unlink()
+        alarms.look(camera, CameraFigures(CameraState("a", silent_s=0.0)), at_s=60.0)
+    lines = [json.loads(line) for line in (small_disk / "alarms.jsonl").read_text().splitlines()]
+    assert [line["time"] for line in lines] == [float(second) for second in range(1, 61)]
+
+
+def test_a_reader_of_alarms_that_stops_reading_does_not_stop_the_service() -> None:
+    reading, writing = os.pipe()
+    told: list[str] = []
+    with os.fdopen(reading), os.fdopen(writing, "w") as out, AlarmWriter(None, told.append, out.fileno()) as writer:
+        for _ in range(20):
+            writer.write("x" * 9_999 + "\n")  # three times what a pipe holds
+        assert len(told) == 1 and "nobody reads them" in told[0]
+    assert "15 lines were never written" in told[1]
+
+
+def test_a_photograph_as_a_camera_is_opened_once_a_second(tmp_path: Path) -> None:
+    Image.fromarray(np.zeros((48, 64, 3), np.uint8)).save(tmp_path / "photo.png")
+    stream = CameraStream(Camera("a", str(tmp_path / "photo.png")), CAMVID, threading.Condition())
+    stream.start()
+    time.sleep(2.5)
+    assert 2 <= stream.counts["opened"] <= 4 and stream.counts["arrived"] == stream.counts["opened"]
+
+
+def test_networks_of_few_sizes_are_kept_and_compiling_one_stops_nobody() -> None:
+    networks, made, gate = BackgroundNetworks(2), list[int](), threading.Event()
+
+    def network(size: int) -> str:
+        def make() -> str:
+            gate.wait(10)
+            made.append(size)
+            return str(size)
+
+        return networks.take(size, make)
+
+    def has(size: int) -> bool:
+        with contextlib.suppress(StillCompiling):
+            return network(size) == str(size)
+        return False
+
+    gate.set()
+    for size in range(3):
+        with pytest.raises(StillCompiling):
+            network(size)
+        wait_for(lambda size=size: has(size))
+    gate.clear()
+    assert network(2) == "2"
+    with pytest.raises(StillCompiling):  # the least recently used one was dropped
+        network(0)
+    assert network(1) == "1"  # at once, while the other one is made
+    gate.set()
+
+
+class Failing:
+    """A segmenter that meets an error that nobody foresaw, at the frames 1 and 2."""
+
+    def __init__(self) -> None:
+        self.resets: dict[str, int] = {}
+        self.restarted = 0
+
+    def step(self, frame: Frame) -> Maps:
+        if frame.index in (1, 2):
+            raise RuntimeError("primitive of rtsp://me:secret@host/x")
+        return Maps(*np.zeros((4, 2, 2), np.uint8))
+
+    def reset(self) -> None:
+        self.restarted += 1
+
+
+def test_an_unforeseen_error_is_the_cameras_trouble_and_passes(tmp_path: Path) -> None:
+    stream = CameraStream(Camera("a", "0"), CAMVID, threading.Condition())
+    segmenter = Failing()
+    camera = WatchedCamera(stream, segmenter)
+    troubles = []
+    for index in range(4):
+        camera.step(Arrived(Frame(np.zeros((2, 2, 3), np.uint8), index, 0.0), time.monotonic()))
+        troubles.append(camera.state().trouble)
+    assert troubles == ["", *2 * ["RuntimeError: primitive of rtsp://***@host/x"], ""]
+    assert camera.state().frames == 2 and segmenter.restarted == 2
+
+
+def served(host: str = "127.0.0.1", late: str = "", allow: tuple[str, ...] = ()) -> MetricsServer:
+    return MetricsServer(host, 0, lambda: "text\n", lambda: late, allow)
+
+
+def answer(server: MetricsServer, host: str) -> int:
+    address = http.client.urlsplit(server.address)
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=5)
+    connection.request("GET", "/metrics", headers={"Host": host})
+    return connection.getresponse().status
+
+
+def test_figures_are_served_at_ipv6_and_to_names_of_this_machine_alone() -> None:
+    with closing(served("::1", allow=("cameras.example",))) as server:
+        assert server.address.startswith("http://[::1]:")
+        port = server.address.rpartition(":")[2].partition("/")[0]
+        for host in (f"[::1]:{port}", "localhost", "Cameras.example:80"):
+            assert answer(server, host) == 200
+        for host in ("evil.example", "127.0.0.1.evil.example", ""):
+            assert answer(server, host) == 403
+
+
+def test_figures_of_a_driver_that_hangs_are_an_error() -> None:
+    with closing(served(late="no round for 31 s")) as server:
+        assert answer(server, "127.0.0.1") == 503
+
+
+def test_silent_connections_end_and_do_not_keep_others_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.scale.cameras.metrics.REQUEST_WITHIN_S", 1.0)
+    with closing(served()) as server:
+        address = http.client.urlsplit(server.address)
+        before = threading.active_count()
+        silent = [socket.create_connection((address.hostname, address.port)) for _ in range(40)]
+        slow = silent[0]
+        began_s = time.monotonic()
+        while time.monotonic() - began_s < 2.5:  # a letter now and then must not hold a thread either
+            time.sleep(0.2)
+            try:
+                slow.send(b"G")
+            except OSError:
+                break
+            assert threading.active_count() - before <= 17
+        wait_for(lambda: threading.active_count() <= before, 5)
+        assert answer(server, "localhost") == 200
+        for connection in silent:
+            connection.close()
