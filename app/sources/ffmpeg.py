@@ -30,6 +30,8 @@ Playlists (HLS, DASH, concat, image patterns) are left out on purpose: they name
 a renamed hostile one would be obeyed.
 """
 
+HDR = {16: "smpte2084", 18: "arib-std-b67"}
+"""Transfer curves of HDR by FFmpeg's number (ITU-T H.273): PQ and HLG."""
 FILE_OPTIONS = {"protocol_whitelist": "file", "format_whitelist": SELF_CONTAINED_FORMATS}
 PROBE_US = {"analyzeduration": "2000000"}
 """Time that opening may analyse an endless stream; FFmpeg's 5 s would use up the whole time-out."""
@@ -152,6 +154,7 @@ def picture_notes(container: "InputContainer", stream: "VideoStream", frame: "Vi
         "mirrored as the file asks": (upright and (a < 0) != (d < 0)) or (quarter_turn and (b < 0) == (c < 0)),
         f"the file asks for a turn by {frame.rotation} degrees, which is not done": not (upright or quarter_turn),
         "colours are reduced to 8 bits": max(part.bits for part in frame.format.components) > 8,
+        f"HDR ({HDR.get(frame.color_trc)}) is shown without tone mapping, so paler than it was": frame.color_trc in HDR,
         f"pixels are {ratio} as wide as high and are kept so": ratio is not None and ratio not in (0, 1),
         "interlaced; both fields are kept in one frame": frame.interlaced_frame,
     }
@@ -187,6 +190,10 @@ def _is_cover(stream: "VideoStream") -> bool:
     return bool(stream.disposition & av.stream.Disposition.attached_pic)
 
 
+FARTHEST_S = 366 * 86_400.0
+"""Longest time between two frames that is believed, in seconds: Matroska can hold stamps of nine million years."""
+
+
 class FrameClock:
     """Time stamps of a stream, which may be missing or run backwards, as rising seconds from its start.
 
@@ -201,17 +208,17 @@ class FrameClock:
         self._offset_s: float | None = None
 
     def __call__(self, stamp_s: float | None) -> float:
-        """Seconds from the first frame; a missing, non-finite or backward stamp becomes previous + one frame."""
+        """Seconds from the first frame; a missing, non-finite, backward or far stamp becomes previous + one frame."""
         if stamp_s is None or not math.isfinite(stamp_s):
             return self._mend()
         if self._offset_s is None:
             self._offset_s = self._time_s + self._step_s - stamp_s
         rising = self._stamp_s is not None and stamp_s > self._stamp_s
         self._stamp_s = stamp_s
-        if stamp_s + self._offset_s > self._time_s:
+        if self._time_s < stamp_s + self._offset_s <= self._time_s + FARTHEST_S:
             self._time_s = stamp_s + self._offset_s
             return self._time_s
-        if rising:  # the second frame in a row that rises, but in the past: the stamps started anew, go along with them
+        if rising:  # the stamps started anew, in the past (the second frame there) or far away: go along with them
             self._offset_s = self._time_s + self._step_s - stamp_s
         return self._mend()
 

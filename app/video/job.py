@@ -16,6 +16,7 @@ from app.sources.open_source import describe_losses, open_source
 from app.sources.source import Source
 from app.video.flags import VideoJob, VideoOptions
 from app.video.loop import Paint, process
+from app.video.recent import Recent
 from app.video.render import (
     View,
     conformal_threshold,
@@ -30,6 +31,7 @@ from app.video.sinks import MaskSink, NullSink, Sink, VideoSink
 from core.errors import InputError
 from core.frame import Frame, Maps
 from core.segmenter import Segmenter
+from export.run.networks import FrameNetwork
 
 Follow = Callable[[Iterator[Frame], Source], bool]
 """Takes every frame after it was written; returns whether an interruption ended that before the last one."""
@@ -74,7 +76,8 @@ def needs_probs(job: VideoJob) -> bool:
 
 
 def open_for(job: VideoJob, take: TakeNetwork | None = None) -> Segmenter:
-    """The segmenter that the job's options ask for. `take` may hand out networks that were compiled before."""
+    """The segmenter that the job's options ask for. `take` may hand out networks that were compiled before; without it
+    those of a few sizes are kept, for folders and streams that switch between them."""
     options = job.options
     return open_segmenter(
         options.model,
@@ -84,7 +87,7 @@ def open_for(job: VideoJob, take: TakeNetwork | None = None) -> Segmenter:
         precision=options.compute.precision,
         device=options.compute.device,
         keep_probs=needs_probs(job),
-        take=take,
+        take=take or Recent[FrameNetwork]().get,
     )
 
 

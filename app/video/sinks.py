@@ -60,11 +60,15 @@ class NullSink:
     ) -> None: ...
 
 
+GREY = "_uncertainty.png"
+
+
 class MaskSink:
     """A folder of PNGs per frame: NAME.png with class ids (palette colours) and NAME_uncertainty.png (grey entropy).
 
-    The ids are those of `Maps.label`; the grey value is `Maps.entropy`, 255 = ln K. Raises InputError for a folder that
-    is not empty (unless `overwrite`) or cannot be made, OSError for a full disk.
+    The ids are those of `Maps.label`; the grey value is `Maps.entropy`, 255 = ln K. With `overwrite`, the first frame
+    replaces all pairs of an earlier run, and nothing else in the folder. Raises InputError for a folder that is not
+    empty (unless `overwrite`) or cannot be made, OSError for a full disk.
     """
 
     def __init__(self, folder: Path, classes: ClassList, overwrite: bool = False) -> None:
@@ -78,12 +82,21 @@ class MaskSink:
             raise InputError(f"{folder}: cannot be made ({error.strerror}); choose another place") from error
         if not os.access(folder, os.W_OK):
             raise InputError(f"{folder}: cannot be written to; choose another folder")
-        self._folder, self._classes = folder, classes
+        self._folder, self._classes, self._begun = folder, classes, False
 
     def write(self, maps: Maps, name: str) -> None:
         """Writes both files; `name` is the frame's base name, as `Source.frame_name` gives it."""
+        if not self._begun:
+            self._remove_earlier()
         for file, data in mask_files(maps, name, self._classes):
             write_atomic(self._folder / file, data, durable=False)
+
+    def _remove_earlier(self) -> None:
+        """Removes the pairs of an earlier run; the grey file is written first, so that every pair begun has one."""
+        self._begun = True
+        for grey in self._folder.glob(f"*{GREY}"):
+            grey.with_name(f"{grey.name.removesuffix(GREY)}.png").unlink(missing_ok=True)
+            grey.unlink()
 
 
 def mask_files(maps: Maps, name: str, classes: ClassList) -> Iterator[tuple[str, bytes]]:
@@ -92,7 +105,7 @@ def mask_files(maps: Maps, name: str, classes: ClassList) -> Iterator[tuple[str,
 
     label, uncertainty = Image.fromarray(maps.label), Image.fromarray(maps.entropy)
     label.putpalette(classes.palette().tobytes())
-    for file, image in ((f"{name}.png", label), (f"{name}_uncertainty.png", uncertainty)):
+    for file, image in ((f"{name}{GREY}", uncertainty), (f"{name}.png", label)):
         encoded = io.BytesIO()
         # Level 1: 0.9 ms instead of 1.7 ms for a 960x540 label, 5 kB instead of 3 kB.
         image.save(encoded, "png", compress_level=1)

@@ -37,6 +37,9 @@ HELD_BACK = 5
 frame is larger than raw: noise, the worst case, takes 0.55 of that."""
 INDEX_ENTRY, BOOKKEEPING = 32, 64 * 2**10
 """Bytes per frame in the index (20 were measured, with random times), and of everything that is no frame."""
+LONGEST_GAP = 3600 * TIME_BASE.denominator
+"""Longest time between two frames in ticks, one hour: MP4 has 31 bits, 6.6 hours, for the time of all frames that the
+encoder holds."""
 BT709 = RANGE_TV = 1
 """Colour matrix to state in the file: players otherwise guess it from the picture's height."""
 
@@ -58,7 +61,7 @@ class VideoSink:
         self._size = (width, height)
         self._fps = fps
         self._overwrite = overwrite
-        self._last_tick, self._written = -1, 0
+        self._last_tick, self._shortened, self._written = -1, 0, 0
         self._changes: Counter[str] = Counter()
         self._container: OutputContainer | None = None
         self._stream: VideoStream | None = None
@@ -154,7 +157,11 @@ class VideoSink:
     def _tick(self, time_s: float) -> int:
         """The next tick of the encoder, which needs rising times; two frames at the same time are set one tick (11
         us) apart."""
-        tick = round(time_s / TIME_BASE)
+        tick = round(time_s / TIME_BASE) - self._shortened
+        if tick - self._last_tick > LONGEST_GAP:
+            self._shortened += tick - self._last_tick - LONGEST_GAP
+            self._changes["gaps between frames shortened to one hour (MP4 holds no long ones)"] += 1
+            tick = self._last_tick + LONGEST_GAP
         if tick <= self._last_tick:
             self._changes["frames moved to a later time (they came with the time of the one before, or earlier)"] += 1
         self._last_tick = max(tick, self._last_tick + 1)

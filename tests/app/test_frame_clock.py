@@ -23,8 +23,20 @@ def times(stamps: list[float | None]) -> tuple[list[float], int]:
         ([0.0, 0.1, 0.1, 0.3], [0, 0.1, 0.2, 0.3], 1),
         ([0.0, 0.1, 0.05, 0.3], [0, 0.1, 0.2, 0.3], 1),
         ([8.0, 8.1, 0.0, 0.1, 0.2, 0.9], [0, 0.1, 0.2, 0.3, 0.4, 1.1], 2),
+        ([0.0, 2.0**48, 0.2, 0.3, 0.4], [0, 0.1, 0.2, 0.3, 0.4], 3),
+        ([0.0, 2.0**48, 2.0**48 + 1, 2.0**48 + 2], [0, 0.1, 1.09375, 2.09375], 1),
     ],
-    ids=["offset", "none at all", "one missing", "not a number", "repeated", "backward", "started anew"],
+    ids=[
+        "offset",
+        "none at all",
+        "one missing",
+        "not a number",
+        "repeated",
+        "backward",
+        "started anew",
+        "one far away",
+        "far away for good",
+    ],
 )
 def test_stamps_become_rising_seconds(stamps: list[float | None], expected: list[float], mended: int) -> None:
     seconds, count = times(stamps)

@@ -43,8 +43,7 @@ class Supervisor:
 
     def rounds(self) -> Iterator[None]:
         """Keeps the workers alive and asks for their figures; yields once a second, without end. Raises InputError if
-        the network cannot be opened, CheckFailed if no
-        worker becomes ready."""
+        the network cannot be opened, CheckFailed if no worker becomes ready."""
         self._engine.grow(len(self._placed))
         for slot in range(len(self._placed)):
             self._call(slot, "watch", self._placed[slot])

@@ -1,0 +1,117 @@
+"""Clips that few cameras make: bright and deep colours, no frames, times that no clock shows, damage in the middle."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+from made.video import quarters
+
+from app.cli import main
+from app.sources.open_source import open_source
+from app.video.flags import VideoJob, VideoOptions
+from app.video.job import open_for
+from app.video.sinks import MaskSink
+from app.video.video_writer import VideoSink
+from core.classes import CAMVID
+from core.frame import Frame, Maps
+
+MS = Fraction(1, 1000)
+
+
+def encode(path: Path, images: list[np.ndarray], stamps_ms: list[int] | None = None, **settings: object) -> Path:
+    """A video without B-frames whose packets get these stamps; `settings` of the encoder, such as its pixel format."""
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream(str(settings.pop("codec", "libx264")), rate=25, options={"bf": "0"})
+        stream.height, stream.width = images[0].shape[:2]
+        for name, value in ({"pix_fmt": "yuv420p"} | settings).items():
+            setattr(stream if name == "pix_fmt" else stream.codec_context, name, value)
+        stream.codec_context.time_base = stream.time_base = MS
+        packets = []
+        for index, image in enumerate(images):
+            frame = av.VideoFrame.from_ndarray(image, format="rgb48le" if image.dtype == np.uint16 else "rgb24")
+            frame.pts, frame.time_base = 40 * index, MS
+            packets += stream.encode(frame)
+        for index, packet in enumerate([*packets, *stream.encode()]):
+            packet.time_base = MS
+            packet.pts = packet.dts = 40 * index if stamps_ms is None else stamps_ms[index]
+            container.mux(packet)
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".mkv"])
+@pytest.mark.parametrize("jump_ms", [2**58, 10 * 3_600_000], ids=["nine million years", "ten hours"])
+def test_times_that_no_file_can_hold_leave_video_and_report(
+    tmp_path: Path, model: str, suffix: str, jump_ms: int
+) -> None:
+    images = [np.full((48, 64, 3), 20 + index, np.uint8) for index in range(5)]
+    path = encode(tmp_path / "far.mkv", images, [0, 40, jump_ms, jump_ms + 40, jump_ms + 80])
+    out, report = tmp_path / f"out{suffix}", tmp_path / "report.json"
+    command = ["video", path, "-o", out, "--report", report, "--model", model, "--executor", "torch"]
+    assert main([str(word) for word in command]) == 0
+    assert json.loads(report.read_text())["frames"] == 5
+    with open_source(str(out)) as source:
+        assert len(list(source)) == 5
+
+
+def test_a_gap_that_mp4_cannot_hold_is_shortened_and_said(tmp_path: Path) -> None:
+    with VideoSink(tmp_path / "out.mp4", 64, 48, 25.0) as sink:
+        for time_s in (0.0, *(36_000.0 * number for number in range(1, 11)), 360_000.04):
+            sink.write(quarters(), time_s)
+    assert sink.notes == ("10 gaps between frames shortened to one hour (MP4 holds no long ones)",)
+    with open_source(str(tmp_path / "out.mp4")) as source:
+        assert [frame.time_s for frame in source] == pytest.approx(
+            [*(3600 * number for number in range(11)), 36_000.04]
+        )
+
+
+def test_hdr_is_read_at_8_bits_and_says_that_it_is_not_toned(tmp_path: Path) -> None:
+    path = encode(
+        tmp_path / "hdr.mkv", 3 * [quarters()], codec="libx265", pix_fmt="yuv420p10le", color_trc=16, color_primaries=9
+    )
+    with open_source(str(path)) as source:
+        notes = " | ".join(source.info.notes)
+        assert "colours are reduced to 8 bits" in notes and "HDR (smpte2084)" in notes
+        image = next(iter(source)).image
+    assert image.shape == (48, 64, 3) and np.abs(image[4:20, 4:28].mean((0, 1)) - (255, 0, 0)).max() < 12
+
+
+def test_sixteen_bits_a_channel_are_reduced_and_said(tmp_path: Path) -> None:
+    image = quarters().astype(np.uint16) * 257
+    path = encode(tmp_path / "deep.mkv", 3 * [image], codec="ffv1", pix_fmt="gbrp16le")
+    with open_source(str(path)) as source:
+        assert "colours are reduced to 8 bits" in source.info.notes
+        assert np.abs(next(iter(source)).image.astype(int) - quarters()).max() <= 1
+
+
+def test_a_folder_of_two_shapes_compiles_each_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import app.executors
+
+    made: list[tuple[int, int]] = []
+    compiled = app.executors.openvino_network
+
+    def counting(module: object, height: int, width: int, precision: str) -> object:
+        made.append((height, width))
+        return compiled(module, height, width, precision)
+
+    monkeypatch.setattr(app.executors, "openvino_network", counting)
+    segmenter = open_for(VideoJob("", options=VideoOptions(model="street-tiny")))
+    for index in range(6):
+        segmenter.step(Frame(quarters(48, 64 if index % 2 else 96), index, index / 25))
+    assert len(made) == 2
+
+
+def test_masks_that_replace_earlier_ones_leave_none_of_them(tmp_path: Path) -> None:
+    shades = np.zeros((4, 8), np.uint8)
+    maps = Maps(shades, shades, shades, shades)
+    folder = tmp_path / "masks"
+    for names in (("0", "1", "2"), ("0",)):
+        sink = MaskSink(folder, CAMVID, overwrite=True)
+        (folder / "notes.png").write_bytes(b"somebody else's")
+        for name in names:
+            sink.write(maps, name)
+    assert sorted(path.name for path in folder.iterdir()) == ["0.png", "0_uncertainty.png", "notes.png"]
+    MaskSink(folder, CAMVID, overwrite=True)  # before the first frame, nothing is lost
+    assert (folder / "0.png").exists()
