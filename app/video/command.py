@@ -22,7 +22,7 @@ def run_video(job: VideoJob) -> int:
     check_job(job)
     torch.manual_seed(job.options.compute.seed)  # of the masks that torch draws, and of what seeds the others
     segmenter = open_for(job)
-    console = Console(stderr=True)
+    console = Console(stderr=True, markup=False, emoji=False)
 
     def opened(source: Source) -> None:
         console.print(f"executor: {segmenter.executor} on {segmenter.device} ({segmenter.why})", soft_wrap=True)

@@ -158,7 +158,7 @@ class NoveltySummary:
 
 def print_report(record: dict[str, Any]) -> None:
     """Prints the report as tables on stdout."""
-    console = Console()
+    console = Console(markup=False, emoji=False)
     table = Table(title=f"{record['source']}: {record['frames']} frames", title_justify="left", show_header=False)
     table.add_row("speed", f"{record['fps']:.2f} frames/s on {record['device']} ({record['executor']})")
     table.add_row("method", f"{record['mode']}, {record['samples']} pass(es) a frame")

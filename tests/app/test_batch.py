@@ -14,7 +14,8 @@ from refusals import error_after_work, one_line_error, refusal
 from app.cli import main
 from app.flags import ComputeOptions
 from app.scale.batch.clips import find_clips
-from app.scale.batch.command import only_driver_of
+from app.scale.batch.command import only_driver_of, print_summary
+from app.scale.batch.task import Row
 from app.video.flags import VideoOptions
 from core.errors import InputError
 
@@ -221,3 +222,9 @@ def test_drivers_that_would_make_the_same_videos_exclude_each_other(
                     pass
     with only_driver_of(tmp_path, None):
         pass
+
+
+def test_names_that_look_like_markup_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "[/b][red]a:car:"
+    print_summary([Row(name, name, reason=f"{name}: gone", tries=2)], 1, 1.0)
+    assert capsys.readouterr().out.count(name) == 2

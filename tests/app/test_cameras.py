@@ -70,12 +70,14 @@ def test_files_of_no_cameras_are_refused_in_one_line(tmp_path: Path, content: st
 
 def test_flags_are_refused_before_any_process_starts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "c.toml").write_text(CAMERA)
+    (tmp_path / "old.json").write_text("{}")
     for flags, said in (
         (["--workers", "0"], "--workers"),
         (["--max-seconds", "0"], "--max-seconds"),
         (["--alarms", tmp_path], "--alarms"),
         (["--ray-address", "127.0.0.1:1"], "is for --engine ray"),
         (["--report", "r.txt"], "a report is a .json file"),
+        (["--report", tmp_path / "old.json"], "exists already"),
     ):
         assert said in one_line_error(capsys, "cameras", tmp_path / "c.toml", *flags)
     assert "gone.toml" in one_line_error(capsys, "cameras", tmp_path / "gone.toml")

@@ -1,6 +1,9 @@
 """Every kind of source, with good and hostile input."""
 
+import io
 import os
+import threading
+import tty
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
@@ -401,6 +404,32 @@ def test_a_camera_gives_rgb_frames_and_is_tried_again_when_it_ends(tmp_path: Pat
     assert [frame.discontinuity for frame in frames] == [True, False, False, True, False]
     assert source.losses["reconnect"] == 1
     assert (np.diff([frame.time_s for frame in frames]) > 0).all()
+
+
+def test_a_device_that_is_unplugged_ends_in_one_line() -> None:
+    """A terminal stands for the device: its pictures stop, reading fails, and then its name is gone."""
+    ours, its = os.openpty()
+    tty.setraw(its)
+    device, picture = os.ttyname(its), io.BytesIO()
+    os.close(its)
+    noise = np.random.default_rng(0).integers(0, 255, (48, 64, 3), np.uint8)
+    Image.fromarray(noise).save(picture, "jpeg")
+
+    def plugged_in() -> None:
+        for _ in range(200):
+            os.write(ours, picture.getvalue())
+        os.close(ours)
+
+    its = os.open(device, os.O_RDWR | os.O_NOCTTY)  # what is written before the camera is opened is not lost
+    camera = threading.Thread(target=plugged_in)
+    camera.start()
+    frames = []
+    with LiveSource(lambda losses, stopped: CameraConnection(device, losses, stopped), first_delay_s=0.01) as source:
+        os.close(its)
+        with pytest.raises(InputError, match="lost, and gone after 8 attempts to reconnect"):
+            frames.extend(source)
+    camera.join()
+    assert source.losses["read_error"] == 1
 
 
 def test_opencv_stays_as_talkative_as_it_was() -> None:

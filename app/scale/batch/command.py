@@ -38,7 +38,7 @@ def run_batch(job: BatchJob) -> int:
     import_pyarrow()
     clips = take_part(find_clips(job.sources, job.options), job.part)
     wanted = BatchOutputs(job.output.absolute(), job.videos, job.masks)
-    console, rows, interrupted = Console(stderr=True), list[Row](), False
+    console, rows, interrupted = Console(stderr=True, markup=False, emoji=False), list[Row](), False
     summary = wanted.folder / f"summary{suffix_of(job.part)}.json"
     with only_driver_of(wanted.folder, job.part):
         remove_leftovers(wanted.folder, clips)
@@ -187,7 +187,7 @@ def totals(rows: list[Row]) -> dict[str, int]:
 
 def print_summary(rows: list[Row], videos: int, seconds: float) -> None:
     """Prints one table of all videos on stdout, and one of those that failed."""
-    console, found = Console(), totals(rows)
+    console, found = Console(markup=False, emoji=False), totals(rows)
     table = Table(title=f"{videos} videos", title_justify="left", show_header=False)
     for name in ("done", "skipped", "failed"):
         table.add_row(name, str(found[name]))

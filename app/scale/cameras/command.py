@@ -31,7 +31,7 @@ def run_cameras(job: CamerasJob) -> int:
     check_flags(job)
     watched = read_cameras(job.cameras)
     options = watched.options
-    console = Console(stderr=True, markup=False)
+    console = Console(stderr=True, markup=False, emoji=False)
     with (
         AlarmWriter(job.alarms, lambda line: console.print(f"warning: {line}", soft_wrap=True)) as writer,
         open_engine(job.engine, partial(CameraWorker, options, THREADS), options.compute.device) as engine,
