@@ -8,9 +8,7 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from core.errors import InputError
-
-LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
-"""Names of this machine that no other machine can reach it by."""
+from core.system.hosts import LOCAL_HOSTS
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,14 @@
 """Access control of the page: one rule for every address, Gradio's and the project's own (docs/security.md)."""
 
-import ipaddress
 import json
 import re
-import socket
 import sys
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
-from app.page.flags import LOCAL_HOSTS
+from core.system.hosts import AllowedHosts
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -65,29 +62,6 @@ FRAMEWORKS = {"gradio", "fastapi", "starlette", "pydantic", "json"}
 """Packages that read a visitor's values before the page's own code does, and repeat them in their errors: NaN, half
 a character."""
 JSON = (b"content-type", b"application/json")
-
-
-class AllowedHosts:
-    """The host names that the page answers to, without ports.
-
-    A page on another machine's network may be known by names that only its users know. Numeric addresses are accepted,
-    since no foreign name server can point them elsewhere (DNS rebinding); a name must be this machine's own, that of a
-    share, or one given with --allow-host.
-    """
-
-    def __init__(self, local: bool, more: Iterable[str] = ()) -> None:
-        self.local = local
-        self._names = {*LOCAL_HOSTS, *(name.lower() for name in more)}
-        if not local:
-            self._names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
-
-    def add(self, address: str) -> None:
-        """Adds the name of an address at which the page was published."""
-        self._names |= {urlsplit(address).hostname or ""}
-
-    def __contains__(self, host: str) -> bool:
-        name = host_name(host)
-        return name in self._names or (not self.local and is_numeric(name))
 
 
 class Guard:
@@ -168,20 +142,3 @@ def log_failure(error: Exception) -> bool:
     last = traceback.extract_tb(error.__traceback__)[-1]
     print(f"page: {type(error).__name__} in {last.name}", file=sys.stderr)
     return not FRAMEWORKS & set(Path(last.filename).parts)
-
-
-def host_name(host: str) -> str:
-    """The name in a Host header without its port; empty if it is malformed."""
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:  # "["
-        return ""
-
-
-def is_numeric(name: str) -> bool:
-    """True for an IP address in figures."""
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True

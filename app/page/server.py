@@ -16,7 +16,7 @@ from app.page.about_tab import about, add_about_tab
 from app.page.error_messages import guard_events
 from app.page.file.file_tab import add_file_tab
 from app.page.flags import PageOptions
-from app.page.guard import AllowedHosts, Guard
+from app.page.guard import Guard
 from app.page.live.live_routes import live_routes
 from app.page.live.live_tab import add_compare_tab, add_live_tab
 from app.page.live.live_worker import LiveWorkers
@@ -31,6 +31,7 @@ from app.page.visitors.gradio_memory import GradioMemory
 from app.page.visitors.sessions import Sessions
 from app.page.visitors.upload_route import upload_route
 from core.errors import InputError
+from core.system.hosts import AllowedHosts
 from core.system.machine import share_arenas
 
 if TYPE_CHECKING:
