@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from core.classes import ClassList
 from core.evaluation.conformal import ClassRisk, ConformalScores, Coverage
-from core.evaluation.temperature import TemperatureFit, TemperatureScan, grid_tensor
+from core.evaluation.temperature import GRID, TemperatureFit, TemperatureScan, grid_tensor
 from core.frame import Frame, Maps
 from core.motion import Motion, MotionEstimator
 from core.novelty.statistics import subsample
@@ -23,15 +23,18 @@ STRIDE = 2
 """Every second row and column is scanned; where smoothing works pixel by pixel, only those are computed."""
 
 
-def fit_temperature(module: StreamingSegmenter, frames: Iterable[Frame], classes: ClassList) -> TemperatureFit:
+def fit_temperature(
+    module: StreamingSegmenter, frames: Iterable[Frame], classes: ClassList, grid: tuple[float, ...] = GRID
+) -> TemperatureFit:
     """Fits the temperature in one pass over labelled frames, with the module's predictor and temporal rule, trying all
     temperatures at once.
 
     The module's own temperature does not matter. Frames without a label only feed the state.
     """
     device = next(module.predictor.parameters()).device
-    predictors = {stride: at_all_temperatures(module, stride, device) for stride in (1, STRIDE)}
-    scan, continuity, estimate_motion = TemperatureScan(len(classes), classes.void_id), Continuity(), MotionEstimator()
+    predictors = {stride: at_all_temperatures(module, stride, device, grid) for stride in (1, STRIDE)}
+    scan = TemperatureScan(len(classes), classes.void_id, grid)
+    continuity, estimate_motion = Continuity(), MotionEstimator()
     state: State | None = None
     for frame in frames:
         gap, size = continuity.gap_before(frame), frame.image.shape[:2]
@@ -48,7 +51,9 @@ def fit_temperature(module: StreamingSegmenter, frames: Iterable[Frame], classes
     return scan.fit()
 
 
-def at_all_temperatures(module: StreamingSegmenter, stride: int, device: torch.device) -> nn.Module:
+def at_all_temperatures(
+    module: StreamingSegmenter, stride: int, device: torch.device, grid: tuple[float, ...] = GRID
+) -> nn.Module:
     """Returns the module's predictor for all temperatures of the grid as a batch, on every stride-th row and column of
     the logits."""
     network = module.predictor.get_submodule("network")
@@ -56,7 +61,7 @@ def at_all_temperatures(module: StreamingSegmenter, stride: int, device: torch.d
         seen: nn.Module = Ensemble([SubsampledLogits(member, stride) for member in network.members])
     else:
         seen = SubsampledLogits(network, stride)
-    return module.predictor_of(seen, grid_tensor(device))
+    return module.predictor_of(seen, grid_tensor(device, grid))
 
 
 class SubsampledLogits(nn.Module):

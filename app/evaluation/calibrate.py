@@ -16,7 +16,13 @@ from app.evaluation.novelty import describe_novelty, watch
 from app.open_model import is_classifier, is_graph, open_checkpoint
 from core.dropout import has_dropout
 from core.errors import InputError, refuse_existing
-from core.evaluation.temperature import temperature_record
+from core.evaluation.temperature import (
+    WIDE_GRID,
+    BeyondGrid,
+    TemperatureFit,
+    describe_extreme,
+    temperature_record,
+)
 from core.method import Method, MethodOptions, ModeName, draws_dropout, fit_of, settings
 from core.model.checkpoint import without_novelty
 from core.model.model import Model
@@ -58,7 +64,7 @@ def run_calibrate(job: CalibrateJob) -> int:
     chosen = labelled.open(executor)
     if job.protocol == "stills" and len(chosen.names) < 2:
         raise InputError(f"{len(chosen.names)} image is too little to fit on; give two or more")
-    temperature = fit_temperature(executor.module, track_frames(job, chosen, "temperature"), executor.classes)
+    temperature = find_temperature(job, labelled, executor, chosen)
     executor = executor.at_temperature(temperature.temperature)
     live, thresholds = fit_thresholds(job, labelled, executor, class_id)
     record = describe_data(job, executor, chosen) | temperature_record(temperature, live) | thresholds
@@ -81,6 +87,19 @@ def run_calibrate(job: CalibrateJob) -> int:
         print(describe_int8(int8, model.meta.int8_is_proven))
     print(job.output)
     return 0
+
+
+def find_temperature(
+    job: CalibrateJob, labelled: LabelledData, executor: TorchExecutor, chosen: EvaluationFrames
+) -> TemperatureFit:
+    """Fits the temperature, in a second pass on a wider grid where the first one was too narrow."""
+    try:
+        return fit_temperature(executor.module, track_frames(job, chosen, "temperature"), executor.classes)
+    except BeyondGrid:
+        again = track_frames(job, labelled.open(executor), "temperature, wider")
+        fit = fit_temperature(executor.module, again, executor.classes, WIDE_GRID)
+        Console(stderr=True).print(describe_extreme(fit.temperature), soft_wrap=True)
+        return fit
 
 
 def fit_thresholds(

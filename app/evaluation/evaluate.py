@@ -16,6 +16,7 @@ from app.evaluation.record import FRAME_KEYS, describe_run, note_fit, novelty_re
 from app.executors import RunOptions
 from app.open_model import is_classifier, is_graph, make_segmenter, open_checkpoint, open_model
 from app.report_file import check_place, write_json
+from core.errors import InputError
 from core.frame import Frame, Maps
 from core.segmenter import Segmenter, segment
 from seg.calibrate import ConformalCheck
@@ -92,16 +93,36 @@ def measure(job: EvaluateJob, segmenter: Segmenter, chosen: EvaluationFrames) ->
         promised.update(frame, maps)
         if check:
             check.update(frame, maps, chosen.sequence(place))
-    seconds = time.perf_counter() - started
+    seconds, names = time.perf_counter() - started, segmenter.classes.names
+    result = live.result()
     fps = round((live.frames + live.unlabelled) / seconds, 3)
     conformal = {"conformal": check.result()} if check else {}
     return {
         "frames": live.frames,
-        **live.result(),
+        **result,
+        **describe_classes(result["class_pixels"], names),
         **conformal,
         **promised.record(),
-        "class_names": list(segmenter.classes.names),
+        "class_names": list(names),
         "fps": fps,
+    }
+
+
+def describe_classes(pixels: list[int], names: tuple[str, ...]) -> dict[str, Any]:
+    """Returns the classes without a labelled pixel, and the accuracy of always answering the commonest class.
+
+    InputError where the labels hold one class alone: whatever answers it would be perfect.
+    """
+    absent = [name for name, count in zip(names, pixels, strict=True) if not count]
+    commonest = max(range(len(pixels)), key=pixels.__getitem__)
+    if len(absent) == len(names) - 1:
+        raise InputError(
+            f"all labelled pixels are {names[commonest]}, so accuracy and IoU would say nothing; label other classes "
+            "too, or check that the void id is not that of an object"
+        )
+    return {
+        "absent_classes": absent,
+        "constant_answer": {"class": names[commonest], "accuracy": pixels[commonest] / sum(pixels)},
     }
 
 
@@ -150,6 +171,13 @@ def print_result(record: dict[str, Any]) -> None:
         value = record.get(key)
         figures.add_row(key, "-" if value is None else f"{value:.4f}")
     console.print(figures)
+    constant, absent = record["constant_answer"], record["absent_classes"]
+    count = len(record["class_names"])
+    without = f" (no pixel of {', '.join(absent)})" if absent else ""
+    line = f"mIoU is of {count - len(absent)} of {count} classes{without}"
+    console.print(
+        f"{line}; always answering {constant['class']} has an accuracy of {constant['accuracy']:.4f}", soft_wrap=True
+    )
     if "conformal" in record:
         print_conformal(record["conformal"], console)
     classes = Table(title="IoU per class", title_justify="left")

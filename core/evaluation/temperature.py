@@ -19,8 +19,17 @@ RATIO = 1.2
 GRID = tuple(RATIO**exponent for exponent in range(-4, 8))
 """0.48 to 3.6; a parabola through the best three refines it."""
 WIDE_GRID = tuple(RATIO**exponent for exponent in range(-8, 16))
-"""0.23 to 15.4, for classifiers, whose predictions are small: one that learned few images by heart needs 4 and more."""
+"""0.23 to 15.4, for classifiers, whose predictions are small, and where GRID is too narrow: a network that learned few
+images by heart needs 4 and more, one that is hardly trained less than 0.48."""
 UNTEMPERED = GRID.index(1.0)
+UNSURE = (
+    "the network is far less sure than it is right, as one that is hardly trained, or on images that it was trained "
+    "on; train it longer, and fit on other images"
+)
+WORTHLESS = (
+    "equal probabilities for all classes are nearly as good as the network's; train it longer, and check that these "
+    "labels are of these images and classes"
+)
 MIN_PIXELS = 100
 """Labelled pixels, or images of a classifier, below which nothing is fitted."""
 
@@ -86,16 +95,28 @@ class TemperatureScan:
         grid = self.grid
         best = min(range(len(grid)), key=nll.__getitem__)
         if best in (0, len(grid) - 1):
+            accuracy = self._untempered.result()["accuracy"]
             raise BeyondGrid(
-                f"the best temperature lies beyond the grid {grid[0]:.2f}..{grid[-1]:.2f}: do these labels belong to "
-                f"these "
-                "images and classes?"
+                f"the best temperature lies {'above' if best else 'below'} {grid[best]:.2f} at an accuracy of "
+                f"{accuracy:.1%}: {UNSURE if not best else WORTHLESS}"
             )
         offset, lowest = _vertex(*nll[best - 1 : best + 2])
         temperature = grid[best] * RATIO**offset
         flips = int(self._flips[best]) / self._pixels
         ece = self._untempered.result()["ece"]
         return TemperatureFit(temperature, nll[self._untempered_at], lowest, ece, flips, self._pixels)
+
+
+def describe_extreme(temperature: float) -> str:
+    """Returns the meaning of a temperature outside GRID in one line; empty for others."""
+    if temperature < GRID[0]:
+        return f"temperature {temperature:.2f}: {UNSURE}"
+    if temperature > GRID[-1]:
+        return (
+            f"temperature {temperature:.2f}: the network is far surer than it is right, as one that learned few "
+            "images by heart; label more images, or train it shorter"
+        )
+    return ""
 
 
 def grid_tensor(device: torch.device, grid: tuple[float, ...] = GRID) -> Tensor:

@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from made.methods import fit
-from made.pictures import labelled_folder
+from made.pictures import labelled_folder, picture, save_split
 from refusals import error_after_work, one_line_error
 
 from app.cli import main
-from core.model.checkpoint import load_checkpoint, read_meta
+from core.model.checkpoint import load_checkpoint, read_meta, save_checkpoint
 from seg.pretrained import find_checkpoint
 
 FRAMES = 3
@@ -208,7 +209,7 @@ def test_a_single_still_is_too_little(tmp_path: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("label", "words"), [(11, "0 labelled pixels are too few"), (None, "do these labels belong to these images")]
+    ("label", "words"), [(11, "0 labelled pixels are too few"), (None, "check that these labels are of these images")]
 )
 def test_labels_that_nothing_can_be_fitted_to_are_one_line(
     label: int | None, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -216,6 +217,45 @@ def test_labels_that_nothing_can_be_fitted_to_are_one_line(
     data, output = labelled_folder(tmp_path / "data", 2, label), tmp_path / "c.safetensors"
     line = error_after_work(capsys, "calibrate", "street-tiny", "--data", str(data), "-o", str(output))
     assert words in line and not output.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("factor", "words"), [(0.4, "far less sure than it is right"), (5.0, "far surer than it is right")]
+)
+def test_a_temperature_beyond_the_usual_grid_is_fitted_and_explained(
+    factor: float, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The logits of `street-tiny` times a factor: an unsure network and an overconfident one."""
+    tensors, meta = load_checkpoint(find_checkpoint("street-tiny"))
+    scaled = {name: tensors[name] * (factor if name.startswith("head.") else 1) for name in tensors}
+    model, output = tmp_path / "m.safetensors", tmp_path / "c.safetensors"
+    save_checkpoint(model, scaled, meta)
+    assert main(["calibrate", str(model), "--data", "street", "-o", str(output), "--mode", "dnn"]) == 0
+    (record,) = read_meta(output).calibration.values()
+    assert words in capsys.readouterr().err and record["temperature"] / factor == pytest.approx(1.0, abs=0.3)
+
+
+@pytest.mark.slow
+def test_labels_of_one_class_alone_are_no_measurement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = labelled_folder(tmp_path / "one", 2, label=3)
+    line = error_after_work(capsys, "evaluate", "street-tiny", "--data", data)
+    assert "all labelled pixels are Road" in line
+
+
+@pytest.mark.slow
+def test_figures_name_their_classes_and_the_split_that_is_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    label = np.full((48, 64), 3, np.uint8)
+    label[:12] = 0
+    save_split(data, "val", [("a", picture(0, 48, 64), label)])
+    result = evaluated("street-tiny", tmp_path, data=str(data))
+    assert result["split"] == "val" and result["constant_answer"] == {"class": "Road", "accuracy": 0.75}
+    assert result["absent_classes"] == [name for name in result["class_names"] if name not in ("Sky", "Road")]
+    printed = capsys.readouterr().out
+    assert "mIoU is of 2 of 11 classes (no pixel of Building" in printed and "accuracy of 0.7500" in printed
 
 
 @pytest.mark.slow

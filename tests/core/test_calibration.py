@@ -137,4 +137,6 @@ def test_a_best_temperature_at_the_grid_s_edge_is_refused(kind: str) -> None:
     labels = logits.argmax(1)[0] if kind == "always right" else drawn_labels(torch.full_like(logits, 0.2), 5)
     scan = TemperatureScan(CLASSES, VOID)
     scan.update(tempered(logits), labels)
-    assert f"beyond the grid {GRID[0]:.2f}..{GRID[-1]:.2f}" in refusal(scan.fit)
+    line, chance = refusal(scan.fit), kind == "by chance"
+    assert (f"above {GRID[-1]:.2f}" if chance else f"below {GRID[0]:.2f} at an accuracy of 100.0%") in line
+    assert ("equal probabilities" if chance else "less sure than it is right") in line
