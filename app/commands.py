@@ -74,6 +74,21 @@ ANALYSES = {
         }.items()
     },
 }
+DATA = {
+    "import": Command(
+        "Make a data folder of COCO, CVAT, Label Studio, Cityscapes, VOC or colour PNGs.",
+        "app.data_flags:ImportJob",
+        "app.data_import:run_import",
+    ),
+    **{
+        name: Command(
+            f"Fetch {title}; run again, it goes on where it stopped.",
+            "app.data_flags:FetchJob",
+            f"app.data:fetch_{name}",
+        )
+        for name, title in {"camvid": "CamVid", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}.items()
+    },
+}
 STEADYSEG = Command(
     "Real-time video segmentation that knows when it is unsure.",
     kinds={
@@ -129,9 +144,7 @@ STEADYSEG = Command(
             run="app.models:run_models",
         ),
         "data": Command(
-            "Fetch a data set, every file verified against its hash; run it again to go on where it stopped.",
-            "app.data_flags:DataJob",
-            "app.data:run_download",
+            "Bring labels of your own into a data folder, or fetch a data set, every file verified.", kinds=DATA
         ),
     },
 )

@@ -5,21 +5,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from app.data_flags import DataJob
+from app.data_flags import FetchJob
 from classification.data import cifar_download
 from seg.data import camvid_download
 
 CONNECTIONS = 8
 
 
-def run_download(job: DataJob) -> int:
-    """Fetches camvid, cifar10 or cifar100 into `output`, or into a folder of its name in the current folder."""
-    if job.name == "camvid":
-        return _run_camvid(job.output or Path("CamVid"))
-    return _run_cifar(job.name, job.output or Path(job.name))
-
-
-def _run_camvid(root: Path) -> int:
+def fetch_camvid(job: FetchJob) -> int:
+    """`steadyseg data camvid`."""
+    root = job.output or Path("CamVid")
     console = Console(stderr=True)
     console.print(camvid_download.LICENCE_NOTE)
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[size]}"), TimeRemainingColumn())
@@ -34,7 +29,17 @@ def _run_camvid(root: Path) -> int:
     return 0
 
 
-def _run_cifar(name: str, root: Path) -> int:
+def fetch_cifar10(job: FetchJob) -> int:
+    """`steadyseg data cifar10`."""
+    return _fetch_cifar("cifar10", job.output or Path("cifar10"))
+
+
+def fetch_cifar100(job: FetchJob) -> int:
+    """`steadyseg data cifar100`."""
+    return _fetch_cifar("cifar100", job.output or Path("cifar100"))
+
+
+def _fetch_cifar(name: str, root: Path) -> int:
     archive = cifar_download.ARCHIVES[name]
     console = Console(stderr=True)
     console.print(cifar_download.SOURCE_NOTE)

@@ -2,16 +2,46 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from tyro.conf import Positional, arg
 
+from seg.data.formats.shapes import Overlaps
+
 
 @dataclass(frozen=True)
-class DataJob:
-    """A data set and the folder to put it into."""
+class FetchJob:
+    """The folder that a data set is put into."""
 
-    name: Positional[Literal["camvid", "cifar10", "cifar100"]]
-    """Name of the data set."""
     output: Annotated[Path | None, arg(aliases=["-o"])] = None
     """Folder to put it into; by default CamVid, cifar10 or cifar100 in the current folder."""
+
+
+@dataclass(frozen=True)
+class ImportJob:
+    """Labels of your own, and the data folder to make of them."""
+
+    source: Positional[Annotated[Path, arg(metavar="SOURCE")]]
+    """COCO (.json), CVAT for images 1.1 (.xml), Label Studio (.json, or a folder of its brush PNGs), or a folder in the
+    layout of Cityscapes or VOC, or of colour PNGs with a palette."""
+    output: Annotated[Path, arg(aliases=["-o"])]
+    """Folder to write: train/, trainannot/ and so on, classes.json, notes.txt and contact-sheet.jpg."""
+    images: Path | None = None
+    """Folder of the pictures; without it they are sought beside the labels and below."""
+    palette: Path | None = None
+    """Class names and colours of colour PNGs: lines of `name r g b` or JSON; labelmap.txt, label_colors.txt,
+    class_dict.csv or classes.json in the folder without it."""
+    background: str | None = None
+    """Name of the class that unlabelled pixels become; without it they are void, which is neither learned nor
+    measured."""
+    overlaps: Overlaps = "smaller"
+    """Class of pixels that two objects claim: that of the smaller object, of the later one, or void. CVAT's z_order
+    goes first."""
+    val: float = 0.2
+    """Share of the frames for val, in whole recordings: names that differ in their last number alone are of one."""
+    test: float = 0.0
+    """Share of the frames for test."""
+    skip_bad: bool = False
+    """Leave out pictures that are missing or do not fit their labels, instead of stopping."""
+    overwrite: bool = False
+    """Replace a folder that exists."""

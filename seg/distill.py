@@ -57,7 +57,7 @@ class Teacher:
 
 def teacher_probs(
     models: Sequence[str | Path],
-    images: Sequence[np.ndarray],
+    images: Iterable[np.ndarray],
     classes: ClassList,
     height: int,
     device: torch.device,

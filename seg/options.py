@@ -126,9 +126,9 @@ class SegTrainConfig:
     soften: Rare[float] = 0.3
     """Exponent of the softened class weights: 0 is none, 1 is median-frequency."""
     hold_out: Path = Path("auto")
-    """Images to evaluate on while training runs. auto: three stretches of CamVid's stills, every 20th street, none of
-    other data; none; or a text file with the base names `FIRST LAST` of each stretch, whose two neighbours on either
-    side are not used."""
+    """Images to evaluate on while training runs. auto: three stretches of CamVid's stills, every 20th street; of other
+    data all of val, else an eighth of train in whole recordings; none; or a text file with the base names `FIRST LAST`
+    of each stretch, whose two neighbours on either side are not used."""
     exclude: Path | None = None
     """Text file with the base names of training images to exclude, one a line."""
     loaders: int = 1
@@ -153,8 +153,11 @@ class SegTrainConfig:
     """Weight of the temporal consistency loss (arXiv 2002.11433): one picture of four gets a second view by a moving
     camera, and both predictions should agree."""
     classes: Path | None = None
-    """camvid-31: all classes of CamVid's original labels; or a JSON file {"names": [...], "colors": [[r, g, b], ...],
-    "void": id}; None: CamVid's 11 classes."""
+    """camvid or camvid-31: CamVid's 11 classes, or all of its original labels; or a JSON file {"names": [...],
+    "colors": [[r, g, b], ...], "void": id}. Without it those of classes.json in the folder; CamVid's images and the
+    street need neither."""
+    allow_missing_classes: bool = False
+    """Train although a class of the list has no pixel in the training images."""
     augment: AugmentOptions = field(default_factory=AugmentOptions)
     """Augmentation of the training images."""
     loop: TrainConfig = field(default_factory=TrainConfig)

@@ -2,32 +2,31 @@
 
 import dataclasses
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-from core.classes import CLASS_LISTS, ClassList
+from core.classes import ClassList
 from core.dropout import set_dropout_active
 from core.errors import InputError
 from core.evaluation.metrics import StreamingMetrics
 from core.model.checkpoint import CheckpointMeta, load_weights
 from core.preprocess import Normalize, enlarge, network_size
 from core.seeds import mix_seed
-from core.system.json_text import parse_json
 from core.training.loaders import load_batches
 from core.training.loop import epoch_order
 from core.training.parts import Batch, Run, TrainingParts, count_steps, limit_threads
 from core.training.run_folder import training_record
 from seg.consistency import add_views
 from seg.data.augment import Augment, Example, to_tensors
+from seg.data.class_file import classes_of
 from seg.data.rare import RarePictures, rare_classes
+from seg.data.shares import count_pixels, describe_shares, require_every_class
 from seg.data.statistics import class_weights, measure
 from seg.distill import teacher_probs
 from seg.loss import SegmentationLoss
@@ -35,20 +34,7 @@ from seg.networks.auxiliary import DeepSupervision
 from seg.networks.build import build_network
 from seg.options import AugmentOptions, SegTrainConfig, check_training
 from seg.pretrained import read_segmenter
-from seg.training_set import names_of, open_training_set, split_held_out
-
-
-class LabelledImages(Dataset[tuple[np.ndarray, np.ndarray]]):
-    """The (image, label) pairs of a training, decoded once and kept in memory as uint8."""
-
-    def __init__(self, source: Any, indices: Sequence[int]) -> None:
-        self.pairs = [source[index] for index in indices]
-
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-    def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
-        return self.pairs[index]
+from seg.training_set import LabelledImages, Pictures, open_training_images
 
 
 @dataclass(frozen=True)
@@ -80,19 +66,20 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
     """Opens the data, builds the network and checks every setting; InputError for the first that makes no sense."""
     check_training(config)
     limit_threads(config.loop)
-    classes = read_classes(config.classes)
-    source = open_training_set(config, classes)
-    split = split_held_out(source, config.hold_out)
-    trained, held_out = LabelledImages(source, split.trained), LabelledImages(source, split.held_out)
-    held_out_names = names_of(source, split.held_out)
-    statistics = measure(trained.pairs, classes)
+    classes = classes_of(config.data, config.classes)
+    trained, held_out, held_out_names, remarks = open_training_images(config, classes)
+    statistics = measure(trained, classes)
+    if not config.allow_missing_classes:
+        require_every_class(statistics.pixels, classes)
+    held_out_pixels = count_pixels((label for _, label in held_out), classes)
     normalize = Normalize(statistics.mean, statistics.std).to(run.device)
     steps_per_epoch = count_steps(len(trained), config.loop, run.processes)
     network = make_network(config, classes)
     loss = SegmentationLoss(config, classes, class_weights(statistics, config).to(run.device))
-    rare = RarePictures([label for _, label in trained.pairs], rare_classes(statistics))
+    rare = RarePictures(statistics.pixels, rare_classes(statistics))
     probs = load_teacher_probs(config, classes, trained, run)
     batches = SegmentationBatches(config, classes, trained, probs, rare, normalize, run)
+    about = (*describe_shares(statistics.pixels, held_out_pixels, classes), *remarks)
     evaluate = partial(evaluate_held_out, images=held_out, classes=classes, size=config.size, normalize=normalize)
     height, width = batches.picture_size
 
@@ -121,7 +108,8 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
         images=len(trained),
         held_out=len(held_out),
         describe=describe,
-        evaluate=evaluate if len(held_out) else None,
+        about=about,
+        evaluate=evaluate if (held_out_pixels[:, :-1].sum(0) > 0).sum() > 1 else None,
         step_cost=batches.step_cost,
         deployed=without_auxiliary_heads,
     )
@@ -131,9 +119,8 @@ def load_teacher_probs(config: SegTrainConfig, classes: ClassList, images: Label
     """Returns the teachers' probabilities of each image; empty without teachers."""
     if not config.teacher:
         return []
-    pictures = [image for image, _ in images.pairs]
     return teacher_probs(
-        config.teacher, pictures, classes, config.size, run.device, config.teacher_probs, run.processes
+        config.teacher, Pictures(images), classes, config.size, run.device, config.teacher_probs, run.processes
     )
 
 
@@ -179,7 +166,7 @@ class SegmentationBatches:
     @property
     def picture_size(self) -> tuple[int, int]:
         """(h, w) of the first picture at the network's size."""
-        image, _ = self.images.pairs[0]
+        image, _ = self.images[0]
         return network_size(image.shape[0], image.shape[1], self.config.size)
 
     def crops(self, epoch: int) -> AugmentOptions:
@@ -208,33 +195,13 @@ def evaluate_held_out(
     metrics = StreamingMetrics(len(classes), classes.void)
     set_dropout_active(network, False)
     with torch.inference_mode():
-        for image, label in images.pairs:
+        for image, label in images:
             picture, mask = to_tensors(image, label, *network_size(label.shape[0], label.shape[1], size))
             logits = enlarge(network(normalize(picture[None].to(normalize.scale.device).float())), mask.shape)
             metrics.update(torch.softmax(logits, 1).cpu(), mask[None])
     set_dropout_active(network, True)
     result = metrics.result()
     return {key: float(result[key]) for key in ("accuracy", "miou", "nll", "ece")}
-
-
-def read_classes(path: Path | None) -> ClassList:
-    """Returns CamVid's 11 classes, a class list by its name (camvid-31), or that of a JSON file."""
-    if path is None or str(path) in CLASS_LISTS:
-        return CLASS_LISTS[str(path or "camvid")]
-    try:
-        record = parse_json(path.read_bytes())
-        classes = ClassList(tuple(record["names"]), tuple(map(tuple, record["colors"])), record.get("void", 255))
-        if classes.void is None:
-            raise InputError("it is a classifier's class list; segmentation needs colours and a void id")
-        return classes
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
-    except OSError as error:
-        raise InputError(f"{path}: the class list cannot be read ({error.strerror})") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f'{path}: expected JSON {{"names": [...], "colors": [[r, g, b], ...], "void": id}}, got {error!r}'
-        ) from error
 
 
 def load_initial_weights(network: nn.Module, classes: ClassList, model: str) -> None:

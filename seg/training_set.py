@@ -1,17 +1,77 @@
 """The images of a segmentation training: their source, and those that are held out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch.utils.data import Dataset
 
 from core.classes import CAMVID, ClassList
 from core.errors import InputError
 from seg.data.camvid import ImageFolderSplit, open_split, read_names
-from seg.data.held_out import HeldOut, camvid_stretches, hold_out, read_stretches
+from seg.data.held_out import HeldOut, camvid_stretches, hold_out, hold_out_recordings, read_stretches
 from seg.options import SegTrainConfig
 from seg.street.training_set import StreetSet
 
 STREET_ASPECT = 4 / 3
 """Width over height of the street's pictures, as CamVid's."""
+
+KEPT_BYTES = 2**28
+"""Decoded pictures and labels that stay in memory, at most: all 367 of CamVid's train are 254 MB."""
+
+
+class LabelledImages(Dataset[tuple[np.ndarray, np.ndarray]]):
+    """The (image, label) pairs of a training as uint8: the first ones stay in memory, the others are read each time."""
+
+    def __init__(self, source: Any, indices: Sequence[int], kept_bytes: float = KEPT_BYTES) -> None:
+        self.source, self.indices = source, tuple(indices)
+        self._kept: list[tuple[np.ndarray, np.ndarray]] = []
+        for index in self.indices:
+            image, label = source[index]
+            kept_bytes -= image.nbytes + label.nbytes
+            if kept_bytes < 0:
+                break
+            self._kept.append((image, label))
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getitem__(self, place: int) -> tuple[np.ndarray, np.ndarray]:
+        return self._kept[place] if place < len(self._kept) else self.source[self.indices[place]]
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        return (self[place] for place in range(len(self)))
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """The images alone, in order, as often as they are asked for."""
+
+    images: LabelledImages
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return (image for image, _ in self.images)
+
+
+def open_training_images(
+    config: SegTrainConfig, classes: ClassList
+) -> tuple[LabelledImages, LabelledImages, list[str], tuple[str, ...]]:
+    """Opens the trained and the held-out images; also returns the names of those held out of train, and remarks.
+
+    Where nothing else is said, `val` of a data folder that is not CamVid is what is evaluated on.
+    """
+    source = open_training_set(config, classes)
+    split = split_held_out(source, config.hold_out)
+    if isinstance(source, StreetSet):  # made, not read: a picture takes 0.2 s
+        return LabelledImages(source, split.trained, np.inf), LabelledImages(source, split.held_out, np.inf), [], ()
+    if split.held_out or str(config.hold_out) != "auto" or not (config.data / "val").is_dir():
+        names = [source.examples[index].name for index in split.held_out]
+        return LabelledImages(source, split.trained), LabelledImages(source, split.held_out), names, split.remarks
+    val = open_split(config.data, "val", classes)
+    remark = f"evaluated on the {len(val)} images of val while it trains: choose nothing by them that val is to judge"
+    return LabelledImages(source, range(len(source))), LabelledImages(val, range(len(val))), [], (remark,)
 
 
 def open_training_set(config: SegTrainConfig, classes: ClassList) -> StreetSet | ImageFolderSplit:
@@ -34,11 +94,8 @@ def split_held_out(source: StreetSet | ImageFolderSplit, choice: Path) -> HeldOu
         held = source.held_out() if str(choice) == "auto" else ()
         return HeldOut(tuple(sorted(set(range(len(source))) - set(held))), held)
     names = [example.name for example in source.examples]
-    if str(choice) == "auto":
+    if str(choice) == "auto" and camvid_stretches(names):
         return hold_out(names, camvid_stretches(names))
-    return hold_out(names, () if str(choice) == "none" else read_stretches(choice))
-
-
-def names_of(source: StreetSet | ImageFolderSplit, indices: Sequence[int]) -> list[str]:
-    """Returns base names; empty for the street, whose pictures have none."""
-    return [] if isinstance(source, StreetSet) else [source.examples[index].name for index in indices]
+    if str(choice) == "auto" and not source.root.joinpath("val").is_dir():
+        return hold_out_recordings(names)
+    return hold_out(names, () if str(choice) in ("auto", "none") else read_stretches(choice))

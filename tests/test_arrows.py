@@ -29,7 +29,8 @@ ALLOWED = {
     "core/corruptions": {"core"},
     "seg/street/paint": {"core"},
     "seg/street": {"core", "seg/street/paint"},
-    "seg/data": {"core", "core/system", "core/corruptions", "seg/options"},
+    "seg/data/formats": {"core", "core/system"},
+    "seg/data": {"core", "core/system", "core/corruptions", "seg/options", "seg/data/formats"},
     "seg/networks": {"core", "seg/options"},
     "seg": {
         *CORE,
@@ -61,6 +62,7 @@ ALLOWED = {
         "core/novelty",
         "seg",
         "seg/data",
+        "seg/data/formats",
         "seg/networks",
         "classification",
         "classification/data",

@@ -69,6 +69,8 @@ def run_silently(events: Events) -> None:
 def follow(parts: TrainingParts, config: TrainConfig, run: Run, events: Events) -> None:
     """Shows the progress on stderr, writes the logs, and prints the path of the model."""
     console = Console(stderr=True)
+    for line in parts.about:
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
     together = f", {run.processes.count} processes" if run.processes.count > 1 else ""
     console.print(
         f"{parts.images} images, {parts.held_out} held out, {parts.steps_per_epoch} steps an epoch, "

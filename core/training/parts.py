@@ -50,6 +50,8 @@ class TrainingParts:
     """Number of images that are never trained on, but evaluated while training runs."""
     describe: Callable[[float], CheckpointMeta]
     """(seconds of training) -> the record of the checkpoint."""
+    about: tuple[str, ...] = ()
+    """Lines about the data, shown before the first step."""
     evaluate: Callable[[nn.Module], dict[str, float]] | None = None
     """(network) -> metrics of single dropout-free passes on the held-out images; None where there are none."""
     step_cost: Callable[[int], float] = lambda epoch: 1.0

@@ -18,6 +18,7 @@ from seg.data.camvid_original import (
     read_color_label,
     read_label_file,
 )
+from seg.data.class_file import require_same_classes
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
 VAL_FPS = 15.0
@@ -114,8 +115,10 @@ def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFold
     """Finds `root/split` and `root/splitannot`, or the original CamVid's folders, and pairs their files by base name.
 
     `root/split.txt`, where it exists, lists the images that must be there; it neither selects nor orders them. Only
-    the base names of its paths are used. InputError names the file that is wrong.
+    the base names of its paths are used. InputError names the file that is wrong; a class list in the folder must be
+    the same as `classes`.
     """
+    require_same_classes(root, classes)
     images, labels = root / split, root / f"{split}annot"
     original = None if labels.is_dir() and classes != CAMVID_31 else find_original(root, split)
     if original is not None:

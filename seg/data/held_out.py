@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import InputError
+from seg.data.recordings import GUARD, divide, recording_of
 
-GUARD = 2
-"""Stills on either side of a stretch that are neither trained on nor held out; CamVid's are a second apart."""
 CAMVID_STRETCHES = (
     ("0001TP_007560", "0001TP_007770"),
     ("0006R0_f03330", "0006R0_f03660"),
@@ -31,12 +30,12 @@ class HeldOut:
 
     trained: tuple[int, ...]
     held_out: tuple[int, ...]
+    remarks: tuple[str, ...] = ()
 
 
 def hold_out(names: Sequence[str], stretches: Sequence[tuple[str, str]], guard: int = GUARD) -> HeldOut:
     """Splits names, in the order of the data set, by stretches (first, last), both included.
 
-    The recording of an image is the part of its name before the first "_"; all names without one are one recording.
     Guards end where the recording ends. Raises InputError for an unknown name, and for a stretch that runs backwards or
     over two recordings.
     """
@@ -48,15 +47,24 @@ def hold_out(names: Sequence[str], stretches: Sequence[tuple[str, str]], guard: 
             if name not in place:
                 raise InputError(f"the held-out stretch {first} {last}: no image {name} in the training data")
         start, end = place[first], place[last]
-        if start > end or _recording(first) != _recording(last):
+        if start > end or recording_of(first) != recording_of(last):
             raise InputError(
                 f"the held-out stretch {first} {last}: the first must come before the last of one recording"
             )
         around = range(max(start - guard, 0), min(end + guard + 1, len(names)))
         held.update(range(start, end + 1))
-        near.update(number for number in around if _recording(names[number]) == _recording(first))
+        near.update(number for number in around if recording_of(names[number]) == recording_of(first))
     trained = tuple(number for number in range(len(names)) if number not in held | near)
     return HeldOut(trained, tuple(sorted(held)))
+
+
+def hold_out_recordings(names: Sequence[str]) -> HeldOut:
+    """Holds out an eighth of the frames, in whole recordings where that is possible; none of fewer than 20."""
+    splits, remarks = divide(names, {"the held-out part": 1 / 8})
+    given = [splits.get(name, "") for name in names]
+    trained = tuple(number for number, split in enumerate(given) if split == "train")
+    held = tuple(number for number, split in enumerate(given) if split not in ("train", ""))
+    return HeldOut(trained, held, tuple(remarks))
 
 
 def camvid_stretches(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -83,7 +91,3 @@ def recorded_names(training: Mapping[str, Any]) -> list[str]:
     """Returns the base names that a training's record lists as held out; the street's images have none."""
     names = training.get("held_out")
     return [str(name) for name in names] if isinstance(names, list) else []
-
-
-def _recording(name: str) -> str:
-    return name.split("_")[0] if "_" in name else ""

@@ -25,9 +25,9 @@ def rare_classes(statistics: DataStatistics) -> tuple[int, ...]:
 class RarePictures:
     """Index of the pictures that contain each rare class."""
 
-    def __init__(self, labels: Sequence[np.ndarray], rare: tuple[int, ...]) -> None:
-        holds = [np.isin(rare, label) for label in labels]
-        self.by_class = {c: [i for i, has in enumerate(holds) if has[place]] for place, c in enumerate(rare)}
+    def __init__(self, pixels: np.ndarray, rare: tuple[int, ...]) -> None:
+        """`pixels` (images, K or more) counts each class in each picture."""
+        self.by_class = {c: np.flatnonzero(pixels[:, c]).tolist() for c in rare}
 
     def draw(self, seed: int) -> tuple[int, int] | None:
         """Draws (picture, rare class in it), every class equally often; None where no picture contains any."""

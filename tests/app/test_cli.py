@@ -399,7 +399,8 @@ def test_a_giant_network_size_is_refused(capsys: pytest.CaptureFixture[str]) -> 
 def test_a_run_folder_that_is_a_file_gets_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place, data = tmp_path / "file", labelled_folder(tmp_path / "data", 2, splits=("train",))
     place.write_text("")
-    line = error_after_work(capsys, "train", "seg", "--data", data, "--run", place, "--batch-size", "1")
+    flags = ["--classes", "camvid", "--batch-size", "1", "--run", place]
+    line = error_after_work(capsys, "train", "seg", "--data", data, *flags)
     assert "choose another --run" in line
 
 

@@ -11,7 +11,9 @@ from made.pictures import save_split
 from PIL import Image
 from torch import nn
 
+from core.classes import CAMVID
 from core.training.parts import Batch, Loss, TrainingParts
+from seg.data.class_file import CLASSES_FILE
 
 CPU = torch.device("cpu")
 
@@ -44,6 +46,8 @@ def boxes_folder(
             label[top : top + 12, left : left + 14] = c
         pairs.append((names[i] if names else f"{i:02}", image, label))
     save_split(root, "train", pairs)
+    record = {"names": CAMVID.names, "colors": CAMVID.colors, "void": CAMVID.void}
+    (root / CLASSES_FILE).write_text(json.dumps(record))
     return root
 
 

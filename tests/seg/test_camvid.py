@@ -15,7 +15,7 @@ from core.system.pictures import read_upright
 from seg.data.camvid import open_split, read_label
 from seg.data.statistics import class_weights, measure
 from seg.options import SegTrainConfig
-from seg.train import open_training_set
+from seg.training_set import open_training_set
 
 THREE = ClassList(("a", "b", "c"), ((1, 2, 3), (4, 5, 6), (7, 8, 9)), void=255)
 

@@ -16,8 +16,9 @@ from core.model.checkpoint import read_meta
 from seg.data.camvid import ImageFolderSplit, open_split, read_label
 from seg.data.camvid_download import MANIFEST, read_manifest
 from seg.data.camvid_original import LABELS, MEMBERS, STILLS, find_published_split, read_color_label
+from seg.data.class_file import classes_of, read_classes
 from seg.options import SegTrainConfig
-from seg.train import open_training_set, read_classes
+from seg.training_set import open_training_set
 
 # label_colors.txt of the data set, in its order, with the class of the 11 beside
 PUBLISHED = """
@@ -244,7 +245,7 @@ def test_an_incomplete_copy_of_the_archives_is_refused_and_a_list_decides(tmp_pa
 
 def test_the_class_list_has_a_name_for_the_flag() -> None:
     assert read_classes(Path("camvid-31")) == CAMVID_31
-    assert read_classes(None) == read_classes(Path("camvid")) == CAMVID
+    assert classes_of(Path("street"), None) == read_classes(Path("camvid")) == CAMVID
 
 
 @pytest.mark.parametrize(

@@ -523,7 +523,7 @@ def test_held_out_images_are_named_in_the_record_and_never_trained_on(data: Path
     assert isinstance(made.batches, SegmentationBatches)
     split, images = open_split(data, "train"), made.batches.images
     assert made.describe(0.0).training["held_out"] == ["05", "06", "07"]
-    same = [[i for i in range(14) if np.array_equal(split[i][0], image)] for image, _ in images.pairs]
+    same = [[i for i in range(14) if np.array_equal(split[i][0], image)] for image, _ in images]
     assert same == [[i] for i in (0, 1, 2, 10, 11, 12, 13)]
 
 

@@ -29,7 +29,7 @@ from core.system.pictures import look_at, read_upright, upright_size
 from export.file.onnx_file import read_onnx
 from export.file.protobuf_limits import count_parts
 from export.run.classifier import GraphClassifier
-from seg.train import read_classes
+from seg.data.class_file import read_classes
 from studies.faults.fuzzing import seeds
 from studies.faults.fuzzing.mutate import damage_bytes, damage_json, damage_message
 from studies.faults.fuzzing.requests import Server, damage_request, request_seeds, send_request, server

@@ -1,0 +1,60 @@
+"""The classes of a data folder: named by a flag, by its own file, or CamVid's where its pictures are CamVid's."""
+
+from pathlib import Path
+
+from core.classes import CAMVID, CLASS_LISTS, ClassList
+from core.errors import InputError
+from core.system.json_text import parse_json
+from seg.data.camvid_original import find_original, find_published_split
+
+CLASSES_FILE = "classes.json"
+"""Class list in a data folder, which says what its labels mean."""
+
+
+def classes_of(data: Path, choice: Path | None) -> ClassList:
+    """Returns the classes that `choice` names (see `read_classes`), or those of the folder `data` or `street`.
+
+    InputError where nothing says what the folder's labels mean.
+    """
+    if choice is not None:
+        return read_classes(choice)
+    if (data / CLASSES_FILE).is_file():
+        return read_classes(data / CLASSES_FILE)
+    if str(data) != "street" and (data / "train").is_dir() and find_original(data, "train") is None:
+        names = [path.stem for path in (data / "train").iterdir() if path.suffix]
+        if not all(find_published_split(name) for name in names):
+            raise InputError(
+                f"{data}: its pictures are not CamVid's, so name their classes: --classes FILE.json "
+                '({"names": [...], "colors": [[r, g, b], ...], "void": id}), '
+                f"or camvid for CamVid's 11; {CLASSES_FILE} in the folder is found by itself"
+            )
+    return CAMVID
+
+
+def require_same_classes(root: Path, classes: ClassList) -> None:
+    """Raises InputError where the folder's own class list is another one."""
+    if (root / CLASSES_FILE).is_file() and read_classes(root / CLASSES_FILE) != classes:
+        raise InputError(
+            f"{root / CLASSES_FILE}: these labels are not of the classes {', '.join(classes.names[:4])}, ...; give "
+            "data with the network's classes, or mend the file"
+        )
+
+
+def read_classes(path: Path) -> ClassList:
+    """Returns a class list by its name (camvid, camvid-31), or that of a JSON file."""
+    if str(path) in CLASS_LISTS:
+        return CLASS_LISTS[str(path)]
+    try:
+        record = parse_json(path.read_bytes())
+        classes = ClassList(tuple(record["names"]), tuple(map(tuple, record["colors"])), record.get("void", 255))
+        if classes.void is None:
+            raise InputError("it is a classifier's class list; segmentation needs colours and a void id")
+        return classes
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    except OSError as error:
+        raise InputError(f"{path}: the class list cannot be read ({error.strerror})") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f'{path}: expected JSON {{"names": [...], "colors": [[r, g, b], ...], "void": id}}, got {error!r}'
+        ) from error

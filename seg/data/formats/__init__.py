@@ -1,0 +1,1 @@
+"""Readers of what label tools and published data sets write."""

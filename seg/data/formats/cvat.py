@@ -1,0 +1,64 @@
+"""CVAT for images 1.1: one XML file with polygons and masks."""
+
+import re
+from functools import partial
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+
+from seg.data.formats.masks import fill_polygon, fill_runs
+from seg.data.formats.shapes import Overlaps, Shape, painter
+from seg.data.formats.source import Color, LabelledPicture, LabelSource, one_line
+
+OUTLINES = ("polygon", "mask")
+
+
+def read_cvat(path: Path, overlaps: Overlaps) -> LabelSource:
+    """Reads the classes that occur, in CVAT's colours; objects of a higher z_order hide those below."""
+    with one_line(path, "CVAT for images 1.1"):
+        root = ElementTree.parse(path).getroot()
+        drawn = {shape.attrib["label"] for kind in OUTLINES for shape in root.iter(kind)}
+        colors = _label_colors(root)
+        names = tuple(name for name in dict.fromkeys([*colors, *sorted(drawn)]) if name in drawn)
+        known = tuple(color for name in names if (color := colors.get(name)))
+        source = LabelSource("CVAT", names, known if len(known) == len(names) else ())
+        for image in root.iter("image"):
+            named, size = image.attrib["name"], (int(image.attrib["height"]), int(image.attrib["width"]))
+            if others := [shape.tag for shape in image if shape.tag not in (*OUTLINES, "tag")]:
+                kinds = ", ".join(sorted(set(others)))
+                source.remarks.append(f"{named}: {len(others)} objects that have no outline are left out ({kinds})")
+            shapes = [_shape(shape) for shape in image if shape.tag in OUTLINES]
+            read = painter(shapes, size, names, overlaps)
+            source.pictures.append(LabelledPicture(named, path, read, image.get("subset", "").lower()))
+    return source
+
+
+def _label_colors(root: ElementTree.Element) -> dict[str, Color | None]:
+    """Returns the labels of the task in their order; None where one has no colour."""
+    found: dict[str, Color | None] = {}
+    for label in root.iterfind("meta//label"):
+        color = re.fullmatch(r"#(..)(..)(..)", label.findtext("color") or "")
+        red, green, blue = (int(part, 16) for part in color.groups()) if color else (0, 0, 0)
+        found[label.findtext("name") or ""] = (red, green, blue) if color else None
+    return found
+
+
+def _shape(element: ElementTree.Element) -> Shape:
+    name, layer = element.attrib["label"], int(element.get("z_order", 0))
+    if element.tag == "polygon":
+        corners = [[float(value) for value in point.split(",")] for point in element.attrib["points"].split(";")]
+        return Shape(name, partial(fill_polygon, corners), layer)
+    lengths = [int(length) for length in element.attrib["rle"].split(",")]
+    box = tuple(int(float(element.attrib[key])) for key in ("top", "left", "height", "width"))
+    return Shape(name, partial(_draw_mask, lengths, box), layer)
+
+
+def _draw_mask(lengths: list[int], box: tuple[int, ...], height: int, width: int) -> np.ndarray:
+    """Draws run lengths along the rows of a box (top, left, height, width)."""
+    top, left, box_height, box_width = box
+    if min(box) < 0 or top + box_height > height or left + box_width > width:
+        raise ValueError(f"a mask at {left},{top} of {box_width}x{box_height} leaves the picture of {width}x{height}")
+    mask, runs = np.zeros((height, width), bool), fill_runs(lengths, box_height * box_width)
+    mask[top : top + box_height, left : left + box_width] = runs.reshape(box_height, box_width)
+    return mask

@@ -1,0 +1,92 @@
+"""Masks as label tools store them: polygons, and run lengths in the codes of COCO, CVAT and Label Studio."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+def fill_polygon(corners: Any, height: int, width: int) -> np.ndarray:
+    """Fills a polygon with corners (N, 2) of x, y in pixels; returns (height, width) bool.
+
+    A pixel belongs to it if its centre lies inside by the even-odd rule, so neighbours that share an edge share no
+    pixel. ValueError for corners that are not finite numbers.
+    """
+    points = np.asarray(corners, np.float64).reshape(-1, 2)
+    if not np.isfinite(points).all():
+        raise ValueError("a corner of a polygon is not a finite number")
+    crossings = np.zeros((height, width + 1), np.int16)
+    for (x0, y0), (x1, y1) in zip(points, np.roll(points, -1, axis=0), strict=True):
+        first, last = np.ceil(np.clip([min(y0, y1), max(y0, y1)], 0, height) - 0.5).astype(int)
+        rows = np.arange(max(first, 0), last)
+        if len(rows):
+            columns = np.ceil(x0 + (rows + 0.5 - y0) * (x1 - x0) / (y1 - y0) - 0.5)
+            crossings[rows, columns.clip(0, width).astype(int)] += 1
+    return (crossings.cumsum(axis=1)[:, :width] % 2).astype(bool)
+
+
+def fill_runs(lengths: Sequence[int], count: int) -> np.ndarray:
+    """Expands alternating run lengths, the first of False, to (count,) bool; ValueError where they do not add up."""
+    runs = np.asarray(lengths, np.int64)
+    if (runs < 0).any() or int(runs.sum()) != count:
+        raise ValueError(f"its run lengths add up to {int(runs.sum())} pixels, and the mask has {count}")
+    return np.repeat(np.arange(len(runs)) % 2 == 1, runs)
+
+
+def decode_coco_rle(counts: str | Sequence[int], height: int, width: int) -> np.ndarray:
+    """Decodes COCO's run lengths, a list or the compressed text, down the columns; returns (height, width) bool."""
+    lengths = _coco_lengths(counts) if isinstance(counts, str) else counts
+    return fill_runs(lengths, height * width).reshape(width, height).T
+
+
+def _coco_lengths(text: str) -> list[int]:
+    """Reads numbers of 5 bits a letter, lowest first; from the fourth on each is relative to the one two before it.
+
+    Of a letter's code minus 48, bit 5 says that the number goes on, and bit 4 of its last letter is the sign
+    (pycocotools, common/maskApi.c: rleFrString).
+    """
+    lengths: list[int] = []
+    value = shift = 0
+    for code in text.encode("ascii"):
+        digit = code - 48
+        value |= (digit & 0x1F) << shift
+        shift += 5
+        if not digit & 0x20:
+            value -= (1 << shift) if digit & 0x10 else 0
+            lengths.append(value + (lengths[-2] if len(lengths) > 2 else 0))
+            value = shift = 0
+    return lengths
+
+
+def decode_brush(data: Sequence[int], height: int, width: int) -> np.ndarray:
+    """Decodes Label Studio's brush, an RGBA picture in bytes of its run-length code; returns (height, width) bool.
+
+    A header has the number of values (32 bits), the bits of a value - 1 (5) and four sizes - 1 (4 each). Then come
+    blocks: a bit (1: one value for all, 0: a value each), the size (2) in which the block's length - 1 follows, and the
+    values (thi.ng/rle-pack). A pixel is painted where alpha is not 0.
+    """
+    packed = np.asarray(data)
+    if packed.ndim != 1 or packed.size == 0 or packed.min() < 0 or packed.max() > 255:
+        raise ValueError("its rle is no list of bytes")
+    bits = "".join(np.unpackbits(packed.astype(np.uint8)).astype("U1"))
+    position = 0
+
+    def read(size: int) -> int:
+        nonlocal position
+        position += size
+        return int(bits[position - size : position], 2)
+
+    count, word = read(32), read(5) + 1
+    sizes = [read(4) + 1 for _ in range(4)]
+    if count != height * width * 4:
+        raise ValueError(f"its rle has {count} values; {width}x{height} RGBA pixels have {height * width * 4}")
+    values, at = np.zeros(count, np.uint32), 0
+    while at < count:
+        is_run = read(1)
+        end = at + 1 + read(sizes[read(2)])
+        if is_run:
+            values[at:end] = read(word)
+        else:
+            values[at:end] = [read(word) for _ in range(min(end, count) - at)]
+        at = end
+    return values.reshape(height, width, 4)[..., 3] > 0

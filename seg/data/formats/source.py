@@ -1,0 +1,99 @@
+"""Labelled pictures of any origin: what each reader returns, and where the pictures are that it names."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from core.errors import InputError
+from core.system.json_text import parse_json
+
+UNLABELLED = 255
+"""Id of pixels that no label covers."""
+PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff")
+UPLOAD_PREFIX = 9
+"""Letters that Label Studio puts before the name of an uploaded file: eight hexadecimal digits and a hyphen."""
+Color = tuple[int, int, int]
+
+
+class Label(NamedTuple):
+    """A label of a picture, and a remark about it without the picture's name."""
+
+    ids: np.ndarray
+    """(H, W) uint8: class ids, UNLABELLED elsewhere."""
+    remark: str = ""
+
+
+class LabelledPicture(NamedTuple):
+    """A picture by the name that its label gives it, and the reader of the label."""
+
+    named: str
+    """A file name with as much of its path as is known; `NAME.*` where any picture of that base name is meant."""
+    labelled_in: Path
+    read: Callable[[], Label]
+    split: str = ""
+    """train, val or test where the source says it."""
+
+
+@dataclass(frozen=True)
+class LabelSource:
+    """The content of a label file or folder."""
+
+    format: str
+    names: tuple[str, ...]
+    """Class names by id."""
+    colors: tuple[Color, ...] = ()
+    """By id; empty where the source has none."""
+    pictures: list[LabelledPicture] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    """Lines about what was left out."""
+
+
+class PictureFinder:
+    """Finds pictures below one folder by their names; where a name comes twice, more of the path decides."""
+
+    def __init__(self, root: Path, labels: set[Path]) -> None:
+        """`labels` are files below `root` that are no pictures."""
+        self.root = root
+        self._by_name: dict[str, list[Path]] = {}
+        for path in sorted(root.rglob("*")):
+            if path.suffix.lower() in PICTURE_SUFFIXES and path not in labels:
+                for name in (path.name, f"{path.stem}.*"):
+                    self._by_name.setdefault(name, []).append(path)
+
+    def find(self, picture: LabelledPicture) -> Path:
+        """Returns the file; InputError where there is none, or several fit."""
+        parts = PurePosixPath(picture.named.replace("\\", "/")).parts
+        found = self._by_name.get(parts[-1], []) or self._by_name.get(parts[-1][UPLOAD_PREFIX:], [])
+        for count in range(2, len(parts) + 1):
+            found = [path for path in found if path.parts[-count:-1] == parts[-count:-1]] or found
+        if not found:
+            raise InputError(
+                f"{picture.named}: labelled in {picture.labelled_in}, but no such picture lies below {self.root}; "
+                "give --images DIR"
+            )
+        if len(found) > 1:
+            raise InputError(f"{picture.named}: {found[0]} and {found[1]} have this name; give one folder by --images")
+        return found[0]
+
+
+@contextlib.contextmanager
+def one_line(path: Path, expected: str) -> Iterator[None]:
+    """A context in which whatever a parser meets becomes an InputError with the file's name."""
+    try:
+        yield
+    except InputError:
+        raise
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except Exception as error:  # of a stranger's file: KeyError, TypeError, ValueError, ParseError, OverflowError ...
+        raise InputError(f"{path}: expected {expected}, got something else ({error!r})") from error
+
+
+def read_json(path: Path) -> Any:
+    """Reads a JSON file; InputError where it is none."""
+    with one_line(path, "JSON"):
+        return parse_json(path.read_bytes())

@@ -1,0 +1,160 @@
+"""Writing of labelled pictures from any source as a data folder that trainings and measurements read."""
+
+import colorsys
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from core.classes import ClassList
+from core.errors import InputError
+from core.system.files import whole_folder
+from core.system.pictures import read_upright
+from seg.data.camvid import IMAGE_SUFFIXES
+from seg.data.class_file import CLASSES_FILE
+from seg.data.formats.source import UNLABELLED, Color, LabelledPicture, LabelSource, PictureFinder, one_line
+from seg.data.recordings import divide
+
+NOTES_FILE = "notes.txt"
+"""File in the data folder that lists all remarks of its import."""
+
+
+@dataclass
+class Imported:
+    """A data folder that was written."""
+
+    classes: ClassList
+    pictures: Counter[str] = field(default_factory=Counter)
+    """Number of pictures by split."""
+    pixels: dict[str, np.ndarray] = field(default_factory=dict)
+    """By split the pixels of each id, (256,)."""
+    remarks: list[str] = field(default_factory=list)
+
+
+def import_labels(
+    source: LabelSource,
+    images: Path,
+    output: Path,
+    *,
+    background: str | None = None,
+    shares: dict[str, float],
+    skip_bad: bool = False,
+    overwrite: bool = False,
+    on_picture: Callable[[int, int], None] = lambda done, total: None,
+) -> Imported:
+    """Writes `output` as a whole: pictures and labels by split, the class list and the remarks.
+
+    Pictures are sought below `images`. Unlabelled pixels are void, or of the class `background`. A source that has val
+    or test keeps its splits; any other is divided by recording. InputError for the first picture that is missing or
+    does not fit its label; with `skip_bad` it is left out with a remark.
+    """
+    result = Imported(class_list(source, background), remarks=list(source.remarks))
+    found = find_pictures(source, images, skip_bad, result.remarks)
+    given = {name: picture.split for name, (_, picture) in found.items()}
+    splits, remarks = (given, []) if {"val", "test"} & {*given.values()} else divide([*found], shares)
+    result.remarks += remarks
+    fill = result.classes.names.index(background) if background else UNLABELLED
+    with whole_folder(output, replace=overwrite) as folder:
+        for done, (name, split) in enumerate(splits.items(), 1):
+            (path, picture), split = found[name], split or "train"
+            try:
+                label, remark = read_checked(path, picture)
+            except InputError as error:
+                if not skip_bad:
+                    raise InputError(f"{error} (--skip-bad goes on without such pictures)") from error
+                result.remarks.append(f"{error}; left out")
+                continue
+            label[label == UNLABELLED] = fill
+            if remark:
+                result.remarks.append(f"{path.name}: {remark}")
+            if (label == UNLABELLED).all():
+                result.remarks.append(f"{path.name}: no pixel is labelled; left out")
+                continue
+            write_pair(folder, split, name, path, label, result.classes)
+            result.pictures[split] += 1
+            counts = result.pixels.setdefault(split, np.zeros(256, np.int64))
+            counts += np.bincount(label.ravel(), minlength=256)
+            on_picture(done, len(splits))
+        if not result.pictures["train"]:
+            raise InputError(f"no picture is left to train on; {'; '.join(result.remarks[:3])}")
+        classes = {"names": result.classes.names, "colors": result.classes.colors, "void": UNLABELLED}
+        (folder / CLASSES_FILE).write_text(json.dumps(classes, indent=1))
+        (folder / NOTES_FILE).write_text("".join(f"{remark}\n" for remark in result.remarks))
+    return result
+
+
+def class_list(source: LabelSource, background: str | None) -> ClassList:
+    """Returns the source's classes, and last the one of unlabelled pixels; InputError where there is only one."""
+    names, colors = source.names, source.colors or distinct_colors(len(source.names))
+    if background and background not in names:
+        names, colors = (*names, background), (*colors, (96, 96, 96))
+    if len(names) < 2:
+        raise InputError(
+            f"the labels have {len(names)} class{'es' * (not names)} ({', '.join(names)}) and unlabelled pixels are "
+            "void; a network needs two: make the unlabelled pixels one by --background NAME"
+        )
+    if len(names) > UNLABELLED:
+        raise InputError(f"the labels have {len(names)} classes; at most {UNLABELLED} are possible")
+    return ClassList(names, colors, UNLABELLED)
+
+
+def distinct_colors(count: int) -> tuple[Color, ...]:
+    """Returns colours whose hues are a golden section apart, every third one darker."""
+
+    def color(number: int) -> Color:
+        red, green, blue = colorsys.hsv_to_rgb(0.618034 * number % 1, 0.75, 0.95 - 0.25 * (number % 3))
+        return round(255 * red), round(255 * green), round(255 * blue)
+
+    return tuple(color(number) for number in range(count))
+
+
+def find_pictures(
+    source: LabelSource, images: Path, skip_bad: bool, remarks: list[str]
+) -> dict[str, tuple[Path, LabelledPicture]]:
+    """Finds all pictures and gives them names that occur once: their base names, after their folders' where needed."""
+    finder = PictureFinder(images, {picture.labelled_in for picture in source.pictures})
+    found: list[tuple[Path, LabelledPicture]] = []
+    for picture in source.pictures:
+        try:
+            found.append((finder.find(picture), picture))
+        except InputError as error:
+            if not skip_bad:
+                raise InputError(f"{error}, or --skip-bad to go on without such pictures") from error
+            remarks.append(f"{error}; left out")
+    shared = {stem for stem, count in Counter(path.stem for path, _ in found).items() if count > 1}
+    named = {(f"{path.parent.name}_" if path.stem in shared else "") + path.stem: (path, one) for path, one in found}
+    if len(named) < len(found):
+        twice = next(path for path, count in Counter(path for path, _ in found).items() if count > 1)
+        raise InputError(f"{twice}: labelled twice; import each label file alone")
+    return named
+
+
+def read_checked(path: Path, picture: LabelledPicture) -> tuple[np.ndarray, str]:
+    """Reads a label, (H, W) uint8, and its remark; InputError where it has another size than the picture."""
+    height, width = read_upright(path).shape[:2]
+    with one_line(picture.labelled_in, f"a label of {picture.named}"):
+        label = picture.read()
+    if label.ids.shape != (height, width):
+        raise InputError(
+            f"{path}: is {width}x{height}, and its label in {picture.labelled_in} is "
+            f"{label.ids.shape[1]}x{label.ids.shape[0]}; give the pictures that were labelled"
+        )
+    return label.ids, label.remark
+
+
+def write_pair(folder: Path, split: str, name: str, path: Path, label: np.ndarray, classes: ClassList) -> None:
+    """Copies the picture, as PNG where no training reads its format, and writes the label with a palette."""
+    for place in (folder / split, folder / f"{split}annot"):
+        place.mkdir(exist_ok=True)
+    if path.suffix.lower() in IMAGE_SUFFIXES:
+        shutil.copyfile(path, folder / split / f"{name}{path.suffix.lower()}")
+    else:
+        Image.fromarray(read_upright(path)).save(folder / split / f"{name}.png")
+    picture = Image.fromarray(label)
+    picture.putpalette(classes.palette().tobytes())
+    picture.save(folder / f"{split}annot" / f"{name}.png")

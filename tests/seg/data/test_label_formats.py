@@ -1,0 +1,197 @@
+"""Readers of label files against files that the tools' own libraries wrote (exports/make.py)."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from PIL import Image
+from refusals import refusal
+
+from seg.data.formats.cityscapes import CITYSCAPES
+from seg.data.formats.colour_pngs import VOC_NAMES, read_palette, read_voc
+from seg.data.formats.cvat import read_cvat
+from seg.data.formats.masks import decode_coco_rle, fill_polygon
+from seg.data.formats.open_source import open_labels
+from seg.data.formats.source import UNLABELLED, PictureFinder, one_line
+
+EXPORTS = Path(__file__).parent / "exports"
+TRUTH_NAMES = {0: "road", 1: "car", UNLABELLED: ""}
+SOURCES = ("coco.json", "cvat", "label_studio.json", "label_studio_pngs", "voc_segmentation")
+
+
+def names_of(ids: np.ndarray, names: dict[int, str]) -> np.ndarray:
+    return np.vectorize(lambda number: names.get(number, ""))(ids)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_label_is_what_the_tool_s_library_decodes(source: str) -> None:
+    """Polygons may differ on their slanted outlines, where pycocotools rounds to a fifth of a pixel."""
+    found = open_labels(EXPORTS / source)
+    assert len(found.pictures) == 2
+    for name, picture in zip(("a_1", "a_2"), found.pictures, strict=True):
+        truth = np.array(Image.open(EXPORTS / "truth" / f"{name}.png"))
+        ours = names_of(picture.read().ids, dict(enumerate(found.names)))
+        if source == "voc_segmentation":  # its background is a class
+            ours = np.where(ours == "background", "", ours)
+        wrong = ours != names_of(truth, TRUTH_NAMES)
+        if name == "a_2" and source in ("coco.json", "cvat"):
+            inside = np.pad((truth != UNLABELLED).astype(np.uint8), 1)
+            outline = cv2.morphologyEx(inside, cv2.MORPH_GRADIENT, np.ones((3, 3)))[1:-1, 1:-1]
+            assert wrong.sum() <= 8 and not (wrong & (outline == 0)).any()
+        else:
+            assert not wrong.any()
+
+
+def test_each_source_finds_its_pictures_and_names_its_classes() -> None:
+    for source in ("coco.json", "cvat", "label_studio.json", "voc_segmentation"):
+        found = open_labels(EXPORTS / source)
+        finder = PictureFinder(EXPORTS / "pictures", set())
+        assert [finder.find(picture).name for picture in found.pictures] == ["a_1.png", "a_2.png"]
+        assert {"road", "car"} <= set(found.names) and "never" not in found.names
+    assert open_labels(EXPORTS / "voc_segmentation").colors == ((0, 0, 0), (128, 64, 128), (64, 0, 128))
+
+
+def test_brush_pngs_find_their_pictures_by_an_export_beside_them(tmp_path: Path) -> None:
+    for path in (EXPORTS / "label_studio_pngs").iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    assert [picture.named for picture in open_labels(tmp_path).pictures] == ["1.*", "2.*"]
+    smaller = [{"id": task, "image": f"/data/upload/1/0a1b2c3d-a_{task}.png", "tag": []} for task in (1, 2)]
+    (tmp_path / "min.json").write_text(json.dumps(smaller))
+    finder = PictureFinder(EXPORTS / "pictures", set())
+    assert [finder.find(picture).name for picture in open_labels(tmp_path).pictures] == ["a_1.png", "a_2.png"]
+
+
+def test_polygons_that_share_an_edge_share_no_pixel_and_leave_none() -> None:
+    left, right = [[0, 0], [7.3, 0], [2.6, 9], [0, 9]], [[7.3, 0], [12, 0], [12, 9], [2.6, 9]]
+    assert np.array_equal(fill_polygon(left, 9, 12), ~fill_polygon(right, 9, 12))
+    assert fill_polygon([[-5, -5], [50, -5], [50, 50], [-5, 50]], 9, 12).all()
+    assert fill_polygon([[2, 1], [4, 1], [4, 3], [2, 3]], 9, 12).sum() == 4
+
+
+def test_run_lengths_that_do_not_fill_the_picture_are_refused() -> None:
+    with pytest.raises(ValueError, match="add up to 5 pixels, and the mask has 6"):
+        decode_coco_rle([2, 3], 2, 3)
+
+
+def test_cvat_s_higher_layers_hide_lower_ones_and_its_masks_have_a_place(tmp_path: Path) -> None:
+    file = tmp_path / "a.xml"
+    file.write_text(
+        "<annotations><meta><job><labels><label><name>road</name><color>#0a0b0c</color></label><label><name>car</name>"
+        '<color>#ffffff</color></label></labels></job></meta><image name="a.png" width="4" height="3">'
+        '<mask label="car" rle="1,2,1" left="1" top="1" width="2" height="2" z_order="2"/>'
+        '<polygon label="road" points="0,0;4,0;4,3;0,3" z_order="1"/><box label="car" xtl="0" ytl="0" xbr="1" ybr="1"/>'
+        "</image></annotations>"
+    )
+    found = read_cvat(file, "void")
+    assert found.pictures[0].read().ids.tolist() == [[0, 0, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0]]
+    assert found.colors == ((10, 11, 12), (255, 255, 255))
+    assert found.remarks == ["a.png: 1 objects that have no outline are left out (box)"]
+
+
+def test_voc_s_own_palette_numbers_its_classes(tmp_path: Path) -> None:
+    """The colours are those of the development kit: 15, a person, is (192, 128, 128)."""
+    folder = tmp_path / "SegmentationClass"
+    folder.mkdir()
+    label = Image.fromarray(np.array([[0, 15, 255]], np.uint8))
+    label.putpalette(bytes(768))
+    label.save(folder / "x.png")
+    Image.fromarray(np.array([[(0, 0, 0), (192, 128, 128), (224, 224, 192)]], np.uint8)).save(folder / "y.png")
+    for picture in read_voc(tmp_path, None).pictures:
+        assert picture.read().ids.tolist() == [[0, VOC_NAMES.index("person"), UNLABELLED]]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("labelmap.txt", "# label:color_rgb:parts:actions\nroad:1,2,3::\nVoid:0,0,0::\nstop sign:4,5,6::\n"),
+        ("label_colors.txt", "1 2 3\t\troad\n0 0 0 Void\n4 5 6 stop sign\n"),
+        ("class_dict.csv", "name,r,g,b\nroad,1,2,3\nstop sign,4,5,6\n"),
+        ("palette.json", '{"road": [1, 2, 3], "stop sign": [4, 5, 6]}'),
+        ("classes.json", '{"names": ["road", "stop sign"], "colors": [[1, 2, 3], [4, 5, 6]]}'),
+    ],
+)
+def test_palettes_of_all_tools_are_read(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    assert read_palette(tmp_path / name) == {"road": (1, 2, 3), "stop sign": (4, 5, 6)}
+
+
+def test_a_colour_of_no_class_is_told(tmp_path: Path) -> None:
+    (tmp_path / "palette.txt").write_text("road 9 9 9\ncar 255 255 255\n")
+    Image.fromarray(np.array([[(9, 9, 9), (1, 2, 3)]], np.uint8)).save(tmp_path / "x_mask.png")
+    Image.fromarray(np.array([[(1, 2, 3)]], np.uint8)).save(tmp_path / "y.png")
+    first, second = open_labels(tmp_path).pictures
+    assert first.named == "x.*" and first.read().ids.tolist() == [[0, UNLABELLED]]
+    assert "50.00% of the pixels have the colour of no class (one is (1, 2, 3))" in first.read().remark
+    assert "y.png" in refusal(second.read) and "right palette" in refusal(second.read)
+
+
+def test_cityscapes_train_ids_are_its_own(data_dir: Path) -> None:
+    root = data_dir / "cityscapes-sample"
+    if not root.is_dir():
+        pytest.skip(f"no cityscapes-sample in {data_dir}")
+    (picture,) = open_labels(root).pictures
+    label = next(root.rglob("*_labelTrainIds.png"))
+    assert (picture.read().ids == np.array(Image.open(label))).mean() > 0.997  # each file was reduced by itself
+    assert picture.split == "val" and len(CITYSCAPES) == 19
+    assert PictureFinder(root, {picture.labelled_in}).find(picture).name == "frankfurt_000000_000294_leftImg8bit.png"
+
+
+def damaged(source: str, change: dict[str, Any]) -> Any:
+    record = json.loads((EXPORTS / source).read_text())
+    for path, value in change.items():
+        *way, last = [int(key) if key.isdigit() else key for key in path.split("/")]
+        inner = record
+        for key in way:
+            inner = inner[key]
+        inner[last] = value
+    return record
+
+
+@pytest.mark.parametrize(
+    ("source", "change"),
+    [
+        ("coco.json", {"categories/0/id": 77}),
+        ("coco.json", {"images/0/height": "tall"}),
+        ("coco.json", {"annotations/0/segmentation/counts": "zz~\x00"}),
+        ("coco.json", {"annotations/0/segmentation/size": [1, 2]}),
+        ("coco.json", {"annotations/1/segmentation": [[0, float("nan"), 5, 5, 9, 9]]}),
+        ("label_studio.json", {"0/data": {}}),
+        ("label_studio.json", {"0/annotations/0/result/0/value/rle": [1, 2, 3]}),
+        ("label_studio.json", {"0/annotations/0/result/0/value/rle": "zip"}),
+    ],
+)
+def test_a_damaged_file_is_named(tmp_path: Path, source: str, change: dict[str, Any]) -> None:
+    file = tmp_path / "labels.json"
+    file.write_text(json.dumps(damaged(source, change)))
+
+    def read() -> None:
+        for picture in open_labels(file).pictures:
+            with one_line(picture.labelled_in, "a label"):
+                picture.read()
+
+    assert str(file) in refusal(read)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.json", '{"names": []}', "unknown kind"),
+        ("a.json", "{", "expected JSON"),
+        ("a.xml", "<annotations>", "CVAT for images"),
+        ("a.zip", "PK", "unpacked"),
+    ],
+)
+def test_what_is_no_label_file_is_refused(tmp_path: Path, name: str, content: str, says: str) -> None:
+    (tmp_path / name).write_text(content)
+    line = refusal(open_labels, tmp_path / name)
+    assert str(tmp_path / name) in line and says in line
+
+
+def test_a_folder_without_labels_is_refused(tmp_path: Path) -> None:
+    assert "holds no labels" in refusal(open_labels, tmp_path)
+    assert "no such file" in refusal(open_labels, tmp_path / "absent")
+    Image.fromarray(np.zeros((2, 2), np.uint8)).save(tmp_path / "x.png")
+    assert "--palette" in refusal(open_labels, tmp_path)
