@@ -70,7 +70,9 @@ def open_training_images(
         names = [source.examples[index].name for index in split.held_out]
         return LabelledImages(source, split.trained), LabelledImages(source, split.held_out), names, split.remarks
     val = open_split(config.data, "val", classes)
-    remark = f"val's {len(val)} images are evaluated while it trains; to judge a setting chosen by that, take other images"
+    remark = (
+        f"val's {len(val)} images are evaluated while it trains; to judge a setting chosen by that, take other images"
+    )
     return LabelledImages(source, range(len(source))), LabelledImages(val, range(len(val))), [], (remark,)
 
 

@@ -66,7 +66,7 @@ def test_own_pictures_are_held_out_from_val_or_by_recording_or_that_is_said(tmp_
 
     own_folder(many, ["z_1"], "val")
     trained, held_out, names, (remark,) = open_training_images(SegTrainConfig(data=many), OWN)
-    assert (len(trained), len(held_out), names) == (40, 1, []) and "1 images of val" in remark
+    assert (len(trained), len(held_out), names) == (40, 1, []) and "val's 1 images" in remark
     trained, held_out, _, remarks = open_training_images(SegTrainConfig(data=many, hold_out=Path("none")), OWN)
     assert (len(trained), len(held_out), remarks) == (40, 0, ())
 
