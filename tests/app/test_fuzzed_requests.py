@@ -1,0 +1,150 @@
+"""Damaged requests and addresses, 5,000 together: no traceback, no hang, no growth, and the page answers afterwards."""
+
+import re
+import socket
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from app.page.file.fetch import check_address, public_address
+from app.scale.cameras.camera_file import redacted
+from app.sources.url import redact
+from core.errors import InputError
+from studies.faults.fuzzing import requests
+from studies.faults.fuzzing.mutate import damage_bytes
+from studies.faults.fuzzing.requests import damage_request, request_seeds, send_request
+
+REQUESTS, ADDRESSES = 2000, 3000
+LINES = 4
+"""Requests under way at once."""
+SILENCE_S, HANG_S = 5, 30
+"""Seconds after which a request that brings less than it announced is given up, and after which an answer is a hang."""
+GROWTH_MB = 100
+"""Memory beyond that after the first fifth of the requests."""
+ODD_TARGETS = (
+    b"/../../../../etc/passwd",
+    b"/gradio_api/file=/etc/passwd",
+    b"/gradio_api/file=%2fetc%2fpasswd",
+    b"/gradio_api/file=http://127.0.0.1:1/",
+    b"/static/..%2f..%2f..%2f..%2fetc%2fpasswd",
+    b"/in-browser/..%5c..%5cetc/passwd",
+    b"/live/" + b"a" * 5000,
+    b"/gradio_api/queue/data?session_hash=\x00\xff",
+    b"/gradio_api/heartbeat/x",
+    b"http://169.254.169.254/latest/meta-data",
+    b"*",
+    b"",
+)
+
+
+def damaged(original: bytes, dice: Random) -> bytes:
+    """A fifth of the requests get another target; the others what the study of faults does to them."""
+    if dice.random() > 0.2:
+        return damage_request(original, dice)
+    method, _, rest = original.split(b" ", 2)
+    target = damage_bytes(dice.choice(ODD_TARGETS), dice) if dice.random() < 0.5 else dice.choice(ODD_TARGETS)
+    return b" ".join((dice.choice((b"GET", b"HEAD", b"POST", b"OPTIONS", method)), target, rest))
+
+
+@pytest.mark.long
+def test_damaged_requests_end_in_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "SILENCE_S", 60)  # the first picture waits for its network
+    seeds = request_seeds(tmp_path)
+    running = requests.server()
+    for path in seeds:
+        list(send_request(path))  # raises where a whole request is refused
+    monkeypatch.setattr(requests, "SILENCE_S", SILENCE_S)
+
+    def attempt(number: int) -> tuple[str, float]:
+        dice = Random(f"request {number}")
+        path = tmp_path / f"{number}.http"
+        # A session of its own for each line: one that two listen to tells each of them half.
+        path.write_bytes(
+            damaged(dice.choice(seeds).read_bytes().replace(b"fuzzing", b"fuzzin%d" % (number % LINES)), dice)
+        )
+        began_s, end = time.monotonic(), "answered"
+        try:
+            list(send_request(path))
+        except InputError as refused:
+            end = str(refused)
+        finally:
+            path.unlink()
+        return end, time.monotonic() - began_s
+
+    def attempts(line: int, numbers: range) -> list[tuple[str, float]]:
+        return [attempt(number) for number in numbers if number % LINES == line]
+
+    def run(numbers: range) -> Counter[str]:
+        with ThreadPoolExecutor(LINES) as pool:
+            done = [one for part in pool.map(partial(attempts, numbers=numbers), range(LINES)) for one in part]
+        assert max(seconds for _, seconds in done) < HANG_S
+        return Counter(end for end, _ in done)
+
+    ends = run(range(REQUESTS // 5))  # the networks of all models and methods are compiled, and the pool is full
+    warm_mb = resident_mb(running.process.pid)
+    ends += run(range(REQUESTS // 5, REQUESTS))
+    assert ends["answered"] > REQUESTS / 10
+    assert resident_mb(running.process.pid) - warm_mb < GROWTH_MB
+    monkeypatch.setattr(requests, "SILENCE_S", 60)
+    for path in seeds:
+        list(send_request(path))
+
+
+def resident_mb(pid: int) -> int:
+    found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+    assert found
+    return int(found[1]) // 1024
+
+
+WHOLE = """
+    http://cam/film.mp4 https://user:pa@ss@93.184.215.14:8443/a/b?token=1#x http://[2606:4700::6810:85e5]/
+    http://2130706433/ http://0x7f.1/ http://127.0.0.1:80/ http://[::ffff:127.0.0.1]/ http://[64:ff9b::a9fe:a9fe]/
+    http://169.254.169.254/latest http://100.64.0.1/ http://[fe80::1%25eth0]/x http://8.8.8.8/ http://[2002:7f00:1::]/
+    rtsp://admin:pw@cam:554/user=a_password=b ftp://10.0.0.1/x file:///etc/passwd http://例え.テスト/ü
+    http://xn--r8jz45g/ http://1.1.1.1:99999/ http://224.0.0.1/ street:7:5 https://172.15.1.2/ http://192.167.1.1:8080/
+""".split()
+NOT_ASKED = [
+    ip_network(words)
+    for words in "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.168.0.0/16".split()
+]
+"""Networks without public hosts (RFC 6890), written out: the page goes by ipaddress's own properties."""
+
+
+def damaged_address(dice: Random) -> str:
+    """One or two characters changed, or as any file is damaged, half a character included."""
+    data = bytearray(dice.choice(WHOLE).encode())
+    if dice.random() < 0.3:
+        data[:] = damage_bytes(bytes(data), dice)
+    for _ in range(dice.choice((0, 1, 2))):
+        place = dice.randrange(len(data) or 1)
+        data[place : place + 1] = bytes([dice.choice(b".:/@[]%#?\\0123456789abcdefx \n")])
+    return data.decode(errors="surrogateescape")
+
+
+@pytest.mark.long
+def test_damaged_addresses_are_asked_or_refused_in_one_line() -> None:
+    resolve = partial(socket.getaddrinfo, flags=socket.AI_NUMERICHOST)  # names are asked of nobody
+    asked = 0
+    for number in range(ADDRESSES):
+        address = damaged_address(Random(f"address {number}"))
+        began_s = time.monotonic()
+        redacted(f"{address} broke off; {redact(address)}")
+        try:
+            host, port = public_address(check_address(address), resolve)
+        except InputError as refused:
+            assert "\n" not in str(refused)
+        else:
+            asked += 1
+            found = ip_address(host)
+            assert 0 < port < 65536 and (found.version == 6 or not any(found in network for network in NOT_ASKED)), (
+                address
+            )
+            assert found.version == 4 or found in ip_network("2000::/3"), address
+        assert time.monotonic() - began_s < 1, address
+    assert asked > ADDRESSES / 20
