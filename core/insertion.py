@@ -4,7 +4,7 @@ The skips of a U-Net and the stage outputs of a feature extractor are taken befo
 U-Net.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -179,8 +179,3 @@ def _insert(
         module = network.get_submodule(place.name)
         network.get_submodule(owner)._modules[name] = PrependedLayer(inserted_layer.train(module.training), module)
     return places
-
-
-def list_inserted(network: nn.Module) -> Iterator[PrependedLayer]:
-    """The inserted layers in the order of the network's modules."""
-    return (module for module in network.modules() if isinstance(module, PrependedLayer))

@@ -26,12 +26,6 @@ def read_class_weights(training: Mapping[str, Any]) -> Tensor | None:
     return torch.tensor(weights)
 
 
-def without_class_weights(logits: Tensor, weights: Tensor) -> Tensor:
-    """(B, K, ...) logits of a network trained with (K,) class weights -> the logits without the effect of the
-    weights."""
-    return logits - weights.log().view(1, -1, *[1] * (logits.ndim - 2)).to(logits)
-
-
 def adjust_head(tensors: Mapping[str, Tensor], training: Mapping[str, Any]) -> dict[str, Tensor]:
     """A checkpoint's tensors with the logarithms of its class weights subtracted from the last bias.
 

@@ -216,15 +216,3 @@ def snapshot_epochs(epochs: int, count: int) -> list[int]:
 
 def snapshot_file(run: Path, epochs_done: int) -> Path:
     return run / SNAPSHOTS_NAME / f"epoch-{epochs_done:04d}.safetensors"
-
-
-def find_snapshots(run: Path) -> list[Path]:
-    """Returns the snapshot files of a run folder, oldest first; InputError where there are fewer than two."""
-    if not run.is_dir():
-        raise InputError(f"{run}: no such folder; give the --run folder of a training")
-    files = sorted((run / SNAPSHOTS_NAME).glob("epoch-*.safetensors"))
-    if len(files) < 2:
-        raise InputError(
-            f"{run}: holds {len(files)} snapshots, and a trajectory needs two or more; train with --config snapshots=10"
-        )
-    return files

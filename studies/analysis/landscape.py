@@ -9,7 +9,7 @@ from torch import Tensor
 
 from core.errors import InputError
 from core.model.checkpoint import load_checkpoint
-from core.training.run_folder import find_snapshots
+from core.training.run_folder import SNAPSHOTS_NAME
 from studies.analysis.measures.landscape import (
     Weights,
     grid,
@@ -233,3 +233,15 @@ def draw_cuts(axis: Any, planes: Sequence[Results]) -> None:
 
 
 STUDY = Study("landscape", "Loss landscape", ABOUT, measure, tables, figures, (256, 4), split="train")
+
+
+def find_snapshots(run: Path) -> list[Path]:
+    """Returns the snapshot files of a run folder, oldest first; InputError where there are fewer than two."""
+    if not run.is_dir():
+        raise InputError(f"{run}: no such folder; give the --run folder of a training")
+    files = sorted((run / SNAPSHOTS_NAME).glob("epoch-*.safetensors"))
+    if len(files) < 2:
+        raise InputError(
+            f"{run}: holds {len(files)} snapshots, and a trajectory needs two or more; train with --config snapshots=10"
+        )
+    return files

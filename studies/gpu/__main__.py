@@ -14,11 +14,11 @@ import json
 import sys
 from pathlib import Path
 
-from core.model.bundle import round_figures
 from core.system.machine import choose_device
 from studies.gpu.executors import measure_executors
 from studies.gpu.jobs import paper_jobs, recipe_jobs
 from studies.gpu.trainings import Block, run_block
+from studies.harness.bundle import round_figures
 from studies.harness.study import exit_code, origin
 
 MODELS = ("camvid-unet-s", "camvid-realtime", "camvid-mobile")

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 
 from core.errors import InputError
-from core.model.bundle import round_figures
 from core.model.checkpoint import NOVELTY_PREFIX
 from core.system.files import write_atomic
 from seg.data.camvid import open_split
+from studies.harness.bundle import round_figures
 
 PAGES = Path(__file__).parents[2] / "docs" / "studies"
 """Folders of the studies' pages, records and pictures."""

@@ -18,8 +18,8 @@ from typing import Any
 from app.cli import main as steadyseg
 from app.in_browser.site import is_site
 from core.errors import InputError
-from core.model.bundle import round_figures
 from studies.harness.browser import street_camera
+from studies.harness.bundle import round_figures
 from studies.harness.machine import cpu_name
 from studies.harness.pages import write_page
 from studies.harness.study import PAGES, Cache, exit_code, origin

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from core.model.bundle import round_figures
 from core.system.files import write_atomic
+from studies.harness.bundle import round_figures
 from studies.harness.pages import write_page
 from studies.harness.study import PAGES, origin
 from studies.novelty.ensemble import measure_ensemble

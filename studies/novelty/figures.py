@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from core.evaluation.ood_detection import auroc
 from core.reference import ReferenceScores, binomial_interval
+from studies.harness.ood_detection import auroc
 from studies.novelty.calibration import WAYS, Temperatures, expected_error, judge, reliability, swapped
 from studies.novelty.distances import Bank
 

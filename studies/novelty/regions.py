@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from core.classes import CAMVID
-from core.evaluation.ood_detection import auroc
 from core.novelty.statistics import STRIDE
 from core.preprocess import enlarge, nearest
 from core.system.pictures import read_upright
+from studies.harness.ood_detection import auroc
 from studies.novelty.by_network import run
 from studies.novelty.novelty_network import NoveltyNetwork
 from studies.novelty.samples import Data, Sample, drawing, of_split, spread_over

@@ -22,7 +22,6 @@ from core.prediction import Prediction, mean_prediction
 from core.seeds import mix_seed
 from core.segmenter import Continuity
 from seg.calibrate import STRIDE, ConformalCheck, ConformalFit
-from seg.class_weights import without_class_weights
 from seg.evaluate import FrameMetrics
 from studies.results.methods import Memory, Method, Sampling
 
@@ -224,3 +223,9 @@ def probabilities(logits: Tensor) -> Prediction:
 def _as_maps(seen: Prediction) -> Maps:
     none = torch.empty(0, dtype=torch.uint8).numpy()
     return Maps(none, none, none, none, seen.probs[0].numpy())
+
+
+def without_class_weights(logits: Tensor, weights: Tensor) -> Tensor:
+    """(B, K, ...) logits of a network trained with (K,) class weights -> the logits without the effect of the
+    weights."""
+    return logits - weights.log().view(1, -1, *[1] * (logits.ndim - 2)).to(logits)

@@ -13,10 +13,10 @@ from torch import Tensor
 from app.sources.open_source import Source, open_source
 from core.errors import InputError
 from core.evaluation.conformal import prediction_sets
-from core.evaluation.ood_detection import auroc, uncertainty_scores
 from core.method import Method
 from core.prediction import Prediction
 from core.seeds import mix_seed
+from studies.harness.ood_detection import auroc, uncertainty_scores
 from studies.harness.pictures import Pictures
 from studies.harness.rows import Row
 from studies.harness.target import TargetNetwork

@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-from core.model.bundle import round_figures
 from core.system.files import write_atomic
+from studies.harness.bundle import round_figures
 from studies.harness.machine import cpu_name, load_average
 from studies.harness.pages import write_page
 from studies.harness.study import PAGES, exit_code, origin

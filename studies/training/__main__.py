@@ -18,10 +18,10 @@ from typing import Any
 from rich.console import Console
 
 from core.errors import CheckFailed, InputError
-from core.model.bundle import round_figures
 from core.system.files import write_atomic
 from core.system.machine import keep_freed_memory
 from core.training.run_folder import CONFIG_NAME, MODEL_NAME
+from studies.harness.bundle import round_figures
 from studies.harness.pages import write_page
 from studies.harness.study import PAGES, exit_code, origin
 from studies.training.measure import HeldOut, measure, training_hours

@@ -23,10 +23,10 @@ from classification.evaluate import DEFAULT_SAMPLES, Classifier, SizeMetrics, ba
 from classification.opening import require_classes
 from classification.pretrained import read_classifier
 from core.evaluation.metrics import SMALLEST_PROBABILITY
-from core.model.bundle import round_figures
 from core.prediction import Prediction
 from core.system.files import write_atomic
 from core.system.machine import choose_device, keep_freed_memory
+from studies.harness.bundle import round_figures
 from studies.harness.study import digest_of_weights, exit_code, origin
 from studies.transformers.rows import PILOTS, Row
 from studies.transformers.train import every_row

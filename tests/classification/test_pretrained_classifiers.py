@@ -11,8 +11,8 @@ from refusals import refusal
 import classification.pretrained
 from classification.pretrained import find_classifier, list_classifiers, read_classifier
 from core.errors import InputError
-from core.model.bundle import bundle
 from core.model.checkpoint import load_checkpoint, parse_meta, read_meta
+from studies.harness.bundle import bundle
 
 LIMIT_MB = 10
 """Of all together."""

@@ -6,6 +6,7 @@ import pytest
 import timm
 import torch
 from made.classifier import random_input
+from made.inserted import list_inserted
 from refusals import refusal
 from torch import nn
 
@@ -14,7 +15,7 @@ from classification.networks.timm_network import TimmNetwork
 from classification.options import ClassifierOptions
 from core.dropout import Dropout, is_stochastic, set_dropout_active
 from core.errors import InputError
-from core.insertion import insert_smoothing, list_inserted
+from core.insertion import insert_smoothing
 from core.predictors import MonteCarlo, SplitNetwork
 from core.smoothing import SpatialSmoothing
 from core.stages import StageFeatures

@@ -9,12 +9,13 @@ import pytest
 import segmentation_models_pytorch as smp
 import timm
 import torch
+from made.inserted import list_inserted
 from refusals import refusal
 from torch import Tensor, nn
 
 from core.dropout import Dropout, set_dropout_active
 from core.errors import InputError
-from core.insertion import InsertionPoint, insert_dropout, insert_smoothing, list_inserted, subsampling_points
+from core.insertion import InsertionPoint, insert_dropout, insert_smoothing, subsampling_points
 from core.smoothing import SpatialSmoothing
 
 PLACES = {

@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from core.errors import InputError
-from seg.class_weights import adjust_head, read_class_weights, without_class_weights
+from seg.class_weights import adjust_head, read_class_weights
 from seg.networks.unet import UNet
 from seg.options import UNetOptions
+from studies.results.sweep import without_class_weights
 
 WEIGHTS = torch.tensor([0.2, 1.0, 5.0])
 

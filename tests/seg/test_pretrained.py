@@ -9,9 +9,9 @@ from made.methods import opened_by_torch
 
 from core.errors import InputError
 from core.model.checkpoint import load_checkpoint, parse_meta, read_meta
-from seg.bundle import bundle
 from seg.pretrained import FOLDER, find_checkpoint, list_segmenters
 from seg.street.drive import Street
+from studies.harness.bundle import bundle
 
 LIMIT_MB = {"camvid-unet-s": 20, "camvid-realtime": 20, "camvid-mobile": 3, "street-tiny": 2}
 

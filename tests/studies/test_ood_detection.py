@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from core.errors import InputError
-from core.evaluation.ood_detection import auroc, uncertainty_scores
 from core.prediction import Prediction, entropy
+from studies.harness.ood_detection import auroc, uncertainty_scores
 
 
 def slow_auroc(inside: list[float], outside: list[float]) -> float:

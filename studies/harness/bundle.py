@@ -1,5 +1,8 @@
 """Makes a run's result a bundled checkpoint: half-precision weights, measured figures and the licence note in its
-record."""
+record.
+
+python -m studies.harness.bundle runs/camvid/model.safetensors camvid-unet-s --licence "..." --results stills.json
+"""
 
 import argparse
 import dataclasses
@@ -9,8 +12,11 @@ from typing import Any
 
 import torch
 
+from classification.pretrained import ARCHITECTURE
+from classification.pretrained import FOLDER as CLASSIFIERS
 from core.errors import InputError
-from core.model.checkpoint import NOVELTY_PREFIX, load_checkpoint, save_checkpoint
+from core.model.checkpoint import NOVELTY_PREFIX, load_checkpoint, read_meta, save_checkpoint
+from seg.pretrained import FOLDER as SEGMENTERS
 
 CARD_KEYS = tuple(
     (
@@ -67,12 +73,18 @@ def round_figures(value: Any) -> Any:
     return round(value, 6) if isinstance(value, float) else value
 
 
-def bundle_arguments(description: str | None) -> argparse.ArgumentParser:
-    """The arguments of both packages' `bundle` scripts."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main() -> None:
+    """Bundles the checkpoint of a run among the networks of its kind."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", type=Path)
     parser.add_argument("name")
     parser.add_argument("--licence", default="")
     parser.add_argument("--command", default="", help="the training command, for the record")
     parser.add_argument("--results", type=Path, nargs="*", default=[])
-    return parser
+    given = parser.parse_args()
+    folder = CLASSIFIERS if read_meta(given.source).architecture == ARCHITECTURE else SEGMENTERS
+    print(bundle(given.source, given.name, given.licence, given.command, given.results, folder))
+
+
+if __name__ == "__main__":
+    main()
