@@ -10,7 +10,8 @@ import torch
 
 from app.open_model import open_checkpoint, open_model
 from classification.data.held_out import SPLIT, open_split_of
-from classification.data.open import ClassificationSet, open_classification
+from classification.data.labelled import ClassificationSet
+from classification.data.open import open_classification
 from classification.evaluate import Batch, Classifier, default_samples
 from classification.opening import build_members
 from core.classes import ClassList

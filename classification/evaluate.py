@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from classification.data.open import ClassificationSet
+from classification.data.labelled import ClassificationSet
 from core.dropout import is_stochastic, set_dropout_active
 from core.errors import InputError
 from core.evaluation.metrics import SMALLEST_PROBABILITY, StreamingMetrics

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from classification.data.open import ClassificationSet
+from classification.data.labelled import ClassificationSet
 from classification.evaluate import batch_size
 from core.corruptions.camera_changes import random_camera
 from core.corruptions.corruptions import SMALLEST_SIDE

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from classification.data.augment import Augment, Mixing
-from classification.data.open import ClassificationSet, open_classification, training_indices
-from classification.data.zip_folder import ZipFolderSet
+from classification.data.labelled import ClassificationSet
+from classification.data.open import open_classification, training_indices
 from classification.networks.build import build_classifier
 from classification.options import ClassTrainConfig, check_class_training
 from core.dropout import set_dropout_active
@@ -173,7 +173,7 @@ def colours(images: ClassificationSet, config: ClassTrainConfig, network: Any) -
         return tuple(known["mean"]), tuple(known["std"])
     if images.name in PUBLISHED_COLOURS:
         return PUBLISHED_COLOURS[images.name]
-    return measured_colours(images.images) if isinstance(images, ZipFolderSet) else IMAGENET_COLOURS
+    return IMAGENET_COLOURS if images.images is None else measured_colours(images.images)
 
 
 def measured_colours(images: np.ndarray) -> tuple[Colour, Colour]:

@@ -13,7 +13,7 @@ from app.evaluation.novelty import describe_novelty, watch
 from app.open_model import frame_flags, refuse_flags
 from classification.calibrate import fit_sets, fit_temperature
 from classification.data.held_out import open_split_of, open_trained
-from classification.data.open import ClassificationSet
+from classification.data.labelled import ClassificationSet
 from classification.evaluate import Classifier, batch_size, batches, default_samples
 from classification.novelty import default_stages, fit_statistics
 from classification.opening import build_members, require_classes

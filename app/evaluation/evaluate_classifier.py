@@ -13,7 +13,7 @@ from app.evaluation.plot import write_plot
 from app.evaluation.record import FRAME_KEYS, describe_run, note_fit, novelty_record
 from app.open_model import frame_flags, open_checkpoint, refuse_flags
 from app.report_file import write_json
-from classification.data.open import ClassificationSet
+from classification.data.labelled import ClassificationSet
 from classification.evaluate import SizeMetrics, batch_size, batches
 from classification.opening import require_classes
 from core.evaluation.conformal import Coverage

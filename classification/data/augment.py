@@ -12,7 +12,7 @@ from PIL import Image
 from torch import Tensor
 from torchvision.transforms import v2
 
-from classification.data.open import ClassificationSet
+from classification.data.labelled import ClassificationSet
 from classification.options import PictureOptions
 from core.errors import InputError
 from core.seeds import mix_seed

@@ -1,15 +1,12 @@
 """CIFAR-10 and CIFAR-100 from the pickles of the official Python version, whole or a subset in the same layout."""
 
-import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from classification.data.image_folder import whole_view
+from classification.data.labelled import ClassificationSet, whole_view
 from classification.data.safe_pickle import byte_array, read_pickle
 from core.classes import ClassList
 from core.errors import InputError
@@ -52,46 +49,6 @@ CIFAR100 = CifarLayout(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class CifarSet:
-    """One split, in memory."""
-
-    name: str
-    """cifar10 or cifar100."""
-    split: str
-    classes: ClassList
-    """CIFAR-100: the 100 fine classes."""
-    images: np.ndarray
-    """(N, 32, 32, 3) uint8 RGB."""
-    labels: np.ndarray
-    """(N,) int64."""
-    default_size: int = SIDE
-    """Default side, in pixels, of the network's input."""
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
-        """Returns the image (32, 32, 3) uint8 RGB and the class id."""
-        return self.images[index], int(self.labels[index])
-
-    def evaluation_view(self, image: np.ndarray, size: int) -> np.ndarray:
-        """Returns the whole picture (size, size, 3), resized where the size is not 32."""
-        return whole_view(image, size)
-
-    @cached_property
-    def list_hash(self) -> str:
-        """First 12 digits of the SHA-256 over labels and pixels: equal hashes mean the same images."""
-        digest = hashlib.sha256(self.labels.astype("<i8").tobytes())
-        digest.update(np.ascontiguousarray(self.images).data)
-        return digest.hexdigest()[:12]
-
-    def subset(self, indices: Sequence[int] | np.ndarray) -> "CifarSet":
-        """Returns these images, in this order."""
-        chosen = np.asarray(indices, np.int64)
-        return replace(self, images=self.images[chosen], labels=self.labels[chosen])
-
-
 def find_cifar(data: Path) -> tuple[Path, CifarLayout] | None:
     """Finds the folder with the pickles, `data` or one in it; None where there is none, InputError for two."""
     found = [
@@ -105,7 +62,7 @@ def find_cifar(data: Path) -> tuple[Path, CifarLayout] | None:
     return found[0] if found else None
 
 
-def open_cifar(folder: Path, layout: CifarLayout, split: str) -> CifarSet:
+def open_cifar(folder: Path, layout: CifarLayout, split: str) -> ClassificationSet:
     """Reads the split; InputError names the file that is missing, damaged, hostile or of another shape."""
     if split not in layout.files:
         raise InputError(
@@ -115,7 +72,7 @@ def open_cifar(folder: Path, layout: CifarLayout, split: str) -> CifarSet:
     classes = _class_names(folder / layout.meta, layout)
     parts = [_batch(folder / name, layout) for name in layout.files[split]]
     images, labels = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return CifarSet(layout.name, split, classes, images, labels)
+    return ClassificationSet(layout.name, classes, labels, SIDE, whole_view, images)
 
 
 def _has_files(folder: Path, layout: CifarLayout) -> bool:

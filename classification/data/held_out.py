@@ -4,7 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from classification.data.open import ClassificationSet, open_classification, training_indices
+from classification.data.labelled import ClassificationSet
+from classification.data.open import open_classification, training_indices
 from core.errors import InputError
 from core.model.checkpoint import CheckpointMeta
 

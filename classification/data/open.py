@@ -1,58 +1,15 @@
 """Opens a classification data set, and divides its training images class by class."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
 from classification.data.cifar import find_cifar, open_cifar
 from classification.data.image_folder import SPLITS, open_image_folder
+from classification.data.labelled import ClassificationSet
 from classification.data.zip_folder import open_zip_folder
-from core.classes import ClassList
 from core.errors import InputError
-
-
-class ClassificationSet(Protocol):
-    """Labelled images of one split."""
-
-    @property
-    def name(self) -> str:
-        """cifar10, cifar100, or the folder's name."""
-        ...
-
-    @property
-    def classes(self) -> ClassList: ...
-
-    @property
-    def labels(self) -> np.ndarray:
-        """(N,) int64 class ids."""
-        ...
-
-    @property
-    def default_size(self) -> int:
-        """Default side, in pixels, of the network's input: 32 for CIFAR, 224 for an image folder, the pictures' own
-        for an image folder in an archive."""
-        ...
-
-    @property
-    def list_hash(self) -> str:
-        """12 digits that identify these images in this order."""
-        ...
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
-        """Returns the image (H, W, 3) uint8 RGB and the class id."""
-        ...
-
-    def evaluation_view(self, image: np.ndarray, size: int) -> np.ndarray:
-        """Returns the network's input (size, size, 3) uint8 in an evaluation."""
-        ...
-
-    def subset(self, indices: Sequence[int] | np.ndarray) -> "ClassificationSet":
-        """Returns these images, in this order."""
-        ...
 
 
 def open_classification(data: Path, split: str) -> ClassificationSet:

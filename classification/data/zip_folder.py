@@ -4,19 +4,17 @@ Nothing is unpacked. An archive is read once, and its pictures are decoded into 
 pictures of 32 x 32 of CIFAR-10, in 5 s on one core.
 """
 
-import hashlib
 import zipfile
 import zlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 from PIL import Image
 
-from classification.data.image_folder import SPLITS, SUFFIXES, centre_view, whole_view
+from classification.data.image_folder import SPLITS, SUFFIXES
+from classification.data.labelled import ClassificationSet, square_view
 from core.classes import ClassList
 from core.errors import InputError
 from core.system.pictures import look_at, to_rgb
@@ -36,52 +34,7 @@ READ_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplemented
 Seen = TypeVar("Seen")
 
 
-@dataclass(frozen=True, eq=False)
-class ZipFolderSet:
-    """One split, decoded, in memory."""
-
-    name: str
-    """The folder's name."""
-    split: str
-    classes: ClassList
-    """Names of the class folders, sorted."""
-    files: tuple[str, ...]
-    """CLASS/NAME and the CRC-32 of the file's bytes, sorted class by class."""
-    images: np.ndarray
-    """(N, h, w, 3) uint8 RGB."""
-    labels: np.ndarray
-    """(N,) int64."""
-
-    @property
-    def default_size(self) -> int:
-        """The pictures' own shorter side in pixels."""
-        return min(self.images.shape[1:3])
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
-        """Returns the image (h, w, 3) uint8 RGB and the class id."""
-        return self.images[index], int(self.labels[index])
-
-    def evaluation_view(self, image: np.ndarray, size: int) -> np.ndarray:
-        """Returns (size, size, 3): a square picture resized, or the middle square of any other."""
-        square = image.shape[0] == image.shape[1]
-        return whole_view(image, size) if square else centre_view(image, size)
-
-    @cached_property
-    def list_hash(self) -> str:
-        """First 12 digits of the SHA-256 over names and CRCs: equal hashes mean the same files."""
-        return hashlib.sha256("\n".join(self.files).encode("utf-8", "surrogateescape")).hexdigest()[:12]
-
-    def subset(self, indices: Sequence[int] | np.ndarray) -> "ZipFolderSet":
-        """Returns these images, in this order."""
-        chosen = np.asarray(indices, np.int64)
-        files = tuple(self.files[index] for index in chosen)
-        return replace(self, files=files, images=self.images[chosen], labels=self.labels[chosen])
-
-
-def open_zip_folder(root: Path, split: str) -> ZipFolderSet:
+def open_zip_folder(root: Path, split: str) -> ClassificationSet:
     """Decodes all of `root/SPLIT.zip`.
 
     InputError where it is missing, damaged or hostile, where it holds anything else than class folders of pictures of
@@ -108,7 +61,9 @@ def open_zip_folder(root: Path, split: str) -> ZipFolderSet:
     entries = [entry for name in names for entry in by_class[split][name]]
     labels = np.repeat(np.arange(len(names)), [len(by_class[split][name]) for name in names])
     files = tuple(f"{entry.filename} {entry.CRC:08x}" for entry in entries)
-    return ZipFolderSet(root.absolute().name, split, classes, files, _decode(path, entries), labels)
+    images = _decode(path, entries)
+    name, side = root.absolute().name, min(images.shape[1:3])
+    return ClassificationSet(name, classes, labels, side, square_view, images, files)
 
 
 def _pictures_by_class(path: Path) -> dict[str, list[zipfile.ZipInfo]]:

@@ -16,7 +16,8 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from classification.data.open import ClassificationSet, open_classification
+from classification.data.labelled import ClassificationSet
+from classification.data.open import open_classification
 from classification.evaluate import Classifier, batches
 from classification.pretrained import read_classifier
 from classification.train import prepare_classification

@@ -16,7 +16,8 @@ import torch
 from rich.console import Console
 from rich.progress import track
 
-from classification.data.open import ClassificationSet, open_classification
+from classification.data.labelled import ClassificationSet
+from classification.data.open import open_classification
 from classification.evaluate import Classifier as Ensemble
 from classification.evaluate import SizeMetrics, batches
 from classification.opening import build_members

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from app.open_model import find_model
-from classification.data.open import ClassificationSet, open_classification
+from classification.data.labelled import ClassificationSet
+from classification.data.open import open_classification
 from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
 from core.evaluation.metrics import StreamingMetrics
 from core.model.checkpoint import read_meta

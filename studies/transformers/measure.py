@@ -18,7 +18,8 @@ from rich.console import Console
 from rich.progress import track
 from torch import Tensor
 
-from classification.data.open import ClassificationSet, open_classification
+from classification.data.labelled import ClassificationSet
+from classification.data.open import open_classification
 from classification.evaluate import DEFAULT_SAMPLES, Classifier, SizeMetrics, batch_size, batches
 from classification.opening import require_classes
 from classification.pretrained import read_classifier

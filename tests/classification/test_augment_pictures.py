@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from classification.data.augment import PADDING, Augment, Mixing, rand_augment, shift
-from classification.data.cifar import CifarSet
+from classification.data.labelled import ClassificationSet, whole_view
 from classification.options import CLASS_PRESETS, PictureOptions
 from core.classes import ClassList
 from core.errors import InputError
@@ -19,14 +19,14 @@ PLAIN = PictureOptions(flip=0.0)
 STRONG = PictureOptions(rand_augment="rand-m9-n2-mstd1.0")
 
 
-def pictures(count: int = 40, side: int = 32) -> CifarSet:
+def pictures(count: int = 40, side: int = 32) -> ClassificationSet:
     generator = np.random.default_rng(0)
     images = generator.integers(1, 256, (count, side, side, 3), dtype=np.uint8)
     classes = ClassList.of_names(["a", "b", "c", "d"])
-    return CifarSet("cifar10", "train", classes, images, np.arange(count) % 4)
+    return ClassificationSet("cifar10", classes, np.arange(count) % 4, 32, whole_view, images)
 
 
-def augment(options: PictureOptions, seed: int = 3, size: int = 32, images: CifarSet | None = None) -> Augment:
+def augment(options: PictureOptions, seed: int = 3, size: int = 32, images: ClassificationSet | None = None) -> Augment:
     return Augment(options, images or pictures(), size, GREY, seed)
 
 

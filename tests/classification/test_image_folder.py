@@ -10,7 +10,7 @@ from made.pictures import picture
 from PIL import Image
 from refusals import refusal
 
-from classification.data.image_folder import centre_view, read_picture, whole_view
+from classification.data.labelled import centre_view, read_picture, whole_view
 from classification.data.open import open_classification
 
 
