@@ -6,8 +6,9 @@ scale of novelty and the temperature are fitted on other pictures: unchanged, fr
 `TUNING_CORRUPTIONS` and textures.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,14 @@ from core.corruptions.corruptions import SMALLEST_SIDE
 from core.corruptions.tuning import with_changes
 from core.errors import InputError
 from core.model.checkpoint import CheckpointMeta
+from core.novelty.features import FeatureExtractor, read_statistics
 from core.novelty.frame_temperature import fit_frame_temperature, shares
 from core.novelty.gaussians import GaussianSums
 from core.novelty.head import NoveltyHead
-from core.novelty.record import NoveltyFit, NoveltyRecord, Scale, novelty_tensors, rounded
+from core.novelty.record import NoveltyFit, NoveltyRecord, Scale, novelty_tensors
 from core.novelty.statistics import ClassDistance, RegionDistance, pooled, score_weights
-from core.preprocess import Normalize
 from core.reference import MIN_FRAMES
-from core.stages import StageFeatures, named_stages
+from core.stages import named_stages
 
 STAGES = 4
 """Stages that are compared, the last ones; early ones tell noise from pictures, late ones tell classes
@@ -40,7 +41,7 @@ CLEAN_SHARE = 0.8
 """One picture tells less of a change than a frame, so temperatures would rise at home too: with 0.5 the mean confidence
 of unchanged held-back pictures fell 6 to 11 points below their accuracy, with 0.8 4 to 8."""
 MAX_CHANGED = 500
-"""Pictures that the temperature is fitted on under EXTRA and textures, in 15 ways each."""
+"""Pictures that the temperature is fitted on under `TUNING_CORRUPTIONS` and textures, in 15 ways each."""
 Labelled = tuple[np.ndarray, int]
 Watch = Callable[[Iterable[Any], str], Iterable[Any]]
 
@@ -73,92 +74,65 @@ def fit_statistics(
         raise InputError(
             f"pictures of {meta.height} pixels a side cannot be changed as the fit needs; {SMALLEST_SIDE} can"
         )
-    looker, weights = FeatureExtractor(network, meta, stages, device), score_weights(len(stages), ENTROPY_WEIGHT)
+    extractor, weights = FeatureExtractor(network, meta, stages, device), score_weights(len(stages), ENTROPY_WEIGHT)
     try:
-        distances, regions, shrinkage = fit_distances(looker, with_cameras(trained, meta.height, watch, "class means"))
+        seen = in_batches(extractor, meta.height, with_cameras(trained, meta.height, watch, "class means"))
+        distances, regions, shrinkage = fit_distances(stages, seen, len(meta.classes))
         head = NoveltyHead.without_scale(stages, [1] * len(stages), distances, regions).to(device)
-        own = with_cameras(held_back, meta.height, watch, "training domain")
-        rows, _, _, logs = zip(*looker.statistics(own, head), strict=True)
-        scale = Scale.of(torch.stack(rows), torch.cat(logs), weights)
+        own = in_batches(extractor, meta.height, with_cameras(held_back, meta.height, watch, "training domain"))
+        rows, logs = zip(*(read_statistics(head, logits, features) for logits, features, _ in own), strict=True)
+        scale = Scale.of(torch.cat(rows), torch.cat(logs).flatten(), weights)
         clean: list[bool] = []
-        changed = tuning_pictures(held_back, meta.height, watch, clean)
-        statistics, logits, labels, _ = zip(*looker.statistics(changed, head), strict=True)
+        pictures = tuning_pictures(held_back, meta.height, watch, clean)
+        statistics, all_logits, all_labels = [], list[Tensor](), list[Tensor]()
+        for logits, features, labels in in_batches(extractor, meta.height, pictures):
+            statistics.append(read_statistics(head, logits, features)[0])
+            all_logits += logits.cpu().split(1)
+            all_labels += labels.split(1)
     finally:
-        looker.taps.remove()
-    fit = fit_frame_temperature(
-        scale.standardise(torch.stack(statistics)), list(logits), list(labels), shares(clean, CLEAN_SHARE)
-    )
-    record = NoveltyRecord(
-        stages=stages,
-        steps=(1,) * len(stages),
-        weights=rounded(weights),
-        **asdict(scale),
-        temperatures={"dnn": fit.record()},
-        dropout={},
-        about={
-            "data": trained.name,
-            "frames": len(trained),
-            "held_back": len(held_back),
-            "held_back_pictures": len(rows),
-            "untrained": len(held_back),
-            "frame_list_hash": trained.list_hash,
-            "shrinkage": shrinkage,
-            "note": "",
-            **scale.alarms(),
-        },
-    )
+        extractor.taps.remove()
+    deviations = scale.standardise(torch.cat(statistics))
+    fit = fit_frame_temperature(deviations, all_logits, all_labels, shares(clean, CLEAN_SHARE))
+    about = {
+        "data": trained.name,
+        "frames": len(trained),
+        "held_back": len(held_back),
+        "untrained": len(held_back),
+        "frame_list_hash": trained.list_hash,
+        "shrinkage": shrinkage,
+        "note": "",
+    }
+    record = NoveltyRecord.of(head, scale, weights, fit.record(), about)
     return NoveltyFit(asdict(record), novelty_tensors(stages, distances, regions))
 
 
-class FeatureExtractor:
-    """Runs a classifier and returns its logits and the features of its stages."""
+Seen = tuple[Tensor, list[Tensor], Tensor]
+"""Logits (B, K), the features of every stage and labels (B,) of a batch."""
 
-    def __init__(self, network: nn.Module, meta: CheckpointMeta, stages: tuple[str, ...], device: torch.device) -> None:
-        self.network, self.stages, self.device = network.to(device).eval(), stages, device
-        self.taps, self.normalize = StageFeatures(network, stages), Normalize(meta.mean, meta.std).to(device)
-        self.at_once, self.classes = batch_size(meta.height), len(meta.classes)
 
-    @torch.inference_mode()
-    def __call__(self, images: Sequence[np.ndarray]) -> tuple[Tensor, list[Tensor]]:
-        """B pictures (s, s, 3) uint8 -> logits (B, K) and the features of every stage."""
-        pixels = torch.from_numpy(np.stack(images)).to(self.device).permute(0, 3, 1, 2)
-        return self.network(self.normalize(pixels)), self.taps.take()
-
-    def in_batches(self, pictures: Iterable[Labelled]) -> Iterator[tuple[Tensor, list[Tensor], Tensor]]:
-        """Yields logits (B, K), the features of every stage and labels (B,), batch by batch."""
-        waiting: list[Labelled] = []
-        for one in pictures:
-            waiting.append(one)
-            if len(waiting) == self.at_once:
-                yield *self([image for image, _ in waiting]), torch.tensor([label for _, label in waiting])
-                waiting.clear()
-        if waiting:
-            yield *self([image for image, _ in waiting]), torch.tensor([label for _, label in waiting])
-
-    def statistics(self, pictures: Iterable[Labelled], head: NoveltyHead) -> Iterator[tuple[Tensor, ...]]:
-        """Yields for every picture its statistics (S,), logits (1, K), label (1,) and the log distances of its
-        positions."""
-        for logits, features, labels in self.in_batches(pictures):
-            rows = head.statistics(features, logits).cpu().double()
-            places = head.regions(features[-1]).cpu().flatten(1)
-            yield from zip(rows, logits.cpu().split(1), labels.split(1), places, strict=True)
+def in_batches(extractor: FeatureExtractor, size: int, pictures: Iterable[Labelled]) -> Iterator[Seen]:
+    """Runs the network on pictures (size, size, 3) uint8, as many at once as an evaluation takes."""
+    pictures = iter(pictures)
+    while batch := list(islice(pictures, batch_size(size))):
+        images, labels = zip(*batch, strict=True)
+        yield *extractor(np.stack(images), (size, size)), torch.tensor(labels)
 
 
 def fit_distances(
-    looker: FeatureExtractor, pictures: Iterable[Labelled]
+    stages: tuple[str, ...], seen: Iterable[Seen], num_classes: int
 ) -> tuple[list[ClassDistance], RegionDistance, dict[str, float]]:
     """Fits the distances of every stage in one pass and O(C^2) memory.
 
-    The record also needs regions, which are fitted on the last stage, with the means of its classes.
+    A record has regions too: those of the last stage, by the means of its classes.
     """
     sums: list[GaussianSums] = []
-    for _, features, labels in looker.in_batches(pictures):
+    for _, features, labels in seen:
         means = [pooled(found) for found in features]
-        sums = sums or [GaussianSums(mean.shape[1], looker.classes) for mean in means]
+        sums = sums or [GaussianSums(mean.shape[1], num_classes) for mean in means]
         for total, mean in zip(sums, means, strict=True):
             total.update(mean, labels, frames=len(labels))
     fits = [total.fit() for total in sums]
-    shrinkage = {name: round(fit.shrinkage, 6) for name, fit in zip(looker.stages, fits, strict=True)}
+    shrinkage = {name: round(fit.shrinkage, 6) for name, fit in zip(stages, fits, strict=True)}
     return [ClassDistance.of(fit) for fit in fits], RegionDistance.of(fits[-1]), shrinkage
 
 

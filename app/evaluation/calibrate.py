@@ -34,8 +34,7 @@ from seg.calibrate import ConformalFit, fit_temperature
 from seg.class_weights import adjust_head
 from seg.data.camvid import open_split
 from seg.evaluate import FrameMetrics, seed_frames
-from seg.novelty.distances import default_stages
-from seg.novelty.fit import fit_statistics
+from seg.novelty.fit import default_stages, fit_statistics
 from seg.torch_executor import TorchExecutor, torch_executor
 
 

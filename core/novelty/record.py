@@ -1,7 +1,7 @@
 """The novelty statistics in a checkpoint: numbers in the record, matrices among the tensors."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -99,6 +99,28 @@ class NoveltyRecord:
     """Data of the statistics, their shrinkage, and the interval of the alarm rate."""
     dropout: dict[str, Any]
     """`SCALE` of passes with dropout masks, which change the statistics; empty: modes with dropout have no novelty."""
+
+    @classmethod
+    def of(
+        cls,
+        head: NoveltyHead,
+        scale: Scale,
+        weights: Tensor,
+        temperature: dict[str, Any],
+        about: Mapping[str, Any],
+        dropout: Scale | None = None,
+    ) -> Self:
+        """The record of a fit: `weights` (S,) of the statistics in the score, the `temperature` of mode dnn."""
+        counts = {"held_back_pictures": len(scale.scores), **scale.alarms()}
+        return cls(
+            stages=head.names,
+            steps=head.steps,
+            weights=rounded(weights),
+            **asdict(scale),
+            temperatures={"dnn": temperature},
+            about={**about, **counts},
+            dropout=asdict(dropout) if dropout else {},
+        )
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> "NoveltyRecord":

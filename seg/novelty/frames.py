@@ -5,7 +5,7 @@ textures, never those that studies report.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,16 +14,18 @@ import numpy as np
 from core.corruptions.camera_changes import random_camera
 from core.corruptions.corruptions import TUNING_CORRUPTIONS, corrupt
 from core.corruptions.tuning import with_changes
+from core.errors import InputError
 from core.frame import Frame
 from core.model.checkpoint import CheckpointMeta
 from seg.data.camvid import ImageFolderSplit
 from seg.data.held_out import recorded_names
 from seg.data.moving_stills import CLIP_FRAMES, moving_stills
-from seg.novelty.blocks import hold_back_blocks
 
 Labelled = tuple[np.ndarray, np.ndarray]
 """(H, W, 3) uint8 RGB, (H, W) uint8 class ids."""
 Watch = Callable[[Iterable[Any], str], Iterable[Any]]
+BLOCK, GAP = 20, 10
+"""Frames; CamVid's stills are a second apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,3 +91,33 @@ def tuning_clips(frames: Frames, meta: CheckpointMeta, watch: Watch) -> Iterator
             continue
         kind = TUNING_CORRUPTIONS[clip // 2 % len(TUNING_CORRUPTIONS)]
         yield dataclasses.replace(frame, image=corrupt(frame.image, kind, 3, 13, frame.index))
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Indices into the list of names."""
+
+    fitted: tuple[int, ...]
+    held_back: tuple[int, ...]
+
+
+def hold_back_blocks(names: Sequence[str], block: int = BLOCK, gap: int = GAP) -> Blocks:
+    """Holds out the middle `block` frames of every recording; the fit gets all frames but them and `gap` frames on both
+    sides. The recording is the part of a name before the first "_": CamVid's 0001TP_008550 is of 0001TP. InputError
+    where a recording is too short to leave as many frames as a block has.
+    """
+    recordings: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        recordings.setdefault(name.split("_")[0], []).append(place)
+    fitted: list[int] = []
+    held_back: list[int] = []
+    for recording, places in recordings.items():
+        if len(places) < 2 * block + 2 * gap:
+            raise InputError(
+                f"recording {recording} has {len(places)} frames; a block of {block} with gaps of {gap} needs "
+                f"{2 * block + 2 * gap}"
+            )
+        start = (len(places) - block) // 2
+        held_back += places[start : start + block]
+        fitted += places[: start - gap] + places[start + block + gap :]
+    return Blocks(tuple(fitted), tuple(held_back))

@@ -15,7 +15,7 @@ from core.system.pictures import read_upright
 from seg.data.camvid import ImageFolderSplit, open_split
 from seg.data.held_out import CAMVID_STRETCHES, hold_out
 from seg.data.moving_stills import seed_of, still_clip
-from seg.novelty.blocks import hold_back_blocks
+from seg.novelty.frames import hold_back_blocks
 from seg.street.drive import Street
 
 HEIGHT, WIDTH = 360, 480

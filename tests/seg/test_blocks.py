@@ -1,6 +1,6 @@
 """Blocks of neighbouring frames, with gaps around them."""
 
-from seg.novelty.blocks import hold_back_blocks
+from seg.novelty.frames import hold_back_blocks
 from tests.refusals import refusal
 
 

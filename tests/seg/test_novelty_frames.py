@@ -8,8 +8,7 @@ from made.pictures import street_folder
 
 from core.model.checkpoint import read_meta
 from seg.data.camvid import ImageFolderSplit, open_split
-from seg.novelty.blocks import BLOCK, GAP
-from seg.novelty.frames import Frames
+from seg.novelty.frames import BLOCK, GAP, Frames
 from seg.pretrained import find_checkpoint
 
 COUNT = 2 * BLOCK + 2 * GAP

@@ -1,0 +1,31 @@
+"""A network with its stages read, as the fits of novelty run it."""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from core.model.checkpoint import CheckpointMeta
+from core.novelty.head import NoveltyHead
+from core.preprocess import Normalize, resize
+from core.stages import StageFeatures
+
+
+class FeatureExtractor:
+    """Runs a network and returns its logits and the features of its stages; InputError for an unknown stage."""
+
+    def __init__(self, network: nn.Module, meta: CheckpointMeta, stages: tuple[str, ...], device: torch.device) -> None:
+        self.network, self.stages, self.device = network.to(device).eval(), stages, device
+        self.taps, self.normalize = StageFeatures(network, stages), Normalize(meta.mean, meta.std).to(device)
+
+    @torch.inference_mode()
+    def __call__(self, images: np.ndarray, size: tuple[int, int]) -> tuple[Tensor, list[Tensor]]:
+        """(B, H, W, 3) uint8, resized to `size` (h, w) -> logits (B, K, ...) and the features (B, C, ...) of each
+        stage."""
+        pixels = torch.from_numpy(np.ascontiguousarray(images)).to(self.device).permute(0, 3, 1, 2)
+        return self.network(self.normalize(resize(pixels, size))), self.taps.take()
+
+
+def read_statistics(head: NoveltyHead, logits: Tensor, features: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """Statistics (B, S) and log distances of all regions (B, R) of the pictures that the extractor saw."""
+    features = head.subsample(features)
+    return head.statistics(features, logits).cpu().double(), head.regions(features[-1]).cpu().flatten(1)
