@@ -20,8 +20,8 @@ from core.system.machine import keep_freed_memory
 from studies.analysis.command import write_report
 from studies.analysis.runs import Run, all_runs
 from studies.analysis.study import Study, run
-from studies.harness.command_line import command_line
 from studies.harness.bundle import round_figures
+from studies.harness.command_line import command_line
 from studies.harness.networks import file_of
 from studies.harness.pages import write_page
 from studies.harness.study import PAGES, data_digest, exit_code

@@ -17,8 +17,8 @@ from rich.console import Console
 from app.report_file import write_json
 from classification.data.open import open_classification
 from core.errors import InputError
-from studies.harness.command_line import command_line
 from studies.harness.bundle import round_figures
+from studies.harness.command_line import command_line
 from studies.harness.networks import file_of
 from studies.harness.pages import write_page
 from studies.harness.study import PAGES, data_digest, exit_code
