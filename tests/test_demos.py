@@ -8,10 +8,11 @@ import pytest
 from made.classifier import save_classifier, save_pictures
 
 DEMOS = Path(__file__).parent.parent / "demos"
-CLASSIFIER, PICTURES, PICTURE = "a classifier", "its pictures", "a picture to write"
+CLASSIFIER, PICTURES, PICTURE, FOLDER = "a classifier", "its pictures", "a picture to write", "a folder to write"
 RUNS = {
     "ensemble_size_curve.py": ([CLASSIFIER, PICTURES, "3"], "3 passes  NLL"),
     "draw_street.py": ([PICTURE], "of the pixels are right"),
+    "label_street.py": ([FOLDER], "50 frames in"),
     "segment_video.py": (["street:7:3", "street-tiny"], "confidence"),
     "smooth_a_timm_network.py": ([], "the passes' disagreement"),
     "smooth_any_network.py": ([], "change their label"),
@@ -31,6 +32,8 @@ def test_a_demo_runs_and_says_what_it_found(
     arguments, expected = RUNS[name]
     if PICTURE in arguments:
         arguments = [str(tmp_path / "street.jpg")]
+    if FOLDER in arguments:
+        arguments = [str(tmp_path / "labelled")]
     if CLASSIFIER in arguments:
         made = {
             CLASSIFIER: str(save_classifier(tmp_path / "c.safetensors")),
