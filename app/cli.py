@@ -66,7 +66,8 @@ def parse_and_run(arguments: list[str]) -> int:
 
 
 def read_flags(program: str, command: Command, words: list[str]) -> Any:
-    """The command's flags, over its preset and its `--config`; prints the settings and ends for `--config list`."""
+    """Parses the flags of the command on top of its preset and `--config`. With `--config list` it prints the settings
+    and exits."""
     options = load(command.flags)
     if not takes_settings(options):
         return parse(options, words, program, command.summary)
@@ -95,8 +96,8 @@ def preset_of(command: Command, name: str | None) -> Any:
 
 
 def settings_of(options: Any, early: Namespace) -> dict[str, Any]:
-    """The settings of --config; of a training that goes on, those that it began with, unless --preset or --config says
-    them anew."""
+    """The settings of --config. A resumed training takes those that it began with, unless --preset or --config is
+    given."""
     if early.resume and not early.preset and not early.config:
         return settings_of_run(options, Path(early.run or options.run))
     return read_settings(early.config, options) if early.config != [LIST] else {}

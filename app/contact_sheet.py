@@ -40,7 +40,7 @@ def write_contact_sheet(root: Path, classes: ClassList) -> None:
 
 
 def _pair(image: np.ndarray, label: np.ndarray, classes: ClassList) -> Image.Image:
-    """Draws a picture beside itself under its label's colours, WIDTH wide each."""
+    """Draws a picture and beside it the same picture with its label's colours, each WIDTH wide."""
     colored = (image * (1 - OPACITY) + classes.palette()[label] * OPACITY).astype(np.uint8)
     height = max(1, round(image.shape[0] * WIDTH / image.shape[1]))
     both = Image.new("RGB", (2 * WIDTH, height))

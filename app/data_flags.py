@@ -27,18 +27,19 @@ class ImportJob:
     output: Annotated[Path, arg(aliases=["-o"])]
     """Folder to write: train/, trainannot/ and so on, classes.json, notes.txt and contact-sheet.jpg."""
     images: Path | None = None
-    """Folder of the pictures; without it they are sought beside the labels and below."""
+    """Folder of the pictures; by default they are searched in the folder of the labels and below it."""
     palette: Path | None = None
     """Class names and colours of colour PNGs: lines of `name r g b` or JSON; labelmap.txt, label_colors.txt,
-    class_dict.csv or classes.json in the folder without it."""
+    class_dict.csv or classes.json in the folder by default."""
     background: str | None = None
-    """Name of the class that unlabelled pixels become; without it they are void, which is neither learned nor
+    """Name of the class that unlabelled pixels become; by default they are void, which is neither learned nor
     measured."""
     overlaps: Overlaps = "smaller"
-    """Class of pixels that two objects claim: that of the smaller object, of the later one, or void. CVAT's z_order
-    goes first."""
+    """Class of pixels that two objects share: that of the smaller object, of the later one, or void. CVAT's z_order has
+    priority."""
     val: float = 0.2
-    """Share of the frames for val, in whole recordings: names that differ in their last number alone are of one."""
+    """Share of the frames for val, in whole recordings: frames whose names differ only in the last number are of one
+    recording."""
     test: float = 0.0
     """Share of the frames for test."""
     skip_bad: bool = False

@@ -14,7 +14,7 @@ SHOWN_REMARKS = 10
 
 
 def run_import(job: ImportJob) -> int:
-    """Imports, prints the shares and the first remarks, and the commands that go on from there."""
+    """Imports the labels; prints the shares, the first remarks and the next commands."""
     for flag, share in (("--val", job.val), ("--test", job.test), ("--val and --test together", job.val + job.test)):
         if not 0 <= share < 1:
             raise InputError(f"{flag} must be a share in [0, 1), got {share}")

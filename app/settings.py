@@ -24,15 +24,14 @@ class Setting(NamedTuple):
 
     name: str
     group: str
-    """Its table in a file; empty for those that stand before all tables."""
+    """Its table in a TOML file; empty for settings outside of tables."""
     hint: Any
     default: Any
     help: str
 
 
 def early_words(words: list[str]) -> argparse.Namespace:
-    """The words that decide the values of flags that are not given: --config, and of trainings --preset, --resume and
-    --run."""
+    """The arguments that determine the defaults of flags: --config and, of trainings, --preset, --resume and --run."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--config", nargs="*", action="extend", default=[])
     for flag in ("--preset", "--run"):
@@ -48,7 +47,8 @@ def takes_settings(options: type) -> bool:
 
 
 def list_settings(options: type, default: Any = None, group: str = "", all_of_them: bool = False) -> Iterator[Setting]:
-    """Yields the settings of a command: what is rare, and of a training the whole configuration. Names are unique."""
+    """Yields the settings of a command: its rare fields and, of a training, the whole configuration. Names are
+    unique."""
     hints, texts = get_type_hints(options, include_extras=True), help_texts(options)
     plain, nested = get_type_hints(options), []
     for field in dataclasses.fields(options):
@@ -63,7 +63,8 @@ def list_settings(options: type, default: Any = None, group: str = "", all_of_th
 
 
 def read_settings(words: list[str], options: type) -> dict[str, Any]:
-    """Values by name from `--config`; later words count. InputError for unknown names and values of another kind."""
+    """Values by name from `--config`; later arguments override earlier ones. InputError for unknown names and values of
+    the wrong type."""
     known = {setting.name: setting for setting in list_settings(options)}
     found: dict[str, Any] = {}
     for word in words:
@@ -77,8 +78,8 @@ def read_settings(words: list[str], options: type) -> dict[str, Any]:
 
 
 def settings_of_run(options: type, run: Path) -> dict[str, Any]:
-    """The settings that the training of a run folder began with; none where the folder is not there or not readable,
-    which the training itself refuses."""
+    """The settings that the training of a run folder began with; empty if the folder is absent or unreadable, which the
+    training itself reports."""
     known = {setting.name: setting for setting in list_settings(options)}
     path = run / "config.json"
     try:
@@ -89,7 +90,7 @@ def settings_of_run(options: type, run: Path) -> dict[str, Any]:
 
 
 def checked(setting: Setting, value: Any, source: str) -> Any:
-    """Returns the value as the setting's type has it; InputError where it is no such value."""
+    """Returns the value in the setting's type; InputError if it does not fit."""
     if isinstance(value, list):
         value = tuple(value)
     elif isinstance(value, str) and Path in _kinds(setting.hint):
@@ -100,7 +101,7 @@ def checked(setting: Setting, value: Any, source: str) -> Any:
 
 
 def leaves(record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yields names and values of a record, whose tables group settings that have one name each."""
+    """Yields the names and values in a record and its tables; tables only group settings, whose names are unique."""
     for name, value in record.items():
         if isinstance(value, dict):
             yield from leaves(value)
@@ -120,7 +121,7 @@ def print_settings(options: type, default: Any, settings: Mapping[str, Any]) -> 
 
 
 def _pair(known: Mapping[str, Setting], name: str, text: str) -> dict[str, Any]:
-    """NAME=VALUE; the parts of a list stand between commas, and None is a value that is left out."""
+    """Parses NAME=VALUE; commas separate the items of a list, and None means no value."""
     hint = known[name].hint if name in known else str
     if text == "None" and type(None) in _kinds(hint):
         return {name: None}
@@ -130,7 +131,7 @@ def _pair(known: Mapping[str, Setting], name: str, text: str) -> dict[str, Any]:
 
 
 def _kinds(hint: Any) -> set[Any]:
-    """The type, or those that a union joins."""
+    """The types of a union, or the type itself."""
     options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     return {get_origin(option) or option for option in options}
 
@@ -159,7 +160,7 @@ def _read_file(path: Path) -> dict[str, Any]:
 
 
 def _toml(name: str, value: Any) -> str:
-    """A line of TOML, which has no word for a value that is left out."""
+    """Formats a setting as a line of TOML; None, which TOML lacks, becomes a comment."""
     if value is None:
         return f"# {name} is left out"
     return f"{name} = {json.dumps(list(value) if isinstance(value, tuple) else value, default=str, ensure_ascii=False)}"

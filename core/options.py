@@ -26,7 +26,7 @@ Options = TypeVar("Options")
 
 
 def spelled(options: object, name: str) -> str:
-    """How a user writes the field: `--name`, or `--config name` where it has no flag."""
+    """The spelling of a field on the command line: `--name`, or `--config name` if it has no flag."""
     rare = NO_FLAG in getattr(get_type_hints(type(options), include_extras=True)[name], "__metadata__", ())
     return f"--config {name}" if rare else f"--{name.replace('_', '-')}"
 
@@ -77,7 +77,7 @@ def require_types(values: Any, what: str) -> None:
 
 
 def has_type(value: Any, hint: Any) -> bool:
-    """True if the value is of the type, as a record holds it; an int is a number too, and True is none."""
+    """True if a value from a record has the type; an int counts as a float, a boolean does not count as a number."""
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any:
         return True

@@ -47,7 +47,7 @@ class LabelledImages(Dataset[tuple[np.ndarray, np.ndarray]]):
 
 @dataclass(frozen=True)
 class Pictures:
-    """The images alone, in order, as often as they are asked for."""
+    """The images in order, without labels; may be iterated repeatedly."""
 
     images: LabelledImages
 
@@ -60,7 +60,7 @@ def open_training_images(
 ) -> tuple[LabelledImages, LabelledImages, list[str], tuple[str, ...]]:
     """Opens the trained and the held-out images; also returns the names of those held out of train, and remarks.
 
-    Where nothing else is said, `val` of a data folder that is not CamVid is what is evaluated on.
+    By default a data folder that is not CamVid is evaluated on its `val`.
     """
     source = open_training_set(config, classes)
     split = split_held_out(source, config.hold_out)

@@ -99,7 +99,7 @@ class LabelledData:
 
 
 def default_split(data: Path, model: Model | OnnxFile) -> str:
-    """Returns the split to evaluate on where none is named: test, else val, else what the training held out."""
+    """Returns the default split to evaluate on: test, else val, else the images that the training held out."""
     for split in ("test", "val"):
         if (data / split).is_dir():
             return split

@@ -109,9 +109,8 @@ def measure(job: EvaluateJob, segmenter: Segmenter, chosen: EvaluationFrames) ->
 
 
 def describe_classes(pixels: list[int], names: tuple[str, ...]) -> dict[str, Any]:
-    """Returns the classes without a labelled pixel, and the accuracy of always answering the commonest class.
-
-    InputError where the labels hold one class alone: whatever answers it would be perfect.
+    """Returns the classes without a labelled pixel, and the accuracy of a constant answer, the commonest class.
+    InputError if the labels hold only one class, which makes a constant answer perfect.
     """
     absent = [name for name, count in zip(names, pixels, strict=True) if not count]
     commonest = max(range(len(pixels)), key=pixels.__getitem__)

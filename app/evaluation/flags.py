@@ -40,8 +40,8 @@ class EvaluateJob:
     """Replace files that exist."""
     method: MethodOptions = field(default_factory=MethodOptions)
     compute: ComputeOptions = field(default_factory=ComputeOptions)
-    """auto is PyTorch in fp32 here, so that figures repeat; a classifier's masks depend on --seed and a picture's
-    place."""
+    """Executor auto is PyTorch and precision auto is fp32 here, so that figures repeat; the dropout masks of a picture
+    depend on --seed and its place."""
 
 
 @dataclass(frozen=True)

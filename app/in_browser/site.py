@@ -121,7 +121,7 @@ def write_sample(path: Path, height: int, width: int) -> None:
 
 
 def finish_service_worker(folder: Path) -> None:
-    """Fills in the hashes of the page's files, and a name for the cache that changes with any of them."""
+    """Writes into the service worker the hashes of the page's files and a cache name that changes with any of them."""
     path = folder / "service-worker.js"
     pages = sorted(file for file in folder.iterdir() if file.is_file() and file != path)
     hashes = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in pages}

@@ -44,7 +44,7 @@ class BatchJob:
     retries: int = 2
     """Number of new attempts for a video whose worker died or met an error that is not the video's own."""
     stall_seconds: float = 300.0
-    """Give up on a video that has had no new frame for so long, and replace its worker."""
+    """Give up on a video after this many seconds without a new frame, and replace its worker."""
     options: VideoOptions = field(default_factory=VideoOptions)
     engine: EngineOptions = field(default_factory=EngineOptions)
 
@@ -63,7 +63,7 @@ class CamerasJob:
     port: int = 9464
     """Port that the figures are served at; 0 takes a free one and prints it."""
     allow_host: tuple[str, ...] = ()
-    """Names that the figures are asked for by besides this machine's own: that of a Kubernetes service, for example."""
+    """Further host names of the figures besides this machine's own, such as that of a Kubernetes service."""
     alarms: Path | None = None
     """File that alarms are added to, a JSON object a line; by default stdout."""
     report: Path | None = None

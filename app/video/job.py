@@ -76,8 +76,8 @@ def needs_probs(job: VideoJob) -> bool:
 
 
 def open_for(job: VideoJob, take: TakeNetwork | None = None) -> Segmenter:
-    """The segmenter that the job's options ask for. `take` may hand out networks that were compiled before; without it
-    those of a few sizes are kept, for folders and streams that switch between them."""
+    """The segmenter that the job's options ask for. `take` may hand out networks that were compiled before; by default
+    the networks of a few frame sizes are kept, for folders and streams that switch between sizes."""
     options = job.options
     return open_segmenter(
         options.model,

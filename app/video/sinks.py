@@ -92,7 +92,7 @@ class MaskSink:
             write_atomic(self._folder / file, data, durable=False)
 
     def _remove_earlier(self) -> None:
-        """Removes the pairs of an earlier run; the grey file is written first, so that every pair begun has one."""
+        """Removes the pairs of an earlier run. They are found by the grey file, which is written first."""
         self._begun = True
         for grey in self._folder.glob(f"*{GREY}"):
             grey.with_name(f"{grey.name.removesuffix(GREY)}.png").unlink(missing_ok=True)

@@ -108,7 +108,7 @@ class TemperatureScan:
 
 
 def describe_extreme(temperature: float) -> str:
-    """Returns the meaning of a temperature outside GRID in one line; empty for others."""
+    """Returns one line that explains a temperature outside GRID; empty for others."""
     if temperature < GRID[0]:
         return f"temperature {temperature:.2f}: {UNSURE}"
     if temperature > GRID[-1]:

@@ -1,4 +1,4 @@
-"""A network with its stages read, as the fits of novelty run it."""
+"""A network that returns the features of its stages too, for the fits of novelty."""
 
 import numpy as np
 import torch
@@ -26,6 +26,6 @@ class FeatureExtractor:
 
 
 def read_statistics(head: NoveltyHead, logits: Tensor, features: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """Statistics (B, S) and log distances of all regions (B, R) of the pictures that the extractor saw."""
+    """Statistics (B, S) and log distances of all regions (B, R) of a batch of pictures."""
     features = head.subsample(features)
     return head.statistics(features, logits).cpu().double(), head.regions(features[-1]).cpu().flatten(1)

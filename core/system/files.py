@@ -160,7 +160,7 @@ def _rename_folder(partial: Path, path: Path, replace: bool) -> None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Exchanges two names at once, so that neither is ever missing; returns False where the system cannot."""
+    """Exchanges two names atomically, so that neither is ever missing; returns False if the system cannot."""
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if sys.platform == "linux" else None
     if rename is None:
         return False

@@ -65,7 +65,8 @@ def look_at(path: Path, look: Callable[[Image.Image], Seen], content: bytes | No
 
 
 def require_few_scans(data: bytes, limit: int = MAX_SCANS) -> None:
-    """Raises ValueError for JPEG data that announce more than `limit` scans; their marker is nowhere else in them."""
+    """Raises ValueError for JPEG data with more than `limit` scans, counted by their marker, which occurs nowhere
+    else."""
     if data.count(b"\xff\xda") > limit:
         raise ValueError(f"a JPEG of more than {limit} scans; save it anew")
 

@@ -1,4 +1,4 @@
-"""The classes of a data folder: named by a flag, by its own file, or CamVid's where its pictures are CamVid's."""
+"""The classes of a data folder, by a flag, by the folder's own file, or CamVid's for CamVid's pictures."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ CLASSES_FILE = "classes.json"
 def classes_of(data: Path, choice: Path | None) -> ClassList:
     """Returns the classes that `choice` names (see `read_classes`), or those of the folder `data` or `street`.
 
-    InputError where nothing says what the folder's labels mean.
+    InputError if no class list is found.
     """
     if choice is not None:
         return read_classes(choice)
@@ -32,7 +32,7 @@ def classes_of(data: Path, choice: Path | None) -> ClassList:
 
 
 def require_same_classes(root: Path, classes: ClassList) -> None:
-    """Raises InputError where the folder's own class list is another one."""
+    """Raises InputError if the folder has a different class list of its own."""
     if (root / CLASSES_FILE).is_file() and read_classes(root / CLASSES_FILE) != classes:
         raise InputError(
             f"{root / CLASSES_FILE}: these labels are not of the classes {', '.join(classes.names[:4])}, ...; give "

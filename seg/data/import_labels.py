@@ -49,8 +49,8 @@ def import_labels(
 ) -> Imported:
     """Writes `output` as a whole: pictures and labels by split, the class list and the remarks.
 
-    Pictures are sought below `images`. Unlabelled pixels are void, or of the class `background`. A source that has val
-    or test keeps its splits; any other is divided by recording. InputError for the first picture that is missing or
+    Pictures are searched below `images`. Unlabelled pixels are void, or of the class `background`. A source that has
+    val or test keeps its splits; any other is divided by recording. InputError for the first picture that is missing or
     does not fit its label; with `skip_bad` it is left out with a remark.
     """
     result = Imported(class_list(source, background), remarks=list(source.remarks))
@@ -135,7 +135,7 @@ def find_pictures(
 
 
 def read_checked(path: Path, picture: LabelledPicture) -> tuple[np.ndarray, str]:
-    """Reads a label, (H, W) uint8, and its remark; InputError where it has another size than the picture."""
+    """Reads a label, (H, W) uint8, and its remark; InputError if its size is not that of the picture."""
     height, width = read_upright(path).shape[:2]
     with one_line(picture.labelled_in, f"a label of {picture.named}"):
         label = picture.read()
@@ -148,7 +148,7 @@ def read_checked(path: Path, picture: LabelledPicture) -> tuple[np.ndarray, str]
 
 
 def write_pair(folder: Path, split: str, name: str, path: Path, label: np.ndarray, classes: ClassList) -> None:
-    """Copies the picture, as PNG where no training reads its format, and writes the label with a palette."""
+    """Copies the picture (as PNG if trainings do not read its format), and writes the label with a palette."""
     for place in (folder / split, folder / f"{split}annot"):
         place.mkdir(exist_ok=True)
     if path.suffix.lower() in IMAGE_SUFFIXES:

@@ -1,7 +1,7 @@
 """Recordings by the names of their frames, and the division of a data set into splits by recording.
 
-Neighbouring frames show nearly the same scene. Where some of them are trained on and others measured on, the figures
-say nothing of other places.
+Neighbouring frames show nearly the same scene. If some of them are trained on and others measured on, the figures do
+not hold for other places.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"[-_. ]*(?:f|frame|img|image)?[-_. ]*(\d+)$", re.IGNORECAS
 
 
 def recording_of(name: str) -> str:
-    """Returns a frame's name without the number that it ends on: 0001TP_008550 is of 0001TP."""
+    """Returns a frame's name without the number at its end: 0001TP_008550 is of 0001TP."""
     return _NUMBER.sub("", name)
 
 
@@ -28,8 +28,8 @@ def in_order(names: Sequence[str]) -> list[str]:
 def divide(names: Sequence[str], shares: dict[str, float]) -> tuple[dict[str, str], list[str]]:
     """Gives each split about its share of the frames, and the rest to train; returns {name: split} and remarks.
 
-    A split gets whole recordings. Where none is small enough it gets the end of the longest one, and GUARD frames
-    before it belong to no split.
+    A split gets whole recordings. If none is small enough, it gets the end of the longest one, and the GUARD frames
+    before this end belong to no split.
     """
     splits, remarks = dict.fromkeys(in_order(names), "train"), []
     wanted = {split: round(share * len(names)) for split, share in shares.items() if share > 0}

@@ -1,4 +1,4 @@
-"""Class shares of a training set in words: what occurs, what is rare, and what a constant answer would reach."""
+"""Class shares of a training set in words: absent and rare classes, and the accuracy of a constant answer."""
 
 from collections.abc import Iterable
 
@@ -35,7 +35,7 @@ def require_every_class(pixels: np.ndarray, classes: ClassList) -> None:
 
 
 def describe_shares(trained: np.ndarray, held_out: np.ndarray, classes: ClassList) -> list[str]:
-    """Returns a table and what to expect, line by line, from the pixels (images, K + 1) of both sets."""
+    """Returns lines of a table and of remarks, from the pixels (images, K + 1) of both sets."""
     width = max(map(len, (*classes.names, "void, of all pixels")))
     lines = [f"{'class':{width}}  pixels  images  held out"]
     sums = [pixels[:, :-1].sum(0) / max(pixels[:, :-1].sum(), 1) for pixels in (trained, held_out)]

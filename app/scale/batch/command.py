@@ -86,11 +86,10 @@ def check_numbers(job: BatchJob) -> None:
 
 @contextlib.contextmanager
 def only_driver_of(folder: Path, part: str | None) -> Iterator[None]:
-    """Creates the folder and locks it. Raises InputError if another batch makes some of the same videos: a whole batch
-    beside any other, or a part beside one of another division.
-
-    Each holds `.lock` (a whole batch alone, parts together) and a part its own file; of two that begin at once, both
-    have their own before either looks at the others'.
+    """Creates the folder and locks it. Raises InputError if another batch works on some of the same videos: a whole
+    batch beside any other, or a part beside one of another division. A whole batch holds `.lock` exclusively; parts
+    share it, and each locks a file of its own. Of two that begin at once, both hold their own file before either checks
+    those of the others.
     """
     refusal = InputError(f"{folder}: another batch writes into it now; wait for it or choose another folder with -o")
     with contextlib.ExitStack() as stack:

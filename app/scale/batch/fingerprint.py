@@ -1,4 +1,5 @@
-"""A record of what was read, so that results are never taken for those of another source of the same name."""
+"""A record of the files that were read, so that results are not mistaken for those of another source of the same
+name."""
 
 import hashlib
 import json
@@ -38,7 +39,7 @@ def fingerprint(source: str, each_chunk: Callable[[], object] = lambda: None) ->
 
 
 def is_same(before: dict[str, Any], source: str) -> bool:
-    """True if the source is the one that was recorded. A file that was not touched since is not read again."""
+    """True if the source is the recorded one. A file whose size and time are unchanged is not read again."""
     path = Path(source)
     if path.is_file():
         state = path.stat()

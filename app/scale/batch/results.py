@@ -55,7 +55,7 @@ def make_results(
 
 
 def describe(clip: Clip, wanted: BatchOutputs) -> dict[str, Any]:
-    """All settings that determine the results, as JSON values; see `sources_of` for what is read."""
+    """All settings that determine the results, as JSON values; `sources_of` gives the files."""
     return {
         "options": json.loads(json.dumps(asdict(clip.job.options))),
         "labels": clip.job.labels and str(clip.job.labels),
@@ -67,7 +67,7 @@ def describe(clip: Clip, wanted: BatchOutputs) -> dict[str, Any]:
 
 
 def sources_of(clip: Clip) -> dict[str, str]:
-    """The files and folders that are read, by name."""
+    """The source and the labels of a video, by name."""
     labels = clip.job.labels
     return {"source": clip.job.source} | ({"labels": str(labels)} if labels else {})
 

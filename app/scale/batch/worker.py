@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class VideoWorker:
-    """A worker in a process of its own; videos are made in a thread, so that it can give up on one."""
+    """A worker in a process of its own. It processes videos in a thread, so that it can give up on one."""
 
     def __init__(self, wanted: BatchOutputs, threads: int, stall_s: float) -> None:
         """`stall_s`: seconds without progress after which a video is given up."""
@@ -42,7 +42,7 @@ class VideoWorker:
     def run(self, clip: "Clip") -> Row:
         """Makes the results of a video; every failure is reported in the returned row.
 
-        Where nothing can be returned, since some C code holds Python's lock, the process ends itself.
+        If nothing can be returned because C code holds the GIL, the process ends itself.
         """
         self._note_progress()
         self._end_unless_called_again()

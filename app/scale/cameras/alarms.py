@@ -19,11 +19,11 @@ STDOUT = 1
 
 
 class AlarmWriter:
-    """A file or stream of lines that never stops the service: what it cannot take now waits in memory."""
+    """A file or stream of lines that never blocks the service: lines that cannot be written yet wait in memory."""
 
     def __init__(self, path: Path | None, tell: Callable[[str], object], stream: int = STDOUT) -> None:
-        """`tell` gets one line when trouble begins. `stream`: the descriptor to write to without a path. Raises
-        InputError if the file cannot be opened."""
+        """`tell` gets one line when writing begins to fail. `stream`: the descriptor to write to if `path` is None.
+        Raises InputError if the file cannot be opened."""
         self._name = f"--alarms {path}" if path else "the alarms on stdout"
         self._tell, self._trouble, self._pending, self._lost = tell, "", b"", 0
         try:
@@ -39,7 +39,7 @@ class AlarmWriter:
         self.flush()
 
     def flush(self) -> None:
-        """Writes what waits, as far as that is possible without waiting."""
+        """Writes as many waiting lines as possible without blocking."""
         trouble = ""
         try:
             while self._pending and not trouble:

@@ -128,7 +128,7 @@ class Quiet(contextlib.nullcontext["Quiet"]):
 
 
 def table_of(cameras: tuple[Camera, ...], figures: list[CameraFigures]) -> Table:
-    """A table with one line per camera: what is wrong stands under its name, so that names are whole at 80 columns."""
+    """A table with one line per camera; a failure is shown below the name, so that names fit into 80 columns."""
     table = Table(*COLUMNS)
     labels = {camera.name: camera.label for camera in cameras}
     for one in figures:

@@ -99,7 +99,7 @@ class _Server(ThreadingHTTPServer):
                     request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Prints a traceback, unless it was the reader who went away."""
+        """Prints a traceback, unless the client closed the connection."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
@@ -119,7 +119,8 @@ class MetricsServer:
         trouble: Callable[[], str] = str,
         allow: Iterable[str] = (),
     ) -> None:
-        """`trouble`: why the figures say nothing any more, if so; they are answered with 503 then."""
+        """`trouble` returns the reason why the figures are out of date, or an empty text; with a reason the answer is
+        503."""
         hosts = AllowedHosts(host in LOCAL_HOSTS, (host, *allow))
 
         class Handler(BaseHTTPRequestHandler):

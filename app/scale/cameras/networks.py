@@ -10,7 +10,7 @@ from export.run.networks import FrameNetwork
 
 
 class StillCompiling(Exception):
-    """The network for frames of a new size is not there yet; later frames will find it."""
+    """Raised while the network for frames of a new size is being compiled."""
 
 
 class BackgroundNetworks:
@@ -23,14 +23,13 @@ class BackgroundNetworks:
         self._latest: tuple[Hashable, Future[None]] | None = None
 
     def take_now(self, key: Hashable, make: Callable[[], FrameNetwork]) -> FrameNetwork:
-        """The network of a key, which is made at once."""
+        """The network of a key; compiles it in the calling thread if needed."""
         with self._lock:
             return self._kept.get(key, make)
 
     def take(self, key: Hashable, make: Callable[[], FrameNetwork]) -> FrameNetwork:
-        """The network of a key. Raises StillCompiling while it is made, and the error in which making one has ended.
-
-        One is made at a time: who asks meanwhile asks again with the next frame.
+        """The network of a key. Raises StillCompiling while it is compiled, and the error with which compiling ended.
+        Networks are compiled one at a time; callers ask again with their next frame.
         """
         with self._lock:
             if key in self._kept:

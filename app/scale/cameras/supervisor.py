@@ -37,7 +37,7 @@ class Supervisor:
             return [self._histories[name].figures(time.monotonic()) for name in sorted(self._histories)]
 
     def trouble(self) -> str:
-        """Why the figures are not those of now, for a watchdog outside; empty while the rounds go on."""
+        """Reason why the figures are out of date, for an external watchdog; empty while the rounds go on."""
         late_s = time.monotonic() - self._round_s
         return f"the workers were last looked at {late_s:.0f} s ago" if late_s > HANGS_AFTER_S else ""
 

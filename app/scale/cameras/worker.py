@@ -125,7 +125,7 @@ class WatchedCamera:
         self._times: deque[float] = deque()
 
     def step(self, arrived: "Arrived") -> None:
-        """Segments a frame; whatever goes wrong is this camera's trouble until a frame goes well."""
+        """Segments a frame; a failure is recorded as this camera's trouble until a frame succeeds."""
         from app.scale.cameras.camera_file import redacted
         from app.scale.cameras.networks import StillCompiling
 

@@ -1,1 +1,1 @@
-"""Readers of what label tools and published data sets write."""
+"""Readers of the label formats of annotation tools and published data sets."""

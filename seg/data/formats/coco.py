@@ -17,9 +17,8 @@ SPLITS = ("train", "val", "test")
 
 
 def read_coco(files: Sequence[Path], overlaps: Overlaps) -> LabelSource:
-    """Reads the files as one source; of several, one that is called like a split (instances_train.json) has it.
-
-    Only categories that have an object are classes.
+    """Reads the files as one source. If there are several, a file named like a split (instances_train.json) gives that
+    split. Only categories that have an object are classes.
     """
     contents = {path: read_json(path) for path in files}
     used: dict[str, None] = {}

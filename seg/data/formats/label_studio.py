@@ -38,9 +38,8 @@ def read_label_studio(path: Path, overlaps: Overlaps) -> LabelSource:
 
 
 def read_label_studio_pngs(files: Sequence[Path], listing: Path | None, overlaps: Overlaps) -> LabelSource:
-    """Reads the PNGs task-ID-annotation-...-LABEL-N.png; `listing`, a JSON export, says which picture a task has.
-
-    Without a listing a task's picture is called by its number.
+    """Reads the PNGs task-ID-annotation-...-LABEL-N.png; `listing`, a JSON export, gives the picture of each task;
+    without it the picture has the task's number as its name.
     """
     with one_line(listing or files[0], EXPECTED):
         pictures = {int(task["id"]): picture_of(task) for task in (read_json(listing) if listing else [])}
@@ -58,7 +57,7 @@ def read_label_studio_pngs(files: Sequence[Path], listing: Path | None, overlaps
 
 
 def picture_of(task: Mapping[str, Any]) -> str:
-    """Returns the name of a task's picture: of its data, or of the item where the export is JSON-MIN."""
+    """Returns the name of a task's picture, from its data or, in a JSON-MIN export, from the item."""
     for value in task.get("data", task).values():
         named = unquote(str(value).partition("?d=")[2] or str(value).partition("?")[0])
         if named.lower().endswith(PICTURE_SUFFIXES):

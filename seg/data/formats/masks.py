@@ -9,8 +9,8 @@ import numpy as np
 def fill_polygon(corners: Any, height: int, width: int) -> np.ndarray:
     """Fills a polygon with corners (N, 2) of x, y in pixels; returns (height, width) bool.
 
-    A pixel belongs to it if its centre lies inside by the even-odd rule, so neighbours that share an edge share no
-    pixel. ValueError for corners that are not finite numbers.
+    A pixel is filled if its centre lies inside by the even-odd rule, so polygons that share an edge share no pixel.
+    ValueError for corners that are not finite numbers.
     """
     points = np.asarray(corners, np.float64).reshape(-1, 2)
     if not np.isfinite(points).all():
@@ -26,7 +26,8 @@ def fill_polygon(corners: Any, height: int, width: int) -> np.ndarray:
 
 
 def fill_runs(lengths: Sequence[int], count: int) -> np.ndarray:
-    """Expands alternating run lengths, the first of False, to (count,) bool; ValueError where they do not add up."""
+    """Expands alternating run lengths, beginning with False, to (count,) bool; ValueError if their sum is not
+    `count`."""
     runs = np.asarray(lengths, np.int64)
     if (runs < 0).any() or int(runs.sum()) != count:
         raise ValueError(f"its run lengths add up to {int(runs.sum())} pixels, and the mask has {count}")
@@ -40,10 +41,9 @@ def decode_coco_rle(counts: str | Sequence[int], height: int, width: int) -> np.
 
 
 def _coco_lengths(text: str) -> list[int]:
-    """Reads numbers of 5 bits a letter, lowest first; from the fourth on each is relative to the one two before it.
-
-    Of a letter's code minus 48, bit 5 says that the number goes on, and bit 4 of its last letter is the sign
-    (pycocotools, common/maskApi.c: rleFrString).
+    """Reads numbers of 5 bits per letter, lowest bits first; from the fourth on, each number is relative to the one two
+    before it. The bits are those of a letter's code minus 48: bit 5 is set if another letter follows, and bit 4 of the
+    last letter is the sign (pycocotools, common/maskApi.c: rleFrString).
     """
     lengths: list[int] = []
     value = shift = 0

@@ -27,7 +27,7 @@ class Shape(NamedTuple):
 def painter(shapes: Sequence[Shape], size: tuple[int, int], names: Sequence[str], overlaps: Overlaps) -> partial[Label]:
     """Returns the callable that paints objects into one label of (height, width).
 
-    `overlaps` says which of two objects in one layer has the pixels that both claim.
+    `overlaps` decides which of two objects in a layer gets the pixels that they share.
     """
     return partial(_paint, tuple(shapes), size, tuple(names), overlaps)
 

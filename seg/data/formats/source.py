@@ -1,4 +1,4 @@
-"""Labelled pictures of any origin: what each reader returns, and where the pictures are that it names."""
+"""Labelled pictures of any origin: the type that every reader returns, and the search for the named pictures."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -28,14 +28,14 @@ class Label(NamedTuple):
 
 
 class LabelledPicture(NamedTuple):
-    """A picture by the name that its label gives it, and the reader of the label."""
+    """The name of a picture in the label source, and the function that reads its label."""
 
     named: str
-    """A file name with as much of its path as is known; `NAME.*` where any picture of that base name is meant."""
+    """A file name with the known part of its path; `NAME.*` stands for any picture of that base name."""
     labelled_in: Path
     read: Callable[[], Label]
     split: str = ""
-    """train, val or test where the source says it."""
+    """train, val or test, if the source has splits."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,14 @@ class LabelSource:
     names: tuple[str, ...]
     """Class names by id."""
     colors: tuple[Color, ...] = ()
-    """By id; empty where the source has none."""
+    """RGB by class id; empty if the source has none."""
     pictures: list[LabelledPicture] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    """Lines about what was left out."""
+    """Lines about the parts that were left out."""
 
 
 class PictureFinder:
-    """Finds pictures below one folder by their names; where a name comes twice, more of the path decides."""
+    """Finds pictures below one folder by name; if a name occurs twice, more of the path decides."""
 
     def __init__(self, root: Path, labels: set[Path]) -> None:
         """`labels` are files below `root` that are no pictures."""
@@ -82,7 +82,7 @@ class PictureFinder:
 
 @contextlib.contextmanager
 def one_line(path: Path, expected: str) -> Iterator[None]:
-    """A context in which whatever a parser meets becomes an InputError with the file's name."""
+    """A context in which any error of a parser becomes an InputError with the file's name."""
     try:
         yield
     except InputError:
@@ -94,6 +94,6 @@ def one_line(path: Path, expected: str) -> Iterator[None]:
 
 
 def read_json(path: Path) -> Any:
-    """Reads a JSON file; InputError where it is none."""
+    """Reads a JSON file; InputError for any other file."""
     with one_line(path, "JSON"):
         return parse_json(path.read_bytes())
