@@ -1,12 +1,15 @@
-"""The flags of `steadyseg batch` and `steadyseg cameras`."""
+"""The flags of `steadyseg batch` and `steadyseg cameras`, and the flags of `steadyseg video` in their users' files."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
-from app.video.flags import VideoOptions
+from app.parsing import parse
+from app.video.flags import VideoJob, VideoOptions
 
 
 @dataclass(frozen=True)
@@ -73,3 +76,22 @@ class CamerasJob:
     max_seconds: float | None = None
     """Stop after this many seconds; by default at Ctrl-C."""
     engine: EngineOptions = field(default_factory=EngineOptions)
+
+
+Flags = tuple[tuple[str, str], ...]
+"""(name, value) as written; `max_frames` and `max-frames` are the same."""
+
+
+def flag_reader(options: VideoOptions) -> Callable[[Flags], VideoJob]:
+    """Returns a function that parses flags on top of these options, into a job without source.
+
+    Raises InputError for unknown flags and values. Equal lines are parsed once (4 ms each).
+    """
+
+    @cache
+    def read(flags: Flags) -> VideoJob:
+        words = [word for name, value in flags for word in (f"--{name.strip().replace('_', '-')}", value.strip())]
+        default = VideoJob("", options=options)
+        return parse(VideoJob, ["source", *words], "steadyseg video", "", default) if words else default
+
+    return read

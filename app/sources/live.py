@@ -4,7 +4,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -65,9 +64,7 @@ class LiveSource(Source):
     def stop(self) -> None:
         self._stopped.set()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._connection.close()
 
     def _read(self) -> Iterator[Frame]:

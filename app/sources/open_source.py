@@ -1,14 +1,19 @@
 """Opening of a source by its name: a file, an image folder, a camera, a URL or the procedural street."""
 
 import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from app.sources.source import MAX_PIXELS, Source, SourceInfo, describe_losses
 from core.classes import CAMVID, ClassList
 from core.errors import InputError
+from core.frame import Frame
 
 __all__ = ["Source", "SourceInfo", "describe_losses", "open_source"]
 
+STREET_FRAMES = 250
 EXPECTED = "a video file, an image folder, a camera number, an rtsp:// or http(s):// address, or street[:SEED[:FRAMES]]"
 
 
@@ -62,8 +67,6 @@ def _open_street(spec: str, classes: ClassList) -> Source:
     match = re.fullmatch(r"street(?::(\d{1,9}))?(?::(\d{1,9}))?", spec)
     if match is None or match[2] == "0":
         raise InputError(f"not a street: {spec!r}; expected street, street:SEED or street:SEED:FRAMES (street:7:250)")
-    from app.sources.street import STREET_FRAMES, StreetSource
-
     return StreetSource(int(match[1] or 0), int(match[2] or STREET_FRAMES), classes)
 
 
@@ -90,3 +93,22 @@ def _open_path(path: Path, labels: Path | None, classes: ClassList, max_pixels: 
     from app.sources.video_file import open_file
 
     return open_file(path, known, max_pixels)
+
+
+class StreetSource(Source):
+    """A finite drive down the street of one seed; labelled if the reader's classes are those of the street."""
+
+    def __init__(self, seed: int = 0, frames: int = STREET_FRAMES, classes: ClassList = CAMVID) -> None:
+        from seg.street.drive import Street
+
+        self.losses: Counter[str] = Counter()
+        self._street = Street(seed=seed)
+        self._frames = frames
+        self._labelled = classes == CAMVID
+        street, notes = self._street, () if self._labelled else ("the street's labels are CamVid's and are left away",)
+        size = (street.width, street.height)
+        self.info = SourceInfo(f"street:{seed}", *size, street.fps, length=frames, live=False, notes=notes)
+
+    def __iter__(self) -> Iterator[Frame]:
+        frames = self._street.frames(self._frames, 0)
+        return frames if self._labelled else (replace(frame, label=None) for frame in frames)

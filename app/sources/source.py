@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Protocol, Self
 
 from core.errors import InputError
@@ -70,9 +69,7 @@ class Source(Protocol):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Releases all resources."""
         return None
 
@@ -87,8 +84,7 @@ def check_size(name: str, width: int, height: int, max_pixels: int = MAX_PIXELS)
     if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE and width * height <= max_pixels):
         raise InputError(
             f"{name}: frames are {width}x{height}; expected 1 to {MAX_SIDE} per side and at most "
-            f"{max_pixels / 1e6:.1f} "
-            "million pixels; scale it down"
+            f"{max_pixels / 1e6:.1f} million pixels; scale it down"
         )
 
 

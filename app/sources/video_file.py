@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Generator, Iterator
 from itertools import chain
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from app.sources.ffmpeg import (
@@ -52,11 +51,7 @@ class RecordedSource(Source):
     frame."""
 
     def __init__(
-        self,
-        container: "InputContainer",
-        name: str,
-        labels: LabelFolder | None = None,
-        max_pixels: int = MAX_PIXELS,
+        self, container: "InputContainer", name: str, labels: LabelFolder | None = None, max_pixels: int = MAX_PIXELS
     ) -> None:
         self.losses: Counter[str] = Counter()
         self._container = container
@@ -70,8 +65,7 @@ class RecordedSource(Source):
             if first is None:
                 raise InputError(
                     f"{name}: no frame could be decoded; is the file truncated or damaged, or are its frames larger "
-                    f"than "
-                    f"{max_pixels / 1e6:.1f} million pixels?"
+                    f"than {max_pixels / 1e6:.1f} million pixels?"
                 )
             self._first = first
             self.info = self._describe(name, first)
@@ -88,9 +82,7 @@ class RecordedSource(Source):
     def stop(self) -> None:
         self._stopped.set()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         # Closing the generator first raises ValueError where another thread is still decoding, instead of a crash in C.
         self._frames.close()
         self._container.close()

@@ -2,8 +2,10 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,9 @@ from app.executors import TakeNetwork
 from app.open_model import is_graph, open_segmenter
 from app.sources.image_folder import IMAGE_SUFFIXES
 from app.sources.open_source import describe_losses, open_source
+from app.sources.read_ahead import read_ahead
 from app.sources.source import Source
 from app.video.flags import VideoJob, VideoOptions
-from app.video.loop import Paint, process
 from app.video.recent import Recent
 from app.video.render import (
     View,
@@ -24,15 +26,19 @@ from app.video.render import (
     draw_novel_regions,
     draw_set_sizes,
     draw_uncertainty,
+    render,
     rendered_size,
 )
 from app.video.report import EachFrame, StreamReport, nothing
-from app.video.sinks import MaskSink, NullSink, Sink, VideoSink
+from app.video.sinks import MaskSink, MaskWriter, NullSink, Sink, VideoSink
 from core.errors import InputError
 from core.frame import Frame, Maps
-from core.segmenter import Segmenter
+from core.segmenter import MAX_SAMPLES, Segmenter, segment
+from core.system.interrupts import uninterrupted
 from export.run.networks import FrameNetwork
 
+Paint = Callable[[Frame, Maps], np.ndarray]
+"""Draws the picture of one frame, (H, W, 3) uint8 RGB of the size that the sink expects."""
 Follow = Callable[[Iterator[Frame], Source], bool]
 """Takes every frame after it was written; returns whether an interruption ended that before the last one."""
 
@@ -133,6 +139,37 @@ def segment_to_files(
     return Outcome(record, describe_losses(source.losses), interrupted, broken_off)
 
 
+def process(
+    source: Source,
+    segmenter: Segmenter,
+    sink: Sink,
+    view: View | Paint,
+    *,
+    report: StreamReport | None = None,
+    masks: MaskWriter | None = None,
+    max_frames: int | None = None,
+) -> Generator[Frame, None, None]:
+    """Yields every frame after it was written and reported. Closing the generator, in whatever way, finishes the
+    sink."""
+    clock = segmenter.clock
+    decode_ms: deque[float] = deque(maxlen=MAX_SAMPLES)
+    clock.samples["decode"] = decode_ms
+    with sink, contextlib.closing(read_ahead(source, decode_ms=decode_ms)) as frames:
+        for frame, maps in segment(islice(frames, max_frames), segmenter):
+            with uninterrupted():  # a frame is in the video, the masks and the report, or in none of them
+                if not isinstance(sink, NullSink):
+                    with clock.measure("render"):
+                        picture = view(frame, maps) if callable(view) else render(frame, maps, view, segmenter.classes)
+                    with clock.measure("encode"):
+                        sink.write(picture, frame.time_s)
+                if masks:
+                    with clock.measure("masks"):
+                        masks.write(maps, source.frame_name(frame.index))
+                if report:
+                    report.update(frame, maps)
+            yield frame
+
+
 def choose_view(options: VideoOptions, segmenter: Segmenter) -> View | Paint:
     """The view or function that draws the output. Raises InputError if the model cannot provide it."""
     if options.view == "set-size":
@@ -140,8 +177,8 @@ def choose_view(options: VideoOptions, segmenter: Segmenter) -> View | Paint:
     if options.view == "novelty":
         if segmenter.reference is None:
             raise InputError(
-                f"--view novelty: {options.model} has no novelty for {segmenter.method}; fit it with "
-                "`steadyseg calibrate --novelty`"
+                f"--view novelty: {options.model} has no novelty for {segmenter.method}; fit it with `steadyseg "
+                "calibrate --novelty`"
             )
         return lambda _, maps: draw_banner(draw_novel_regions(maps), maps)
     return options.view

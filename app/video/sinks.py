@@ -4,7 +4,6 @@ import io
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol, Self
 
 import numpy as np
@@ -32,9 +31,7 @@ class Sink(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
 
 class MaskWriter(Protocol):
@@ -55,9 +52,7 @@ class NullSink:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
 
 GREY = "_uncertainty.png"

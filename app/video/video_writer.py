@@ -9,7 +9,6 @@ import shutil
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 import numpy as np
@@ -107,9 +106,7 @@ class VideoSink:
         self._stream = _add_h264(self._container, *self._size, self._fps)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         container, stream = self._container, self._stream
         self._container = self._stream = None
         if container is None or stream is None:

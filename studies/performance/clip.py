@@ -10,7 +10,7 @@ import numpy as np
 
 from app.sources.open_source import open_source
 from app.sources.read_ahead import read_ahead
-from app.video.loop import process
+from app.video.job import process
 from app.video.render import rendered_size
 from app.video.video_writer import VideoSink
 from core.errors import InputError

@@ -41,7 +41,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_alarms_wait_for_a_full_disk_and_then_come_whole(small_disk: Path) -> None:
     camera, told = Camera("a", "0"), []
-    with AlarmWriter(small_disk / "alarms.jsonl", told.append) as writer:
+    with closing(AlarmWriter(small_disk / "alarms.jsonl", told.append)) as writer:
         alarms = Alarms(writer)
         (small_disk / "other").write_bytes(bytes(12_200))  # room is left for part of a page
         for second in range(60):
@@ -57,7 +57,11 @@ def test_alarms_wait_for_a_full_disk_and_then_come_whole(small_disk: Path) -> No
 def test_a_reader_of_alarms_that_stops_reading_does_not_stop_the_service() -> None:
     reading, writing = os.pipe()
     told: list[str] = []
-    with os.fdopen(reading), os.fdopen(writing, "w") as out, AlarmWriter(None, told.append, out.fileno()) as writer:
+    with (
+        os.fdopen(reading),
+        os.fdopen(writing, "w") as out,
+        closing(AlarmWriter(None, told.append, out.fileno())) as writer,
+    ):
         for _ in range(20):
             writer.write("x" * 9_999 + "\n")  # three times what a pipe holds
         assert len(told) == 1 and "nobody reads them" in told[0]

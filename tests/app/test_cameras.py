@@ -9,7 +9,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -107,7 +107,7 @@ def test_counts_go_on_over_a_dead_worker_and_the_gap_is_counted() -> None:
 def test_alarms_begin_and_end_once_each_without_secrets(tmp_path: Path) -> None:
     camera = Camera("a", "rtsp://me:secret@host/x", silent_s=5, max_age_s=1, novel_s=2)
     path = tmp_path / "alarms.jsonl"
-    with AlarmWriter(path, print) as writer:
+    with closing(AlarmWriter(path, print)) as writer:
         alarms = Alarms(writer)
         for silent_s, age_s, novel_s in (
             (1, 0.1, 0),

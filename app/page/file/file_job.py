@@ -7,7 +7,6 @@ import zipfile
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +19,7 @@ from app.report_file import write_json
 from app.sources.image_folder import IMAGE_SUFFIXES
 from app.sources.open_source import open_source
 from app.sources.source import SourceInfo
-from app.video.loop import process
+from app.video.job import process
 from app.video.render import conformal_threshold, rendered_size, side_by_side
 from app.video.report import StreamReport
 from app.video.sinks import Sink, VideoSink, mask_files
@@ -228,9 +227,7 @@ class MaskArchive(contextlib.AbstractContextManager[Any]):
         for file, data in mask_files(maps, name, self._classes):
             self._archive.writestr(file, data)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._archive.close()
 
 
@@ -248,6 +245,4 @@ class PictureSink:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.scale.file_flags import flag_reader
+from app.scale.flags import flag_reader
 from app.sources.image_folder import IMAGE_SUFFIXES, natural_order
 from app.video.flags import VideoJob, VideoOptions
 from core.errors import InputError
@@ -42,9 +42,8 @@ def find_clips(sources: tuple[str, ...], options: VideoOptions) -> tuple[Clip, .
     for clip in clips:
         if clip.name in seen:
             raise InputError(
-                f"{seen[clip.name]} and {clip.job.source} would both become {clip.name!r}; name each in a table "
-                f"(.csv) with "
-                "the columns source and name"
+                f"{seen[clip.name]} and {clip.job.source} would both become {clip.name!r}; name each in a table (.csv) "
+                "with the columns source and name"
             )
         seen[clip.name] = clip.job.source
     return clips
@@ -170,8 +169,7 @@ def name_of(source: str) -> str:
 def _checked_name(name: str, where: str) -> str:
     if not name or name[0] in ".-" or len(name) > LONGEST_NAME or re.search(r"[/\\\x00-\x1f]", name):
         raise InputError(
-            f"{where}: {name[:40]!r} cannot be the name of a folder of results; name it in a table (.csv) with "
-            f"the columns "
-            "source and name"
+            f"{where}: {name[:40]!r} cannot be the name of a folder of results; name it in a table (.csv) with the "
+            "columns source and name"
         )
     return name

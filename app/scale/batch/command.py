@@ -78,9 +78,8 @@ def check_numbers(job: BatchJob) -> None:
     check_engine(job.engine)
     if job.engine.engine == "local" and job.workers and job.workers * THREADS > usable_cores():
         raise InputError(
-            f"--workers {job.workers}: this process may use {usable_cores()} cores, and each "
-            f"video takes "
-            f"{THREADS}; use fewer or --engine ray with a cluster"
+            f"--workers {job.workers}: this process may use {usable_cores()} cores, and each video takes {THREADS}; "
+            "use fewer or --engine ray with a cluster"
         )
 
 

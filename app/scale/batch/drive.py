@@ -90,8 +90,7 @@ def _check_like(answer: Answer, own: WorkerVersion) -> None:
         if theirs != ours:
             raise InputError(
                 f"the workers have {name} {theirs} and this machine {ours}: results would depend on where a video "
-                f"goes; "
-                "install the same everywhere"
+                "goes; install the same everywhere"
             )
 
 

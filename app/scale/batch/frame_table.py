@@ -1,7 +1,6 @@
 """A Parquet file with one row per frame (pyarrow); its schema carries a version."""
 
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from app.video.report import FrameFigures
@@ -11,6 +10,7 @@ from core.errors import InputError
 VERSION = "1"
 """Version of the columns and their meaning, stored in the schema's metadata under `VERSION_KEY`."""
 VERSION_KEY = "steadyseg_frames"
+COLUMNS = "video frame time_s confidence entropy disagreement class_shares novelty expected_accuracy wall_ms".split()
 ROWS_A_GROUP = 4096
 """Rows held in memory before they are written: 1 MB with 11 classes."""
 
@@ -30,18 +30,8 @@ def schema_of(classes: ClassList) -> Any:
     run."""
     arrow = import_pyarrow()
     shares = arrow.struct([(name, arrow.float32()) for name in classes.names])
-    columns = [
-        ("video", arrow.string()),
-        ("frame", arrow.int64()),
-        ("time_s", arrow.float64()),
-        ("confidence", arrow.float32()),
-        ("entropy", arrow.float32()),
-        ("disagreement", arrow.float32()),
-        ("class_shares", shares),
-        ("novelty", arrow.float32()),
-        ("expected_accuracy", arrow.float32()),
-        ("wall_ms", arrow.float32()),
-    ]
+    kinds = {"video": arrow.string(), "frame": arrow.int64(), "time_s": arrow.float64(), "class_shares": shares}
+    columns = [(name, kinds.get(name, arrow.float32())) for name in COLUMNS]
     return arrow.schema(columns, metadata={VERSION_KEY: VERSION})
 
 
@@ -57,20 +47,8 @@ class FrameTable:
 
     def __call__(self, frame: FrameFigures) -> None:
         """Adds a row."""
-        self._rows.append(
-            {
-                "video": self._video,
-                "frame": frame.index,
-                "time_s": frame.time_s,
-                "confidence": frame.confidence,
-                "entropy": frame.entropy,
-                "disagreement": frame.disagreement,
-                "class_shares": dict(zip(self._names, frame.class_shares.tolist(), strict=True)),
-                "novelty": frame.novelty,
-                "expected_accuracy": frame.expected_accuracy,
-                "wall_ms": frame.wall_ms,
-            }
-        )
+        shares = dict(zip(self._names, frame.class_shares.tolist(), strict=True))
+        self._rows.append(vars(frame) | {"video": self._video, "frame": frame.index, "class_shares": shares})
         if len(self._rows) == ROWS_A_GROUP:
             self._flush()
 
@@ -81,9 +59,7 @@ class FrameTable:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         try:
             if error is None:
                 self._flush()

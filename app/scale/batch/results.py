@@ -90,8 +90,8 @@ def read_results(clip: Clip, wanted: BatchOutputs) -> dict[str, Any] | None:
         before, now = old, new
     if differing:
         raise InputError(
-            f"{folder}: was made with {differing} {before.get(differing)}, not {now[differing]}; choose another "
-            f"folder with -o"
+            f"{folder}: was made with {differing} {before.get(differing)}, not {now[differing]}; choose another folder "
+            "with -o"
         )
     for name, source in sources_of(clip).items():
         earlier = read[name]["path"]

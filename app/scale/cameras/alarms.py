@@ -6,8 +6,6 @@ import select
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from app.scale.cameras.camera_file import Camera
 from app.scale.cameras.state import CameraFigures
@@ -54,12 +52,8 @@ class AlarmWriter:
             self._tell(f"{self._name}: cannot be written now ({trouble}); the lines wait in memory")
         self._trouble = trouble
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Writes what waits, or tells how much is lost."""
         self.flush()
         os.close(self._file)
         left = self._pending.count(b"\n") + self._lost

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from app.scale.file_flags import flag_reader
+from app.scale.flags import flag_reader
 from app.sources.url import redact
 from app.video.flags import VideoOptions
 from core.errors import InputError

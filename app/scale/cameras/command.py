@@ -32,8 +32,12 @@ def run_cameras(job: CamerasJob) -> int:
     watched = read_cameras(job.cameras)
     options = watched.options
     console = Console(stderr=True, markup=False, emoji=False)
+
+    def tell(line: str) -> None:
+        console.print(f"warning: {line}", soft_wrap=True)
+
     with (
-        AlarmWriter(job.alarms, lambda line: console.print(f"warning: {line}", soft_wrap=True)) as writer,
+        contextlib.closing(AlarmWriter(job.alarms, tell)) as writer,
         open_engine(job.engine, partial(CameraWorker, options, THREADS), options.compute.device) as engine,
     ):
         one = measure(engine)
@@ -85,9 +89,8 @@ def tell_load(console: Console, watched: CameraSet, placed: list[tuple[Camera, .
     """Prints the measured load and whether this machine can carry it."""
     shares = [sum(camera.load for camera in cameras) * one.step_ms / 1e3 for cameras in placed]
     console.print(
-        f"{len(watched.cameras)} cameras on {len(placed)} workers; a frame takes {one.step_ms:.1f} ms: the "
-        f"busiest worker "
-        f"needs {max(shares):.0%} of its time, decoding not counted"
+        f"{len(watched.cameras)} cameras on {len(placed)} workers; a frame takes {one.step_ms:.1f} ms: the busiest "
+        f"worker needs {max(shares):.0%} of its time, decoding not counted"
     )
     if not one.has_novelty:
         console.print("the model has no novelty statistics: no alarm says `novel` (steadyseg calibrate --novelty)")

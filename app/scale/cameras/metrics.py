@@ -17,52 +17,37 @@ MAX_CONNECTIONS, REQUEST_WITHIN_S = 16, 5.0
 """Connections at a time, each with a thread, and the seconds after which one is ended; Prometheus needs one for some
 milliseconds."""
 
-METRICS: tuple[tuple[str, str, str, Callable[[CameraFigures], float | None]], ...] = (
-    ("up", "gauge", "1 while frames come and are segmented.", lambda one: float(not one.state.trouble)),
-    ("frames_total", "counter", "Frames segmented.", lambda one: one.state.frames),
-    (
-        "dropped_total",
-        "counter",
-        "Frames replaced by a newer one before they were segmented.",
-        lambda one: one.state.dropped,
-    ),
-    ("reconnections_total", "counter", "Times that the picture came back.", lambda one: one.state.reconnections),
-    ("resets_total", "counter", "Times that the temporal mean was started anew.", lambda one: one.state.resets),
-    ("restarts_total", "counter", "Workers of the camera that died.", lambda one: one.restarts),
-    ("gap_seconds_total", "counter", "Time lost to dead workers.", lambda one: one.gap_s),
-    ("frames_per_second", "gauge", "Segmented over the last ten seconds.", lambda one: one.state.fps),
-    ("age_seconds", "gauge", "From a frame's arrival to its maps.", lambda one: one.state.age_s),
-    ("silent_seconds", "gauge", "Since the latest frame was segmented.", lambda one: one.state.silent_s),
-    ("step_milliseconds", "gauge", "Of the processor, a frame.", lambda one: one.state.step_ms),
-    ("confidence", "gauge", "Mean over the pixels of the latest frame.", lambda one: one.state.confidence),
-    ("entropy", "gauge", "Mean uncertainty of the latest frame, a share of ln K.", lambda one: one.state.entropy),
-    (
-        "novelty",
-        "gauge",
-        "Share of the network's training domain that is at least as novel.",
-        lambda one: one.state.novelty,
-    ),
-    ("novel_seconds", "gauge", "For how long every frame has been novel.", lambda one: one.state.novel_s),
-    (
-        "expected_accuracy",
-        "gauge",
-        "Share of the pixels that should be right.",
-        lambda one: one.state.expected_accuracy,
-    ),
+METRICS = (
+    ("up", "gauge", "trouble", "1 while frames come and are segmented."),
+    ("frames_total", "counter", "frames", "Frames segmented."),
+    ("dropped_total", "counter", "dropped", "Frames replaced by a newer one before they were segmented."),
+    ("reconnections_total", "counter", "reconnections", "Times that the picture came back."),
+    ("resets_total", "counter", "resets", "Times that the temporal mean was started anew."),
+    ("restarts_total", "counter", "restarts", "Workers of the camera that died."),
+    ("gap_seconds_total", "counter", "gap_s", "Seconds without frames because a worker had died."),
+    ("frames_per_second", "gauge", "fps", "Frames segmented a second, over the last ten seconds."),
+    ("age_seconds", "gauge", "age_s", "Seconds from the latest frame's arrival to its maps."),
+    ("silent_seconds", "gauge", "silent_s", "Seconds since the latest frame was segmented."),
+    ("step_milliseconds", "gauge", "step_ms", "Processor time a frame."),
+    ("confidence", "gauge", "confidence", "Mean over the pixels of the latest frame."),
+    ("entropy", "gauge", "entropy", "Mean uncertainty of the latest frame, a share of ln K."),
+    ("novelty", "gauge", "novelty", "Share of the network's training domain that is at least as novel."),
+    ("novel_seconds", "gauge", "novel_s", "Seconds for which every frame has been novel."),
+    ("expected_accuracy", "gauge", "expected_accuracy", "Share of the pixels that should be right."),
 )
-"""Name after `steadyseg_camera_`, type, help text and value of each metric; a value of None omits the line."""
+"""Name after `steadyseg_camera_`, type, field of the figures and help text of each metric; None omits the line."""
 
 
 def prometheus_text(cameras: Iterable[CameraFigures]) -> str:
     """The figures in Prometheus's text format, version 0.0.4."""
-    known = list(cameras)
+    known = [vars(one.state) | vars(one) for one in cameras]
     lines = []
-    for name, kind, words, value_of in METRICS:
+    for name, kind, field, words in METRICS:
         lines += [f"# HELP steadyseg_camera_{name} {words}", f"# TYPE steadyseg_camera_{name} {kind}"]
-        for one in known:
-            value = value_of(one)
+        for figures in known:
+            value = int(not figures["trouble"]) if name == "up" else figures[field]
             if value is not None:
-                lines.append(f'steadyseg_camera_{name}{{camera="{one.state.name}"}} {_digits(value)}')
+                lines.append(f'steadyseg_camera_{name}{{camera="{figures["name"]}"}} {_digits(value)}')
     return "\n".join(lines) + "\n"
 
 
@@ -112,12 +97,7 @@ class MetricsServer:
     """
 
     def __init__(
-        self,
-        host: str,
-        port: int,
-        text: Callable[[], str],
-        trouble: Callable[[], str] = str,
-        allow: Iterable[str] = (),
+        self, host: str, port: int, text: Callable[[], str], trouble: Callable[[], str] = str, allow: Iterable[str] = ()
     ) -> None:
         """`trouble` returns the reason why the figures are out of date, or an empty text; with a reason the answer is
         503."""

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from app.scale.cameras.state import CameraState
@@ -115,12 +115,9 @@ class WatchedCamera:
     def __init__(self, stream: "CameraStream", segmenter: Any) -> None:
         self.stream, self._segmenter = stream, segmenter
         self._began_s = self._latest_s = time.monotonic()
-        self._frames, self._passed_over, self._busy_ms = 0, 0, 0.0
-        self._trouble = ""
-        self._age_s: float | None = None
-        self._confidence = self._entropy = None
-        self._novelty: float | None = None
-        self._expected: float | None = None
+        self._latest = CameraState(stream.camera.name)
+        """Figures as of the latest frame; `state` adds those that go on without one."""
+        self._passed_over, self._trouble = 0, ""
         self._novel_since_s: float | None = None
         self._times: deque[float] = deque()
 
@@ -132,9 +129,7 @@ class WatchedCamera:
         began_s = time.thread_time()
         try:
             maps = self._segmenter.step(arrived.frame)
-        except StillCompiling as error:
-            self._trouble = str(error)
-        except InputError as error:
+        except (StillCompiling, InputError) as error:
             self._trouble = redacted(str(error))
         except Exception as error:  # of a runtime's C++, for example; the other cameras have nothing to do with it
             self._trouble = redacted(f"{type(error).__name__}: {error}")
@@ -146,43 +141,35 @@ class WatchedCamera:
         self._segmenter.reset()
 
     def _record(self, arrived: "Arrived", maps: "Maps", began_s: float) -> None:
-        self._confidence, self._entropy = maps.confidence.mean() / 255, maps.entropy.mean() / 255
-        self._busy_ms += 1e3 * (time.thread_time() - began_s)
-        now_s = time.monotonic()
-        self._novelty, self._expected = maps.novelty, maps.expected_accuracy
-        if maps.novelty is None or maps.novelty > NOVEL:
-            self._novel_since_s = None
-        elif self._novel_since_s is None:
-            self._novel_since_s = now_s
-        self._frames, self._latest_s, self._age_s = self._frames + 1, now_s, now_s - arrived.at_s
+        before, now_s = self._latest, time.monotonic()
+        novel = maps.novelty is not None and maps.novelty <= NOVEL
+        self._novel_since_s = (self._novel_since_s or now_s) if novel else None
+        busy_ms = before.step_ms * before.frames + 1e3 * (time.thread_time() - began_s)
+        self._latest = replace(
+            before,
+            frames=before.frames + 1,
+            age_s=now_s - arrived.at_s,
+            step_ms=busy_ms / (before.frames + 1),
+            confidence=float(maps.confidence.mean()) / 255,
+            entropy=float(maps.entropy.mean()) / 255,
+            novelty=maps.novelty,
+            expected_accuracy=maps.expected_accuracy,
+            novel_s=now_s - (self._novel_since_s or now_s),
+        )
+        self._latest_s = now_s
         self._times.append(now_s)
 
     def state(self) -> CameraState:
-        """The current figures. They are read in another thread than the one that steps, so single values may be one
-        frame apart."""
+        """The current figures, read in another thread than the one that steps."""
         now_s = time.monotonic()
         while self._times and self._times[0] < now_s - RATE_OVER_S:
             self._times.popleft()
-        watched_s = min(RATE_OVER_S, max(now_s - self._began_s, 1e-3))
-        counts, frames, since_s = self.stream.counts, self._frames, self._novel_since_s
-        return CameraState(
-            self.stream.camera.name,
-            frames,
-            counts["dropped"] + self._passed_over,
-            self.stream.reconnections(),
-            sum(self._segmenter.resets.values()),
-            len(self._times) / watched_s,
-            self._age_s,
-            now_s - self._latest_s,
-            self._busy_ms / max(frames, 1),
-            _number(self._confidence),
-            _number(self._entropy),
-            self._novelty,
-            0.0 if since_s is None else max(0.0, self._latest_s - since_s),
-            self._expected,
-            self.stream.trouble or self._trouble,
+        return replace(
+            self._latest,
+            dropped=self.stream.counts["dropped"] + self._passed_over,
+            reconnections=self.stream.reconnections(),
+            resets=sum(self._segmenter.resets.values()),
+            fps=len(self._times) / min(RATE_OVER_S, max(now_s - self._began_s, 1e-3)),
+            silent_s=now_s - self._latest_s,
+            trouble=self.stream.trouble or self._trouble,
         )
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)

@@ -186,8 +186,7 @@ def check_address(address: str) -> None:
     if "InvalidAuthToken" in tried.stderr:
         raise InputError(
             f"--ray-address {address}: this cluster asks for a token; set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN "
-            f"where it is "
-            "not that of ~/.ray/auth_token"
+            "where it is not that of ~/.ray/auth_token"
         )
     said = (tried.stderr.strip().splitlines() or ["it ended without a word"])[-1]
     raise _refusal(address, said[:300])

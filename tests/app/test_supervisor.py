@@ -1,0 +1,39 @@
+"""The supervisor of cameras with real workers that die. Each imports this file, so nothing heavy is imported here."""
+
+import os
+import signal
+from contextlib import closing
+
+import pytest
+
+from app.scale.cameras.camera_file import Camera
+from app.scale.cameras.state import CameraState
+from app.scale.cameras.supervisor import DEATHS_IN_A_ROW, Supervisor
+from app.scale.engines.local_engine import LocalEngine
+from core.errors import CheckFailed
+
+
+class Worker:
+    """A worker in a process of its own, which dies whenever it is given the camera "poison"."""
+
+    def watch(self, cameras: tuple[Camera, ...]) -> None:
+        if cameras[0].name == "poison":
+            os.kill(os.getpid(), signal.SIGKILL)
+        self._names = [camera.name for camera in cameras]
+
+    def states(self) -> list[CameraState]:
+        return [CameraState(name, frames=1) for name in self._names]
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_again_and_again_does_not_end_the_others() -> None:
+    with closing(LocalEngine(Worker, 1)) as engine:
+        supervisor = Supervisor(engine, [(Camera("poison", "0"),), (Camera("whole", "1"),)])
+        for _ in supervisor.rounds():
+            whole, poison = sorted(supervisor.figures(), key=lambda one: one.state.frames, reverse=True)
+            if poison.restarts > DEATHS_IN_A_ROW:
+                break
+        assert whole.state.frames == 1 and not whole.restarts and "ended by SIGKILL" in poison.state.trouble
+        assert not supervisor.trouble()
+    with closing(LocalEngine(Worker, 1)) as engine, pytest.raises(CheckFailed, match="no other is: ended by SIGKILL"):
+        list(Supervisor(engine, [(Camera("poison", "0"),)]).rounds())
