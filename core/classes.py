@@ -3,13 +3,17 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from core.errors import InputError
+from core.errors import InputError, shorten
+from core.options import is_whole
 
 MAX_CLASSES = 2**15
 """ImageNet-21k has 21,841; a confusion matrix has the square of the number of classes."""
+MAX_NAME = 100
+"""Characters of a class name; line breaks and control characters would disturb tables and pages."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +32,18 @@ class ClassList:
         """A classifier's classes: names alone, of any number."""
         return cls(tuple(names), (), None)
 
+    @classmethod
+    def of_record(cls, names: Any, colors: Any, void: Any) -> "ClassList":
+        """The class list of a record, where tuples are lists; InputError for values of any other kind."""
+        lists = (names, colors, *(colors if isinstance(colors, list) else ()))
+        if not all(isinstance(value, list) for value in lists):
+            raise InputError(f"names and colours of a class list are lists, got {shorten(names)} and {shorten(colors)}")
+        return cls(tuple(names), tuple(map(tuple, colors)), void)
+
     def __post_init__(self) -> None:
-        if not all(isinstance(name, str) for name in self.names):
-            raise InputError(f"class names are texts, got {self._in_short()}")
+        for name in self.names:
+            if not isinstance(name, str) or not 1 <= len(name) <= MAX_NAME or not name.isprintable():
+                raise InputError(f"class names are 1 to {MAX_NAME} printable characters, got {shorten(name)}")
         if len(self.names) > MAX_CLASSES:
             raise InputError(f"a class list has {len(self.names)} names, at most {MAX_CLASSES} are read")
         if len(self.names) < 2 or len(set(self.names)) != len(self.names):
@@ -43,7 +56,7 @@ class ClassList:
             raise InputError(f"{len(self.names)} class names need as many colours, got {len(self.colors)}")
         if any(len(color) != 3 for color in self.colors):
             raise InputError("a class colour needs three values: red, green, blue")
-        if not all(_is_byte(value) for color in (*self.colors, (self.void,)) for value in color):
+        if not all(is_whole(value, 0, 255) for color in (*self.colors, (self.void,)) for value in color):
             raise InputError("class colours and the void id must be whole numbers in 0..255")
         if self.void < len(self.names):
             raise InputError(f"the void id must lie outside 0..{len(self.names) - 1}, got {self.void}")
@@ -68,11 +81,6 @@ class ClassList:
         """The names for an error message: the one that occurs twice, else all of them."""
         name, count = Counter(self.names).most_common(1)[0] if self.names else ("", 0)
         return f"{name!r} {count} times among {len(self.names)}" if count > 1 else f"{list(self.names)}"
-
-
-def _is_byte(value: object) -> bool:
-    """True for an integer in 0..255; a value from a file can be anything, even Infinity, which Python's JSON reads."""
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 255
 
 
 def read_table(text: str, void: int) -> ClassList:

@@ -19,30 +19,33 @@ class SplitNetwork(Protocol):
     def suffix(self, shared: Any) -> Tensor: ...
 
 
-class OnePass(nn.Module):
-    """softmax(network(x) / temperature): one member."""
+class Predictor(nn.Module):
+    """A network and the temperature that its logits are divided by."""
 
     def __init__(self, network: nn.Module, temperature: float | Tensor = 1.0) -> None:
         super().__init__()
-        self.network = network
+        self.network: Any = network
         self.temperature: float | Tensor = temperature
+
+
+class OnePass(Predictor):
+    """softmax(network(x) / temperature): one member."""
 
     def forward(self, batch: Tensor) -> Prediction:
         return Prediction.from_logits(self.network(batch), self.temperature)
 
 
-class MonteCarlo(nn.Module):
+class MonteCarlo(Predictor):
     """The mean of N dropout passes: softmax per pass, then the mean of the probabilities (MC dropout).
 
     A `SplitNetwork` runs its prefix once; with the published dropout places that is 22 % of the work of a pass.
     """
 
     def __init__(self, network: nn.Module, samples: int, temperature: float | Tensor = 1.0) -> None:
-        super().__init__()
+        super().__init__(network, temperature)
         if samples < 1:
             raise InputError(f"the number of dropout samples must be 1 or more, got {samples}")
-        self.network, self.samples = network, samples
-        self.temperature: float | Tensor = temperature
+        self.samples = samples
 
     def forward(self, batch: Tensor) -> Prediction:
         logits = forward_passes(self.network, batch, self.samples)
@@ -78,14 +81,9 @@ class Ensemble(nn.Module):
         self.head_stride: int = getattr(members[0], "head_stride", 1)
 
 
-class AllMembers(nn.Module):
+class AllMembers(Predictor):
     """The mean of every member's softmax (Lakshminarayanan et al. 2017, arXiv 1612.01474): as many passes as
     members."""
-
-    def __init__(self, network: Ensemble, temperature: float | Tensor = 1.0) -> None:
-        super().__init__()
-        self.network = network
-        self.temperature: float | Tensor = temperature
 
     def forward(self, batch: Tensor) -> Prediction:
         return mean_prediction(
@@ -93,15 +91,10 @@ class AllMembers(nn.Module):
         )
 
 
-class OneMember(nn.Module):
+class OneMember(Predictor):
     """One member drawn at random for every call, so that temporal smoothing averages an ensemble at one pass per frame.
     torch's generator draws the member (VQ-BNN, arXiv 1907.05911: the temporally smoothed ensemble).
     """
-
-    def __init__(self, network: Ensemble, temperature: float | Tensor = 1.0) -> None:
-        super().__init__()
-        self.network = network
-        self.temperature: float | Tensor = temperature
 
     def forward(self, batch: Tensor) -> Prediction:
         drawn = int(torch.randint(len(self.network.members), ()))

@@ -20,6 +20,7 @@ from urllib.request import Request, urlopen
 
 from core.errors import InputError
 from core.system.fetching import HEADERS, FetchError, fetch_errors, in_line, with_retries
+from core.system.files import locked_folder
 
 SOURCE_NOTE = (
     "CIFAR-10 and CIFAR-100 are published without a licence text (https://www.cs.toronto.edu/~kriz/cifar.html). "
@@ -108,9 +109,10 @@ def download_cifar(
     part = root / f".{archive.url.rsplit('/', 1)[1]}.part"
     try:
         root.mkdir(parents=True, exist_ok=True)
-        fetched = _fetch(archive, part, on_progress or (lambda there, total: None))
-        _unpack(archive, part, root)
-        part.unlink()
+        with locked_folder(root, "download"):  # two would write into one part file
+            fetched = _fetch(archive, part, on_progress or (lambda there, total: None))
+            _unpack(archive, part, root)
+            part.unlink()
     except OSError as error:
         raise InputError(
             f"{error.filename or root}: cannot be written ({in_line(error)}); give a root folder that is writable "

@@ -154,9 +154,7 @@ def parse_meta(text: str, path: Path) -> CheckpointMeta:
         raise InputError(f"{path}: the checkpoint's header lacks {', '.join(missing)}; it cannot be used without")
     try:
         classes = record["classes"]
-        record["classes"] = ClassList(
-            tuple(classes["names"]), tuple(tuple(color) for color in classes["colors"]), classes["void"]
-        )
+        record["classes"] = ClassList.of_record(classes["names"], classes["colors"], classes["void"])
         record["mean"], record["std"] = tuple(map(float, record["mean"])), tuple(map(float, record["std"]))
         meta = CheckpointMeta(**{f.name: record[f.name] for f in fields if f.name in record})
         _check(meta)

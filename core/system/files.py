@@ -119,8 +119,8 @@ def private_folder() -> Path:
     return folder
 
 
-def lock(file: IO[Any], *, for_children: bool = True, shared: bool = False) -> bool:
-    """Locks an open file until it is closed or the process ends; returns False if somebody else holds the lock.
+def lock(file: IO[Any] | int, *, for_children: bool = True, shared: bool = False) -> bool:
+    """Locks an open file (or its descriptor) until it is closed or the process ends; False if somebody else holds it.
 
     `for_children` True uses flock: the lock belongs to the open file, so a forked child holds it too. False uses lockf:
     the lock belongs to the process, ends when any of its handles on that file is closed, and needs a file that is open
@@ -138,6 +138,21 @@ def lock(file: IO[Any], *, for_children: bool = True, shared: bool = False) -> b
             return False
         raise
     return True
+
+
+@contextlib.contextmanager
+def locked_folder(folder: Path, task: str) -> Iterator[None]:
+    """A context in which this process alone works in the folder; InputError where another one does `task` there."""
+    if sys.platform == "win32":  # it opens no folder
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        if not lock(descriptor):
+            raise InputError(f"{folder}: another {task} is at work in it; wait for its end or stop it")
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def describe_disk_error(error: OSError) -> str:

@@ -124,30 +124,13 @@ def from_props(props: Mapping[str, str], name: str) -> GraphMeta:
 
 
 def _parse(props: Mapping[str, str]) -> GraphMeta:
-    void = _decode(props, "void_id")  # a classifier has none
-    classes = ClassList(_class_names(props), _palette(props), None if void is None else _integer(void, "void_id"))
+    classes = ClassList.of_record(*(_decode(props, key) for key in CLASS_KEYS))
     texts: dict[str, Any] = {key: props[key] for key in TEXT_KEYS}
-    values = {key.removeprefix("input_"): _decode(props, key) for key in JSON_KEYS}
-    values |= {key: tuple(_list(values[key], key)) for key in ("mean", "std", "reference_scores")}
+    decoded = {key.removeprefix("input_"): _decode(props, key) for key in JSON_KEYS}
+    values: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in decoded.items()}
     method: dict[str, Any] = {key: props[key] for key in METHOD_TEXT_KEYS}
     method |= {key: _decode(props, key) for key in METHOD_KEYS}
     return GraphMeta(classes=classes, method=Method(**method), **texts, **values)
-
-
-def _class_names(props: Mapping[str, str]) -> tuple[str, ...]:
-    names = _list(_decode(props, "classes"), "classes")
-    for name in names:
-        if not _is_text(name, 100) or not name:
-            raise InputError(f"classes has the name {shorten(name)}, expected 1 to 100 printable characters")
-    return tuple(names)
-
-
-def _palette(props: Mapping[str, str]) -> tuple[tuple[int, int, int], ...]:
-    colors = []
-    for color in _list(_decode(props, "palette"), "palette"):
-        red, green, blue = (_integer(value, "palette") for value in _list(color, "palette", 3))
-        colors.append((red, green, blue))
-    return tuple(colors)
 
 
 def _decode(props: Mapping[str, str], key: str) -> Any:
@@ -155,24 +138,10 @@ def _decode(props: Mapping[str, str], key: str) -> Any:
     text = props[key]
     if len(text) > MAX_CHARACTERS:
         raise InputError(f"{key} has {len(text)} characters, at most {MAX_CHARACTERS} are read")
-
     try:
         return parse_json(text)
     except ValueError as error:
         raise InputError(f"{key} is not JSON: {shorten(text)} ({error})") from error
-
-
-def _list(value: Any, key: str, length: int | None = None) -> list[Any]:
-    if not isinstance(value, list) or (length is not None and len(value) != length):
-        expected = "a list" if length is None else f"a list of {length}"
-        raise InputError(f"{key} is {shorten(value)}, expected {expected}")
-    return value
-
-
-def _integer(value: Any, key: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InputError(f"{key} is {shorten(value)}, expected a whole number")
-    return value
 
 
 def _check(meta: GraphMeta) -> None:

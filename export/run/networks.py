@@ -2,7 +2,7 @@
 
 import importlib.util
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import Tensor, nn
@@ -16,19 +16,32 @@ if TYPE_CHECKING:
     from export.kernels.dropout_masks import DropoutMasks
 
 
-class FrameNetwork(Protocol):
-    """(1, h, w, 3) uint8 -> (K, h / s, w / s) float32 logits, valid until the next call."""
+class FrameNetwork:
+    """A runtime with the network alone: (1, h, w, 3) uint8 -> (K, h / s, w / s) float32 logits, valid until the next
+    call."""
 
     executor: str
-    """Name, version and number format for the report."""
-    novelty: NoveltyArrays | None
+    """Name, version and number format, for the report."""
+    novelty: NoveltyArrays | None = None
     """Novelty in the last pass; None where the network has no statistics of its training domain."""
 
-    def __call__(self, frame: np.ndarray) -> np.ndarray: ...
+    def outputs(self, frame: np.ndarray) -> list[np.ndarray]:
+        """Runs one pass: the logits, then score, temperature and regions where the network tells novelty."""
+        raise NotImplementedError
+
+    def __call__(self, frame: np.ndarray) -> np.ndarray:
+        return next(self.passes(frame, 1))
 
     def passes(self, frame: np.ndarray, count: int) -> Iterator[np.ndarray]:
-        """Yields the logits of `count` dropout passes, each valid until the next one."""
-        ...
+        """Yields the logits of so many dropout passes, each valid until the next one."""
+        for _ in range(count):
+            yield self.logits(self.outputs(frame))
+
+    def logits(self, outputs: list[np.ndarray]) -> np.ndarray:
+        """Keeps the novelty among the outputs, its regions copied out of the runtime's memory; returns the logits."""
+        logits, *novelty = outputs
+        self.novelty = NoveltyArrays(float(novelty[0]), float(novelty[1]), novelty[2].copy()) if novelty else None
+        return logits
 
 
 def openvino_available() -> bool:
@@ -42,75 +55,47 @@ def cpu_has_bf16() -> bool:
     return "BF16" in openvino_core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 
 
-class OpenVinoNetwork:
+class OpenVinoNetwork(FrameNetwork):
     """OpenVINO on the CPU, one request at a time, all cores of this process."""
 
     def __init__(self, model: Any, precision: str, masks: "DropoutMasks | None" = None) -> None:
-        """`masks`: source of the model's mask inputs, drawn anew for every call; None: the model draws its own."""
-
-        self._masks = masks
-        self.novelty: NoveltyArrays | None = None
-        self.executor = openvino_name(precision)
+        """`masks`: what the model takes after the frame, drawn for every call; a model without draws them itself."""
+        self._masks, self.executor = masks, openvino_name(precision)
         self._request = _request(model, precision)
 
-    def __call__(self, frame: np.ndarray) -> np.ndarray:
+    def outputs(self, frame: np.ndarray) -> list[np.ndarray]:
         masks = self._masks.draw() if self._masks else []
         self._request.infer([frame, *masks], share_inputs=True)
-        outputs = [tensor.data[0] for tensor in self._request.output_tensors]
-        self.novelty = read_novelty(outputs[1:])
-        return outputs[0]
-
-    def passes(self, frame: np.ndarray, count: int) -> Iterator[np.ndarray]:
-        for _ in range(count):
-            yield self(frame)
+        return [tensor.data[0] for tensor in self._request.output_tensors]
 
 
-class OpenVinoPasses:
+class OpenVinoPasses(FrameNetwork):
     """Several dropout passes on OpenVINO: the part before the first dropout layer is computed once per frame."""
 
     def __init__(self, shared: Any, drawn: Any, precision: str, masks: "DropoutMasks") -> None:
         """`shared` maps the frame to tensors; `drawn` maps these tensors and the dropout masks to logits."""
         self._masks, self.executor = masks, openvino_name(precision)
-        self.novelty: NoveltyArrays | None = None
         self._shared, self._drawn = _request(shared, precision), _request(drawn, precision)
         self._count = len(self._shared.model_outputs)
         for place in range(self._count):  # the same memory on both sides
             self._drawn.set_input_tensor(place, self._shared.get_output_tensor(place))
-
-    def __call__(self, frame: np.ndarray) -> np.ndarray:
-        return next(self.passes(frame, 1))
 
     def passes(self, frame: np.ndarray, count: int) -> Iterator[np.ndarray]:
         self._shared.infer([frame], share_inputs=True)
         for _ in range(count):
             masks = {self._count + place: mask for place, mask in enumerate(self._masks.draw())}
             self._drawn.infer(masks, share_inputs=True)
-            outputs = [tensor.data[0] for tensor in self._drawn.output_tensors]
-            self.novelty = read_novelty(outputs[1:])
-            yield outputs[0]
+            yield self.logits([tensor.data[0] for tensor in self._drawn.output_tensors])
 
 
-class OnnxRuntimeNetwork:
+class OnnxRuntimeNetwork(FrameNetwork):
     """ONNX Runtime on the CPU."""
 
     def __init__(self, data: bytes, precision: str) -> None:
-        self._session = cpu_session(data)
-        self.novelty: NoveltyArrays | None = None
-        self.executor = onnxruntime_name(precision)
+        self._session, self.executor = cpu_session(data), onnxruntime_name(precision)
 
-    def __call__(self, frame: np.ndarray) -> np.ndarray:
-        outputs = [found[0] for found in self._session.run(None, {"frame": frame})]
-        self.novelty = read_novelty(outputs[1:])
-        return outputs[0]
-
-    def passes(self, frame: np.ndarray, count: int) -> Iterator[np.ndarray]:
-        for _ in range(count):
-            yield self(frame)
-
-
-def read_novelty(outputs: Sequence[Any]) -> NoveltyArrays | None:
-    """The novelty in a network's outputs after its logits, or None; the regions are a copy."""
-    return NoveltyArrays(float(outputs[0]), float(outputs[1]), outputs[2].copy()) if outputs else None
+    def outputs(self, frame: np.ndarray) -> list[np.ndarray]:
+        return [found[0] for found in self._session.run(None, {"frame": frame})]
 
 
 def _request(model: Any, precision: str) -> Any:

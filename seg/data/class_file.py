@@ -46,7 +46,7 @@ def read_classes(path: Path) -> ClassList:
         return CLASS_LISTS[str(path)]
     try:
         record = parse_json(path.read_bytes())
-        classes = ClassList(tuple(record["names"]), tuple(map(tuple, record["colors"])), record.get("void", 255))
+        classes = ClassList.of_record(record["names"], record["colors"], record.get("void", 255))
         if classes.void is None:
             raise InputError("it is a classifier's class list; segmentation needs colours and a void id")
         return classes

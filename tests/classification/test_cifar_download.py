@@ -330,7 +330,7 @@ def test_an_archive_with_other_things_in_it_leaves_nothing(
     assert sorted(path.name for path in root.iterdir()) == [part_of(root).name]
 
 
-def test_a_run_killed_in_the_middle_is_resumed(server: Server, archive: Archive, root: Path) -> None:
+def test_a_run_killed_in_the_middle_is_resumed_and_none_joins_it(server: Server, archive: Archive, root: Path) -> None:
     def slow(handler: BaseHTTPRequestHandler, content: bytes, attempt: int) -> None:
         handler.send_response(200)
         handler.send_header("Content-Length", str(len(content)))
@@ -348,6 +348,7 @@ def test_a_run_killed_in_the_middle_is_resumed(server: Server, archive: Archive,
         while not (part_of(root).is_file() and part_of(root).stat().st_size > 100_000):
             assert time.monotonic() < deadline, "waited too long"
             time.sleep(0.01)
+        assert "another download is at work" in refusal(lambda: download_cifar(archive, root))
         process.send_signal(signal.SIGKILL)
     there = part_of(root).stat().st_size
     assert part_of(root).read_bytes() == CONTENT[:there] and there < len(CONTENT)
