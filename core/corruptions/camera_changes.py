@@ -1,4 +1,4 @@
-"""Effects of another camera on a picture that leave its labels right: colour, exposure, size, H.264."""
+"""Effects of another camera on a picture that leave its labels valid: colour, exposure, size, H.264."""
 
 from collections.abc import Sequence
 from fractions import Fraction

@@ -55,7 +55,7 @@ class Scale:
         return (statistics - mean) / deviation
 
     def alarms(self) -> dict[str, Any]:
-        """Counts these frames that are called novel, with the interval of their share."""
+        """Counts how many of these frames are called novel, with the interval of their share."""
         hits = sum(map(ReferenceScores(self.scores).is_novel, self.scores))
         interval = [round(end, 4) for end in binomial_interval(hits, len(self.scores))]
         return {"alarms": hits, "alarm_rate_interval": interval}

@@ -41,7 +41,7 @@ def host_name(host: str) -> str:
 
 
 def is_numeric(name: str) -> bool:
-    """True for an IP address in figures."""
+    """True for a numeric IP address."""
     try:
         ipaddress.ip_address(name)
     except ValueError:

@@ -75,7 +75,8 @@ def study_perturbations(
 def definitions(subjects: Sequence[TargetNetwork]) -> list[str]:
     """Definitions of the figures."""
     notes = [
-        "consistency: share of neighbouring frames with one arg-max, in noise of the first frame and each later one",
+        "consistency: share of pairs of neighbouring frames with equal arg-max; under noise, pairs of the first and "
+        "each later frame",
         "cec: cross-entropy of such a pair as in the paper (Eq. 35, sum over classes); cec_reference: as in its code "
         "(mean over classes, roles swapped), which the published values fit",
     ]
@@ -136,7 +137,8 @@ class MadeSequences:
         lacking = ", ".join(name for name in PUBLISHED if name not in GENERATED)
         instead = ", ".join(name for name in GENERATED if name not in PUBLISHED)
         self.notes = [
-            f"sequences are made here, in CIFAR-10-P's steps; {instead} stands in for {lacking}, which is not made",
+            f"sequences are generated here with the steps of CIFAR-10-P; {instead} replaces {lacking}, which is not "
+            "available",
         ]
 
     def sequences(self, name: str, numbers: range) -> tuple[np.ndarray, Tensor | None]:

@@ -121,7 +121,7 @@ def general_notes(
     costly = [name for name in COSTLY if name in chosen]
     if costly and len(few) < len(pictures):
         notes.append(f"{', '.join(costly)}: the first {len(few)} of these pictures alone (costly_images)")
-    notes += [f"{s.name}: no dropout, so one pass is all there is" for s in subjects if not s.has_dropout]
+    notes += [f"{s.name}: no dropout, so only one pass was made" for s in subjects if not s.has_dropout]
     for subject in subjects:
         for method in subject.calibrated_methods:
             fitted = subject.fit(method)

@@ -81,7 +81,7 @@ class Result:
     record: dict[str, Any]
     metrics: dict[str, Any] | None
     stopped: str
-    """Why the job ended early; empty if it is whole."""
+    """The reason why the job ended early; empty if it is complete."""
 
 
 def segment_file(
