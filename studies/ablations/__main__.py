@@ -21,7 +21,7 @@ from classification.data.open import open_classification
 from classification.evaluate import Classifier, batches
 from classification.pretrained import read_classifier
 from classification.train import prepare_classification
-from core.evaluation.metrics import SMALLEST_PROBABILITY, StreamingMetrics
+from core.evaluation.metrics import StreamingMetrics
 from core.system.machine import keep_freed_memory
 from core.training.loop import EpochDone
 from core.training.parts import Run
@@ -29,6 +29,7 @@ from core.training.run import choose_precision, train
 from core.training.run_folder import CONFIG_NAME, MODEL_NAME
 from studies.ablations.matrix import Variant, to_train
 from studies.harness.pages import write_page
+from studies.harness.per_picture import PerPicture
 from studies.harness.study import PAGES, Cache, digest_of_weights, exit_code, origin
 
 SAMPLES = 50
@@ -83,22 +84,19 @@ def measure(variant: Variant, seed: int, test: ClassificationSet, cache: Cache) 
     meta = model.meta
     classifier = Classifier([model.network()], meta.mean, meta.std, torch.device("cpu"))
     metrics = StreamingMetrics(len(meta.classes))
-    nll: list[float] = []
-    right: list[bool] = []
+    pictures = PerPicture(())
     for batch in batches(test, meta.height):
         labels = batch[2]
         *_, mean = classifier.by_size(batch, "bnn", SAMPLES)
         metrics.update(mean.probs, labels)
-        nll += (-mean.probs.gather(1, labels[:, None])[:, 0].clamp_min(SMALLEST_PROBABILITY).log()).tolist()
-        right += (mean.probs.argmax(1) == labels).tolist()
+        pictures.add(SAMPLES, mean, labels)
     result = metrics.result()
     told = json.loads((variant.run(seed) / CONFIG_NAME).read_text())
     rows: dict[str, Any] = {
         "figures": {key: result[key] for key in ("nll", "accuracy", "ece")},
         "images": len(test),
         "epochs": told["loop"]["epochs"],
-        "nll": " ".join(f"{value:.3f}" for value in nll),
-        "right": "".join("01"[value] for value in right),
+        **pictures.record()[str(SAMPLES)],
     }
     cache.put(name, digest, rows, origin())
 

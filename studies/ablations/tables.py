@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from studies.ablations.bootstrap import paired_bootstrap
 from studies.ablations.matrix import ABLATIONS, SEEDS, Ablation, Variant
+from studies.harness.per_picture import read_per_picture
 from studies.harness.tables import Tables, read_record, table
 
 
@@ -72,9 +72,7 @@ def change(variant: Variant, base: Variant, record: dict[str, Any], key: str, sc
 
 def by_picture(record: dict[str, Any], variant: Variant, seed: int, key: str) -> Tensor:
     """(pictures,) NLL, or 1 where it was right."""
-    kept = record[name(variant, seed)]["rows"][key]
-    values = kept.split() if key == "nll" else list(kept)
-    return torch.tensor([float(value) for value in values], dtype=torch.float64)
+    return read_per_picture(record[name(variant, seed)]["rows"])[key]
 
 
 def name(variant: Variant, seed: int) -> str:

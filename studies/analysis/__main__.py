@@ -11,12 +11,8 @@ import json
 import sys
 from pathlib import Path
 
-from rich.console import Console
-
 from app.commands import load
-from classification.data.open import open_classification
 from core.errors import InputError
-from core.system.machine import keep_freed_memory
 from studies.analysis.command import write_report
 from studies.analysis.runs import Run, all_runs
 from studies.analysis.study import Study, run
@@ -24,7 +20,8 @@ from studies.harness.bundle import round_figures
 from studies.harness.command_line import command_line
 from studies.harness.networks import file_of
 from studies.harness.pages import write_page
-from studies.harness.study import PAGES, data_digest, exit_code
+from studies.harness.reports import run_missing
+from studies.harness.study import PAGES, exit_code
 
 PAGE = PAGES / "analysis"
 
@@ -46,48 +43,17 @@ def work(data: Path | None, only: list[str] | None, fresh: bool, document: bool)
     elif data is None:
         raise InputError("--data: give the folder with camvid/ and cifar10/, or --document")
     else:
-        run_all(data, only, fresh)
+        run_missing(all_runs(), PAGE, data, only, fresh, lambda one, digest: study(one, data, digest))
     write_page("analysis")
 
 
-def run_all(data: Path, only: list[str] | None, fresh: bool) -> None:
-    keep_freed_memory()
-    runs = all_runs()
-    unknown = set(only or ()) - {one.name for one in runs}
-    if unknown:
-        raise InputError(f"--only {sorted(unknown)[0]}: no such run; there are {', '.join(one.name for one in runs)}")
-    digests = data_digests(data)
-    for one in runs:
-        files = [file_of(model) for model in one.pair.models]
-        absent = [str(file) for file in files if not file.exists()]
-        if absent:
-            Console(stderr=True).print(f"{one.name}: not run, no such file: {', '.join(absent)}")
-            continue
-        digest = one.digest(digests[one.pair.data])
-        if one.name in (only or [one.name]) and (fresh or known_digest(one) != digest):
-            study(one, files, data, digest)
-
-
-def data_digests(data: Path) -> dict[str, str]:
-    """The digest of each data set, by the name of its folder."""
-    return {"camvid": data_digest(data / "camvid"), "cifar10": open_classification(data / "cifar10", "test").list_hash}
-
-
-def study(one: Run, files: list[Path], data: Path, digest: str) -> None:
+def study(one: Run, data: Path, digest: str) -> None:
     """Writes the report as a user gets it, but with the names of files instead of their paths."""
-    Console(stderr=True).print(one.name)
-    out = PAGE / one.name
     kind: Study = load(f"studies.analysis.{one.study}:STUDY")
-    record = run(kind, one.job([str(file) for file in files], str(data / one.pair.data)), keep=lambda _: None)
-    record = round_figures(record) | {"digest": digest}
-    write_report(
-        kind,
-        record,
-        out,
-        command_line(one.study, one.pair.models, one.job(one.pair.models, one.pair.data)),
-        plots=True,
-        without=("worst",),
-    )
+    job = one.job([str(file_of(model)) for model in one.models], str(data / one.data))
+    record = round_figures(run(kind, job, keep=lambda _: None)) | {"digest": digest}
+    command = command_line(one.study, one.models, one.job(one.models, one.data))
+    write_report(kind, record, PAGE / one.name, command, plots=True, without=("worst",))
 
 
 def draw_again() -> None:
@@ -96,12 +62,6 @@ def draw_again() -> None:
         record = json.loads(file.read_text())
         kind: Study = load(f"studies.analysis.{record['study']}:STUDY")
         write_report(kind, record, file.parent, record.pop("command"), plots=True, without=("worst",))
-
-
-def known_digest(one: Run) -> str | None:
-    """Digest of the report that is there already; None where there is none."""
-    file = PAGE / one.name / "report.json"
-    return json.loads(file.read_text())["digest"] if file.exists() else None
 
 
 if __name__ == "__main__":

@@ -59,6 +59,14 @@ class Run:
     def name(self) -> str:
         return f"{self.pair.name}/{self.study}"
 
+    @property
+    def models(self) -> tuple[str, str]:
+        return self.pair.models
+
+    @property
+    def data(self) -> str:
+        return self.pair.data
+
     def words(self, models: Sequence[str], data: str) -> list[str]:
         """The words after `steadyseg analyze STUDY`."""
         return [*models, "--data", data, *FLAGS[self.study][self.pair.name].split()]
@@ -69,7 +77,7 @@ class Run:
 
     def digest(self, data: str) -> str:
         """Changes with the weights, the data and the flags."""
-        parts = [*map(digest_of, self.pair.models), data, *self.words((), self.pair.data)]
+        parts = [*map(digest_of, self.models), data, *self.words((), self.data)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 

@@ -7,7 +7,6 @@ they and the data stay the same.
 """
 
 import argparse
-import hashlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,12 +23,13 @@ from classification.opening import build_members
 from classification.pretrained import read_classifier
 from core.model.checkpoint import read_meta
 from core.system.machine import keep_freed_memory
-from studies.classification.effects import Pictures
+from studies.classification.effects import FEW, MANY, OFF
 from studies.classification.matrix import EVERY, Classifier, subjects
 from studies.classification.plots import write_plots
 from studies.classification.tables import measured_of
 from studies.harness.pages import write_page
-from studies.harness.study import PAGES, Cache, exit_code, origin
+from studies.harness.per_picture import PerPicture
+from studies.harness.study import PAGES, Cache, digest_of_file, exit_code, origin
 
 PAGE = PAGES / "classification"
 SAMPLES = 50
@@ -57,9 +57,7 @@ def run(data: Path, fresh: bool) -> None:
         if absent:
             Console(stderr=True).print(f"not measured, not trained here: {', '.join(absent)}")
             continue
-        digest = "-".join(
-            [test.list_hash, *(hashlib.sha256(one.file.read_bytes()).hexdigest()[:12] for one in members)]
-        )
+        digest = "-".join([test.list_hash, *(digest_of_file(one.file) for one in members)])
         if fresh or cache.get(name, digest) is None:
             cache.put(name, digest, measure(name, members, test), origin())
     write_plots(measured_of(cache.record), PAGE)
@@ -73,7 +71,7 @@ def measure(name: str, members: list[Classifier], test: ClassificationSet) -> di
     ensemble = Ensemble(networks, meta.mean, meta.std, torch.device("cpu"))
     off = SizeMetrics(len(meta.classes), [0] if len(members) == 1 else range(1, len(members) + 1))
     on = SizeMetrics(len(meta.classes), range(1, SAMPLES + 1)) if ensemble.has_dropout else None
-    pictures = Pictures()
+    pictures = PerPicture((OFF, FEW, MANY))
     every = list(batches(test, meta.height))
     for batch in track(every, name, console=Console(stderr=True)):
         labels = batch[2]

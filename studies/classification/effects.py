@@ -1,48 +1,20 @@
 """Effect of a method, paired by picture; unpaired, 1,000 test pictures give accuracy to 1.3 points at best."""
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from core.evaluation.metrics import SMALLEST_PROBABILITY
-from core.prediction import Prediction
 from studies.classification.matrix import Classifier
+from studies.harness.per_picture import read_per_picture
 
 OFF, FEW, MANY = 0, 2, 50
 """Passes whose pictures are kept: dropout off, and those that the papers compare."""
 Z95 = 1.96
 """Standard errors on either side of a mean that hold 95 % of a normal distribution."""
-
-
-@dataclass
-class Pictures:
-    """Each picture's NLL, and whether it was right, at the sizes that are compared."""
-
-    nll: dict[int, list[float]] = field(default_factory=dict)
-    right: dict[int, list[bool]] = field(default_factory=dict)
-
-    def watch(self, predictions: Iterable[Prediction], labels: Tensor, sizes: Iterable[int]) -> Iterator[Prediction]:
-        """Passes the predictions (B, K) on; `sizes`: how many members they have, in the order in which they come."""
-        for size, prediction in zip(sizes, predictions, strict=True):
-            if size in (OFF, FEW, MANY):
-                true = prediction.probs.gather(1, labels[:, None])[:, 0].clamp_min(SMALLEST_PROBABILITY)
-                self.nll.setdefault(size, []).extend((-true.log()).tolist())
-                self.right.setdefault(size, []).extend((prediction.probs.argmax(1) == labels).tolist())
-            yield prediction
-
-    def record(self) -> dict[str, dict[str, str]]:
-        """The pictures' figures by size, as a line of text each."""
-        return {
-            str(size): {
-                "nll": " ".join(f"{value:.3f}" for value in self.nll[size]),
-                "right": "".join("01"[value] for value in self.right[size]),
-            }
-            for size in self.nll
-        }
 
 
 @dataclass(frozen=True)
@@ -59,11 +31,7 @@ class Side:
         name = Classifier(self.model, self.dropout, self.smoothing, seed).name
         if name not in record:
             return None
-        kept = record[name]["pictures"][str(self.passes)]
-        return {
-            "nll": torch.tensor([float(value) for value in kept["nll"].split()], dtype=torch.float64),
-            "right": torch.tensor([int(value) for value in kept["right"]], dtype=torch.float64),
-        }
+        return read_per_picture(record[name]["pictures"][str(self.passes)])
 
 
 PLAIN, SMOOTH = Side("resnet18", False, False), Side("resnet18", False, True)

@@ -4,7 +4,7 @@ from typing import Any
 
 from studies.classification.effects import EFFECTS, Change, changes
 from studies.classification.matrix import EVERY, FACTORS, Classifier, subjects
-from studies.harness.tables import Tables, bind, read_record, table
+from studies.harness.tables import Tables, bind, read_record, spread, table
 
 SIZES = (1, 2, 5, 50)
 PUBLISHED = {
@@ -38,15 +38,6 @@ def best_row(record: dict[str, Any], name: str) -> dict[str, Any] | None:
     return found["passes"][-1] if "passes" in found else found["off"]
 
 
-def format_spread(values: list[float], scale: float, digits: int) -> str:
-    """Mean, and half the range where there are several."""
-    if not values:
-        return ABSENT
-    mean = scale * sum(values) / len(values)
-    half = scale * (max(values) - min(values)) / 2
-    return f"{mean:.{digits}f}" + (f" ± {half:.{digits}f}" if len(values) > 1 else "")
-
-
 def kinds_table(record: dict[str, Any]) -> str:
     """Table E.1's four rows, published and ours."""
     header = ["dropout", "smoothing", "published: NLL", "acc", "ECE", "ours: NLL", "acc", "ECE", "seeds"]
@@ -56,9 +47,9 @@ def kinds_table(record: dict[str, Any]) -> str:
         rows = [row for seed in (0, 1) if (row := best_row(record, Classifier("resnet18", *factors, seed).name))]
         nll, accuracy, ece = PUBLISHED[kind]
         ours = [
-            format_spread([row["nll"] for row in rows], 1, 3),
-            format_spread([row["accuracy"] for row in rows], 100, 1),
-            format_spread([row["ece"] for row in rows], 100, 1),
+            spread([row["nll"] for row in rows], 1, 3),
+            spread([row["accuracy"] for row in rows], 100, 1),
+            spread([row["ece"] for row in rows], 100, 1),
             str(len(rows)),
         ]
         given = [f"{nll:.3f}", f"{accuracy:.1f}", f"{ece:.2f}"]

@@ -6,9 +6,10 @@ stands between them.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from core.errors import InputError
@@ -53,3 +54,11 @@ def table(header: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
         return ""
     rule = ["---"] * len(titles)
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (titles, rule, *body))
+
+
+def spread(values: Sequence[float], scale: float, digits: int) -> str:
+    """Mean ± half the range of the values times `scale`; the mean of one value alone, "-" for none."""
+    if not values:
+        return "-"
+    half = scale * (max(values) - min(values)) / 2
+    return f"{scale * mean(values):.{digits}f}" + (f" ± {half:.{digits}f}" if len(values) > 1 else "")

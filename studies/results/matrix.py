@@ -1,13 +1,12 @@
 """The networks that are compared: their factors, and the command that trains each."""
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from core.model.checkpoint import read_meta
 from seg.pretrained import find_checkpoint
 from studies.harness.networks import PROJECT, measured_networks, trained_network
-from studies.harness.study import digest_of_weights
+from studies.harness.study import digest_of_file, digest_of_weights
 
 RECIPES = {
     "paper": "--preset paper --channels 16 --epochs 40 --config step_epochs=31",
@@ -73,11 +72,6 @@ class Pretrained:
     def digest(self) -> str:
         """Digest of the weights alone: fits that were added to the file's header later are not used here."""
         return digest_of_weights(self.file)
-
-
-def digest_of_file(file: Path) -> str:
-    """First 12 digits of the file's SHA-256."""
-    return hashlib.sha256(file.read_bytes()).hexdigest()[:12]
 
 
 FACTORS = ((False, False), (False, True), (True, False), (True, True))

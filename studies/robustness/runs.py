@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from core.model.checkpoint import read_meta
-from studies.harness.networks import digest_of as digest_of_network
-from studies.harness.networks import file_of, trained_network
+from studies.harness.networks import digest_of, file_of, trained_network
 from studies.robustness.flags import RobustnessOptions, StudyName
 
 SEEDS = (0, 1, 2)
@@ -69,6 +68,30 @@ class Run:
     studies: tuple[StudyName, ...]
     options: RobustnessOptions
 
+    @property
+    def models(self) -> tuple[str, ...]:
+        return self.group.models
+
+    @property
+    def data(self) -> str:
+        return self.group.data
+
+    def digest(self, data: str) -> str:
+        """Changes with the weights, the data, the settings and what a study measures; a video counts by its name.
+
+        Fits that were added to a file's header later count only where the run uses them.
+        """
+        usual = asdict(RobustnessOptions())
+        options = {name: value for name, value in asdict(self.options).items() if value != usual[name]}
+        options["ood"] = [Path(video).name for video in self.options.ood]
+        settings = json.dumps([PROTOCOL, self.studies, options, data], sort_keys=True)
+        total = hashlib.sha256(settings.encode())
+        for model in self.models:
+            total.update(digest_of(model).encode())
+            if self.options.calibrated == "auto":
+                total.update(json.dumps(read_meta(file_of(model)).calibration, sort_keys=True).encode())
+        return total.hexdigest()[:12]
+
 
 def all_runs(videos: tuple[str, ...]) -> list[Run]:
     """All runs; `videos` are the out-of-distribution pictures of CamVid's networks."""
@@ -82,20 +105,3 @@ def all_runs(videos: tuple[str, ...]) -> list[Run]:
             runs.append(Run(group.run_name(seed), group, group.repeated, again))
     calibrated = RobustnessOptions(severities=(REPEATED_SEVERITY,))
     return [*runs, Run(CALIBRATED, GROUPS[0], ("corruptions",), calibrated)]
-
-
-def digest_of(run: Run, data: str) -> str:
-    """It changes with the weights, the data, the settings and what a study measures; a video counts by its name.
-
-    What is fitted later and stands in a file's header counts only where the run uses it.
-    """
-    usual = asdict(RobustnessOptions())
-    options = {name: value for name, value in asdict(run.options).items() if value != usual[name]}
-    options["ood"] = [Path(video).name for video in run.options.ood]
-    settings = json.dumps([PROTOCOL, run.studies, options, data], sort_keys=True)
-    total = hashlib.sha256(settings.encode())
-    for model in run.group.models:
-        total.update(digest_of_network(model).encode())
-        if run.options.calibrated == "auto":
-            total.update(json.dumps(read_meta(file_of(model)).calibration, sort_keys=True).encode())
-    return total.hexdigest()[:12]

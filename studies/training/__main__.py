@@ -23,9 +23,9 @@ from core.system.machine import keep_freed_memory
 from core.training.run_folder import CONFIG_NAME, MODEL_NAME
 from studies.harness.bundle import round_figures
 from studies.harness.pages import write_page
-from studies.harness.study import PAGES, exit_code, origin
+from studies.harness.study import PAGES, digest_of_file, exit_code, origin
 from studies.training.measure import HeldOut, measure, training_hours
-from studies.training.recipes import Row, all_rows, digest_of
+from studies.training.recipes import Row, all_rows
 
 FIGURES_NAME = "figures.json"
 RUNS = Path("runs/training")
@@ -82,7 +82,7 @@ def train(row: Row, camvid: Path, runs: Path) -> None:
 def measure_row(row: Row, held_out: HeldOut, runs: Path) -> None:
     """Writes the row's figures beside its model, unless they are of this model and slice."""
     folder = row.folder(runs)
-    digest = f"{digest_of(folder / MODEL_NAME)}-{held_out.digest}"
+    digest = f"{digest_of_file(folder / MODEL_NAME)}-{held_out.digest}"
     if read_figures(folder).get("digest") == digest:
         return
     Console(stderr=True).print(f"{row.name}: measuring")

@@ -1,6 +1,5 @@
 """The ablation's table: trainings that differ from the first in one thing, all at small size, none on val or test."""
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -126,8 +125,3 @@ def all_rows(recipes: tuple[Recipe, ...] = RECIPES) -> list[Row]:
         rows.append(ready[0])
         pending.remove(ready[0])
     return rows
-
-
-def digest_of(file: Path) -> str:
-    """First 12 digits of the file's SHA-256."""
-    return hashlib.sha256(file.read_bytes()).hexdigest()[:12]

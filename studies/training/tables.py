@@ -5,11 +5,10 @@ from typing import Any
 
 from core.corruptions.corruptions import TUNING_CORRUPTIONS
 from core.errors import InputError
-from studies.harness.tables import Tables, bind, read_record, table
+from studies.harness.tables import Tables, bind, read_record, spread, table
 from studies.training.measure import RARE
 from studies.training.recipes import RECIPES, Recipe, all_rows
 
-ABSENT = "-"
 KEYS = {"accuracy": (100, 1), "miou": (100, 1), "nll": (1, 3), "ece": (100, 1), "consistency": (100, 1)}
 """Figures: what they are multiplied by, and the decimals shown."""
 
@@ -47,14 +46,6 @@ def values_of(record: dict[str, Any], recipe: Recipe, *path: str) -> list[float]
                 value = value[key]
             values.append(float(value))
     return values
-
-
-def spread(values: list[float], scale: float, digits: int) -> str:
-    """The mean, and half the range where there are several seeds."""
-    if not values:
-        return ABSENT
-    half = scale * (max(values) - min(values)) / 2
-    return f"{scale * mean(values):.{digits}f}" + (f" ± {half:.{digits}f}" if len(values) > 1 else "")
 
 
 def measured(record: dict[str, Any]) -> list[Recipe]:

@@ -9,25 +9,21 @@ training pictures have lost detail to JPEG (quality 75), so the official ones ar
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import torch
 from rich.console import Console
 from rich.progress import track
-from torch import Tensor
 
 from classification.data.labelled import ClassificationSet
 from classification.data.open import open_classification
 from classification.evaluate import DEFAULT_SAMPLES, Classifier, SizeMetrics, batch_size, batches
 from classification.opening import require_classes
 from classification.pretrained import read_classifier
-from core.evaluation.metrics import SMALLEST_PROBABILITY
-from core.prediction import Prediction
 from core.system.files import write_atomic
 from core.system.machine import choose_device, keep_freed_memory
 from studies.harness.bundle import round_figures
+from studies.harness.per_picture import PerPicture
 from studies.harness.study import digest_of_weights, exit_code, origin
 from studies.transformers.rows import PILOTS, Row
 from studies.transformers.train import every_row
@@ -79,7 +75,7 @@ def measure(model: Path, test: ClassificationSet, name: str) -> dict[str, Any]:
     modes = {"dnn": SizeMetrics(len(meta.classes), [0])}
     if classifier.has_dropout:
         modes["bnn"] = SizeMetrics(len(meta.classes), range(1, DEFAULT_SAMPLES + 1))
-    pictures = Pictures()
+    pictures = PerPicture(KEPT_SIZES)
     count = -(-len(test) // batch_size(meta.height))
     for batch in track(batches(test, meta.height), f"{name} {test.name}", total=count, console=Console(stderr=True)):
         for mode, metrics in modes.items():
@@ -88,34 +84,6 @@ def measure(model: Path, test: ClassificationSet, name: str) -> dict[str, Any]:
     off = modes["dnn"].full[0]
     found = {"images": len(test), "off": off.figures() | off.details(), "pictures": pictures.record()}
     return found | ({"curve": modes["bnn"].curve(), "passes": modes["bnn"].rows()} if "bnn" in modes else {})
-
-
-class Pictures:
-    """NLL and correctness of each picture, at the sizes that are kept."""
-
-    def __init__(self) -> None:
-        self._nll: dict[int, list[Tensor]] = {}
-        self._right: dict[int, list[Tensor]] = {}
-
-    def watch(self, made: Iterable[Prediction], labels: Tensor, sizes: Iterable[int]) -> Iterator[Prediction]:
-        """Passes the predictions (B, K) on; `sizes` says how many passes each averages."""
-        for size, prediction in zip(sizes, made, strict=True):
-            if size in KEPT_SIZES:
-                probs = prediction.probs.float().cpu()
-                true = probs.gather(1, labels[:, None])[:, 0].clamp_min(SMALLEST_PROBABILITY)
-                self._nll.setdefault(size, []).append(-true.log())
-                self._right.setdefault(size, []).append(probs.argmax(1) == labels)
-            yield prediction
-
-    def record(self) -> dict[str, dict[str, str]]:
-        """Returns, by size, NLLs and correctness (0 or 1) as a line of text each."""
-        return {
-            str(size): {
-                "nll": " ".join(f"{value:.3f}" for value in torch.cat(self._nll[size]).tolist()),
-                "right": "".join("01"[value] for value in torch.cat(self._right[size]).tolist()),
-            }
-            for size in self._nll
-        }
 
 
 def line_of(row: Row, rows: dict[str, Any]) -> str:

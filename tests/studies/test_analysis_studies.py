@@ -11,8 +11,9 @@ from studies.ablations.bootstrap import paired_bootstrap
 from studies.ablations.matrix import ABLATIONS, SEEDS, to_train
 from studies.ablations.tables import ablation_table
 from studies.analysis import expectations
-from studies.analysis.__main__ import data_digests, known_digest
+from studies.analysis.__main__ import PAGE
 from studies.analysis.runs import all_runs
+from studies.harness.reports import data_digests, known_digest
 
 
 def report(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -67,7 +68,7 @@ def test_every_run_of_the_document_has_flags_that_the_command_takes() -> None:
 
 def test_the_committed_studies_are_of_these_networks_this_data_and_these_flags(data_dir: Path) -> None:
     digests = data_digests(data_dir)
-    assert all(known_digest(one) == one.digest(digests[one.pair.data]) for one in all_runs())
+    assert all(known_digest(PAGE / one.name) == one.digest(digests[one.data]) for one in all_runs())
 
 
 def test_the_paired_bootstrap_finds_a_change_that_pictures_share() -> None:

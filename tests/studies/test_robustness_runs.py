@@ -8,8 +8,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from studies.robustness.__main__ import data_digests, known_digest, ood_videos
-from studies.robustness.runs import GROUPS, SEEDS, all_runs, digest_of
+from studies.harness.reports import data_digests, known_digest
+from studies.robustness.__main__ import PAGE, ood_videos
+from studies.robustness.runs import GROUPS, SEEDS, all_runs
 from studies.robustness.tables import compare, corruption_mean, seeds_table, success
 
 
@@ -56,18 +57,18 @@ def test_a_run_is_made_again_when_anything_it_depends_on_changes(tmp_path: Path)
     save_file({"weight": torch.ones(2)}, weights)
     run = next(run for run in all_runs(("elsewhere/a.mp4",)) if run.options.ood)
     run = replace(run, group=replace(run.group, models=(str(weights),)))
-    known = digest_of(run, "data")
+    known = run.digest("data")
     moved = replace(run, options=replace(run.options, ood=("here/a.mp4",)))
-    assert digest_of(moved, "data") == known
-    assert digest_of(replace(run, options=replace(run.options, seed=7)), "data") != known
-    assert digest_of(replace(run, studies=("bands",)), "data") != known
-    assert digest_of(run, "other") != known
+    assert moved.digest("data") == known
+    assert replace(run, options=replace(run.options, seed=7)).digest("data") != known
+    assert replace(run, studies=("bands",)).digest("data") != known
+    assert run.digest("other") != known
     save_file(
         {"weight": torch.ones(2), "novelty.means": torch.ones(3)}, weights, {"note": "the header alone, and no weight"}
     )
-    assert digest_of(run, "data") == known
+    assert run.digest("data") == known
     save_file({"weight": torch.zeros(2)}, weights)
-    assert digest_of(run, "data") != known
+    assert run.digest("data") != known
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
@@ -81,4 +82,4 @@ def test_every_group_has_a_whole_run_and_what_is_repeated_has_all_seeds(group: A
 def test_the_committed_studies_are_of_these_checkpoints_and_this_data(data_dir: Path) -> None:
     digests = data_digests(data_dir)
     for run in all_runs(ood_videos(data_dir)):
-        assert known_digest(run) == digest_of(run, digests[run.group.data]), run.name
+        assert known_digest(PAGE / run.name) == run.digest(digests[run.data]), run.name

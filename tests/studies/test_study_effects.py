@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from core.prediction import Prediction
-from studies.classification.effects import EFFECTS, FEW, MANY, OFF, Pictures, Side, changes
+from studies.classification.effects import EFFECTS, FEW, MANY, OFF, Side, changes
 from studies.classification.matrix import EVERY
+from studies.harness.per_picture import PerPicture
 
 PLAIN, SMOOTH = Side("resnet18", False, False), Side("resnet18", False, True)
 
@@ -50,7 +51,7 @@ def test_a_seed_that_lacks_a_side_is_left_out():
 def test_pictures_are_kept_at_the_sizes_that_are_compared_and_predictions_passed_on():
     torch.manual_seed(0)
     batches = [(torch.randn(MANY, 3, 4), torch.tensor([0, 3, 1])), (torch.randn(MANY, 2, 4), torch.tensor([2, 2]))]
-    pictures = Pictures()
+    pictures = PerPicture((OFF, FEW, MANY))
     for logits, labels in batches:
         given = [Prediction.from_logits(one) for one in logits]
         assert list(pictures.watch(given, labels, range(1, MANY + 1))) == given
