@@ -1,6 +1,5 @@
 """The frame of every study: opens networks and pictures, watches the time, saves the report after every part."""
 
-import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,6 +14,7 @@ from torch import Tensor
 from core.seeds import mix_seed
 from studies.analysis.flags import StudyJob, StudyOptions
 from studies.analysis.subjects import StudyTarget, open_study_targets
+from studies.harness.machine import about_torch
 from studies.harness.pictures import batches_of
 
 if TYPE_CHECKING:
@@ -121,16 +121,16 @@ def run(study: Study, job: StudyJob, keep: Callable[[Results], None], show: bool
     torch.manual_seed(options.seed)
     targets = open_study_targets(options, split, study.images, study.needs_labels)
     context = StudyContext(job, targets, show)
-    about = describe(study, context, split)
+    about = describe(study, context)
+    general = targets[0].pictures.notes(options.images, options.seed)
     results: Results = {}
     for results in study.measure(context):
         keep(about | costs(context) | {"notes": ["unfinished", *context.notes], "results": results})
-    return about | costs(context) | {"notes": [*general_notes(context), *context.notes], "results": results}
+    return about | costs(context) | {"notes": [*general, *context.notes], "results": results}
 
 
-def describe(study: Study, context: StudyContext, split: str) -> Results:
+def describe(study: Study, context: StudyContext) -> Results:
     """Describes networks, data and settings, so that the study can be repeated."""
-    pictures = context.targets[0].pictures
     return {
         "study": study.name,
         "models": [
@@ -144,16 +144,8 @@ def describe(study: Study, context: StudyContext, split: str) -> Results:
             }
             for target in context.targets
         ],
-        "data": pictures.data,
-        "split": split,
-        "pictures": len(pictures),
-        "split_pictures": pictures.whole,
-        "list_hash": pictures.list_hash,
-        "seed": context.options.seed,
-        "device": context.targets[0].subject.device.type,
-        "threads": torch.get_num_threads(),
-        "cores": os.cpu_count(),
-        "torch": torch.__version__,
+        **context.targets[0].pictures.about(context.options.seed),
+        **about_torch(context.targets[0].subject.device),
     }
 
 
@@ -185,13 +177,3 @@ def peak_memory_mb() -> int | None:
         return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return round(peak / 2**20 if sys.platform == "darwin" else peak / 2**10)
-
-
-def general_notes(context: StudyContext) -> list[str]:
-    pictures = context.targets[0].pictures
-    asked = context.options.images
-    if asked and asked > len(pictures):
-        return [f"{asked} pictures were asked for; {pictures.split} has {pictures.whole}"]
-    if len(pictures) < pictures.whole:
-        return [f"{len(pictures)} of {pictures.whole} pictures, drawn with seed {context.options.seed}"]
-    return []

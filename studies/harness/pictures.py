@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -57,6 +58,23 @@ class Pictures:
     def batches(self) -> list[range]:
         """Numbers of the pictures of each batch."""
         return batches_of(len(self), self.batch)
+
+    def about(self, seed: int) -> dict[str, Any]:
+        """Describes the pictures in a report, so that they can be chosen again."""
+        return {
+            "data": self.data,
+            "split": self.split,
+            "pictures": len(self),
+            "split_pictures": self.whole,
+            "list_hash": self.list_hash,
+            "seed": seed,
+        }
+
+    def notes(self, asked: int | None, seed: int) -> list[str]:
+        """A note where these are not all pictures of the split, or fewer than were asked for."""
+        if asked and asked > len(self):
+            return [f"{asked} pictures were asked for; {self.split} has {self.whole}"]
+        return [f"{len(self)} of {self.whole} pictures, drawn with seed {seed}"] if len(self) < self.whole else []
 
     def truth(self, numbers: range) -> Tensor:
         """Labels (B,) or (B, H, W) int64 of these pictures."""

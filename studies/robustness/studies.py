@@ -1,16 +1,14 @@
 """All robustness studies that networks and data allow, as one record: what `steadyseg analyze robustness` reports."""
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from app.sources.open_source import open_source
 from core.errors import InputError
 from core.system.machine import choose_device
+from studies.harness.machine import about_torch
 from studies.harness.pictures import Pictures, open_pictures
 from studies.harness.target import TargetNetwork, open_targets
 from studies.robustness.attacks import study_attacks
@@ -92,16 +90,8 @@ def about(subjects: Sequence[TargetNetwork], pictures: Pictures, options: Robust
             }
             for subject in subjects
         ],
-        "data": pictures.data,
-        "split": pictures.split,
-        "pictures": len(pictures),
-        "split_pictures": pictures.whole,
-        "list_hash": pictures.list_hash,
-        "seed": options.seed,
-        "device": subjects[0].device.type,
-        "threads": torch.get_num_threads(),
-        "cores": os.cpu_count(),
-        "torch": torch.__version__,
+        **pictures.about(options.seed),
+        **about_torch(subjects[0].device),
     }
 
 
@@ -113,11 +103,7 @@ def general_notes(
     options: RobustnessOptions,
 ) -> list[str]:
     """Notes that hold for all studies."""
-    notes = []
-    if options.images and options.images > len(pictures):
-        notes.append(f"{options.images} pictures were asked for; {pictures.split} has {pictures.whole}")
-    elif len(pictures) < pictures.whole:
-        notes.append(f"{len(pictures)} of {pictures.whole} pictures, drawn with seed {options.seed}")
+    notes = pictures.notes(options.images, options.seed)
     costly = [name for name in COSTLY if name in chosen]
     if costly and len(few) < len(pictures):
         notes.append(f"{', '.join(costly)}: the first {len(few)} of these pictures alone (costly_images)")
