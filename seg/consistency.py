@@ -29,7 +29,8 @@ class WithViews:
     targets: Tensor
     """(B, ...): targets of the first B pictures; the views have none."""
     warps: Tensor
-    """(P, 2, 3): from a second view's coordinates to those in its picture, as `affine_grid` takes them (-1 to 1)."""
+    """(P, 2, 3): affine maps from coordinates in a second view to those in its picture, as `affine_grid` takes them (-1
+    to 1)."""
 
     def __len__(self) -> int:
         return len(self.targets)

@@ -116,7 +116,7 @@ def distinct_colors(count: int) -> tuple[Color, ...]:
 def find_pictures(
     source: LabelSource, images: Path, skip_bad: bool, remarks: list[str]
 ) -> dict[str, tuple[Path, LabelledPicture]]:
-    """Finds all pictures and gives them names that occur once: their base names, after their folders' where needed."""
+    """Finds all pictures and gives them unique names: the base name, preceded by folder names where needed."""
     finder = PictureFinder(images, {picture.labelled_in for picture in source.pictures})
     found: list[tuple[Path, LabelledPicture]] = []
     for picture in source.pictures:

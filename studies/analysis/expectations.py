@@ -19,7 +19,7 @@ class Finding:
     figures: str
     holds: int
     of: int
-    """Places or mini-batches that were looked at."""
+    """Number of examined places or mini-batches."""
 
 
 def plain_and_smooth(rows: Sequence[Report]) -> tuple[str, str]:

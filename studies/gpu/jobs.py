@@ -36,7 +36,8 @@ def paper_job(name: str, dropout: bool, smoothing: bool) -> Job:
 
 
 def recipe_jobs() -> list[Job]:
-    """The networks that ship: two seeds of unet-s, and the small ones that they teach; each begins with the street."""
+    """The trainings of the included networks: two seeds of unet-s, and the small networks that they teach, each begun
+    on the street."""
     unets = [job for seed in SEEDS for job in street_and_camvid("unet-s", seed)]
     teachers = ("--teacher", *(f"{{unet-s-{seed}}}" for seed in SEEDS))
     return unets + [job for name in ("realtime", "mobile") for job in street_and_camvid(name, 0, teachers)]

@@ -29,7 +29,7 @@ Start = Callable[..., Any]
 
 
 def measure_sizes(site: Path, start: Start) -> dict[str, int]:
-    """Bytes that the server sends for a first visit by WebAssembly that plays the sample, by what they are."""
+    """Bytes that the server sends for a first visit by WebAssembly that plays the sample, by kind of file."""
     sent = Counter[str]()
     with static_server(site, sent=sent) as address, tab(start(), address) as page:
         play(page)

@@ -92,7 +92,7 @@ def others(data: Data, size: int) -> Iterator[tuple[str, Pictures]]:
 
 
 def look(subject: TargetNetwork, pictures: Pictures, labels: np.ndarray | None) -> dict[str, Any]:
-    """Scores of every picture, higher where more novel, and with labels the figures over all of them."""
+    """Scores of every picture (higher: more novel) and, with labels, the metrics over all pictures."""
     scores: dict[str, list[float]] = {"novelty": [], "entropy": []}
     metrics = StreamingMetrics(len(subject))
     for first in range(0, len(pictures), AT_ONCE):

@@ -1,5 +1,5 @@
-"""Accuracy of a network on the motorway clips: sky, road and vehicles labelled by hand on ten frames of each, all else
-void.
+"""Accuracy of a network on the motorway clips: sky, road and vehicles are labelled by hand on ten frames of each clip,
+and all else is void.
 
     python -m studies.novelty.motorway_labels --data ../shared/data camvid-unet-s ...
 

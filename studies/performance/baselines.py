@@ -46,7 +46,7 @@ class Published:
     """The network runs on the last six frames again for every frame, dropout drawn each time; softmax and weighted
     mean.
 
-    Without any map, and without a batch: six passes in a row, as one pass fills the cores.
+    It makes no maps and no batch: six passes in a row, since one pass already uses all cores.
     """
 
     def __init__(self, logits: Logits) -> None:

@@ -86,6 +86,6 @@ PRETRAINED = [Pretrained("camvid-unet-s"), Pretrained("camvid-realtime"), Pretra
 
 
 def rule_job(network: Network | Pretrained) -> str:
-    """The job that measures how its predictions change along the stream, and the default rule where its choice did not
-    look."""
+    """The job that measures how the predictions of a network change along the stream, and the default rule on stills
+    that its choice did not use."""
     return f"{network.name} default rule"

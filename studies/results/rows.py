@@ -47,7 +47,7 @@ class Fits:
 
 
 def frames_of(protocol: str, data: Path, every: int = 1) -> Iterator[Frame]:
-    """Stills and moving stills are of test, the stream is val; of moving stills only every so many."""
+    """Returns the frames of a protocol: stills and every n-th moving still of test, or val as a stream."""
     split = open_split(data, "val" if protocol in ("stream", "changes") else "test")
     if protocol == "unseen":
         return moving_stills(split.subset(unseen_stills(data)))

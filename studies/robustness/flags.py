@@ -108,7 +108,7 @@ class RobustnessJob:
 
 
 class Watch(Protocol):
-    """Hands on the items one by one and may show how far it is."""
+    """Yields the items one by one and may show a progress bar."""
 
     def __call__(self, items: list[T], title: str) -> Iterable[T]: ...
 

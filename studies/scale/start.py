@@ -2,7 +2,7 @@
 
     python -m studies.scale.start ENGINE
 
-Prints the seconds. The time that Python and the network need is everybody's, and not counted.
+Prints the seconds. The time to start Python and load the network is equal for all engines and does not count.
 """
 
 import os

@@ -49,7 +49,7 @@ def values_of(record: dict[str, Any], recipe: Recipe, *path: str) -> list[float]
 
 
 def measured(record: dict[str, Any]) -> list[Recipe]:
-    """The measured recipes, without the street's own network, which was not trained on CamVid."""
+    """The measured recipes, except the network of the street alone, which was not trained on CamVid."""
     return [r for r in RECIPES if r.data != "street" and values_of(record, r, "accuracy")]
 
 

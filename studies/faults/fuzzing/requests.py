@@ -30,7 +30,7 @@ GUARDED = (400, 403, 404, 405, 411, 413, 421)
 
 
 class Server:
-    """The page as a process; its log and its memory are read from outside."""
+    """The page as a process, whose log and memory are read from this one."""
 
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp())
@@ -60,7 +60,7 @@ class Server:
         return text if "Traceback" in text else ""
 
     def reset_peak(self) -> None:
-        """The kernel's highest resident memory begins anew (proc(5): clear_refs)."""
+        """Resets the kernel's record of the highest resident memory (proc(5): clear_refs)."""
         Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
 
     def peak_bytes(self) -> int:
