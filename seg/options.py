@@ -18,7 +18,7 @@ class UNetOptions:
     """Options of our U-Net; with the number of classes they define the network, and the checkpoint stores them."""
 
     channels: int = 16
-    """unet: channels of the first stage; every deeper stage doubles them (published: 64)."""
+    """unet: channels of the first stage (published: 64); each deeper stage doubles them."""
     depth: Rare[int] = 5
     """Encoder stages; there is one subsampling layer fewer."""
     dropout: float = 0.5
@@ -46,7 +46,7 @@ class SmpOptions:
     """Options of a segmentation-models-pytorch network."""
 
     architecture: str = "Unet"
-    """smp: Unet, UnetPlusPlus, Linknet, FPN, DeepLabV3Plus, ... as segmentation-models-pytorch spells it."""
+    """smp: Unet, UnetPlusPlus, Linknet, FPN, DeepLabV3Plus, ..., as the library spells it."""
     encoder: str = "resnet18"
     """smp: encoder by name; `tu-NAME` takes any timm network."""
     encoder_weights: Rare[str | None] = None
@@ -120,7 +120,7 @@ class SegTrainConfig:
     smp: SmpOptions = field(default_factory=SmpOptions)
     """Options of a segmentation-models-pytorch network (--network smp)."""
     size: int = 360
-    """Height of the network's input in pixels; the width keeps the aspect, rounded to a multiple of 32."""
+    """Height of the network's input; the width keeps the aspect, in steps of 32 pixels."""
     class_weights: Rare[Literal["none", "softened", "median-frequency"]] = "softened"
     """Class weights of the loss; softened: median-frequency weights to the power `soften`."""
     soften: Rare[float] = 0.3
@@ -141,9 +141,9 @@ class SegTrainConfig:
     auxiliary: Rare[float] = 0.0
     """Loss weight of each auxiliary head on the decoder's coarser stages; the checkpoint does not contain them."""
     init: str | None = None
-    """Pretrained name or .safetensors file with the initial weights; the head is random where the classes differ."""
+    """Pretrained name or .safetensors file to start from; the head is random if the classes differ."""
     teacher: tuple[str, ...] = ()
-    """Pretrained names or .safetensors files of the teachers, whose mean softmax is a second target (distillation)."""
+    """Pretrained names or .safetensors files whose mean softmax is a second target (distillation)."""
     teacher_probs: Rare[Path | None] = None
     """File for the teachers' probabilities of the training images: written where it is absent, read by later trainings;
     None: computed at every start."""

@@ -35,9 +35,9 @@ class BatchJob:
     """Folder of the results: a folder for each video, with report.json and frames.parquet. Videos with complete results
     are skipped."""
     videos: bool = False
-    """Write video.mp4 for each."""
+    """Write video.mp4 of every video."""
     masks: bool = False
-    """Write label and uncertainty PNGs for each."""
+    """Write label and uncertainty PNGs of every frame."""
     workers: int | None = None
     """Processes, each with one video at a time; by default as many as the cores and the memory allow (measured on the
     first video)."""

@@ -26,7 +26,7 @@ NOTES_FILE = "notes.txt"
 
 @dataclass
 class Imported:
-    """A data folder that was written."""
+    """What an import wrote: its classes, the counts by split, and the remarks."""
 
     classes: ClassList
     pictures: Counter[str] = field(default_factory=Counter)
