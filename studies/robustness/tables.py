@@ -2,20 +2,19 @@
 
 import json
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
 from studies.harness.rows import Row, has_temperature, title_of
 from studies.harness.study import PAGES
 from studies.harness.tables import Tables, bind, table
-from studies.robustness.report import stream_gain, stream_mean, stream_title
+from studies.robustness.report import stream_gain
 from studies.robustness.runs import CALIBRATED, GROUPS, REPEATED_SEVERITY, SEEDS
+from studies.robustness.seed_tables import corruption_mean, seeds_table, stream_table, success
 
 Reports = dict[str, dict[str, Any]]
 """By name of the run."""
-Read = Callable[[dict[str, Any], str], float | None]
-"""A figure of a network and method (by title) in a run."""
 PAGE = PAGES / "robustness"
 NETWORKS = {
     "cifar10-resnet18-plain dnn": "classifiers",
@@ -197,75 +196,6 @@ def ood_table(reports: Reports) -> str:
         told = [f"{row[key]:.3f}" for key in ("mean_data", "mean_ood")]
         lines.append([title, score.replace("_", " "), f"{row['auroc']:.2f}", *told])
     return table(["network", "score", "AUROC", "mean, CamVid", "mean, motorway"], lines)
-
-
-def seeds_table(records: Sequence[dict[str, Any]]) -> str:
-    """Mean and standard deviation over the seeds, and those of the change against the first network."""
-    titles = [title_of(row) for row in records[0]["studies"]["corruptions"]["clean"]]
-    columns: dict[str, Read] = {
-        "accuracy": partial(corruption_mean, key="accuracy"),
-        "NLL": partial(corruption_mean, key="nll"),
-        "ECE": partial(corruption_mean, key="ece"),
-        "FGSM succeeds": partial(success, attack="fgsm"),
-        "PGD succeeds": partial(success, attack="pgd"),
-    }
-    lines = [[name, *(compare(records, name, titles[0], read) for read in columns.values())] for name in titles]
-    return table(["network", *columns], lines)
-
-
-def stream_table(records: Sequence[dict[str, Any]], severity: int) -> str:
-    """Every method along the stream, and its change against the same network's single frames."""
-    methods = dict.fromkeys(map(stream_title, records[0]["studies"]["stream"]["rows"]))
-    keys = {"accuracy": "accuracy", "NLL": "nll", "ECE": "ece", "consistency": "consistency"}
-
-    def read(record: dict[str, Any], way: str, key: str) -> float | None:
-        return stream_mean(record["studies"]["stream"], way, severity, key)
-
-    def base_of(way: str) -> str:
-        return f"{way.partition(' vq-')[0].removesuffix(' dnn')} dnn"
-
-    lines = [
-        [way, *(compare(records, way, base_of(way), partial(read, key=key)) for key in keys.values())]
-        for way in methods
-    ]
-    return table(["way", *keys], lines)
-
-
-def corruption_mean(record: Mapping[str, Any], name: str, key: str) -> float | None:
-    """Mean over types at the severity that all seeds have."""
-    rows = record["studies"]["corruptions"]["rows"]
-    mine = [row[key] for row in rows if title_of(row) == name and row["severity"] == REPEATED_SEVERITY]
-    return statistics.fmean(mine) if mine else None
-
-
-def success(record: Mapping[str, Any], name: str, attack: str) -> float | None:
-    """Attack success rate at the first budget."""
-    rows: Iterable[Row] = record["studies"]["attacks"]["rows"]
-    return next((row["attack_success_rate"] for row in rows if title_of(row) == name and row["attack"] == attack), None)
-
-
-def compare(records: Sequence[dict[str, Any]], name: str, base: str, read: Read) -> str:
-    """`mean ± sd (change ± sd, n of N)`; one record alone has no spread."""
-    values = [read(record, name) for record in records]
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
-        return "-"
-    told = format_spread(known, ".3f")
-    if name == base:
-        return told
-    pairs = [(value, read(record, base)) for value, record in zip(known, records, strict=True)]
-    against = [value - other for value, other in pairs if other is not None]
-    if len(against) < len(known):
-        return told
-    change = statistics.fmean(against)
-    agree = sum((value > 0) == (change > 0) for value in against)
-    return f"{told} ({format_spread(against, '+.3f')}" + (f", {agree} of {len(against)})" if len(against) > 1 else ")")
-
-
-def format_spread(values: Sequence[float], form: str) -> str:
-    """`mean ± standard deviation`, or the one value there is."""
-    mean = f"{statistics.fmean(values):{form}}"
-    return f"{mean} ± {statistics.stdev(values):.3f}" if len(values) > 1 else mean
 
 
 def temperatures_table(reports: Reports) -> str:

@@ -1,5 +1,4 @@
-"""What docs/studies/analysis and docs/studies/ablations say of records: expectations counted by hand, paired resamples,
-tables."""
+"""Expectations of docs/studies/analysis and intervals of docs/studies/ablations, against counts by hand."""
 
 from pathlib import Path
 from typing import Any

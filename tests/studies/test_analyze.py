@@ -34,7 +34,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
 
 
 def is_drawn(path: Path) -> bool:
-    """Whether a picture has lines and colours on its white."""
+    """True if a picture has lines and colours on its white."""
     pixels = np.asarray(Image.open(path).convert("RGB")).reshape(-1, 3)
     ink = (pixels < 200).any(1).mean()
     colourful = (np.ptp(pixels.astype(int), axis=1) > 60).mean()
@@ -103,7 +103,7 @@ def test_segmentation_networks_get_a_report_with_every_study(
     assert "dnn is calibrated, temperature 1.500" in text and "max-norm 2/255" in text and "nan" not in text
     clean = record["studies"]["corruptions"]["clean"][0]
     assert f"| still dnn | {clean['accuracy']:.3f} | {clean['nll']:.3f} |" in text
-    assert record["command"].endswith(f"--ood {room / 'stills' / 'val'}") and "--sample-counts 1 2" in record["command"]
+    assert f"--ood {room / 'stills' / 'val'} " in record["command"] and "--sample-counts 1 2" in record["command"]
 
 
 def test_an_interrupted_run_leaves_the_studies_that_are_whole(

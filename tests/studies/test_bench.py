@@ -1,4 +1,4 @@
-"""The bench: turns and budgets by a clock of the test's own, what it compares with, and whole runs on a small network.
+"""The bench: turns and budgets by a simulated clock, its baselines, and whole runs on a small network.
 
 No speed is asserted anywhere: figures are only checked against each other.
 """
@@ -35,7 +35,7 @@ SMALL = ("street-tiny", "--size", "64", "--row-seconds", "0.02")
 
 
 class Clock:
-    """Time passes only where a row says so."""
+    """A simulated clock, which only rows advance."""
 
     def __init__(self) -> None:
         self.now = 0.0

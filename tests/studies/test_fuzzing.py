@@ -1,4 +1,4 @@
-"""The fuzzing tool notices what it is there to notice."""
+"""The fuzzing study reports tracebacks, hangs, crashes and memory."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The blocks for a lent GPU, dry-run on the CPU at tiny size: executors, trainings that stop and go on."""
+"""The blocks of GPU work, run on the CPU at tiny size: executors, and trainings that stop and resume."""
 
 import json
 import shutil
@@ -92,5 +92,5 @@ def test_the_jobs_are_the_published_forms_and_every_flag_is_known(data: Path) ->
 
 
 def parsed(*words: str) -> Any:
-    """As the command line would have it."""
+    """The flags of a job as the command line parses them."""
     return read_flags(*find_command(list(words)))

@@ -1,4 +1,4 @@
-"""One walk over the frames gives every row what `steadyseg evaluate` gives it alone."""
+"""One pass over the frames gives every row the figures of a `steadyseg evaluate` of its own."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The robustness studies that ship: what is run again when, and what the document says of several seeds."""
+"""The robustness studies that ship: when each is run again, and the tables over several seeds."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from studies.harness.reports import data_digests, known_digest
 from studies.robustness.__main__ import PAGE, ood_videos
 from studies.robustness.runs import GROUPS, SEEDS, all_runs
-from studies.robustness.tables import compare, corruption_mean, seeds_table, success
+from studies.robustness.seed_tables import compare, corruption_mean, seeds_table, success
 
 
 def report(nll: float, smooth: float) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The study of the classifiers compares networks picture by picture, by the textbook's paired interval."""
+"""Comparison of classifiers picture by picture, against the textbook's paired interval."""
 
 import math
 import statistics

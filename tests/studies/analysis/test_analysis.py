@@ -52,7 +52,7 @@ def run(out: Path, study: str, *arguments: str | Path) -> dict[str, Any]:
 
 
 def check_report(out: Path, study: str, record: dict[str, Any], plots: tuple[str, ...]) -> str:
-    """What every report has."""
+    """Checks the parts that every report has."""
     assert record["study"] == study and record["notes"][:1] != ["unfinished"]
     assert (
         record["cpu_seconds"] >= 0

@@ -78,7 +78,7 @@ def test_tiny_networks_agree_with_their_dense_hessian_to_six_digits(name: str) -
 
 
 def reference(network: nn.Module, loss: object) -> Tensor:
-    """By another way: the Jacobian of the gradient, row by row, with attention by its plain formula."""
+    """Dense Hessian: the Jacobian of the gradient, row by row, with attention by its plain formula."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     weights = list(network.parameters())

@@ -1,4 +1,4 @@
-"""Directions as long as the weights by both rules, the plane's centre, and a training's way in it."""
+"""Directions rescaled by both rules, the centre of the plane, and the trajectory of a training in it."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Networks without a unit: what is computed then by hand, and that they come back."""
+"""Networks with a unit removed, against a computation by hand; afterwards they are as before."""
 
 import timm
 import torch

@@ -1,4 +1,4 @@
-"""Groups of samples counted by hand, and where pixels lie."""
+"""Groups of samples counted by hand, and groups of pixels by distance and region."""
 
 import pytest
 import torch

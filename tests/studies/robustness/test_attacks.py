@@ -25,7 +25,7 @@ class Linear(nn.Module):
 
 
 class Turns(nn.Module):
-    """One of several networks after the other: dropout passes whose masks are known."""
+    """Several networks in turn, which act as dropout passes with known masks."""
 
     def __init__(self, members: list[nn.Module]) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ def labels_of(count: int = 6, classes: int = 2) -> Tensor:
 
 
 def towards_the_other(network: Linear, labels: Tensor) -> Tensor:
-    """Sign of the gradient of a two-class linear network's NLL: that of w_other - w_true, wherever the picture is."""
+    """Sign of the gradient of a two-class linear network's NLL: that of w_other - w_true for every picture."""
     w = network.weight.detach()
     return (w[1 - labels] - w[labels]).sign().view(-1, *SHAPE)
 

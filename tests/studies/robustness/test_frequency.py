@@ -25,7 +25,7 @@ def drawn(*shape: int) -> Tensor:
 
 
 def slow_mask(height: int, width: int, low: float, high: float) -> np.ndarray:
-    """Frequency by frequency; the last band has the Nyquist frequency too."""
+    """The mask of a band, frequency by frequency; the last band includes the Nyquist frequency."""
     mask = np.zeros((height, width), bool)
     for y in range(height):
         for x in range(width):

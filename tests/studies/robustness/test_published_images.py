@@ -1,4 +1,4 @@
-"""The files of CIFAR-C and CIFAR-P: a part of them is as good as the whole, anything else is one clear line."""
+"""The files of CIFAR-C and CIFAR-P: a part of them is read like the whole; anything else is refused in one line."""
 
 from pathlib import Path
 

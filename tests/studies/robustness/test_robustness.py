@@ -34,7 +34,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(scope="module")
 def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two kinds of networks with and without dropout, and their data; `cifar10` is a folder of that name."""
+    """Networks of both kinds with and without dropout, and their data; `cifar10` is a folder of that name."""
     root = tmp_path_factory.mktemp("room")
     classifier(root / "drop.safetensors")
     classifier(root / "plain.safetensors", dropout=0.0, seed=1)
@@ -61,7 +61,7 @@ def only(rows: list[dict[str, Any]], **wanted: Any) -> dict[str, Any]:
 
 
 def product_loop(model: Path, frames: list[Frame], **how: Any) -> dict[str, Any]:
-    """What `evaluate` does with these frames."""
+    """Metrics of these frames by the loop of `evaluate`."""
     looker = opened_by_torch(model, keep_probs=True, **how)
     live = FrameMetrics.of(looker.classes)
     for frame in frames:

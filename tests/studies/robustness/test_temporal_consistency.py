@@ -15,14 +15,14 @@ KEYS = ("consistency", "cec", "cec_reference")
 
 
 def drawn(seed: int, *shape: int) -> Tensor:
-    """(S, F, K, ...) probabilities of which neighbours often agree."""
+    """Random probabilities (S, F, K, ...) whose neighbours often agree."""
     generator = torch.Generator().manual_seed(seed)
     logits = torch.randn(shape, generator=generator).cumsum(1)
     return logits.softmax(2)
 
 
 def slow(probs: np.ndarray, compare: str) -> dict[str, float]:
-    """Sequence by sequence, pair by pair."""
+    """Consistency and CEC by plain loops over sequences and pairs."""
     values = []
     for sequence in probs.astype(np.float64):
         pairs = [(0 if compare == "first" else i - 1, i) for i in range(1, len(sequence))]
