@@ -1,5 +1,6 @@
 """Routes of `steadyseg demo --in-browser`: the folder of the page beside the Gradio page."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,11 +42,17 @@ def isolated(app: "ASGIApp") -> "ASGIApp":
     """Wraps an application to add the headers of isolation to its answers."""
 
     async def answer(scope: "Scope", receive: "Receive", send: "Send") -> None:
-        async def sent(message: "Message") -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", []), *ISOLATION]
-            await send(message)
-
-        await app(scope, receive, sent)
+        await app(scope, receive, with_headers(send, ISOLATION))
 
     return answer
+
+
+def with_headers(send: "Send", headers: Sequence[tuple[bytes, bytes]]) -> "Send":
+    """Wraps the function that sends an answer to add headers to it."""
+
+    async def sent(message: "Message") -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message.get("headers", []), *headers]
+        await send(message)
+
+    return sent

@@ -3,6 +3,7 @@
 python -m app.in_browser.runtime        # fetches it now
 """
 
+import contextlib
 import hashlib
 import io
 import os
@@ -32,25 +33,7 @@ PROVIDERS: Mapping[str, tuple[str, ...]] = {
 }
 """Provider -> entry, glue and machine code. WebGPU's is the build for browsers whose WebAssembly can wait for a promise
 (JSPI): 16.8 MB against the 26.8 of the build that unwinds its stack instead."""
-LICENCE = f"""onnxruntime-web {VERSION}, https://github.com/microsoft/onnxruntime
-
-MIT License
-
-Copyright (c) Microsoft Corporation
-
-Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
-documentation files (the "Software"), to deal in the Software without restriction, including without limitation the
-rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit
-persons to whom the Software is furnished to do so, subject to the following conditions:
-
-The above copyright notice and this permission notice shall be included in all copies or substantial portions of the
-Software.
-
-THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
-WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR
-COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR
-OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
-"""
+LICENCE = Path(__file__).with_name("onnxruntime-licence.txt")
 
 
 def runtime_files(package: Path | None = None) -> dict[str, bytes]:
@@ -75,29 +58,22 @@ def runtime_files(package: Path | None = None) -> dict[str, bytes]:
 
 def read_package(path: Path) -> bytes:
     """Returns the bytes of the pinned package; InputError for anything else."""
+    remedy = f"`npm pack onnxruntime-web@{VERSION}` makes {NAME}"
     try:
         if path.stat().st_size != BYTES:  # also keeps a file of any size out of memory
-            raise InputError(
-                f"--runtime {path}: not {NAME} (its size differs); `npm pack onnxruntime-web@{VERSION}` makes it"
-            )
+            raise InputError(f"--runtime {path}: not {NAME} (its size differs); {remedy}")
         data = path.read_bytes()
     except OSError as error:
-        raise InputError(
-            f"--runtime {path}: cannot be read ({error.strerror}); `npm pack onnxruntime-web@{VERSION}` makes {NAME}"
-        ) from error
+        raise InputError(f"--runtime {path}: cannot be read ({error.strerror}); {remedy}") from error
     if hashlib.sha256(data).hexdigest() != SHA256:
-        raise InputError(
-            f"--runtime {path}: not {NAME} (its hash differs); `npm pack onnxruntime-web@{VERSION}` makes it"
-        )
+        raise InputError(f"--runtime {path}: not {NAME} (its hash differs); {remedy}")
     return data
 
 
 def cached_package(path: Path, url: str = URL) -> bytes:
     """Returns the package at `path`, which is first fetched from `url` where it is not there whole."""
-    if path.is_file() and path.stat().st_size == BYTES:
-        data = path.read_bytes()
-        if hashlib.sha256(data).hexdigest() == SHA256:
-            return data
+    with contextlib.suppress(InputError):
+        return read_package(path)
     print(f"fetching {url} ({BYTES / 1e6:.0f} MB, once)", file=sys.stderr, flush=True)
     try:
         data = with_retries(lambda: fetch_once(url), PAUSES_S, time.sleep)

@@ -105,7 +105,7 @@ def fill(folder: Path, graphs: Sequence[GraphFile], runtime: Mapping[str, bytes]
             for provider, names in PROVIDERS.items()
         },
     }
-    (folder / home / "LICENSE").write_text(LICENCE)
+    shutil.copyfile(LICENCE, folder / home / "LICENSE")
     record["methods"] = describe_methods(folder, graphs)
     text = json.dumps(record, indent=1, ensure_ascii=False)
     (folder / MANIFEST).write_text(text, encoding="utf-8")

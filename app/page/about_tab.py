@@ -10,12 +10,10 @@ from seg.pretrained import find_checkpoint
 
 PROTOCOLS = {"stills": "single pictures", "stream": "a video", "moving-stills": "pictures with made motion"}
 PLAIN = (
-    "What it can do was measured on pictures like those it was trained on. Elsewhere (indoors, at night, "
-    "in rain, in another "
-    "country) it will still name something for every pixel, because it must; then the uncertainty map is "
-    "the part to look at, "
-    "though a calm map proves nothing there: of motorways the default network is surer than of the towns it knows. "
-    "It is no safety device."
+    "The figures below were measured on pictures like those of the training. In other places (indoors, at night, in "
+    "rain, in another country) the model still assigns a class to every pixel. Look at the uncertainty map there, but "
+    "do not rely on it: on motorways, which it was not trained on, the default network is more confident than in the "
+    "towns of its training. It is not a safety device."
 )
 IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)|<[^>]*>")
 """A card could name a picture of another host, and the page asks no other host for anything."""

@@ -1,11 +1,11 @@
 """Checks around every event of the page: inputs may name uploads only; errors become messages on the page, and the log
 never holds a visitor's values."""
 
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.page.guard import log_failure
-from app.page.parts.legend import escape
 from app.page.visitors.sessions import require_upload
 from core.errors import InputError
 
@@ -55,7 +55,7 @@ def require_uploads(inputs: Any, folder: Path) -> None:
             if isinstance(value.get("path"), str):
                 require_upload(value["path"], folder)
             elif isinstance(value.get("url"), str):
-                raise InputError("that is not a file that was uploaded here; choose it again")
+                raise InputError("this file was not uploaded here; choose it again")
             waiting += value.values()
         elif isinstance(value, list | tuple):
             waiting += value

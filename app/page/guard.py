@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.in_browser.routes import with_headers
 from core.system.hosts import AllowedHosts
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Guard:
                 await send(message)
 
             try:
-                await self._app(scope, receive, _with_headers(sent))
+                await self._app(scope, receive, with_headers(sent, HEADERS))
             except Exception as error:
                 ours = log_failure(error)
                 if not started:
@@ -102,7 +103,7 @@ class Guard:
             return 421, "this page does not answer to that name; start it with --allow-host NAME"
         if origin is not None and origin.partition("://")[2] != host:
             return 403, "this address answers its own page only"
-        if not any(method in methods and re.fullmatch(known, path) for methods, known in ADDRESSES):
+        if not any(method in methods and re.fullmatch(pattern, path) for methods, pattern in ADDRESSES):
             return 404, "not found"
         if len(scope["query_string"]) > MAX_QUERY:
             return 414, "too long an address"
@@ -123,15 +124,6 @@ async def refuse(send: "Send", status: int, reason: str) -> None:
     """Answers with a status and a reason, as JSON."""
     await send({"type": "http.response.start", "status": status, "headers": [*HEADERS, JSON]})
     await send({"type": "http.response.body", "body": json.dumps({"error": reason}).encode()})
-
-
-def _with_headers(send: "Send") -> "Send":
-    async def sent(message: "Message") -> None:
-        if message["type"] == "http.response.start":
-            message["headers"] = [*message.get("headers", []), *HEADERS]
-        await send(message)
-
-    return sent
 
 
 def log_failure(error: Exception) -> bool:

@@ -18,11 +18,10 @@ from app.page.file.file_tab import add_file_tab
 from app.page.flags import PageOptions
 from app.page.guard import Guard
 from app.page.live.live_routes import live_routes
-from app.page.live.live_tab import add_compare_tab, add_live_tab
+from app.page.live.live_tab import add_compare_tab, add_live_tab, legend
 from app.page.live.live_worker import LiveWorkers
 from app.page.live.source_feed import SourceFeed, display_name
 from app.page.parts.controls import SET_JS, Controls, add_controls, describe_controls
-from app.page.parts.legend import legend
 from app.page.parts.settings import MethodSettings, list_limits, method_options, model_meta, notices, offered_models
 from app.page.parts.style import css, head, theme
 from app.page.session_gate import SessionGate
@@ -156,7 +155,7 @@ def build_page(options: PageOptions) -> Page:
     meta = model_meta(options.model)
     disk = Disk(Path(gr.utils.get_upload_folder()), options.max_upload)
     source = options.source
-    workers = LiveWorkers(options.max_sessions, None if source is None else SourceFeed(source).watch)
+    workers = LiveWorkers(options.max_sessions, None if source is None else SourceFeed(source).subscribe)
     playing = None if source is None else display_name(source)
     blocks = gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True)
     memory = GradioMemory(blocks)
@@ -196,7 +195,7 @@ def connect(
     import gradio as gr
 
     values = [*controls.values, *comparing]
-    gr.on([one.change for one in values], None, values, None, js=SET_JS, **QUIET)
+    gr.on([control.change for control in values], None, values, None, js=SET_JS, **QUIET)
     blocks.load(None, values, None, js=SET_JS, **QUIET)
 
     def describe(name: str) -> tuple[str, ...]:
@@ -216,7 +215,7 @@ def connect(
         **QUIET,
     )
     gr.on(
-        [one.change for one in controls.method_values],
+        [control.change for control in controls.method_values],
         describe_method,
         controls.method_values,
         [controls.calibrated, controls.second],

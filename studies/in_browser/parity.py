@@ -21,7 +21,7 @@ SCRIPT = """async ({ mode, provider, threads, pixels, gap, reset, width }) => {
   globalThis.compared ??= await Segmenter.open("./", { mode, provider, threads });
   const { maps, facts } = await compared.maps(new ImageData(bytes(pixels), width), { gap, reset });
   const encoded = Object.fromEntries(Object.entries(maps).map(([name, map]) => [name, text(map)]));
-  return { provider: compared.provider, threads: compared.threads, notes: compared.notes, maps: encoded, world: facts.world };
+  return { provider: compared.provider, threads: compared.threads, notes: compared.notes, maps: encoded, novelty: facts.novelty };
 }"""
 
 
@@ -70,9 +70,9 @@ def compare_in_browser(
             apart, differing = max(apart, int(difference.max())), differing + int((difference > 0).sum())
         if tells:
             novelties.append(float(found["novelty"][0]))
-            novelty_apart = max(novelty_apart, abs(answer["world"]["novelty"] - novelties[-1]))
+            novelty_apart = max(novelty_apart, abs(answer["novelty"]["score"] - novelties[-1]))
             accuracy_apart = max(
-                accuracy_apart, abs(answer["world"]["expected"] - float(found["expected_accuracy"][0]))
+                accuracy_apart, abs(answer["novelty"]["expected"] - float(found["expected_accuracy"][0]))
             )
     pixels = sum(frame.shape[0] * frame.shape[1] for frame in frames) * len(maps)
     told = {"novelties": novelties, "novelty_apart": novelty_apart, "accuracy_apart": accuracy_apart} if tells else {}

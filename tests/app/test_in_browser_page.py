@@ -63,18 +63,18 @@ def test_it_says_whether_it_knows_such_pictures(browser: Any, served_site: str) 
     """In Python's words, with the accuracy to be expected and a picture of what is novel; or that it cannot tell."""
     with tab(browser, served_site) as page:
         play(page)
-        until(page, "!!document.querySelector('#world').dataset.level")
-        assert page.inner_text("#world") in ("familiar", "unusual", "novel")
+        until(page, "!!document.querySelector('#novelty').dataset.level")
+        assert page.inner_text("#novelty") in ("familiar", "unusual", "novel")
         assert 0 < float(fact(page, "expected").removesuffix(" %")) < 100
         page.select_option("#second", "novel")
         assert page.inner_text("#second-title") == "novel regions"
         shown = page.evaluate("steadyseg.instruments.shown")
         until(page, f"steadyseg.instruments.shown > {shown} + 1")
         page.check("#mode input[value=dnn]")
-        assert "No novelty" in page.inner_text("#world") and page.is_hidden("#expected") and page.is_hidden("#second")
+        assert "No novelty" in page.inner_text("#novelty") and page.is_hidden("#expected") and page.is_hidden("#second")
         shares = [share / 40 for share in range(1, 41)]
-        script = "async ([shares, limits]) => { const { describeWorld } = await import('./instruments.js'); return \
-shares.map((novelty) => describeWorld(limits, { novelty: Math.fround(novelty) }).words); }"
+        script = "async ([shares, limits]) => { const { describeNovelty } = await import('./instruments.js'); \
+return shares.map((score) => describeNovelty(limits, Math.fround(score))); }"
         said = page.evaluate(script, [shares, {"novel": NOVEL, "unusual": UNUSUAL}])
         blank = np.zeros((1, 1), np.uint8)
         assert said == [describe_novelty(Maps(*[blank] * 4, novelty=share)) for share in shares]

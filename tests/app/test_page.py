@@ -61,7 +61,7 @@ class OneOfEach(NetworkPool):
             self._made[key] = make()
         return self._made[key]
 
-    def give_back(self, key: Any, network: Any) -> None: ...
+    def release(self, key: Any, network: Any) -> None: ...
 
 
 POOL = OneOfEach()
@@ -173,8 +173,8 @@ def test_sets_that_were_not_fitted_are_said_and_the_stream_goes_on(model: str) -
 
 def test_unfamiliar_pictures_are_told_by_the_record_and_only_by_it(model: str) -> None:
     shown = LiveStream(POOL).step(stripes(1)[0], of(model, mode="vq-dnn"), 0.0)
-    assert shown.facts["world"]["words"].startswith("novel, about ") and shown.facts["world"]["novelty"] <= 0.05
-    assert LiveStream(POOL).step(stripes(1)[0], of("street-tiny"), 0.0).facts["world"] is None
+    assert shown.facts["novelty"]["words"].startswith("novel, about ") and shown.facts["novelty"]["score"] <= 0.05
+    assert LiveStream(POOL).step(stripes(1)[0], of("street-tiny"), 0.0).facts["novelty"] is None
 
 
 def test_novel_regions_are_a_picture_where_the_model_has_novelty(model: str) -> None:

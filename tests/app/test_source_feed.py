@@ -11,7 +11,7 @@ from made.video import grey_frames, quarters, write_video
 from page_visit import wait_until
 from PIL import Image
 
-from app.page.live.source_feed import SourceFeed, Watch
+from app.page.live.source_feed import SourceFeed, Subscription
 from core.errors import InputError
 
 
@@ -19,12 +19,12 @@ def readers() -> int:
     return sum(thread.name == "feed" for thread in threading.enumerate())
 
 
-def times_of(watch: Watch, count: int) -> list[float]:
+def times_of(watch: Subscription, count: int) -> list[float]:
     return [watch.newest()[1] for _ in range(count)]
 
 
 def test_a_recording_gives_each_frame_once_and_begins_again() -> None:
-    watch = SourceFeed("street:3:3").watch()
+    watch = SourceFeed("street:3:3").subscribe()
     times_s = times_of(watch, 5)
     watch.close()
     assert times_s == sorted(set(times_s))
@@ -33,7 +33,7 @@ def test_a_recording_gives_each_frame_once_and_begins_again() -> None:
 
 def test_a_photograph_is_opened_once_and_given_twice_a_second(tmp_path: Path) -> None:
     Image.fromarray(quarters()).save(tmp_path / "photo.png")
-    watch = SourceFeed(str(tmp_path / "photo.png")).watch()
+    watch = SourceFeed(str(tmp_path / "photo.png")).subscribe()
     first, _, began_s = watch.newest()
     (tmp_path / "photo.png").unlink()
     used_s = time.process_time()
@@ -47,7 +47,7 @@ def test_a_photograph_is_opened_once_and_given_twice_a_second(tmp_path: Path) ->
 
 def test_all_visitors_share_one_reader_which_ends_after_the_last(tmp_path: Path) -> None:
     feed = SourceFeed(str(write_video(tmp_path / "film.mp4", grey_frames(250))))
-    first, second = feed.watch(), feed.watch()
+    first, second = feed.subscribe(), feed.subscribe()
     pictures = [first.newest() for _ in range(8)]
     assert readers() == 1
     late = second.newest()
@@ -57,7 +57,7 @@ def test_all_visitors_share_one_reader_which_ends_after_the_last(tmp_path: Path)
     wait_until(lambda: share_a_picture(feed))
     second.close()
     wait_until(lambda: readers() == 0)
-    anew = feed.watch()
+    anew = feed.subscribe()
     assert anew.newest()[0].shape == (48, 64, 3)
     anew.close()
     wait_until(lambda: readers() == 0)
@@ -65,7 +65,7 @@ def test_all_visitors_share_one_reader_which_ends_after_the_last(tmp_path: Path)
 
 def share_a_picture(feed: SourceFeed) -> bool:
     """Whether two visitors have the same one, not copies; a new one may come between both."""
-    watches = feed.watch(), feed.watch()
+    watches = feed.subscribe(), feed.subscribe()
     one, other = (watch.newest()[0] for watch in watches)
     for watch in watches:
         watch.close()
@@ -83,7 +83,7 @@ def test_a_source_that_fails_tells_why_and_comes_back(tmp_path: Path) -> None:
 
     with serving(answer, threading.Event()) as address:
         feed = SourceFeed(f"{address}/film.mp4?token=secret")
-        visitors = [feed.watch(), feed.watch()]
+        visitors = [feed.subscribe(), feed.subscribe()]
         began_s = time.perf_counter()
         for _ in range(2):
             up.clear()
@@ -101,7 +101,7 @@ def test_a_source_that_fails_tells_why_and_comes_back(tmp_path: Path) -> None:
     assert len(asked) < 5 + 6 * lasted_s, "both wait for one reader, which waits too"
 
 
-def gives_one(visitor: Watch) -> bool:
+def gives_one(visitor: Subscription) -> bool:
     try:
         visitor.newest()
     except InputError:
@@ -118,7 +118,7 @@ def gives_one(visitor: Watch) -> bool:
     ],
 )
 def test_what_is_missing_is_said_without_its_folder(spec: str, expected: str) -> None:
-    watch = SourceFeed(spec).watch()
+    watch = SourceFeed(spec).subscribe()
     with pytest.raises(InputError) as told:
         watch.newest()
     watch.close()

@@ -11,10 +11,10 @@ export function put(fact, text) {
   if (place.textContent !== text) place.textContent = text;
 }
 
-// Returns a frame's novelty in words, as Python does. First argument: the limits of the manifest; second: facts.world.
-export function describeWorld({ novel, unusual }, { novelty }) {
-  if (novelty <= Math.fround(novel)) return { level: "novel", words: "novel" }; // the graph computes in float32
-  return novelty <= Math.fround(unusual) ? { level: "unusual", words: "unusual" } : { level: "known", words: "familiar" };
+// Returns a novelty score as a word, by the same limits as Python.
+export function describeNovelty({ novel, unusual }, score) {
+  if (score <= Math.fround(novel)) return "novel"; // the graph computes in float32
+  return score <= Math.fround(unusual) ? "unusual" : "familiar";
 }
 
 export class Instruments {
@@ -51,16 +51,16 @@ export class Instruments {
     put("dropped", `${Math.max(0, presented - this.shown)} of ${presented}`);
     put("confidence", facts.confidence.toFixed(2));
     put("unsure", percent(facts.unsure));
-    if (facts.world) this.#tellWorld(facts.world);
+    if (facts.novelty) this.#showNovelty(facts.novelty);
     document.querySelectorAll("#legend .share").forEach((place, index) => (place.textContent = percent(facts.shares[index])));
     this.#inspect(facts);
   }
 
-  #tellWorld(world) {
-    const [line, { level, words }] = [document.querySelector("#world"), describeWorld(this.#limits, world)];
-    if (line.textContent !== words) line.textContent = words; // screen readers read only changes
-    line.dataset.level = level;
-    put("expected", percent(world.expected));
+  #showNovelty({ score, expected }) {
+    const [line, word] = [document.querySelector("#novelty"), describeNovelty(this.#limits, score)];
+    if (line.textContent !== word) line.textContent = word; // screen readers read only changes
+    line.dataset.level = word;
+    put("expected", percent(expected));
   }
 
   figures() {

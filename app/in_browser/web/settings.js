@@ -3,7 +3,7 @@
 const NAMES = { dnn: "single frame", "vq-dnn": "smoothed", bnn: "random draws", "vq-bnn": "random draws, smoothed" };
 const SECONDS = {
   entropy: ["uncertainty (entropy)", "certain", "uncertain"],
-  novel: ["novel regions", "as usual", "as 1 pixel in 100 is"],
+  novel: ["novel regions", "familiar", "rarer than 1 pixel in 100"],
 }; // the second picture: its title, and the meaning of its darkest and brightest colours
 const one = (selector) => document.querySelector(selector);
 const number = (selector) => Number(one(selector).value);
@@ -43,8 +43,8 @@ export class Settings {
     const follows = known ? "; it follows every frame" : "";
     one("#calibration").textContent = calibrated ? `Calibrated: ${fitted}${follows}.` : `Not calibrated: ${note || "no temperature was fitted"}.`;
     one("#second-row").hidden = one("#expected").hidden = !known;
-    one("#world").removeAttribute("data-level");
-    one("#world").textContent = known
+    one("#novelty").removeAttribute("data-level");
+    one("#novelty").textContent = known
       ? "Shows if the pictures resemble the training recordings."
       : "No novelty: the graph has no statistics of the training recordings for this method.";
     this.#describeSecond();

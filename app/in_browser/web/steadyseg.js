@@ -48,7 +48,7 @@ export class Segmenter {
     signal?.addEventListener("abort", () => this.close("stopped"), { once: true });
     const file = method.files[provider] ?? method.files.any;
     const home = JSON.stringify(new URL("worker.js", import.meta.url).href);
-    // A worker from a blob inherits this page's policy (connect-src 'self'); a file from a plain server has none.
+    // A worker from a blob inherits this page's policy (connect-src 'self'); one from a file of a plain server would have no policy.
     const script = URL.createObjectURL(new Blob([`import ${home};`], { type: "text/javascript" }));
     this.#worker = new Worker(script, { type: "module" });
     this.#worker.onmessage = ({ data }) => this.#hear(data);
@@ -73,7 +73,7 @@ export class Segmenter {
   // image: an ImageBitmap, which is consumed (crop: [x, y, width, height] in it, by default `middle`), or ImageData of the
   // network's size. Returns {facts, overlay, shade}, the last two ImageBitmaps for the caller to close. gap: source frames since
   // the last call; tau: decay time of the mean in frames, by default the method's; watch: [x, y] in 0..1 of a pixel whose
-  // probabilities are wanted. facts.world: {novelty, expected accuracy} in 0..1, or null.
+  // probabilities are wanted. facts.novelty: {score, expected accuracy} in 0..1, or null.
   async step(image, { gap = 1, reset = false, tau, crop, watch = null, view = VIEW } = {}) {
     return this.#step(image, { gap, reset, tau, crop, watch, view });
   }

@@ -75,8 +75,8 @@ async function step({ bitmap, crop, pixels, gap, reset, watch, view, wantsMaps }
   const found = await run(pixels, gap, reset, Boolean(watch));
   const maps = Object.fromEntries(MAPS.filter((name) => found[name]).map((name) => [name, found[name].data]));
   const probs = watch ? await probabilitiesAt(found.probs ?? found.state_00_out, watch) : null;
-  const world = found.novelty ? { novelty: found.novelty.data[0], expected: found.expected_accuracy.data[0] } : null;
-  const facts = { ...summary(maps.label, maps.confidence, classes.length), world, probs, stepMs: performance.now() - began };
+  const novelty = found.novelty ? { score: found.novelty.data[0], expected: found.expected_accuracy.data[0] } : null;
+  const facts = { ...summary(maps.label, maps.confidence, classes.length), novelty, probs, stepMs: performance.now() - began };
   if (wantsMaps) return [{ facts, maps }, Object.values(maps).map((map) => map.buffer)];
   const pictures = [
     picture(overlay(pixels, maps.label, classes, view)),

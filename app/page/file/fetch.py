@@ -61,11 +61,11 @@ def check_address(url: str) -> SplitResult:
     url = url.strip()
     try:
         parts = urlsplit(url)
-        called = parts.hostname is not None and (parts.port or 1) > 0
-        known = called and parts.scheme.lower() in PORTS and url.isprintable()  # half a letter cannot be sent
+        has_host = parts.hostname is not None and (parts.port or 1) > 0
+        fetchable = has_host and parts.scheme.lower() in PORTS and url.isprintable()  # half a letter cannot be sent
     except ValueError:
-        known = False
-    if not known:
+        fetchable = False
+    if not fetchable:
         raise InputError("not an address that can be fetched; expected http:// or https:// and a host")
     return parts
 
@@ -74,12 +74,12 @@ def public_address(parts: SplitResult, resolve: Callable[..., list[tuple[Any, ..
     """(IP address, port) of the host. Raises InputError if any of its addresses is not public."""
     port = parts.port or PORTS[parts.scheme.lower()]
     try:
-        found = [entry[4][0] for entry in resolve(parts.hostname, port, type=socket.SOCK_STREAM)]
+        addresses = [entry[4][0] for entry in resolve(parts.hostname, port, type=socket.SOCK_STREAM)]
     except (OSError, UnicodeError) as error:
         raise InputError(f"{parts.hostname}: no such host") from error
-    if not found or not all(is_public(ipaddress.ip_address(address)) for address in found):
-        raise InputError(f"{parts.hostname}: lies in a private network, which this page does not ask")
-    return found[0], port
+    if not addresses or not all(is_public(ipaddress.ip_address(address)) for address in addresses):
+        raise InputError(f"{parts.hostname}: is in a private network, which this page does not contact")
+    return addresses[0], port
 
 
 def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:

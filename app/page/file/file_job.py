@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +35,7 @@ STREET = "street:7:150"
 WIDEST = 1920
 """Largest width or height in pixels of the two views together; every H.264 player takes up to 4096."""
 PREVIEW_WIDTH = 960
-TELL_EVERY_S = 0.5
+REPORT_EVERY_S = 0.5
 NAME_LENGTH = 40
 """Characters kept of the upload's name: file systems end at 255 bytes, and the video is first written under a longer
 name."""
@@ -141,14 +141,14 @@ def _run(
     stop_reason: Callable[[], str],
 ) -> Generator[Progress, None, str]:
     """Takes all frames; returns the reason if it stopped before their end."""
-    began = told = time.perf_counter()
+    began = reported = time.perf_counter()
     with contextlib.closing(frames):
         for _ in frames:
             if reason := stop_reason():
                 return reason
-            if time.perf_counter() - told > TELL_EVERY_S:
-                told = time.perf_counter()
-                yield Progress(report.frames, info.length, told - began, paint.preview(), metrics_so_far(report))
+            if time.perf_counter() - reported > REPORT_EVERY_S:
+                reported = time.perf_counter()
+                yield Progress(report.frames, info.length, reported - began, paint.preview(), metrics_so_far(report))
     return f"stopped after {limit} frames, the most on this page" if report.frames == limit else ""
 
 
@@ -231,7 +231,7 @@ class MaskArchive(contextlib.AbstractContextManager[Any]):
         self._archive.close()
 
 
-class PictureSink:
+class PictureSink(contextlib.AbstractContextManager[Any]):
     """Writes the one picture that it is given as a PNG file."""
 
     notes: tuple[str, ...] = ()
@@ -241,8 +241,5 @@ class PictureSink:
 
     def write(self, image: np.ndarray, time_s: float) -> None:
         self._path.write_bytes(opencv().imencode(".png", image[..., ::-1])[1].tobytes())
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None: ...

@@ -16,9 +16,8 @@ from app.page.visitors.sessions import Session, Sessions
 from core.errors import InputError
 
 INTRO = (
-    "<p>Segmentation and second picture side by side, as a video. The procedural street knows its true "
-    "labels, so accuracy "
-    "and calibration are measured while it plays.</p>"
+    "<p>The result is a video of the segmentation and the second picture side by side. The labels of the procedural "
+    "street are known, so its accuracy and calibration are measured while it plays.</p>"
 )
 
 

@@ -30,7 +30,7 @@ KEY = re.compile("[0-9a-f]{32}")
 def live_routes(workers: LiveWorkers, models: Mapping[str, str]) -> "list[Route]":
     """The routes POST /live/KEY and /live/KEY/end. `models`: name on the page -> model, as `offered_models` returns
     it."""
-    from starlette.responses import Response
+    from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
 
     async def answer(request: "WebRequest") -> "Response":
@@ -38,13 +38,13 @@ def live_routes(workers: LiveWorkers, models: Mapping[str, str]) -> "list[Route]
         try:
             key = check_key(request)
             record, picture = unpack(await request.body())
-            asked = Request(
+            frame = Request(
                 settings_from(record, models), picture or None, capture_time(record, arrived_s), arrived_s, Future()
             )
-            workers.offer(key, asked)
-            pictures = await asyncio.wrap_future(asked.answer)
+            workers.offer(key, frame)
+            pictures = await asyncio.wrap_future(frame.answer)
         except InputError as error:
-            return Response(json.dumps({"error": str(error)}), 422, media_type="application/json")
+            return JSONResponse({"error": str(error)}, 422)
         if pictures is None:
             return Response(status_code=204)
         return Response(pack(pictures), media_type="application/octet-stream", headers={"Cache-Control": "no-store"})
@@ -53,7 +53,7 @@ def live_routes(workers: LiveWorkers, models: Mapping[str, str]) -> "list[Route]
         try:
             workers.end(check_key(request))
         except InputError as error:
-            return Response(json.dumps({"error": str(error)}), 422, media_type="application/json")
+            return JSONResponse({"error": str(error)}, 422)
         return Response(status_code=204)
 
     return [Route("/live/{key}", answer, methods=["POST"]), Route("/live/{key}/end", end, methods=["POST"])]

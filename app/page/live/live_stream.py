@@ -72,7 +72,7 @@ class LiveStream:
             **describe_maps(maps, len(classes)),
             "flicker": [share for _, share in flicker],
             "probs": [at_pixel(maps, settings.watch) for _, maps in results] if settings.watch else None,
-            "world": describe_frame(maps),
+            "novelty": describe_frame(maps),
             "note": note,
             "executor": opened.segmenter.executor,
             "step_ms": round((stepped_s - began_s) * 1e3, 1),
@@ -119,9 +119,9 @@ def describe_frame(maps: Maps) -> dict[str, Any] | None:
     """Novelty and expected accuracy in words and numbers; None if the network does not provide them."""
     if maps.novelty is None:
         return None
-    level = "novel" if maps.novelty <= NOVEL else "unusual" if maps.novelty <= UNUSUAL else "known"
+    level = "novel" if maps.novelty <= NOVEL else "unusual" if maps.novelty <= UNUSUAL else "familiar"
     expected = None if maps.expected_accuracy is None else round(maps.expected_accuracy, 3)
-    return {"level": level, "novelty": round(maps.novelty, 4), "expected": expected, "words": describe_novelty(maps)}
+    return {"level": level, "score": round(maps.novelty, 4), "expected": expected, "words": describe_novelty(maps)}
 
 
 def describe_maps(maps: Maps, num_classes: int) -> dict[str, Any]:

@@ -1,31 +1,33 @@
 """Markup of the Live and Compare tabs; app/page/web/live.js fills in the pictures, instruments.js the figures."""
 
 import json
+from html import escape
 from typing import Any
 
-from app.page.parts.legend import escape, legend, shade_stops
+import numpy as np
+
 from app.page.parts.pictures import SCALES
 from app.page.parts.settings import MODES, SECONDS
+from app.video.render import draw_uncertainty
 from core.classes import ClassList
 
 TILES = (
     ("fps", "frames/s", "frames shown per second, over the last two seconds"),
-    ("age", "latency", "from the camera to this screen, measured in this browser; median of two seconds"),
-    ("dropped", "dropped frames", "camera frames that gave way to a newer one, of all since the start"),
-    ("confidence", "mean confidence", "mean over the picture of the likeliest class's probability"),
+    ("age", "latency", "time from the camera to this screen, measured in this browser; median of two seconds"),
+    ("dropped", "dropped frames", "camera frames skipped for a newer one, of all since the start"),
+    ("confidence", "mean confidence", "mean probability of the most likely class over the picture"),
     ("unsure", "uncertain pixels", "share of pixels with confidence below 0.5"),
 )
 """The tiles of the strip: key, label, explanation."""
-WORLD_MEANS = (
-    "Compared with held-out frames of the training recordings: one in 20 of them is as novel as what is called "
-    "novel here. Do not trust the labels of a novel frame: hand the decision over, or train on such pictures."
+NOVELTY_MEANS = (
+    "Comparison with held-out frames of the training recordings, of which one in 20 is called novel. Do not trust the "
+    "labels of a novel frame: leave the decision to a person, or train on such pictures."
 )
 
 
 def stage(name: str, source: str | None) -> str:
-    """HTML of one tab, `live` or `compare`: buttons, two pictures and a row of figures. `source`: the server's own
-    video, if
-    there is one."""
+    """HTML of one tab, `live` or `compare`: buttons, two pictures and a row of figures. `source`: the
+    server's own video, if there is one."""
     play = f"<button data-do='server' class='primary'>Play {escape(source)}</button>" if source else ""
     first = "" if source else " class='primary'"
     return (
@@ -33,7 +35,7 @@ def stage(name: str, source: str | None) -> str:
         f"<button data-do='camera'{first}>Camera</button><button data-do='stop' disabled>Stop</button>"
         "<a href='#controls'>Settings</a><span class='message' role='status' aria-live='polite'></span></div>"
         f"<div class='pictures'>{_picture('left', name)}{_picture('right', name)}</div>"
-        f"<div class='world' role='status' title='{WORLD_MEANS}'></div>"
+        f"<div class='novelty' role='status' title='{NOVELTY_MEANS}'></div>"
         f"<div class='strip'>{''.join(_tile(*tile) for tile in TILES)}</div></div>"
     )
 
@@ -73,6 +75,28 @@ def scale() -> str:
 
 def _tile(key: str, name: str, meaning: str) -> str:
     return f"<div class='tile' title='{escape(meaning)}'><b data-fact='{key}'>-</b><span>{name}</span></div>"
+
+
+def legend(classes: ClassList) -> str:
+    """A switch for each class with its colour, name and place for its share; app/page/web/instruments.js reads and
+    fills it."""
+    entries = "".join(_entry(index, classes) for index in range(len(classes)))
+    return f"<div class='legend' role='group' aria-label='Classes that are coloured'>{entries}</div>"
+
+
+def _entry(index: int, classes: ClassList) -> str:
+    name, color = escape(classes.names[index]), f"rgb{classes.colors[index]}"
+    return (
+        f"<label class='entry' data-class='{index}' data-name='{name}' data-color='{color}'>"
+        f"<input type='checkbox' value='{index}' checked><i style='background:{color}'></i>{name}"
+        "<span class='share'></span></label>"
+    )
+
+
+def shade_stops() -> str:
+    """The uncertainty's colours from sure to unsure, for a CSS gradient."""
+    shades = draw_uncertainty(np.linspace(0, 255, 9).astype(np.uint8)[None])[0]  # (9, 3)
+    return ", ".join(f"rgb({red}, {green}, {blue})" for red, green, blue in shades)
 
 
 def details(name: str) -> str:

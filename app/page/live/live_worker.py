@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from app.page.live.camera_picture import camera_picture
 from app.page.live.live_stream import LivePictures, LiveStream
+from app.page.live.source_feed import Subscription
 from app.page.parts.network_pool import Lease, NetworkPool, OpenMethod
 from app.page.parts.settings import MethodSettings, Settings
 from app.sources.frame_queue import FrameQueue
@@ -26,17 +27,6 @@ from core.system.machine import trim_memory
 
 IDLE_S = 20.0
 """Seconds without a frame after which a visitor counts as gone."""
-
-
-class FrameFeed(Protocol):
-    """The newest picture of a source on the server's side."""
-
-    def newest(self) -> tuple[np.ndarray, float, float]:
-        """(picture, its time in seconds, `time.perf_counter()` at its arrival); waits for a picture that was not
-        returned yet."""
-        ...
-
-    def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -63,7 +53,7 @@ def resolve_future(answer: "Future[LivePictures | None]", result: LivePictures |
         answer.set_result(result)
 
 
-def told(error: Exception) -> InputError:
+def public_error(error: Exception) -> InputError:
     """The error to show to a visitor: an InputError itself, or a general one that hides the details."""
     if isinstance(error, InputError):
         return error
@@ -75,10 +65,10 @@ class LiveWorker:
     """The thread of one visitor. Every failure in it becomes an answer to this visitor alone."""
 
     def __init__(
-        self, pool: NetworkPool, open_feed: Callable[[], FrameFeed] | None, on_end: Callable[[], None], idle_s: float
+        self, pool: NetworkPool, open_feed: Callable[[], Subscription] | None, on_end: Callable[[], None], idle_s: float
     ) -> None:
         self._pool, self._open_feed, self._on_end, self._idle_s = pool, open_feed, on_end, idle_s
-        self._feed: FrameFeed | None = None
+        self._feed: Subscription | None = None
         self._queue = FrameQueue(1, self._drop)
         self.dropped = 0
         self._thread = threading.Thread(target=self._run, name="live", daemon=True)
@@ -128,7 +118,7 @@ class LiveWorker:
         except Exception as error:
             if not isinstance(error, InputError):
                 stream.close()
-            resolve_future(request.answer, told(error))
+            resolve_future(request.answer, public_error(error))
         else:
             resolve_future(request.answer, pictures)
 
@@ -154,8 +144,10 @@ class LiveWorker:
 class LiveWorkers:
     """The workers of all live visitors, by the key that each browser drew (128 random bits)."""
 
-    def __init__(self, most: int, open_feed: Callable[[], FrameFeed] | None = None, idle_s: float = IDLE_S) -> None:
-        self.most = most
+    def __init__(
+        self, max_streams: int, open_feed: Callable[[], Subscription] | None = None, idle_s: float = IDLE_S
+    ) -> None:
+        self.max_streams = max_streams
         self._open_feed, self._idle_s = open_feed, idle_s
         self.pool = NetworkPool()
         self._door = ThreadPoolExecutor(1, "door")
@@ -204,7 +196,7 @@ class LiveWorkers:
             while not self._worker(key, request).offer(request):
                 self._forget(key)
         except Exception as error:
-            resolve_future(request.answer, told(error))
+            resolve_future(request.answer, public_error(error))
 
     def _worker(self, key: str, request: Request) -> LiveWorker:
         """The visitor's worker, made if there is a place and the first picture can be decoded. Raises InputError
@@ -212,8 +204,8 @@ class LiveWorkers:
         worker = self._workers.get(key)
         if worker is not None:
             return worker
-        if len(self._workers) >= self.most:  # nobody else adds to them
-            raise InputError(f"all {self.most} places are taken; this page tries again until one is free")
+        if len(self._workers) >= self.max_streams:  # nobody else adds to them
+            raise InputError(f"all {self.max_streams} places are taken; this page tries again until one is free")
         if request.picture is not None:
             camera_picture(request.picture)
         with self._lock:

@@ -42,7 +42,7 @@ def without_folder(text: str, spec: str) -> str:
     return text.replace(str(path), path.name) if len(path.parts) > 1 and "://" not in spec else text
 
 
-class Watch:
+class Subscription:
     """One visitor's view of a feed."""
 
     def __init__(self, feed: "SourceFeed") -> None:
@@ -76,14 +76,14 @@ class SourceFeed:
         self._picture: TimedPicture | None = None
         self._trouble: str | None = None
 
-    def watch(self) -> Watch:
+    def subscribe(self) -> Subscription:
         """Adds a visitor; it does not wait."""
         with self._changed:
             self._watchers += 1
             if self._reader is None:
                 self._reader = threading.Thread(target=self._run, name="feed", daemon=True)
                 self._reader.start()
-        return Watch(self)
+        return Subscription(self)
 
     def leave(self) -> None:
         """Removes a visitor; after the last one the reader closes the source and ends."""

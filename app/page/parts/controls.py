@@ -88,7 +88,9 @@ def add_controls(model: str) -> Controls:
     second = gr.Dropdown(
         second_choices(meta, method_options()), value="entropy", label="Second picture", elem_id="second"
     )
-    opacity = gr.Slider(0, 100, 50, step=5, label="Overlay opacity %", info="Of the class colours.", elem_id="opacity")
+    opacity = gr.Slider(
+        0, 100, 50, step=5, label="Overlay opacity %", info="Strength of the class colours.", elem_id="opacity"
+    )
     min_confidence = gr.Slider(
         0, 95, 0, step=5, label="Confidence threshold %", info="Pixels below are grey.", elem_id="min-confidence"
     )
@@ -99,7 +101,7 @@ def add_controls(model: str) -> Controls:
             TAU,
             step=0.25,
             label="Decay time tau",
-            info="Of the mean, in frames.",
+            info="Memory of the temporal mean, in frames.",
             elem_id="tau",
         )
         motion = gr.Checkbox(
@@ -111,7 +113,7 @@ def add_controls(model: str) -> Controls:
             0,
             step=1,
             label="Window K",
-            info="Past frames; 0: all, faster.",
+            info="Number of past frames; 0 takes all and is faster.",
             elem_id="window",
         )
         calibrated = gr.Checkbox(
@@ -148,7 +150,7 @@ def describe_temperature(meta: CheckpointMeta, options: MethodOptions) -> str:
     """Explanation of the calibration switch for this model and method."""
     method = replace(options, calibrated=None).resolve(meta)
     if not method.calibrated:
-        return f"None was fitted for {method}: see steadyseg calibrate."
+        return f"No temperature was fitted for {method}: see steadyseg calibrate."
     number = f"{method.temperature:.2f}"
     if method.adaptive:
         return (

@@ -4,7 +4,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Hashable
 from functools import partial
-from types import TracebackType
 from typing import Self
 
 from app.open_model import open_segmenter
@@ -36,7 +35,7 @@ class NetworkPool:
                     return entry[1]
         return make()
 
-    def give_back(self, key: Hashable, network: FrameNetwork) -> None:
+    def release(self, key: Hashable, network: FrameNetwork) -> None:
         """Puts back a network that the caller no longer uses."""
         with self._lock:
             self._idle.append((key, network))
@@ -57,26 +56,24 @@ class Lease:
         if key not in self._taken:
             self._taken[key] = self._pool.take(key, make)
         self._uses[user] = key
-        self._give_back_unused()
+        self._release_unused()
         return self._taken[key]
 
     def release(self, user: Hashable) -> None:
         """Releases the network of a method that has ended."""
         self._uses.pop(user, None)
-        self._give_back_unused()
+        self._release_unused()
 
-    def _give_back_unused(self) -> None:
+    def _release_unused(self) -> None:
         for key in self._taken.keys() - self._uses.values():
-            self._pool.give_back(key, self._taken.pop(key))
+            self._pool.release(key, self._taken.pop(key))
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._uses.clear()
-        self._give_back_unused()
+        self._release_unused()
 
 
 class OpenMethod:

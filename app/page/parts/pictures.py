@@ -25,7 +25,7 @@ SCALES: dict[Second, tuple[str, str]] = {
     "confidence": ("confidence 1", "0"),
     "disagreement": ("samples agree", f"disagree (x {DISAGREEMENT_GAIN})"),
     "set size": ("1 class", f"{LARGEST_SET} or more"),
-    "novel regions": ("as usual", "as 1 pixel in 100 is"),
+    "novel regions": ("familiar", "rarer than 1 pixel in 100"),
 }
 """Meaning of the darkest and the brightest colour of each kind of second picture."""
 

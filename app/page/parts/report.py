@@ -1,8 +1,8 @@
 """A report as the page shows it: the figures, then the classes by their share of the picture."""
 
+from html import escape
 from typing import Any
 
-from app.page.parts.legend import escape
 from app.sources.source import LOSSES
 
 METRICS = {
@@ -81,8 +81,8 @@ def metrics_html(metrics: dict[str, Any] | None) -> str:
 def diagram(bins: list[dict[str, Any]]) -> str:
     """SVG: a bar of accuracy for each tenth of confidence, as dark as it is frequent; the dot is its mean
     confidence."""
-    total = sum(one["count"] for one in bins) or 1
-    bars = "".join(_bar(one, one["count"] / total) for one in bins if one["count"])
+    total = sum(entry["count"] for entry in bins) or 1
+    bars = "".join(_bar(entry, entry["count"] / total) for entry in bins if entry["count"])
     floor, right = SIDE, LEFT + SIDE
     return (
         f"<svg viewBox='0 0 {LEFT + SIDE + 6} {SIDE + BELOW + 6}' role='img' aria-label='Reliability diagram' "
@@ -95,11 +95,11 @@ def diagram(bins: list[dict[str, Any]]) -> str:
     )
 
 
-def _bar(one: dict[str, Any], share: float) -> str:
-    x, width = LEFT + SIDE * one["lower"], SIDE * (one["upper"] - one["lower"])
-    top = SIDE * (1 - one["accuracy"])
+def _bar(entry: dict[str, Any], share: float) -> str:
+    x, width = LEFT + SIDE * entry["lower"], SIDE * (entry["upper"] - entry["lower"])
+    top = SIDE * (1 - entry["accuracy"])
     opacity = min(1.0, 0.15 + share**0.5)
     return (
         f"<rect x='{x + 1:.1f}' y='{top:.1f}' width='{width - 2:.1f}' height='{SIDE - top:.1f}' fill='#2563eb' "
-        f"opacity='{opacity:.2f}'/><circle cx='{LEFT + SIDE * one['confidence']:.1f}' cy='{top:.1f}' r='2.5'/>"
+        f"opacity='{opacity:.2f}'/><circle cx='{LEFT + SIDE * entry['confidence']:.1f}' cy='{top:.1f}' r='2.5'/>"
     )

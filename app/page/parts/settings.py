@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from app.page.parts.legend import escape
 from core.errors import InputError
 from core.method import MODE_NAMES, MOTION_TAU, MethodOptions, ModeName, is_temporal
 from core.model.checkpoint import CheckpointMeta, read_meta
@@ -124,23 +124,23 @@ def settings_from(record: Mapping[str, Any], models: Mapping[str, str]) -> Setti
     return Settings(method, view, left, (watch[0], watch[1]) if len(watch) == 2 else None)
 
 
-def number(record: Mapping[str, Any], key: str, default: float, least: float, most: float) -> float:
-    """Reads a number of the record; InputError if it is not in least..most."""
-    return between(record.get(key, default), key, least, most)
+def number(record: Mapping[str, Any], key: str, default: float, low: float, high: float) -> float:
+    """Reads a number of the record; InputError if it is not in low..most."""
+    return between(record.get(key, default), key, low, high)
 
 
-def between(value: Any, key: str, least: float, most: float) -> float:
-    """`value` where it is a number in least..most; InputError otherwise."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
-        raise InputError(f"{key} must be a number in {least:g}..{most:g}")
+def between(value: Any, key: str, low: float, high: float) -> float:
+    """`value` where it is a number in low..most; InputError otherwise."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
+        raise InputError(f"{key} must be a number in {low:g}..{high:g}")
     return float(value)
 
 
-def read_list(record: Mapping[str, Any], key: str, most: int) -> list[Any]:
+def read_list(record: Mapping[str, Any], key: str, limit: int) -> list[Any]:
     """A list of the record, or none; InputError where it is something else or too long."""
     value = record.get(key) or []
-    if not isinstance(value, list) or len(value) > most:
-        raise InputError(f"{key} must be a list of at most {most}")
+    if not isinstance(value, list) or len(value) > limit:
+        raise InputError(f"{key} must be a list of at most {limit}")
     return value
 
 

@@ -90,7 +90,7 @@ class Session:
             own = folder / path.name
             own.hardlink_to(path)
         except (OSError, ValueError) as error:
-            raise InputError("the upload is gone, as it lay unused for long; choose the file again") from error
+            raise InputError("the upload was removed after an hour without use; choose the file again") from error
         self.uploads[path] = own.stat().st_ino
         return own
 
@@ -115,10 +115,10 @@ def require_upload(spec: str, folder: Path) -> None:
         if stored and stat.S_ISREG(path.lstat().st_mode):
             return
     except FileNotFoundError as error:
-        raise InputError("the upload is gone, as it lay unused for long; choose the file again") from error
+        raise InputError("the upload was removed after an hour without use; choose the file again") from error
     except (OSError, ValueError):  # a name that no file can have
         pass
-    raise InputError("that is not a file that was uploaded here; choose it again")
+    raise InputError("this file was not uploaded here; choose it again")
 
 
 class Sessions:

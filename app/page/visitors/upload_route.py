@@ -5,7 +5,6 @@ leaves parts of broken uploads on the disk.
 """
 
 import asyncio
-import json
 import os
 import re
 from collections.abc import AsyncGenerator
@@ -34,7 +33,7 @@ UNUSUAL, NAME_LENGTH = re.compile(r"[^\w.+ ()-]"), 60
 
 def upload_route(disk: Disk) -> "Route":
     """The route POST /gradio_api/upload. It answers with a list of one path, as Gradio's scripts expect."""
-    from starlette.responses import Response
+    from starlette.responses import JSONResponse
     from starlette.routing import Route
 
     at_once = 0
@@ -52,11 +51,11 @@ def upload_route(disk: Disk) -> "Route":
                 refused = 422
                 async with asyncio.timeout(60 + length / MIN_RATE):
                     stored = await store(request, folder, disk, upload_id)
-            return Response(json.dumps([str(stored)]), media_type="application/json")
+            return JSONResponse([str(stored)])
         except InputError as error:
-            return Response(json.dumps({"error": str(error)}), refused, media_type="application/json")
+            return JSONResponse({"error": str(error)}, refused)
         except TimeoutError:
-            return Response(json.dumps({"error": "the upload is too slow"}), 408, media_type="application/json")
+            return JSONResponse({"error": "the upload is too slow"}, 408)
         finally:
             at_once -= 1
             if upload_id is not None:

@@ -1,12 +1,12 @@
-// What is said about the stream: the strip of figures, the timeline, the legend's shares, the inspected pixel.
+// The figures below the pictures, the timeline, the shares in the legend, and the inspected pixel.
 (() => {
   "use strict";
   const TIMELINE_S = 20;
   const HISTORY_S = 8;
   const RATE_S = 2; // frames/s and flicker are means over the last two seconds
-  const STRIP_MS = 250; // figures that change faster cannot be read
+  const STRIP_MS = 250; // a reader cannot follow faster changes
   const live = (window.steadyseg ??= {});
-  let samples = []; // {at, age, facts}, the last TIMELINE_S
+  let samples = []; // {at, age, facts} of the last TIMELINE_S seconds
   let drawnAt = 0;
 
   const all = (selector) => document.querySelectorAll(selector);
@@ -65,9 +65,9 @@
       put(`flicker-${side}`, mean === null ? "-" : percent(mean, 1));
       for (const bar of all(`[data-bar=flicker-${side}]`)) bar.style.width = `${Math.min(100, 400 * (mean ?? 0))}%`;
     });
-    for (const state of all(".world")) {
-      state.textContent = facts.world ? facts.world.words : "";
-      state.dataset.level = facts.world ? facts.world.level : "";
+    for (const state of all(".novelty")) {
+      state.textContent = facts.novelty ? facts.novelty.words : "";
+      state.dataset.level = facts.novelty ? facts.novelty.level : "";
     }
     put("executor", `${facts.executor}, ${facts.step_ms.toFixed(0)} ms a frame`);
   }
@@ -89,13 +89,13 @@
   function shares(values) {
     for (const legend of all(".legend")) {
       const places = legend.querySelectorAll(".entry[data-class] .share");
-      if (places.length !== values.length) continue; // the model was changed in this moment
+      if (places.length !== values.length) continue; // the legend is already that of another model
       places.forEach((place, index) => (place.textContent = percent(values[index])));
     }
   }
 
   function inspect(facts) {
-    if (!live.watch) return; // an answer that was on its way when the pixel was given up
+    if (!live.watch) return; // the answer to a frame that was sent before the inspection ended
     const known = classes();
     const recent = since(HISTORY_S).filter((one) => one.facts.probs);
     for (const panel of all(".inspect .chart")) {
@@ -120,7 +120,7 @@
       ${drawn.join("")}</svg>`;
   }
 
-  // Stacked areas: every class keeps its place, so a change of mind is a change of colour.
+  // Stacked areas: every class keeps its place, so that a change of the label is a change of colour.
   function history(recent, side, known) {
     if (recent.length < 2) return "";
     const end = performance.now();
@@ -161,7 +161,7 @@
     } else if (event.target.closest?.("[data-do-not-watch]")) unwatch();
   });
 
-  // The same by keyboard: Enter puts the mark in the middle, arrows move it, Escape takes it away.
+  // Keyboard: Enter places the mark in the middle, arrows move it, Escape removes it.
   document.addEventListener("keydown", (event) => {
     const frame = event.target.closest?.(".stage .frame");
     if (!frame) return;
@@ -173,7 +173,7 @@
     watchAt(frame, x + steps[event.key][0], y + steps[event.key][1]);
   });
 
-  // Classes on and off: both tabs have a legend and say the same.
+  // Switches a class on or off in the legends of both tabs.
   document.addEventListener("change", (event) => {
     const box = event.target.closest?.(".legend input[type=checkbox]");
     if (!box) return;
@@ -191,7 +191,7 @@
     if (caption) [["second", caption], ["low", low], ["high", high]].forEach(([fact, text]) => put(fact, text));
   }
   live.settingsChanged = captions;
-  // A new model has a legend of its own, with every class on.
+  // Another model has another legend, in which every class is on.
   live.modelChanged = () => {
     live.settings.hidden = [];
     for (const box of all(".legend input")) box.checked = true;

@@ -1,10 +1,10 @@
-// The camera, and the way of one frame: taken, sent with the settings of that moment, shown. One POST is one frame.
+// The camera and its frames: each is sent in one POST with the current settings, and its answer is shown.
 (() => {
   "use strict";
-  const MOST_HEIGHT = 360; // what the pretrained networks take; more would only travel
+  const MAX_HEIGHT = 360; // input height of the pretrained networks; more pixels would be sent for nothing
   const QUALITY = 0.85;
   const RETRY_MS = 2000;
-  const SLOW_START_MS = 700; // an answer that takes longer: the server is opening a network, or its video is slow
+  const SLOW_START_MS = 700; // after this time the page says what it waits for: a network that opens, or a slow video
   const CAMERA = { video: { width: { ideal: 640 }, height: { ideal: 480 }, frameRate: { ideal: 30 } }, audio: false };
 
   const live = (window.steadyseg ??= {});
@@ -41,10 +41,10 @@
     for (const button of document.querySelectorAll(".stage [data-do=stop]")) button.disabled = kind === null;
   }
 
-  // A second frame may be on the way while one is computed, but only where the way is shorter than the computation.
-  const mostUnderway = () => (travelMs < stepMs ? 2 : 1);
+  // A second frame is sent while one is computed, but only if sending takes less time than computing.
+  const maxUnderway = () => (travelMs < stepMs ? 2 : 1);
 
-  const ready = () => kind !== null && stage() && underway < mostUnderway() && now() >= retryAt;
+  const ready = () => kind !== null && stage() && underway < maxUnderway() && now() >= retryAt;
 
   function settingsNow() {
     const settings = { ...live.settings, watch: live.watch };
@@ -56,7 +56,7 @@
   }
 
   async function cameraPicture() {
-    const scale = Math.min(1, MOST_HEIGHT / video.videoHeight);
+    const scale = Math.min(1, MAX_HEIGHT / video.videoHeight);
     canvas.width = Math.round(video.videoWidth * scale);
     canvas.height = Math.round(video.videoHeight * scale);
     canvas.getContext("2d", { alpha: false }).drawImage(video, 0, 0, canvas.width, canvas.height);
@@ -74,12 +74,12 @@
     const number = ++sequence;
     const startedKind = kind;
     underway += 1;
-    const tell = (text, trouble) => kind === startedKind && say(text, trouble); // who pressed Stop is told no more
+    const tell = (text, trouble) => kind === startedKind && say(text, trouble); // no messages after Stop
     const slow = startedKind === "camera" ? "opening the network ..." : "waiting for a picture ...";
     const waiting = setTimeout(tell, SLOW_START_MS, slow);
     try {
       const picture = startedKind === "camera" ? await cameraPicture() : null;
-      if (startedKind === "camera" && !picture) return; // without one it would be a request for the server's video
+      if (startedKind === "camera" && !picture) return; // a request without a picture asks for the server's video
       const sentAt = now();
       const body = packed({ ...settingsNow(), captured_ms: takenAt }, picture);
       const answer = await fetch(address(""), { method: "POST", body, cache: "no-store" });
@@ -97,13 +97,13 @@
       travelMs += 0.2 * (Math.max(0, roundMs - facts.server_ms) - travelMs);
       if (live.counts.shown < 3) travelMs = Math.max(0, roundMs - facts.server_ms);
       stepMs += 0.2 * (facts.step_ms - stepMs);
-      // Of the server's own video the browser knows the way back only as half of the journey.
+      // The age of a frame of the server's video: its age at the server, and half of the time for the way there and back.
       const age = startedKind === "camera" ? now() - takenAt : facts.age_ms + travelMs / 2 + (now() - sentAt - roundMs);
       live.counts.shown += 1;
       live.ages.push(age);
       if (live.ages.length > 100000) live.ages.splice(0, 50000);
       tell(facts.note ?? "", false);
-      showRunning(); // the other tab's button is made when that tab is first opened
+      showRunning(); // Gradio makes the other tab's button when that tab is first opened
       live.told(facts, age);
     } catch (error) {
       if (kind === null) return;
