@@ -46,7 +46,7 @@ class SmpOptions:
     """Options of a segmentation-models-pytorch network."""
 
     architecture: str = "Unet"
-    """smp: Unet, UnetPlusPlus, Linknet, FPN, DeepLabV3Plus, ..., as the library spells it."""
+    """smp: Unet, UnetPlusPlus, Linknet, FPN, ..., as the library spells it."""
     encoder: str = "resnet18"
     """smp: encoder by name; `tu-NAME` takes any timm network."""
     encoder_weights: Rare[str | None] = None
