@@ -147,10 +147,10 @@ def flatness(samples: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 @contextmanager
-def served(model: str, folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def served(model: str, folder: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """(the server's process, its address); what it writes lies in `folder`."""
     command = [sys.executable, "-m", "app.cli", "demo", model, "--port", "7899", "--no-open-browser"]
-    command += ["--max-sessions", str(STAYING + 2)]
+    command += flags or ["--max-sessions", str(STAYING + 2)]
     environment = {**os.environ, "TMPDIR": str(folder), "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
