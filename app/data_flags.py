@@ -27,7 +27,7 @@ class ImportJob:
     output: Annotated[Path, arg(aliases=["-o"])]
     """Folder to write: train/, trainannot/ and so on, classes.json, notes.txt and contact-sheet.jpg."""
     images: Path | None = None
-    """Folder of the pictures; by default they are searched in the folder of the labels and below it."""
+    """Folder of the pictures; by default they are looked for in and below the folder of the labels."""
     palette: Path | None = None
     """Class names and colours of colour PNGs: lines of `name r g b` or JSON; labelmap.txt, label_colors.txt,
     class_dict.csv or classes.json in the folder by default."""
