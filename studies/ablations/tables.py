@@ -35,19 +35,7 @@ def ablation_table(ablation: Ablation, record: dict[str, Any]) -> str:
     if len(there) < 2 or there[0] is not ablation.variants[0]:
         return ""
     lines = [line(variant, there[0], record) for variant in there]
-    columns = (
-        "",
-        "NLL",
-        "change",
-        "by seed",
-        "accuracy %",
-        "change",
-        "by seed",
-        "ECE %",
-        "published NLL",
-        "accuracy",
-        "ECE",
-    )
+    columns = ", NLL, change, by seed, accuracy %, change, by seed, ECE %, published NLL, accuracy, ECE".split(", ")
     return table(columns, lines)
 
 

@@ -8,16 +8,11 @@ from studies.harness.tables import table
 Record = dict[str, Any]
 CONTROL_SCORES = ("distance, last stage", "the same, cameras not shown", "entropy")
 MOTORWAYS = ("motorway 1", "motorway 2")
-NO_ROADS = (
-    "photographs",
-    "small photographs",
-    "CIFAR-10 enlarged",
-    "moving photographs",
-    "noise",
-    "one colour",
-    "text",
-    "test pattern",
-    "green test pattern",
+NO_ROADS = tuple(
+    (
+        "photographs, small photographs, CIFAR-10 enlarged, moving photographs, noise, one colour, text, test "
+        "pattern, green test pattern"
+    ).split(", ")
 )
 KINDS = (*MOTORWAYS, *NO_ROADS)
 SEEDS = "paper-plain"

@@ -142,16 +142,8 @@ def passes_table(rows: Rows) -> str:
             found = [row_at(rows, network.name, protocol, name) for name in names]
             if any(found):
                 lines.append([network.name, protocol, *(format_row(row, ["nll"])[0] for row in found)])
-    header = [
-        "network",
-        "protocol",
-        "dropout off",
-        "1 pass",
-        "5",
-        "30",
-        "VQ-BNN (1 pass)",
-        "VQ-BNN along the motion (1 pass)",
-    ]
+    titles = "network, protocol, dropout off, 1 pass, 5, 30, VQ-BNN (1 pass), VQ-BNN along the motion (1 pass)"
+    header = titles.split(", ")
     return table(header, lines)
 
 

@@ -13,6 +13,7 @@ from studies.results.cells import (
     Rows,
     cell,
     change,
+    each_row,
     format_row,
     mark_columns,
     percent,
@@ -100,30 +101,17 @@ def control_table(rows: Rows) -> str:
 def ranking_table(rows: Rows) -> str:
     """Separation of right and wrong pixels by confidence."""
     lines = []
-    for job in rows:
-        for protocol in TITLES:
-            for name, found in rows[job]["rows"].get(protocol, {}).items():
-                if name.endswith("calibrated") or found.get("error_recall_10") is None:
-                    continue
-                caught, ceiling = found["error_recall_10"], found["error_recall_10_ceiling"]
-                shares = [cell("", share) for share in (caught, ceiling, caught / ceiling)]
-                others = format_row(found, ["brier", "ece_signed", "acc_90", "iou_90", "unc_90", "freq_90"])
-                lines.append([job, protocol, name, f"{found['aurc']:.4f}", *shares, *others])
-    header = [
-        "network",
-        "protocol",
-        "row",
-        "AURC",
-        "error recall in the least sure 10 %",
-        "ceiling",
-        "share of it",
-        "Brier",
-        "ECE+-",
-        "acc-90",
-        "IoU-90",
-        "unc-90",
-        "freq-90",
-    ]
+    for job, protocol, name, found in each_row(rows):
+        if name.endswith("calibrated") or found.get("error_recall_10") is None:
+            continue
+        caught, ceiling = found["error_recall_10"], found["error_recall_10_ceiling"]
+        shares = [cell("", share) for share in (caught, ceiling, caught / ceiling)]
+        others = format_row(found, ["brier", "ece_signed", "acc_90", "iou_90", "unc_90", "freq_90"])
+        lines.append([job, protocol, name, f"{found['aurc']:.4f}", *shares, *others])
+    header = (
+        "network, protocol, row, AURC, error recall in the least sure 10 %, ceiling, share of it, Brier, ECE+-, "
+        "acc-90, IoU-90, unc-90, freq-90"
+    ).split(", ")
     return table(header, lines)
 
 

@@ -6,20 +6,7 @@ from pathlib import Path
 from core.corruptions.corruptions import TUNING_CORRUPTIONS
 from core.training.run_folder import MODEL_NAME
 
-BASE = (
-    "--size",
-    "180",
-    "--crop-height",
-    "144",
-    "--crop-width",
-    "192",
-    "--channels",
-    "16",
-    "--precision",
-    "bf16",
-    "--evaluate-every",
-    "20",
-)
+BASE = tuple("--size 180 --crop-height 144 --crop-width 192 --channels 16 --precision bf16 --evaluate-every 20".split())
 """Half the size of the networks that ship; everything else is the preset `cpu`. Memory is channels last in every
 training."""
 EPOCHS = 40
