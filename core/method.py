@@ -7,7 +7,7 @@ record. No torch here: the command line reads these to print its help.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, Self, get_args
+from typing import Any, Literal, Protocol, Self, TypeVar, get_args
 
 from core.errors import InputError, shorten
 from core.options import is_number, is_whole
@@ -24,6 +24,7 @@ MAX_SAMPLES, MAX_WINDOW, MAX_TAU = 10_000, 1000, 1e6
 """Passes; frames that are kept; frames. All are far beyond use: a slip, or a record that asks for all memory."""
 MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-3, 1e3
 """Far beyond what a fit gives; logits divided by another leave float32."""
+Fit = TypeVar("Fit", bound=Mapping[str, Any])
 SETTINGS = ("mode", "samples", "tau", "window", "motion")
 """The settings that a fitted temperature belongs to."""
 
@@ -209,7 +210,7 @@ class MethodOptions(PassOptions):
         return method
 
 
-def fit_of(fits: Mapping[str, Mapping[str, Any]], method: Method) -> Mapping[str, Any] | None:
+def fit_of(fits: Mapping[str, Fit], method: Method) -> Fit | None:
     """The fit whose settings are those of the method (its temperature does not matter), or None."""
     asked = settings(method)
     return next((fit for fit in fits.values() if settings(method_of_fit(fit)) == asked), None)

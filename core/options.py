@@ -45,7 +45,7 @@ def require_ranges(config: object, ranges: dict[str, tuple[float, float]]) -> No
 
 def is_number(value: object, low: float, high: float) -> bool:
     """True for an int or float in the closed range; False for booleans and NaN."""
-    return type(value) in (int, float) and low <= value <= high  # type: ignore[operator]
+    return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
 
 
 def is_whole(value: object, low: int, high: int) -> bool:

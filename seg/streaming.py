@@ -121,7 +121,8 @@ class StreamingSegmenter(nn.Module):
 
     def state_size(self, height: int, width: int) -> tuple[int, int]:
         """(h, w) of the state, at which motion is estimated: the network's, or that of its coarser head."""
-        return tuple(-(-length // self.head_stride) for length in self.size(height, width))  # type: ignore[return-value]
+        height, width = self.size(height, width)
+        return -(-height // self.head_stride), -(-width // self.head_stride)
 
     def maps(self, prediction: Prediction, height: int, width: int) -> Outputs:
         """Four uint8 maps, computed at the network's size and enlarged to the frame's: the label by nearest neighbour,

@@ -1,5 +1,6 @@
 """`steadyseg calibrate` of an image classifier: temperature and prediction sets, stored in the checkpoint by mode."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -110,13 +111,14 @@ def print_fits(fitted: dict[Method, dict[str, Any]]) -> None:
     first, console = next(iter(fitted.values())), Console()
     console.print(f"fitted on {first['data']} {first['split']}, {first['frames']} images", soft_wrap=True)
     table = Table("", *map(str, fitted))
-    for name, figure in {
+    figures: dict[str, Callable[[dict[str, Any]], str]] = {
         "temperature": lambda r: f"{r['temperature']:.3f}",
         "NLL before, after": lambda r: f"{r['nll_before']:.4f}, {r['nll_after']:.4f}",
         "ECE before, after": lambda r: f"{r['ece_before']:.4f}, {r['ece_after']:.4f}",
         "labels that flip": lambda r: f"{r['flips']:.3%}",
         f"LAC threshold for {first['conformal']['coverage']:.0%}": lambda r: f"{r['conformal']['lac']:.4f}",
         f"APS threshold for {first['conformal']['coverage']:.0%}": lambda r: f"{r['conformal']['aps']:.4f}",
-    }.items():
+    }
+    for name, figure in figures.items():
         table.add_row(name, *(figure(record) for record in fitted.values()))
     console.print(table)

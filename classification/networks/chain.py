@@ -51,7 +51,8 @@ class Chain(nn.Sequential):
         done, x = shared
         modules = list(self)[done:]
         if modules:
-            x = modules[0].suffix(x)  # type: ignore[operator]
+            assert isinstance(modules[0], Block | Chain)
+            x = modules[0].suffix(x)
         for module in modules[1:]:
             x = module(x)
         return x

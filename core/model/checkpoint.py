@@ -62,7 +62,7 @@ class CheckpointMeta:
 
     def fit(self, method: Method) -> dict[str, Any] | None:
         """The calibration that was fitted for this method, whose temperature does not matter, or None."""
-        return fit_of(self.calibration, method)  # type: ignore[return-value]
+        return fit_of(self.calibration, method)
 
     def fit_in_use(self, method: Method) -> dict[str, Any]:
         """The calibration in use, or an empty dict. A temperature that follows the frame has thresholds of its own."""

@@ -74,7 +74,7 @@ class Processes:
         complaints = [text for text in self.all_gather(complaint) if text is not None]
         if complaints:
             raise InputError(complaints[0]) if self.is_main else SystemExit(2)
-        return result  # type: ignore[return-value]
+        return cast(T, result)
 
     def share(self, order: torch.Tensor, batch_size: int) -> torch.Tensor:
         """Returns the N / count sample numbers of this process out of an epoch's N; N is a multiple of batch_size *

@@ -162,10 +162,9 @@ def train_step(
         total, weight = total + float(part.detach()), weight + float(part_weight)
     total, weight = run.processes.sums(total, weight)
     weight = max(weight, 1e-12)
-    parameters = [p for p in network.parameters() if p.grad is not None]
-    for parameter in parameters:  # the gradient is the mean over the processes: times their number it is the sum
-        parameter.grad.div_(weight / run.processes.count)  # type: ignore[union-attr]
-    norm = float(torch.nn.utils.clip_grad_norm_(parameters, config.clip_norm or math.inf))
+    for gradient in [p.grad for p in network.parameters() if p.grad is not None]:
+        gradient.div_(weight / run.processes.count)  # the mean over the processes times their number is the sum
+    norm = float(torch.nn.utils.clip_grad_norm_(network.parameters(), config.clip_norm or math.inf))
     if not math.isfinite(norm):  # a finite loss may have an infinite slope: one such step would spoil every weight
         return math.nan
     if math.isfinite(total):

@@ -65,28 +65,15 @@ class StreamProof:
 
 
 @dataclass(frozen=True)
-class NetworkProof:
-    """The largest difference of a probability of the network alone."""
+class ValueProof:
+    """The largest difference of a value between a graph without state and its module."""
 
+    compared: str
+    """Inputs and values of the comparison."""
     largest_difference: float
 
     def __str__(self) -> str:
-        return f"two sizes and batches, probabilities at most {self.largest_difference:.1e} apart"
-
-
-@dataclass(frozen=True)
-class PictureProof:
-    """The differences of a classifier's graph over batches of several sizes."""
-
-    pictures: int
-    largest_difference: float
-    """Largest difference of a probability, or of an uncertainty as a share of ln K."""
-
-    def __str__(self) -> str:
-        return (
-            f"{self.pictures} pictures in batches of several sizes: probabilities and uncertainties at most "
-            f"{self.largest_difference:.1e} apart"
-        )
+        return f"{self.compared} at most {self.largest_difference:.1e} apart"
 
 
 @dataclass(frozen=True)
@@ -187,19 +174,17 @@ def prove_stream(pairs: Pairs, probs: str) -> StreamProof:
     return proof
 
 
-def prove_network(pairs: Pairs) -> NetworkProof:
+def prove_network(pairs: Pairs) -> ValueProof:
     """Compares the probabilities of the network alone; raises CheckFailed where they differ too much."""
-    proof = NetworkProof(max(largest_difference(got["probs"], expected["probs"]) for expected, got in pairs))
-    if not proof.largest_difference <= TOLERANCE:
-        raise CheckFailed(f"the graph does not compute what torch computes, so no file was written: {proof}")
-    return proof
+    apart = max(largest_difference(got["probs"], expected["probs"]) for expected, got in pairs)
+    return require_equal(ValueProof("two sizes and batches, probabilities", apart), "")
 
 
 def prove_pictures(
     expected: Callable[[Arrays], Arrays], run: Runner, batches: Iterable[Arrays], runtime: str
-) -> PictureProof:
-    """Compares all outputs on every batch (`image` (B, s, s, 3) uint8, and masks); raises CheckFailed where they
-    differ."""
+) -> ValueProof:
+    """Compares all outputs on every batch (`image` (B, s, s, 3) uint8, and masks): probabilities, and uncertainties as
+    shares of ln K. Raises CheckFailed where they differ."""
     pictures, apart = 0, 0.0
     for batch in batches:
         ours, theirs = expected(batch), run(batch)
@@ -210,11 +195,14 @@ def prove_pictures(
                     f"{runtime} gives {name} of shape {theirs[name].shape}, torch {values.shape}; no file was written"
                 )
             apart = max(apart, largest_difference(theirs[name], values))
-    proof = PictureProof(pictures, apart)
-    if not apart <= TOLERANCE:
-        raise CheckFailed(
-            f"the graph does not compute in {runtime} what torch computes, so no file was written: {proof}"
-        )
+    compared = f"{pictures} pictures in batches of several sizes: probabilities and uncertainties"
+    return require_equal(ValueProof(compared, apart), f" in {runtime}")
+
+
+def require_equal(proof: ValueProof, where: str) -> ValueProof:
+    """Returns the proof; raises CheckFailed where it does not hold."""
+    if not proof.largest_difference <= TOLERANCE:
+        raise CheckFailed(f"the graph does not compute{where} what torch computes, so no file was written: {proof}")
     return proof
 
 

@@ -22,10 +22,10 @@ from export.write.precision import rounding, to_fp16, to_int8
 from export.write.proof import (
     BOUNDS,
     DRAWS,
-    NetworkProof,
     Parity,
     RandomProof,
     StreamProof,
+    ValueProof,
     compare_draws,
     measure_parity,
     network_pairs,
@@ -59,7 +59,7 @@ class Traced:
         """The graph as a function of named arrays on the CPU, with every value rounded to its number format."""
         return session_runner(rounding(self.graph) if self.precision == "fp16" else self.graph)
 
-    def prove(self, images: Sequence[np.ndarray]) -> StreamProof | NetworkProof | Parity:
+    def prove(self, images: Sequence[np.ndarray]) -> StreamProof | ValueProof | Parity:
         """Compares the graph with the module; raises CheckFailed where they differ by more than the precision explains.
 
         images: frames (h, w, 3) uint8 of a stream, or normalised images (N, 3, h, w) float32 of the network alone.
