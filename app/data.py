@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from app.console import Console
 from app.data_flags import FetchJob
 from classification.data import cifar_download
 from seg.data import camvid_download

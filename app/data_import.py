@@ -1,9 +1,9 @@
 """`steadyseg data import`: labels of any origin become a data folder, with a table of shares and a contact sheet."""
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 from rich.table import Table
 
+from app.console import Console
 from app.contact_sheet import SHEET_FILE, write_contact_sheet
 from app.data_flags import ImportJob
 from core.errors import InputError, refuse_existing
@@ -40,7 +40,7 @@ def run_import(job: ImportJob) -> int:
     write_contact_sheet(job.output, imported.classes)
     print_shares(source.format, imported)
     for remark in imported.remarks[:SHOWN_REMARKS]:
-        console.print(remark, soft_wrap=True, markup=False, highlight=False)
+        console.print(remark, soft_wrap=True, highlight=False)
     if (more := len(imported.remarks) - SHOWN_REMARKS) > 0:
         console.print(f"{more} more remarks are in {job.output / NOTES_FILE}")
     print(f"look at {job.output / SHEET_FILE}, then: steadyseg train seg --data {job.output}")

@@ -2,10 +2,10 @@
 
 import torch
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from torch import nn
 
+from app.console import Console
 from classification.networks.build import build_classifier
 from classification.networks.layout import FAMILIES, MODELS
 from classification.options import ClassifierOptions

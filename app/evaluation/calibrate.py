@@ -5,10 +5,10 @@ import dataclasses
 from typing import Any
 
 import torch
-from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from app.console import Console
 from app.evaluation.data import HELD_OUT, EvaluationFrames, LabelledData, refuse_memory
 from app.evaluation.flags import CalibrateJob
 from app.evaluation.int8 import describe_int8, fit_int8

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 from torch.nn import Module
 
+from app.console import Console
 from app.evaluation.flags import CalibrateJob
 from app.evaluation.novelty import describe_novelty, watch
 from app.open_model import frame_flags, refuse_flags

@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from app.console import Console
 from app.evaluation.data import EvaluationFrames, LabelledData, default_split, refuse_memory
 from app.evaluation.flags import EvaluateJob
 from app.evaluation.plot import check_plot, write_plot

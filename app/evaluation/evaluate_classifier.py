@@ -3,11 +3,12 @@
 import time
 from typing import Any
 
-from rich.console import Console
+from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
 from app.classifiers import OpenClassifier, make_classifier
+from app.console import Console
 from app.evaluation.flags import EvaluateJob
 from app.evaluation.plot import write_plot
 from app.evaluation.record import FRAME_KEYS, describe_run, note_fit, novelty_record
@@ -79,7 +80,7 @@ def measure(
     started = time.perf_counter()
     count = -(-len(data) // batch_size(classifier.size))
     shares: list[float] = []
-    for batch in track(batches(data, classifier.size), f"{data.name} {headline}", total=count, console=console):
+    for batch in track(batches(data, classifier.size), f"{escape(data.name)} {headline}", total=count, console=console):
         for mode, metrics in by_mode.items():
             last = metrics.update(classifier.by_size(batch, mode), batch[2])
             if last.novelty is not None and classifier.reference is not None:

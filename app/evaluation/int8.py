@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
 from rich.progress import track
 
+from app.console import Console
 from core.frame import Frame
 from core.model.int8 import measure_ranges
 from core.segmenter import Segmenter

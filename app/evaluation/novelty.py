@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rich.console import Console
 from rich.progress import track
+
+from app.console import Console
 
 
 def watch(items: Iterable[Any], title: str) -> Iterable[Any]:

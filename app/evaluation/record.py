@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from rich.console import Console
 
+from app.console import Console
 from app.evaluation.flags import EvaluateJob
 from core.method import Method
 from core.reference import NOVEL

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from rich.console import Console
 
+from app.console import Console
 from app.export.flags import ExportJob
 from app.export.metadata import graph_meta
 from app.open_model import frame_flags, refuse_flags

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import torch
-from rich.console import Console
 
+from app.console import Console
 from app.export.classifier import export_classifier
 from app.export.flags import ExportJob
 from app.export.segmenter import export_segmenter

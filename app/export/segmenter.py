@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from rich.console import Console
 
+from app.console import Console
 from app.export.flags import ExportJob
 from app.export.int8_loss import check_data, describe, fitting_images, input_maker, measure_loss
 from app.export.metadata import graph_meta

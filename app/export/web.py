@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from rich.console import Console
 
+from app.console import Console
 from app.export.flags import ExportJob
 from app.export.segmenter import export_segmenter
 from app.in_browser.runtime import runtime_files

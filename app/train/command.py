@@ -3,9 +3,9 @@
 import time
 from collections.abc import Callable, Iterator
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from app.console import Console
 from app.train.flags import ClassTrainJob, SegTrainJob
 from app.train.log import run_log
 from classification.options import CLASS_PRESETS
@@ -70,7 +70,7 @@ def follow(parts: TrainingParts, config: TrainConfig, run: Run, events: Events) 
     """Shows the progress on stderr, writes the logs, and prints the path of the model."""
     console = Console(stderr=True)
     for line in parts.about:
-        console.print(line, soft_wrap=True, markup=False, highlight=False)
+        console.print(line, soft_wrap=True, highlight=False)
     together = f", {run.processes.count} processes" if run.processes.count > 1 else ""
     console.print(
         f"{parts.images} images, {parts.held_out} held out, {parts.steps_per_epoch} steps an epoch, "

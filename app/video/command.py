@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterator
 
 import torch
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from app.console import Console
 from app.report_file import check_place, write_json
 from app.sources.source import Source
 from app.video.flags import VideoJob
@@ -22,7 +22,7 @@ def run_video(job: VideoJob) -> int:
     check_job(job)
     torch.manual_seed(job.options.compute.seed)  # of the masks that torch draws, and of what seeds the others
     segmenter = open_for(job)
-    console = Console(stderr=True, markup=False, emoji=False)
+    console = Console(stderr=True)
 
     def opened(source: Source) -> None:
         console.print(f"executor: {segmenter.executor} on {segmenter.device} ({segmenter.why})", soft_wrap=True)

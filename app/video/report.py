@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
+from app.console import Console
 from app.sources.open_source import Source
 from core.classes import ClassList
 from core.frame import Frame, Maps
@@ -158,7 +158,7 @@ class NoveltySummary:
 
 def print_report(record: dict[str, Any]) -> None:
     """Prints the report as tables on stdout."""
-    console = Console(markup=False, emoji=False)
+    console = Console()
     table = Table(title=f"{record['source']}: {record['frames']} frames", title_justify="left", show_header=False)
     table.add_row("speed", f"{record['fps']:.2f} frames/s on {record['device']} ({record['executor']})")
     table.add_row("method", f"{record['mode']}, {record['samples']} pass(es) a frame")

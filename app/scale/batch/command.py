@@ -9,10 +9,10 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from app.console import Console
 from app.report_file import write_json
 from app.scale.batch.clips import Clip, find_clips
 from app.scale.batch.drive import drive
@@ -38,7 +38,7 @@ def run_batch(job: BatchJob) -> int:
     import_pyarrow()
     clips = take_part(find_clips(job.sources, job.options), job.part)
     wanted = BatchOutputs(job.output.absolute(), job.videos, job.masks)
-    console, rows, interrupted = Console(stderr=True, markup=False, emoji=False), list[Row](), False
+    console, rows, interrupted = Console(stderr=True), list[Row](), False
     summary = wanted.folder / f"summary{suffix_of(job.part)}.json"
     with only_driver_of(wanted.folder, job.part):
         remove_leftovers(wanted.folder, clips)
@@ -185,7 +185,7 @@ def totals(rows: list[Row]) -> dict[str, int]:
 
 def print_summary(rows: list[Row], videos: int, seconds: float) -> None:
     """Prints one table of all videos on stdout, and one of those that failed."""
-    console, found = Console(markup=False, emoji=False), totals(rows)
+    console, found = Console(), totals(rows)
     table = Table(title=f"{videos} videos", title_justify="left", show_header=False)
     for name in ("done", "skipped", "failed"):
         table.add_row(name, str(found[name]))

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from app.console import Console
 from app.report_file import check_place, write_json
 from app.scale.cameras.alarms import Alarms, AlarmWriter
 from app.scale.cameras.camera_file import Camera, CameraSet, read_cameras
@@ -31,7 +31,7 @@ def run_cameras(job: CamerasJob) -> int:
     check_flags(job)
     watched = read_cameras(job.cameras)
     options = watched.options
-    console = Console(stderr=True, markup=False, emoji=False)
+    console = Console(stderr=True)
 
     def tell(line: str) -> None:
         console.print(f"warning: {line}", soft_wrap=True)

@@ -1,0 +1,29 @@
+"""Names from elsewhere are text on the terminal, never markup."""
+
+from pathlib import Path
+
+import pytest
+from rich.table import Table
+
+from app.console import Console
+
+PROJECT = Path(__file__).parents[2]
+
+
+def test_a_name_that_looks_like_markup_is_printed_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table("class", title="[/i] of :smile:")
+    table.add_row("[/b]")
+    console = Console()
+    console.print(table)
+    console.print("model [/red]", soft_wrap=True)
+    shown = capsys.readouterr().out
+    assert all(text in shown for text in ("[/b]", "model [/red]", "[/i] of", ":smile:"))
+
+
+def test_every_command_prints_to_that_console() -> None:
+    others = [
+        path.relative_to(PROJECT)
+        for path in (PROJECT / "app").rglob("*.py")
+        if "rich.console" in path.read_text() and path.name != "console.py"
+    ]
+    assert not others
