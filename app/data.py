@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
-from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 from app.console import Console
 from app.data_flags import FetchJob
+from app.progress import progress_bar
 from classification.data import cifar_download
 from seg.data import camvid_download
 
-CONNECTIONS = 8
+CONNECTIONS, MB = 8, 10**6
 
 
 def fetch_camvid(job: FetchJob) -> int:
@@ -17,14 +16,12 @@ def fetch_camvid(job: FetchJob) -> int:
     root = job.output or Path("CamVid")
     console = Console(stderr=True)
     console.print(camvid_download.LICENCE_NOTE)
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[size]}"), TimeRemainingColumn())
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task("camvid", total=None, size="")
-
-        def show(done: int, total: int, size: int) -> None:
-            progress.update(task, completed=done, total=total, size=f"{size / 1e6:.1f} MB")
-
-        report = camvid_download.download_camvid(root, connections=CONNECTIONS, on_progress=show)
+    with progress_bar("camvid", console=console) as show:
+        report = camvid_download.download_camvid(
+            root,
+            connections=CONNECTIONS,
+            on_progress=lambda done, total, size: show(done, total, f"{size / 1e6:.1f} MB"),
+        )
     print(f"{root}: {report.files} files, {report.fetched} fetched, {report.kept} already there")
     return 0
 
@@ -43,13 +40,10 @@ def _fetch_cifar(name: str, root: Path) -> int:
     archive = cifar_download.ARCHIVES[name]
     console = Console(stderr=True)
     console.print(cifar_download.SOURCE_NOTE)
-    with Progress(BarColumn(), DownloadColumn(), TimeRemainingColumn(), console=console) as progress:
-        task = progress.add_task(name, total=archive.bytes)
-
-        def show(there: int, total: int) -> None:
-            progress.update(task, completed=there, total=total)
-
-        report = cifar_download.download_cifar(archive, root, on_progress=show)
+    with progress_bar(name, archive.bytes // MB, console) as show:
+        report = cifar_download.download_cifar(
+            archive, root, on_progress=lambda there, total: show(there // MB, total // MB, "MB")
+        )
     done = f"{report.fetched_bytes / 1e6:.1f} MB fetched" if report.fetched_bytes else "already there"
     print(f"{report.folder}: {len(archive.files)} files, {done}")
     return 0

@@ -1,11 +1,11 @@
 """`steadyseg data import`: labels of any origin become a data folder, with a table of shares and a contact sheet."""
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 from rich.table import Table
 
 from app.console import Console
 from app.contact_sheet import SHEET_FILE, write_contact_sheet
 from app.data_flags import ImportJob
+from app.progress import progress_bar
 from core.errors import InputError, refuse_existing
 from seg.data.formats.open_source import open_labels
 from seg.data.import_labels import NOTES_FILE, Imported, import_labels
@@ -25,8 +25,7 @@ def run_import(job: ImportJob) -> int:
         raise InputError(f"{job.images}: no such folder; --images is the folder of the labelled pictures")
     source = open_labels(job.source, job.palette, job.overlaps)
     console = Console(stderr=True)
-    with Progress(BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console) as progress:
-        task = progress.add_task("import", total=None)
+    with progress_bar("pictures", console=console) as show:
         imported = import_labels(
             source,
             job.images or (job.source.parent if job.source.is_file() else job.source),
@@ -35,7 +34,7 @@ def run_import(job: ImportJob) -> int:
             shares={"val": job.val, "test": job.test},
             skip_bad=job.skip_bad,
             overwrite=job.overwrite,
-            on_picture=lambda done, total: progress.update(task, completed=done, total=total),
+            on_picture=show,
         )
     write_contact_sheet(job.output, imported.classes)
     print_shares(source.format, imported)

@@ -5,15 +5,15 @@ import dataclasses
 from typing import Any
 
 import torch
-from rich.progress import track
 from rich.table import Table
 
 from app.console import Console
 from app.evaluation.data import HELD_OUT, EvaluationFrames, LabelledData, refuse_memory
 from app.evaluation.flags import CalibrateJob
 from app.evaluation.int8 import describe_int8, fit_int8
-from app.evaluation.novelty import describe_novelty, watch
+from app.evaluation.record import describe_novelty
 from app.open_model import is_classifier, is_graph, open_checkpoint
+from app.progress import track
 from core.dropout import has_dropout
 from core.errors import InputError, refuse_existing
 from core.evaluation.temperature import (
@@ -149,7 +149,7 @@ def find_class(name: str | None, executor: TorchExecutor) -> int | None:
 
 def track_frames(job: CalibrateJob, chosen: EvaluationFrames, title: str) -> Any:
     """Returns the frames, with a seed for the dropout masks of each, behind a progress bar."""
-    return track(seed_frames(chosen.frames, job.seed), title, total=chosen.count, console=Console(stderr=True))
+    return track(seed_frames(chosen.frames, job.seed), title, total=chosen.count)
 
 
 def describe_data(job: CalibrateJob, executor: TorchExecutor, chosen: EvaluationFrames) -> dict[str, Any]:
@@ -184,7 +184,7 @@ def fit_novelty(job: CalibrateJob, executor: TorchExecutor) -> NoveltyFit:
     usual = [MethodOptions(mode=mode, motion=motion).resolve() for mode in modes for motion in (True, False)]
     methods = {str(method): method for method in (*usual, executor.method)}
     return fit_statistics(
-        network, executor.meta, split, stages, torch.device(executor.device), list(methods.values()), watch
+        network, executor.meta, split, stages, torch.device(executor.device), list(methods.values()), track
     )
 
 

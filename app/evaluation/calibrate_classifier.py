@@ -4,14 +4,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from rich.progress import track
 from rich.table import Table
 from torch.nn import Module
 
 from app.console import Console
 from app.evaluation.flags import CalibrateJob
-from app.evaluation.novelty import describe_novelty, watch
+from app.evaluation.record import describe_novelty
 from app.open_model import frame_flags, refuse_flags
+from app.progress import track
 from classification.calibrate import fit_sets, fit_temperature
 from classification.data.held_out import open_split_of, open_trained
 from classification.data.labelled import ClassificationSet
@@ -57,7 +57,7 @@ def calibrate_classifier(job: CalibrateJob, model: Model) -> int:
     count = -(-len(data) // batch_size(meta.height))
 
     def watched(title: str) -> Any:
-        return track(batches(data, meta.height), title, total=count, console=Console(stderr=True))
+        return track(batches(data, meta.height), title, total=count)
 
     novelty = fit_novelty(job, network, meta, data) if job.novelty else None
     if novelty:
@@ -103,7 +103,7 @@ def fit_novelty(job: CalibrateJob, network: Module, meta: CheckpointMeta, data: 
     trained = open_trained(job.data, meta, job.model)
     set_dropout_active(network, False)
     stages = job.stages or default_stages(network)
-    return fit_statistics(network, meta, trained, data, stages, choose_device(job.device), watch)
+    return fit_statistics(network, meta, trained, data, stages, choose_device(job.device), track)
 
 
 def print_fits(fitted: dict[Method, dict[str, Any]]) -> None:

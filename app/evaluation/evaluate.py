@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from rich.progress import track
 from rich.table import Table
 
 from app.console import Console
@@ -15,6 +14,7 @@ from app.evaluation.plot import check_plot, write_plot
 from app.evaluation.record import FRAME_KEYS, describe_run, note_fit, novelty_record
 from app.executors import RunOptions
 from app.open_model import is_classifier, is_graph, make_segmenter, open_checkpoint, open_model
+from app.progress import track
 from app.report_file import check_place, write_json
 from core.errors import InputError
 from core.frame import Frame, Maps
@@ -87,7 +87,7 @@ def measure(job: EvaluateJob, segmenter: Segmenter, chosen: EvaluationFrames) ->
     started = time.perf_counter()
     stream = segment(seed_frames(chosen.frames, job.compute.seed), segmenter)
     title = f"{job.protocol} {segmenter.method.mode}"
-    watched = track(stream, title, total=chosen.count, console=Console(stderr=True))
+    watched = track(stream, title, total=chosen.count)
     for place, (frame, maps) in enumerate(watched):
         live.update(frame, maps)
         promised.update(frame, maps)

@@ -3,8 +3,6 @@
 import time
 from typing import Any
 
-from rich.markup import escape
-from rich.progress import track
 from rich.table import Table
 
 from app.classifiers import OpenClassifier, make_classifier
@@ -13,6 +11,7 @@ from app.evaluation.flags import EvaluateJob
 from app.evaluation.plot import write_plot
 from app.evaluation.record import FRAME_KEYS, describe_run, note_fit, novelty_record
 from app.open_model import frame_flags, open_checkpoint, refuse_flags
+from app.progress import track
 from app.report_file import write_json
 from classification.data.labelled import ClassificationSet
 from classification.evaluate import SizeMetrics, batch_size, batches
@@ -80,7 +79,7 @@ def measure(
     started = time.perf_counter()
     count = -(-len(data) // batch_size(classifier.size))
     shares: list[float] = []
-    for batch in track(batches(data, classifier.size), f"{escape(data.name)} {headline}", total=count, console=console):
+    for batch in track(batches(data, classifier.size), f"{data.name} {headline}", total=count):
         for mode, metrics in by_mode.items():
             last = metrics.update(classifier.by_size(batch, mode), batch[2])
             if last.novelty is not None and classifier.reference is not None:

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.progress import track
 
-from app.console import Console
+from app.progress import track
 from core.frame import Frame
 from core.model.int8 import measure_ranges
 from core.segmenter import Segmenter
@@ -26,7 +25,7 @@ def fit_int8(data: Path, executor: TorchExecutor, frames: Callable[[str], Iterab
     temperature was fitted on; the rounded network is fitted a temperature of its own on them.
     """
     split = open_split(data, "train", executor.classes).spaced(MAX_FITTED)
-    images = track(range(len(split)), "int8: ranges", console=Console(stderr=True))
+    images = track(range(len(split)), "int8: ranges")
     pictures = (executor.module.preprocess(torch.from_numpy(split[place][0])[None]) for place in images)
     ranges = measure_ranges(executor.module.predictor.get_submodule("network"), pictures)
     rounded = executor.rounded(ranges)

@@ -3,9 +3,8 @@
 import time
 from collections.abc import Callable, Iterator
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
 from app.console import Console
+from app.progress import progress_bar
 from app.train.flags import ClassTrainJob, SegTrainJob
 from app.train.log import run_log
 from classification.options import CLASS_PRESETS
@@ -83,17 +82,8 @@ def follow(parts: TrainingParts, config: TrainConfig, run: Run, events: Events) 
             "github.com/uxlfoundation/oneDNN/issues/6035)",
             soft_wrap=True,
         )
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[status]}"),
-        TimeElapsedColumn(),
-        TextColumn("ETA"),
-        TimeRemainingColumn(),
-    )
-    with run_log(run.folder) as log, Progress(*columns, console=console, speed_estimate_period=600) as progress:
-        task = progress.add_task("training", total=config.epochs * parts.steps_per_epoch, status="")
+    total = config.epochs * parts.steps_per_epoch
+    with run_log(run.folder) as log, progress_bar("training", total, console) as show:
         estimate = TimeEstimate(config.epochs, parts.step_cost)
         for event in events:
             log.write(event)
@@ -101,7 +91,7 @@ def follow(parts: TrainingParts, config: TrainConfig, run: Run, events: Events) 
                 if line := estimate.after(event, time.monotonic()):
                     console.print(line)
                 status = f"epoch {event.epoch} loss {event.loss:.4f} {event.samples_per_s:.1f} images/s"
-                progress.update(task, completed=event.step, status=status)
+                show(event.step, status=status)
             else:
                 console.print(describe(event))
     print(run.folder / MODEL_NAME)

@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterator
 
 import torch
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from app.console import Console
+from app.progress import progress_bar
 from app.report_file import check_place, write_json
 from app.sources.source import Source
 from app.video.flags import VideoJob
@@ -48,20 +48,11 @@ def run_video(job: VideoJob) -> int:
 
 def show_progress(frames: Iterator[Frame], console: Console, total: int | None) -> bool:
     """Takes all frames, with a progress bar on stderr; returns True if Ctrl-C ended it."""
-    columns = (
-        TextColumn("{task.completed}/{task.fields[of]} frames"),
-        BarColumn(),
-        TextColumn("{task.fields[rate]} frames/s"),
-        TimeElapsedColumn(),
-        TextColumn("ETA"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task("frames", total=total, of=total or "?", rate="-")
+    with progress_bar("frames", total, console) as show:
         started = time.perf_counter()
         try:
             for done, _ in enumerate(frames, start=1):
-                progress.update(task, completed=done, rate=f"{done / (time.perf_counter() - started):.1f}")
+                show(done, status=f"{done / (time.perf_counter() - started):.1f} frames/s")
         except KeyboardInterrupt:
             return True
     return False

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from torch import Tensor
 
+from app.progress import progress_bar
 from core.seeds import mix_seed
 from studies.analysis.flags import StudyJob, StudyOptions
 from studies.analysis.subjects import StudyTarget, open_study_targets
@@ -71,23 +71,14 @@ class StudyContext:
 
     def track(self, items: Sequence[T], title: str) -> Iterator[T]:
         """Yields the items with a progress bar on stderr; ends early when max_seconds are over."""
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("ETA"),
-            TimeRemainingColumn(),
-        )
-        with Progress(*columns, console=self._console, speed_estimate_period=600) as progress:
-            task = progress.add_task(title, total=len(items))
+        with progress_bar(title, len(items), self._console) as show:
             for done, item in enumerate(items):
                 if done and self.is_over:
                     limit = f"max_seconds={self.options.max_seconds:g}"
                     self.note(f"{title}: {done} of {len(items)} done when {limit} were over")
                     return
                 yield item
-                progress.update(task, completed=done + 1)
+                show(done + 1)
 
     def note(self, words: str) -> None:
         """Adds a note to the report, unless it is empty or there already."""

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 from rich.console import Console
-from rich.progress import track
 
+from app.progress import track
 from classification.data.labelled import ClassificationSet
 from classification.data.open import open_classification
 from classification.evaluate import Classifier as Ensemble
@@ -73,7 +73,7 @@ def measure(name: str, members: list[Classifier], test: ClassificationSet) -> di
     on = SizeMetrics(len(meta.classes), range(1, SAMPLES + 1)) if ensemble.has_dropout else None
     pictures = PerPicture((OFF, FEW, MANY))
     every = list(batches(test, meta.height))
-    for batch in track(every, name, console=Console(stderr=True)):
+    for batch in track(every, name):
         labels = batch[2]
         off.update(pictures.watch(ensemble.by_size(batch, "dnn", 1), labels, off.sizes), labels)
         if on:

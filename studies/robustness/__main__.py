@@ -11,6 +11,7 @@ import dataclasses
 import sys
 from pathlib import Path
 
+from app.progress import track
 from app.report_file import write_json
 from studies.harness.bundle import round_figures
 from studies.harness.command_line import command_line
@@ -18,7 +19,7 @@ from studies.harness.networks import file_of
 from studies.harness.pages import write_page
 from studies.harness.reports import run_missing
 from studies.harness.study import PAGES, exit_code
-from studies.robustness.command import show_progress, write_report
+from studies.robustness.command import write_report
 from studies.robustness.flags import RobustnessJob
 from studies.robustness.runs import Run, all_runs
 from studies.robustness.studies import robustness
@@ -47,7 +48,7 @@ def study(run: Run, data: Path, digest: str) -> None:
     told = dataclasses.replace(run.options, ood=tuple(Path(video).name for video in run.options.ood))
     job = RobustnessJob(run.models, Path(run.data), only=run.studies, options=told)
     command = command_line("robustness", run.models, job)
-    record = robustness(models, data / run.data, studies=run.studies, options=run.options, watch=show_progress)
+    record = robustness(models, data / run.data, studies=run.studies, options=run.options, watch=track)
     record = round_figures(record) | {"digest": digest}
     out = PAGE / run.name
     if run.options.seed:  # only the tables over seeds read it

@@ -1,13 +1,12 @@
 """`steadyseg analyze robustness`: runs the studies and writes the report, its JSON and its plots into a folder."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from rich.console import Console
-from rich.progress import track
 
 from app.open_model import is_graph
+from app.progress import track
 from app.report_file import write_json
 from core.errors import InputError
 from core.system.files import write_atomic
@@ -44,7 +43,7 @@ def run_robustness(job: RobustnessJob) -> int:
         studies=job.only,
         options=job.options,
         device=job.device,
-        watch=show_progress,
+        watch=track,
         keep=lambda so_far: write_report(so_far, out, command_line("robustness", job.models, job), job.plots),
     )
     Console().print(summary(record))
@@ -65,8 +64,3 @@ def write_report(record: dict[str, Any], out: Path, command: str, plots: bool) -
     write_json(out / "report.json", {"command": command, **record})
     names = write_plots(record, out) if plots else []
     write_atomic(out / "report.md", markdown(record, command, names).encode())
-
-
-def show_progress(items: list[T], title: str) -> Iterable[T]:
-    """A progress bar on stderr."""
-    return track(items, title, console=Console(stderr=True))

@@ -12,9 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import track
-
+from app.progress import track
 from classification.data.labelled import ClassificationSet
 from classification.data.open import open_classification
 from classification.evaluate import DEFAULT_SAMPLES, Classifier, SizeMetrics, batch_size, batches
@@ -77,7 +75,7 @@ def measure(model: Path, test: ClassificationSet, name: str) -> dict[str, Any]:
         modes["bnn"] = SizeMetrics(len(meta.classes), range(1, DEFAULT_SAMPLES + 1))
     pictures = PerPicture(KEPT_SIZES)
     count = -(-len(test) // batch_size(meta.height))
-    for batch in track(batches(test, meta.height), f"{name} {test.name}", total=count, console=Console(stderr=True)):
+    for batch in track(batches(test, meta.height), f"{name} {test.name}", total=count):
         for mode, metrics in modes.items():
             made = classifier.by_size(batch, mode, metrics.sizes[-1] or 1)
             metrics.update(pictures.watch(made, batch[2], metrics.sizes), batch[2])

@@ -114,7 +114,7 @@ def test_an_interrupted_run_leaves_the_studies_that_are_whole(
             raise KeyboardInterrupt
         return items
 
-    monkeypatch.setattr("studies.robustness.command.show_progress", stopped)
+    monkeypatch.setattr("studies.robustness.command.track", stopped)
     arguments = (
         room / "still.safetensors",
         "--data",

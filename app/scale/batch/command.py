@@ -9,10 +9,10 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from app.console import Console
+from app.progress import progress_bar
 from app.report_file import write_json
 from app.scale.batch.clips import Clip, find_clips
 from app.scale.batch.drive import drive
@@ -143,22 +143,13 @@ def finished_row(clip: Clip, wanted: BatchOutputs) -> Row | None:
 
 def show_progress(done: Iterator[Row], total: int, console: Console, rows: list[Row]) -> None:
     """Adds to `rows` while a bar shows videos, frames per second over all workers and the remaining time."""
-    columns = (
-        TextColumn("{task.completed}/{task.total} videos"),
-        BarColumn(),
-        TextColumn("{task.fields[rate]} frames/s"),
-        TextColumn("{task.fields[failed]} failed"),
-        TimeElapsedColumn(),
-        TextColumn("ETA"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task("videos", total=total, rate="-", failed=0)
+    with progress_bar("videos", total, console) as show:
         began_s, frames, failed = time.monotonic(), 0, 0
-        for row in done:
+        for count, row in enumerate(done, start=1):
             rows.append(row)
             frames, failed = frames + row.frames, failed + bool(row.reason)
-            progress.update(task, advance=1, rate=f"{frames / (time.monotonic() - began_s):.1f}", failed=failed)
+            rate = frames / (time.monotonic() - began_s)
+            show(count, status=f"{rate:.1f} frames/s, {failed} failed")
 
 
 def write_summary(path: Path, rows: list[Row], seconds: float) -> None:
