@@ -143,8 +143,11 @@ class NoveltyRecord:
         the method's fit of the temperature; None: slopes and level are 0."""
         own = {name.removeprefix(PREFIX): value.float() for name, value in tensors.items() if name.startswith(PREFIX)}
         try:
-            stages = [_distance(_below(own, f"{name}.")) for name in self.stages]
-            regions = _filled(RegionDistance, _below(own, f"{REGIONS}."))
+            parts = {name: _below(own, f"{name}.") for name in (*self.stages, REGIONS)}
+            if absent := [name for name, values in parts.items() if not values]:
+                raise KeyError(f"none of {absent[0]}")
+            stages = [_distance(parts[name]) for name in self.stages]
+            regions = _filled(RegionDistance, parts[REGIONS])
         except (KeyError, RuntimeError) as error:
             first = str(error).splitlines()[0]
             raise InputError(
