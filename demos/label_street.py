@@ -1,4 +1,6 @@
-"""Labelled frames as a label tool exports them, for `steadyseg data import`: python demos/label_street.py [FOLDER]
+"""Labelled frames as a label tool exports them, for `steadyseg data import`.
+
+    python demos/label_street.py [FOLDER [SEED]]
 
 Five drives on the procedural street, ten frames of each, with four classes of their own as COCO polygons.
 """
@@ -18,12 +20,12 @@ DRIVES, FRAMES, STEP = 5, 10, 20
 HEIGHT, WIDTH = 240, 320
 
 
-def main(folder: str = "labelled") -> None:
+def main(folder: str = "labelled", first_seed: str = "100") -> None:
     pictures = Path(folder) / "frames"
     pictures.mkdir(parents=True)
     images, annotations = [], []
     for drive in range(DRIVES):
-        street = Street(seed=100 + drive, height=HEIGHT, width=WIDTH)
+        street = Street(seed=int(first_seed) + drive, height=HEIGHT, width=WIDTH)
         for index in range(FRAMES):
             frame = street.frame(STEP * index + 1)
             images.append(

@@ -32,8 +32,11 @@ def classes_of(data: Path, choice: Path | None) -> ClassList:
 
 
 def require_same_classes(root: Path, classes: ClassList) -> None:
-    """Raises InputError if the folder has a different class list of its own."""
-    if (root / CLASSES_FILE).is_file() and read_classes(root / CLASSES_FILE) != classes:
+    """Raises InputError where the folder's own class list has other names or another void id; colours may differ."""
+    if not (root / CLASSES_FILE).is_file():
+        return
+    own = read_classes(root / CLASSES_FILE)
+    if (own.names, own.void) != (classes.names, classes.void):
         raise InputError(
             f"{root / CLASSES_FILE}: these labels are not of the classes {', '.join(classes.names[:4])}, ...; give "
             "data with the network's classes, or mend the file"
