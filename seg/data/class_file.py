@@ -21,7 +21,7 @@ def classes_of(data: Path, choice: Path | None) -> ClassList:
     if (data / CLASSES_FILE).is_file():
         return read_classes(data / CLASSES_FILE)
     if str(data) != "street" and (data / "train").is_dir() and find_original(data, "train") is None:
-        names = [path.stem for path in (data / "train").iterdir() if path.suffix]
+        names = [path.stem for path in (data / "train").iterdir() if path.suffix.lower() in (".png", ".jpg", ".jpeg")]
         if not all(find_published_split(name) for name in names):
             raise InputError(
                 f"{data}: its pictures are not CamVid's, so name their classes: --classes FILE.json "

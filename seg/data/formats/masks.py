@@ -5,6 +5,9 @@ from typing import Any
 
 import numpy as np
 
+FARTHEST = 1e6
+"""Largest coordinate of a corner, in pixels; corners beyond are moved there."""
+
 
 def fill_polygon(corners: Any, height: int, width: int) -> np.ndarray:
     """Fills a polygon with corners (N, 2) of x, y in pixels; returns (height, width) bool.
@@ -12,7 +15,7 @@ def fill_polygon(corners: Any, height: int, width: int) -> np.ndarray:
     A pixel is filled if its centre lies inside by the even-odd rule, so polygons that share an edge share no pixel.
     ValueError for corners that are not finite numbers.
     """
-    points = np.asarray(corners, np.float64).reshape(-1, 2)
+    points = np.asarray(corners, np.float64).reshape(-1, 2).clip(-FARTHEST, FARTHEST)
     if not np.isfinite(points).all():
         raise ValueError("a corner of a polygon is not a finite number")
     crossings = np.zeros((height, width + 1), np.int16)

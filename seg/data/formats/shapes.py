@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from core.system.pictures import MAX_PIXELS
 from seg.data.formats.source import UNLABELLED, Label
 
 Overlaps = Literal["smaller", "later", "void"]
@@ -27,8 +28,11 @@ class Shape(NamedTuple):
 def painter(shapes: Sequence[Shape], size: tuple[int, int], names: Sequence[str], overlaps: Overlaps) -> partial[Label]:
     """Returns the callable that paints objects into one label of (height, width).
 
-    `overlaps` decides which of two objects in a layer gets the pixels that they share.
+    `overlaps` decides which of two objects in a layer gets the pixels that they share. ValueError for a size that
+    no picture has.
     """
+    if min(size) < 1 or size[0] * size[1] > MAX_PIXELS:
+        raise ValueError(f"a picture of {size[1]}x{size[0]}; it has 1 to {MAX_PIXELS} pixels")
     return partial(_paint, tuple(shapes), size, tuple(names), overlaps)
 
 

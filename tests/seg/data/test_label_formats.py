@@ -67,7 +67,7 @@ def test_brush_pngs_find_their_pictures_by_an_export_beside_them(tmp_path: Path)
 def test_polygons_that_share_an_edge_share_no_pixel_and_leave_none() -> None:
     left, right = [[0, 0], [7.3, 0], [2.6, 9], [0, 9]], [[7.3, 0], [12, 0], [12, 9], [2.6, 9]]
     assert np.array_equal(fill_polygon(left, 9, 12), ~fill_polygon(right, 9, 12))
-    assert fill_polygon([[-5, -5], [50, -5], [50, 50], [-5, 50]], 9, 12).all()
+    assert fill_polygon([[-1e300, -5], [1e300, -5], [50, 50], [-5, 50]], 9, 12).all()
     assert fill_polygon([[2, 1], [4, 1], [4, 3], [2, 3]], 9, 12).sum() == 4
 
 
@@ -155,6 +155,7 @@ def damaged(source: str, change: dict[str, Any]) -> Any:
     [
         ("coco.json", {"categories/0/id": 77}),
         ("coco.json", {"images/0/height": "tall"}),
+        ("coco.json", {"images/0/height": 100_000, "images/0/width": 100_000}),
         ("coco.json", {"annotations/0/segmentation/counts": "zz~\x00"}),
         ("coco.json", {"annotations/0/segmentation/size": [1, 2]}),
         ("coco.json", {"annotations/1/segmentation": [[0, float("nan"), 5, 5, 9, 9]]}),
