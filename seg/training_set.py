@@ -19,7 +19,7 @@ STREET_ASPECT = 4 / 3
 """Width over height of the street's pictures, as CamVid's."""
 
 KEPT_BYTES = 2**28
-"""Decoded pictures and labels that stay in memory, at most: all 367 of CamVid's train are 254 MB."""
+"""Decoded pictures and labels of a training that stay in memory, at most: all 367 of CamVid's train are 254 MB."""
 
 
 class LabelledImages(Dataset[tuple[np.ndarray, np.ndarray]]):
@@ -27,12 +27,12 @@ class LabelledImages(Dataset[tuple[np.ndarray, np.ndarray]]):
 
     def __init__(self, source: Any, indices: Sequence[int], kept_bytes: float = KEPT_BYTES) -> None:
         self.source, self.indices = source, tuple(indices)
-        self._kept: list[tuple[np.ndarray, np.ndarray]] = []
+        self.bytes_left, self._kept = kept_bytes, list[tuple[np.ndarray, np.ndarray]]()
         for index in self.indices:
             image, label = source[index]
-            kept_bytes -= image.nbytes + label.nbytes
-            if kept_bytes < 0:
+            if self.bytes_left < image.nbytes + label.nbytes:
                 break
+            self.bytes_left -= image.nbytes + label.nbytes
             self._kept.append((image, label))
 
     def __len__(self) -> int:
@@ -66,14 +66,15 @@ def open_training_images(
     split = split_held_out(source, config.hold_out)
     if isinstance(source, StreetSet):  # made, not read: a picture takes 0.2 s
         return LabelledImages(source, split.trained, np.inf), LabelledImages(source, split.held_out, np.inf), [], ()
+    trained = LabelledImages(source, split.trained)
     if split.held_out or str(config.hold_out) != "auto" or not (config.data / "val").is_dir():
         names = [source.examples[index].name for index in split.held_out]
-        return LabelledImages(source, split.trained), LabelledImages(source, split.held_out), names, split.remarks
+        return trained, LabelledImages(source, split.held_out, trained.bytes_left), names, split.remarks
     val = open_split(config.data, "val", classes)
     remark = (
         f"val's {len(val)} images are evaluated while it trains; to judge a setting chosen by that, take other images"
     )
-    return LabelledImages(source, range(len(source))), LabelledImages(val, range(len(val))), [], (remark,)
+    return trained, LabelledImages(val, range(len(val)), trained.bytes_left), [], (remark,)
 
 
 def open_training_set(config: SegTrainConfig, classes: ClassList) -> StreetSet | ImageFolderSplit:
