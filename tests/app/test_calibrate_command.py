@@ -276,7 +276,7 @@ def test_too_few_images_for_the_risk_are_one_line(tmp_path: Path, capsys: pytest
         {"dnn": 1.25},
         {"dnn": {}},
         {"dnn": fit("dnn", 0)},
-        {"vq-dnn": fit("vq-dnn", "warm")},
+        {"vq-dnn": fit("vq-dnn", "warm", tau=8.0)},
         {"bnn": fit("bnn", -1.0)},
         {"bnn": fit("bnn", float("nan"))},
         {"dnn": fit("dnn", 10**400)},
