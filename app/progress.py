@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
-import rich.console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from app.console import Console
@@ -21,7 +20,7 @@ class Show(Protocol):
 
 
 @contextmanager
-def progress_bar(title: str, total: int | None = None, console: rich.console.Console | None = None) -> Iterator[Show]:
+def progress_bar(title: str, total: int | None = None, console: Console | None = None) -> Iterator[Show]:
     """Shows a bar while the context lasts. A number of parts that is not known yet is given with a later call."""
     columns = (
         TextColumn("{task.description}", markup=False),

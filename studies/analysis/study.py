@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import torch
-from rich.console import Console
 from torch import Tensor
 
+from app.console import Console
 from app.progress import progress_bar
 from core.seeds import mix_seed
 from studies.analysis.flags import StudyJob, StudyOptions
