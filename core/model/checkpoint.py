@@ -179,15 +179,18 @@ def _check(meta: CheckpointMeta) -> None:
         raise InputError(f"std is {meta.std}")
     if meta.int8 and not is_int8_record(meta.int8):
         raise InputError(f"int8 is {shorten(meta.int8)}")
-    for fit in meta.calibration.values():
-        replace(method_of_fit(fit), temperature=fit["temperature"])
+    for name, fit in meta.calibration.items():
+        try:
+            replace(method_of_fit(fit), temperature=fit.get("temperature", math.nan))
+        except InputError as error:
+            raise InputError(f"calibration of {shorten(name)}: {error}") from error
     fits = meta.novelty.get("temperatures", {})
     if not isinstance(fits, dict):
         raise InputError(f"temperatures of novelty are {shorten(fits)}, expected an object")
     for fit in fits.values():
         method_of_fit(fit)
-        if not is_number(fit["level"], *map(math.log, (MIN_TEMPERATURE, MAX_TEMPERATURE))):
-            raise InputError(f"the level of a temperature of novelty is {shorten(fit['level'])}")
+        if not is_number(fit.get("level"), *map(math.log, (MIN_TEMPERATURE, MAX_TEMPERATURE))):
+            raise InputError(f"the level of a temperature of novelty is {shorten(fit.get('level'))}")
 
 
 def load_weights(network: torch.nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:

@@ -152,7 +152,7 @@ def test_moving_stills_measure_the_temporal_mean_on_photographs(tmp_path: Path) 
         (["--protocol", "stills", "--mode", "vq-dnn"], "--protocol stream or --mode dnn"),
         (["--protocol", "stills", "--mode", "vq-bnn"], "--mode bnn"),
         (["--only", "list.txt"], "--only"),
-        (["--samples", "3"], "3 samples"),
+        (["--samples", "3"], "no dropout, got 3"),
         (["--tau", "0"], "tau must be a positive"),
         (["--protocol", "live"], "invalid choice 'live'"),
     ],
@@ -279,7 +279,7 @@ def test_too_few_images_for_the_risk_are_one_line(tmp_path: Path, capsys: pytest
         {"vq-dnn": fit("vq-dnn", "warm", tau=8.0)},
         {"bnn": fit("bnn", -1.0)},
         {"bnn": fit("bnn", float("nan"))},
-        {"dnn": fit("dnn", 10**400)},
+        {"dnn": fit("dnn", 1e300)},
     ],
     ids=lambda value: str(value)[:40],
 )

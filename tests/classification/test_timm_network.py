@@ -213,7 +213,7 @@ def test_weights_that_cannot_be_fetched_are_one_line(monkeypatch: pytest.MonkeyP
         ("resnet18", {"attention_window": 4}, "attention_window does not apply"),
         ("resnet18", {"smoothing": True, "smoothing_places": (1,)}, "smoothing_places does not apply"),
         ("resnet18", {"smoothing": True, "padding": "published"}, "whose shapes must stay"),
-        ("resnet18", {"img_size": 0}, "img-size must lie in"),
+        ("resnet18", {"img_size": 0}, "img_size must lie in 1"),
         ("resnet18", {"dropout": 0.001}, "would round to none"),
     ],
     ids=str,

@@ -38,7 +38,7 @@ def test_a_segmentation_s_list_has_both() -> None:
         (("a", "b"), RGB, 1, "outside 0..1, got 1"),
         *((("a", "b"), RGB, bad, "whole numbers in 0..255") for bad in (math.inf, math.nan, 7.5, True, "7")),
         (("a", "b"), ((1, 2, 3.5), (4, 5, 6)), 255, "whole numbers in 0..255"),
-        (("a", 5), RGB, 255, "names are texts"),
+        (("a", 5), RGB, 255, "names are 1 to 100 printable characters, got 5"),
         (("a",), (), None, "two or more different names, got ['a']"),
         ((), (), None, "got []"),
         (("a", *map(str, range(5000)), "a"), (), None, "got 'a' 2 times among 5002"),

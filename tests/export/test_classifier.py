@@ -108,11 +108,11 @@ def test_a_graph_that_its_record_does_not_describe_is_refused(tmp_path: Path, mo
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"mode": "vq-bnn"}, "dnn or bnn of a classifier"),
-        ({"tau": "1.5"}, "none in mode 'bnn'"),
+        ({"mode": "vq-bnn", "tau": "1.5"}, "dnn or bnn of a classifier"),
+        ({"tau": "1.5"}, "tau must be none in mode bnn"),
         ({"input_width": "9"}, "square"),
         ({"kind": "logits"}, "a void id and colours"),
-        ({"samples": "0"}, "1 to 10000"),
+        ({"samples": "0"}, "at most 10000"),
         ({"void_id": "255", "palette": json.dumps([[i, i, i] for i in range(6)])}, "none of a classifier"),
     ],
     ids=str,
