@@ -234,7 +234,7 @@ def test_without_a_connection_pretrained_weights_are_one_line(tmp_path: Path) ->
     done = subprocess.run([sys.executable, "-c", OFFLINE], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 1
-    assert "imagenet weights of resnet18" in done.stdout and "--encoder-weights None" in done.stdout
+    assert "imagenet weights of resnet18" in done.stdout and "encoder_weights=None" in done.stdout
 
 
 def test_a_checkpoint_opens_without_fetching_the_weights_its_training_began_with(

@@ -155,7 +155,7 @@ def test_a_run_is_one_process_s_until_it_ends_in_whatever_way(
             process.kill()
         assert process.returncode == code and "Traceback" not in errors, errors
         # at once, though a killed process leaves its data workers behind for some seconds
-        assert "the flags it began with" in error_after_work(capsys, *arguments(data, run, epochs=3), "--resume")
+        assert "--resume with other" in error_after_work(capsys, *arguments(data, run, epochs=3), "--resume")
         if number == signal.SIGTERM:
             assert not list(temporary.glob("pymp-*")) and not list(run.glob(".*.*"))
 
