@@ -23,7 +23,8 @@ from app.scale.cameras.metrics import MetricsServer
 from app.scale.cameras.networks import BackgroundNetworks, StillCompiling
 from app.scale.cameras.state import CameraFigures, CameraState
 from app.scale.cameras.stream import Arrived, CameraStream
-from app.scale.cameras.worker import WatchedCamera
+from app.scale.cameras.worker import CameraWorker, WatchedCamera
+from app.video.flags import VideoOptions
 from core.classes import CAMVID
 from core.frame import Frame, Maps
 
@@ -178,3 +179,34 @@ def test_silent_connections_end_and_do_not_keep_others_out(monkeypatch: pytest.M
         assert answer(server, "localhost") == 200
         for connection in silent:
             connection.close()
+
+
+class Stuck:
+    """A camera whose first frame is never done."""
+
+    def __init__(self) -> None:
+        self.stream, self.done = self, threading.Event()
+
+    def waiting_since(self) -> float | None:
+        return 0.0
+
+    def take(self) -> None:
+        return None
+
+    def step(self, arrived: object) -> None:
+        self.done.wait(10)
+
+    def state(self) -> CameraState:
+        return CameraState("a")
+
+
+def test_a_worker_whose_network_never_answers_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.scale.cameras.worker.pin_cores", lambda threads: None)  # this process keeps its own
+    monkeypatch.setattr("app.scale.cameras.worker.STEP_WITHIN_S", 0.3)
+    worker, stuck = CameraWorker(VideoOptions(), 1), Stuck()
+    worker.begin([stuck])  # type: ignore[list-item]
+    assert worker.states() == [CameraState("a")]
+    time.sleep(0.5)
+    with pytest.raises(RuntimeError, match="a frame takes more than"):
+        worker.states()
+    stuck.done.set()

@@ -1,5 +1,6 @@
 """`steadyseg cameras` by real processes and streams: figures, alarms, a killed worker, and no secret anywhere."""
 
+import io
 import json
 import os
 import re
@@ -17,10 +18,11 @@ import pytest
 from made.processes import workers_of
 from made.video import write_video
 from refusals import one_line_error, refusal
+from rich.console import Console
 
 from app.scale.cameras.alarms import Alarms, AlarmWriter
 from app.scale.cameras.camera_file import Camera, read_cameras
-from app.scale.cameras.command import assign_cameras
+from app.scale.cameras.command import assign_cameras, table_of
 from app.scale.cameras.metrics import prometheus_text
 from app.scale.cameras.state import CameraFigures, CameraHistory, CameraState
 
@@ -141,6 +143,15 @@ def test_the_text_is_what_prometheus_reads() -> None:
     assert all(re.fullmatch(line, one) for one in text.splitlines())
 
 
+def test_the_table_has_whole_names_and_reasons_at_80_columns() -> None:
+    camera = Camera("yard-behind-the-old-gate", "rtsp://me:secret@10.0.0.5/live")
+    console = Console(width=80, file=io.StringIO(), markup=False)
+    console.print(table_of((camera,), [CameraFigures(CameraState(camera.name, trouble="gives no picture [/b]"))]))
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert camera.name in shown and "rtsp://***@10.0.0.5/live" in shown and "gives no picture [/b]" in shown
+    assert "\N{HORIZONTAL ELLIPSIS}" not in shown
+
+
 @contextmanager
 def watching(folder: Path, *flags: object) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     """The command as a process, and the address of its figures."""
@@ -202,7 +213,7 @@ def test_a_killed_workers_cameras_go_on_and_what_is_gone_or_novel_is_an_alarm(
         assert after['steadyseg_camera_gap_seconds_total{camera="yard"}'] > 0.5
         process.send_signal(signal.SIGTERM)
         said, errors = process.communicate(timeout=30)
-    assert process.returncode == 130 and "Traceback" not in errors, errors
+    assert process.returncode == 130 and "Traceback" not in errors and "leaked" not in errors, errors
     lines = [json.loads(line) for line in alarms.read_text().splitlines()]
     began = {(line["camera"], line["alarm"]) for line in lines if line["on"]}
     assert {("gone", "silent"), ("yard", "novel")} <= began and ("gone", "novel") not in began

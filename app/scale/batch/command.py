@@ -9,7 +9,7 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from rich.table import Table
+from rich.table import Column, Table
 
 from app.console import Console
 from app.progress import progress_bar
@@ -187,7 +187,7 @@ def print_summary(rows: list[Row], videos: int, seconds: float) -> None:
     console.print(table)
     failed = [row for row in rows if row.reason]
     if failed:
-        reasons = Table("failed", "tries", "reason")
+        reasons = Table(Column("failed", overflow="fold", min_width=24), "tries", Column("reason", overflow="fold"))
         for row in failed[:SHOWN]:
             reasons.add_row(row.name, str(row.tries), row.reason)
         console.print(reasons)

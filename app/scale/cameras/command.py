@@ -106,7 +106,7 @@ def follow(job: CamerasJob, watched: CameraSet, supervisor: Supervisor, alarms: 
     cameras = {camera.name: camera for camera in watched.cameras}
     until_s = time.monotonic() + (job.max_seconds or float("inf"))
     try:
-        with Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else Quiet() as shown:
+        with Live(console=console, auto_refresh=False, transient=True) as shown:
             for _ in supervisor.rounds():
                 figures = supervisor.figures()
                 for one in figures:
@@ -118,16 +118,6 @@ def follow(job: CamerasJob, watched: CameraSet, supervisor: Supervisor, alarms: 
     except KeyboardInterrupt:
         return True
     return False
-
-
-class Quiet(contextlib.nullcontext["Quiet"]):
-    """A stand-in for the refreshing table if stderr is not a terminal."""
-
-    def __enter__(self) -> "Quiet":
-        return self
-
-    def update(self, table: Table, *, refresh: bool) -> None:
-        """Does nothing."""
 
 
 def table_of(cameras: tuple[Camera, ...], figures: list[CameraFigures]) -> Table:

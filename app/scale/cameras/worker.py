@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 PROBE_FRAMES, PROBE_WARM = 12, 4
 RATE_OVER_S = 10.0
+STEP_WITHIN_S = 300.0
+"""Seconds after which a frame that is not segmented ends the worker: a runtime that hangs would silence all cameras."""
 SPREAD_S = 0.05
 """Seconds between the first attempts of two cameras."""
 
@@ -43,7 +45,7 @@ class CameraWorker:
         self._options, self._threads = options, threads
         self._networks: Any = None
         self._watched: list[WatchedCamera] = []
-        self._came = threading.Condition()
+        self._came, self._step_s = threading.Condition(), 0.0
         self._thread: threading.Thread | None = None
 
     def measure(self) -> Measured:
@@ -67,25 +69,35 @@ class CameraWorker:
         """Starts the thread of every camera; a camera that cannot be opened is tried again without end."""
         from app.scale.cameras.stream import CameraStream
 
+        watched = []
         for place, camera in enumerate(cameras):
             segmenter = self._open()
             stream = CameraStream(camera, segmenter.classes, self._came, place * SPREAD_S)
-            self._watched.append(WatchedCamera(stream, segmenter))
+            watched.append(WatchedCamera(stream, segmenter))
+        self.begin(watched)
+        for one in watched:
+            one.stream.start()
+
+    def begin(self, watched: "list[WatchedCamera]") -> None:
+        """Starts the thread that segments."""
+        self._watched = watched
+        self._step_s = time.monotonic()
         self._thread = threading.Thread(target=self._segment, name="segmenter", daemon=True)
         self._thread.start()
-        for watched in self._watched:
-            watched.stream.start()
 
     def states(self) -> list[CameraState]:
-        """States of all cameras now. Raises RuntimeError if the segmenting thread has ended, which is a bug."""
+        """States of all cameras now. Raises RuntimeError, which ends the worker, if the segmenting thread has ended or
+        does not come back from a frame."""
         if self._thread is None or not self._thread.is_alive():
             raise RuntimeError("the thread that segments has ended")
+        if time.monotonic() - self._step_s > STEP_WITHIN_S:
+            raise RuntimeError(f"a frame takes more than {STEP_WITHIN_S:g} s")
         return [watched.state() for watched in self._watched]
 
     def _segment(self) -> None:
         while True:
             with self._came:
-                watched = self._longest_waiting()
+                watched, self._step_s = self._longest_waiting(), time.monotonic()
                 if watched is None:
                     self._came.wait(0.5)
                     continue
