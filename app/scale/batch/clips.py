@@ -100,14 +100,14 @@ def _sources(spec: str, base: Path, where: str) -> list[str]:
     path = base / spec
     if path.is_dir():
         return _of_folder(path)
-    if path.exists():
+    if path.is_file():  # a pipe or a device has no end
         return [str(path)]
     if glob.has_magic(spec):
         found = sorted(glob.glob(str(path), recursive=True), key=natural_order)
         if not found:
             raise InputError(f"{where}: nothing matches {str(path)!r}")
         return [source for one in found for source in (_of_folder(Path(one)) if os.path.isdir(one) else [one])]
-    raise InputError(f"{where}: no such file or folder: {str(path)!r}")
+    raise InputError(f"{where}: no such file or folder of recordings: {str(path)!r}")
 
 
 def _of_folder(folder: Path) -> list[str]:

@@ -130,19 +130,10 @@ def connect(ray: Any, address: str | None) -> None:
     """
     if address is not None:
         check_address(address)
-    where: dict[str, Any] = (
-        {"address": address}
-        if address
-        else {
-            "address": "local",
-            "num_cpus": usable_cores(),
-            "object_store_memory": STORE_BYTES,
-            "include_dashboard": False,
-        }
-    )
+    own = {"num_cpus": usable_cores(), "object_store_memory": STORE_BYTES, "include_dashboard": False}
     handler = signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(**where, log_to_driver=False, configure_logging=False)
+        ray.init(address or "local", **({} if address else own), log_to_driver=False, configure_logging=False)
     except Exception as error:  # Ray raises bare ones
         raise CheckFailed(f"Ray does not start: {' '.join(str(error).split())[:300]}") from error
     if threading.current_thread() is threading.main_thread():
