@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from core.classes import ClassList
+from core.cuts import CutDetector
 from core.frame import Frame, Maps
 from core.method import Method
 from core.motion import Motion, MotionEstimator
@@ -143,13 +144,17 @@ class Executor(Protocol):
 class Segmenter:
     """Segments one stream with an executor; frames come in the order of their index."""
 
-    def __init__(self, executor: Executor, fit: Mapping[str, Any] | None = None) -> None:
-        """`fit`: the record of the calibration in use, with its conformal thresholds; None where there is none."""
+    def __init__(self, executor: Executor, fit: Mapping[str, Any] | None = None, *, find_cuts: bool = True) -> None:
+        """`fit`: the record of the calibration in use, with its conformal thresholds; None where there is none.
+
+        `find_cuts`: scene cuts start the temporal mean anew.
+        """
         self._executor = executor
         self.classes, self.method, self.size = executor.classes, executor.method, executor.size
         self.clock, self.reference = executor.clock, executor.reference
         self.fit: Mapping[str, Any] = fit or {}
         self._continuity, self._estimate_motion = Continuity(), MotionEstimator()
+        self._is_cut = CutDetector() if find_cuts and self.method.tau else None
         self._score = (0.0, 0.0)
 
     @property
@@ -186,8 +191,11 @@ class Segmenter:
 
     def step(self, frame: Frame) -> Maps:
         """Computes the maps of the next frame."""
-        gap = self._continuity.gap_before(frame)
         started, motion = time.perf_counter(), None
+        gap = self._continuity.gap_before(frame)
+        if self._is_cut and self._is_cut(frame.image, gap):
+            self.resets["cut"] += 1
+            gap = 0
         if self.method.motion:
             motion = self._estimate_motion(frame.image, self._executor.state_size(*frame.image.shape[:2]), gap)
         motion_ms = (time.perf_counter() - started) * 1e3

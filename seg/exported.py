@@ -9,13 +9,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
+from core.cuts import CUT, MAX_GAP, distance, structure, thumbnail
 from core.dropout import Dropout
 from core.frame import MOTION_INPUTS, NOVELTY_OUTPUTS
 from core.motion import Motion, no_motion
 from core.novelty.head import NoveltyPredictor
 from core.prediction import FrameNovelty, Prediction
 from core.predictors import OnePass
-from core.preprocess import SIZE_MULTIPLE
+from core.preprocess import SIZE_MULTIPLE, resize
 from core.reference import ReferenceScores, novelty_share, smooth_score
 from core.segmenter import RARE_LEVEL
 from core.temporal import RecursionState, State, WindowState, forget
@@ -37,8 +38,9 @@ class ExportedStep(nn.Module):
     `core.motion.Motion` where the mean follows motion; a reset ignores them. probs is the mean (1, K, h / s, w / s),
     which is the first state of the recursion. image is the network's normalised input, inner its logits, if it runs
     once a frame. Where the temperature follows the frame, novelty holds `NOVELTY_OUTPUTS`, inner all of
-    `NETWORK_OUTPUTS`, and the last state is the score's mean and mass. With `mask_inputs` every dropout mask is an
-    input instead of a random draw, for proofs.
+    `NETWORK_OUTPUTS`, and the state before the last is the score's mean and mass. The last state is the structure of
+    the frame, by which a scene cut is found: it starts anew as a reset does. With `mask_inputs` every dropout mask is
+    an input instead of a random draw, for proofs.
     """
 
     reference: Tensor
@@ -67,12 +69,17 @@ class ExportedStep(nn.Module):
         rest = rest[2:] if self.follows else rest
         fields = STATE_FIELDS if self.segmenter.smoothing else 0
         score_fields = 1 if fields and self.watched else 0
-        state = forget(self._state(rest[:fields]), reset) if fields else None
+        masks = rest[fields + score_fields + (1 if fields else 0) :]
+        state, seen = None, None
+        if fields:
+            seen = self._structure(frame)
+            reset = torch.maximum(reset, self._cut(rest[fields + score_fields], seen, gap))
+            state = forget(self._state(rest[:fields]), reset)
         inner: list[Tensor] = []
         novelties: list[FrameNovelty | None] = []
 
         def predict(image: Tensor) -> Prediction:
-            network, now = self._predict(image, rest[fields + score_fields :])
+            network, now = self._predict(image, masks)
             inner.extend((image, *network))
             novelties.append(now.novelty)
             return now
@@ -85,7 +92,17 @@ class ExportedStep(nn.Module):
             before = rest[fields] * (1.0 - reset) if score_fields else torch.zeros(2)
             score_state, novelty = self._novelty_outputs(outputs, novelties[0], before, gap)
             states = (*states, score_state) if score_fields else states
+        states = states if seen is None else (*states, seen)
         return (*outputs[:4], *probs, *states, *novelty, *inner)
+
+    def _structure(self, frame: Tensor) -> Tensor:
+        """Returns the structure of a frame, as core/cuts.py computes it for other executors."""
+        size = self.segmenter.size(frame.shape[1], frame.shape[2])
+        return structure(thumbnail(resize(frame.permute(0, 3, 1, 2), size).float()))
+
+    def _cut(self, before: Tensor, now: Tensor, gap: Tensor) -> Tensor:
+        """Returns 1 (1,) where a cut lies between two structures, 0 elsewhere."""
+        return ((distance(before, now) > CUT) & (gap <= MAX_GAP)).float()
 
     def _novelty_outputs(
         self, outputs: Outputs, frame: FrameNovelty, before: Tensor, gap: Tensor
@@ -117,6 +134,7 @@ class ExportedStep(nn.Module):
         smoothing = self.segmenter.smoothing
         state = tuple(smoothing.start(now)) if smoothing else ()
         state = (*state, torch.zeros(2)) if state and self.watched else state
+        state = (*state, torch.zeros_like(self._structure(frame))) if state else state
         masks = [torch.ones(shape) for shape in shapes] if self.mask_inputs else []
         rates = {f"mask_{i:03}": self.dropouts[i % len(self.dropouts)].rate for i in range(len(masks))}
         states = [f"state_{i:02}" for i in range(len(state))]

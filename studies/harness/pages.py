@@ -15,6 +15,7 @@ STUDIES = {
     "analysis": "analysis",
     "browser": "in_browser",
     "classification": "classification",
+    "cuts": "cuts",
     "novelty": "novelty",
     "performance": "performance",
     "reliability": "faults",

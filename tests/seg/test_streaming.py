@@ -214,12 +214,13 @@ def test_skipped_indices_decay_by_the_gap(window: int | None) -> None:
     ("second", "cause"),
     [
         (frame(1, 1, discontinuity=True), "discontinuity"),
+        (dataclasses.replace(frame(1, 1), image=frame(1).image[::-1].copy()), "cut"),
         (frame(1, 0), "discontinuity"),
         (frame(1, -5), "discontinuity"),
         (frame(1, 1, height=48), "size_change"),
         (frame(1, 1, height=96, width=64), "size_change"),
     ],
-    ids=["flag", "same index", "backwards", "other height", "turned"],
+    ids=["flag", "cut", "same index", "backwards", "other height", "turned"],
 )
 @pytest.mark.parametrize("window", [None, 5])
 def test_a_break_in_the_stream_starts_anew_and_is_counted(second: Frame, cause: str, window: int | None) -> None:
@@ -227,7 +228,9 @@ def test_a_break_in_the_stream_starts_anew_and_is_counted(second: Frame, cause: 
     stream.step(frame(0, 0))
     np.testing.assert_array_equal(probs(stream.step(second)), probs(alone.step(second)))
     assert stream.resets == {cause: 1}
-    third = dataclasses.replace(second, image=second.image[::-1].copy(), index=second.index + 1, discontinuity=False)
+    third = dataclasses.replace(
+        second, image=255 - (255 - second.image) // 2, index=second.index + 1, discontinuity=False
+    )
     assert not np.array_equal(probs(stream.step(third)), probs(alone.step(third)))  # and smooths again from there
     assert stream.resets == {cause: 1}
 

@@ -4,7 +4,7 @@ import { sentence, Trouble } from "./trouble.js";
 import { wholeFile } from "./whole_file.js";
 
 const MAPS = ["label", "confidence", "entropy", "disagreement", "novel_regions"]; // the last one needs novelty statistics
-const CARRIED = ["state_00_out", "state_01_out", "state_02_out", "state_03_out"]; // a graph has all, some, or none of them
+const CARRIED = ["state_00_out", "state_01_out", "state_02_out", "state_03_out", "state_04_out"]; // a graph has all, some, or none of them
 let ort, session, manifest, canvas, paper;
 let state = {}; // input name -> tensor: outputs of the previous frame
 

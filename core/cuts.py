@@ -1,0 +1,70 @@
+"""Scene cuts: a frame whose picture shares no structure with the one before starts the temporal mean anew.
+
+A thumbnail of about 32x24 pixels keeps what stays from frame to frame of one scene; its logarithm turns a change of
+light into an offset; the mean around each pixel is subtracted, and tanh limits what a bright edge weighs. The distance
+of two frames is one minus the correlation of what remains. On pairs of 30 street drives, at which the numbers below
+were chosen, neighbouring frames are at most 0.34 apart, a frame and one three times as bright at most 0.43, and frames
+on the two sides of a cut at least 0.51.
+"""
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+THUMBNAIL = (24, 32)
+"""Rows and columns of the thumbnail, or a few more where they do not divide the picture."""
+CUT = 0.47
+"""Distance above which two frames are of two scenes."""
+MAX_GAP = 5
+"""Source frames between two frames that can be compared. A car at 50 km/h moves 2 m in that time (30 Hz); further apart
+one scene can look like two, and the mean weighs the past less anyway."""
+DARK_LEVELS = 8.0
+"""Levels of 255 added before the logarithm, so that sensor noise in the dark is no structure."""
+BOX = 5
+"""Pixels a side of the mean that is subtracted."""
+FLAT = 0.05
+"""Deviation of the logarithm, and mean square of the structure, below which a picture counts as without structure: it
+is near to every other, so that a dark tunnel or a fade is no cut."""
+
+
+def thumbnail(levels: Tensor) -> Tensor:
+    """(1, 3, h, w) levels 0..255 -> (rows, columns) mean levels, of whole pixels alone as graphs need it."""
+    rows, columns = (max(1, length // wanted) for length, wanted in zip(levels.shape[-2:], THUMBNAIL, strict=True))
+    return F.avg_pool2d(levels.mean(1), (rows, columns))[0]
+
+
+def structure(thumbnail: Tensor) -> Tensor:
+    """(rows, columns) mean levels 0..255 -> the structure of the picture, in -1..1."""
+    shade = torch.log(thumbnail + DARK_LEVELS)[None, None]
+    padded = F.pad(shade, [BOX // 2] * 4, mode="replicate")
+    detail = (shade - F.avg_pool2d(padded, BOX, stride=1))[0, 0]
+    return torch.tanh(detail / (detail.square().mean().sqrt() + FLAT))
+
+
+def distance(before: Tensor, now: Tensor) -> Tensor:
+    """The distance of two structures, a scalar: 0 of equal pictures, about 0.7 where they have nothing in common.
+
+    Zeros, as before the first frame, are near to every structure.
+    """
+    both, first, second = ((a * b).mean() for a, b in ((before, now), (before, before), (now, now)))
+    return 1.0 - (both + FLAT) / (torch.sqrt(first * second) + FLAT)
+
+
+class CutDetector:
+    """Finds the cuts of one stream; it remembers the structure of the last frame. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._last: Tensor | None = None
+
+    def __call__(self, image: np.ndarray, gap: int) -> bool:
+        """(H, W, 3) uint8 RGB -> True where a cut lies between the last call's frame and this one.
+
+        `gap`: source frames since the last call; 0, the first of a stream, is no cut.
+        """
+        import cv2
+
+        levels = cv2.resize(image, THUMBNAIL[::-1], interpolation=cv2.INTER_AREA).mean(-1, dtype=np.float32)
+        now = structure(torch.from_numpy(levels))
+        last, self._last = self._last, now
+        return last is not None and 0 < gap <= MAX_GAP and bool(distance(last, now) > CUT)
