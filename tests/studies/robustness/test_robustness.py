@@ -257,7 +257,7 @@ def test_consistency_along_a_made_sequence_is_counted_by_hand(room: Path) -> Non
         assert row["cec"] > 0 and row["cec_reference"] > 0
     (mean,) = study["means"]
     assert mean["consistency"] == pytest.approx(np.mean([row["consistency"] for row in study["rows"]]))
-    assert len(study["rows"]) == 10 and any("stands in for spatter" in note for note in study["notes"])
+    assert len(study["rows"]) == 10 and any("replaces spatter" in note for note in study["notes"])
 
 
 def test_pixels_that_moved_have_no_relative_confidence_and_stills_without_labels_none_at_all(room: Path) -> None:
