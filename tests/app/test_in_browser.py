@@ -133,8 +133,9 @@ def test_a_fixed_graph_computes_what_the_free_one_does(site: Path, tmp_path: Pat
     assert main(["export", str(site.parent / "plain.safetensors"), "-o", str(free), *flags]) == 0
     run, run_free = session_runner(fixed), session_runner(onnx.load(free))
     generator = np.random.default_rng(0)
-    shapes = [(1, 11, 96, 128), (1, 96, 128), (1,), (2,)]
-    state = {f"state_{i:02}_in": np.zeros(shape, np.float32) for i, shape in enumerate(shapes)}
+    states = [value for value in fixed.graph.input if value.name.startswith("state_")]
+    shapes = {value.name: [size.dim_value for size in value.type.tensor_type.shape.dim] for value in states}
+    state = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
     states = [dict(state), dict(state)]
     for number in range(3):
         frame = generator.integers(0, 256, (1, 96, 128, 3), dtype=np.uint8)

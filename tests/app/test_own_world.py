@@ -65,7 +65,7 @@ def told_on_average(segmenter: Segmenter, images: list[np.ndarray]) -> np.ndarra
 
 
 def drive(count: int) -> list[np.ndarray]:
-    return [Street(seed=1001, height=SIZE[0], width=SIZE[1]).frame(20 * number).image for number in range(count)]
+    return [Street(seed=1001, height=SIZE[0], width=SIZE[1]).frame(2 * number).image for number in range(count)]
 
 
 def noise(seed: int) -> np.ndarray:
