@@ -2,7 +2,7 @@
 
     python -m studies.scale throughput|throughput-ray [--clips 1000]
     python -m studies.scale kills [--clips 1000] [--engine local ray]
-    python -m studies.scale cameras|capacity [--cameras 50] [--seconds 300]
+    python -m studies.scale cameras|capacity|hour [--cameras 50] [--seconds 300]
     python -m studies.scale start
 
 Every study is measured alone and keeps its command, its size and the commit beside its figures. --data holds video/.
@@ -64,6 +64,8 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
         return start.measure()
     if given.study == "cameras":
         return cameras.watch(given.cameras, fps=5.0, sample_fps=1.0, seconds=given.seconds)
+    if given.study == "hour":  # with novelty, which the others' network has not
+        return cameras.watch(given.cameras, fps=5.0, sample_fps=1.0, seconds=given.seconds, model="camvid-realtime")
     if given.study == "capacity":
         return {"tried": cameras.max_that_hold(15.0, given.seconds, given.cameras)}
     clips = make_clips(ROOT / "runs" / "clips" / str(given.clips), given.clips, given.data / "video")

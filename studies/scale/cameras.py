@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -96,14 +97,17 @@ class Sample:
     busy_s: float
     """Processor time of all workers, in seconds of a core."""
     memory_kb: int
+    """Resident memory of all workers."""
+    driver_kb: int
+    """Resident memory of the command."""
 
 
-def watch(count: int, fps: float, sample_fps: float, seconds: float) -> dict[str, Any]:
+def watch(count: int, fps: float, sample_fps: float, seconds: float, model: str = MODEL) -> dict[str, Any]:
     """Runs `steadyseg cameras` with so many cameras and returns the measurements."""
     with tempfile.TemporaryDirectory(prefix="steadyseg-") as folder, served(fps) as address:
         path, report, alarms = Path(folder) / "cameras.toml", Path(folder) / "r.json", Path(folder) / "alarms.jsonl"
         listed = "".join(f'[[camera]]\nname = "c{i:03}"\nsource = "{address}/c{i:03}"\n' for i in range(count))
-        path.write_text(f'[options]\nmodel = "{MODEL}"\n[defaults]\nfps = {fps}\nsample_fps = {sample_fps}\n{listed}')
+        path.write_text(f'[options]\nmodel = "{model}"\n[defaults]\nfps = {fps}\nsample_fps = {sample_fps}\n{listed}')
         port, began_s = _free_port(), time.monotonic()
         words = ["--max-seconds", seconds, "--report", report, "--alarms", alarms, "--port", port]
         process, samples = start("cameras", path, *words), list[Sample]()
@@ -122,7 +126,7 @@ def watch(count: int, fps: float, sample_fps: float, seconds: float) -> dict[str
             "sample_fps": sample_fps,
             "seconds": seconds,
             "cores": cores(),
-            "model": MODEL,
+            "model": model,
         }
     )
 
@@ -131,18 +135,28 @@ def _follow(process: "subprocess.Popen[str]", port: int, samples: list[Sample]) 
     """Samples once a second, from the first figures to the end."""
     while process.poll() is None:
         with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
-            samples.append(_sample(answer.read().decode(), workers_of(process.pid)))
+            samples.append(_sample(answer.read().decode(), process.pid))
         time.sleep(1)
 
 
-def _sample(text: str, workers: list[int]) -> Sample:
+def _sample(text: str, driver: int) -> Sample:
+    workers = workers_of(driver)
     frames, dropped = (
         [int(line.split()[-1]) for line in text.splitlines() if line.startswith(f"steadyseg_camera_{name}_total{{")]
         for name in ("frames", "dropped")
     )
     with_frames = sum(number > 0 for number in frames)
     busy, memory = sum(map(busy_s, workers)), sum(resident_kb(pid) or 0 for pid in workers)
-    return Sample(time.monotonic(), sum(frames), sum(dropped), with_frames, busy, memory)
+    return Sample(time.monotonic(), sum(frames), sum(dropped), with_frames, busy, memory, resident_kb(driver) or 0)
+
+
+def memory_over_time(samples: list[Sample]) -> dict[str, list[float]]:
+    """Resident MB of the workers and of the command: after a tenth of the time, in the middle, at the end, at most."""
+    moments = [samples[len(samples) // 10], samples[len(samples) // 2], samples[-1]]
+    return {
+        name: [getattr(one, f"{name}_kb") / 1024 for one in (*moments, max(samples, key=attrgetter(f"{name}_kb")))]
+        for name in ("memory", "driver")
+    }
 
 
 def settled(samples: list[Sample], count: int, began_s: float) -> dict[str, Any]:
@@ -158,6 +172,7 @@ def settled(samples: list[Sample], count: int, began_s: float) -> dict[str, Any]
         "settled_dropped_share": dropped / max(frames + dropped, 1),
         "worker_cores": (last.busy_s - first.busy_s) / max(last.at_s - first.at_s, 1e-9),
         "worker_mb": last.memory_kb / 1024,
+        "resident_mb": memory_over_time(samples),
     }
 
 

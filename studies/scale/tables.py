@@ -37,11 +37,13 @@ CAPACITY_KEYS = (
     "fps settled_s settled_frames settled_dropped settled_dropped_share fps_lowest age_p50_s age_max_s worker_cores"
 ).split()
 
+HOUR_KEYS = ("cameras", "fps", "sample_fps", "seconds", "settled_frames", "settled_dropped", "alarms", "restarts")
+
 
 def tables() -> Tables:
     """The tables by their names in the page."""
     record = read_record("scale")
-    by_study = {name: partial(make, record[name]) for name, make in TABLES.items()}
+    by_study = {name: partial(make, record[name]) for name, make in TABLES.items() if name in record}
     return {**bind(record, {"runs": runs_table}), **by_study}
 
 
@@ -107,6 +109,15 @@ def cameras_table(record: Record) -> str:
     return table((f"{record['cores']} cores, `{record['model']}`", ""), lines)
 
 
+def hour_table(record: Record) -> str:
+    """An hour of a few cameras: what stayed, and what grew."""
+    rows = [[title, plain(record[key])] for key, title in CAMERA_ROWS.items() if key in HOUR_KEYS]
+    for name, title in (("memory", "workers"), ("driver", "command")):
+        megabytes = ", ".join(f"{value:.0f}" for value in record["resident_mb"][name])
+        rows.append([f"memory of the {title}, MB: after a tenth, in the middle, at the end, at most", megabytes])
+    return table((f"{record['cores']} cores, `{record['model']}`", ""), rows)
+
+
 def capacity_table(record: Record) -> str:
     """Runs with more and more cameras, a column each."""
     tried = record["tried"]
@@ -142,6 +153,7 @@ TABLES: dict[str, Callable[[Record], str]] = {
     "throughput-ray": throughput_table,
     "kills": kills_table,
     "cameras": cameras_table,
+    "hour": hour_table,
     "capacity": capacity_table,
     "start": start_table,
 }

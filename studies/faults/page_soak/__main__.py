@@ -71,7 +71,8 @@ def soak(pid: int, address: str, folder: Path, page: Any, seconds: float) -> dic
     ended, samples, began_s = threading.Event(), [sample(pid, folder / "server")], time.monotonic()
     pictures = street_jpegs()
     staying = [LiveVisitor(address, pictures, rate_hz) for rate_hz in (2.0, 5.0, 15.0)[:STAYING]]
-    passing, jobs = {"came": 0, "made_up": 0, "pictures": 0, "refused": 0}, {"done": 0, "stopped": 0, "failed": 0}
+    passing = {"came": 0, "made_up": 0, "pictures": 0, "refused": 0}
+    jobs = {"done": 0, "stopped": 0, "failed": 0, "refused": 0}
     threads = [threading.Thread(target=visitor.stay, args=(ended,)) for visitor in staying]
     threads.append(threading.Thread(target=pass_by, args=(address, pictures, seconds, ended, passing)))
     threads.append(threading.Thread(target=work, args=(address, folder, seconds, ended, jobs)))

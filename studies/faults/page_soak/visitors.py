@@ -67,17 +67,20 @@ def make_up_sessions(address: str, count: int = 50) -> int:
 
 
 def run_file_job(address: str, video: Path, stop: bool) -> str:
-    """Uploads and segments a file as the tab File does: done, stopped or failed."""
+    """Uploads and segments a file as the tab File does: done, stopped, failed, or refused where the page is full."""
     session = uuid.uuid4().hex
     with httpx.Client(base_url=address, timeout=TIMEOUT_S) as client:
         config = client.get("/config").json()
         values = {part["id"]: part["props"].get("value") for part in config["components"]}
         start, halt = dependency(config, "start"), dependency(config, "stop")
-        stored = client.post("/gradio_api/upload", files={"files": (video.name, video.read_bytes())}).json()[0]
+        uploaded = client.post("/gradio_api/upload", files={"files": (video.name, video.read_bytes())})
+        if uploaded.status_code != 200:
+            return "refused"
         data = [values[number] for number in start["inputs"]]
-        data[0] = {"path": stored, "orig_name": video.name, "meta": {"_type": "gradio.FileData"}}
+        data[0] = {"path": uploaded.json()[0], "orig_name": video.name, "meta": {"_type": "gradio.FileData"}}
         asked = {"data": data, "fn_index": start["id"], "session_hash": session}
-        client.post("/gradio_api/queue/join", json=asked).raise_for_status()
+        if client.post("/gradio_api/queue/join", json=asked).status_code != 200:
+            return "refused"
         with client.stream("GET", "/gradio_api/queue/data", params={"session_hash": session}) as stream:
             for line in stream.iter_lines():
                 if stop and "process_generating" in line:
