@@ -32,13 +32,15 @@ FUZZING_HEADER = (
 
 def tables() -> Tables:
     """The tables by their names in the page."""
-    rtsp, soak, fuzzing = (read_record("reliability", f"{name}.json") for name in ("rtsp", "page-soak", "fuzzing"))
+    names = ("rtsp", "page-soak", "fuzzing", "crowd")
+    rtsp, soak, fuzzing, crowd = (read_record("reliability", f"{name}.json") for name in names)
     return {
         "rtsp_faults": partial(faults_table, rtsp["video"]),
         "rtsp_video": partial(outcome_table, rtsp["video"]),
         "rtsp_page": partial(outcome_table, rtsp["page"]),
         "visits": partial(visits_table, soak),
         "soak": partial(soak_table, soak),
+        "crowd": partial(crowd_table, crowd),
         "fuzzing": partial(fuzzing_table, fuzzing),
     }
 
@@ -129,6 +131,28 @@ def soak_table(record: Record) -> str:
     """Largest values of the server by third of the run."""
     header = ("at most, from the sixth minute on", "first third", "second third", "last third")
     return table(header, ((name, *map(str, record["flat"][key])) for name, key in SOAK_ROWS.items()))
+
+
+def crowd_table(record: Record) -> str:
+    """What honest visitors were answered, and what the page held, beside its limits."""
+    worst, live, files = record["worst"], record["live"], record["files"]
+    jobs = ", ".join(str(files.get(f"job {end}", 0)) for end in ("done", "failed", "refused"))
+    rows = (
+        ("model, commit, minutes", f"`{record['model']}`, {record['commit']}, {record['seconds'] / 60:.0f}", ""),
+        ("live pictures answered, of them later than the limit", f"{live['pictures']}, {live['late']}", ""),
+        ("their age when they were back, s: median, at most", f"{live['age_s']['p50']}, {live['age_s']['max']}", "2"),
+        (
+            "uploads of honest visitors: stored, refused",
+            f"{files.get('uploaded', 0)}, {files.get('status 507', 0)}",
+            "",
+        ),
+        ("longest wait for the answer to one, s", f"{worst['upload_s']:.2f}", "10"),
+        ("file jobs: done, failed, refused", jobs, ""),
+        ("memory at the start, at the end, MB", f"{record['start_mb']}, {record['end_mb']}", ""),
+        ("memory above the start at most, MB", f"{worst['memory_above_mb']}", "300"),
+        ("disk at most, MB", f"{worst['disk_mb']:.0f}", "160"),
+    )
+    return table(("forty visitors, four of them hostile", "measured", "limit"), rows)
 
 
 def fuzzing_table(record: Record) -> str:

@@ -264,6 +264,31 @@ def test_the_quota_counts_what_is_written_and_what_is_announced_and_old_uploads_
         assert not upload.exists() and not (tmp_path / "half").exists() and (folder / "film.mp4").exists()
 
 
+def test_uploads_that_no_job_took_make_room_for_smaller_ones_and_for_results(tmp_path: Path) -> None:
+    disk, uploads = Disk(tmp_path, 2**17), [tmp_path / f"{number:064}" / "film.mp4" for number in range(8)]
+    for path in uploads:
+        path.parent.mkdir()
+        path.write_bytes(bytes(2**17))
+    taken = Session(tmp_path)
+    with taken.job() as folder:
+        taken.take(str(uploads[0]), folder)
+        with pytest.raises(InputError, match="disk space"):
+            disk.require_room(2**17)  # no upload is larger than this one
+        assert all(path.exists() for path in uploads)
+        with disk.reserve(2**16):
+            assert sum(path.exists() for path in uploads) == 7 and uploads[0].exists()
+        left = next(path for path in uploads[1:] if path.exists())
+        os.utime(left, (1, 1))
+        with disk.reserve(2**17), disk.reserve(2**17), pytest.raises(InputError):
+            disk.require_room(2**17)
+        assert not left.exists(), "an old one makes room for one of its size, once"
+        for number in range(7):
+            (folder / f"{number}.png").write_bytes(bytes(2**17))
+        assert not disk.is_full() and [path for path in uploads if path.exists()] == uploads[:1]
+        (folder / "7.png").write_bytes(bytes(1))
+        assert disk.is_full()
+
+
 def test_the_disk_is_measured_while_files_come_and_go(tmp_path: Path) -> None:
     disk, ended = Disk(tmp_path, 2**20), threading.Event()
 

@@ -92,7 +92,6 @@ def add_file_tab(sessions: Sessions, disk: Disk, controls: Controls, options: Pa
         session: Session, spec: str | None, settings: Settings, wants_masks: bool, address: str
     ) -> Iterator[dict[Any, Any]]:
         with session.job() as folder:
-            disk.require_room()
             if spec is None and options.allow_url and address.strip():
                 yield {stop: gr.update(visible=True), progress: "fetching ..."}
                 with disk.reserve(disk.max_upload) as incoming:
@@ -102,6 +101,7 @@ def add_file_tab(sessions: Sessions, disk: Disk, controls: Controls, options: Pa
                 raise InputError("no file is chosen; upload a video or an image, or try the procedural street")
             elif spec != STREET:
                 spec = str(session.take(spec, folder))
+            disk.require_room()
             for step in segment_file(spec, settings, folder, pool, lambda: session.stop_reason, keep_masks=wants_masks):
                 if disk.is_full():
                     session.stop_reason = session.stop_reason or "stopped, as the disk space of this page is used up"

@@ -2,12 +2,14 @@
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from core.errors import InputError
 
@@ -16,9 +18,22 @@ QUOTA = 8
 MAX_FILES = 1000
 """A file counts for at least this fraction of the quota, so that the quota bounds the number of files too: the folder
 is measured twice a second while a job runs, and 1,000 files take 3 ms."""
-UPLOAD_S = 3600
-"""Seconds after which an unused upload is removed; Gradio keeps all of them."""
+UPLOAD_S, SPARE_S = 3600, 600
+"""Seconds after which an unused upload is removed, and after which it makes room for any other; Gradio keeps all."""
+UPLOAD = re.compile("[0-9a-f]{64}")
+"""Name of the folder of an upload: its SHA-256."""
 FULL = "this page's disk space is used up; files that nobody needs go within the hour"
+
+
+class File(NamedTuple):
+    """A file of a visitor."""
+
+    path: str
+    size: int
+    """Bytes that count."""
+    is_unused: bool
+    """True for an upload that no job took: a job has a link to its own."""
+    age_s: float
 
 
 class Disk:
@@ -46,10 +61,21 @@ class Disk:
             del self._reserved[folder.name]
 
     def require_room(self, size: int = 0) -> None:
-        """Raises InputError if `size` further bytes would exceed the quota, or if the disk is full."""
-        reserved = size + sum(self._reserved.copy().values())
-        if self._written() + reserved > self._max_bytes or shutil.disk_usage(self.folder).free < 2 * reserved:
+        """Raises InputError if `size` further bytes would exceed the quota, or if the disk is full.
+
+        Uploads that no job took make room first: those larger than `size`, so that whoever fills the quota with large
+        files cannot keep others out, and those of ten minutes ago.
+        """
+        reserved, files = size + sum(self._reserved.copy().values()), self._files()
+        excess = sum(file.size for file in files) + reserved - self._max_bytes
+        spare = [file for file in files if file.is_unused and (file.size > size or file.age_s > SPARE_S)]
+        if excess > sum(file.size for file in spare) or shutil.disk_usage(self.folder).free < 2 * reserved:
             raise InputError(FULL)
+        for file in sorted(spare, key=lambda file: file.size, reverse=True):
+            if excess <= 0:
+                break
+            Path(file.path).unlink(missing_ok=True)
+            excess -= file.size
 
     def is_full(self) -> bool:
         """True if the files take more than the quota."""
@@ -68,12 +94,12 @@ class Disk:
                 if time.time() - path.stat().st_mtime > UPLOAD_S:
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
 
-    def _written(self) -> int:
-        """Bytes of all files outside the reserved folders, each counted once however many links it has.
+    def _files(self) -> list[File]:
+        """All files outside the reserved folders, each once however many links it has.
 
         Files and folders may vanish at any time, when other visitors leave.
         """
-        sizes: dict[int, int] = {}
+        files: dict[int, File] = {}
         folders = [str(self.folder)]
         while folders:
             try:
@@ -84,7 +110,9 @@ class Disk:
                 with contextlib.suppress(FileNotFoundError):
                     if not entry.is_dir(follow_symlinks=False):
                         status = entry.stat(follow_symlinks=False)
-                        sizes[status.st_ino] = max(status.st_size, self._max_bytes // MAX_FILES)
+                        size = max(status.st_size, self._max_bytes // MAX_FILES)
+                        unused = status.st_nlink == 1 and UPLOAD.fullmatch(Path(entry.path).parent.name) is not None
+                        files[status.st_ino] = File(entry.path, size, unused, time.time() - status.st_mtime)
                     elif entry.name not in self._reserved:
                         folders.append(entry.path)
-        return sum(sizes.values())
+        return list(files.values())

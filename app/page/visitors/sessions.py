@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from app.page.visitors.disk import UPLOAD
 from core.errors import InputError
 
 MAX_SESSIONS = 64
@@ -20,6 +21,7 @@ IDLE_S = 600
 """Seconds after which a session without a connection ends: its page was closed or never was one."""
 RESULTS_S = 3600
 """Seconds after which an open page's results are removed if nothing was asked for since."""
+UPLOAD_GONE = "the upload was removed, as it was not used; choose the file again"
 KEY = re.compile(r"[\w-]{1,40}", re.ASCII)
 """A session's hash: Gradio's script draws 11 letters and figures, its Python client a UUID."""
 
@@ -90,7 +92,7 @@ class Session:
             own = folder / path.name
             own.hardlink_to(path)
         except (OSError, ValueError) as error:
-            raise InputError("the upload was removed after an hour without use; choose the file again") from error
+            raise InputError(UPLOAD_GONE) from error
         self.uploads[path] = own.stat().st_ino
         return own
 
@@ -110,12 +112,12 @@ class Session:
 def require_upload(spec: str, folder: Path) -> None:
     """Raises InputError for all but a regular file that was stored for an upload: FOLDER/SHA-256/NAME."""
     path = Path(spec)
-    stored = path.parent.parent == folder and re.fullmatch("[0-9a-f]{64}", path.parent.name)
+    stored = path.parent.parent == folder and UPLOAD.fullmatch(path.parent.name)
     try:
         if stored and stat.S_ISREG(path.lstat().st_mode):
             return
     except FileNotFoundError as error:
-        raise InputError("the upload was removed after an hour without use; choose the file again") from error
+        raise InputError(UPLOAD_GONE) from error
     except (OSError, ValueError):  # a name that no file can have
         pass
     raise InputError("this file was not uploaded here; choose it again")
