@@ -32,13 +32,18 @@ def all_pages() -> dict[Path, Tables]:
     cards = load("studies.results.cards:cards")()
     card_tables = load("studies.results.cards:card_tables")
     return {
-        **{page_of(name): tables_of(name) for name in STUDIES},
+        **{page: tables_of(name) for name in STUDIES for page in pages_of(name)},
         **{card: card_tables(card) for card in cards},
     }
 
 
 def page_of(name: str) -> Path:
     return PAGES / name / "README.md"
+
+
+def pages_of(name: str) -> list[Path]:
+    """The page of a study, and beside it its appendices."""
+    return [page for page in sorted((PAGES / name).glob("*.md")) if "<!-- table " in page.read_text()]
 
 
 def tables_of(name: str) -> Tables:
@@ -49,4 +54,5 @@ def tables_of(name: str) -> Tables:
 
 def write_page(name: str) -> None:
     """Writes the tables of docs/studies/NAME from its record."""
-    write_tables(page_of(name), tables_of(name))
+    for page in pages_of(name):
+        write_tables(page, tables_of(name))
