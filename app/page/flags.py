@@ -20,7 +20,7 @@ class PageOptions:
     source: str | None = None
     """File, camera index, address or street of this machine that the tab Live can play besides the browser's camera."""
     host: str = "127.0.0.1"
-    """Address to serve at. Browsers give the camera only to 127.0.0.1 or over HTTPS."""
+    """Address to serve at. Browsers give the camera only to 127.0.0.1 or over HTTPS, which a proxy provides."""
     port: int = 7860
     """Port to serve at."""
     open_browser: bool = True
@@ -38,10 +38,6 @@ class PageOptions:
     root_path: str = ""
     """Path under which a proxy publishes the page, such as /steadyseg; the proxy removes it from the requests it passes
     on."""
-    ssl_certfile: Path | None = None
-    """Certificate for HTTPS (PEM), which browsers ask for before they give the camera to another machine."""
-    ssl_keyfile: Path | None = None
-    """Private key of the certificate (PEM)."""
     in_browser: Path | None = None
     """Folder of `steadyseg export MODEL --target web -o DIR`: it is served at /in-browser/, with the headers that its
     threads need."""
@@ -56,11 +52,6 @@ class PageOptions:
             raise InputError(
                 f"--root-path must be a path such as /steadyseg, without a slash at its end, got {self.root_path!r}"
             )
-        if (self.ssl_certfile is None) != (self.ssl_keyfile is None):
-            raise InputError("HTTPS needs both --ssl-certfile and --ssl-keyfile")
-        for flag, path in (("ssl-certfile", self.ssl_certfile), ("ssl-keyfile", self.ssl_keyfile)):
-            if path is not None and not path.is_file():
-                raise InputError(f"--{flag} {path}: no such file")
 
     @property
     def max_upload(self) -> int:

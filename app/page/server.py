@@ -68,9 +68,6 @@ class Page:
             server_port=options.port,
             inbrowser=options.open_browser,
             share=options.share,
-            ssl_certfile=text_of(options.ssl_certfile),
-            ssl_keyfile=text_of(options.ssl_keyfile),
-            ssl_verify=False,
             max_file_size=f"{options.max_upload_mb}mb",
             root_path=options.root_path,
             allowed_paths=[],
@@ -143,8 +140,8 @@ def announce(page: Page, address: str) -> None:
         print(f"the tab Live plays {display_name(options.source)} too")
     if not options.local:
         print("note: whoever reaches this address can use the page")
-        if options.ssl_certfile is None and not options.share:
-            print("note: browsers give the camera only over HTTPS: add --ssl-certfile and --ssl-keyfile")
+        if not options.share:
+            print("note: browsers give the camera only over HTTPS: put a proxy with a certificate before the page")
     sys.stdout.flush()
 
 
@@ -222,10 +219,6 @@ def connect(
         trigger_mode="always_last",
         **QUIET,
     )
-
-
-def text_of(path: Path | None) -> str | None:
-    return None if path is None else str(path)
 
 
 def check_address(host: str, port: int) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from tyro.conf import Positional, arg
 
@@ -13,19 +13,8 @@ from app.video.flags import VideoJob, VideoOptions
 
 
 @dataclass(frozen=True)
-class EngineOptions:
-    """The processes or machines that the workers run on."""
-
-    engine: Literal["local", "ray"] = "local"
-    """local: processes of this machine; ray: actors, on this machine or on the cluster of --ray-address."""
-    ray_address: str | None = None
-    """HOST:PORT of a running Ray cluster, whose machines see sources, cameras and output folder under the same
-    names."""
-
-
-@dataclass(frozen=True)
 class BatchJob:
-    """Videos, settings of their segmentation, the folder of results, and the engine."""
+    """Videos, settings of their segmentation, the folder of results, and the workers."""
 
     sources: Positional[Annotated[tuple[str, ...], arg(metavar="SOURCE ...")]]
     """Video files, folders of videos, image folders, patterns ("drives/**/*.mp4"), `street[:SEED[:FRAMES]]`, lists
@@ -41,15 +30,10 @@ class BatchJob:
     workers: int | None = None
     """Processes, each with one video at a time; by default as many as the cores and the memory allow (measured on the
     first video)."""
-    part: str | None = None
-    """I/N: only the I-th of every N videos, from 0 on (0/4, 1/4, 2/4, 3/4), for machines that share a list and a
-    folder."""
-    retries: int = 2
-    """Number of new attempts for a video whose worker died or met an error that is not the video's own."""
-    stall_seconds: float = 300.0
-    """Give up on a video after this many seconds without a new frame, and replace its worker."""
+    ray: str | None = None
+    """Workers on Ray: `local` begins it on this machine, HOST:PORT is a running cluster, whose machines see sources and
+    output folder under the same names. By default processes of this machine."""
     options: VideoOptions = field(default_factory=VideoOptions)
-    engine: EngineOptions = field(default_factory=EngineOptions)
 
 
 @dataclass(frozen=True)
@@ -75,7 +59,9 @@ class CamerasJob:
     """Replace a report that exists."""
     max_seconds: float | None = None
     """Stop after this many seconds; by default at Ctrl-C."""
-    engine: EngineOptions = field(default_factory=EngineOptions)
+    ray: str | None = None
+    """Workers on Ray: `local` begins it on this machine, HOST:PORT is a running cluster that reaches the cameras. By
+    default processes of this machine."""
 
 
 Flags = tuple[tuple[str, str], ...]

@@ -119,20 +119,17 @@ def private_folder() -> Path:
     return folder
 
 
-def lock(file: IO[Any] | int, *, for_children: bool = True, shared: bool = False) -> bool:
+def lock(file: IO[Any] | int, *, for_children: bool = True) -> bool:
     """Locks an open file (or its descriptor) until it is closed or the process ends; False if somebody else holds it.
 
     `for_children` True uses flock: the lock belongs to the open file, so a forked child holds it too. False uses lockf:
     the lock belongs to the process, ends when any of its handles on that file is closed, and needs a file that is open
-    for writing. `shared`: others may hold a shared lock too; the file must be open for reading. On Windows nothing is
-    locked, and it returns True.
+    for writing. On Windows nothing is locked, and it returns True.
     """
     if sys.platform == "win32":
         return True
     try:
-        (fcntl.flock if for_children else fcntl.lockf)(
-            file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB
-        )
+        (fcntl.flock if for_children else fcntl.lockf)(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in (errno.EACCES, errno.EAGAIN):  # POSIX leaves open which
             return False

@@ -13,7 +13,7 @@ import pyarrow.parquet
 
 from core.errors import CheckFailed
 from studies.scale.run import run, start, workers_of
-from studies.scale.throughput import MODEL
+from studies.scale.throughput import MODEL, RAY_FLAGS
 
 KILLS = 5
 """Kills of a worker, and as many of the driver."""
@@ -24,7 +24,7 @@ def measure(clips: Path, engine: str, seed: int = 0) -> dict[str, Any]:
     moments = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory(prefix="steadyseg-") as folder:
         whole, out = Path(folder) / "whole", Path(folder) / "killed"
-        words = ["--model", MODEL, "--engine", engine]
+        words = ["--model", MODEL, *RAY_FLAGS[engine]]
         if run("batch", clips, "-o", whole, "--masks", *words).code:
             raise CheckFailed("the run to which nothing happens did not end well")
         record: dict[str, Any] = {"engine": engine, "clips": len(list(clips.glob("*.mp4"))), "workers": 0, "drivers": 0}

@@ -31,9 +31,8 @@ def _once(engine: str) -> float:
 def main(name: str) -> None:
     began_s = time.monotonic()
     from app.scale.engines.open_engine import open_engine
-    from app.scale.flags import EngineOptions
 
-    with open_engine(EngineOptions("ray" if name == "ray" else "local"), partial(import_module, "os"), "cpu") as engine:
+    with open_engine("local" if name == "ray" else None, partial(import_module, "os"), "cpu") as engine:
         engine.grow(1)
         engine.call(0, "getpid")
         answers: list[Any] = []

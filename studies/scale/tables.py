@@ -9,7 +9,7 @@ from studies.harness.tables import Tables, bind, read_record, table
 Record = dict[str, Any]
 PAPER = 200
 """Cameras that nobody has run."""
-ENGINES = {"loop": "one loop a core", "local": "`--engine local`", "ray": "`--engine ray`"}
+ENGINES = {"loop": "one loop a core", "local": "`steadyseg batch`", "ray": "`--ray local`"}
 CAMERA_ROWS = {
     "cameras": "cameras",
     "fps": "frames a second of each",

@@ -17,6 +17,8 @@ from core.errors import CheckFailed
 from studies.scale.run import ROOT, cores, run
 
 MODEL = "street-tiny"
+RAY_FLAGS: dict[str, tuple[str, ...]] = {"local": (), "ray": ("--ray", "local")}
+"""Flags of `steadyseg batch` by engine."""
 
 
 def measure_loops(clips: list[Path], folder: Path) -> dict[str, Any]:
@@ -41,7 +43,7 @@ def measure_loops(clips: list[Path], folder: Path) -> dict[str, Any]:
 
 def measure_batch(clips: Path, engine: str, out: Path) -> dict[str, Any]:
     """The command as a user calls it. CheckFailed where it does not end well."""
-    ran = run("batch", clips, "-o", out, "--model", MODEL, "--engine", engine)
+    ran = run("batch", clips, "-o", out, "--model", MODEL, *RAY_FLAGS[engine])
     if ran.code:
         raise CheckFailed(f"the batch ended with code {ran.code}: {ran.said[-500:]}")
     summary = json.loads((out / "summary.json").read_text())

@@ -15,7 +15,7 @@ from made.video import grey_frames, write_video
 
 from app.flags import ComputeOptions
 from app.scale.batch.clips import Clip
-from app.scale.batch.drive import LOST_IN_A_ROW, drive
+from app.scale.batch.drive import LOST_IN_A_ROW, TRIES, drive
 from app.scale.batch.task import BatchOutputs, Row, WorkerVersion
 from app.scale.batch.worker import VideoWorker
 from app.scale.engines.local_engine import LocalEngine
@@ -43,21 +43,17 @@ class Worker:
         return Row(clip.name, clip.job.source, frames=1)
 
 
-def driven(make: Callable[[], Any], names: list[str], retries: int = 0) -> list[Row]:
+def driven(make: Callable[[], Any], names: list[str]) -> list[Row]:
     with closing(LocalEngine(make, 1)) as engine:
-        return list(drive(engine, [Clip(name, VideoJob(name)) for name in names], OWN, retries, 2))
+        return list(drive(engine, [Clip(name, VideoJob(name)) for name in names], OWN, 2))
 
 
 def test_more_poisoned_videos_than_a_batch_forgives_workers_are_failed_rows() -> None:
     poisoned = [f"poison{number}" for number in range(LOST_IN_A_ROW + 1)]
     rows = {row.name: row for row in driven(Worker, [*poisoned, "whole"])}
     assert not rows["whole"].reason
-    assert {rows[name].reason for name in poisoned} == {"killed its worker (ended by SIGKILL)"}
-
-
-def test_a_poisoned_video_is_tried_again_and_says_how_often() -> None:
-    (row,) = driven(Worker, ["poison"], retries=2)
-    assert (row.tries, row.reason) == (3, "killed its worker (ended by SIGKILL)")
+    found = {(rows[name].tries, rows[name].reason) for name in poisoned}
+    assert found == {(TRIES, "killed its worker (ended by SIGKILL)")}
 
 
 def test_workers_that_never_become_ready_end_the_batch() -> None:
@@ -101,7 +97,7 @@ def test_what_freezes_at_a_video_ends_that_worker_and_that_video_alone(
     poison = Clip("poison", VideoJob(str(whole), options=options))
     make = partial(Frozen, BatchOutputs(tmp_path, False, False), 1, STALL_S)
     with closing(LocalEngine(make, 1)) as engine:
-        rows = {row.name: row for row in drive(engine, [*clips, poison], OWN, 0, 1)}
+        rows = {row.name: row for row in drive(engine, [*clips, poison], OWN, 1)}
     assert rows["frozen"].reason.startswith(f"no new frame for {STALL_S:g} s") and rows["frozen"].tries == 1
     assert rows["poison"].reason == "killed its worker (ended with exit code 1)"
     assert (rows["whole"].reason, rows["whole"].frames) == ("", 3)

@@ -54,8 +54,7 @@ def started(videos: Path, out: Path, model: str, engine: str, *flags: object) ->
         model,
         "--executor",
         "torch",
-        "--engine",
-        engine,
+        *(("--ray", "local") if engine == "ray" else ()),
         *flags,
     ]
     return subprocess.Popen(
@@ -130,9 +129,9 @@ def test_ctrl_c_ends_it_with_what_is_whole_and_a_second_driver_is_refused(
 @pytest.mark.long
 def test_workers_that_are_not_what_the_driver_is_are_refused(videos: Path, model: str, tmp_path: Path) -> None:
     clips = find_clips((str(videos),), VideoOptions(model=model, compute=ComputeOptions(executor="torch")))
-    engine = LocalEngine(partial(VideoWorker, BatchOutputs(tmp_path, False, False), 1, 300.0), 1)
+    engine = LocalEngine(partial(VideoWorker, BatchOutputs(tmp_path, False, False), 1), 1)
     with closing(engine):
-        line = refusal(lambda: list(drive(engine, clips, replace(about(model), torch="2.0.0"), retries=0)))
+        line = refusal(lambda: list(drive(engine, clips, replace(about(model), torch="2.0.0"))))
     assert line.startswith("the workers have torch 2.") and "this machine 2.0.0" in line and not done(tmp_path)
 
 

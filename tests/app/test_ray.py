@@ -104,14 +104,14 @@ def test_an_address_that_does_not_answer_is_refused_in_time(tmp_path: Path) -> N
     with socket.create_server(("127.0.0.1", 0)) as silent:
         for address in (f"127.0.0.1:{silent.getsockname()[1]}", "127.0.0.1:1"):
             began_s = time.monotonic()
-            assert f"--ray-address {address}: no answer within 12 s" in refusal(check_address, address)
+            assert f"--ray {address}: no answer within 12 s" in refusal(check_address, address)
             assert time.monotonic() - began_s < 30
-    assert "--ray-address no address: " in refused(tmp_path, "--ray-address", "no address")
+    assert "--ray no address: " in refused(tmp_path, "no address")
 
 
-def refused(folder: Path, *flags: object) -> str:
+def refused(folder: Path, address: str) -> str:
     """The one line that a batch on Ray says, and nothing is made."""
-    done = steadyseg("batch", "street:1:10", "-o", folder / "out", "--engine", "ray", *flags)
+    done = steadyseg("batch", "street:1:10", "-o", folder / "out", "--ray", address)
     lines = done.stderr.strip().splitlines()
     assert (done.returncode, len(lines), done.stdout) == (2, 1, ""), done.stdout + done.stderr
     assert not list((folder / "out").glob("street*"))
@@ -136,17 +136,17 @@ def test_a_cluster_of_another_ray_or_that_asks_for_a_token_is_refused(
 ) -> None:
     for name in TOKEN:
         monkeypatch.delenv(name, raising=False)
-    assert "asks for a token; set RAY_AUTH_MODE=token" in refused(tmp_path, "--ray-address", cluster)
+    assert "asks for a token; set RAY_AUTH_MODE=token" in refused(tmp_path, cluster)
     for name, value in TOKEN.items():
         monkeypatch.setenv(name, value)
     with head("--num-cpus=1", before="ray.__version__ = '2.40.0'") as address:
-        assert "Version mismatch" in (line := refused(tmp_path, "--ray-address", address)) and "2.40.0" in line
+        assert "Version mismatch" in (line := refused(tmp_path, address)) and "2.40.0" in line
 
 
 @pytest.mark.usefixtures("token")
 def test_a_batch_on_a_cluster_is_a_batch_and_no_frame_is_rays(cluster: str, model: str, tmp_path: Path) -> None:
     flags = ["street:1:20", "street:2:20", "--masks", "--model", model, "--executor", "torch", "--max-frames", "20"]
-    for out, where in (("local", []), ("cluster", ["--engine", "ray", "--ray-address", cluster])):
+    for out, where in (("local", []), ("cluster", ["--ray", cluster])):
         done = steadyseg("batch", *flags, "-o", tmp_path / out, *where)
         assert done.returncode == 0, done.stdout + done.stderr
         assert json.loads((tmp_path / out / "summary.json").read_text())["done"] == 2
@@ -212,7 +212,7 @@ from pathlib import Path
 from app.scale.batch.task import BatchOutputs
 from app.scale.batch.worker import VideoWorker
 from app.scale.engines.ray_engine import RayEngine
-video = partial(VideoWorker, BatchOutputs(Path("/nowhere"), False, False), 1, 300.0)
+video = partial(VideoWorker, BatchOutputs(Path("/nowhere"), False, False), 1)
 for make in (video, partial(import_module, "of_a_later_steadyseg")):
     engine = RayEngine(make, 1, sys.argv[1])
     engine.grow(1)

@@ -2,7 +2,6 @@
 hold."""
 
 import contextlib
-import re
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -21,10 +20,9 @@ from app.scale.batch.results import read_results, remove_leftovers
 from app.scale.batch.task import BatchOutputs, Row
 from app.scale.batch.worker import VideoWorker, about
 from app.scale.engines.machine import usable_cores
-from app.scale.engines.open_engine import THREADS, check_engine, open_engine
+from app.scale.engines.open_engine import THREADS, open_engine
 from app.scale.flags import BatchJob
 from core.errors import CheckFailed, InputError
-from core.options import require_ranges
 from core.system.files import lock
 
 SHOWN = 20
@@ -36,11 +34,11 @@ def run_batch(job: BatchJob) -> int:
     results."""
     check_numbers(job)
     import_pyarrow()
-    clips = take_part(find_clips(job.sources, job.options), job.part)
+    clips = find_clips(job.sources, job.options)
     wanted = BatchOutputs(job.output.absolute(), job.videos, job.masks)
     console, rows, interrupted = Console(stderr=True), list[Row](), False
-    summary = wanted.folder / f"summary{suffix_of(job.part)}.json"
-    with only_driver_of(wanted.folder, job.part):
+    summary = wanted.folder / "summary.json"
+    with only_driver_of(wanted.folder):
         remove_leftovers(wanted.folder, clips)
         rows = [row for clip in clips if (row := finished_row(clip, wanted))]
         skipped = {row.name for row in rows}
@@ -50,11 +48,9 @@ def run_batch(job: BatchJob) -> int:
         began_s = time.monotonic()
         try:
             if left:
-                with open_engine(
-                    job.engine, partial(VideoWorker, wanted, THREADS, job.stall_seconds), device_of(left)
-                ) as engine:
+                with open_engine(job.ray, partial(VideoWorker, wanted, THREADS), device_of(left)) as engine:
                     own = about(left[0].job.options.model)
-                    show_progress(drive(engine, left, own, job.retries, job.workers), len(left), console, rows)
+                    show_progress(drive(engine, left, own, job.workers), len(left), console, rows)
         except KeyboardInterrupt:
             interrupted = True
         finally:
@@ -72,60 +68,27 @@ def run_batch(job: BatchJob) -> int:
 
 def check_numbers(job: BatchJob) -> None:
     """Raises InputError for numbers out of range, before any file is read."""
-    require_ranges(job, {"retries": (0, 100), "stall_seconds": (1, 1e6)})
     if job.workers is not None and job.workers < 1:
         raise InputError(f"--workers must be 1 or more, got {job.workers}")
-    check_engine(job.engine)
-    if job.engine.engine == "local" and job.workers and job.workers * THREADS > usable_cores():
+    if job.ray is None and job.workers and job.workers * THREADS > usable_cores():
         raise InputError(
             f"--workers {job.workers}: this process may use {usable_cores()} cores, and each video takes {THREADS}; "
-            "use fewer or --engine ray with a cluster"
+            "use fewer, or --ray with a cluster"
         )
 
 
 @contextlib.contextmanager
-def only_driver_of(folder: Path, part: str | None) -> Iterator[None]:
-    """Creates the folder and locks it. Raises InputError if another batch works on some of the same videos: a whole
-    batch beside any other, or a part beside one of another division. A whole batch holds `.lock` exclusively; parts
-    share it, and each locks a file of its own. Of two that begin at once, both hold their own file before either checks
-    those of the others.
-    """
-    refusal = InputError(f"{folder}: another batch writes into it now; wait for it or choose another folder with -o")
-    with contextlib.ExitStack() as stack:
-
-        def locked(name: str, shared: bool = False) -> bool:
-            return lock(stack.enter_context((folder / name).open("a+b")), shared=shared)
-
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            free = locked(".lock", shared=part is not None)
-            if part is not None:
-                free = free and locked(f".lock{suffix_of(part)}")
-                of = suffix_of(part).rpartition("-")[2]
-                others = (path.name for path in folder.glob(".lock-*-of-*") if path.name.rpartition("-")[2] != of)
-                free = free and all(locked(other, shared=True) for other in others)
-        except OSError as error:
-            raise InputError(
-                f"{folder}: cannot be written to ({error.strerror}); choose another folder with -o"
-            ) from error
-        if not free:
-            raise refusal
+def only_driver_of(folder: Path) -> Iterator[None]:
+    """Creates the folder and locks it. Raises InputError if another batch writes into it now."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / ".lock").open("a+b")
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written to ({error.strerror}); choose another folder with -o") from error
+    with file:
+        if not lock(file):
+            raise InputError(f"{folder}: another batch writes into it now; wait for it or choose another with -o")
         yield
-
-
-def suffix_of(part: str | None) -> str:
-    """The end of the names of a part's files: 0/4 -> -0-of-4; empty for a whole batch."""
-    return "" if part is None else f"-{part.replace('/', '-of-')}"
-
-
-def take_part(clips: tuple[Clip, ...], part: str | None) -> tuple[Clip, ...]:
-    """The videos of one part. Raises InputError for a part that does not exist."""
-    if part is None:
-        return clips
-    match = re.fullmatch(r"(0|[1-9]\d{0,5})/([1-9]\d{0,5})", part)
-    if match is None or int(match[1]) >= int(match[2]):
-        raise InputError(f"--part must be I/N with I from 0 to N - 1, got {part!r}")
-    return clips[int(match[1]) :: int(match[2])]
 
 
 def device_of(clips: list[Clip]) -> str:

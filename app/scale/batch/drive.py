@@ -10,6 +10,8 @@ from app.scale.batch.task import Row, WorkerVersion
 from app.scale.engines.engine import Answer, Engine
 from core.errors import CheckFailed, InputError
 
+TRIES = 3
+"""Attempts at a video whose worker dies or meets an error that is not the video's own."""
 WAIT_S = 0.5
 """Time limit of a wait; a wait without a limit cannot be interrupted on every platform."""
 LOST_IN_A_ROW = 10
@@ -24,7 +26,7 @@ class _Task:
 
 
 def drive(
-    engine: Engine, clips: Sequence[Clip], own: WorkerVersion, retries: int, most: int | None = None
+    engine: Engine, clips: Sequence[Clip], own: WorkerVersion, most: int | None = None
 ) -> Iterator[Row]:
     """Yields the result of each video, in the order of completion.
 
@@ -63,7 +65,7 @@ def drive(
                 continue
             if row.full_disk is not None:
                 raise OSError(row.full_disk, row.reason)
-            if row.reason and not row.own_fault and task.tries <= retries:
+            if row.reason and not row.own_fault and task.tries < TRIES:
                 waiting.append(_Task(task.clip, task.tries + 1))
                 continue
             if not measured and not row.reason:

@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from app.scale.batch.segmenters import Segmenters
 
 
+STALL_S = 300.0
+"""Time without a new frame after which a video is given up and its worker replaced; a frame takes far less."""
+
+
 class VideoWorker:
     """A worker in a process of its own. It processes videos in a thread, so that it can give up on one."""
 
-    def __init__(self, wanted: BatchOutputs, threads: int, stall_s: float) -> None:
-        """`stall_s`: seconds without progress after which a video is given up."""
+    def __init__(self, wanted: BatchOutputs, threads: int, stall_s: float = STALL_S) -> None:
         pin_cores(threads)  # before torch is imported
         self._wanted, self._threads, self._stall_s = wanted, threads, stall_s
         self._pool, self._null = ThreadPoolExecutor(1), os.open(os.devnull, os.O_WRONLY)
@@ -50,7 +53,7 @@ class VideoWorker:
         while not wait([row], timeout=min(1.0, self._stall_s)).done:
             self._end_unless_called_again()
             if time.monotonic() - self._progress_s > self._stall_s:
-                reason = f"no new frame for {self._stall_s:g} s (--stall-seconds)"
+                reason = f"no new frame for {self._stall_s:g} s"
                 return Row(clip.name, clip.job.source, reason=reason, stalled=True)
         faulthandler.cancel_dump_traceback_later()
         return row.result()

@@ -19,7 +19,7 @@ from app.scale.cameras.state import CameraFigures
 from app.scale.cameras.supervisor import Supervisor
 from app.scale.cameras.worker import CameraWorker, Measured
 from app.scale.engines.engine import Answer, Engine
-from app.scale.engines.open_engine import THREADS, check_engine, open_engine
+from app.scale.engines.open_engine import THREADS, open_engine
 from app.scale.flags import CamerasJob
 from core.errors import CheckFailed, InputError
 
@@ -38,7 +38,7 @@ def run_cameras(job: CamerasJob) -> int:
 
     with (
         contextlib.closing(AlarmWriter(job.alarms, tell)) as writer,
-        open_engine(job.engine, partial(CameraWorker, options, THREADS), options.compute.device) as engine,
+        open_engine(job.ray, partial(CameraWorker, options, THREADS), options.compute.device) as engine,
     ):
         one = measure(engine)
         placed = assign_cameras(watched.cameras, job.workers or engine.most(one.memory_bytes))
@@ -62,7 +62,6 @@ def run_cameras(job: CamerasJob) -> int:
 def check_flags(job: CamerasJob) -> None:
     """Raises InputError for flags that cannot be used, before anything is opened."""
     check_place(job.report, overwrite=job.overwrite)
-    check_engine(job.engine)
     if job.workers is not None and not 1 <= job.workers <= 10_000:
         raise InputError(f"--workers must lie in 1..10000, got {job.workers}")
     if job.max_seconds is not None and not job.max_seconds > 0:

@@ -50,7 +50,7 @@ class RayEngine:
             if found.get(kind, 0) < number:
                 self.close()
                 raise InputError(
-                    f"--engine ray: a worker needs {number} {kind}, and the cluster has {found.get(kind, 0):g} in all; "
+                    f"--ray: a worker needs {number} {kind}, and the cluster has {found.get(kind, 0):g} in all; "
                     "start nodes that have it, or choose another --device"
                 )
 
@@ -115,7 +115,7 @@ def import_ray(address: str | None) -> Any:
         os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     logging.getLogger("ray").setLevel(logging.ERROR)
     if importlib.util.find_spec("ray") is None:
-        raise InputError("--engine ray needs Ray: pip install 'steadyseg[scale]'")
+        raise InputError("--ray needs Ray: pip install 'steadyseg[scale]'")
     import ray
     import ray.exceptions
 
@@ -146,7 +146,7 @@ def _end_of(slot: int, error: BaseException) -> Answer:
     lines = re.sub(r"\x1b\[\d+m", "", str(error)).strip().splitlines()
     if "error raised in its creation task" in lines[0]:
         reason = f"a worker cannot be made ({lines[-1].strip()[:200]})"
-        return Answer(slot, refusal=f"--engine ray: {reason}; install this version of SteadySeg on every machine")
+        return Answer(slot, refusal=f"--ray: {reason}; install this version of SteadySeg on every machine")
     return Answer(slot, lost=f"lost: {' '.join(lines)[:200]}")
 
 
@@ -176,7 +176,7 @@ def check_address(address: str) -> None:
         return
     if "InvalidAuthToken" in tried.stderr:
         raise InputError(
-            f"--ray-address {address}: this cluster asks for a token; set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN "
+            f"--ray {address}: this cluster asks for a token; set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN "
             "where it is not that of ~/.ray/auth_token"
         )
     said = (tried.stderr.strip().splitlines() or ["it ended without a word"])[-1]
@@ -184,4 +184,4 @@ def check_address(address: str) -> None:
 
 
 def _refusal(address: str, reason: str) -> InputError:
-    return InputError(f"--ray-address {address}: {reason}; is `ray start --head` running there, of this version?")
+    return InputError(f"--ray {address}: {reason}; is `ray start --head` running there, of this version?")
