@@ -92,10 +92,8 @@ def make_classifier(
                 f"{model.name} -o c.onnx makes a graph file for others"
             )
         return CheckpointClassifier(model, options, members, choose_device(device), seed)
-    if members or options.temperature is not None:
-        raise InputError(
-            f"{model.path}: a graph file holds one network with its temperature; use the checkpoints instead"
-        )
+    if members:
+        raise InputError(f"{model.path}: a graph file holds one network; use the checkpoints instead")
     return GraphFileClassifier(model, options, executor, device)
 
 

@@ -76,7 +76,7 @@ def executor(
         )
     if run.members and run.executor == "openvino":
         raise InputError("an ensemble is run by torch; omit --executor openvino")
-    chosen, why = ("torch", "runs ensembles") if run.members else choose(run.executor, run.device, method.window)
+    chosen, why = ("torch", "runs ensembles") if run.members else choose(run.executor, run.device)
     if chosen == "torch":
         device = choose_device(run.device)
         return torch_executor(
@@ -98,7 +98,7 @@ def executor(
     return openvino_executor(module, model.meta, precision, run.keep_probs, model.name, take, why + and_why)
 
 
-def choose(executor: str, device: str, window: int | None) -> tuple[str, str]:
+def choose(executor: str, device: str) -> tuple[str, str]:
     """(torch or openvino, why) for a checkpoint."""
     if executor == "torch":
         return "torch", "asked for"
@@ -106,15 +106,11 @@ def choose(executor: str, device: str, window: int | None) -> tuple[str, str]:
     if executor == "openvino":
         if on_gpu and device != "auto":
             raise InputError(f"the OpenVINO executor runs on the CPU, got --device {device}")
-        if window is not None:
-            raise InputError("the OpenVINO executor computes the recursion; use --executor torch for a window")
         if not kernel_available():
             raise InputError("the OpenVINO executor needs numba for its maps: pip install 'steadyseg[export]'")
         return "openvino", "asked for"
     if on_gpu:
         return "torch", "a GPU is there"
-    if window is not None:
-        return "torch", "it alone computes windows"
     if not (openvino_available() and kernel_available()):
         return "torch", "OpenVINO and numba, which are faster, are not installed: pip install 'steadyseg[export]'"
     return "openvino", "the fastest on a CPU (docs/performance.md)"

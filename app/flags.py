@@ -22,5 +22,3 @@ class ComputeOptions:
     that it loses little, else fp32."""
     device: str = "auto"
     """auto, cpu or cuda (tensorrt for .onnx files: unverified); auto: cuda where there is one."""
-    seed: int = 0
-    """Seed of the dropout masks."""

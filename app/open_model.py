@@ -96,10 +96,8 @@ def resolve_method(model: Model | OnnxFile, options: MethodOptions, members: Seq
     if isinstance(model, Model):
         refuse_classifier(model)
         return options.resolve(replace(model.meta, calibration={}, novelty={}) if members else model.meta)
-    if members or options.temperature is not None:
-        raise InputError(
-            f"{model.path}: a graph file holds one network with its temperature; use the checkpoints instead"
-        )
+    if members:
+        raise InputError(f"{model.path}: a graph file holds one network; use the checkpoints instead")
     require_stream(model)
     options.require(model.meta.method, model.path.name)
     return model.meta.method
@@ -107,7 +105,7 @@ def resolve_method(model: Model | OnnxFile, options: MethodOptions, members: Seq
 
 def frame_flags(options: PassOptions) -> dict[str, bool]:
     """Returns the flags that only make sense for streams; True: the flag was given."""
-    return {f"--{name}": getattr(options, name) is not None for name in ("tau", "window", "motion")}
+    return {f"--{name}": getattr(options, name) is not None for name in ("tau", "motion")}
 
 
 def refuse_flags(model: str, given: Mapping[str, bool]) -> None:

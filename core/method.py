@@ -20,12 +20,12 @@ PUBLISHED_TAU, MOTION_TAU = 1.25, 8.0
 (docs/studies/results)."""
 BNN_SAMPLES = 30
 """Dropout passes of mode bnn (published on CamVid)."""
-MAX_SAMPLES, MAX_WINDOW, MAX_TAU = 10_000, 1000, 1e6
-"""Passes; frames that are kept; frames. All are far beyond use: a slip, or a record that asks for all memory."""
+MAX_SAMPLES, MAX_TAU = 10_000, 1e6
+"""Passes; frames. Both are far beyond use: a slip, or a record that asks for all memory."""
 MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-3, 1e3
 """Far beyond what a fit gives; logits divided by another leave float32."""
 Fit = TypeVar("Fit", bound=Mapping[str, Any])
-SETTINGS = ("mode", "samples", "tau", "window", "motion")
+SETTINGS = ("mode", "samples", "tau", "motion")
 """The settings that a fitted temperature belongs to."""
 
 
@@ -48,8 +48,6 @@ class Method:
     """Passes per frame."""
     tau: float | None = None
     """Decay time of the temporal mean in source frames; None: no temporal mean."""
-    window: int | None = None
-    """Previous frames in the temporal mean; None: all of them, or no temporal mean."""
     motion: bool = False
     """True if the temporal mean is warped along the motion between frames."""
     temperature: float = 1.0
@@ -67,16 +65,12 @@ class Method:
         draws, temporal = draws_dropout(self.mode), is_temporal(self.mode)
         samples = f"1 or more, at most {MAX_SAMPLES}" if draws else f"1 in mode {self.mode}, which has no dropout"
         tau = f"a positive number of frames, at most {MAX_TAU:g}" if temporal else f"none in mode {self.mode}"
-        window = f"0 to {MAX_WINDOW} frames or none" if temporal else f"none in mode {self.mode}"
-        motion = f"off in mode {self.mode}, which has no memory; use vq-{self.mode}"
-        if temporal:
-            motion = "on or off, and off with a window, whose frames stay where they were; omit --window or --motion"
+        motion = "on or off" if temporal else f"off in mode {self.mode}, which has no memory; use vq-{self.mode}"
         temperature = f"a positive number, {MIN_TEMPERATURE:g} to {MAX_TEMPERATURE:g}"
         for name, expected, holds in (
             ("samples", samples, is_whole(self.samples, 1, MAX_SAMPLES if draws else 1)),
             ("tau", tau, is_number(self.tau, 1e-6, MAX_TAU) if temporal else self.tau is None),
-            ("window", window, self.window is None or (temporal and is_whole(self.window, 0, MAX_WINDOW))),
-            ("motion", motion, self.motion is False or (self.motion is True and temporal and self.window is None)),
+            ("motion", motion, self.motion is False or (self.motion is True and temporal)),
             ("temperature", temperature, is_number(self.temperature, MIN_TEMPERATURE, MAX_TEMPERATURE)),
             ("calibrated", "true or false", isinstance(self.calibrated, bool)),
             ("adaptive", "true or false", isinstance(self.adaptive, bool)),
@@ -85,10 +79,9 @@ class Method:
                 raise InputError(f"{name} must be {expected}, got {shorten(getattr(self, name))}")
 
     def __str__(self) -> str:
-        """Everything but the temperature: `vq-bnn x5, tau 1.25, window 5`."""
+        """Everything but the temperature: `vq-bnn x5, tau 8, motion`."""
         parts = [f"{self.mode} x{self.samples}" if self.mode == "bnn" or self.samples > 1 else self.mode]
         parts += [] if self.tau is None else [f"tau {self.tau:g}"]
-        parts += [] if self.window is None else [f"window {self.window}"]
         return ", ".join([*parts, "motion"] if self.motion else parts)
 
 
@@ -131,19 +124,14 @@ class PassOptions:
     """Dropout passes per frame (default 30 for bnn, 1 for vq-bnn; for a classifier 50)."""
     tau: float | None = None
     """Decay time of the temporal mean in source frames (default 8, and 1.25 with --motion off, as published)."""
-    window: int | None = None
-    """Number of previous frames in the temporal mean; by default all of them (the recursion)."""
     motion: bool | None = None
-    """Motion compensation: the temporal mean is warped along the optical flow between frames; auto: on, unless --window
-    is given."""
+    """Motion compensation: the temporal mean is warped along the optical flow between frames; auto: on."""
 
 
 @dataclass(frozen=True)
 class MethodOptions(PassOptions):
     """Settings of a method; those that are not given follow from the model."""
 
-    temperature: float | None = None
-    """Divide the logits by this instead of the checkpoint's own temperature."""
     calibrated: bool | None = None
     """Use the temperature that was fitted for this very method; auto: if there is one."""
     adaptive: bool | None = None
@@ -175,13 +163,11 @@ class MethodOptions(PassOptions):
         samples = self.samples if self.samples is not None else BNN_SAMPLES if mode == "bnn" else 1
         if not is_temporal(mode):
             return Method(mode, samples, motion=bool(self.motion))
-        motion = self.window is None if self.motion is None else self.motion
+        motion = self.motion is not False
         tau = self.tau if self.tau is not None else default_tau(motion)
-        return Method(mode, samples, tau, self.window, motion)
+        return Method(mode, samples, tau, motion)
 
     def _with_temperature(self, method: Method, meta: Calibrated | None) -> Method:
-        if self.temperature is not None:
-            return replace(method, temperature=self.temperature, note="the temperature was given by hand")
         if self.calibrated is False or meta is None:
             return replace(method, note="calibration is switched off" if meta else "")
         fit = meta.fit(method)
@@ -196,15 +182,14 @@ class MethodOptions(PassOptions):
     def _following_frames(self, method: Method, meta: Calibrated | None) -> Method:
         fits = meta.frame_temperatures if meta is not None else {}
         fit = fit_of(fits, method)
-        by_hand = self.temperature is not None or self.calibrated is False
-        if self.adaptive is not False and fit is not None and not by_hand:
+        if self.adaptive is not False and fit is not None and self.calibrated is not False:
             usual = math.exp(float(fit["level"]))
             return replace(method, temperature=usual, calibrated=True, adaptive=True, note="")
         fitted = "; ".join(str(method_of_fit(fit)) for fit in fits.values())
         if self.adaptive:
-            why = "the temperature is set otherwise" if by_hand else f"nothing was fitted for {method}"
+            why = "--calibrated is off" if self.calibrated is False else f"nothing was fitted for {method}"
             raise InputError(f"--adaptive on: {why}" + (f" (there is: {fitted})" if fitted else "") + "; omit it")
-        if fits and self.adaptive is None and not by_hand:
+        if fits and self.adaptive is None and self.calibrated is not False:
             note = f"the temperature does not follow the frame: that was fitted for {fitted}, not for {method}"
             return replace(method, note="; ".join(filter(None, (method.note, note))))
         return method

@@ -55,7 +55,7 @@ class StageFeatures:
         not run."""
         seen = self.seen()
         if absent := [name for name in self.stages if name not in seen]:
-            raise InputError(f"stage {absent[0]!r} is not run by this network; name others with --stages")
+            raise InputError(f"stage {absent[0]!r} is not run by this network: novelty cannot be fitted on it")
         return [seen[name] for name in self.stages]
 
     def seen(self) -> dict[str, Tensor]:

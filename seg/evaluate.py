@@ -21,7 +21,7 @@ def mark_stills(frames: Iterable[Frame]) -> Iterator[Frame]:
     return (dataclasses.replace(frame, discontinuity=True) for frame in frames)
 
 
-def seed_frames(frames: Iterable[Frame], seed: int) -> Iterator[Frame]:
+def seed_frames(frames: Iterable[Frame], seed: int = 0) -> Iterator[Frame]:
     """The frames, with torch's generator seeded before each, so that dropout masks depend on (seed, position) alone."""
     for place, frame in enumerate(frames):
         torch.manual_seed(mix_seed(seed, place))

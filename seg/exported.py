@@ -19,7 +19,7 @@ from core.predictors import OnePass
 from core.preprocess import SIZE_MULTIPLE, resize
 from core.reference import ReferenceScores, novelty_share, smooth_score
 from core.segmenter import RARE_LEVEL
-from core.temporal import RecursionState, State, WindowState, forget
+from core.temporal import State, forget
 from core.tracing import Signature
 from seg.streaming import Outputs, StreamingSegmenter
 
@@ -35,12 +35,12 @@ class ExportedStep(nn.Module):
 
     frame uint8 (1, H, W, 3); gap float (1,), source frames since the last call; reset float (1,), where 1 starts anew,
     as a state of zeros does. motion float (h / s, w / s, 2) and trust float (h / s, w / s) are those of
-    `core.motion.Motion` where the mean follows motion; a reset ignores them. probs is the mean (1, K, h / s, w / s),
-    which is the first state of the recursion. image is the network's normalised input, inner its logits, if it runs
-    once a frame. Where the temperature follows the frame, novelty holds `NOVELTY_OUTPUTS`, inner all of
-    `NETWORK_OUTPUTS`, and the state before the last is the score's mean and mass. The last state is the structure of
-    the frame, by which a scene cut is found: it starts anew as a reset does. With `mask_inputs` every dropout mask is
-    an input instead of a random draw, for proofs.
+    `core.motion.Motion` where the mean follows motion; a reset ignores them. probs (1, K, h / s, w / s) is the
+    prediction of a method without memory; another's is the mean, which is its first state. image is the network's
+    normalised input, inner its logits, if it runs once a frame. Where the temperature follows the frame, novelty holds
+    `NOVELTY_OUTPUTS`, inner all of `NETWORK_OUTPUTS`, and the state before the last is the score's mean and mass. The
+    last state is the structure of the frame, by which a scene cut is found: it starts anew as a reset does. With
+    `mask_inputs` every dropout mask is an input instead of a random draw, for proofs.
     """
 
     reference: Tensor
@@ -74,7 +74,7 @@ class ExportedStep(nn.Module):
         if fields:
             seen = self._structure(frame)
             reset = torch.maximum(reset, self._cut(rest[fields + score_fields], seen, gap))
-            state = forget(self._state(rest[:fields]), reset)
+            state = forget(State(*rest[:fields]), reset)
         inner: list[Tensor] = []
         novelties: list[FrameNovelty | None] = []
 
@@ -85,7 +85,7 @@ class ExportedStep(nn.Module):
             return now
 
         outputs, after = self.segmenter(frame, state, gap, motion, predict)
-        probs = () if isinstance(after, RecursionState) else (outputs.prediction.probs,)
+        probs = () if after else (outputs.prediction.probs,)
         states: tuple[Tensor, ...] = tuple(after or ())
         novelty: tuple[Tensor, ...] = ()
         if self.watched and novelties[0]:
@@ -140,8 +140,7 @@ class ExportedStep(nn.Module):
         states = [f"state_{i:02}" for i in range(len(state))]
         still = no_motion((state[2].shape[-2], state[2].shape[-1])) if self.follows else None
         moved = [torch.as_tensor(still.source), torch.as_tensor(still.trust)] if still else []
-        holds_mean = smoothing is not None and smoothing.window is None
-        carried = [*([] if holds_mean else ["probs"]), *(f"{name}_out" for name in states)]
+        carried = [*([] if smoothing else ["probs"]), *(f"{name}_out" for name in states)]
         inner = ("image", *NETWORK_OUTPUTS[: len(network)])
         novelty = NOVELTY_OUTPUTS if self.watched else ()
         return Signature(
@@ -152,10 +151,6 @@ class ExportedStep(nn.Module):
             free_sizes={} if fixed_size else {"frame": {1: "height", 2: "width"}},
             mask_rates=rates,
         )
-
-    def _state(self, tensors: tuple[Tensor, ...]) -> State:
-        smoothing = self.segmenter.smoothing
-        return RecursionState(*tensors) if smoothing and smoothing.window is None else WindowState(*tensors)
 
     def _predict(self, image: Tensor, masks: tuple[Tensor, ...]) -> tuple[tuple[Tensor, ...], Prediction]:
         """Returns (`NETWORK_OUTPUTS` of a single pass, or () for several passes, and the prediction). `masks`: pass by

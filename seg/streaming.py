@@ -55,7 +55,7 @@ class StreamingSegmenter(nn.Module):
         """(h, w) of the network whatever the frame's size, as an exported graph has it; None: the frame's aspect
         decides."""
         self.normalize = Normalize(mean, std)
-        self.smoothing = None if method.tau is None else TemporalSmoothing(method.tau, method.window, method.motion)
+        self.smoothing = None if method.tau is None else TemporalSmoothing(method.tau, method.motion)
         self.head_stride: int = getattr(network, "head_stride", 1)
         set_dropout_active(network, draws_dropout(method.mode))
         if draws_dropout(method.mode) and not is_stochastic(network):

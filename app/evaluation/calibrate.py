@@ -126,8 +126,6 @@ def check_flags(job: CalibrateJob) -> None:
         raise InputError(
             f"{job.model}: a graph file has its temperature inside; calibrate the checkpoint and export again"
         )
-    if job.stages and not job.novelty:
-        raise InputError("--stages names what --novelty compares; give both or neither")
     for flag in [name for name, given in (("--novelty", job.novelty), ("--int8", job.int8)) if given]:
         if flag == "--int8" and draws_dropout(job.method.mode or "dnn"):
             raise InputError("--int8 is of one pass without dropout; use --mode dnn or vq-dnn")
@@ -149,7 +147,7 @@ def find_class(name: str | None, executor: TorchExecutor) -> int | None:
 
 def track_frames(job: CalibrateJob, chosen: EvaluationFrames, title: str) -> Any:
     """Returns the frames, with a seed for the dropout masks of each, behind a progress bar."""
-    return track(seed_frames(chosen.frames, job.seed), title, total=chosen.count)
+    return track(seed_frames(chosen.frames), title, total=chosen.count)
 
 
 def describe_data(job: CalibrateJob, executor: TorchExecutor, chosen: EvaluationFrames) -> dict[str, Any]:
@@ -161,7 +159,6 @@ def describe_data(job: CalibrateJob, executor: TorchExecutor, chosen: Evaluation
         "frames": len(chosen.names),
         "frame_list_hash": chosen.frame_hash,
         **settings(executor.method),
-        "seed": job.seed,
     }
 
 
@@ -179,7 +176,7 @@ def fit_novelty(job: CalibrateJob, executor: TorchExecutor) -> NoveltyFit:
     dropout) vq-bnn, each with and without motion compensation, and for the method of this job."""
     split = open_split(job.data, "train", executor.classes)
     network = executor.module.predictor.get_submodule("network")
-    stages = job.stages or default_stages(network)
+    stages = default_stages(network)
     modes: tuple[ModeName, ...] = ("vq-dnn", "vq-bnn") if has_dropout(network) else ("vq-dnn",)
     usual = [MethodOptions(mode=mode, motion=motion).resolve() for mode in modes for motion in (True, False)]
     methods = {str(method): method for method in (*usual, executor.method)}

@@ -50,7 +50,7 @@ def calibrate_classifier(job: CalibrateJob, model: Model) -> int:
     [network], meta = build_members([model]), model.meta
     data = open_split_of(job.data, job.split, meta, job.model)
     require_classes(data.classes, meta.classes, str(job.data), job.model)
-    classifier = Classifier([network], meta.mean, meta.std, choose_device(job.device), job.seed)
+    classifier = Classifier([network], meta.mean, meta.std, choose_device(job.device))
     samples = default_samples(job.method.samples, job.method.mode, classifier.has_dropout)
     methods = [] if job.method.mode == "bnn" else [Method("dnn")]
     methods += [Method("bnn", samples)] if samples else []
@@ -66,7 +66,7 @@ def calibrate_classifier(job: CalibrateJob, model: Model) -> int:
     following = fit_of(meta.frame_temperatures, Method("dnn"))
     if following:  # thresholds are fitted with the temperature of each picture too
         head = novelty_head(model, Method("dnn", adaptive=True))
-        classifier = Classifier([network], meta.mean, meta.std, choose_device(job.device), job.seed, head)
+        classifier = Classifier([network], meta.mean, meta.std, choose_device(job.device), head=head)
     fitted = {}
     for method in methods:
         mode, passes, classes = method.mode, method.samples, len(meta.classes)
@@ -80,7 +80,6 @@ def calibrate_classifier(job: CalibrateJob, model: Model) -> int:
             "frames": len(data),
             "frame_list_hash": data.list_hash,
             **settings(method),
-            "seed": job.seed,
             **temperature_record(found, metrics.result()),
             "conformal": {"coverage": job.coverage, **scores.thresholds(job.coverage)},
         }
@@ -102,7 +101,7 @@ def fit_novelty(job: CalibrateJob, network: Module, meta: CheckpointMeta, data: 
     """Fits novelty on the pictures that the network was trained on and those of the split."""
     trained = open_trained(job.data, meta, job.model)
     set_dropout_active(network, False)
-    stages = job.stages or default_stages(network)
+    stages = default_stages(network)
     return fit_statistics(network, meta, trained, data, stages, choose_device(job.device), track)
 
 

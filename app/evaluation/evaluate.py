@@ -59,7 +59,7 @@ def run_evaluate(job: EvaluateJob) -> int:
     Console(stderr=True).print(
         f"executor: {segmenter.executor} on {segmenter.device} ({segmenter.why})", soft_wrap=True
     )
-    if segmenter.method.note and job.method.temperature is None:
+    if segmenter.method.note:
         Console(stderr=True).print(f"not calibrated: {segmenter.method.note}", soft_wrap=True)
     chosen = labelled.open(segmenter)
     named_split = None if str(job.data) == "street" else split
@@ -85,7 +85,7 @@ def measure(job: EvaluateJob, segmenter: Segmenter, chosen: EvaluationFrames) ->
     check = ConformalCheck(segmenter.fit, segmenter.classes) if "conformal" in segmenter.fit else None
     live, promised = FrameMetrics.of(segmenter.classes), NoveltyMetrics(segmenter.classes.void_id)
     started = time.perf_counter()
-    stream = segment(seed_frames(chosen.frames, job.compute.seed), segmenter)
+    stream = segment(seed_frames(chosen.frames, job.seed), segmenter)
     title = f"{job.protocol} {segmenter.method.mode}"
     watched = track(stream, title, total=chosen.count)
     for place, (frame, maps) in enumerate(watched):

@@ -45,7 +45,7 @@ def evaluate_classifier(job: EvaluateJob, model: Model | OnnxFile, split: str) -
         },
     )
     members = [open_checkpoint(name) for name in job.members]
-    classifier = make_classifier(model, job.method, members, job.compute.executor, job.compute.device, job.compute.seed)
+    classifier = make_classifier(model, job.method, members, job.compute.executor, job.compute.device, job.seed)
     data = classifier.open_data(job.data, split)
     require_classes(data.classes, classifier.classes, str(job.data), job.model)
     console, mode = Console(stderr=True), list(classifier.sizes)[-1]

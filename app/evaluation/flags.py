@@ -38,10 +38,11 @@ class EvaluateJob:
     """Picture (.png, .svg, .pdf) for the reliability diagram, and a classifier's NLL by ensemble size."""
     overwrite: bool = False
     """Replace files that exist."""
+    seed: int = 0
+    """Seed of the dropout masks; those of a picture depend on it and on the picture's place."""
     method: MethodOptions = field(default_factory=MethodOptions)
     compute: ComputeOptions = field(default_factory=ComputeOptions)
-    """Executor auto is PyTorch and precision auto is fp32 here, so that figures repeat; the dropout masks of a picture
-    depend on --seed and its place."""
+    """Executor auto is PyTorch and precision auto is fp32 here, so that figures repeat."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,6 @@ class CalibrateJob:
     """Also fit novelty on the train images: how unusual a frame and its regions are, and a temperature that follows the
     frame, for every mode of one pass and for the method given. A classifier is fitted in mode dnn, with a temperature
     for each picture."""
-    stages: tuple[str, ...] = ()
-    """Stages of the network that --novelty compares; regions are of the last one. By default those of
-    docs/studies/novelty/README.md."""
     int8: bool = False
     """Also fit the ranges that int8 needs, on the train images, and measure what int8 loses on these frames: where a
     processor has no bf16, `--precision auto` takes int8 if the loss is at most 0.5 points of accuracy and 0.2 of ECE.
@@ -87,6 +85,4 @@ class CalibrateJob:
     """Replace an output that exists."""
     device: str = "auto"
     """auto, cpu or cuda; auto: cuda where there is one."""
-    seed: int = 0
-    """Seed of the dropout masks."""
     method: PassOptions = field(default_factory=PassOptions)

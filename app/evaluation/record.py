@@ -32,7 +32,7 @@ def describe_run(job: EvaluateJob, ran: RunInfo, method: Method, data: str, spli
         "split": split,
         "protocol": job.protocol,
         **asdict(method),
-        "seed": job.compute.seed,
+        "seed": job.seed,
         "executor": ran.executor,
         "device": ran.device,
         "torch": torch.__version__,

@@ -66,9 +66,7 @@ def refuse_stream_flags(job: ExportJob) -> None:
             "--stateful": job.stateful,
             **frame_flags(job.method),
             "--size": job.size is not None,
-            "--width": job.width is not None,
             "--calibration-data": job.calibration_data is not None,
-            "--proof-frames": job.proof_frames != "street",
         },
     )
     if job.precision != "fp32":

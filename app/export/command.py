@@ -12,6 +12,7 @@ from app.export.web import export_web
 from app.open_model import is_classifier, open_checkpoint
 from core.errors import InputError, refuse_existing
 from core.method import is_temporal
+from core.preprocess import SIZE_MULTIPLE
 from export.write.traced import import_onnx
 from export.write.triton import check_place, write_repository
 
@@ -47,8 +48,8 @@ def run_export(job: ExportJob) -> int:
 
 def refuse_job(job: ExportJob) -> None:
     """Raises InputError for flags that do not go together, whatever the model."""
-    if job.runtime is not None and job.target != "web":
-        raise InputError("--runtime is for --target web; omit it")
+    if job.shape[1] is not None and job.shape[1] < SIZE_MULTIPLE:
+        raise InputError(f"--size {job.size}: the width must be {SIZE_MULTIPLE} pixels or more")
     if job.precision == "bf16":
         raise InputError(
             "--precision bf16 is no number format of a graph file: export fp32 and choose bf16 where it runs "

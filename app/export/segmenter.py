@@ -1,6 +1,7 @@
 """Export of a segmentation network: one proven graph of the whole stream, or of the network alone."""
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from core.errors import CheckFailed, InputError
 from core.method import Method, MethodOptions, draws_dropout
 from core.model.model import Model
 from core.novelty.record import novelty_head
-from core.preprocess import SIZE_MULTIPLE, network_size
+from core.preprocess import network_size
 from core.reference import ReferenceScores
 from export.file.metadata import GraphMeta
 from export.run.cpu import resize_frame
@@ -65,7 +66,7 @@ def open_module(job: ExportJob, model: Model) -> StreamingSegmenter:
     meta = model.meta
     method = exported_options(job).resolve(meta)
     head = novelty_head(model, method)
-    module = StreamingSegmenter(model.network(), meta.mean, meta.std, job.size or meta.height, method, head)
+    module = StreamingSegmenter(model.network(), meta.mean, meta.std, job.shape[0] or meta.height, method, head)
     return module.to(memory_format=torch.channels_last).eval()
 
 
@@ -99,20 +100,16 @@ def refuse_precision(job: ExportJob, method: Method) -> None:
 
 
 def network_shape(job: ExportJob, module: StreamingSegmenter, model: Model) -> tuple[int, int]:
-    """Returns (h, w) of the graph's network: the checkpoint's aspect, or --width rounded to a multiple of 32."""
-    height, meta = module.height, model.meta
-    if job.width is None:
-        return network_size(meta.height, meta.width, height)
-    if job.width < SIZE_MULTIPLE:
-        raise InputError(f"--width must be {SIZE_MULTIPLE} pixels or more, got {job.width}")
-    return network_size(height, job.width, height)
+    """Returns (h, w) of the graph's network: the checkpoint's aspect, or that of --size, in steps of 32 pixels."""
+    height, width, meta = module.height, job.shape[1], model.meta
+    return network_size(height, width, height) if width else network_size(meta.height, meta.width, height)
 
 
 def export_stream(
     job: ExportJob, model: Model, module: StreamingSegmenter, size: tuple[int, int], console: Console, fixed_size: bool
 ) -> Traced:
     """Exports the whole computation of a frame with its state."""
-    raw = proof_frames(job.proof_frames)
+    raw = proof_frames()
     frames = [resize_frame(frame, size)[0] for frame in raw]
     traced = trace_stream(module, size, fixed_size)
     masked = " with the masks as inputs" if traced.masked else ""
@@ -178,7 +175,7 @@ def export_network(
     if job.precision == "fp32":
         return traced
     converted = in_fewer_bits(job, traced, model, module, console)
-    print_parity(converted, [input_maker(module)(frame) for frame in proof_frames(job.proof_frames)], console)
+    print_parity(converted, [input_maker(module)(frame) for frame in proof_frames()], console)
     return converted
 
 
@@ -201,10 +198,8 @@ def print_parity(converted: Traced, images: list[Any], console: Console) -> None
     console.print(f"{precision} against torch in fp32: {converted.prove(images)} (allowed: {BOUNDS[precision]})")
 
 
-def proof_frames(spec: str) -> list[np.ndarray]:
-    """Returns the first 30 frames (H, W, 3) uint8 of a source."""
-    with open_source(spec) as source:
-        frames = [frame.image for frame, _ in zip(source, range(PROOF_FRAMES), strict=False)]
-    if not frames:
-        raise InputError(f"--proof-frames {spec}: holds no frame; give a video, an image folder or `street`")
-    return frames
+@cache
+def proof_frames() -> tuple[np.ndarray, ...]:
+    """Returns 30 frames (H, W, 3) uint8 of the street, which are drawn once for all graphs of an export."""
+    with open_source(f"street:0:{PROOF_FRAMES}") as source:
+        return tuple(frame.image for frame in source)

@@ -8,7 +8,7 @@ import torch
 from app.console import Console
 from app.export.flags import ExportJob
 from app.export.segmenter import export_segmenter
-from app.in_browser.runtime import runtime_files
+from app.in_browser.runtime import cache_path, cached_package, runtime_files
 from app.in_browser.site import GraphFile, check_place, write_site
 from app.open_model import is_classifier, open_checkpoint
 from core.dropout import is_stochastic, set_dropout_active
@@ -31,7 +31,7 @@ def export_web(job: ExportJob) -> int:
     if is_classifier(model):
         raise InputError(f"{job.model}: an image classifier; --target web is for segmentation networks; omit it")
     import_onnx()
-    runtime = runtime_files(job.runtime)
+    runtime = runtime_files(cached_package(cache_path()))
     console = Console(stderr=True)
     graphs = []
     for mode in web_modes(job, model):
@@ -56,8 +56,6 @@ def refuse_web(job: ExportJob) -> None:
     """Raises InputError for flags that a page has no use for."""
     if job.method.samples not in (None, 1):
         raise InputError(f"--samples {job.method.samples}: a page draws one pass a frame; omit it")
-    if job.method.window is not None:
-        raise InputError("--window: a page keeps the running mean of all frames; omit it")
     if job.method.motion:
         raise InputError("--motion on: a page follows no motion; omit it")
     if job.precision not in ("fp32", "int8"):

@@ -36,50 +36,29 @@ PROVIDERS: Mapping[str, tuple[str, ...]] = {
 LICENCE = Path(__file__).with_name("onnxruntime-licence.txt")
 
 
-def runtime_files(package: Path | None = None) -> dict[str, bytes]:
-    """Returns the content of every file of PROVIDERS by name, from `package` or the cached package.
-
-    The latter is fetched where it is missing.
-
-    InputError for a file that is not this very package, and where it cannot be fetched.
-    """
-    if package is not None:
-        data, where = read_package(package), str(package)
-    else:
-        data, where = cached_package(cache_path()), str(cache_path())
+def runtime_files(package: bytes) -> dict[str, bytes]:
+    """Returns the content of every file of PROVIDERS by name, from the bytes of the package."""
     wanted = [name for names in PROVIDERS.values() for name in names]
     try:
-        with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
+        with tarfile.open(fileobj=io.BytesIO(package), mode="r:gz") as archive:
             members = {name: archive.extractfile(f"package/dist/{name}") for name in wanted}
             return {name: member.read() for name, member in members.items() if member is not None}
     except (tarfile.TarError, KeyError, OSError) as error:  # its hash was right
-        raise InputError(f"{where}: cannot be unpacked ({error}); delete it and try again") from error
-
-
-def read_package(path: Path) -> bytes:
-    """Returns the bytes of the pinned package; InputError for anything else."""
-    remedy = f"`npm pack onnxruntime-web@{VERSION}` makes {NAME}"
-    try:
-        if path.stat().st_size != BYTES:  # also keeps a file of any size out of memory
-            raise InputError(f"--runtime {path}: not {NAME} (its size differs); {remedy}")
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"--runtime {path}: cannot be read ({error.strerror}); {remedy}") from error
-    if hashlib.sha256(data).hexdigest() != SHA256:
-        raise InputError(f"--runtime {path}: not {NAME} (its hash differs); {remedy}")
-    return data
+        raise InputError(f"{cache_path()}: cannot be unpacked ({error}); delete it and try again") from error
 
 
 def cached_package(path: Path, url: str = URL) -> bytes:
     """Returns the package at `path`, which is first fetched from `url` where it is not there whole."""
-    with contextlib.suppress(InputError):
-        return read_package(path)
+    with contextlib.suppress(OSError):
+        # The size first, which keeps a file of any size out of memory.
+        if path.stat().st_size == BYTES and is_package(data := path.read_bytes()):
+            return data
     print(f"fetching {url} ({BYTES / 1e6:.0f} MB, once)", file=sys.stderr, flush=True)
     try:
         data = with_retries(lambda: fetch_once(url), PAUSES_S, time.sleep)
     except FetchError as failure:
         raise InputError(
-            f"{url} {failure}; without a network give the file: --runtime {NAME} (`npm pack onnxruntime-web@{VERSION}`)"
+            f"{url} {failure}; without a network copy {NAME} to {path} (`npm pack onnxruntime-web@{VERSION}` makes it)"
         ) from failure
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, data)
@@ -90,9 +69,14 @@ def fetch_once(url: str) -> bytes:
     """Fetches the package without a second try; FetchError for other content."""
     with fetch_errors(), urlopen(Request(url, headers=HEADERS), timeout=SILENCE_S) as response:
         data: bytes = response.read(BYTES + 1)
-    if hashlib.sha256(data).hexdigest() != SHA256:
+    if not is_package(data):
         raise FetchError("sent something that is not the package (its hash differs)")
     return data
+
+
+def is_package(data: bytes) -> bool:
+    """Returns True for the bytes of the pinned package."""
+    return hashlib.sha256(data).hexdigest() == SHA256
 
 
 def cache_path() -> Path:

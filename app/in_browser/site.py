@@ -161,7 +161,6 @@ def describe_methods(folder: Path, graphs: Sequence[GraphFile]) -> list[dict[str
                 "mode": method.mode,
                 "samples": method.samples,
                 "tau": method.tau,
-                "window": method.window,
                 "temperature": method.temperature,
                 "calibrated": method.calibrated,
                 "note": method.note,

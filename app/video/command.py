@@ -3,8 +3,6 @@
 import time
 from collections.abc import Iterator
 
-import torch
-
 from app.console import Console
 from app.progress import progress_bar
 from app.report_file import check_place, write_json
@@ -20,7 +18,6 @@ def run_video(job: VideoJob) -> int:
     good and a full disk leave playable files and a report; exit codes 130, 2 and 1."""
     check_place(job.report, overwrite=job.overwrite)
     check_job(job)
-    torch.manual_seed(job.options.compute.seed)  # of the masks that torch draws, and of what seeds the others
     segmenter = open_for(job)
     console = Console(stderr=True)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from app.executors import TakeNetwork
 from app.open_model import is_graph, open_segmenter
@@ -85,6 +86,7 @@ def open_for(job: VideoJob, take: TakeNetwork | None = None) -> Segmenter:
     """The segmenter that the job's options ask for. `take` may hand out networks that were compiled before; by default
     the networks of a few frame sizes are kept, for folders and streams that switch between sizes."""
     options = job.options
+    torch.manual_seed(0)  # the dropout masks that torch draws, and the seeds of others, so that results repeat
     return open_segmenter(
         options.model,
         options.method,

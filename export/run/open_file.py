@@ -50,21 +50,20 @@ def require_stream(file: OnnxFile) -> None:
 def choose(meta: GraphMeta, executor: str, device: str) -> tuple[str, str]:
     """(openvino, onnxruntime or graph; why): the fused kernel after the network wins on a CPU wherever it can be
     used."""
-    fusable = meta.method.window is None and meta.method.samples == 1 and kernel_available()
+    fusable = meta.method.samples == 1 and kernel_available()
     if executor == "torch":
         raise InputError("a graph file is run by onnxruntime or openvino; give the checkpoint's name to use torch")
     if executor == "openvino":
         if not fusable:
             raise InputError(
-                "the OpenVINO executor computes one pass a frame with the recursion; use --executor onnxruntime for "
-                "windows and several passes"
+                "the OpenVINO executor runs graph files of one pass a frame; use --executor onnxruntime for several"
             )
         if device not in ("auto", "cpu"):
             raise InputError(f"the OpenVINO executor runs on the CPU, got --device {device}")
         return "openvino", "asked for"
     on_gpu = device in ("cuda", "tensorrt") or (device == "auto" and gpu_works())
     if on_gpu or not fusable:
-        return "graph", "a GPU runs the whole graph" if on_gpu else "windows and several passes need the whole graph"
+        return "graph", "a GPU runs the whole graph" if on_gpu else "several passes need the whole graph"
     if executor == "onnxruntime" or not openvino_available():
         return (
             "onnxruntime",

@@ -20,7 +20,7 @@ from seg.pretrained import FOLDER as SEGMENTERS
 
 CARD_KEYS = tuple(
     (
-        "data split protocol mode samples tau window motion calibrated temperature seed executor frames "
+        "data split protocol mode samples tau motion calibrated temperature seed executor frames "
         "frame_list_hash "
         "nll accuracy top_5_accuracy miou iou ece ece_15 ece_signed brier acc_90 iou_90 unc_90 freq_90 aurc "
         "error_recall_10 error_recall_10_ceiling consistency label_consistency change_agreement "

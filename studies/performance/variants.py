@@ -57,9 +57,10 @@ class Subject:
         watched: bool = False,
     ) -> StreamingSegmenter:
         """The whole step around a network. `watched`: with novelty, where the checkpoint has statistics for it."""
-        options = MethodOptions(mode, samples, motion=motion and is_temporal(mode), temperature=self.temperature)
+        options = MethodOptions(mode, samples, motion=motion and is_temporal(mode))
+        method = dataclasses.replace(options.resolve(), temperature=self.temperature)
         head = self._head if watched else None
-        return StreamingSegmenter(network, self.meta.mean, self.meta.std, self.height, options.resolve(), head)
+        return StreamingSegmenter(network, self.meta.mean, self.meta.std, self.height, method, head)
 
 
 def without_smoothing(network: nn.Module) -> nn.Module:

@@ -1,11 +1,15 @@
 """The compared methods: the passes of a frame, the temperature, and the memory of earlier frames."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from core.method import MOTION_TAU
 from core.motion import Motion
 from core.prediction import Prediction
-from core.temporal import State, TemporalSmoothing
+from core.temporal import TemporalSmoothing
+from studies.harness.window import WindowSmoothing
+
+Smoothing = TemporalSmoothing | WindowSmoothing
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,7 @@ class Method:
     """One row's computation."""
 
     sampling: Sampling
-    smoothing: TemporalSmoothing | None = None
+    smoothing: Smoothing | None = None
     temperature: float = 1.0
     undone: bool = False
     """True if the logits are adjusted for the class weights of the training."""
@@ -36,7 +40,7 @@ class Method:
 
 
 ONE, ALL, MEMBER = Sampling("one"), Sampling("all"), Sampling("member")
-WINDOW = TemporalSmoothing(tau=1.25, window=5)
+WINDOW = WindowSmoothing(tau=1.25, window=5)
 """Published window: K = 5 previous frames, tau = 1.25."""
 MOTION_INPUTS = TemporalSmoothing(tau=MOTION_TAU, motion=True)
 """The default rule: the mean follows the motion."""
@@ -45,9 +49,9 @@ MOTION_INPUTS = TemporalSmoothing(tau=MOTION_TAU, motion=True)
 class Memory:
     """A method's state along a stream."""
 
-    def __init__(self, smoothing: TemporalSmoothing | None) -> None:
+    def __init__(self, smoothing: Smoothing | None) -> None:
         self.smoothing = smoothing
-        self.state: State | None = None
+        self.state: Any = None
 
     def smooth(self, now: Prediction, gap: int, motion: Motion | None) -> Prediction:
         """`gap`: source frames since the last one; 0 starts anew. `motion`: since then, for those that follow it."""

@@ -15,6 +15,7 @@ from seg.data.camvid import open_split
 from seg.data.moving_stills import CLIP_FRAMES, moving_stills
 from seg.evaluate import mark_stills
 from seg.pretrained import FOLDER
+from studies.harness.window import WindowSmoothing
 from studies.results.methods import ALL, MEMBER, MOTION_INPUTS, ONE, WINDOW, Method, Sampling
 from studies.results.sweep import RISK_CLASS, Subject, sweep
 
@@ -174,7 +175,7 @@ def describe_method(method: Method) -> dict[str, Any]:
         "mode": method.mode,
         "samples": method.sampling.samples,
         "tau": smoothing.tau if smoothing else None,
-        "window": smoothing.window if smoothing else None,
+        "window": smoothing.window if isinstance(smoothing, WindowSmoothing) else None,
         "motion": smoothing.motion if smoothing else False,
         "temperature": method.temperature,
         "undone": method.undone,

@@ -21,14 +21,15 @@ from seg.data.camvid import ImageFolderSplit, open_split
 from studies.harness.pictures import Pictures
 from studies.harness.rows import Row
 from studies.harness.target import TargetNetwork, at_size_of
+from studies.harness.window import WindowSmoothing, WindowState
 from studies.robustness.flags import STREAM_SEVERITIES, STREAM_TYPES, RobustnessOptions, Watch, no_progress
 from studies.robustness.tally import figures
 
-PUBLISHED_WINDOW = 5
-
-
+PUBLISHED = WindowSmoothing()
+"""The paper's temporal mean, which is computed here alone."""
 FOLLOWING = MethodOptions("vq-dnn").resolve()
-DETERMINISTIC = (Method("dnn"), MethodOptions("vq-dnn", window=PUBLISHED_WINDOW).resolve(), FOLLOWING)
+DETERMINISTIC = (Method("dnn"), MethodOptions("vq-dnn", motion=False).resolve(), FOLLOWING)
+"""The second one's mean is `PUBLISHED`."""
 RANDOM = (replace(FOLLOWING, mode="vq-bnn"),)
 
 
@@ -90,14 +91,19 @@ class Stream:
     def __init__(self, subject: TargetNetwork, method: Method) -> None:
         self.subject, self.method = subject, method
         self.metrics = StreamingMetrics(len(subject), subject.meta.classes.void)
-        self.rule = None if method.tau is None else TemporalSmoothing(method.tau, method.window, method.motion)
-        self.state: State | None = None
+        self.window = None if method.tau is None or method.motion else PUBLISHED.window
+        self.rule: Any = None
+        if method.tau is not None:
+            self.rule = TemporalSmoothing(method.tau, motion=True) if method.motion else PUBLISHED
+        # No temperature is fitted for the paper's mean.
+        self.temperature = 1.0 if self.window else subject.temperature(method)
+        self.state: State | WindowState | None = None
         self.estimate_motion = MotionEstimator()
         self.begun = False
 
     def add(self, logits: Tensor, image: np.ndarray, truth: Tensor) -> None:
         """One frame: its logits (1, K, h, w), itself (H, W, 3), its labels (1, H, W)."""
-        seen = Prediction.from_logits(logits, self.subject.temperature(self.method))
+        seen = Prediction.from_logits(logits, self.temperature)
         rule = self.rule
         if rule:
             size = tuple(logits.shape[-2:])
@@ -109,7 +115,8 @@ class Stream:
     def row(self, **about: Any) -> Row:
         consistency = self.metrics.result()["consistency"]
         measured = figures(self.metrics, self.subject.is_segmentation)
-        return {"model": self.subject.name, **settings(self.method), **about, **measured, "consistency": consistency}
+        method = settings(self.method) | {"window": self.window}
+        return {"model": self.subject.name, **method, **about, **measured, "consistency": consistency}
 
 
 @torch.inference_mode()

@@ -118,8 +118,6 @@ def still_browser(playwright: Any, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def drive_images(paths: list[Path]) -> list[np.ndarray]:
-    from PIL import Image
-
     return [np.asarray(Image.open(path).convert("RGB").resize((160, 120))) for path in paths]
 
 
@@ -129,8 +127,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not cache_path().is_file():
         pytest.skip(f"onnxruntime-web is not kept here ({cache_path()}): python -m app.in_browser.runtime fetches it")
     home = tmp_path_factory.mktemp("web")
-    for number, image in enumerate(stripes(12, 96, 128)):
-        Image.fromarray(image).save(home / f"{number:02}.png")
     checkpoint = home / "plain.safetensors"
     world = world_record("dec9", Method("vq-dnn", tau=1.25))
     world |= {
@@ -141,8 +137,5 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     small_checkpoint(checkpoint, world, dropout=0.0)  # a third method would take a third of the time more
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(site_writer, "SAMPLE_SECONDS", 2)  # the street draws 17 frames a second
-        assert (
-            main(["export", str(checkpoint), "--target", "web", "-o", str(home / "site"), "--proof-frames", str(home)])
-            == 0
-        )
+        assert main(["export", str(checkpoint), "--target", "web", "-o", str(home / "site")]) == 0
     return home / "site"

@@ -50,11 +50,11 @@ def test_folders_patterns_lists_and_tables_name_videos(videos: Path, tmp_path: P
     assert named(tmp_path / "list.txt") == ["drive1", "drive0"]
     table = f"source,name,mode,max-frames\n{videos}/drive0.mp4,morning,dnn,4\n{videos}/drive1.mp4,,,\n"
     (tmp_path / "table.csv").write_text(table)
-    first, second = find_clips((str(tmp_path / "table.csv"),), VideoOptions(compute=ComputeOptions(seed=3)))
+    first, second = find_clips((str(tmp_path / "table.csv"),), VideoOptions(compute=ComputeOptions("torch")))
     assert (first.name, second.name) == ("morning", "drive1")
     options = first.job.options
-    assert (options.method.mode, options.max_frames, options.compute.seed) == ("dnn", 4, 3)
-    assert second.job.options == VideoOptions(compute=ComputeOptions(seed=3))
+    assert (options.method.mode, options.max_frames, options.compute.executor) == ("dnn", 4, "torch")
+    assert second.job.options == VideoOptions(compute=ComputeOptions("torch"))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_folders_patterns_lists_and_tables_name_videos(videos: Path, tmp_path: P
         ("a.csv", "source,mode\nstreet,fast\n", "line 2: "),
         ("a.csv", "source,colour\nstreet,red\n", "line 2: "),
         ("a.csv", "source,output\nstreet,x\n", "decided by the batch"),
-        ("a.csv", "source,seed\nstreet,1,2\n", "has not the 2 columns"),
+        ("a.csv", "source,mode\nstreet,dnn,2\n", "has not the 2 columns"),
         ("a.csv", "source,name\nstreet,../up\n", "cannot be"),
         ("a.csv", "source\n", "names no video"),
         ("a.txt", "street\nstreet\n", "would both become 'street'"),

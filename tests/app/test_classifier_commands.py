@@ -2,6 +2,7 @@
 input."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from made.classifier import ANIMALS, save_classifier, save_pictures
+from made.methods import fit
 from PIL import Image
 from refusals import error_after_work, one_line_error
 
@@ -18,7 +20,7 @@ from classification.options import ClassifierOptions
 from classification.pretrained import find_classifier, read_classifier
 from core.classes import ClassList
 from core.dropout import set_dropout_active
-from core.model.checkpoint import load_checkpoint, read_meta
+from core.model.checkpoint import load_checkpoint, read_meta, save_checkpoint
 from core.preprocess import Normalize
 
 FIGURES = ("nll", "accuracy", "top_5_accuracy", "ece", "ece_15", "ece_signed", "brier", "acc_90", "freq_90", "aurc")
@@ -123,8 +125,10 @@ def test_a_network_without_dropout_is_one_look_and_its_ensemble_a_curve(
 
 
 def test_a_temperature_divides_the_logits_of_every_row(plain: Path, data: Path, tmp_path: Path) -> None:
-    plain_result, soft = (evaluated(plain, data, tmp_path, *flags) for flags in ((), ("--temperature", "1000")))
-    assert soft["temperature"] == 1000 and not soft["calibrated"] and soft["fitted_on"] is None
+    tensors, meta = load_checkpoint(plain)
+    save_checkpoint(tmp_path / "soft.safetensors", tensors, replace(meta, calibration={"dnn": fit("dnn", 1000.0)}))
+    plain_result, soft = (evaluated(path, data, tmp_path) for path in (plain, tmp_path / "soft.safetensors"))
+    assert soft["temperature"] == 1000 and soft["calibrated"] and soft["fitted_on"] is None
     assert soft["nll"] == pytest.approx(np.log(6), abs=1e-2) and soft["accuracy"] == plain_result["accuracy"]
 
 
@@ -250,14 +254,12 @@ def test_commands_that_segment_frames_refuse_a_classifier_by_its_name_and_its_fi
     [
         (("--protocol", "stream"), "--protocol stream is for segmentation networks"),
         (("--tau", "2"), "--tau is for"),
-        (("--window", "3"), "--window is for"),
         (("--motion", "off"), "--motion is for"),
         (("--only", "list.txt"), "--only is for"),
         (("--precision", "bf16"), "--precision bf16 is for"),
         (("--mode", "vq-bnn"), "use mode dnn or bnn"),
         (("--samples", "0"), "1 or more, got 0"),
         (("--mode", "dnn", "--samples", "4"), "use mode bnn"),
-        (("--temperature", "-1"), "positive number"),
         (("--calibrated", "on"), "no temperature was fitted for dnn"),
         (("--executor", "openvino"), "-o c.onnx"),
         (("--split", "val"), "no split 'val'"),

@@ -153,7 +153,6 @@ def test_the_alarm_rate_and_its_interval_are_printed(
     [
         (("--split", "train"), "not trained on"),
         (("--split", "test", "--mode", "bnn"), "without dropout"),
-        (("--split", "test", "--stages", "stage9"), "unknown stage 'stage9'; this network has stem, stage1"),
     ],
 )
 def test_what_cannot_be_fitted(

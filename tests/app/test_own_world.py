@@ -13,7 +13,7 @@ import pytest
 from made.methods import opened, opened_by_torch
 from made.pictures import street_folder
 from made.video import write_video
-from refusals import error_after_work, one_line_error, refusal
+from refusals import one_line_error, refusal
 
 from app.cli import main
 from app.video.render import conformal_threshold
@@ -153,7 +153,7 @@ def test_the_cpu_executor_tells_the_same(knowing: Path) -> None:
 
 def test_the_graph_tells_the_same(knowing: Path, tmp_path: Path) -> None:
     path = tmp_path / "k.onnx"
-    flags = ["--stateful", "--mode", "vq-dnn", "--size", str(SIZE[0]), "--proof-frames", "street", "-o", str(path)]
+    flags = ["--stateful", "--mode", "vq-dnn", "--size", str(SIZE[0]), "-o", str(path)]
     assert main(["export", str(knowing), *flags]) == 0
     images = [cv2.resize(image, (SIZE[1], SIZE[0])) for image in [*drive(3), noise(1)]]
     by_torch = opened_by_torch(knowing, **METHOD, size=SIZE[0])
@@ -188,9 +188,7 @@ def test_every_executor_tells_it_of_dropout_passes(knowing_passes: Path, tmp_pat
     """Masks differ from executor to executor, so means are compared."""
     graph = tmp_path / "k.onnx"
     given = ["--mode", flags["mode"], "--samples", str(flags.get("samples", 1))]
-    assert (
-        main(["export", str(knowing_passes), "--stateful", *given, "--proof-frames", "street", "-o", str(graph)]) == 0
-    )
+    assert main(["export", str(knowing_passes), "--stateful", *given, "-o", str(graph)]) == 0
     images = [cv2.resize(image, opened(graph).size[::-1]) for image in [*drive(3), noise(1)]]
     expected = told_on_average(opened_by_torch(knowing_passes, **flags), images)
     assert (expected[:3, 0] > 0.05).all() and expected[3, 0] < 0.05, expected
@@ -248,5 +246,3 @@ def test_a_record_that_cannot_be_used_is_one_line(knowing: Path, tmp_path: Path)
 def test_bad_flags_are_one_line(recordings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["calibrate", "street-tiny", "-o", tmp_path / "o.safetensors", "--novelty"]
     assert "needs the recordings" in one_line_error(capsys, *flags, "--data", "street")
-    line = error_after_work(capsys, *flags, "--data", recordings, "--mode", "vq-dnn", "--stages", "enc1", "dec99")
-    assert "unknown stage 'dec99'; this network has enc1" in line

@@ -89,7 +89,6 @@ def test_settings_from_a_browser_are_checked_value_by_value(model: str) -> None:
         {"samples": 1e9},
         {"tau": "1"},
         {"tau": float("nan")},
-        {"window": -1},
         {"hidden": "abc"},
         {"hidden": [300]},
         {"watch": [2, 0]},
@@ -135,9 +134,7 @@ def test_a_change_of_view_keeps_the_memory_and_a_change_of_method_starts_it_anew
         assert second_after(of(model, **{"mode": "vq-dnn", "motion": False, **change})) == alone
 
 
-@pytest.mark.parametrize(
-    "change", [{"tau": 1.0}, {"calibrated": False}, {"motion": False}, {"mode": "dnn"}, {"window": 1}]
-)
+@pytest.mark.parametrize("change", [{"tau": 1.0}, {"calibrated": False}, {"motion": False}, {"mode": "dnn"}])
 def test_every_method_setting_counts(model: str, change: dict[str, Any]) -> None:
     images = stripes(4)
 

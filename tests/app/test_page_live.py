@@ -142,8 +142,7 @@ def test_what_is_set_travels_with_each_frame(still_browser: Any, address: str) -
         page.locator("#motion input").click()
         page.wait_for_function("document.querySelector('#tau input[type=number]').value === '1.25'")
         set_number(page, "tau", 5)
-        set_number(page, "window", 4)
-        page.wait_for_function("steadyseg.settings.window === 4 && steadyseg.settings.tau === 5")
+        page.wait_for_function("steadyseg.settings.tau === 5")
         page.evaluate(REMEMBER_WHAT_IS_SENT)
         page.wait_for_function("window.lastSent")
         sent = json.loads(re.search(r"{[^}]*}", page.evaluate("lastSent"))[0])
@@ -153,7 +152,6 @@ def test_what_is_set_travels_with_each_frame(still_browser: Any, address: str) -
         "samples": 3,
         "tau": 5,
         "motion": False,
-        "window": 4,
         "calibrated": True,
         "against": None,
     }

@@ -83,8 +83,8 @@ def street(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "calibrate {model} --data {data} --mode vq-dnn --motion off --novelty --int8 -o {out}/c.safetensors",
             marks=pytest.mark.slow,
         ),
-        pytest.param("export {model} -o {out}/m.onnx --proof-frames {data}/test", marks=pytest.mark.slow),
-        pytest.param("export {model} --target web -o {out}/site --proof-frames {data}/test", marks=pytest.mark.slow),
+        pytest.param("export {model} -o {out}/m.onnx", marks=pytest.mark.slow),
+        pytest.param("export {model} --target web -o {out}/site", marks=pytest.mark.slow),
     ],
     ids=["video", "video torch", "evaluate", "evaluate int8", "calibrate", "export", "export web"],
 )

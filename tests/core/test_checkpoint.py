@@ -46,7 +46,7 @@ META = CheckpointMeta(
 NO_TEMPERATURES = (None, 0, "warm", -1.0, [1.0], True, float("nan"), float("inf"), 1e-30, 1e30, 10**400)
 NO_SETTINGS = (
     *(("mode", value) for value in ({}, None, "dnn\x1b[2J")),
-    *((name, "8") for name in ("samples", "tau", "window", "motion")),
+    *((name, "8") for name in ("samples", "tau", "motion")),
 )
 """Settings of a fit that can be those of no method."""
 TENSORS = {"weight": torch.randn(3, 2, generator=torch.Generator().manual_seed(0)), "count": torch.tensor(7)}

@@ -21,10 +21,8 @@ CALIBRATED = META.with_fit(FITTED, settings(FITTED) | {"temperature": 0.9})
     [
         (MethodOptions(), Method("vq-dnn", tau=8.0, motion=True)),
         (MethodOptions(motion=False), Method("vq-dnn", tau=1.25)),
-        (MethodOptions("vq-bnn", window=5), Method("vq-bnn", tau=1.25, window=5)),
         (MethodOptions("vq-bnn", samples=3, tau=2.0), Method("vq-bnn", 3, 2.0, motion=True)),
         (MethodOptions("bnn", tau=2.0), Method("bnn", 30)),
-        (MethodOptions("dnn", temperature=2.0), Method("dnn", temperature=2.0)),
     ],
     ids=str,
 )
@@ -38,9 +36,7 @@ def test_what_is_left_out_is_decided(options: MethodOptions, method: Method) -> 
         (MethodOptions("dnn", samples=2), "no dropout"),
         (MethodOptions("bnn", samples=0), "1 or more"),
         (MethodOptions("dnn", motion=True), "use vq-dnn"),
-        (MethodOptions(window=5, motion=True), "omit --window or --motion"),
         (MethodOptions("knn"), "choose from dnn"),  # type: ignore[arg-type]
-        (MethodOptions(temperature=0.0), "positive number"),
         (MethodOptions("dnn", calibrated=True), "no temperature was fitted"),
     ],
     ids=str,
@@ -54,7 +50,6 @@ def test_a_temperature_is_used_with_the_method_it_was_fitted_with_and_no_other()
     for other in (
         MethodOptions(motion=False),
         MethodOptions(tau=3.0),
-        MethodOptions(window=5),
         MethodOptions("vq-bnn"),
         MethodOptions("dnn"),
         MethodOptions(calibrated=False),
@@ -88,7 +83,6 @@ def test_a_graph_file_computes_what_it_was_made_for() -> None:
         "mode": "dnn",
         "samples": 2,
         "tau": 8.0,
-        "window": 5,
         "motion": True,
         "calibrated": True,
     }.items():

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from core.errors import InputError
 from core.motion import STEPS, Motion, MotionEstimator, warp, warp_plane
 from core.prediction import Prediction
-from core.temporal import RecursionState, TemporalSmoothing
+from core.temporal import State, TemporalSmoothing
 from export.kernels.postprocess import FusedPostprocess
 
 TAU = 8.0
@@ -124,7 +123,7 @@ def test_the_compiled_kernel_follows_as_torch_does(stride: int, samples: int) ->
         FusedPostprocess(5, tau=TAU, samples=samples, stride=stride, motion=True),
         TemporalSmoothing(TAU, motion=True),
     )
-    state: RecursionState | None = None
+    state: State | None = None
     passes = predictions(5 * samples)
     for step in range(5):
         now = [Prediction.from_logits(logits) for logits in passes[step * samples : (step + 1) * samples]]
@@ -137,8 +136,3 @@ def test_the_compiled_kernel_follows_as_torch_does(stride: int, samples: int) ->
         kernel(frame, size, 1 + step % 2, motion)
         np.testing.assert_allclose(kernel.probs, smoothed.probs[0].numpy(), atol=1.4e-4)
         np.testing.assert_allclose(kernel.member_entropy, smoothed.member_entropy[0].numpy(), atol=1e-3)
-
-
-def test_a_window_cannot_follow() -> None:
-    with pytest.raises(InputError, match="--window or --motion"):
-        TemporalSmoothing(1.25, window=5, motion=True)

@@ -28,7 +28,7 @@ from seg.options import UNetOptions
 from studies.faults.fuzzing.mutate import damage_json
 
 META = CheckpointMeta("unet", {"channels": 2}, CAMVID, 64, 96, (0.4, 0.4, 0.4), (0.3, 0.3, 0.3))
-FIT = {"mode": "vq-dnn", "samples": 1, "tau": 8.0, "window": None, "motion": True, "temperature": 1.2}
+FIT = {"mode": "vq-dnn", "samples": 1, "tau": 8.0, "motion": True, "temperature": 1.2}
 
 
 @pytest.mark.parametrize("encoder", ["tu-hf-hub:timm/resnet18.a1_in1k", "tu-local-dir:FOLDER", "tu-FOLDER/x"])
@@ -52,7 +52,6 @@ def test_an_encoder_from_elsewhere_is_refused_before_the_network_or_the_disk_is_
         ({"height": True}, "height"),
         ({"licence": 3}, "licence"),
         ({"calibration": {"vq-dnn": FIT | {"samples": 10**9}}}, "samples"),
-        ({"calibration": {"vq-dnn": FIT | {"window": 10**9, "motion": False}}}, "window"),
         ({"calibration": {"vq-dnn": FIT | {"mode": 3}}}, "mode"),
         ({"calibration": {"vq-dnn": FIT | {"tau": math.nan}}}, "tau"),
         ({"novelty": {"temperatures": []}}, "temperatures"),

@@ -81,9 +81,7 @@ def test_a_graph_file_runs_as_the_checkpoint_does(graphs: Graphs, executor: str,
     assert_same(run(torch_one, iter(stream)), run(other, iter(stream)))
 
 
-@pytest.mark.parametrize(
-    "name", ["vq-dnn", "motion", *(pytest.param(name, marks=pytest.mark.long) for name in ("dnn", "window"))]
-)
+@pytest.mark.parametrize("name", ["vq-dnn", "motion", pytest.param("dnn", marks=pytest.mark.long)])
 def test_the_whole_graph_runs_as_torch_does_and_keeps_its_state(graphs: Graphs, name: str) -> None:
     from export.file.onnx_file import read_onnx
     from export.run.graph import GraphExecutor
@@ -93,14 +91,13 @@ def test_the_whole_graph_runs_as_torch_does_and_keeps_its_state(graphs: Graphs, 
     torch_one = opened(
         "street-tiny",
         mode=file.meta.method.mode,
-        window=file.meta.method.window,
         size=HEIGHT,
         motion=file.meta.method.motion,
         executor="torch",
         keep_probs=True,
     )
-    expected = {"window": ("vq-dnn", 2, False), "motion": ("vq-dnn", None, True)}.get(name, (name, None, False))
-    assert (file.meta.method.mode, file.meta.method.window, file.meta.method.motion) == expected
+    expected = ("vq-dnn", True) if name == "motion" else (name, False)
+    assert (file.meta.method.mode, file.meta.method.motion) == expected
     stream = [frame for frame in frames() if frame.image.shape[1] == WIDTH]
     assert_same(run(torch_one, iter(stream)), run(whole, iter(stream)))
 
@@ -159,7 +156,6 @@ def test_passes_that_share_their_prefix_say_what_whole_ones_say(model: str) -> N
         ({"mode": "dnn"}, "made for mode vq-dnn, got dnn"),
         ({"samples": 5}, "made for samples 1, got 5"),
         ({"tau": 3.0}, "made for tau 1.25, got 3.0"),
-        ({"window": 5}, "made for window None, got 5"),
         ({"size": 360}, f"height {HEIGHT}, got --size 360"),
         ({"executor": "torch"}, "run by onnxruntime or openvino"),
         ({"device": "cuda"}, "--device cuda was asked for"),
@@ -178,7 +174,6 @@ def test_what_a_file_was_not_made_for_is_one_line(graphs: Graphs, asked: dict[st
     ("asked", "words"),
     [
         ({"executor": "onnxruntime"}, "steadyseg export"),
-        ({"executor": "openvino", "window": 5}, "recursion"),
         ({"executor": "openvino", "device": "cuda"}, "on the CPU"),
     ],
     ids=str,

@@ -48,4 +48,3 @@ def test_what_has_no_mean_follows_no_motion(tmp_path: Path, capsys: pytest.Captu
     command = ["export", "street-tiny", "-o", tmp_path / "x.onnx", "--motion", "on"]
     assert "add --stateful" in one_line_error(capsys, *command)
     assert "which has no memory" in one_line_error(capsys, *command, "--stateful", "--mode", "dnn")
-    assert "omit --window or --motion" in one_line_error(capsys, *command, "--stateful", "--window", "3")

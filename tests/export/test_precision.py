@@ -54,20 +54,19 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def export(frames: Path, output: Path, *flags: str | Path, model: str = "street-tiny") -> int:
-    shared = ["--proof-frames", frames, "--size", HEIGHT]
-    return main([str(argument) for argument in ("export", model, "-o", output, *shared, *flags)])
+def export(output: Path, *flags: str | Path, model: str = "street-tiny") -> int:
+    return main([str(argument) for argument in ("export", model, "-o", output, "--size", HEIGHT, *flags)])
 
 
 @pytest.fixture(scope="module")
-def files(data: Path, graphs: Graphs, proof_frames: Path) -> dict[str, Path]:
+def files(data: Path, graphs: Graphs) -> dict[str, Path]:
     """street-tiny, stateful, in all three precisions, from one trace."""
     made = {"fp32": graphs("vq-dnn")}
     with pytest.MonkeyPatch.context() as patch:
         skip_tracing(patch, made["fp32"])
         for precision, flags in {"fp16": [], "int8": ["--calibration-data", data]}.items():
             made[precision] = data / f"{precision}.onnx"
-            assert export(proof_frames, made[precision], "--stateful", "--precision", precision, *flags) == 0
+            assert export(made[precision], "--stateful", "--precision", precision, *flags) == 0
     return made
 
 
@@ -117,14 +116,12 @@ def test_every_executor_runs_it_near_fp32(files: dict[str, Path], executor: str,
 
 
 @pytest.fixture
-def int8_of(
-    graphs: Graphs, proof_frames: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[Path], tuple[int, Path]]:
+def int8_of(graphs: Graphs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], tuple[int, Path]]:
     """(exit code, file) of exporting the network alone in int8, fitted on these data."""
     skip_tracing(monkeypatch, graphs("logits"))
     output = tmp_path / "network.onnx"
     flags = ["--precision", "int8", "--mode", "dnn", "--calibration-data"]
-    return lambda data: (export(proof_frames, output, *flags, data), output)
+    return lambda data: (export(output, *flags, data), output)
 
 
 Int8 = Callable[[Path], tuple[int, Path]]
@@ -184,7 +181,9 @@ def test_what_cannot_be_made_is_said_in_one_line(
 
 
 @pytest.mark.long
-def test_fp16_with_dropout_draws_the_same_masks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fp16_with_dropout_draws_the_same_masks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch.manual_seed(0)
     options = UNetOptions(channels=4, depth=3, dropout=0.5, dropout_places=("enc3",))
     network = UNet(len(CAMVID), options)
@@ -193,11 +192,11 @@ def test_fp16_with_dropout_draws_the_same_masks(tmp_path: Path, capsys: pytest.C
             nn.init.kaiming_normal_(module.weight)  # so that a mask changes the prediction
     meta = CheckpointMeta("unet", dataclasses.asdict(options), CAMVID, HEIGHT, WIDTH, (0.4,) * 3, (0.25,) * 3)
     save_checkpoint(tmp_path / "random.safetensors", network.state_dict(), meta)
-    noise = [picture(seed, HEIGHT, WIDTH) for seed in range(21)]
-    frames = write_images(tmp_path / "proof", noise)
+    noise = tuple(picture(seed, HEIGHT, WIDTH) for seed in range(21))
+    monkeypatch.setattr("app.export.segmenter.proof_frames", lambda: noise)
     model, output = str(tmp_path / "random.safetensors"), tmp_path / "x.onnx"
     flags = ["--stateful", "--mode", "vq-bnn", "--precision", "fp16"]
-    assert export(frames, output, *flags, model=model) == 0
+    assert export(output, *flags, model=model) == 0
     said = capsys.readouterr().err
     assert "fp16 against torch in fp32: 21 frames" in said and "masks drawn inside in fp16" in " ".join(said.split())
     assert read_onnx(output).meta.precision == "fp16"

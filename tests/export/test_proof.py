@@ -22,13 +22,12 @@ pytestmark = pytest.mark.slow
 
 def test_a_graph_that_computes_something_else_leaves_no_file(
     graphs: Graphs,
-    proof_frames: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     skip_tracing(monkeypatch, graphs("vq-dnn"), scale_weights)
-    flags = ["--stateful", "--size", str(HEIGHT), "--proof-frames", str(proof_frames)]
+    flags = ["--stateful", "--size", str(HEIGHT)]
     assert main(["export", "street-tiny", *flags, "-o", str(tmp_path / "m.onnx")]) == 1
     assert not list(tmp_path.iterdir())
     assert "no file was written" in capsys.readouterr().err
@@ -80,7 +79,7 @@ def test_the_network_alone_takes_any_batch_and_size(graphs: Graphs) -> None:
 @pytest.mark.long
 def test_the_width_of_the_network_can_be_that_of_another_aspect(tmp_path: Path) -> None:
     path = tmp_path / "wide.onnx"
-    assert main(["export", "street-tiny", "--stateful", "--width", "330", "-o", str(path)]) == 0
+    assert main(["export", "street-tiny", "--stateful", "--size", "180x330", "-o", str(path)]) == 0
     meta = read_onnx(path).meta
     assert (meta.height, meta.width) == (180, 320)
 
@@ -88,11 +87,11 @@ def test_the_width_of_the_network_can_be_that_of_another_aspect(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["-o", "m.onnx", "--width", "7"], "32 pixels or more"),
+        (["-o", "m.onnx", "--size", "180x7"], "32 pixels or more"),
+        (["-o", "m.onnx", "--size", "180 x 7"], "HEIGHT or HEIGHTxWIDTH"),
         (["-o", "m.pt"], "ends in .onnx"),
         (["-o", "nowhere/m.onnx"], "folder does not exist"),
         (["-o", "m.onnx", "--mode", "bnn"], "add --stateful"),
-        (["-o", "m.onnx", "--stateful", "--proof-frames", "absent.mp4"], "no such file"),
     ],
     ids=str,
 )

@@ -147,7 +147,6 @@ def test_two_interleaved_sequences_are_two_segmenters(schema: ModuleType, reposi
 @pytest.mark.slow
 def test_export_writes_a_model_into_a_repository(
     graphs: Graphs,
-    proof_frames: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -155,7 +154,7 @@ def test_export_writes_a_model_into_a_repository(
     skip_tracing(monkeypatch, graphs("vq-dnn"))
     folder = tmp_path / "served" / "tiny"
     command = ["export", "street-tiny", "--target", "triton", "-o", folder]
-    command += ["--size", HEIGHT, "--proof-frames", proof_frames]
+    command += ["--size", HEIGHT]
     assert main([str(word) for word in command]) == 0
     assert read_onnx(folder / "1" / "model.onnx").meta.method.mode == "vq-dnn"
     assert 'client.infer("tiny"' in (folder / "README.md").read_text()

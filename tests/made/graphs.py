@@ -15,7 +15,6 @@ FLAGS = {
     "vq-bnn": ["--stateful", "--mode", "vq-bnn"],
     "dnn": ["--stateful", "--mode", "dnn"],
     "bnn": ["--stateful", "--mode", "bnn", "--samples", "3"],
-    "window": ["--stateful", "--mode", "vq-dnn", "--window", "2"],
     "logits": ["--mode", "dnn"],
 }
 Graphs = Callable[[str], Path]

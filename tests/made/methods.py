@@ -1,6 +1,6 @@
 """Methods and segmenters from flat settings, as most tests name them."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ from seg.torch_executor import TorchExecutor, torch_executor
 NAMES = {field.name for field in fields(MethodOptions)}
 
 
-def method(mode: Any = "vq-dnn", **settings: Any) -> Method:
+def method(mode: Any = "vq-dnn", temperature: float = 1.0, **settings: Any) -> Method:
     """Of no checkpoint; without motion, as published, unless it is asked for."""
-    return MethodOptions(mode, **({} if not mode.startswith("vq-") else {"motion": False}) | settings).resolve()
+    options = MethodOptions(mode, **({} if not mode.startswith("vq-") else {"motion": False}) | settings)
+    return replace(options.resolve(), temperature=temperature)
 
 
 def fit(mode: Any, temperature: Any = 2.0, **settings_of_method: Any) -> dict[str, Any]:

@@ -49,14 +49,11 @@ class Halved(nn.Module):
         return self.network(x)[..., ::2, ::2]
 
 
-def opened(
-    mode: ModeName, samples: int | None = None, window: int | None = None, motion: bool = False, halved: bool = False
-) -> TorchSegmenter:
+def opened(mode: ModeName, samples: int | None = None, motion: bool = False, halved: bool = False) -> TorchSegmenter:
     segmenter = opened_by_torch(
         "street-tiny",
         mode=mode,
         samples=samples,
-        window=window,
         motion=motion,
         size=64,
         calibrated=False,
@@ -93,7 +90,6 @@ def nll_of(table: np.ndarray, truth: np.ndarray) -> float:
     ("mode", "options", "size"),
     [
         ("vq-dnn", {}, (64, 96)),
-        ("vq-dnn", {"window": 2}, (64, 96)),
         ("vq-dnn", {"motion": True}, (64, 96)),
         ("vq-dnn", {"motion": True}, (75, 101)),
         ("bnn", {"samples": 2}, (64, 96)),

@@ -75,12 +75,8 @@ class Fixed(nn.Module):
 
 
 @pytest.mark.parametrize("mode", MODE_NAMES)
-@pytest.mark.parametrize("window", [None, 2])
-def test_forward_is_the_chain_of_its_stages_and_what_the_executor_runs(mode: ModeName, window: int | None) -> None:
-    net = network()
-    executor = segmenter(
-        mode, net, samples=3 if mode == "bnn" else 1, window=window if mode.startswith("vq-") else None
-    )
+def test_forward_is_the_chain_of_its_stages_and_what_the_executor_runs(mode: ModeName) -> None:
+    executor = segmenter(mode, network(), samples=3 if mode == "bnn" else 1)
     module, state, chained_state = executor.module, None, None
     for i in range(4):
         tensor = torch.from_numpy(picture(i, 64, 96))[None]
@@ -197,14 +193,13 @@ def test_frames_may_be_views_and_read_only(kind: str) -> None:
 # time
 
 
-@pytest.mark.parametrize("window", [None, 3])
-def test_skipped_indices_decay_by_the_gap(window: int | None) -> None:
+def test_skipped_indices_decay_by_the_gap() -> None:
     indices = [4, 5, 8, 10]
-    single, stream = segmenter("dnn"), segmenter("vq-dnn", window=window)
+    single, stream = segmenter("dnn"), segmenter("vq-dnn")
     alone = [probs(single.step(frame(i, index))) for i, index in enumerate(indices)]
     last = [probs(stream.step(frame(i, index))) for i, index in enumerate(indices)][-1]
     ages = [10 - index for index in indices]
-    weights = [math.exp(-age / 1.25) if window is None or age <= window else 0.0 for age in ages]
+    weights = [math.exp(-age / 1.25) for age in ages]
     expected = sum(weight * one for weight, one in zip(weights, alone, strict=True)) / sum(weights)
     np.testing.assert_allclose(last, expected, atol=1e-6)
     assert not stream.resets
@@ -222,9 +217,8 @@ def test_skipped_indices_decay_by_the_gap(window: int | None) -> None:
     ],
     ids=["flag", "cut", "same index", "backwards", "other height", "turned"],
 )
-@pytest.mark.parametrize("window", [None, 5])
-def test_a_break_in_the_stream_starts_anew_and_is_counted(second: Frame, cause: str, window: int | None) -> None:
-    stream, alone = segmenter("vq-dnn", window=window), segmenter("dnn")
+def test_a_break_in_the_stream_starts_anew_and_is_counted(second: Frame, cause: str) -> None:
+    stream, alone = segmenter("vq-dnn"), segmenter("dnn")
     stream.step(frame(0, 0))
     np.testing.assert_array_equal(probs(stream.step(second)), probs(alone.step(second)))
     assert stream.resets == {cause: 1}
@@ -249,9 +243,8 @@ def test_a_reset_forgets_earlier_frames() -> None:
     assert not stream.resets  # asked for, not a break
 
 
-@pytest.mark.parametrize("window", [None, 5])
-def test_a_constant_picture_stays_constant(window: int | None) -> None:
-    stream = segmenter("vq-dnn", window=window)
+def test_a_constant_picture_stays_constant() -> None:
+    stream = segmenter("vq-dnn")
     first, *rest = [stream.step(frame(7, index)) for index in range(8)]
     for maps in rest:
         np.testing.assert_allclose(probs(maps), probs(first), atol=1e-6)
@@ -327,10 +320,9 @@ def test_bf16_stays_close() -> None:
     assert not np.array_equal(probs(a), probs(b))
 
 
-@pytest.mark.parametrize("window", [5, None])
-def test_bf16_is_the_networks_alone_and_not_the_means(window: int | None) -> None:
+def test_bf16_is_the_networks_alone_and_not_the_means() -> None:
     net = network()
-    steady = segmenter("vq-dnn", net, precision="bf16", window=window)
+    steady = segmenter("vq-dnn", net, precision="bf16")
     single = segmenter("dnn", net, precision="bf16")
     seen = [(probs(steady.step(frame(i))), probs(single.step(frame(i)))) for i in range(4)]
     weights = np.exp(-np.arange(4)[::-1] / 1.25)
@@ -370,10 +362,10 @@ def test_the_size_comes_from_the_checkpoint_unless_asked_otherwise(tmp_path: Pat
     assert sizes == [(4, 64, 96), (4, 32, 64)]  # 48 is as far from 32 as from 64; Python rounds 1.5 to 2
 
 
-def test_decay_and_window_reach_the_temporal_mean(tmp_path: Path) -> None:
+def test_the_decay_reaches_the_temporal_mean(tmp_path: Path) -> None:
     path = checkpoint(tmp_path)
-    opened = opened_by_torch(path, mode="vq-dnn", tau=3.0, window=2)
-    assert opened.module.smoothing == TemporalSmoothing(3.0, 2)
+    opened = opened_by_torch(path, mode="vq-dnn", tau=3.0)
+    assert opened.module.smoothing == TemporalSmoothing(3.0)
     with pytest.raises(InputError, match="tau"):
         opened_by_torch(path, tau=0.0)
 

@@ -21,10 +21,10 @@ from core.errors import InputError
 from core.frame import Frame
 from core.prediction import Prediction
 from core.smoothing import SpatialSmoothing
-from core.temporal import TemporalSmoothing
 from seg.networks.smp import SmpNetwork
 from seg.networks.unet import UNet
 from seg.options import SmpOptions, UNetOptions
+from studies.harness.window import WindowSmoothing
 from studies.performance.baselines import TAU, WINDOW, NaiveDeque, Published
 from studies.performance.rows import GRAPH_ROWS, ROWS, chosen_rows
 from studies.performance.soak import soak
@@ -122,7 +122,7 @@ def test_the_deque_and_the_published_way_compute_the_windowed_mean() -> None:
     for picture in pictures:
         label, confidence, entropy = naive(picture)
         mean = published(picture)
-    smoothing, state = TemporalSmoothing(TAU, WINDOW), None
+    smoothing, state = WindowSmoothing(TAU, WINDOW), None
     for one in logits:
         expected, state = smoothing(Prediction.from_logits(one[None]), state)
     torch.testing.assert_close(mean, expected.probs[0])
@@ -282,10 +282,7 @@ def test_without_a_file_the_street_is_the_clip(
 @pytest.mark.long
 def test_a_graph_file_is_timed_too(tmp_path: Path, clip: Path) -> None:
     graph, report = tmp_path / "tiny.onnx", tmp_path / "r.json"
-    assert (
-        main(["export", "street-tiny", "--stateful", "--size", "64", "--proof-frames", str(clip), "-o", str(graph)])
-        == 0
-    )
+    assert main(["export", "street-tiny", "--stateful", "--size", "64", "-o", str(graph)]) == 0
     arguments = ["--row-seconds", "0.02", "--source", str(clip), "--soak", "20", "--report", str(report)]
     assert main(["bench", str(graph), *arguments]) == 0
     record = json.loads(report.read_text())

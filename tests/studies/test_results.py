@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,7 +32,7 @@ from seg.torch_executor import torch_executor
 from studies.harness.networks import measured_networks
 from studies.harness.study import PAGES, Cache, data_digest
 from studies.results.jobs import all_jobs, fits_of, fits_record, job_digest
-from studies.results.methods import ALL, MEMBER, MOTION_INPUTS, ONE, WINDOW, Method, Sampling
+from studies.results.methods import ALL, MEMBER, MOTION_INPUTS, ONE, Method, Sampling
 from studies.results.parts import Parts
 from studies.results.plots import write_plots
 from studies.results.published_tables import effects_table
@@ -43,6 +44,8 @@ from studies.results.trainings import NETWORKS, training_words
 pytestmark = pytest.mark.slow
 
 HEIGHT, WIDTH, FRAMES = 64, 96, 4
+STILL = TemporalSmoothing(1.25)
+"""The memory of the product without motion; the window of the paper has tests of its own."""
 CLASS_WEIGHTS = [0.3 + 0.4 * place for place in range(len(CAMVID))]
 
 
@@ -88,10 +91,11 @@ def opened(
     path: Path, method: Method, members: tuple[Path, ...] = (), precision: Literal["fp32", "bf16"] = "fp32"
 ) -> TorchSegmenter:
     smoothing = method.smoothing
-    memory = (smoothing.tau, smoothing.window, smoothing.motion) if smoothing else (None, None, None)
-    options = MethodOptions(method.mode, method.sampling.samples, *memory, temperature=method.temperature)
+    memory = (smoothing.tau, smoothing.motion) if smoothing else (None, None)
+    options = MethodOptions(method.mode, method.sampling.samples, *memory)
     model, *others = (read_segmenter(name) for name in (path, *members))
-    made = torch_executor(model, options.resolve(), members=others, keep_probs=True, precision=precision)
+    resolved = replace(options.resolve(), temperature=method.temperature)
+    made = torch_executor(model, resolved, members=others, keep_probs=True, precision=precision)
     return TorchSegmenter(made)
 
 
@@ -107,11 +111,11 @@ def test_every_row_of_a_network_is_what_it_is_alone(tmp_path: Path, precision: L
     methods = {
         "dnn": Method(ONE),
         "dnn warm": Method(ONE, None, 1.7),
-        "vq-dnn": Method(ONE, WINDOW),
+        "vq-dnn": Method(ONE, STILL),
         "following": Method(ONE, MOTION_INPUTS),
         "bnn-1": Method(draw),
         "bnn-3": Method(Sampling("dropout", 3)),
-        "vq-bnn": Method(draw, WINDOW, 0.8),
+        "vq-bnn": Method(draw, STILL, 0.8),
     }
     found = swept([path], methods, {}, precision).rows
     for name, method in methods.items():
@@ -120,14 +124,14 @@ def test_every_row_of_a_network_is_what_it_is_alone(tmp_path: Path, precision: L
 
 def test_the_rows_of_an_ensemble_too(tmp_path: Path) -> None:
     first, *others = (saved(tmp_path, seed, 0.0) for seed in (1, 2, 3))
-    methods = {"ensemble": Method(ALL), "vq-ensemble": Method(MEMBER, WINDOW)}
+    methods = {"ensemble": Method(ALL), "vq-ensemble": Method(MEMBER, STILL)}
     found = swept([first, *others], methods, {}).rows
     for name, method in methods.items():
         assert_same(found[name], alone(opened(first, method, tuple(others))))
     assert found["ensemble"]["nll"] < max(alone(opened(path, Method(ONE)))["nll"] for path in (first, *others))
 
 
-@pytest.mark.parametrize("smoothing", [None, WINDOW, MOTION_INPUTS])
+@pytest.mark.parametrize("smoothing", [None, STILL, MOTION_INPUTS])
 def test_a_temperature_is_that_of_the_calibrate_command(tmp_path: Path, smoothing: object) -> None:
     path = saved(tmp_path, 1, 0.0)
     method = Method(ONE, smoothing)  # type: ignore[arg-type]
@@ -172,7 +176,7 @@ def test_a_row_with_class_weights_undone_is_that_of_the_checkpoint_made_so(tmp_p
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("app.evaluation.data.STREET_FRAMES", 2)
         assert main(["calibrate", str(path), "--data", "street", "-o", made, "--logit-adjustment"]) == 0
-    methods = {"vq-dnn": Method(ONE, WINDOW, undone=True), "bnn-3": Method(Sampling("dropout", 3), undone=True)}
+    methods = {"vq-dnn": Method(ONE, STILL, undone=True), "bnn-3": Method(Sampling("dropout", 3), undone=True)}
     found = swept([path], methods, {}).rows
     for name, method in methods.items():
         assert_same(found[name], alone(opened(Path(made), method)), 3e-5)  # the bias is added in another place
@@ -198,7 +202,7 @@ def test_a_part_of_a_job_is_made_once(tmp_path: Path) -> None:
 
 def test_what_was_fitted_is_the_same_read_back(tmp_path: Path) -> None:
     path = saved(tmp_path, 1, 0.0)
-    temperatures = swept([path], {}, {"vq-dnn": Method(ONE, WINDOW)}).temperatures
+    temperatures = swept([path], {}, {"vq-dnn": Method(ONE, STILL)}).temperatures
     fits = Fits(temperatures, {"vq-dnn": TemporalSmoothing(0.8)}, {"dnn": {"conformal": {"lac": 1 / 3}}})
     read = Parts("job", "digest", tmp_path).get("fit-stream", lambda: fits_record(fits))
     assert fits_of(read) == fits

@@ -9,7 +9,6 @@ from app.page.parts.settings import (
     FIRST_MODE,
     MAX_SAMPLES,
     MAX_TAU,
-    MAX_WINDOW,
     MIN_TAU,
     MODES,
     SAMPLES,
@@ -42,7 +41,6 @@ class Controls:
     mode: Any
     samples: Any
     tau: Any
-    window: Any
     motion: Any
     calibrated: Any
     second: Any
@@ -52,7 +50,7 @@ class Controls:
     @property
     def method_values(self) -> list[Any]:
         """The model and what `method_options` takes."""
-        return [self.model, self.mode, self.samples, self.tau, self.window, self.motion, self.calibrated]
+        return [self.model, self.mode, self.samples, self.tau, self.motion, self.calibrated]
 
     @property
     def values(self) -> list[Any]:
@@ -107,15 +105,6 @@ def add_controls(model: str) -> Controls:
         motion = gr.Checkbox(
             True, label="Motion compensation", info="The mean follows the optical flow.", elem_id="motion"
         )
-        window = gr.Slider(
-            0,
-            MAX_WINDOW,
-            0,
-            step=1,
-            label="Window K",
-            info="Number of past frames; 0 takes all and is faster.",
-            elem_id="window",
-        )
         calibrated = gr.Checkbox(
             True,
             label="Calibrated temperature",
@@ -123,15 +112,15 @@ def add_controls(model: str) -> Controls:
             elem_id="calibrated",
         )
     mode.change(
-        lambda mode: (gr.update(visible=mode == "bnn"), *[gr.update(visible=is_temporal(mode))] * 3),
+        lambda mode: (gr.update(visible=mode == "bnn"), *[gr.update(visible=is_temporal(mode))] * 2),
         mode,
-        [samples, tau, motion, window],
+        [samples, tau, motion],
         show_progress="hidden",
         api_visibility="private",
     )
     # In the browser: an answer of the server could arrive after the visitor has set tau by hand.
     motion.input(None, motion, tau, js=f"motion => motion ? {default_tau(True)} : {default_tau(False)}")
-    return Controls(offered, models, mode, samples, tau, window, motion, calibrated, second, opacity, min_confidence)
+    return Controls(offered, models, mode, samples, tau, motion, calibrated, second, opacity, min_confidence)
 
 
 def second_choices(meta: CheckpointMeta, options: MethodOptions) -> list[tuple[str, Second]]:

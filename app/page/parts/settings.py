@@ -23,7 +23,6 @@ SAMPLES, MAX_SAMPLES = 5, 50
 """Published are 30 samples; the included networks have a temperature for 5, which stay watchable on two cores."""
 TAU, MIN_TAU, MAX_TAU = MOTION_TAU, 0.25, 16.0
 """Decay time of the temporal mean in frames; 16 at 15 frames/s are a second."""
-MAX_WINDOW = 10
 Second = Literal["entropy", "confidence", "disagreement", "set size", "novel regions"]
 SECONDS: tuple[tuple[str, Second], ...] = (
     ("uncertainty (entropy)", "entropy"),
@@ -38,19 +37,16 @@ def method_options(
     mode: ModeName = FIRST_MODE,
     samples: float = SAMPLES,
     tau: float = TAU,
-    window: float = 0,
     motion: bool = True,
     calibrated: bool = True,
 ) -> MethodOptions:
-    """Options from the values of the controls; controls that the mode does not have are hidden and do not count.
-    Window 0: no window."""
-    temporal, frames = is_temporal(mode), round(window) or None
+    """Options from the values of the controls; controls that the mode does not have are hidden and do not count."""
+    temporal = is_temporal(mode)
     return MethodOptions(
         mode,
         round(samples) if mode == "bnn" else None,
         tau if temporal else None,
-        frames if temporal else None,
-        motion if temporal and frames is None else None,
+        motion if temporal else None,
         calibrated=None if calibrated else False,
     )
 
@@ -107,7 +103,6 @@ def settings_from(record: Mapping[str, Any], models: Mapping[str, str]) -> Setti
     values = (
         number(record, "samples", SAMPLES, 1, MAX_SAMPLES),
         number(record, "tau", TAU, MIN_TAU, MAX_TAU),
-        number(record, "window", 0, 0, MAX_WINDOW),
         bool(record.get("motion", True)),
         bool(record.get("calibrated", True)),
     )

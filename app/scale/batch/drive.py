@@ -25,9 +25,7 @@ class _Task:
     tries: int = 1
 
 
-def drive(
-    engine: Engine, clips: Sequence[Clip], own: WorkerVersion, most: int | None = None
-) -> Iterator[Row]:
+def drive(engine: Engine, clips: Sequence[Clip], own: WorkerVersion, most: int | None = None) -> Iterator[Row]:
     """Yields the result of each video, in the order of completion.
 
     If `most` is None, one worker begins, and its memory decides how many the engine adds. Every worker reports its

@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import torch
-
 from app.video.flags import VideoJob
 from app.video.job import needs_probs, open_for
 from app.video.recent import Recent
@@ -21,18 +19,14 @@ class Segmenters:
     def take(self, job: VideoJob) -> Segmenter:
         """A segmenter for a new stream, in its initial state. Raises InputError for options that the model cannot
         fulfil."""
-        key = replace(job.options, view="overlay", compute=replace(job.options.compute, seed=0), max_frames=None)
-        segmenter = self._open.get(key, lambda: self._make(job))
-        if draws_dropout(segmenter.method.mode):  # its masks follow from the seed only where it starts with them
+        key = replace(job.options, view="overlay", max_frames=None)
+        segmenter = self._open.get(key, lambda: open_for(job, take=self._compiled.get))
+        if draws_dropout(segmenter.method.mode):  # it begins with the masks of the seed only where it is new
             self._open.drop(key)
             self._compiled.clear()
-            segmenter = self._make(job)
+            segmenter = open_for(job, take=self._compiled.get)
         segmenter.reset()
         segmenter.resets.clear()
         segmenter.clock.samples.clear()
         segmenter.keep_probs = needs_probs(job)
         return segmenter
-
-    def _make(self, job: VideoJob) -> Segmenter:
-        torch.manual_seed(job.options.compute.seed)
-        return open_for(job, take=self._compiled.get)

@@ -12,9 +12,7 @@ from app.sources.url import redact
 from app.video.flags import VideoOptions
 from core.errors import InputError
 
-OPTIONS = tuple(
-    "model mode samples tau window motion temperature calibrated size executor precision device seed".split()
-)
+OPTIONS = tuple("model mode samples tau motion calibrated adaptive size executor precision device".split())
 """Flags of `steadyseg video` that apply to a camera that is watched without writing a video."""
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 

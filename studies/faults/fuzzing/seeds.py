@@ -24,11 +24,10 @@ from seg.pretrained import find_checkpoint
 from seg.street.drive import Street
 
 HEIGHT, WIDTH = 48, 64
-SIZE = ("--size", "96", "--proof-frames", "street")
+SIZE = ("--size", "96")
 EXPORTS = {
     "dnn": ("street-tiny", "--stateful", "--mode", "dnn", *SIZE),
     "vq-dnn": ("street-tiny", "--stateful", "--mode", "vq-dnn", *SIZE),
-    "window": ("street-tiny", "--stateful", "--mode", "vq-dnn", "--window", "2", *SIZE),
     "logits": ("street-tiny", "--mode", "dnn", *SIZE),
     "classifier": ("CLASSIFIER", "--mode", "dnn"),
 }
@@ -49,7 +48,7 @@ def checkpoints(folder: Path) -> list[Path]:
     """Checkpoints: street-tiny, and untrained small networks of the other kinds."""
     torch.manual_seed(0)
     meta = CheckpointMeta("unet", {}, CAMVID, 48, 64, (0.4, 0.4, 0.4), (0.3, 0.3, 0.3))
-    fit = {"vq-dnn": {"mode": "vq-dnn", "samples": 1, "tau": 8.0, "window": None, "motion": True, "temperature": 1.2}}
+    fit = {"vq-dnn": {"mode": "vq-dnn", "samples": 1, "tau": 8.0, "motion": True, "temperature": 1.2}}
     made = [find_checkpoint("street-tiny")]
     for name, options in (("unet", UNetOptions(channels=2)), ("smp", SmpOptions(encoder="tu-mobilenetv3_small_050"))):
         made.append(folder / f"{name}.safetensors")

@@ -18,6 +18,7 @@ from seg.data.camvid import open_split
 from seg.evaluate import FrameMetrics, mark_stills
 from studies.harness.pictures import Pictures, chosen_places, open_pictures
 from studies.harness.target import TargetNetwork, open_targets, short_names
+from studies.harness.window import WindowSmoothing
 from studies.robustness.bands import study_bands
 from studies.robustness.flags import RobustnessOptions
 from studies.robustness.measures.corruption_means import ALEXNET
@@ -60,9 +61,11 @@ def only(rows: list[dict[str, Any]], **wanted: Any) -> dict[str, Any]:
     return row
 
 
-def product_loop(model: Path, frames: list[Frame], **how: Any) -> dict[str, Any]:
-    """Metrics of these frames by the loop of `evaluate`."""
+def product_loop(model: Path, frames: list[Frame], rule: Any = None, **how: Any) -> dict[str, Any]:
+    """Metrics of these frames by the loop of `evaluate`, with another temporal mean if `rule` is given."""
     looker = opened_by_torch(model, keep_probs=True, **how)
+    if rule:
+        looker.module.smoothing = rule
     live = FrameMetrics.of(looker.classes)
     for frame in frames:
         live.update(frame, looker.step(frame))
@@ -218,7 +221,7 @@ def test_the_stream_is_the_products_own_loop(room: Path) -> None:
     noisy = [dataclasses.replace(f, image=corrupt(f.image, "gaussian_noise", 2, 0, f.index)) for f in clean]
     for how, wanted in (
         ({"mode": "dnn"}, {"mode": "dnn"}),
-        ({"mode": "vq-dnn", "tau": 1.25, "window": 5}, {"mode": "vq-dnn", "motion": False, "window": 5, "tau": 1.25}),
+        ({"mode": "vq-dnn", "rule": WindowSmoothing()}, {"mode": "vq-dnn", "motion": False, "window": 5, "tau": 1.25}),
         ({"mode": "vq-dnn", "motion": True}, {"mode": "vq-dnn", "motion": True, "window": None, "tau": 8.0}),
     ):
         for frames, severity in ((clean, 0), (noisy, 2)):
