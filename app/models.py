@@ -33,7 +33,7 @@ def run_models() -> int:
     console.print(classifier_families())
     console.print(
         "GFLOPs: one pass, a multiplication and an addition counted as two. Any segmentation-models-pytorch network is "
-        "trained by name (steadyseg train seg --network smp --architecture Unet --encoder resnet18 ...), and "
+        "trained by name (steadyseg train seg --network smp --config architecture=Unet encoder=resnet18 ...), and "
         "any timm network "
         "(steadyseg train classification --network timm:NAME ...).",
         soft_wrap=True,

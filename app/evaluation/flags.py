@@ -62,8 +62,6 @@ class CalibrateJob:
     protocol: Literal["auto", "stills", "stream", "moving-stills"] = "auto"
     """Protocol as in `evaluate`; auto: the stream (moving stills of held-out images), so that the temporal mean is on
     during the fit."""
-    only: Path | None = None
-    """Text file of base names: use only these images."""
     novelty: bool = False
     """Also fit novelty on the train images: how unusual a frame and its regions are, and a temperature that follows the
     frame, for every mode of one pass and for the method given. A classifier is fitted in mode dnn, with a temperature

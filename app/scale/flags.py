@@ -57,8 +57,6 @@ class CamerasJob:
     """JSON file for the figures of every camera at the end."""
     overwrite: bool = False
     """Replace a report that exists."""
-    max_seconds: float | None = None
-    """Stop after this many seconds; by default at Ctrl-C."""
     ray: str | None = None
     """Workers on Ray: `local` begins it on this machine, HOST:PORT is a running cluster that reaches the cameras. By
     default processes of this machine."""

@@ -47,11 +47,11 @@ class TrainConfig:
     model."""
     seed: int = 0
     """Seed of initial weights, order of the images, augmentation and dropout."""
-    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    precision: Rare[Literal["auto", "fp32", "bf16"]] = "auto"
     """bf16: autocast of the forward pass; auto: bf16 on CUDA and on CPUs with bf16 instructions, else fp32."""
-    threads: int = 0
+    threads: Rare[int] = 0
     """CPU threads; 0: torch chooses. With 1, runs on a CPU repeat bit for bit."""
-    evaluate_every: int = 5
+    evaluate_every: Rare[int] = 5
     """Epochs between evaluations on the held-out images; 0: none."""
     snapshots: Rare[int] = 0
     """Number of snapshots of the averaged weights in RUN/checkpoints: the initial ones and then those of evenly spaced

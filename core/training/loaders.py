@@ -31,7 +31,7 @@ def load_batches(
     if loaders and len(folder) > LONGEST_TMPDIR:
         raise InputError(
             f"TMPDIR has {len(folder)} characters, and loader processes can use at most {LONGEST_TMPDIR}; set a "
-            "shorter one, or --loaders 0"
+            "shorter one, or --config loaders=0"
         )
     loader = DataLoader(
         examples,

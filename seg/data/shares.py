@@ -30,7 +30,7 @@ def require_every_class(pixels: np.ndarray, classes: ClassList) -> None:
     hint = f"; {void:.1%} of the pixels are void (id {classes.void}): do the masks mark objects by it?" if void else ""
     raise InputError(
         f"no training picture has a pixel of {', '.join(missing)}{hint}; mend the labels or the class list, or train "
-        "without by --allow-missing-classes"
+        "without by --config allow_missing_classes=true"
     )
 
 

@@ -59,7 +59,7 @@ class FourierJob:
 
     study: ClassVar[str] = "fourier"
     options: StudyOptions
-    units: tuple[str, ...] = ()
+    units: Rare[tuple[str, ...]] = ()
     """Only these parts of the network, by their dotted names; every block and smoothing layer without it."""
 
 
@@ -69,13 +69,13 @@ class VarianceJob:
 
     study: ClassVar[str] = "variance"
     options: StudyOptions
-    units: tuple[str, ...] = ()
+    units: Rare[tuple[str, ...]] = ()
     """Only these parts of the network, by their dotted names; every block and smoothing layer without it."""
-    samples: int = 10
+    samples: Rare[int] = 10
     """Dropout draws of every picture, where the network has dropout; 1 draws none."""
 
     def __post_init__(self) -> None:
-        require_least("--samples", self.samples, 1)
+        require_least("--config samples", self.samples, 1)
 
 
 @dataclass(frozen=True)
@@ -84,11 +84,11 @@ class HessianJob:
 
     study: ClassVar[str] = "hessian"
     options: StudyOptions
-    top: int = 5
+    top: Rare[int] = 5
     """Eigenvalues of largest magnitude of each mini-batch (published: 1 and 5)."""
     batch_size: Rare[int | None] = None
     """Pictures of a mini-batch; 16 for classifiers (published: 128 and 16), 1 for segmentation networks without it."""
-    steps: int = 40
+    steps: Rare[int] = 40
     """Lanczos steps for the density of all eigenvalues, each a vector as large as the weights in memory; 0: no
     density."""
     iterations: Rare[int] = 100
@@ -114,9 +114,9 @@ class LandscapeJob:
 
     study: ClassVar[str] = "landscape"
     options: StudyOptions
-    rule: Literal["filter", "axis0"] = "filter"
+    rule: Rare[Literal["filter", "axis0"]] = "filter"
     """Rescaling of random directions: filter by filter (the paper's rule) or along axis 0 (the published code's)."""
-    points: int = 21
+    points: Rare[int] = 21
     """Points of the plane along each direction, an odd number."""
     reach: Rare[float] = 1.0
     """Extent of the plane; 1: the directions are as long as the filters (published: 0.1 and 1)."""
@@ -127,7 +127,9 @@ class LandscapeJob:
 
     def __post_init__(self) -> None:
         if self.points < 3 or self.points % 2 == 0:
-            raise InputError(f"--points must be odd, 3 or more, so that one is the trained weights, got {self.points}")
+            raise InputError(
+                f"--config points must be odd, 3 or more, so that one is the trained weights, got {self.points}"
+            )
         require_positive("reach", self.reach)
 
 
@@ -137,7 +139,7 @@ class LesionJob:
 
     study: ClassVar[str] = "lesion"
     options: StudyOptions
-    units: tuple[str, ...] = ()
+    units: Rare[tuple[str, ...]] = ()
     """Only these parts of the network, by their dotted names; every convolution larger than 1x1, attention and MLP
     block, smoothing layer and block that keeps its map's shape without it."""
 
@@ -148,7 +150,7 @@ class SimilarityJob:
 
     study: ClassVar[str] = "similarity"
     options: StudyOptions
-    units: tuple[str, ...] = ()
+    units: Rare[tuple[str, ...]] = ()
     """Only these parts of the network, by their dotted names; every block and smoothing layer without it."""
 
 
@@ -158,11 +160,11 @@ class ReliabilityJob:
 
     study: ClassVar[str] = "reliability"
     options: StudyOptions
-    samples: int = 10
+    samples: Rare[int] = 10
     """Dropout passes, where the network has dropout, beside one pass without; 1: that pass alone."""
 
     def __post_init__(self) -> None:
-        require_least("--samples", self.samples, 1)
+        require_least("--config samples", self.samples, 1)
 
 
 def require_positive(flag: str, value: float) -> None:

@@ -69,9 +69,9 @@ def prepare(target: StudyTarget, job: Any) -> None:
     target.subject.switch("dnn", None)
     weights = sum(weight.numel() for weight in network.parameters())
     if job.top > weights:
-        raise InputError(f"--top {job.top}: {target.name} has {weights} weights; ask for fewer eigenvalues")
-    require_memory(weights, job.top + EXTRA_VECTORS, 4, f"{target.name}: --top {job.top}")
-    require_memory(weights, job.steps + EXTRA_VECTORS, 4, f"{target.name}: --steps {job.steps}")
+        raise InputError(f"--config top={job.top}: {target.name} has {weights} weights; ask for fewer eigenvalues")
+    require_memory(weights, job.top + EXTRA_VECTORS, 4, f"{target.name}: --config top={job.top}")
+    require_memory(weights, job.steps + EXTRA_VECTORS, 4, f"{target.name}: --config steps={job.steps}")
 
 
 def decay_of(target: StudyTarget, given: float | None) -> float | None:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 ABOUT = (
     "Mean NLL (without L2) and accuracy at the trained weights + x * first direction + y * second direction. Random "
-    "directions are Gaussian, rescaled by `--rule`: filter (the norm of each filter, the paper's rule) or axis0 (the "
-    "norm over the output channels, the rule of the published code). Biases, BatchNorm's scales and shifts and "
+    "directions are Gaussian, rescaled by `--config rule`: filter (the norm of each filter, the paper's rule) or axis0 "
+    "(the norm over the output channels, the rule of the published code). Biases, BatchNorm's scales and shifts and "
     "position tables stay, and BatchNorm uses the running statistics of the trained weights everywhere. Dropout is "
     "off. L2 is kept apart: |w|^2, and the published code's sum of unsquared norms."
 )

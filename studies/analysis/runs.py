@@ -42,8 +42,11 @@ FLAGS: dict[str, dict[str, str]] = {
     "similarity": {"classifiers": "--images 256", "segmentation": "--images 8"},
     "reliability": {"classifiers": "", "segmentation": "--images 20"},
     "lesion": {"classifiers": "--images 300", "segmentation": "--images 4"},
-    "hessian": {"classifiers": "--images 96 --top 3 --steps 24", "segmentation": "--images 3 --top 2 --steps 12"},
-    "landscape": {"classifiers": "--images 128 --points 11", "segmentation": "--images 1 --points 9"},
+    "hessian": {
+        "classifiers": "--images 96 --config top=3 steps=24",
+        "segmentation": "--images 3 --config top=2 steps=12",
+    },
+    "landscape": {"classifiers": "--images 128 --config points=11", "segmentation": "--images 1 --config points=9"},
 }
 """Flags by study and pair; any other flag has the command's default."""
 

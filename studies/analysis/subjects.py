@@ -71,7 +71,7 @@ class StudyTarget:
         if (asked and len(kept) < len(asked)) or not kept:
             mapless = [unit.name for unit in units if unit not in [one.unit for one in seen]]
             what = f"{told}: a map with a side below {least}" if small else f"{', '.join(mapless)}: no feature map"
-            raise InputError(f"{self.name}: {what} cannot be analyzed; name other --units or give larger pictures")
+            raise InputError(f"{self.name}: {what} cannot be analyzed; name other units or give larger pictures")
         return kept, f"{self.name}: left out, as a side of the map is below {least}: {told}" if small else ""
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 RUNS = Path("runs/classification")
 RECIPES = {
     "resnet18": "--network resnet18 --channels 32",
-    "vgg16": "--network vgg16 --channels 32 --head gap",
+    "vgg16": "--network vgg16 --channels 32 --config head=gap",
 }
 """Half the published width; VGG with the GAP head, whose MLP would hold most of the weights."""
 

@@ -23,8 +23,8 @@ def paper_job(name: str, dropout: bool, smoothing: bool) -> Job:
         "--dropout",
         "0.5" if dropout else "0",
         "--smoothing" if smoothing else "--no-smoothing",
-        "--loaders",
-        "4",
+        "--config",
+        "loaders=4",
     )
     single = [(*STILLS, "--mode", "dnn"), (*STREAM, "--mode", "dnn"), (*STREAM, "--mode", "vq-dnn")]
     drawn = [
@@ -39,14 +39,14 @@ def recipe_jobs() -> list[Job]:
     """The trainings of the included networks: two seeds of unet-s, and the small networks that they teach, each begun
     on the street."""
     unets = [job for seed in SEEDS for job in street_and_camvid("unet-s", seed)]
-    teachers = ("--teacher", *(f"{{unet-s-{seed}}}" for seed in SEEDS))
+    teachers = ("--config", "teacher=" + ",".join(f"{{unet-s-{seed}}}" for seed in SEEDS))
     return unets + [job for name in ("realtime", "mobile") for job in street_and_camvid(name, 0, teachers)]
 
 
 def street_and_camvid(preset: str, seed: int, flags: tuple[str, ...] = ()) -> list[Job]:
     """The training on the street, and the one on CamVid that begins with its model."""
     measured = ((*STILLS, "--mode", "dnn"), (*STREAM, "--mode", "vq-dnn"))
-    both = ("--seed", str(seed), "--loaders", "6")
+    both = ("--seed", str(seed), "--config", "loaders=6")
     street = Job(f"{preset}-street-{seed}", ("--preset", f"{preset}-street", *both), (), kept=False, data="street")
     after = ("--preset", preset, *both, "--init", f"{{{street.name}}}", *flags)
     return [street, Job(f"{preset}-{seed}", after, measured)]

@@ -1,6 +1,7 @@
 """Blocks (b) and (c): trainings that go on block after block, several at a time, each measured when it is done."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from typing import Any
 
 from core.training.run_folder import CONFIG_NAME, MODEL_NAME
 
+MODEL = re.compile(r"{(.+?)}")
+"""The model of another job in a flag: {name}."""
 GRACE_S = 60
 """A stopped training ends its step and its workers; the epoch under way is lost."""
 
@@ -32,7 +35,7 @@ class Job:
 
     def needs(self) -> list[str]:
         """The jobs whose models its flags name."""
-        return [flag[1:-1] for flag in self.flags if flag.startswith("{")]
+        return [name for flag in self.flags for name in MODEL.findall(flag)]
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ def start(job: Job, block: Block) -> "subprocess.Popen[bytes]":
     if not (run / MODEL_NAME).exists():
         resume = ["--resume"] if (run / CONFIG_NAME).exists() else []
         data = "street" if job.data == "street" else block.camvid
-        flags = [block.runs / flag[1:-1] / MODEL_NAME if flag.startswith("{") else flag for flag in job.flags]
+        flags = [MODEL.sub(lambda found: str(block.runs / found[1] / MODEL_NAME), flag) for flag in job.flags]
         words = ["train", "seg", "--data", data, "--run", run, "--device", block.device, *flags, *resume]
     else:
         number = next(i for i in range(len(job.evaluations)) if not figures_of(job, i, block).exists())

@@ -24,7 +24,7 @@ from studies.novelty.regions import compare
 from studies.novelty.samples import Data, Sample, of_split
 
 EPOCHS = 20
-TRAINING = ("--size", "180", "--crop-height", "144", "--crop-width", "192", "--channels", "16", "--seed", "0")
+TRAINING = "--size 180 --channels 16 --seed 0 --config crop_height=144 crop_width=192".split()
 
 
 def without(name: str, data: Data, folder: Path) -> Path:

@@ -28,8 +28,10 @@ def run(models: Sequence[str], seconds: float, soak: int) -> None:
     """Times each model and writes the record after each."""
     cache = Cache(PAGE / "record.json")
     for model in models:
-        soaked = ("--soak", str(soak)) if soak and model == SOAKED else ()
-        cache.record[model] = bench(model, "--row-seconds", str(seconds), *soaked) | {"commit": origin()["commit"]}
+        soaked = (f"soak={soak}",) if soak and model == SOAKED else ()
+        cache.record[model] = bench(model, "--config", f"row_seconds={seconds}", *soaked) | {
+            "commit": origin()["commit"]
+        }
         cache.write()
     write_page("performance")
 

@@ -57,7 +57,7 @@ def run_bench(job: BenchJob) -> int:
     check_soak(job.soak)
     load = load_average()  # before anything of ours runs
     if not 0 < job.row_seconds <= 3600:
-        raise InputError(f"--row-seconds must lie above 0 and be at most 3600, got {job.row_seconds}")
+        raise InputError(f"--config row_seconds must lie above 0 and be at most 3600, got {job.row_seconds}")
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory(prefix="steadyseg-bench-") as folder:
         record = (bench_graph if is_graph(job.model) else bench_checkpoint)(job, Path(folder))

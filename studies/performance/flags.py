@@ -6,7 +6,8 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from app.flags import ComputeOptions
+from app.flags import ComputeOptions, Settings
+from core.options import Rare
 
 
 @dataclass(frozen=True)
@@ -21,9 +22,11 @@ class BenchJob:
     """Replace a report that exists."""
     only: tuple[str, ...] = ()
     """Time only these rows; the table of a whole run names them."""
-    row_seconds: float = 4.0
+    settings: Settings = ()
+    """Rarely needed settings, as NAME=VALUE; `--config list` prints them."""
+    row_seconds: Rare[float] = 4.0
     """Seconds that each row is timed; a row of long calls gets five calls in any case."""
-    soak: int | None = None
+    soak: Rare[int | None] = None
     """First run this many frames in a row and see whether memory grows."""
     source: Path | None = None
     """Video file for the rows from a file; its frames' shape decides the network's size. By default a clip of the

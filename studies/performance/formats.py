@@ -46,7 +46,7 @@ def run(models: list[str], seconds: float) -> None:
 
 def rows_of(model: str, number: str, environment: dict[str, str], seconds: float) -> dict[str, Any]:
     """Frames a second by row; InputError where the format is not the one that ran."""
-    flags = ("--precision", number, "--row-seconds", str(seconds), "--only", *FORMAT_ROWS)
+    flags = ("--precision", number, "--config", f"row_seconds={seconds}", "--only", *FORMAT_ROWS)
     record = bench(model, *flags, environment=environment)
     if record["executor"].split()[-1] != number:
         raise InputError(f"{model}: {record['executor']} ran, not {number}")

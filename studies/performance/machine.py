@@ -75,7 +75,7 @@ def rss_bytes() -> int:
     try:
         return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError as error:
-        raise InputError(f"--soak reads {STATM}, which only Linux has; omit --soak here") from error
+        raise InputError(f"--config soak reads {STATM}, which only Linux has; omit it here") from error
 
 
 def _torch_product(precision: str, number: torch.dtype, device: str) -> Row:

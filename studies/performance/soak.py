@@ -43,7 +43,7 @@ def check_soak(frames: int | None) -> None:
     if frames is None:
         return
     if frames < FEWEST:
-        raise InputError(f"--soak must be {FEWEST} frames or more, got {frames}")
+        raise InputError(f"--config soak must be {FEWEST} frames or more, got {frames}")
     rss_bytes()
 
 

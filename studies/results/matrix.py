@@ -42,7 +42,7 @@ class Network:
         """The command that trains it."""
         rate = RATES[self.recipe] if self.dropout else 0
         smoothing = "--smoothing" if self.smoothing else "--no-smoothing"
-        apart = " --exclude studies/results/nearest_to_val.txt" if self.clean else ""
+        apart = " --config exclude=studies/results/nearest_to_val.txt" if self.clean else ""
         return (
             f"steadyseg train seg --data CamVid {RECIPES[self.recipe]} --seed {self.seed} --dropout {rate} "
             f"{smoothing}{apart} --run runs/{self.name}"

@@ -29,15 +29,15 @@ STREAM_SEVERITIES = (1, 3, 5)
 class RobustnessOptions:
     """Settings of all studies; an empty tuple and None leave a choice to the network and the data."""
 
-    types: tuple[str, ...] = ()
+    types: Rare[tuple[str, ...]] = ()
     """Corruptions by name; all 19, or those that the published folder has."""
-    severities: tuple[int, ...] = ()
+    severities: Rare[tuple[int, ...]] = ()
     """All five, and of the stream 1, 3 and 5."""
     images: int | None = None
     """Pictures; 1,000 for a classifier, 30 for a segmentation network."""
     costly_images: Rare[int | None] = None
     """Pictures where each takes tens of passes (perturbations, attacks, bands); 50 and 3."""
-    sample_counts: tuple[int, ...] = ()
+    sample_counts: Rare[tuple[int, ...]] = ()
     """Numbers of dropout passes to measure besides one pass without dropout."""
     stream_frames: Rare[int] = 30
     """Frames of the val stream."""
@@ -46,16 +46,16 @@ class RobustnessOptions:
     noise: Rare[tuple[float, ...]] = (0.02, 0.08)
     """Root mean squares of the noise of each band, of the pixel range: the larger is that of ImageNet-C's
     gaussian_noise at severity 1, at which a network that has never seen noise fails in every band."""
-    cifar_c: Path | None = None
+    cifar_c: Rare[Path | None] = None
     """Folder with the files of CIFAR-10-C or CIFAR-100-C."""
-    cifar_p: Path | None = None
+    cifar_p: Rare[Path | None] = None
     """Folder with the files of CIFAR-10-P."""
     ood: tuple[str, ...] = ()
     """Videos and image folders of out-of-distribution pictures."""
     calibrated: Literal["auto", "on", "off"] = "auto"
     """Use the temperatures and prediction sets of a checkpoint; auto: for the methods that it has them for; on: a
     checkpoint without any is refused."""
-    seed: int = 0
+    seed: Rare[int] = 0
     """Seed of the choice of pictures, of the noise and corruptions, and of the dropout masks."""
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class RobustnessOptions:
             require_known(name, (*BENCHMARK_CORRUPTIONS, *TUNING_CORRUPTIONS), "corruption")
         for severity in self.severities:
             if severity not in SEVERITIES:
-                raise InputError(f"--severities must be of 1, 2, 3, 4, 5, got {severity}")
+                raise InputError(f"--config severities must be of 1, 2, 3, 4, 5, got {severity}")
         for name, least in (("images", 1), ("costly_images", 1), ("sample_counts", 1), ("stream_frames", 2)):
             given = getattr(self, name)
             for value in given if isinstance(given, tuple) else (given,):

@@ -57,9 +57,11 @@ def study_stream(
         "before it"
     ]
     if not options.types:
-        notes.append(f"the stream has {len(types)} types alone: {', '.join(types)}; --types names others")
+        notes.append(f"the stream has {len(types)} types alone: {', '.join(types)}; --config types names others")
     if not options.severities:
-        notes.append(f"the stream has severities {', '.join(map(str, severities))} alone; --severities names others")
+        notes.append(
+            f"the stream has severities {', '.join(map(str, severities))} alone; --config severities names others"
+        )
     if not any(subject.has_dropout for subject in subjects):
         notes.append("no vq-bnn: no dropout to draw")
     return {

@@ -57,7 +57,7 @@ def robustness(
         if options.calibrated == "on" and not subject.calibrated_methods:
             raise InputError(f"--calibrated on: {subject.name} is not calibrated; omit it, or use steadyseg calibrate")
     if options.sample_counts and not any(subject.has_dropout for subject in subjects):
-        raise InputError("--sample-counts asks for dropout passes and there is no dropout to draw; omit it")
+        raise InputError("--config sample_counts asks for dropout passes and there is no dropout to draw; omit it")
     pictures = open_pictures(data, split, subjects, options.images, options.seed)
     chosen, notes = chosen_studies(subjects, pictures, studies, options)
     check_files(chosen, pictures, options)

@@ -1,14 +1,19 @@
 """The ablation's table: trainings that differ from the first in one thing, all at small size, none on val or test."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from core.corruptions.corruptions import TUNING_CORRUPTIONS
 from core.training.run_folder import MODEL_NAME
 
-BASE = tuple("--size 180 --crop-height 144 --crop-width 192 --channels 16 --precision bf16 --evaluate-every 20".split())
+BASE = tuple(
+    "--size 180 --channels 16 --config crop_height=144 crop_width=192 precision=bf16 evaluate_every=20".split()
+)
 """Half the size of the networks that ship; everything else is the preset `cpu`. Memory is channels last in every
 training."""
+MODEL = re.compile(r"{(.+?)}")
+"""The model of another training in a flag: {name}."""
 EPOCHS = 40
 
 
@@ -41,7 +46,7 @@ class Row:
 
     def needs(self) -> list[str]:
         """The trainings whose models its flags name."""
-        return [flag[1:-1] for flag in self.recipe.flags if flag.startswith("{")]
+        return [name for flag in self.recipe.flags for name in MODEL.findall(flag)]
 
     def folder(self, runs: Path) -> Path:
         return runs / self.name
@@ -49,7 +54,7 @@ class Row:
     def flags(self, camvid: Path, runs: Path) -> list[str]:
         """Flags after `steadyseg train seg`."""
         data = "street" if self.recipe.data == "street" else str(camvid)
-        given = [str(runs / flag[1:-1] / MODEL_NAME) if flag.startswith("{") else flag for flag in self.recipe.flags]
+        given = [MODEL.sub(lambda found: str(runs / found[1] / MODEL_NAME), flag) for flag in self.recipe.flags]
         return [
             "--data",
             data,
@@ -94,7 +99,7 @@ RECIPES = (
     Recipe("street", "(the procedural street, to begin with)", epochs=STREET_EPOCHS, data="street"),
     Recipe("from-street", "begins with the weights of 10 epochs of the procedural street", ("--init", "{street-0}")),
     Recipe("long", "three times as many epochs", epochs=3 * EPOCHS),
-    Recipe("taught", "taught by the mean of both base networks", ("--teacher", "{base-0}", "{base-1}")),
+    Recipe("taught", "taught by the mean of both base networks", ("--config", "teacher={base-0},{base-1}")),
     Recipe("decay", "weight decay 0.01 instead of 0.0001", ("--config", "weight_decay=0.01")),
     Recipe("zoom", "zoom 0.75 to 2 instead of 0.6 to 1.5", ("--config", "scale_min=0.75", "scale_max=2")),
     Recipe("consistent", "temporal consistency loss with weight 0.1", ("--config", "consistency=0.1")),

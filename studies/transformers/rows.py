@@ -7,7 +7,7 @@ from core.training.run_folder import MODEL_NAME
 
 EPOCHS = 60
 SUBSET = 10_000
-COMMON = tuple("--evaluate-every 5 --precision bf16 --threads 1 --config snapshots=6".split())
+COMMON = tuple("--config evaluate_every=5 precision=bf16 threads=1 snapshots=6".split())
 """bf16 on AVX512-BF16: a step of ResNet-18 of 32 channels on 64 pictures takes 0.53 s on one core, in fp32 1.27 s."""
 SGD = ("--preset", "small", "--hold-out", "0.1")
 """One cycle to 0.1, batches of 64, crops and flips; 5,000 of the 50,000 pictures of train are held out."""
@@ -38,7 +38,7 @@ SWIN = ("--network", "swin8", "--channels", "64", "--config", "patch_size=2")
 """Windows of 4 on maps of 16, 8 and 4 points: 3.8 million weights."""
 PIT = ("--network", "pit8", "--channels", "64", "--config", "patch_size=4")
 """15 x 15 patches that overlap, then 8 x 8 and 4 x 4: 3.7 million weights."""
-GAP = ("--head", "gap")
+GAP = ("--config", "head=gap")
 MC = ("--dropout", "0.3")
 SMOOTH = ("--smoothing",)
 
@@ -68,7 +68,7 @@ class Row:
     def arguments(self, data: Path, runs: Path, rate: float | None = None) -> list[str]:
         """Returns the arguments after `steadyseg train classification`; `rate` is for a row that needs it."""
         assert not self.needs_rate or rate is not None, f"{self.name} needs a learning rate"
-        subset = ["--subset", str(self.subset)] if self.subset else []
+        subset = [f"subset={self.subset}"] if self.subset else []
         flags = [f"{rate:g}" if flag == RATE else flag for flag in self.flags]
         return [
             *flags,

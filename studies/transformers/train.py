@@ -79,7 +79,7 @@ def train(row: Row, data: Path, runs: Path, loaders: int) -> bool:
             f"{row.name}: not begun, as the trainings that choose its learning rate (rate-...) are not done", flush=True
         )
         return False
-    flags = [*row.arguments(data, runs, rate), "--loaders", str(loaders), *resume]
+    flags = [*row.arguments(data, runs, rate), "--config", f"loaders={loaders}", *resume]
     print(f"{row.name}: steadyseg train classification {' '.join(flags)}", flush=True)
     command = [sys.executable, "-m", "app.cli", "train", "classification", *flags]
     code = subprocess.run(command, env=os.environ | {"OMP_NUM_THREADS": "1", "TERM": "dumb"}).returncode

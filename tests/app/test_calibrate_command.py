@@ -151,7 +151,6 @@ def test_moving_stills_measure_the_temporal_mean_on_photographs(tmp_path: Path) 
         (["--protocol", "moving-stills"], "moves photographs"),
         (["--protocol", "stills", "--mode", "vq-dnn"], "--protocol stream or --mode dnn"),
         (["--protocol", "stills", "--mode", "vq-bnn"], "--mode bnn"),
-        (["--only", "list.txt"], "--only"),
         (["--samples", "3"], "no dropout, got 3"),
         (["--tau", "0"], "tau must be a positive"),
         (["--protocol", "live"], "invalid choice 'live'"),

@@ -75,7 +75,6 @@ def test_flags_are_refused_before_any_process_starts(tmp_path: Path, capsys: pyt
     (tmp_path / "old.json").write_text("{}")
     for flags, said in (
         (["--workers", "0"], "--workers"),
-        (["--max-seconds", "0"], "--max-seconds"),
         (["--alarms", tmp_path], "--alarms"),
         (["--report", "r.txt"], "a report is a .json file"),
         (["--report", tmp_path / "old.json"], "exists already"),

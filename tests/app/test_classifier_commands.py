@@ -196,16 +196,15 @@ def test_held_back_pictures_are_those_that_training_left_out(tmp_path: Path) -> 
                 str(data),
                 "--run",
                 str(run),
-                "--size",
-                "32",
                 "--channels",
                 "4",
                 "--epochs",
                 "3",
                 "--hold-out",
                 "0.2",
-                "--loaders",
-                "0",
+                "--config",
+                "loaders=0",
+                "size=32",
             ]
         )
         == 0

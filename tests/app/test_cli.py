@@ -50,7 +50,7 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(
-    ("task", "own", "others"), [("seg", "--crop-height", "--subset"), ("classification", "--subset", "--crop-height")]
+    ("task", "own", "others"), [("seg", "--classes", "--config head"), ("classification", "resnet18", "--classes")]
 )
 def test_the_help_of_a_task_has_its_own_flags_at_once_and_imports_no_torch(task: str, own: str, others: str) -> None:
     code = (
@@ -114,7 +114,7 @@ REFUSED = {
     "train classification --preset=paper": "choose from small, sgd, sgd-imagenet, adamw, adamw-imagenet",
     "train seg --epochz 3": "Unrecognized options: --epochz, 3; see steadyseg train seg --help",
     "train seg --subset 1": "Unrecognized options: --subset, 1; see steadyseg train seg --help",
-    "train classification --head mean": "see steadyseg train classification --help",
+    "train classification --config head=mean": "head must be gap, mlp",
     "video": "camera index",
     "video street --mode xx": "invalid choice 'xx' for argument '--mode'. Expected one of ('auto', 'dnn', 'vq-dnn'",
     "video street --model camvid-unet-xl": "street-tiny",

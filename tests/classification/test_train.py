@@ -38,20 +38,16 @@ FLAGS = [
     "resnet18",
     "--channels",
     "2",
-    "--size",
-    "16",
     "--batch-size",
     "8",
-    "--precision",
-    "fp32",
-    "--threads",
-    "1",
-    "--loaders",
-    "0",
+    "--config",
+    "precision=fp32",
+    "threads=1",
+    "loaders=0",
+    "size=16",
+    "evaluate_every=2",
     "--hold-out",
     "0.25",
-    "--evaluate-every",
-    "2",
     "--device",
     "cpu",
     "--learning-rate",
@@ -168,15 +164,15 @@ def test_a_new_run_does_not_overwrite_an_old_one_nor_go_on_with_other_flags(
         ["--config", "mixup=-1"],
         ["--config", "label_smoothing=2"],
         ["--config", "rand_augment=strong"],
-        ["--size", "-1"],
+        ["--config", "size=-1"],
         ["--dropout", "1.5"],
-        ["--loaders", "-1"],
+        ["--config", "loaders=-1"],
         ["--config", "train_samples=0"],
         ["--config", "step_epochs=5,-1"],
-        ["--network", "vgg11", "--size", "4"],
+        ["--network", "vgg11", "--config", "size=4"],
         ["--network", "vgg11", "--config", "stem=true"],
-        ["--subset", "10"],
-        ["--subset", "-4"],
+        ["--config", "subset=10"],
+        ["--config", "subset=-4"],
     ],
     ids=" ".join,
 )
@@ -202,7 +198,7 @@ def test_zipped_pictures_train_evaluate_and_calibrate_on_a_subset(tmp_path: Path
                     Image.fromarray(noisy).save(file, "PNG")
                     archive.writestr(f"{name}/{number}.png", file.getvalue())
     run, report = tmp_path / "run", tmp_path / "report.json"
-    flags = ["--subset", "16", "--size", "0"]
+    flags = ["--config", "subset=16", "size=0"]
     assert main([*arguments(data, run, epochs=2), *flags]) == 0
     model = str(run / "model.safetensors")
     meta = load_checkpoint(Path(model))[1]

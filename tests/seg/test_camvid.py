@@ -112,7 +112,7 @@ def test_a_training_leaves_out_the_listed_images(tmp_path: Path) -> None:
     listed.write_text("b\n\n")
     config = SegTrainConfig(data=made(tmp_path / "data"), exclude=listed)
     assert [example.name for example in open_training_set(config, CAMVID).examples] == ["a", "c"]  # type: ignore[union-attr]
-    assert "--exclude" in refusal(
+    assert "--config exclude" in refusal(
         lambda: open_training_set(SegTrainConfig(data=Path("street"), exclude=listed), CAMVID)
     )
     listed.write_text("\n")

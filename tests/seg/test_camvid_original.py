@@ -279,16 +279,14 @@ def test_training_and_evaluation_run_on_it(tmp_path: Path, flags: list[str], cla
         "32",
         "--channels",
         "2",
-        "--crop-height",
-        "32",
-        "--crop-width",
-        "32",
+        "--config",
+        "crop_height=32",
+        "crop_width=32",
+        "loaders=0",
         "--epochs",
         "1",
         "--batch-size",
         "1",
-        "--loaders",
-        "0",
     ]
     assert main(["train", "seg", "--data", str(root), "--run", str(run), *small, *flags]) == 0
     assert read_meta(run / "model.safetensors").classes == classes

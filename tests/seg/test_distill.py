@@ -193,7 +193,7 @@ def test_teacher_probabilities_are_stored_once(
 
 
 def test_a_file_for_no_teachers_is_refused() -> None:
-    assert "--teacher" in refusal(check_training, SegTrainConfig(teacher_probs=Path("probs.safetensors")))
+    assert "--config teacher" in refusal(check_training, SegTrainConfig(teacher_probs=Path("probs.safetensors")))
 
 
 def test_a_training_learns_from_the_stored_probabilities(tmp_path: Path) -> None:

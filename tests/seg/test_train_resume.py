@@ -42,22 +42,16 @@ FLAGS = [
     "48",
     "--channels",
     "2",
-    "--crop-height",
-    "32",
-    "--crop-width",
-    "48",
+    "--config",
+    "crop_height=32",
+    "crop_width=48",
+    "accumulate=2",
+    "precision=fp32",
+    "threads=1",
+    "loaders=0",
+    "evaluate_every=3",
     "--batch-size",
     "2",
-    "--config",
-    "accumulate=2",
-    "--precision",
-    "fp32",
-    "--threads",
-    "1",
-    "--loaders",
-    "0",
-    "--evaluate-every",
-    "3",
     "--device",
     "cpu",
     "--learning-rate",
@@ -131,7 +125,7 @@ def test_a_run_is_one_process_s_until_it_ends_in_whatever_way(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], short_folder: Path
 ) -> None:
     run, temporary = tmp_path / "run", short_folder
-    command = [*arguments(data, run, epochs=10**6), "--loaders", "1"]
+    command = [*arguments(data, run, epochs=10**6), "--config", "loaders=1"]
     for number, code, flags in ((signal.SIGTERM, 130, []), (signal.SIGKILL, -signal.SIGKILL, ["--resume"])):
         done = epochs_logged(run)
         process = subprocess.Popen(
@@ -164,15 +158,13 @@ def test_a_run_goes_on_in_the_number_format_it_began_with_or_not_at_all(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Begun where bf16 is fast, resumed where it is emulated: auto would go on in fp32."""
-    flags = list(FLAGS)
-    place = flags.index("--precision")
-    del flags[place : place + 2]
+    flags = [word for word in FLAGS if word != "precision=fp32"]
     command = ["train", "seg", "--data", str(data), "--run", str(tmp_path / "run"), "--epochs", "1", *flags]
-    assert main([*command, "--precision", "bf16"]) == 0
+    assert main([*command, "--config", "precision=bf16"]) == 0
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
     said = error_after_work(capsys, *command, "--resume")
     assert "other precision (bf16 then, fp32 now)" in said
-    assert main([*command, "--precision", "bf16", "--resume"]) == 0
+    assert main([*command, "--config", "precision=bf16", "--resume"]) == 0
 
 
 def test_a_folder_too_long_for_sockets_is_refused(monkeypatch: pytest.MonkeyPatch, short_folder: Path) -> None:
@@ -181,7 +173,7 @@ def test_a_folder_too_long_for_sockets_is_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(tempfile, "tempdir", str(long))
     assert list(load_batches([torch.ones(1)], 1)) == [torch.ones(1, 1)]
     monkeypatch.setattr(tempfile, "tempdir", f"{long}/")
-    with pytest.raises(InputError, match="--loaders 0"):
+    with pytest.raises(InputError, match="--config loaders=0"):
         next(load_batches([torch.ones(1)], 1))
 
 
@@ -309,15 +301,15 @@ def test_the_number_format_is_decided_once(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Said, recorded, and kept by a resumed run on a processor that would choose another one."""
-    run, command = tmp_path / "run", [*arguments(data, tmp_path / "run", epochs=1), "--precision"]
+    run, command = tmp_path / "run", [*arguments(data, tmp_path / "run", epochs=1), "--config"]
     monkeypatch.setattr("core.training.run.trains_faster_in_bf16", lambda device: True)
-    assert main([*command, "auto"]) == 0
+    assert main([*command, "precision=auto"]) == 0
     assert "on cpu in bf16;" in " ".join(capsys.readouterr().err.split())
     record = load_checkpoint(run / "model.safetensors")[1].training["config"]
     assert record["loop"]["precision"] == "bf16" and began_with(run)["loop"].precision == "bf16"
     monkeypatch.setattr("core.training.run.trains_faster_in_bf16", lambda device: False)
-    assert "precision (bf16 then, fp32 now)" in one_line_error(capsys, *command, "auto", "--resume")
-    assert main([*command, "bf16", "--resume"]) == 0
+    assert "precision (bf16 then, fp32 now)" in one_line_error(capsys, *command, "precision=auto", "--resume")
+    assert main([*command, "precision=bf16", "--resume"]) == 0
 
 
 def began_with(run: Path) -> dict[str, Any]:
@@ -343,15 +335,10 @@ def test_a_loss_that_is_no_number_ends_with_code_one_and_keeps_the_last_epoch(
         *arguments(data, run, epochs=4),
         "--config",
         "schedule=step",
-        "--config",
         "step_epochs=1",
-        "--config",
         "warmup=0",
-        "--config",
         "step_factor=1e36",
-        "--config",
         "clip_norm=0",
-        "--config",
         "optimizer=sgd",
     ]
     message = error_after_work(capsys, *command, code=1)
@@ -380,8 +367,8 @@ def test_a_loss_that_is_no_number_ends_with_code_one_and_keeps_the_last_epoch(
         ["--config", "dropout_places=enc9"],
         ["--data", "nosuchfolder"],
         ["--classes", "nosuchfile.json"],
-        ["--crop-height", "0"],
-        ["--crop-width", "-3"],
+        ["--config", "crop_height=0"],
+        ["--config", "crop_width=-3"],
         ["--config", "flip=2"],
         ["--config", "flip=-0.5"],
         ["--config", "brightness=-1"],
@@ -390,13 +377,13 @@ def test_a_loss_that_is_no_number_ends_with_code_one_and_keeps_the_last_epoch(
         ["--config", "scale_min=2", "scale_max=1"],
         ["--learning-rate", "-1"],
         ["--learning-rate", "nan"],
-        ["--loaders", "-1"],
-        ["--threads", "-1"],
+        ["--config", "loaders=-1"],
+        ["--config", "threads=-1"],
         ["--config", "average_decay=1.5"],
         ["--config", "warmup=-1"],
         ["--config", "weight_decay=-1"],
         ["--config", "clip_norm=-1"],
-        ["--evaluate-every", "-1"],
+        ["--config", "evaluate_every=-1"],
         ["--config", "soften=nan"],
         ["--config", "full_image_epochs=9"],
         ["--config", "unzoomed_epochs=9"],

@@ -31,7 +31,7 @@ from studies.performance.soak import soak
 from studies.performance.timing import SHORT_S, Budget, Row, Timing, measure, turns
 from studies.performance.variants import Subject, without_smoothing
 
-SMALL = ("street-tiny", "--size", "64", "--row-seconds", "0.02")
+SMALL = ("street-tiny", "--size", "64", "--config", "row_seconds=0.02")
 
 
 class Clock:
@@ -191,7 +191,7 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole_run(tmp_path_factory: pytest.TempPathFactory, clip: Path) -> dict[str, Any]:
     """Every row, in the executor that is chosen here."""
     report = tmp_path_factory.mktemp("bench") / "r.json"
-    assert main(["bench", *SMALL, "--source", str(clip), "--soak", "40", "--report", str(report)]) == 0
+    assert main(["bench", *SMALL, "--source", str(clip), "--config", "soak=40", "--report", str(report)]) == 0
     return json.loads(report.read_text())
 
 
@@ -283,7 +283,7 @@ def test_without_a_file_the_street_is_the_clip(
 def test_a_graph_file_is_timed_too(tmp_path: Path, clip: Path) -> None:
     graph, report = tmp_path / "tiny.onnx", tmp_path / "r.json"
     assert main(["export", "street-tiny", "--stateful", "--size", "64", "-o", str(graph)]) == 0
-    arguments = ["--row-seconds", "0.02", "--source", str(clip), "--soak", "20", "--report", str(report)]
+    arguments = ["--config", "row_seconds=0.02", "--source", str(clip), "--config", "soak=20", "--report", str(report)]
     assert main(["bench", str(graph), *arguments]) == 0
     record = json.loads(report.read_text())
     assert list(record["rows"]) == list(GRAPH_ROWS) and record["size"] == [96, 64]
@@ -311,8 +311,8 @@ def test_a_busy_machine_is_noted(
         (["street-tiny", "--report", "/no/such/folder/r.json"], "no folder /no/such/folder"),
         (["street-tiny", "--report", "r.txt"], "a report is a .json file"),
         (["street-tiny", "--source", "absent.mp4"], "no such video file"),
-        (["street-tiny", "--soak", "3"], "--soak must be 20 frames or more, got 3"),
-        (["street-tiny", "--row-seconds", "0"], "--row-seconds must lie above 0"),
+        (["street-tiny", "--config", "soak=3"], "--config soak must be 20 frames or more, got 3"),
+        (["street-tiny", "--config", "row_seconds=0"], "--config row_seconds must lie above 0"),
         (["street-tiny", "--size", "7"], "height must be 32 pixels or more"),
         (["street-tiny", "--executor", "onnxruntime"], "ONNX Runtime runs graph files"),
         (["street-tiny", "--executor", "openvino", "--device", "cuda"], "runs on the CPU, got --device cuda"),

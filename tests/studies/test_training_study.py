@@ -22,20 +22,15 @@ TINY = (
     "48",
     "--channels",
     "2",
-    "--crop-height",
-    "32",
-    "--crop-width",
-    "48",
+    "--config",
+    "crop_height=32",
+    "crop_width=48",
+    "precision=fp32",
+    "threads=1",
+    "loaders=0",
+    "evaluate_every=0",
     "--batch-size",
     "2",
-    "--precision",
-    "fp32",
-    "--threads",
-    "1",
-    "--loaders",
-    "0",
-    "--evaluate-every",
-    "0",
     "--device",
     "cpu",
 )
@@ -66,7 +61,7 @@ def test_a_table_is_trained_measured_and_written(tmp_path: Path, monkeypatch: py
     """58 pictures, 40 of them held out; the second row is taught by the first and begins with it."""
     data = boxes_folder(tmp_path / "data", 58 * [range(11)], background=11, names=camvid_names())
     first = Recipe("base", "nothing", epochs=1)
-    second = Recipe("after", "all", ("--init", "{base-0}", "--teacher", "{base-0}"), epochs=1)
+    second = Recipe("after", "all", ("--init", "{base-0}", "--config", "teacher={base-0}"), epochs=1)
     monkeypatch.setattr(recipes, "BASE", TINY)
     table = [Row(first, 0), Row(second, 0)]
     monkeypatch.setattr(study, "all_rows", lambda: table)

@@ -138,7 +138,7 @@ def iter_until(row: Row, data: Path, runs: Path, epochs: int) -> int:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(train_command, "describe", leave)
         with pytest.raises(Left):
-            main(["train", "classification", *row.arguments(data, runs), "--loaders", "0"])
+            main(["train", "classification", *row.arguments(data, runs), "--config", "loaders=0"])
     log = (row.folder(runs) / "log.jsonl").read_text().splitlines()
     return sum(json.loads(line)["event"] == "epoch" for line in log)
 

@@ -27,7 +27,7 @@ COLUMNS = ("camera", "frames", "age s\nsilent s", "dropped\nrestarts", "gap s", 
 
 
 def run_cameras(job: CamerasJob) -> int:
-    """Runs until Ctrl-C (exit code 130) or the time limit; the report then holds the figures of every camera."""
+    """Runs until Ctrl-C (exit code 130); the report then holds the figures of every camera."""
     check_flags(job)
     watched = read_cameras(job.cameras)
     options = watched.options
@@ -50,13 +50,13 @@ def run_cameras(job: CamerasJob) -> int:
 
         with contextlib.closing(MetricsServer(job.host, job.port, text, supervisor.trouble, job.allow_host)) as server:
             console.print(f"figures: {server.address}")
-            interrupted = follow(job, watched, supervisor, Alarms(writer), console)
+            follow(watched, supervisor, Alarms(writer), console)
     figures = supervisor.figures()
     if job.report:
         record = {"step_ms": round(one.step_ms, 2), "workers": len(placed), "cameras": [asdict(one) for one in figures]}
         write_json(job.report, record)
     console.print(table_of(watched.cameras, figures))
-    return 130 if interrupted else 0
+    return 130
 
 
 def check_flags(job: CamerasJob) -> None:
@@ -64,8 +64,6 @@ def check_flags(job: CamerasJob) -> None:
     check_place(job.report, overwrite=job.overwrite)
     if job.workers is not None and not 1 <= job.workers <= 10_000:
         raise InputError(f"--workers must lie in 1..10000, got {job.workers}")
-    if job.max_seconds is not None and not job.max_seconds > 0:
-        raise InputError(f"--max-seconds must be more than 0, got {job.max_seconds}")
 
 
 def measure(engine: Engine) -> Measured:
@@ -99,24 +97,19 @@ def tell_load(console: Console, watched: CameraSet, placed: list[tuple[Camera, .
         )
 
 
-def follow(job: CamerasJob, watched: CameraSet, supervisor: Supervisor, alarms: Alarms, console: Console) -> bool:
-    """Updates figures and alarms once a second, in a table if stderr is a terminal. Returns True if an interruption
-    ended it."""
+def follow(watched: CameraSet, supervisor: Supervisor, alarms: Alarms, console: Console) -> None:
+    """Updates figures and alarms once a second, in a table if stderr is a terminal, until an interruption."""
     cameras = {camera.name: camera for camera in watched.cameras}
-    until_s = time.monotonic() + (job.max_seconds or float("inf"))
-    try:
-        with Live(console=console, auto_refresh=False, transient=True) as shown:
-            for _ in supervisor.rounds():
-                figures = supervisor.figures()
-                for one in figures:
-                    alarms.look(cameras[one.state.name], one, time.time())
-                alarms.out.flush()
-                shown.update(table_of(watched.cameras, figures), refresh=True)
-                if time.monotonic() > until_s:
-                    return False
-    except KeyboardInterrupt:
-        return True
-    return False
+    with (
+        contextlib.suppress(KeyboardInterrupt),
+        Live(console=console, auto_refresh=False, transient=True) as shown,
+    ):
+        for _ in supervisor.rounds():
+            figures = supervisor.figures()
+            for one in figures:
+                alarms.look(cameras[one.state.name], one, time.time())
+            alarms.out.flush()
+            shown.update(table_of(watched.cameras, figures), refresh=True)
 
 
 def table_of(cameras: tuple[Camera, ...], figures: list[CameraFigures]) -> Table:

@@ -16,10 +16,10 @@ from classification.options import ClassifierOptions
 
 STUDIES = ("fourier", "variance", "hessian", "landscape", "lesion", "similarity", "reliability")
 SMALL: dict[str, tuple[str, ...]] = {
-    "variance": ("--samples", "3"),
-    "hessian": ("--split", "test", "--top", "2", "--steps", "4", "--config", "batch_size=2", "iterations=4"),
-    "landscape": ("--split", "test", "--points", "3", "--config", "reach=0.5"),
-    "reliability": ("--samples", "2"),
+    "variance": ("--config", "samples=3"),
+    "hessian": ("--split", "test", "--config", "top=2", "steps=4", "batch_size=2", "iterations=4"),
+    "landscape": ("--split", "test", "--config", "points=3", "reach=0.5"),
+    "reliability": ("--config", "samples=2"),
 }
 
 
@@ -178,7 +178,7 @@ def test_any_timm_network_by_name(tmp_path: Path) -> None:
     record = run(tmp_path / "f", "fourier", *names, *flags)
     found = {(row["model"], row["height"]) for row in record["results"]["rows"]}
     assert {("timm:vit_tiny_patch16_224", 14), ("timm:swin_tiny_patch4_window7_224", 56)} <= found
-    lesion = run(tmp_path / "l", "lesion", names[0], *flags, "--units", "model.blocks.0.attn", "model.blocks.1.mlp")
+    lesion = run(tmp_path / "l", "lesion", names[0], *flags, "--config", "units=model.blocks.0.attn,model.blocks.1.mlp")
     kinds = [row["kind"] for row in lesion["results"]["rows"]]
     assert kinds == ["", "attention", "mlp"]
 
@@ -186,7 +186,7 @@ def test_any_timm_network_by_name(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_trainings_way_is_drawn_from_its_kept_checkpoints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, run_ = save_pictures(tmp_path / "data", 4, 32), tmp_path / "run"
-    small = "--channels 4 --size 32 --epochs 4 --batch-size 8 --hold-out 0 --threads 1 --config snapshots=3".split()
+    small = "--channels 4 --epochs 4 --batch-size 8 --hold-out 0 --config size=32 threads=1 snapshots=3".split()
     assert main(["train", "classification", "--data", str(data), "--run", str(run_), *small]) == 0
     kept = sorted(path.name for path in (run_ / "checkpoints").glob("*.safetensors"))
     assert kept == ["epoch-0000.safetensors", "epoch-0001.safetensors", "epoch-0002.safetensors"]
@@ -218,22 +218,19 @@ def test_time_that_is_over_leaves_what_was_measured(room: Path, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("study", "flags", "words"),
     [
-        ("fourier", ("--units", "stage9.0"), "drop has no unit 'stage9.0'; it has stem, stage1.0"),
+        ("fourier", ("--config", "units=stage9.0"), "drop has no unit 'stage9.0'; it has stem, stage1.0"),
         (
             "lesion",
-            (
-                "--units",
-                "stage2.0",
-            ),
+            ("--config", "units=stage2.0"),
             "stage2.0 changes its map's shape or has none",
         ),
-        ("hessian", ("--top", "5", "--split", "test", "--config", "batch_size=99"), "fill no mini-batch of 99"),
-        ("hessian", ("--top", "1000000", "--split", "test"), "weights; ask for fewer eigenvalues"),
-        ("hessian", ("--steps", str(10**9), "--split", "test"), "GiB are free; ask for fewer"),
-        ("landscape", ("--points", "4"), "--points must be odd, 3 or more"),
+        ("hessian", ("--split", "test", "--config", "top=5", "batch_size=99"), "fill no mini-batch of 99"),
+        ("hessian", ("--split", "test", "--config", "top=1000000"), "weights; ask for fewer eigenvalues"),
+        ("hessian", ("--split", "test", "--config", "steps=1000000000"), "GiB are free; ask for fewer"),
+        ("landscape", ("--config", "points=4"), "--config points must be odd, 3 or more"),
         ("landscape", ("--config", "reach=0"), "reach must be more than 0"),
         ("fourier", ("--config", "max_seconds=nan"), "max_seconds must be more than 0, got nan"),
-        ("variance", ("--samples", "0"), "--samples must be 1 or more"),
+        ("variance", ("--config", "samples=0"), "--config samples must be 1 or more"),
         ("similarity", ("--images", "3"), "unbiased CKA needs 4 or more"),
         ("reliability", ("--output", "README.md"), "README.md is a file"),
     ],
@@ -277,7 +274,7 @@ def test_maps_of_one_point_are_left_out_and_refused_by_name(tmp_path: Path, caps
     assert "left out, as a side of the map is below 2: stage5.1 (1x1)" in " ".join(record["notes"])
     assert {row["height"] for row in record["results"]["rows"]} == {17, 8, 4, 2}  # odd ones too
     capsys.readouterr()
-    line = one_line_error(capsys, "analyze", "fourier", *flags, "--units", "stage5.1")
+    line = one_line_error(capsys, "analyze", "fourier", *flags, "--config", "units=stage5.1")
     assert "stage5.1 (1x1): a map with a side below 2 cannot be analyzed" in line
 
 
@@ -299,4 +296,4 @@ def test_help_and_the_list_of_studies_import_no_torch() -> None:
     done = steadyseg("analyze")
     assert done.returncode == 0 and all(study in done.stdout for study in STUDIES)
     told = steadyseg("analyze", "hessian", "--help")
-    assert told.returncode == 0 and "--steps" in told.stdout and "--config" in told.stdout
+    assert told.returncode == 0 and "--images" in told.stdout and "--config" in told.stdout

@@ -131,7 +131,7 @@ def test_what_cannot_be_is_one_line() -> None:
     hessian = Hessian(quadratic, quadratic)
     assert "3 eigenvalues of 2 weights" in refusal(top_eigenpairs, hessian, hessian.gradient, 3)
     assert "no weights" in refusal(Hessian, nn.ReLU(), lambda: torch.zeros(()))
-    assert "about 4.0 GiB, and 1.0 GiB are free" in refusal(require_memory, 2**20, 1024, 4, "--top 1022", 2**30)
+    assert "about 4.0 GiB, and 1.0 GiB are free" in refusal(require_memory, 2**20, 1024, 4, "--config top=1022", 2**30)
     with pytest.raises(CheckFailed, match="the loss is nan"):
         Hessian(quadratic, lambda: quadratic() * math.nan)
     with pytest.raises(CheckFailed, match="not finite"):
