@@ -39,7 +39,7 @@ ENTROPY_WEIGHT = 0.5
 tried)."""
 CLEAN_SHARE = 0.8
 """One picture tells less of a change than a frame, so temperatures would rise at home too: with 0.5 the mean confidence
-of unchanged held-back pictures fell 6 to 11 points below their accuracy, with 0.8 4 to 8."""
+of unchanged held-out pictures fell 6 to 11 points below their accuracy, with 0.8 4 to 8."""
 MAX_CHANGED = 500
 """Pictures that the temperature is fitted on under `TUNING_CORRUPTIONS` and textures, in 15 ways each."""
 Labelled = tuple[np.ndarray, int]
@@ -58,7 +58,7 @@ def fit_statistics(
     network: nn.Module,
     meta: CheckpointMeta,
     trained: ClassificationSet,
-    held_back: ClassificationSet,
+    held_out: ClassificationSet,
     stages: tuple[str, ...],
     device: torch.device,
     watch: Watch,
@@ -66,10 +66,8 @@ def fit_statistics(
     """Fits all statistics, and the temperature of a picture for mode dnn; the network's dropout must be off. InputError
     for an unknown stage, too few held-out pictures, and features that are not finite.
     """
-    if len(held_back) < MIN_FRAMES:
-        raise InputError(
-            f"{len(held_back)} pictures to fit novelty on; 5 % of fewer than {MIN_FRAMES} is less than one"
-        )
+    if len(held_out) < MIN_FRAMES:
+        raise InputError(f"{len(held_out)} pictures to fit novelty on; 5 % of fewer than {MIN_FRAMES} is less than one")
     if meta.height < SMALLEST_SIDE:
         raise InputError(
             f"pictures of {meta.height} pixels a side cannot be changed as the fit needs; {SMALLEST_SIDE} can"
@@ -79,11 +77,11 @@ def fit_statistics(
         seen = in_batches(extractor, meta.height, with_cameras(trained, meta.height, watch, "class means"))
         distances, regions, shrinkage = fit_distances(stages, seen, len(meta.classes))
         head = NoveltyHead.without_scale(stages, [1] * len(stages), distances, regions).to(device)
-        own = in_batches(extractor, meta.height, with_cameras(held_back, meta.height, watch, "training domain"))
+        own = in_batches(extractor, meta.height, with_cameras(held_out, meta.height, watch, "training domain"))
         rows, logs = zip(*(read_statistics(head, logits, features) for logits, features, _ in own), strict=True)
         scale = Scale.of(torch.cat(rows), torch.cat(logs).flatten(), weights)
         clean: list[bool] = []
-        pictures = tuning_pictures(held_back, meta.height, watch, clean)
+        pictures = tuning_pictures(held_out, meta.height, watch, clean)
         statistics, all_logits, all_labels = [], list[Tensor](), list[Tensor]()
         for logits, features, labels in in_batches(extractor, meta.height, pictures):
             statistics.append(read_statistics(head, logits, features)[0])
@@ -96,8 +94,8 @@ def fit_statistics(
     about = {
         "data": trained.name,
         "frames": len(trained),
-        "held_back": len(held_back),
-        "untrained": len(held_back),
+        "held_out": len(held_out),
+        "untrained": len(held_out),
         "frame_list_hash": trained.list_hash,
         "shrinkage": shrinkage,
         "note": "",

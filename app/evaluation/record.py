@@ -76,10 +76,10 @@ def note_fit(
 def describe_novelty(about: Mapping[str, Any]) -> str:
     """Describes the fit in one line: the share of held-out pictures that are called novel at 5 %, with its interval."""
     low, high = about["alarm_rate_interval"]
-    share = about["alarms"] / about["held_back_pictures"]
+    share = about["alarms"] / about["held_out_pictures"]
     note = f"; {about['note']}" if about["note"] else ""
     return (
-        f"novelty: {about['frames']} training pictures; of {about['held_back_pictures']} held-back views "
+        f"novelty: {about['frames']} training pictures; of {about['held_out_pictures']} held-out views "
         f"{share:.1%} are "
         f"novel (95 % interval, were they independent: {low:.1%} to {high:.1%}){note}"
     )

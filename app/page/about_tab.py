@@ -64,7 +64,7 @@ def describe_statistics(meta: CheckpointMeta) -> str:
     about = meta.novelty.get("about")
     if not isinstance(about, dict):
         return "no, so the page cannot tell you whether your pictures are like those it was trained on"
-    return f"yes, from {about.get('frames')} frames, and {about.get('held_back')} more that set the scale of novelty"
+    return f"yes, from {about.get('frames')} frames, and {about.get('held_out')} more that set the scale of novelty"
 
 
 def figures(meta: CheckpointMeta) -> list[str]:

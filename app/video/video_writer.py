@@ -31,7 +31,7 @@ ENCODER = {"preset": "superfast", "crf": "20"}
 superfast 7.6 ms, ultrafast 4.0 ms, at 8.1, 13.5 and 17.0 kB a frame and 39.5, 40.0 and 39.8 dB. For 960x360: 8.0, 4.8
 and 2.4 ms. veryfast would cost 40 % of the 33 ms of a 30 Hz frame; ultrafast saves 3.5 ms and makes the file a
 quarter larger. A second thread changes the sum by less than 1 ms, but works while the caller does something else."""
-HELD_BACK = 5
+DELAYED = 5
 """Frames that the encoder holds and the file has not: 4 with these settings (measured), and the next one. No encoded
 frame is larger than raw: noise, the worst case, takes 0.55 of that."""
 INDEX_ENTRY, BOOKKEEPING = 32, 64 * 2**10
@@ -144,7 +144,7 @@ class VideoSink:
     def _check_room(self) -> None:
         """Raises OSError unless the disk has room for the frames that the encoder holds, at raw size, and the index."""
         width, height = self._size
-        needed = HELD_BACK * width * height * 3 // 2 + BOOKKEEPING + INDEX_ENTRY * self._written
+        needed = DELAYED * width * height * 3 // 2 + BOOKKEEPING + INDEX_ENTRY * self._written
         if shutil.disk_usage(self._path.parent).free < needed:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
 

@@ -111,7 +111,7 @@ class NoveltyRecord:
         dropout: Scale | None = None,
     ) -> Self:
         """The record of a fit: `weights` (S,) of the statistics in the score, the `temperature` of mode dnn."""
-        counts = {"held_back_pictures": len(scale.scores), **scale.alarms()}
+        counts = {"held_out_pictures": len(scale.scores), **scale.alarms()}
         return cls(
             stages=head.names,
             steps=head.steps,

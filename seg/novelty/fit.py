@@ -34,7 +34,7 @@ from seg.novelty.frames import Frames, Watch, tuning_clips, tuning_pictures, wit
 from seg.streaming import StreamingSegmenter
 
 CAMERAS = 2
-"""Other cameras of each held-back frame."""
+"""Other cameras of each held-out frame."""
 GRID = 10
 """Every so many-th pixel of a frame is fitted on."""
 
@@ -75,7 +75,7 @@ def fit_statistics(
     about = {
         "data": split.root.absolute().name,
         "frames": len(frames.fitted),
-        "held_back": len(frames.held_back),
+        "held_out": len(frames.held_out),
         "untrained": len(frames.untrained),
         "frame_list_hash": split.frame_hash,
         "note": frames.note,
@@ -134,7 +134,7 @@ class _Fitting:
         masks."""
         set_dropout_active(self.extractor.network, masks)
         torch.manual_seed(0)  # of the masks
-        pictures = with_cameras(self.frames, self.frames.held_back, self.watch, "training domain", CAMERAS)
+        pictures = with_cameras(self.frames, self.frames.held_out, self.watch, "training domain", CAMERAS)
         rows, logs = zip(*(read_statistics(head, *self.look(image)[:2]) for image, _ in pictures), strict=True)
         return Scale.of(torch.cat(rows), torch.cat(logs, 1)[0], weights)
 

@@ -34,7 +34,8 @@ class Frames:
 
     split: ImageFolderSplit
     fitted: tuple[int, ...]
-    held_back: tuple[int, ...]
+    held_out: tuple[int, ...]
+    """Frames of blocks, whose statistics set the scale of novelty."""
     untrained: tuple[int, ...]
     """Never trained on; the held-out blocks where the checkpoint does not record its training images."""
     note: str
@@ -42,19 +43,19 @@ class Frames:
 
     @classmethod
     def of(cls, split: ImageFolderSplit, meta: CheckpointMeta) -> "Frames":
-        blocks = hold_back_blocks([example.name for example in split.examples])
+        blocks = hold_out_blocks([example.name for example in split.examples])
         names = set(recorded_names(meta.training))
-        held_out = tuple(place for place, example in enumerate(split.examples) if example.name in names)
-        if not held_out or len(held_out) < len(names):
+        untrained = tuple(place for place, example in enumerate(split.examples) if example.name in names)
+        if not untrained or len(untrained) < len(names):
             note = (
                 "the record of the training does not list the frames that it held out, so the temperature is fitted on "
                 "blocks"
             )
-            return cls(split, blocks.fitted, blocks.held_back, blocks.held_back, note)
-        fitted = tuple(sorted(set(blocks.fitted) - set(held_out)))
-        trained = len(set(blocks.held_back) - set(held_out))
-        note = f"{trained} of the {len(blocks.held_back)} frames of the blocks were trained on" if trained else ""
-        return cls(split, fitted, blocks.held_back, held_out, note)
+            return cls(split, blocks.fitted, blocks.held_out, blocks.held_out, note)
+        fitted = tuple(sorted(set(blocks.fitted) - set(untrained)))
+        trained = len(set(blocks.held_out) - set(untrained))
+        note = f"{trained} of the {len(blocks.held_out)} frames of the blocks were trained on" if trained else ""
+        return cls(split, fitted, blocks.held_out, untrained, note)
 
     def read(self, places: Iterable[int]) -> Iterator[tuple[int, Labelled]]:
         return ((place, self.split[place]) for place in places)
@@ -98,10 +99,10 @@ class Blocks:
     """Indices into the list of names."""
 
     fitted: tuple[int, ...]
-    held_back: tuple[int, ...]
+    held_out: tuple[int, ...]
 
 
-def hold_back_blocks(names: Sequence[str], block: int = BLOCK, gap: int = GAP) -> Blocks:
+def hold_out_blocks(names: Sequence[str], block: int = BLOCK, gap: int = GAP) -> Blocks:
     """Holds out the middle `block` frames of every recording; the fit gets all frames but them and `gap` frames on both
     sides. The recording is the part of a name before the first "_": CamVid's 0001TP_008550 is of 0001TP. InputError
     where a recording is too short to leave as many frames as a block has.
@@ -110,7 +111,7 @@ def hold_back_blocks(names: Sequence[str], block: int = BLOCK, gap: int = GAP) -
     for place, name in enumerate(names):
         recordings.setdefault(name.split("_")[0], []).append(place)
     fitted: list[int] = []
-    held_back: list[int] = []
+    held_out: list[int] = []
     for recording, places in recordings.items():
         if len(places) < 2 * block + 2 * gap:
             raise InputError(
@@ -118,6 +119,6 @@ def hold_back_blocks(names: Sequence[str], block: int = BLOCK, gap: int = GAP) -
                 f"{2 * block + 2 * gap}"
             )
         start = (len(places) - block) // 2
-        held_back += places[start : start + block]
+        held_out += places[start : start + block]
         fitted += places[: start - gap] + places[start + block + gap :]
-    return Blocks(tuple(fitted), tuple(held_back))
+    return Blocks(tuple(fitted), tuple(held_out))

@@ -73,7 +73,7 @@ def measure(folder: Path) -> dict[str, Any]:
         "weights": seen.about["weights"],
         "every": seen.about["every"],
         "stages": list(seen.about["novelty"]["stages"]),
-        "own_alarms": interval(seen, seen.group("held_back")),
+        "own_alarms": interval(seen, seen.group("held_out")),
         "alarms": {name: interval(seen, rows) for name, rows in {**drives, "val": val}.items()},
         "mild_alarms": interval(seen, controls),
         "foreign": {kind: against_test(rows) for group in FOREIGN for kind, rows in by_kind(seen.group(group)).items()},
@@ -103,7 +103,7 @@ def measure(folder: Path) -> dict[str, Any]:
 
 def by_stage(seen: Collected) -> dict[str, dict[str, float]]:
     """AUROC of the distance at every stage alone, on the pictures that chose the stages and on foreign ones."""
-    held, proxies = seen.group("held_back"), seen.group("proxies")
+    held, proxies = seen.group("held_out"), seen.group("proxies")
     test = seen.group("test")
     pairs = {f"chosen on: {kind}": (held, rows) for kind, rows in by_kind(proxies).items()}
     pairs |= {kind: (test, rows) for group in FOREIGN[:2] for kind, rows in by_kind(seen.group(group)).items()}

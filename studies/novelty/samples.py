@@ -15,7 +15,7 @@ from core.system.pictures import read_upright
 from seg.data.camvid import ImageFolderSplit, open_split
 from seg.data.held_out import CAMVID_STRETCHES, hold_out
 from seg.data.moving_stills import seed_of, still_clip
-from seg.novelty.frames import hold_back_blocks
+from seg.novelty.frames import hold_out_blocks
 from seg.street.drive import Street
 
 HEIGHT, WIDTH = 360, 480
@@ -50,8 +50,8 @@ class Data:
 
     @property
     def blocks(self) -> tuple[list[int], list[int]]:
-        found = hold_back_blocks([example.name for example in self.split("train").examples])
-        return list(found.fitted), list(found.held_back)
+        found = hold_out_blocks([example.name for example in self.split("train").examples])
+        return list(found.fitted), list(found.held_out)
 
     @property
     def held_out(self) -> list[int]:
@@ -80,7 +80,7 @@ def bank(data: Data) -> Samples:
         yield Sample("camera", name, random_camera(image, drawing("fit", name)))
 
 
-def held_back(data: Data) -> Samples:
+def held_out(data: Data) -> Samples:
     """The blocks, on which the scale of novelty and the stages are chosen."""
     for name, image, label in of_split(data, "train", data.blocks[1]):
         yield Sample("clean", name, image, label)
@@ -260,7 +260,7 @@ def street(data: Data) -> Samples:
 
 GROUPS: dict[str, Callable[[Data], Samples]] = {
     "bank": bank,
-    "held_back": held_back,
+    "held_out": held_out,
     "proxies": proxies,
     "untrained": untrained,
     "test": test,

@@ -185,7 +185,7 @@ def test_both_modes_are_fitted_and_used_where_they_are(
 
 
 @pytest.mark.slow
-def test_held_back_pictures_are_those_that_training_left_out(tmp_path: Path) -> None:
+def test_held_out_pictures_are_those_that_training_left_out(tmp_path: Path) -> None:
     data, run, output = save_pictures(tmp_path / "d", 90), tmp_path / "run", tmp_path / "c.safetensors"
     assert (
         main(

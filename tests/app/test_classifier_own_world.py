@@ -137,12 +137,12 @@ def test_the_score_is_the_distance_to_the_nearest_class(knowing: Path, data: Pat
 def test_the_alarm_rate_and_its_interval_are_printed(
     knowing: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """108 held-back pictures as they are and by another camera: 9 of 216 are alarms, (1 + 9) / 217 < 5 %;
+    """108 held-out pictures as they are and by another camera: 9 of 216 are alarms, (1 + 9) / 217 < 5 %;
     Clopper-Pearson."""
     flags = ["--data", str(data), "--split", "held-out", "--mode", "dnn", "--novelty"]
     assert main(["calibrate", str(knowing), *flags, "-o", str(tmp_path / "k.safetensors")]) == 0
     assert (
-        "of 216 held-back views 4.2% are novel (95 % interval, were they independent: 1.9% to 7.8%)"
+        "of 216 held-out views 4.2% are novel (95 % interval, were they independent: 1.9% to 7.8%)"
         in capsys.readouterr().out
     )
 

@@ -39,7 +39,7 @@ def test_the_folder_is_whole(site: Path) -> None:
     assert [method["reference_scores"] for method in manifest["methods"]] == [
         20,
         0,
-    ]  # held-back frames of the conftest's network
+    ]  # held-out frames of the conftest's network
     assert manifest["licence"] == "free to test" and "MIT" in (site / "runtime-1.30.0/LICENSE").read_text()
     worker = (site / "service-worker.js").read_text()
     kept = [site / path.name for path in WEB.iterdir() if path.name != "service-worker.js"]

@@ -153,7 +153,7 @@ def test_wasm_computes_what_onnxruntime_computes(browser: Any, site: Path, serve
 
 def hold_parity(found: dict[str, Any]) -> None:
     assert found["labels_equal"] >= 0.999 and found["largest_map_difference"] <= 1
-    assert found["accuracy_apart"] <= 1e-3 and found["novelty_apart"] <= 1 / 21  # a step of 20 held-back frames
+    assert found["accuracy_apart"] <= 1e-3 and found["novelty_apart"] <= 1 / 21  # a step of 20 held-out frames
     assert max(found["novelties"]) - min(found["novelties"]) > 0.5  # of a run with something to tell
 
 

@@ -75,7 +75,7 @@ def noise(seed: int) -> np.ndarray:
 def test_the_record_says_what_it_was_fitted_on(knowing: Path) -> None:
     _, meta = load_checkpoint(knowing)
     about, fits = meta.novelty["about"], meta.novelty["temperatures"]
-    assert (about["held_back"], about["held_back_pictures"], len(meta.novelty["scores"])) == (20, 60, 60)
+    assert (about["held_out"], about["held_out_pictures"], len(meta.novelty["scores"])) == (20, 60, 60)
     assert set(fits) == {
         "dnn",
         *(f"vq-{kind}, tau {rule}" for kind in ("dnn", "bnn") for rule in ("1.25", "8, motion")),

@@ -51,7 +51,7 @@ def test_a_share_that_is_none_is_refused(share: float) -> None:
     assert "[0, 1)" in refusal(lambda: split_held_out(LABELS, share))
 
 
-def test_held_back_and_trained_images_are_all_there_are() -> None:
+def test_held_out_and_trained_images_are_all_there_are() -> None:
     trained, held = split_held_out(LABELS, 0.1)
     assert Counter(LABELS[held].tolist()) == {0: 10, 1: 5, 2: 5, 3: 1}
     assert sorted([*trained, *held]) == list(range(len(LABELS)))
@@ -62,7 +62,7 @@ def test_held_back_and_trained_images_are_all_there_are() -> None:
     assert len(nothing[0]) == len(LABELS) and not len(nothing[1])
 
 
-def test_held_back_images_are_spread_over_the_set() -> None:
+def test_held_out_images_are_spread_over_the_set() -> None:
     _, held = split_held_out(np.repeat(np.arange(3), 1000), 0.1)
     for class_id in range(3):
         places = np.sort(held[(held >= 1000 * class_id) & (held < 1000 * (class_id + 1))]) - 1000 * class_id

@@ -299,7 +299,7 @@ def trained(folder: Path, images: int = 15, held_out: int = 3, share: Any = 0.2)
     return read_classifier(save_classifier(folder / "t.safetensors", training=record)).meta
 
 
-def test_the_held_back_pictures_are_those_of_the_training(tmp_path: Path) -> None:
+def test_the_held_out_pictures_are_those_of_the_training(tmp_path: Path) -> None:
     data = save_pictures(tmp_path / "d", per_class=5)
     found = open_split_of(data, "held-out", trained(tmp_path, 24, 6), "t")
     train = open_classification(data, "train")
@@ -320,7 +320,7 @@ def test_the_held_back_pictures_are_those_of_the_training(tmp_path: Path) -> Non
     ],
     ids=["none", "damaged record", "other data"],
 )
-def test_held_back_pictures_that_nobody_knows_are_refused(tmp_path: Path, record: dict[str, Any], words: str) -> None:
+def test_held_out_pictures_that_nobody_knows_are_refused(tmp_path: Path, record: dict[str, Any], words: str) -> None:
     data = save_pictures(tmp_path / "d", per_class=5)
     meta = trained(tmp_path, **{"images": 24, "held_out": 6} | record)
     assert words in refusal(open_split_of, data, "held-out", meta, "t")

@@ -287,7 +287,7 @@ def test_pictures_are_normalised_and_keep_their_labels(data: Path, tmp_path: Pat
             assert int(colour.argmax()) in brightest[label]
 
 
-def test_held_back_pictures_are_a_share_of_every_class_and_never_trained_on(data: Path, tmp_path: Path) -> None:
+def test_held_out_pictures_are_a_share_of_every_class_and_never_trained_on(data: Path, tmp_path: Path) -> None:
     made = prepared(data, tmp_path, hold_out=0.25, fraction=0.5)
     assert isinstance(made.batches, ClassificationBatches)
     images, held_out = made.batches.images, made.evaluate.keywords["data"]  # type: ignore[union-attr]

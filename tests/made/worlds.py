@@ -28,7 +28,7 @@ def world_record(stage: str, method: Method) -> dict[str, Any]:
         "scores": [0.0] * 20,
         "temperatures": {"fitted": fit},
         "dropout": {},
-        "about": {"frames": 100, "held_back": 20},
+        "about": {"frames": 100, "held_out": 20},
     }
 
 

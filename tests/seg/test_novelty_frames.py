@@ -34,4 +34,4 @@ def test_the_temperature_is_fitted_on_what_the_record_lists(split: ImageFolderSp
 @pytest.mark.parametrize("held_out", [None, 18, [], ["a_003", "elsewhere_1"]], ids=str)
 def test_a_record_that_does_not_tell_is_noted(split: ImageFolderSplit, held_out: object) -> None:
     found = frames(split, held_out)
-    assert found.untrained == found.held_back and "does not list" in found.note
+    assert found.untrained == found.held_out and "does not list" in found.note
