@@ -13,7 +13,7 @@ from core.errors import InputError
 from seg.data.camvid import ImageFolderSplit, open_split, read_names
 from seg.data.held_out import HeldOut, camvid_stretches, hold_out, hold_out_recordings, read_stretches
 from seg.options import SegTrainConfig
-from seg.street.training_set import StreetSet
+from seg.street.drive import StreetSet
 
 STREET_ASPECT = 4 / 3
 """Width over height of the street's pictures, as CamVid's."""

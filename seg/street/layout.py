@@ -1,5 +1,4 @@
-"""The fixed parts of the street: blocks of 48 m, each made from its own random numbers, so that the street has no
-end."""
+"""The fixed parts of the street, without end: blocks of 48 m, each made from its own random numbers."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,8 +12,8 @@ from seg.street.paint.facades import STYLES, VARIANTS, facade
 from seg.street.paint.furniture import SIGNS, beacon, bollard, lamp_post, sign, telegraph_pole, traffic_light
 from seg.street.paint.ground import FRONT_M, KERB_M
 from seg.street.paint.light import light_of
-from seg.street.paint.plants import SPECIES, Tree
-from seg.street.things import ROOFS, Building, Fixture, Panel, Planted, Thing, Vehicle, panels
+from seg.street.paint.plants import SPECIES
+from seg.street.things import ROOFS, Building, Fixture, Panel, ShadedTree, Thing, Vehicle, panels
 
 BLOCK_M = 48.0
 VERGE_M = KERB_M + 0.45
@@ -139,13 +138,13 @@ def _park(seed: int, side: int, start: float, end: float, random: np.random.Gene
     return things
 
 
-def _tree(seed: int, lateral: float, station: float, random: np.random.Generator, size: float = 1.0) -> Planted:
+def _tree(seed: int, lateral: float, station: float, random: np.random.Generator, size: float = 1.0) -> ShadedTree:
     species = str(random.choice(town(seed).species)) if random.random() < 0.75 else str(random.choice(list(SPECIES)))
     height = size * random.uniform(6.5, 9.0) * (0.75 if species == "young" else 1.0)
     level = random.uniform(0.88, 1.1)
     red, green, blue = town(seed).season
     tint = (level * red, level * green, level * blue)
-    return Planted(Tree(species, int(random.integers(4)), lateral, station, height, tint))
+    return ShadedTree(species, int(random.integers(4)), lateral, station, height, tint)
 
 
 def _kerbside(seed: int, index: int, side: int, random: np.random.Generator, crossing: float | None) -> list[Thing]:

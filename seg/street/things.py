@@ -8,14 +8,13 @@ from typing import Protocol
 import cv2
 import numpy as np
 
-from seg.street.paint.canvas import Canvas
+from seg.street.paint.canvas import BUILDING, Canvas
 from seg.street.paint.cars import car_size
 from seg.street.paint.facades import Facade, facade
 from seg.street.paint.fences import HEIGHTS_M, LENGTH_M, fence_texture
 from seg.street.paint.ground import Shadows
-from seg.street.paint.labels import BUILDING
 from seg.street.paint.light import Color
-from seg.street.paint.mesh import Mesh, box, draw_mesh, mesh
+from seg.street.paint.mesh import Mesh, Points, box, draw_mesh, mesh
 from seg.street.paint.people import Person, Stance, draw_bicyclist, draw_pedestrian
 from seg.street.paint.plants import Tree, hedge_texture
 
@@ -39,6 +38,31 @@ class Thing(Protocol):
     def draw(self, canvas: Canvas, time_s: float) -> None: ...
 
     def shade(self, shadows: Shadows) -> None: ...
+
+
+class Short:
+    """A thing whose far end is its middle, the station."""
+
+    station: float
+
+    @property
+    def far(self) -> float:
+        return self.station
+
+
+class Long:
+    """A thing that reaches from one station to another."""
+
+    start: float
+    end: float
+
+    @property
+    def far(self) -> float:
+        return self.end
+
+    @property
+    def middle(self) -> float:
+        return 0.5 * (self.start + self.end)
 
 
 def _throw(shadows: Shadows, base: np.ndarray, height: float) -> None:
@@ -70,7 +94,7 @@ def _chimney(foot: float, height: float) -> Mesh:
 
 
 @dataclass(frozen=True)
-class Building:
+class Building(Long):
     """A front along the street, the wall at its near end, and a roof."""
 
     side: int
@@ -85,16 +109,12 @@ class Building:
     bare: bool
     """True: the wall at the near end is visible above the neighbour."""
 
-    @property
-    def far(self) -> float:
-        return self.end
-
     def _corner(self, back: float, height: float, station: float) -> tuple[float, float, float]:
         return (self.lateral + self.side * back, height, station)
 
     def draw(self, canvas: Canvas, time_s: float) -> None:
         front = facade(self.style, self.variant)
-        depth = canvas.depth(0.5 * (self.start + self.end))
+        depth = canvas.depth(self.middle)
         self._draw_roof(canvas, front, depth)
         if self.bare:
             self._draw_end(canvas, front)
@@ -103,55 +123,44 @@ class Building:
         corners = np.array([self._corner(0.0, height, station) for height, station in points])
         canvas.textured(corners, front.texture, canvas.light.matrix((-self.side, 0.0, 0.0), depth, self.tint))
 
-    def _seen(self, canvas: Canvas, color: Color, normal: Color, depth: float) -> Color:
+    def _surface(self, canvas: Canvas, points: Points, color: Color, normal: Color, depth: float) -> None:
+        """Draws a polygon of (metres behind the front, height, station)."""
+        corners = np.array([self._corner(*point) for point in points])
         tinted = np.array([color]) * np.array(self.tint)
-        return tuple(canvas.light.shade(tinted, np.array([normal]), depth)[0].tolist())
+        seen = canvas.light.shade(tinted, np.array([normal]), depth)[0]
+        canvas.polygon(corners, tuple(seen.tolist()), BUILDING)
 
     def _draw_roof(self, canvas: Canvas, front: Facade, depth: float) -> None:
-        top, rise, half, at = front.height, 2.8, 0.5 * HOUSE_DEPTH_M, self._corner
-        middle = 0.5 * (self.start + self.end)
-        if front.roof == "flat":
-            return
+        top, ridge, half = front.height, front.height + 2.8, 0.5 * HOUSE_DEPTH_M
+        start, middle, end = self.start, self.middle, self.end
         if front.roof == "gable":
-            slope = [
-                at(-0.3, top, self.start),
-                at(-0.3, top + rise, middle),
-                at(2 * half, top + rise, middle),
-                at(2 * half, top, self.start),
-            ]
-            canvas.polygon(np.array(slope), self._seen(canvas, self.roof, (0.0, 0.7, -0.7), depth), BUILDING)
-            gable = [at(0.0, top, self.start), at(0.0, top + rise, middle), at(0.0, top, self.end)]
-            canvas.polygon(np.array(gable), self._seen(canvas, front.wall, (-self.side, 0.0, 0.0), depth), BUILDING)
-            return
-        for station in (self.start + 0.6, self.end - 0.6):
-            draw_mesh(canvas, _chimney(top, rise + 1.1), self.lateral + self.side * half, station)
-        slope = [
-            at(-0.25, top - 0.05, self.start),
-            at(-0.25, top - 0.05, self.end),
-            at(half, top + rise, self.end),
-            at(half, top + rise, self.start),
-        ]
-        normal = (-0.53 * self.side, 0.85, 0.0)
-        canvas.polygon(np.array(slope), self._seen(canvas, self.roof, normal, depth), BUILDING)
+            slope = [(-0.3, top, start), (-0.3, ridge, middle), (2 * half, ridge, middle), (2 * half, top, start)]
+            self._surface(canvas, slope, self.roof, (0.0, 0.7, -0.7), depth)
+            gable = [(0.0, top, start), (0.0, ridge, middle), (0.0, top, end)]
+            self._surface(canvas, gable, front.wall, (-self.side, 0.0, 0.0), depth)
+        elif front.roof == "eaves":
+            for station in (start + 0.6, end - 0.6):
+                draw_mesh(canvas, _chimney(top, 2.8 + 1.1), self.lateral + self.side * half, station)
+            slope = [(-0.25, top - 0.05, start), (-0.25, top - 0.05, end), (half, ridge, end), (half, ridge, start)]
+            self._surface(canvas, slope, self.roof, (-0.53 * self.side, 0.85, 0.0), depth)
 
     def _draw_end(self, canvas: Canvas, front: Facade) -> None:
         top, at, z = front.height, self._corner, self.start
         if front.roof == "eaves":
-            triangle = np.array([at(0.0, top, z), at(0.5 * HOUSE_DEPTH_M, top + 2.8, z), at(HOUSE_DEPTH_M, top, z)])
-            canvas.polygon(triangle, self._seen(canvas, front.wall, (0.0, 0.0, -1.0), canvas.depth(z)), BUILDING)
+            triangle = [(0.0, top, z), (0.5 * HOUSE_DEPTH_M, top + 2.8, z), (HOUSE_DEPTH_M, top, z)]
+            self._surface(canvas, triangle, front.wall, (0.0, 0.0, -1.0), canvas.depth(z))
         inner, outer = (HOUSE_DEPTH_M, 0.0) if self.side < 0 else (0.0, HOUSE_DEPTH_M)
         corners = np.array([at(inner, top, z), at(outer, top, z), at(outer, 0.0, z), at(inner, 0.0, z)])
         canvas.textured(corners, front.end, canvas.light.matrix((0.0, 0.0, -1.0), canvas.depth(z), self.tint))
 
     def shade(self, shadows: Shadows) -> None:
         height = facade(self.style, self.variant).height
-        middle = 0.5 * (self.start + self.end)
-        base = _footprint(self.lateral + self.side * 1.0, middle, 1.0, 0.5 * (self.end - self.start))
+        base = _footprint(self.lateral + self.side * 1.0, self.middle, 1.0, 0.5 * (self.end - self.start))
         _throw(shadows, base, height)
 
 
 @dataclass(frozen=True)
-class Panel:
+class Panel(Long):
     """A piece of fence or hedge along the street."""
 
     kind: str
@@ -162,10 +171,6 @@ class Panel:
     end: float
 
     @property
-    def far(self) -> float:
-        return self.end
-
-    @property
     def height(self) -> float:
         return 1.5 if self.kind == "hedge" else HEIGHTS_M[self.kind]
 
@@ -174,11 +179,10 @@ class Panel:
         points = [(self.height, self.start), (self.height, self.end), (0.0, self.end), (0.0, self.start)]
         corners = np.array([(self.lateral, height, station) for height, station in points])
         normal = (-1.0 if self.lateral > canvas.camera.lateral else 1.0, 0.0, 0.0)
-        canvas.textured(corners, texture, canvas.light.matrix(normal, canvas.depth(0.5 * (self.start + self.end))))
+        canvas.textured(corners, texture, canvas.light.matrix(normal, canvas.depth(self.middle)))
 
     def shade(self, shadows: Shadows) -> None:
-        middle, half = 0.5 * (self.start + self.end), 0.5 * (self.end - self.start)
-        _throw(shadows, _footprint(self.lateral, middle, 0.05, half), self.height)
+        _throw(shadows, _footprint(self.lateral, self.middle, 0.05, 0.5 * (self.end - self.start)), self.height)
 
 
 def panels(kind: str, variant: int, lateral: float, start: float, end: float) -> list[Panel]:
@@ -188,44 +192,26 @@ def panels(kind: str, variant: int, lateral: float, start: float, end: float) ->
     return [Panel(kind, variant, lateral, low, high) for low, high in pairwise(edges)]
 
 
-@dataclass(frozen=True)
-class Planted:
+class ShadedTree(Tree, Short):
     """A tree with its shadow."""
 
-    tree: Tree
-
-    @property
-    def lateral(self) -> float:
-        return self.tree.lateral
-
-    @property
-    def far(self) -> float:
-        return self.tree.station
-
-    def draw(self, canvas: Canvas, time_s: float) -> None:
-        self.tree.draw(canvas, time_s)
-
     def shade(self, shadows: Shadows) -> None:
-        tree, light = self.tree, shadows.canvas.light
-        _throw(shadows, _footprint(tree.lateral, tree.station, 0.02 * tree.height, 0.1), 0.5 * tree.height)
-        for right, up, half_width, half_height in tree.shadow_blobs():
+        light = shadows.canvas.light
+        _throw(shadows, _footprint(self.lateral, self.station, 0.02 * self.height, 0.1), 0.5 * self.height)
+        for right, up, half_width, half_height in self.shadow_blobs():
             across, along = light.shadow_offset(up)
             stretch = half_width + 0.5 * half_height * float(np.hypot(*light.shadow_offset(1.0)))
-            shadows.cast(_ellipse(tree.lateral + right + across, tree.station + along, 0.9 * half_width, 0.8 * stretch))
+            shadows.cast(_ellipse(self.lateral + right + across, self.station + along, 0.9 * half_width, 0.8 * stretch))
 
 
 @dataclass(frozen=True, eq=False)
-class Fixture:
+class Fixture(Short):
     """A mesh that stands still: a sign, a lamp post, a bollard."""
 
     shape: Mesh
     lateral: float
     station: float
     height: float
-
-    @property
-    def far(self) -> float:
-        return self.station
 
     def draw(self, canvas: Canvas, time_s: float) -> None:
         draw_mesh(canvas, self.shape, self.lateral, self.station)
@@ -235,7 +221,7 @@ class Fixture:
 
 
 @dataclass(frozen=True, eq=False)
-class Vehicle:
+class Vehicle(Short):
     """A car, parked or driving; heading 1 shows its back, -1 its front."""
 
     shape: Mesh
@@ -243,10 +229,6 @@ class Vehicle:
     lateral: float
     station: float
     heading: int
-
-    @property
-    def far(self) -> float:
-        return self.station
 
     def draw(self, canvas: Canvas, time_s: float) -> None:
         draw_mesh(canvas, self.shape if self.heading > 0 else self.shape.turned, self.lateral, self.station)
@@ -257,7 +239,7 @@ class Vehicle:
 
 
 @dataclass(frozen=True)
-class Walker:
+class Walker(Short):
     """A pedestrian; `direction` in radians, 0 away from the camera."""
 
     person: Person
@@ -265,10 +247,6 @@ class Walker:
     station: float
     direction: float
     phase: float
-
-    @property
-    def far(self) -> float:
-        return self.station
 
     def draw(self, canvas: Canvas, time_s: float) -> None:
         draw_pedestrian(canvas, self.person, Stance(self.lateral, self.station, self.direction), self.phase)
@@ -278,7 +256,7 @@ class Walker:
 
 
 @dataclass(frozen=True)
-class Rider:
+class Rider(Short):
     """A bicyclist; heading 1 rides away from the camera."""
 
     person: Person
@@ -287,10 +265,6 @@ class Rider:
     station: float
     heading: int
     phase: float
-
-    @property
-    def far(self) -> float:
-        return self.station
 
     def draw(self, canvas: Canvas, time_s: float) -> None:
         stance = Stance(self.lateral, self.station, 0.0 if self.heading > 0 else float(np.pi))

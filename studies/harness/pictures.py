@@ -14,7 +14,7 @@ from classification.opening import require_classes
 from core.classes import CAMVID
 from core.errors import InputError
 from seg.data.camvid import ImageFolderSplit, open_split
-from seg.street.training_set import StreetSet
+from seg.street.drive import StreetSet
 from studies.harness.target import TargetNetwork
 
 DEFAULT_STILLS, DEFAULT_IMAGES = 30, 1000

@@ -15,7 +15,7 @@ from app.open_model import open_segmenter
 from core.frame import Frame
 from core.model.checkpoint import load_checkpoint, save_checkpoint
 from seg.calibrate import fit_temperature
-from seg.street.training_set import StreetSet
+from seg.street.drive import StreetSet
 
 SIZE = 64, 96
 

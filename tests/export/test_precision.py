@@ -31,7 +31,7 @@ from export.write.proof import Bounds, measure_parity, network_pairs, require_pa
 from export.write.traced import trace
 from seg.networks.unet import UNet
 from seg.options import UNetOptions
-from seg.street.training_set import StreetSet
+from seg.street.drive import StreetSet
 
 pytestmark = pytest.mark.slow
 

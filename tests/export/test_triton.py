@@ -24,7 +24,7 @@ from export.file.onnx_file import read_onnx
 from export.run.graph import GraphExecutor
 from export.run.sessions import cpu_session
 from export.write.triton import write_repository
-from seg.street.training_set import StreetSet
+from seg.street.drive import StreetSet
 
 NUMPY = {"TYPE_UINT8": np.uint8, "TYPE_FP32": np.float32, "TYPE_FP16": np.float16}
 ONNX = {

@@ -9,7 +9,7 @@ from refusals import refusal
 from core.classes import CAMVID
 from seg.data.camvid import open_split
 from seg.data.held_out import CAMVID_STRETCHES, GUARD, camvid_stretches, hold_out, read_stretches
-from seg.street.training_set import LOOKS, StreetSet
+from seg.street.drive import LOOKS, StreetSet
 from seg.training_set import split_held_out
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "camvid"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from core.errors import InputError
-from seg.street.training_set import StreetSet
+from seg.street.drive import StreetSet
 
 
 def test_pictures_are_repeatable_and_different() -> None:

@@ -22,8 +22,7 @@ def generator(stream: str, seed: int, *index: int) -> np.random.Generator:
 
 @dataclass(frozen=True)
 class Road:
-    """Lateral position of the centreline over the station (metres along the street): two sines, radius 230 m and
-    more."""
+    """Lateral position of the centreline over the station (metres along the street): two sines, radius from 230 m."""
 
     amplitudes_m: tuple[float, float]
     frequencies: tuple[float, float]

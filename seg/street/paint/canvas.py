@@ -6,10 +6,13 @@ from functools import cached_property
 import cv2
 import numpy as np
 
+from core.classes import CAMVID
 from seg.street.paint.camera import NEAR_M, Camera
 from seg.street.paint.light import Color, Light
 from seg.street.paint.texture import CLEAR, Texture
 
+SKY, BUILDING, POLE, ROAD, PAVEMENT, TREE, SIGN, FENCE, CAR, PEDESTRIAN, BICYCLIST = range(len(CAMVID))
+"""CamVid's class ids by name."""
 OVERSAMPLING = 2
 """Canvas pixels per picture pixel; picture pixel (r, c) has its centre on canvas pixel (2r, 2c)."""
 _FRACTION_BITS = 4
@@ -117,8 +120,7 @@ class Canvas:
         cv2.copyTo(seen, mask, self.pixels[top:bottom, left:right])
 
     def finish(self, blur: float) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the picture (H, W, 3) and its label (H, W). A pixel's colour is filtered around the canvas pixel that
-        gives its label."""
+        """Returns the picture (H, W, 3), filtered around the canvas pixels that give its label, and the label."""
         label = self.pixels[::OVERSAMPLING, ::OVERSAMPLING, 3].copy()
         if blur > 0:  # binomial of five taps: the lens
             small = cv2.pyrDown(self.pixels)

@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 
 from seg.street.paint.camera import generator
-from seg.street.paint.labels import FENCE
+from seg.street.paint.canvas import FENCE
 from seg.street.paint.light import Color
 from seg.street.paint.texture import CLEAR, Texture
 

@@ -4,7 +4,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from seg.street.paint.labels import POLE, SIGN
+from seg.street.paint.canvas import POLE, SIGN
 from seg.street.paint.light import Color
 from seg.street.paint.mesh import Face, Mesh, box, mesh, panel, rectangle, ring
 

@@ -7,8 +7,7 @@ import cv2
 import numpy as np
 
 from seg.street.paint.camera import LANE_M, generator
-from seg.street.paint.canvas import Canvas
-from seg.street.paint.labels import PAVEMENT, ROAD, TREE
+from seg.street.paint.canvas import PAVEMENT, ROAD, TREE, Canvas
 from seg.street.paint.light import Color
 from seg.street.paint.texture import Texture, fractal_noise, labelled
 
@@ -71,8 +70,7 @@ def _grass(image: np.ndarray, random: np.random.Generator) -> None:
 
 
 def _paint(image: np.ndarray, random: np.random.Generator, variant: int) -> None:
-    """Paints centre dashes, parking bays and, in some streets, double yellow lines, all blended because they are
-    worn."""
+    """Paints worn centre dashes, parking bays and, in some streets, double yellow lines."""
 
     def line(low: float, high: float, start: float, end: float, color: Color) -> None:
         area = image[_along(start, end), _across(low, high)]

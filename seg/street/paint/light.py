@@ -14,6 +14,11 @@ Color = tuple[float, float, float]
 HAZE_FREE_M = 10.0
 
 
+def read_colors(text: str) -> tuple[Color, ...]:
+    """Reads colours, `red green blue` between commas."""
+    return tuple((int(red), int(green), int(blue)) for red, green, blue in map(str.split, text.split(",")))
+
+
 @dataclass(frozen=True)
 class Mood:
     """A time of day. Colours are display values, and the colours of surfaces are multiplied by those of the light."""
@@ -58,8 +63,7 @@ class Light:
         return 1.0 - np.exp(-np.maximum(np.asarray(depth) - HAZE_FREE_M, 0.0) / self.mood.haze_m)
 
     def falling_on(self, normals: np.ndarray) -> np.ndarray:
-        """(N, 3) unit normals -> (N, 3) light: less skylight on surfaces that face down, sunlight on those that face
-        the sun."""
+        """(N, 3) unit normals -> (N, 3) light: less skylight on what faces down, sunlight on what faces the sun."""
         facing_sun = np.maximum(normals @ self.to_sun, 0.0)[:, None]
         sky_share = (0.86 + 0.14 * normals[:, 1])[:, None]
         return sky_share * np.array(self.mood.ambient) + facing_sun * np.array(self.mood.sun)
@@ -79,8 +83,7 @@ class Light:
         return np.minimum(lit, 255.0) * (1 - share) + share * self.haze_color
 
     def matrix(self, normal: Color, depth: float, tint: Color = (1.0, 1.0, 1.0)) -> np.ndarray:
-        """(4, 5) affine map of RGB + label that applies light and haze to a texture and leaves the label channel
-        unchanged."""
+        """(4, 5) affine map of RGB + label that applies light and haze to a texture and keeps the label channel."""
         share = float(self.haze(depth))
         gain = self.falling_on(np.array([normal]))[0] * np.array(tint) * (1 - share)
         table = np.zeros((4, 5))
@@ -96,8 +99,7 @@ class Light:
 
 @lru_cache(maxsize=256)
 def light_of(seed: int) -> Light:
-    """The light of a seed. Neighbouring seeds differ in their time of day; the sun stands beside or behind the
-    camera."""
+    """The light of a seed. Neighbouring seeds have other times of day; the sun is beside or behind the camera."""
     random = generator("light", seed)
     mood = MOODS[seed % len(MOODS)]
     elevation = math.radians(mood.elevation_deg + random.uniform(-3, 3))

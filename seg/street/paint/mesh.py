@@ -108,8 +108,7 @@ def box(low: Color, high: Color, color: Color, label: int, glows: bool = False) 
 
 
 def panel(outline: np.ndarray, forward: float, color: Color, label: int, facing: int = -1, glows: bool = False) -> Face:
-    """An upright flat face: the outline (N, 2) of (right, up) at one forward position, facing back (-1, to the camera)
-    or forward (+1)."""
+    """An upright flat face: the outline (N, 2) of (right, up) at one forward position, to the camera (-1) or away."""
     points = np.column_stack((outline, np.full(len(outline), forward)))
     return face(points, color, label, (0, 0, facing), glows)
 

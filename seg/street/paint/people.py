@@ -5,24 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seg.street.paint.canvas import Canvas, Limb
-from seg.street.paint.labels import BICYCLIST, PEDESTRIAN
-from seg.street.paint.light import Color
+from seg.street.paint.canvas import BICYCLIST, PEDESTRIAN, Canvas, Limb
+from seg.street.paint.light import Color, read_colors
 
 SKINS: tuple[Color, ...] = ((226, 182, 152), (198, 148, 116), (148, 100, 74), (104, 70, 52), (238, 200, 172))
 HAIRS: tuple[Color, ...] = ((44, 32, 26), (92, 62, 38), (176, 140, 84), (150, 150, 150), (24, 22, 22))
-COATS: tuple[Color, ...] = (
-    (46, 52, 68),
-    (150, 40, 44),
-    (36, 92, 96),
-    (186, 150, 60),
-    (92, 96, 102),
-    (208, 206, 200),
-    (62, 84, 140),
-    (120, 66, 110),
-    (74, 98, 60),
-    (214, 110, 50),
-    (34, 34, 38),
+COATS = read_colors(
+    "46 52 68, 150 40 44, 36 92 96, 186 150 60, 92 96 102, 208 206 200, 62 84 140, 120 66 110, 74 98 60, 214 110 50, "
+    "34 34 38"
 )
 TROUSERS: tuple[Color, ...] = ((40, 46, 66), (62, 62, 66), (112, 98, 80), (28, 28, 32), (78, 92, 120), (132, 128, 122))
 HEIGHTS_M = (1.15, 1.62, 1.68, 1.75, 1.82, 1.88)
@@ -81,8 +71,7 @@ class Stance:
 
 
 def draw_pedestrian(canvas: Canvas, person: Person, stance: Stance, phase: float) -> None:
-    """Draws a pedestrian. `phase` is in radians, and a full turn is two steps; it is constant for somebody who
-    stands."""
+    """Draws a pedestrian. `phase` is in radians, a full turn for two steps, and constant for somebody who stands."""
     swing, h, near = math.sin(phase), person.height, stance.near_side(canvas)
     faces_camera = math.cos(stance.direction) < 0.7
     limbs = _arm(person, -near, swing * near, 0.78) + _leg(person, -near, swing * -near, 0.78)

@@ -7,8 +7,7 @@ import cv2
 import numpy as np
 
 from seg.street.paint.camera import generator
-from seg.street.paint.canvas import Canvas
-from seg.street.paint.labels import TREE
+from seg.street.paint.canvas import TREE, Canvas
 from seg.street.paint.light import Color
 from seg.street.paint.texture import CLEAR, Texture, fractal_noise, labelled
 

@@ -6,8 +6,7 @@ import cv2
 import numpy as np
 
 from seg.street.paint.camera import generator
-from seg.street.paint.canvas import Canvas, fixed_point
-from seg.street.paint.labels import BUILDING, SKY, TREE
+from seg.street.paint.canvas import BUILDING, SKY, TREE, Canvas, fixed_point
 from seg.street.paint.light import Light, light_of
 from seg.street.paint.texture import fractal_noise
 

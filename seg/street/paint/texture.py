@@ -8,8 +8,7 @@ CLEAR = 255
 
 
 class Texture:
-    """(H, W, 4) uint8: red, green, blue, class. It has one class; `cutout` textures also have CLEAR texels, which are
-    not drawn."""
+    """(H, W, 4) uint8: red, green, blue, class. It has one class; CLEAR texels of `cutout` textures are not drawn."""
 
     def __init__(self, texels: np.ndarray, cutout: bool = False) -> None:
         self.texels = texels

@@ -3,7 +3,7 @@
 import cv2
 import numpy as np
 
-from seg.street.paint.labels import BUILDING
+from seg.street.paint.canvas import BUILDING
 from seg.street.paint.light import Color
 from seg.street.paint.texture import fractal_noise, labelled
 
