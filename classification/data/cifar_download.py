@@ -10,11 +10,10 @@ import tempfile
 import time
 import zlib
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPResponse
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -115,9 +114,8 @@ def download_cifar(
             part.unlink()
     except OSError as error:
         raise InputError(
-            f"{error.filename or root}: cannot be written ({in_line(error)}); give a root folder that is writable "
-            f"and has "
-            f"{3 * archive.bytes / 1e9:.1f} GB of room"
+            f"{error.filename or root}: cannot be written ({in_line(error)}); give a root folder that is writable and "
+            f"has {3 * archive.bytes / 1e9:.1f} GB of room"
         ) from error
     return DownloadReport(folder, fetched)
 
@@ -166,9 +164,8 @@ def _fetch_once(archive: Archive, part: Path, count: Callable[[int, int], None])
     if _digest(part, "sha256") != archive.sha256:
         part.unlink()
         raise FetchError(
-            f"sent {archive.bytes} bytes that do not match the SHA-256 {archive.sha256}; a broken connection, "
-            f"or a proxy or "
-            "login page that answers instead",
+            f"sent {archive.bytes} bytes that do not match the SHA-256 {archive.sha256}; a broken connection, or a "
+            "proxy or login page that answers instead",
             transient=there > 0,
         )
 
@@ -195,8 +192,7 @@ def _open(url: str, part: Path, there: int) -> HTTPResponse:
     headers = HEADERS | ({"Range": f"bytes={there}-"} if there else {})
     with fetch_errors():
         try:
-            response: HTTPResponse = urlopen(Request(url, headers=headers), timeout=SILENCE_TIMEOUT_S)
-            return response
+            return cast(HTTPResponse, urlopen(Request(url, headers=headers), timeout=SILENCE_TIMEOUT_S))
         except HTTPError as error:
             if error.code != 416:
                 raise
@@ -227,9 +223,7 @@ def _unpack(archive: Archive, part: Path, root: Path) -> None:
 
 
 def _size(path: Path) -> int:
-    with suppress(FileNotFoundError):
-        return path.stat().st_size
-    return 0
+    return path.stat().st_size if path.exists() else 0
 
 
 def _digest(path: Path, name: Literal["sha256", "md5"]) -> str:

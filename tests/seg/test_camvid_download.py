@@ -328,7 +328,7 @@ def test_a_root_that_is_a_file_is_refused_before_any_request(server: Server, man
 def test_a_folder_in_the_place_of_a_file_is_reported(server: Server, manifest: Path, root: Path) -> None:
     (root / VICTIM).mkdir(parents=True)
     assert f"{root / VICTIM}: cannot be written" in download_fails(root, server.url, manifest)
-    assert not list(root.rglob("*.part"))
+    assert not list(root.rglob("*.partial"))
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
@@ -336,52 +336,6 @@ def test_a_read_only_root_is_reported(server: Server, manifest: Path, root: Path
     root.mkdir(parents=True)
     root.chmod(0o500)
     assert "cannot be written (Permission denied)" in download_fails(root, server.url, manifest)
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "CamVid/../escaped.png",
-        "CamVid/train/../../escaped.png",
-        "CamVid//etc/escaped.png",
-        "/CamVid/escaped.png",
-        "../CamVid/escaped.png",
-        "CamVid/train\\..\\..\\escaped.png",
-        "CamVid/C:/escaped.png",
-        "CamVid/.hidden.png",
-        "CamVid/train/",
-        "CamVid/",
-        "Other/train/000.png",
-    ],
-)
-def test_a_path_that_could_leave_the_root_is_refused(server: Server, tmp_path: Path, root: Path, path: str) -> None:
-    manifest = tmp_path / "manifest.txt"
-    manifest.write_text(f"{'0' * 40} CamVid/train/000.png\n{'0' * 40} {path}\n")
-    assert f"{manifest}:2: " in download_fails(root, server.url, manifest)
-    assert not server.requests
-    assert not root.exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("", "is empty"),
-        ("abc CamVid/train/000.png\n", ":1: "),
-        (f"{'0' * 40} CamVid/a.png\n{'1' * 40} CamVid/a.png\n", "twice"),
-        ("\u00fc", "cannot be read"),
-        (None, "cannot be read"),
-    ],
-)
-def test_a_broken_manifest_is_refused(tmp_path: Path, root: Path, text: str | None, says: str) -> None:
-    manifest = tmp_path / "manifest.txt"
-    if text is not None:
-        manifest.write_text(text, encoding="utf-8")
-    assert says in download_fails(root, closed_port_url(), manifest)
-
-
-def test_no_connections_and_other_schemes_are_refused(manifest: Path, root: Path) -> None:
-    assert "expected 1 or more" in download_fails(root, closed_port_url(), manifest, connections=0)
-    assert "expected https://" in download_fails(root, "file:///etc", manifest)
 
 
 # Processes that end in the middle
@@ -411,10 +365,10 @@ def wait_until(condition: Callable[[], bool], limit_s: float = 20.0) -> None:
 def test_a_run_killed_while_the_server_is_slow_is_resumed(server: Server, manifest: Path, root: Path) -> None:
     server.respond["*"] = drip(server, bytes_at_once=20_000, pause_s=0.01)
     with start(root, server, manifest) as process:
-        wait_until(lambda: sum(path.suffix != ".part" for path in root.rglob("*.*")) >= 3)
+        wait_until(lambda: sum(path.suffix != ".partial" for path in root.rglob("*.*")) >= 3)
         process.kill()
         assert process.wait(10) == -signal.SIGKILL
-    before = {name: data for name, data in files_under(root).items() if not name.endswith(".part")}
+    before = {name: data for name, data in files_under(root).items() if not name.endswith(".partial")}
     assert 3 <= len(before) < len(CONTENT)
     assert before.items() <= CONTENT.items()
     server.respond.clear()
@@ -430,7 +384,7 @@ def test_a_run_killed_between_writing_and_renaming_leaves_nothing_that_counts(
         assert process.wait(20) == -signal.SIGKILL
     left = files_under(root)
     assert left
-    assert all(Path(name).name.startswith(".") and name.endswith(".part") for name in left)
+    assert all(Path(name).name.startswith(".") and name.endswith(".partial") for name in left)
     report = download_camvid(root, base_url=server.url, manifest=manifest)
     assert report.kept == 0
     assert files_under(root) == CONTENT
@@ -438,8 +392,8 @@ def test_a_run_killed_between_writing_and_renaming_leaves_nothing_that_counts(
 
 def test_files_of_the_user_survive_the_clearing_of_leftovers(server: Server, manifest: Path, root: Path) -> None:
     (root / "train").mkdir(parents=True)
-    (root / "train/.000.png.123.part").write_bytes(b"left by a killed run")
-    others = {"train/.notes.1.part": b"mine", "train/000.png.part": b"mine", "train/extra.png": b"mine"}
+    (root / "train/.000.png.0123abcd.partial").write_bytes(b"left by a killed run")
+    others = {"train/.notes.0123abcd.partial": b"mine", "train/000.png.partial": b"mine", "train/extra.png": b"mine"}
     for name, data in others.items():
         (root / name).write_bytes(data)
     download_camvid(root, base_url=server.url, manifest=manifest)
