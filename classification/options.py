@@ -103,17 +103,14 @@ class ClassTrainConfig:
 
 
 PICTURE_RANGES: dict[str, tuple[float, float]] = {
-    "flip": (0, 1),
-    "erasing": (0, 1),
-    "mixup": (0, math.inf),
-    "cutmix": (0, math.inf),
-    "label_smoothing": (0, 1),
+    **dict.fromkeys(("flip", "erasing", "label_smoothing"), (0, 1)),
+    **dict.fromkeys(("mixup", "cutmix"), (0, math.inf)),
 }
 
 
 def check_class_training(config: ClassTrainConfig) -> None:
     """Raises InputError for the first setting that makes no sense."""
-    whole = {name: (0, math.inf) for name in ("size", "subset", "loaders")}
+    whole = dict.fromkeys(("size", "subset", "loaders"), (0.0, math.inf))
     require_ranges(config, {**whole, "fraction": (0, 1), "hold_out": (0, 0.9)})
     require_ranges(config.pictures, PICTURE_RANGES)
     require_ranges(config.loop, TRAIN_RANGES)
@@ -127,77 +124,41 @@ def check_class_training(config: ClassTrainConfig) -> None:
 MIXED = PictureOptions(rand_augment="rand-m9-n2-mstd1.0", mixup=1.0, cutmix=0.8, label_smoothing=0.1)
 """The strong augmentation of arXiv 2202.06709 for CIFAR."""
 
+SGD = TrainConfig(optimizer="sgd", learning_rate=0.1, weight_decay=5e-4, clip_norm=0.0)
+SGD_STEPS = replace(
+    SGD,
+    epochs=201,
+    batch_size=128,
+    schedule="step",
+    warmup=1 / 201,
+    step_epochs=(61, 121, 161),
+    step_factor=0.2,
+    average_decay=0.0,
+)
+IMAGENET_STEPS = replace(
+    SGD_STEPS, epochs=91, batch_size=256, weight_decay=1e-4, warmup=1 / 91, step_epochs=(31, 61, 81), step_factor=0.1
+)
+ADAMW = TrainConfig(
+    epochs=305,
+    batch_size=96,
+    learning_rate=1.25e-4,
+    weight_decay=0.05,
+    warmup=5 / 305,
+    clip_norm=5.0,
+    average_decay=0.0,
+)
+
 CLASS_PRESETS: dict[str, ClassTrainConfig] = {
-    "small": ClassTrainConfig(
-        classifier=ClassifierOptions(channels=32),
-        loop=TrainConfig(
-            epochs=40,
-            batch_size=64,
-            optimizer="sgd",
-            learning_rate=0.1,
-            weight_decay=5e-4,
-            clip_norm=0.0,
-        ),
-    ),
-    "sgd": ClassTrainConfig(
-        loop=TrainConfig(
-            epochs=201,
-            batch_size=128,
-            optimizer="sgd",
-            learning_rate=0.1,
-            weight_decay=5e-4,
-            schedule="step",
-            warmup=1 / 201,
-            step_epochs=(61, 121, 161),
-            step_factor=0.2,
-            clip_norm=0.0,
-            average_decay=0.0,
-        ),
-    ),
+    "small": ClassTrainConfig(classifier=ClassifierOptions(channels=32), loop=replace(SGD, epochs=40, batch_size=64)),
+    "sgd": ClassTrainConfig(loop=SGD_STEPS),
     "sgd-imagenet": ClassTrainConfig(
-        classifier=ClassifierOptions(stem=True),
-        pictures=PictureOptions(crop="resized"),
-        loop=TrainConfig(
-            epochs=91,
-            batch_size=256,
-            optimizer="sgd",
-            learning_rate=0.1,
-            weight_decay=1e-4,
-            schedule="step",
-            warmup=1 / 91,
-            step_epochs=(31, 61, 81),
-            step_factor=0.1,
-            clip_norm=0.0,
-            average_decay=0.0,
-        ),
+        classifier=ClassifierOptions(stem=True), pictures=PictureOptions(crop="resized"), loop=IMAGENET_STEPS
     ),
-    "adamw": ClassTrainConfig(
-        classifier=ClassifierOptions(stochastic_depth=0.1),
-        pictures=MIXED,
-        loop=TrainConfig(
-            epochs=305,
-            batch_size=96,
-            optimizer="adamw",
-            learning_rate=1.25e-4,
-            weight_decay=0.05,
-            warmup=5 / 305,
-            clip_norm=5.0,
-            average_decay=0.0,
-        ),
-    ),
+    "adamw": ClassTrainConfig(classifier=ClassifierOptions(stochastic_depth=0.1), pictures=MIXED, loop=ADAMW),
     "adamw-imagenet": ClassTrainConfig(
         classifier=ClassifierOptions(stem=True, stochastic_depth=0.1),
         pictures=replace(MIXED, crop="resized", rand_augment="rand-m9-n2-mstd0.5", erasing=0.25),
-        loop=TrainConfig(
-            epochs=305,
-            batch_size=128,
-            optimizer="adamw",
-            learning_rate=1.25e-4,
-            weight_decay=0.05,
-            warmup=5 / 305,
-            clip_norm=0.0,
-            average_decay=0.0,
-        ),
+        loop=replace(ADAMW, batch_size=128, clip_norm=0.0),
     ),
 }
 """small: for some thousand images on two cores. 5,000 images make 3,120 steps of 64 in 40 epochs; 1,560 steps of 128

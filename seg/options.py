@@ -170,18 +170,11 @@ class SegTrainConfig:
 
 
 AUGMENT_RANGES: dict[str, tuple[float, float]] = {
-    "crop_height": (1, math.inf),
-    "crop_width": (1, math.inf),
-    "flip": (0, 1),
+    **dict.fromkeys(("crop_height", "crop_width"), (1, math.inf)),
+    **dict.fromkeys(("flip", "rare_crop", "paste", "textures", "corrupt"), (0, 1)),
+    **dict.fromkeys(("brightness", "contrast", "saturation"), (0, math.inf)),
     "scale_min": (0.05, math.inf),
-    "brightness": (0, math.inf),
-    "contrast": (0, math.inf),
-    "saturation": (0, math.inf),
     "hue": (0, 0.5),
-    "rare_crop": (0, 1),
-    "paste": (0, 1),
-    "textures": (0, 1),
-    "corrupt": (0, 1),
 }
 
 
@@ -191,13 +184,9 @@ def check_training(config: SegTrainConfig) -> None:
         config,
         {
             "size": (32, math.inf),
-            "soften": (0, math.inf),
             "distill": (0, 1),
-            "consistency": (0, math.inf),
-            "loaders": (0, math.inf),
-            "auxiliary": (0, math.inf),
-            "full_image_epochs": (0, config.loop.epochs),
-            "unzoomed_epochs": (0, config.loop.epochs),
+            **dict.fromkeys(("soften", "consistency", "loaders", "auxiliary"), (0, math.inf)),
+            **dict.fromkeys(("full_image_epochs", "unzoomed_epochs"), (0, config.loop.epochs)),
         },
     )
     require_ranges(config.augment, AUGMENT_RANGES)

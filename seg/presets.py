@@ -6,54 +6,33 @@ from pathlib import Path
 from core.training.config import TrainConfig
 from seg.options import UNET_PAPER, AugmentOptions, SegTrainConfig, SmpOptions, UNetOptions
 
-LONG_AUGMENT = AugmentOptions(crop_height=240, crop_width=320, scale_min=0.75, scale_max=2.0, corrupt=0.25, paste=0.3)
-LONG_LOOP = TrainConfig(epochs=600, weight_decay=1e-2, warmup=0.1, evaluate_every=20)
+LONG = SegTrainConfig(
+    auxiliary=0.4,
+    full_image_epochs=120,
+    unzoomed_epochs=40,
+    augment=AugmentOptions(crop_height=240, crop_width=320, scale_min=0.75, scale_max=2.0, corrupt=0.25, paste=0.3),
+    loop=TrainConfig(epochs=600, weight_decay=1e-2, warmup=0.1, evaluate_every=20),
+)
+REALTIME = SmpOptions(
+    encoder="tu-regnetx_002",
+    decoder_channels=(128, 64, 32, 24, 16),
+    head_stride=2,
+    decoder_dropout=0.1,
+    encoder_dropout=0.1,
+    encoder_prob="relu6",
+)
+MOBILE = replace(
+    REALTIME, encoder="tu-mobilenetv3_small_075", decoder_channels=(48, 32, 16, 12, 12), encoder_linear_prob="none"
+)
+LONG_SMP = replace(LONG, network="smp", augment=replace(LONG.augment, corrupt=0.15))
 STREET_EPOCHS = 10
 """As many crops as 36 epochs of CamVid's."""
 
 PRESETS: dict[str, SegTrainConfig] = {
     "cpu": SegTrainConfig(unet=UNetOptions(dropout=0.2)),
-    "unet-s": SegTrainConfig(
-        unet=UNetOptions(dropout=0.2, prob="relu6"),
-        auxiliary=0.4,
-        full_image_epochs=120,
-        unzoomed_epochs=40,
-        augment=LONG_AUGMENT,
-        loop=LONG_LOOP,
-    ),
-    "realtime": SegTrainConfig(
-        network="smp",
-        smp=SmpOptions(
-            encoder="tu-regnetx_002",
-            decoder_channels=(128, 64, 32, 24, 16),
-            head_stride=2,
-            decoder_dropout=0.1,
-            encoder_dropout=0.1,
-            encoder_prob="relu6",
-        ),
-        auxiliary=0.4,
-        full_image_epochs=120,
-        unzoomed_epochs=40,
-        augment=replace(LONG_AUGMENT, corrupt=0.15),
-        loop=LONG_LOOP,
-    ),
-    "mobile": SegTrainConfig(
-        network="smp",
-        smp=SmpOptions(
-            encoder="tu-mobilenetv3_small_075",
-            decoder_channels=(48, 32, 16, 12, 12),
-            head_stride=2,
-            decoder_dropout=0.1,
-            encoder_dropout=0.1,
-            encoder_prob="relu6",
-            encoder_linear_prob="none",
-        ),
-        auxiliary=0.4,
-        full_image_epochs=120,
-        unzoomed_epochs=40,
-        augment=replace(LONG_AUGMENT, corrupt=0.15),
-        loop=LONG_LOOP,
-    ),
+    "unet-s": replace(LONG, unet=UNetOptions(dropout=0.2, prob="relu6")),
+    "realtime": replace(LONG_SMP, smp=REALTIME),
+    "mobile": replace(LONG_SMP, smp=MOBILE),
     "paper": SegTrainConfig(
         unet=UNET_PAPER,
         class_weights="median-frequency",

@@ -1,1 +1,1 @@
-"""Image classifiers, one family a file, with optional MC dropout and spatial smoothing."""
+"""Image classifiers, related families in a file, with optional MC dropout and spatial smoothing."""

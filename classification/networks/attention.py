@@ -83,8 +83,7 @@ class WindowAttention(nn.Module):
 
 
 def _padding_bias(inside: Tensor, rows: int, columns: int, like: Tensor) -> Tensor:
-    """Returns the mask (windows, 1, 1, L): 0 for points of the map, -inf for padding; every window contains at least
-    one point of the map."""
+    """Returns the mask (windows, 1, 1, L): 0 for points of the map, of which every window has one, -inf for padding."""
     height, width = inside.shape
     outside = ~inside.reshape(height // rows, rows, width // columns, columns).transpose(1, 2)
     outside = outside.reshape(-1, 1, 1, rows * columns)

@@ -4,21 +4,16 @@ from typing import Any
 
 from torch import nn
 
-from classification.networks.alexnet import alexnet
-from classification.networks.alternet import alternet
-from classification.networks.layout import MODEL_NAMES, MODELS
+from classification.networks.layout import MODELS
 from classification.networks.option_checks import check_classifier, options_of
-from classification.networks.pit import pit
+from classification.networks.plain import alexnet, vgg
 from classification.networks.preresnet import preresnet
 from classification.networks.resnet import resnet
 from classification.networks.swin import swin
 from classification.networks.timm_network import TimmNetwork
-from classification.networks.vgg import vgg
-from classification.networks.vit import vit
+from classification.networks.vit import pit, vit
 from classification.options import ClassifierOptions
 from core.errors import InputError
-
-__all__ = ["MODEL_NAMES", "build_classifier"]
 
 BUILDERS = {
     "alexnet": alexnet,
@@ -28,14 +23,13 @@ BUILDERS = {
     "resnext": resnet,
     "wideresnet": resnet,
     "preresnet": preresnet,
-    "alternet": alternet,
+    "alternet": preresnet,
     "vit": vit,
     "pit": pit,
     "swin": swin,
 }
 OWN_INITIALISATION = ("alexnet", "vit", "pit", "swin")
-"""Families without BatchNorm, where the first layers' scale matters: torch's own for AlexNet, transformers bring
-theirs."""
+"""Families without BatchNorm, where the first layers' scale matters: torch's for AlexNet, transformers have theirs."""
 
 
 def build_classifier(options: ClassifierOptions | dict[str, Any], num_classes: int) -> nn.Module:

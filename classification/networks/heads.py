@@ -11,6 +11,10 @@ MLP_DROPOUT = 0.5
 """Rate of the MLP head's ordinary dropout, which is off at test time, unlike MC dropout (arXiv 1409.1556, Sec. 3.1)."""
 
 
+HEAD_SIDE = 7
+"""Side of the MLP head's average pooling: that of the last map of a 224 x 224 picture."""
+
+
 class GlobalMedian(nn.Module):
     """(B, C, H, W) -> (B, C): the floor(HW / 2)-th largest value of each channel, an upper median (HW >= 2)."""
 

@@ -23,8 +23,7 @@ ALTERNET_BLOCKS: dict[int, tuple[int, ...]] = {
     101: (3, 4, 23, 4),
     152: (3, 8, 36, 4),
 }
-"""Convolution and attention blocks together: one more in the last stage, room for two pairs (arXiv 2202.06709, Sec.
-4)."""
+"""Convolution and attention blocks: one more in the last stage, room for two pairs (arXiv 2202.06709, Sec. 4)."""
 
 VGG_CONVS: dict[int, tuple[int, ...]] = {
     11: (1, 1, 2, 2, 2),
@@ -91,8 +90,7 @@ FAMILIES: dict[str, Family] = {
         tuple(SWIN_BLOCKS), 0, (), ("gap",), frozenset({"stochastic_depth", "attention_window", "patch_size"})
     ),
 }
-"""Smoothed stages: after each one, but not before the BN-ReLU-GAP head of a pre-activation network (arXiv
-2105.12639)."""
+"""Smoothed stages: each one, but none before the BN-ReLU-GAP head of a pre-activation network (arXiv 2105.12639)."""
 
 TIMM_OPTIONS = frozenset({"stochastic_depth", "img_size", "patch_size", "pretrained"})
 """Options of timm's networks that not all of our families have."""

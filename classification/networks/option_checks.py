@@ -22,8 +22,7 @@ from core.errors import InputError, suggest
 from core.options import MAX_PIXELS, read_options, require_ranges, require_types
 
 MAX_GRID = 64
-"""Patches, or points of a window, on a side: attention compares each of 4,096 with every other (ViT-B/16 at 1024 x
-1024)."""
+"""Patches, or points of a window, on a side: attention compares each of 4,096 with all (ViT-B/16 at 1024 x 1024)."""
 RANGES: dict[str, tuple[float, float]] = {
     "channels": (1, 1024),
     "dropout": (0, 255 / 256),

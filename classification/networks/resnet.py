@@ -7,12 +7,9 @@ from torch import Tensor, nn
 from torchvision.ops import StochasticDepth
 
 from classification.networks.chain import Block, Chain, conv, dropout, norm_relu, skip_rates, stage, stem
-from classification.networks.heads import head
+from classification.networks.heads import HEAD_SIDE, head
 from classification.networks.layout import MODELS, RESIDUAL_BLOCKS
 from classification.options import ClassifierOptions
-
-HEAD_SIDE = 7
-"""Side of the MLP head's average pooling: that of the last map of a 224 x 224 picture."""
 
 
 class ResidualBlock(Block):

@@ -1,4 +1,4 @@
-"""Vision transformer whose attention may be local and whose head reads the class token or the mean.
+"""Vision transformer, whose attention may be local, and PiT, which pools the patches between three stages.
 
 Each attention and each MLP is a part of the chain of its own, so that features can be read, and parts left out, between
 them. Local attention and both heads are variants that arXiv 2202.06709 compares.
@@ -14,7 +14,7 @@ from torchvision.ops import StochasticDepth
 
 from classification.networks.attention import attend
 from classification.networks.chain import Block, Chain, dropout, skip_rates
-from classification.networks.layout import MODELS, VIT_PATCH, VIT_SIDE, heads_of
+from classification.networks.layout import MODELS, PIT_BLOCKS, VIT_PATCH, VIT_SIDE, heads_of
 from classification.options import ClassifierOptions
 from core.errors import InputError
 from core.stages import Stage
@@ -101,6 +101,22 @@ class TokenHead(nn.Module):
         return self.linear(x[:, 0] if self.class_token else x.mean(1))
 
 
+class TokenPooling(nn.Module):
+    """(B, 1 + h w, C) -> (B, 1 + ceil(h / 2) ceil(w / 2), 2 C).
+
+    A depthwise 3x3 convolution of stride 2 for the map of the patches, a linear layer for the class token.
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.patches = nn.Conv2d(channels, 2 * channels, 3, 2, padding=1, groups=channels)
+        self.class_token = nn.Linear(channels, 2 * channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        patches = self.patches(patch_map(x, class_token=True)).flatten(2).mT
+        return torch.cat([self.class_token(x[:, :1]), patches], 1)
+
+
 class VisionTransformer(Chain):
     """A chain of stem, attention1, mlp1, attention2, ... and head."""
 
@@ -128,6 +144,30 @@ def vit(options: ClassifierOptions, num_classes: int) -> Chain:
     for number in range(1, depth + 1):
         add_pair(chain, number, options.channels, heads_of(options)[0], options.dropout, next(skipped), seen)
     chain.add_module("head", TokenHead(options.channels, num_classes, class_token))
+    initialise_linear(chain)
+    return chain
+
+
+def pit(options: ClassifierOptions, num_classes: int) -> Chain:
+    """Builds a PiT: (B, 3, s, s) -> (B, K) for s = `img_size` (Heo et al. 2021, arXiv 2103.16302).
+
+    Patches overlap by half; `channels` channels in heads of 32, twice as many after each pooling. pit12 of 64 channels
+    is PiT-Ti. Parts: stem, attention1, mlp1, ..., pool2 before the second stage, ..., head.
+    """
+    _, depth = MODELS[options.network]
+    blocks, patch = PIT_BLOCKS[depth], options.patch_size or VIT_PATCH
+    skipped = iter(skip_rates(options.stochastic_depth, sum(blocks)))
+    stem = Tokens(options.channels, options.img_size or VIT_SIDE, patch, class_token=True, stride=max(1, patch // 2))
+    chain, number = VisionTransformer(OrderedDict(stem=stem)), 0
+    chain.class_token = True
+    for i, (count, heads) in enumerate(zip(blocks, heads_of(options), strict=True)):
+        channels = options.channels * 2**i
+        if i:
+            chain.add_module(f"pool{i + 1}", TokenPooling(channels // 2))
+        for _ in range(count):
+            number += 1
+            add_pair(chain, number, channels, heads, options.dropout, next(skipped))
+    chain.add_module("head", TokenHead(channels, num_classes, class_token=True))
     initialise_linear(chain)
     return chain
 

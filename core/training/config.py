@@ -59,18 +59,8 @@ class TrainConfig:
 
 
 TRAIN_RANGES: dict[str, tuple[float, float]] = {
-    "epochs": (1, math.inf),
-    "batch_size": (1, math.inf),
-    "accumulate": (1, math.inf),
-    "train_samples": (1, math.inf),
-    "learning_rate": (0, math.inf),
-    "weight_decay": (0, math.inf),
-    "warmup": (0, 1),
-    "step_epochs": (0, math.inf),
-    "step_factor": (0, math.inf),
-    "clip_norm": (0, math.inf),
-    "average_decay": (0, 1),
-    "threads": (0, math.inf),
-    "evaluate_every": (0, math.inf),
-    "snapshots": (0, math.inf),
+    **dict.fromkeys(("epochs", "batch_size", "accumulate", "train_samples"), (1, math.inf)),
+    **dict.fromkeys(("learning_rate", "weight_decay", "step_epochs", "step_factor", "clip_norm"), (0, math.inf)),
+    **dict.fromkeys(("threads", "evaluate_every", "snapshots"), (0, math.inf)),
+    **dict.fromkeys(("warmup", "average_decay"), (0, 1)),
 }

@@ -5,10 +5,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from classification.networks.alternet import AttentionBlock
 from classification.networks.attention import WindowAttention
 from classification.networks.build import build_classifier
-from classification.networks.preresnet import PreActBlock
+from classification.networks.preresnet import AttentionBlock, PreActBlock
 from classification.options import ClassifierOptions
 
 PATTERNS = {
