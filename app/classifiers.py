@@ -9,11 +9,10 @@ import numpy as np
 import torch
 
 from app.open_model import open_checkpoint, open_model
-from classification.data.held_out import SPLIT, open_split_of
 from classification.data.labelled import ClassificationSet
-from classification.data.open import open_classification
+from classification.data.open import HELD_OUT, open_classification, open_split_of
 from classification.evaluate import Batch, Classifier, default_samples
-from classification.opening import build_members
+from classification.pretrained import build_members
 from core.classes import ClassList
 from core.dropout import is_stochastic
 from core.errors import InputError
@@ -174,7 +173,7 @@ class GraphFileClassifier:
         yield Prediction(torch.cat([part.probs for part in parts]), torch.cat([part.member_entropy for part in parts]))
 
     def open_data(self, data: Path, split: str) -> ClassificationSet:
-        if split == SPLIT:
+        if split == HELD_OUT:
             raise InputError(f"{self.name}: a graph file does not say what its training held out; give the checkpoint")
         return open_classification(data, split)
 

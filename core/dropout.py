@@ -1,5 +1,8 @@
 """Element-wise dropout that stays on at test time (MC dropout) and can be switched off."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
 import torch
 from torch import Tensor, nn
 
@@ -102,6 +105,22 @@ def has_dropout(network: nn.Module) -> bool:
     return any(isinstance(module, Dropout) and module.rate > 0 for module in network.modules())
 
 
+def drawing_dropouts(network: nn.Module) -> list[Dropout]:
+    """The dropout layers that draw in the next forward pass, in the order of the network's modules."""
+    return [module for module in network.modules() if isinstance(module, Dropout) and module.draws]
+
+
 def is_stochastic(network: nn.Module) -> bool:
     """True if the next forward pass draws dropout masks."""
-    return any(isinstance(module, Dropout) and module.draws for module in network.modules())
+    return bool(drawing_dropouts(network))
+
+
+@contextmanager
+def dropout_calls(layers: Sequence[Dropout]) -> Iterator[list[tuple[Dropout, tuple[int, ...]]]]:
+    """A context that collects the calls of the layers in their order, each with the shape of the layer's map."""
+    calls: list[tuple[Dropout, tuple[int, ...]]] = []
+    with ExitStack() as hooks:
+        for layer in layers:
+            hook = layer.register_forward_hook(lambda called, _, output: calls.append((called, tuple(output.shape))))
+            hooks.enter_context(hook)
+        yield calls

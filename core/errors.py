@@ -31,6 +31,11 @@ def shorten(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of an error of a library, or its type where it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 def suggest(name: object, known: Sequence[str], prefix: str = "") -> str:
     """The end of a message about an unknown name: the nearest known ones, each behind `prefix`, or all of them."""
     near = [prefix + one for one in difflib.get_close_matches(str(name).lower()[:80], known, n=3)]

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 MOTION_INPUTS = ("motion", "trust")
-"""Inputs of a graph file whose mean follows motion: float (h / s, w / s, 2) and (h / s, w / s), those of
-`core.motion.Motion`."""
+"""Inputs of a graph file whose mean follows motion, of `core.motion.Motion`: (h / s, w / s, 2) and (h / s, w / s)."""
 NOVELTY_OUTPUTS = ("novelty", "expected_accuracy", "novel_regions")
 """Outputs of a graph file about the whole frame, as in `Maps`: float (1,) twice and uint8 (1, H, W)."""
 

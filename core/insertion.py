@@ -1,9 +1,10 @@
-"""Puts spatial smoothing and dropout into networks that were built without them: before the modules that subsample.
+"""Networks of other libraries: their names, and the layers that are put into them before modules that subsample.
 
 The skips of a U-Net and the stage outputs of a feature extractor are taken before the inserted layers, as in our own
 U-Net.
 """
 
+import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from core.dropout import Dropout
-from core.errors import InputError
+from core.errors import InputError, first_line
 from core.options import PaddingName, ProbName
 from core.smoothing import SpatialSmoothing
 
@@ -43,6 +44,20 @@ class PrependedLayer(nn.Module):
 
     def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Any:
         return self.module(self.layer(x), *args, **kwargs)
+
+
+def require_timm_name(name: str, prefix: str) -> None:
+    """Raises InputError, with the nearest names behind `prefix`, for a name that the installed timm does not list.
+
+    timm also takes `hf-hub:` and `local-dir:` names and paths: with one of those a record would decide what is fetched,
+    or which folder a network is built from.
+    """
+    import timm
+
+    if ":" in name or "/" in name or not timm.is_model(name):
+        near = difflib.get_close_matches(name, timm.list_models(), n=3)
+        hint = f"did you mean {' or '.join(prefix + n for n in near)}?" if near else "see timm.list_models()"
+        raise InputError(f"timm has no network {name[:80]!r}; {hint}")
 
 
 def insert_smoothing(
@@ -105,8 +120,7 @@ def subsampling_points(network: nn.Module, example: Tensor | None = None) -> lis
 
 
 class _Trace:
-    """Inputs and outputs of every module in its first call of one forward pass; the network itself is left
-    unchanged."""
+    """Inputs and outputs of every module in its first call of one forward pass, which leaves the network unchanged."""
 
     def __init__(self, network: nn.Module, example: Tensor) -> None:
         self.image = example
@@ -124,10 +138,10 @@ class _Trace:
             with torch.inference_mode(False), torch.no_grad():  # tensors of inference mode have no version
                 network.eval()(example.clone())
         except (AssertionError, RuntimeError, TypeError, ValueError) as error:
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             size = " x ".join(map(str, example.shape))
             raise InputError(
-                f"{type(network).__name__} does not take a {size} picture ({reason}); pass an example that it takes"
+                f"{type(network).__name__} does not take a {size} picture ({first_line(error)}); pass an example that "
+                "it takes"
             ) from error
         finally:
             for module, mode in training.items():

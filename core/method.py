@@ -16,8 +16,7 @@ ModeName = Literal["dnn", "vq-dnn", "bnn", "vq-bnn"]
 MODE_NAMES: tuple[ModeName, ...] = get_args(ModeName)
 
 PUBLISHED_TAU, MOTION_TAU = 1.25, 8.0
-"""Frames: published (VQ-BNN, arXiv 1907.05911), and for a mean that follows motion, which may remember longer
-(docs/studies/results)."""
+"""Frames: published (VQ-BNN, arXiv 1907.05911); a mean that follows motion remembers longer (docs/studies/results)."""
 BNN_SAMPLES = 30
 """Dropout passes of mode bnn (published on CamVid)."""
 MAX_SAMPLES, MAX_TAU = 10_000, 1e6
@@ -154,8 +153,7 @@ class MethodOptions(PassOptions):
                 )
 
     def resolve(self, meta: Calibrated | None = None) -> Method:
-        """The method that will run, with a checkpoint's fitted temperature. Raises InputError for settings that
-        contradict each other or the model."""
+        """The method that will run, with its fitted temperature. InputError for settings that contradict each other."""
         method = self._with_temperature(self._without_temperature(self.mode or "vq-dnn"), meta)
         return self._following_frames(method, meta)
 

@@ -31,8 +31,7 @@ class Motion:
     """(h, w, 2) float32: for each pixel its position (x, y) in the previous frame; positions outside the picture take
     the value at its edge."""
     trust: np.ndarray
-    """(h, w) float32 in 0..1: exp(-(difference / 20)^2), of the grey levels of the pixel and of its earlier
-    position."""
+    """(h, w) float32 in 0..1: exp(-(difference / 20)^2), of the grey levels of the pixel and its earlier position."""
 
 
 class MotionEstimator:
@@ -84,8 +83,7 @@ def grey(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
 
 
 def warp_plane(plane: np.ndarray, source: np.ndarray) -> np.ndarray:
-    """(h, w) uint8, uint16 or float32 of the previous frame, warped to this frame: bilinear, the edge
-    repeated."""
+    """(h, w) uint8, uint16 or float32 of the previous frame, warped to this frame: bilinear, the edge repeated."""
     from cv2 import BORDER_REPLICATE, INTER_LINEAR, remap
 
     no_second_map: Any = None  # x and y are one array

@@ -54,8 +54,7 @@ class Prediction:
 
     @classmethod
     def from_logits(cls, logits: Tensor, temperature: float | Tensor = 1.0) -> "Prediction":
-        """One member: logits (B, K, ...) / temperature -> softmax over dimension 1; a tensor broadcasts as in
-        division."""
+        """One member: logits (B, K, ...) / temperature -> softmax over dimension 1; a tensor broadcasts."""
         if logits.dtype in (torch.float16, torch.bfloat16):  # 8 bits of mantissa are too few for probabilities
             logits = logits.float()
         tempered = logits if isinstance(temperature, float) and temperature == 1.0 else logits / temperature

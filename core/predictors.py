@@ -82,8 +82,7 @@ class Ensemble(nn.Module):
 
 
 class AllMembers(Predictor):
-    """The mean of every member's softmax (Lakshminarayanan et al. 2017, arXiv 1612.01474): as many passes as
-    members."""
+    """The mean of every member's softmax (Lakshminarayanan et al. 2017, arXiv 1612.01474): a pass for each member."""
 
     def forward(self, batch: Tensor) -> Prediction:
         return mean_prediction(

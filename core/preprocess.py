@@ -16,8 +16,7 @@ MAX_ASPECT = 16
 
 
 def network_size(frame_height: int, frame_width: int, height: int) -> tuple[int, int]:
-    """The (h, w) of the network's input: the given height, the frame's aspect, the width rounded to a multiple of
-    32."""
+    """The (h, w) of the network's input: the given height, the frame's aspect, a width in multiples of 32."""
     if height < SIZE_MULTIPLE:
         raise InputError(f"the network's height must be {SIZE_MULTIPLE} pixels or more, got {height}")
     if frame_width > MAX_ASPECT * frame_height:

@@ -20,8 +20,7 @@ DEFAULT_SCALE = {
     "signed-tanh": 10.0,
     "none": 1.0,
 }
-"""The published parameter t of each Prob (Tables A.1 and B.1, and its code); signed-tanh is ours and takes that of
-tanh."""
+"""The published parameter t of each Prob (Tables A.1 and B.1, and its code); signed-tanh is ours, with that of tanh."""
 
 
 class Prob(nn.Module):

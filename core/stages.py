@@ -38,8 +38,7 @@ def named_stages(network: nn.Module) -> dict[str, Stage]:
 
 
 class StageFeatures:
-    """Keeps the features of the named stages from the network's last forward pass. Raises InputError for an unknown
-    name."""
+    """Keeps the features of the named stages from the network's last forward pass. InputError for an unknown name."""
 
     def __init__(self, network: nn.Module, stages: Sequence[str]) -> None:
         points = named_stages(network)
@@ -51,8 +50,7 @@ class StageFeatures:
         self._handles = [self._listen(name, points[name]) for name in stages]
 
     def take(self) -> list[Tensor]:
-        """Returns the features of the last pass in the order of `stages` and forgets them. InputError if a stage did
-        not run."""
+        """Takes the features of the last pass in the order of `stages`. InputError if a stage did not run."""
         seen = self.seen()
         if absent := [name for name in self.stages if name not in seen]:
             raise InputError(f"stage {absent[0]!r} is not run by this network: novelty cannot be fitted on it")

@@ -1,4 +1,4 @@
-"""Fits temperature and conformal thresholds to labelled frames, with the temporal smoothing that is used later."""
+"""Calibration after training: temperature and conformal thresholds of labelled frames, and logit adjustment."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from core.classes import ClassList
+from core.errors import InputError
 from core.evaluation.conformal import ClassRisk, ConformalScores, Coverage
 from core.evaluation.temperature import GRID, TemperatureFit, TemperatureScan, grid_tensor
 from core.frame import Frame, Maps
@@ -19,6 +20,8 @@ from core.temporal import State
 from seg.evaluate import enlarge
 from seg.streaming import StreamingSegmenter
 
+HEAD_BIASES = ("head.bias", "model.segmentation_head.bias", "model.segmentation_head.0.bias")
+"""The bias that is added to the logits last: of our U-Net, of an SMP network at half its input's size, and at full."""
 STRIDE = 2
 """Every second row and column is scanned; where smoothing works pixel by pixel, only those are computed."""
 
@@ -54,8 +57,7 @@ def fit_temperature(
 def at_all_temperatures(
     module: StreamingSegmenter, stride: int, device: torch.device, grid: tuple[float, ...] = GRID
 ) -> nn.Module:
-    """Returns the module's predictor for all temperatures of the grid as a batch, on every stride-th row and column of
-    the logits."""
+    """Returns the predictor for all temperatures as a batch, on every stride-th row and column of the logits."""
     network = module.predictor.get_submodule("network")
     if isinstance(network, Ensemble):
         seen: nn.Module = Ensemble([SubsampledLogits(member, stride) for member in network.members])
@@ -65,8 +67,7 @@ def at_all_temperatures(
 
 
 class SubsampledLogits(nn.Module):
-    """A network whose logits keep only every `stride`-th row and column; it has the prefix and suffix of the
-    network."""
+    """A network, split like the given one, whose logits keep only every `stride`-th row and column."""
 
     def __init__(self, network: nn.Module, stride: int) -> None:
         super().__init__()
@@ -102,11 +103,8 @@ class ConformalFit:
 
     def update(self, frame: Frame, maps: Maps) -> None:
         """Adds a frame; frames without a label do not count."""
-        if frame.label is None:
-            return
-        assert maps.probs is not None
-        label = torch.from_numpy(frame.label)
-        self.add(enlarge(torch.from_numpy(maps.probs)[None], label.shape)[0], label)
+        if frame.label is not None:
+            self.add(*_enlarged(frame.label, maps))
 
     def add(self, probs: Tensor, label: Tensor) -> None:
         """probs (K, h, w), label (h, w)."""
@@ -116,8 +114,7 @@ class ConformalFit:
 
 
 class ConformalCheck:
-    """Coverage of prediction sets, and missed pixels of the controlled class, of given thresholds on labelled
-    frames."""
+    """Coverage of prediction sets, and missed pixels of the controlled class, at given thresholds."""
 
     def __init__(self, fitted: Mapping[str, Any], classes: ClassList) -> None:
         conformal = fitted["conformal"]
@@ -128,22 +125,54 @@ class ConformalCheck:
 
     def update(self, frame: Frame, maps: Maps, sequence: str) -> None:
         """Adds a frame; frames without a label do not count."""
-        if frame.label is None:
-            return
-        assert maps.probs is not None
-        label = torch.from_numpy(frame.label)
-        probs = enlarge(torch.from_numpy(maps.probs)[None], label.shape)[0]
-        for coverage in self.sets:
-            coverage.update(probs, label, sequence)
-        if self.risk:
-            self.risk.update(probs, label)
+        if frame.label is not None:
+            probs, label = _enlarged(frame.label, maps)
+            for coverage in self.sets:
+                coverage.update(probs, label, sequence)
+            if self.risk:
+                self.risk.update(probs, label)
 
     def result(self) -> dict[str, Any]:
-        """Figures of each kind of set and, for the controlled class, the bound that was asked for and the share
-        missed."""
+        """Figures of each kind of set and, for the controlled class, the bound asked for and the share missed."""
         record: dict[str, Any] = {"coverage_asked": self.asked}
         record |= {coverage.method: coverage.result() for coverage in self.sets}
         if self.risk and self.control:
             asked = {key: self.control[key] for key in ("class", "level", "threshold")}
             record["class_risk"] = asked | self.risk.at(self.control["threshold"])
         return record
+
+
+def _enlarged(label: np.ndarray, maps: Maps) -> tuple[Tensor, Tensor]:
+    """Returns the probabilities (K, H, W) at the label's size, and the label (H, W)."""
+    assert maps.probs is not None
+    return enlarge(torch.from_numpy(maps.probs)[None], label.shape)[0], torch.from_numpy(label)
+
+
+def read_class_weights(training: Mapping[str, Any]) -> Tensor | None:
+    """The class weights (K,) of a checkpoint's training record; None where it has none, or all are equal."""
+    weights = training.get("class_weights")
+    if not isinstance(weights, list) or len(set(weights)) < 2:
+        return None
+    return torch.tensor(weights)
+
+
+def adjust_head(tensors: Mapping[str, Tensor], training: Mapping[str, Any]) -> dict[str, Tensor]:
+    """A checkpoint's tensors with the logarithms of its class weights subtracted from the last bias.
+
+    A loss weighted by w makes a network answer p_c w_c, not p_c. Subtracting log w_c from the logits gives p_c again
+    (logit adjustment: Menon et al. 2021, arXiv 2007.07314), at no cost in the bias. Rare classes are then found less
+    often, and found ones are right more often. InputError where the record holds no weights, or says that this was done
+    before.
+    """
+    if training.get("class_weights_undone"):
+        raise InputError("the class weights of this checkpoint are adjusted for already; omit --logit-adjustment")
+    weights = read_class_weights(training)
+    if weights is None:
+        raise InputError("this checkpoint records no class weights, so there is nothing to undo")
+    name = next(name for name in HEAD_BIASES if name in tensors)
+    bias = tensors[name]
+    if bool((weights <= 0).any()):
+        raise InputError(
+            "a class weight of this checkpoint is 0: that class was never trained and cannot be weighed back"
+        )
+    return {**tensors, name: (bias.float() - weights.log()).to(bias.dtype)}

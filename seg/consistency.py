@@ -29,8 +29,7 @@ class WithViews:
     targets: Tensor
     """(B, ...): targets of the first B pictures; the views have none."""
     warps: Tensor
-    """(P, 2, 3): affine maps from coordinates in a second view to those in its picture, as `affine_grid` takes them (-1
-    to 1)."""
+    """(P, 2, 3): affine maps from coordinates in a view to those in its picture, as `affine_grid` takes them."""
 
     def __len__(self) -> int:
         return len(self.targets)

@@ -16,8 +16,7 @@ from core.seeds import mix_seed
 
 
 def mark_stills(frames: Iterable[Frame]) -> Iterator[Frame]:
-    """The protocol `stills`: every frame is marked as a discontinuity, so that no temporal state passes between
-    frames."""
+    """The protocol `stills`: every frame is marked as a discontinuity, so that none has a temporal state before it."""
     return (dataclasses.replace(frame, discontinuity=True) for frame in frames)
 
 

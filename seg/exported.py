@@ -1,7 +1,5 @@
 """The streaming computation with flat inputs and outputs, as graphs need them, and the parts that executors run."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, cast
 
 import torch
@@ -10,7 +8,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from core.cuts import CUT, MAX_GAP, distance, structure, thumbnail
-from core.dropout import Dropout
+from core.dropout import drawing_dropouts, dropout_calls
 from core.frame import MOTION_INPUTS, NOVELTY_OUTPUTS
 from core.motion import Motion, no_motion
 from core.novelty.head import NoveltyPredictor
@@ -107,8 +105,7 @@ class ExportedStep(nn.Module):
     def _novelty_outputs(
         self, outputs: Outputs, frame: FrameNovelty, before: Tensor, gap: Tensor
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Returns the score's mean and mass, and `NOVELTY_OUTPUTS`, as core/segmenter.py computes them for other
-        executors."""
+        """Returns the score's mean and mass, and `NOVELTY_OUTPUTS`, computed as in core/segmenter.py."""
         tau = self.segmenter.method.tau
         score = torch.where(frame.score < self.most, frame.score, self.most)  # NaN is the most novel
         mean, mass = smooth_score(score, (before[:1], before[1:]), torch.exp(-gap / tau) if tau else 0.0)
@@ -129,13 +126,13 @@ class ExportedStep(nn.Module):
         `fixed_size`: the graph takes frames of that size alone.
         """
         frame = torch.zeros(1, frame_height, frame_width, 3, dtype=torch.uint8)
-        with torch.no_grad(), entering_shapes(self.dropouts) as shapes:
+        with torch.no_grad(), dropout_calls(self.dropouts) as calls:
             network, now = self._predict(self.segmenter.preprocess(frame), ())
         smoothing = self.segmenter.smoothing
         state = tuple(smoothing.start(now)) if smoothing else ()
         state = (*state, torch.zeros(2)) if state and self.watched else state
         state = (*state, torch.zeros_like(self._structure(frame))) if state else state
-        masks = [torch.ones(shape) for shape in shapes] if self.mask_inputs else []
+        masks = [torch.ones(shape) for _, shape in calls] if self.mask_inputs else []
         rates = {f"mask_{i:03}": self.dropouts[i % len(self.dropouts)].rate for i in range(len(masks))}
         states = [f"state_{i:02}" for i in range(len(state))]
         still = no_motion((state[2].shape[-2], state[2].shape[-1])) if self.follows else None
@@ -208,9 +205,9 @@ class FrameToLogits(nn.Module):
 
     def mask_shapes(self, height: int, width: int) -> list[tuple[int, ...]]:
         """Returns the shapes of the masks for a frame of h x w."""
-        with torch.no_grad(), entering_shapes(self.dropouts) as shapes:
+        with torch.no_grad(), dropout_calls(self.dropouts) as calls:
             self(torch.zeros(1, height, width, 3, dtype=torch.uint8))
-        return shapes
+        return [shape for _, shape in calls]
 
 
 class SharedPart(nn.Module):
@@ -242,9 +239,8 @@ class DrawnPart(nn.Module):
             leaves, self.form = tree_flatten(first.shared(torch.zeros(1, height, width, 3, dtype=torch.uint8)))
         self.example = distinct(leaves)
         numbers = {id(tensor): number for number, tensor in enumerate(self.example)}
-        self.leaves = [
-            (numbers.get(id(leaf)), None if isinstance(leaf, Tensor) else leaf) for leaf in leaves
-        ]  # (which tensor, or None; else a size or a count)
+        # (which tensor, or None; else a size or a count)
+        self.leaves = [(numbers.get(id(leaf)), None if isinstance(leaf, Tensor) else leaf) for leaf in leaves]
 
     def forward(self, *tensors: Tensor) -> Tensor | tuple[Tensor, ...]:
         self.whole.use_masks(tensors[len(self.example) :])
@@ -260,20 +256,3 @@ def flat(seen: Tensor | tuple[Tensor, FrameNovelty]) -> Tensor | tuple[Tensor, .
 def distinct(leaves: list[Any]) -> list[Tensor]:
     """Returns the tensors among `leaves`, each once: a feature map may be a skip connection as well."""
     return list({id(leaf): leaf for leaf in leaves if isinstance(leaf, Tensor)}.values())
-
-
-def drawing_dropouts(network: nn.Module) -> list[Dropout]:
-    """Returns the dropout layers that draw now, in order of use."""
-    return [module for module in network.modules() if isinstance(module, Dropout) and module.draws]
-
-
-@contextmanager
-def entering_shapes(layers: list[Dropout]) -> Iterator[list[tuple[int, ...]]]:
-    """Collects the shapes of the layers' outputs, call by call."""
-    shapes: list[tuple[int, ...]] = []
-    handles = [d.register_forward_hook(lambda _, inputs, output: shapes.append(tuple(output.shape))) for d in layers]
-    try:
-        yield shapes
-    finally:
-        for handle in handles:
-            handle.remove()

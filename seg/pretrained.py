@@ -6,8 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from core.model.model import Builder, Model, read_model
-from core.model.pretrained import find_in, list_checkpoints
+from core.model.model import Builder, Model, find_in, list_checkpoints, read_model
 from seg.networks.build import BUILDERS as NETWORKS
 from seg.networks.build import build_network
 

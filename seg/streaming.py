@@ -1,5 +1,4 @@
-"""The computation of a frame, from which all executors derive: uint8 frame and state in, four uint8 maps and state
-out."""
+"""The computation of a frame, from which all executors derive: uint8 frame and state in, maps and state out."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -46,8 +45,7 @@ class StreamingSegmenter(nn.Module):
         method: Method,
         head: NoveltyHead | None = None,
     ) -> None:
-        """`head`: the novelty head, for passes like this method's; its temperature is used if the method is
-        adaptive."""
+        """`head`: the novelty head for passes like this method's; an adaptive method uses its temperature."""
         super().__init__()
         network_size(height, height, height)  # refuses a height out of range before any frame comes
         self.method, self.height = method, height

@@ -90,8 +90,7 @@ class TorchExecutor:
         return prediction
 
     def _autocast(self) -> contextlib.AbstractContextManager[object]:
-        """The number format of the network; all after it is float32, since means of probabilities need more than 8
-        bits."""
+        """The number format of the network; all after it is float32: means of probabilities need more than 8 bits."""
         if self.precision == "fp32":
             return contextlib.nullcontext()
         return torch.autocast(self.device, torch.bfloat16)
@@ -133,8 +132,7 @@ def streaming_module(model: Model, network: nn.Module, method: Method, size: int
 
 
 def ensemble(models: Sequence[Model]) -> Ensemble:
-    """Returns the networks of the models as one. All get the same preprocessed frame, so their preprocessing must
-    agree."""
+    """Returns the networks of the models as one; their preprocessing must agree, as all get the same frame."""
     first = models[0].meta
     networks = [models[0].network()]
     for model in models[1:]:

@@ -25,8 +25,7 @@ from seg.consistency import add_views
 from seg.data.augment import Augment, Example, to_tensors
 from seg.data.class_file import classes_of
 from seg.data.rare import RarePictures, rare_classes
-from seg.data.shares import count_pixels, describe_shares, require_every_class
-from seg.data.statistics import class_weights, measure
+from seg.data.statistics import class_weights, count_pixels, describe_shares, measure, require_every_class
 from seg.distill import teacher_probs
 from seg.loss import SegmentationLoss
 from seg.networks.auxiliary import DeepSupervision
@@ -76,7 +75,10 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
     network = make_network(config, classes)
     loss = SegmentationLoss(config, classes, class_weights(statistics, config).to(run.device))
     rare = RarePictures(statistics.pixels, rare_classes(statistics))
-    probs = load_teacher_probs(config, classes, trained, run)
+    probs = list[Tensor]()
+    if config.teacher:
+        names, file = config.teacher, config.teacher_probs
+        probs = teacher_probs(names, Pictures(trained), classes, config.size, run.device, file, run.processes)
     batches = SegmentationBatches(config, classes, trained, probs, rare, normalize, run)
     about = (*describe_shares(statistics.pixels, held_out_pixels, classes), *remarks)
     evaluate = partial(evaluate_held_out, images=held_out, classes=classes, size=config.size, normalize=normalize)
@@ -111,15 +113,6 @@ def prepare_segmentation(config: SegTrainConfig, run: Run) -> TrainingParts:
         evaluate=evaluate if (held_out_pixels[:, :-1].sum(0) > 0).sum() > 1 else None,
         step_cost=batches.step_cost,
         deployed=without_auxiliary_heads,
-    )
-
-
-def load_teacher_probs(config: SegTrainConfig, classes: ClassList, images: LabelledImages, run: Run) -> list[Tensor]:
-    """Returns the teachers' probabilities of each image; empty without teachers."""
-    if not config.teacher:
-        return []
-    return teacher_probs(
-        config.teacher, Pictures(images), classes, config.size, run.device, config.teacher_probs, run.processes
     )
 
 

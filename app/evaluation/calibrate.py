@@ -30,8 +30,7 @@ from core.novelty.record import NoveltyFit
 from core.segmenter import Segmenter, segment
 from core.system.files import require_place
 from core.system.machine import choose_device
-from seg.calibrate import ConformalFit, fit_temperature
-from seg.class_weights import adjust_head
+from seg.calibrate import ConformalFit, adjust_head, fit_temperature
 from seg.data.camvid import open_split
 from seg.evaluate import FrameMetrics, seed_frames
 from seg.novelty.fit import default_stages, fit_statistics

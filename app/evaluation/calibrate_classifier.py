@@ -13,11 +13,11 @@ from app.evaluation.record import describe_novelty
 from app.open_model import frame_flags, refuse_flags
 from app.progress import track
 from classification.calibrate import fit_sets, fit_temperature
-from classification.data.held_out import open_split_of, open_trained
 from classification.data.labelled import ClassificationSet
+from classification.data.open import open_split_of, open_trained
 from classification.evaluate import Classifier, batch_size, batches, default_samples
 from classification.novelty import default_stages, fit_statistics
-from classification.opening import build_members, require_classes
+from classification.pretrained import build_members, require_classes
 from core.dropout import set_dropout_active
 from core.errors import InputError
 from core.evaluation.temperature import temperature_record

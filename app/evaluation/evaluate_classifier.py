@@ -15,7 +15,7 @@ from app.progress import track
 from app.report_file import write_json
 from classification.data.labelled import ClassificationSet
 from classification.evaluate import SizeMetrics, batch_size, batches
-from classification.opening import require_classes
+from classification.pretrained import require_classes
 from core.evaluation.conformal import Coverage
 from core.method import ModeName
 from core.model.model import Model

@@ -13,7 +13,7 @@ from app.export.metadata import graph_meta
 from app.open_model import frame_flags, refuse_flags
 from classification.evaluate import default_samples
 from classification.exported import ExportedClassifier
-from classification.opening import build_members
+from classification.pretrained import build_members
 from core.dropout import draw_mask, is_stochastic, set_dropout_active
 from core.errors import CheckFailed, InputError
 from core.model.model import Model

@@ -2,8 +2,7 @@
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -15,7 +14,7 @@ from torchvision.transforms import v2
 from classification.data.labelled import ClassificationSet
 from classification.options import PictureOptions
 from core.errors import InputError
-from core.seeds import mix_seed
+from core.seeds import keep_generators, mix_seed
 
 RAND_AUGMENT = re.compile(r"rand(-(t(weights|3aw?)|(m|n|mmax|inc)\d+|(p|mstd)\d+(\.\d+)?))*")
 """Parts of a configuration string that timm reads; it would skip others silently."""
@@ -108,18 +107,6 @@ def rand_augment(text: str, mean: tuple[float, ...]) -> Callable[[Image.Image], 
     if not RAND_AUGMENT.fullmatch(text):
         raise InputError(f"--rand-augment {text!r} is none of timm's; expected parts such as rand-m9-n2-mstd0.5")
     return rand_augment_transform(text, {"img_mean": tuple(round(255 * value) for value in mean)})
-
-
-@contextmanager
-def keep_generators() -> Iterator[None]:
-    """Seeds the global generators, from which the libraries draw, and restores them afterwards."""
-    states = random.getstate(), np.random.get_state(), torch.default_generator.get_state()
-    try:
-        yield
-    finally:
-        random.setstate(states[0])
-        np.random.set_state(states[1])
-        torch.default_generator.set_state(states[2])
 
 
 def seed_python(seed: int) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from classification.data.labelled import ClassificationSet, whole_view
+from classification.data.labelled import ClassificationSet, class_list, whole_view
 from classification.data.safe_pickle import byte_array, read_pickle
 from core.classes import ClassList
 from core.errors import InputError
@@ -92,10 +92,7 @@ def _class_names(path: Path, layout: CifarLayout) -> ClassList:
         raise InputError(f"{path}: has no list of {layout.class_count} {layout.names_key}; is it CIFAR's?")
     if not all(isinstance(name, bytes | str) and name for name in names):
         raise InputError(f"{path}: {layout.names_key} holds something else than names")
-    try:
-        return ClassList.of_names(name.decode("latin-1") if isinstance(name, bytes) else name for name in names)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+    return class_list((name.decode("latin-1") if isinstance(name, bytes) else name for name in names), path)
 
 
 def _batch(path: Path, layout: CifarLayout) -> tuple[np.ndarray, np.ndarray]:

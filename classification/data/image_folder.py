@@ -1,12 +1,12 @@
 """Image folders such as ImageNet: `train/CLASS/*.jpg` and `val/` or `test/`, read from disk picture by picture."""
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
 
-from classification.data.labelled import ClassificationSet, centre_view
-from core.classes import ClassList
+from classification.data.labelled import ClassificationSet, centre_view, class_list
 from core.errors import InputError
 
 SPLITS = ("train", "val", "test")
@@ -27,11 +27,9 @@ def open_image_folder(root: Path, split: str) -> ClassificationSet:
     if not names:
         raise InputError(f"{root / split}: holds no class folders; expected {split}/CLASS/*.jpg")
     for other in SPLITS:
-        _check_same(root, split, names, other)
-    try:
-        classes = ClassList.of_names(names)
-    except InputError as error:
-        raise InputError(f"{root / split}: {error}") from error
+        if others := _class_folders(root / other):
+            require_same_classes(root, f"{split}/", names, f"{other}/", others)
+    classes = class_list(names, root / split)
     files, labels = list[str](), list[int]()
     for class_id, name in enumerate(names):
         pictures = _pictures(root / split, name)
@@ -50,15 +48,12 @@ def _class_folders(folder: Path) -> list[str]:
     return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("."))
 
 
-def _check_same(root: Path, split: str, names: list[str], other: str) -> None:
-    """Raises InputError where another split has other class names: ids are positions among the sorted names."""
-    others = _class_folders(root / other)
-    different = sorted(set(names) ^ set(others)) if others else []
-    if different:
+def require_same_classes(root: Path, split: str, names: Collection[str], other: str, others: Collection[str]) -> None:
+    """Raises InputError where two splits have other class names: ids are positions among the sorted names."""
+    if different := sorted(set(names) ^ set(others)):
         where = split if different[0] in names else other
         raise InputError(
-            f"{root}: {split}/ and {other}/ have different class folders ({different[0]} is in {where}/ alone); "
-            f"ids go by "
+            f"{root}: {split} and {other} have different class folders ({different[0]} is in {where} alone); ids go by "
             "their sorted names, so they must be the same"
         )
 

@@ -1,7 +1,7 @@
 """Labelled images of one split, in memory or read from disk picture by picture, and their views in an evaluation."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +10,7 @@ import numpy as np
 from PIL import Image
 
 from core.classes import ClassList
+from core.errors import InputError
 from core.system.pictures import look_at, to_rgb
 
 RESIZED, CROPPED = 256, 224
@@ -59,6 +60,14 @@ class ClassificationSet:
         files = tuple(self.files[index] for index in chosen) if self.files else ()
         images = None if self.images is None else self.images[chosen]
         return replace(self, files=files, images=images, labels=self.labels[chosen])
+
+
+def class_list(names: Iterable[str], path: Path) -> ClassList:
+    """Returns the classes of these names; InputError with the path where they make no class list."""
+    try:
+        return ClassList.of_names(names)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
 
 
 def read_picture(path: Path) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Opens a classification data set, and divides its training images class by class."""
+"""Opens a classification data set, and divides its training images class by class, as a training did or will do."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +10,10 @@ from classification.data.image_folder import SPLITS, open_image_folder
 from classification.data.labelled import ClassificationSet
 from classification.data.zip_folder import open_zip_folder
 from core.errors import InputError
+from core.model.checkpoint import CheckpointMeta
+
+HELD_OUT = "held-out"
+"""Split: the part of `train` that a classifier's training held out, to calibrate on where there is no val."""
 
 
 def open_classification(data: Path, split: str) -> ClassificationSet:
@@ -105,3 +109,50 @@ def _first_of_every_class(labels: np.ndarray, wanted: Callable[[int], int], what
         entropy = [int(class_id)] if seed is None else [int(class_id), seed]
         chosen.append(np.random.default_rng(entropy).permutation(places)[:count])
     return np.sort(np.concatenate(chosen)) if chosen else np.arange(0)
+
+
+def open_split_of(data: Path, split: str, meta: CheckpointMeta, model: str) -> ClassificationSet:
+    """Opens a split of a data folder, or the part of `train` that the checkpoint's training held out."""
+    return open_held_out(data, meta, model) if split == HELD_OUT else open_classification(data, split)
+
+
+def open_trained(data: Path, meta: CheckpointMeta, model: str) -> ClassificationSet:
+    """Opens the pictures of `train` that the network was trained on; InputError where the folder has others."""
+    source, trained, _ = divide_train(data, meta, model)
+    return source.subset(trained)
+
+
+def open_held_out(data: Path, meta: CheckpointMeta, model: str) -> ClassificationSet:
+    """Opens the held-out pictures; InputError where the training held out none, or where the folder has others."""
+    if not read_division(meta)[0]:
+        raise InputError(
+            f"{model}: its training held out no pictures (train classification --hold-out 0.1); give another --split"
+        )
+    source, _, held = divide_train(data, meta, model)
+    return source.subset(held)
+
+
+def divide_train(data: Path, meta: CheckpointMeta, model: str) -> tuple[ClassificationSet, np.ndarray, np.ndarray]:
+    """Returns `train` and the indices of trained and held-out pictures; InputError where the record counts others."""
+    share, fraction, seed, subset = read_division(meta)
+    source = open_classification(data, "train")
+    trained, held = training_indices(source.labels, fraction, share, seed, subset)
+    counts = {"images": len(trained), "held_out": len(held)}
+    recorded = {key: meta.training.get(key) for key in counts}
+    if counts != recorded:
+        raise InputError(
+            f"{data}: {counts['images']} training pictures and {counts['held_out']} held out, but {model} was trained "
+            f"on {recorded['images']} and held out {recorded['held_out']}; give the data it was trained on"
+        )
+    return source, trained, held
+
+
+def read_division(meta: CheckpointMeta) -> tuple[float, float, int, int]:
+    """Reads (held-out share, fraction of the rest, seed, subset) from the record; without them nothing was held out."""
+    config = meta.training.get("config")
+    try:
+        assert isinstance(config, dict)
+        numbers = int(config["loop"]["seed"]), int(config.get("subset", 0))
+        return float(config["hold_out"]), float(config["fraction"]), *numbers
+    except (AssertionError, KeyError, TypeError, ValueError):
+        return 0.0, 1.0, 0, 0

@@ -18,9 +18,8 @@ NAMES = {
 """All names in a pickled array of numbers (numpy 1 and 2); the official CIFAR files use the first, third and fourth."""
 OPCODES = (
     "PROTO FRAME STOP MARK NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 BINSTRING SHORT_BINSTRING BINBYTES "
-    "SHORT_BINBYTES BINUNICODE SHORT_BINUNICODE EMPTY_LIST EMPTY_DICT EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 "
-    "TUPLE3 APPEND APPENDS "
-    "SETITEM SETITEMS BINPUT LONG_BINPUT BINGET LONG_BINGET MEMOIZE GLOBAL STACK_GLOBAL INST REDUCE BUILD"
+    "SHORT_BINBYTES BINUNICODE SHORT_BINUNICODE EMPTY_LIST EMPTY_DICT EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 APPEND "
+    "APPENDS SETITEM SETITEMS BINPUT LONG_BINPUT BINGET LONG_BINGET MEMOIZE GLOBAL STACK_GLOBAL INST REDUCE BUILD"
 )
 """Opcodes of plain values and arrays; INST is among them, so that its name is reported like every other."""
 MAX_NAME = 80
@@ -69,8 +68,7 @@ class _Unpickler(pickle._Unpickler):
             wanted = ascii(f"{module}.{name}")[1:-1][:MAX_NAME]
             raise InputError(
                 f"{self.path}: a pickle that wants to call {wanted}, which no CIFAR file needs, so it was not opened; "
-                f"fetch "
-                "the data set again (steadyseg data)"
+                "fetch the data set again (steadyseg data)"
             )
         return _Name(NAMES[module, name])
 

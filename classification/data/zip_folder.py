@@ -13,10 +13,9 @@ from typing import TypeVar
 import numpy as np
 from PIL import Image
 
-from classification.data.image_folder import SPLITS, SUFFIXES
-from classification.data.labelled import ClassificationSet, square_view
-from core.classes import ClassList
-from core.errors import InputError
+from classification.data.image_folder import SPLITS, SUFFIXES, require_same_classes
+from classification.data.labelled import ClassificationSet, class_list, square_view
+from core.errors import InputError, first_line
 from core.system.pictures import look_at, to_rgb
 
 MAX_ENTRIES = 2**21
@@ -47,17 +46,9 @@ def open_zip_folder(root: Path, split: str) -> ClassificationSet:
     by_class = {name: _pictures_by_class(path) for name, path in archives.items()}
     names = sorted(by_class[split])
     for other, found in by_class.items():
-        if different := sorted(set(names) ^ set(found)):
-            where = split if different[0] in names else other
-            raise InputError(
-                f"{root}: {split}.zip and {other}.zip have different class folders ({different[0]} is in {where}.zip "
-                "alone); ids go by their sorted names, so they must be the same"
-            )
+        require_same_classes(root, f"{split}.zip", names, f"{other}.zip", found)
     path = archives[split]
-    try:
-        classes = ClassList.of_names(names)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+    classes = class_list(names, path)
     entries = [entry for name in names for entry in by_class[split][name]]
     labels = np.repeat(np.arange(len(names)), [len(by_class[split][name]) for name in names])
     files = tuple(f"{entry.filename} {entry.CRC:08x}" for entry in entries)
@@ -75,7 +66,7 @@ def _pictures_by_class(path: Path) -> dict[str, list[zipfile.ZipInfo]]:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
     except READ_ERRORS as error:
-        raise InputError(f"{path}: cannot be read as a zip archive ({_in_line(error)})") from error
+        raise InputError(f"{path}: cannot be read as a zip archive ({first_line(error)[:200]})") from error
     if len(entries) > MAX_ENTRIES:
         raise InputError(f"{path}: {len(entries)} files, at most {MAX_ENTRIES} are read; split it or unpack it")
     pictures = [entry for entry in entries if _is_picture(entry.filename)]
@@ -153,13 +144,9 @@ def _look(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo, look: Ca
     try:
         content = archive.read(entry)  # stops at the size that the archive says, then compares the CRC
     except READ_ERRORS as error:
-        raise InputError(f"{path}: {_shown(entry)} cannot be unpacked ({_in_line(error)})") from error
+        raise InputError(f"{path}: {_shown(entry)} cannot be unpacked ({first_line(error)[:200]})") from error
     return look_at(path / entry.filename, look, content)
 
 
 def _shown(entry: zipfile.ZipInfo) -> str:
     return ascii(entry.filename[-80:])[1:-1]
-
-
-def _in_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__

@@ -9,11 +9,10 @@ from torch import Tensor, nn
 from classification.networks.layout import TIMM
 from classification.options import ClassifierOptions
 from core.dropout import Dropout, is_stochastic
-from core.errors import InputError
-from core.insertion import insert_dropout, insert_smoothing, subsampling_points
+from core.errors import InputError, first_line
+from core.insertion import insert_dropout, insert_smoothing, require_timm_name, subsampling_points
 from core.options import ProbName
 from core.stages import Stage
-from core.timm_names import require_timm_name
 
 DENSE_DROPOUTS = ("pos_drop", "proj_drop", "mlp_drop", "drop1", "drop2")
 """timm's names of the dropout modules after the position embedding and every dense layer but those of q, k and v.
@@ -48,13 +47,12 @@ class TimmNetwork(nn.Module):
         if self.side is not None and (height, width) != (self.side, self.side):
             raise InputError(
                 f"{self.name} was built for {self.side} x {self.side} pixels and got {height} x {width}; set img_size "
-                f"to the "
-                "pictures' side, where the network has that option, or resize them"
+                "to the pictures' side, where the network has that option, or resize them"
             )
         try:
             return self.model(x)
         except AssertionError as error:  # timm's refusal of a size that is no multiple of its patches or windows
-            raise InputError(f"{self.name} takes no pictures of {height} x {width} ({_first_line(error)})") from error
+            raise InputError(f"{self.name} takes no pictures of {height} x {width} ({first_line(error)})") from error
 
     def prefix(self, x: Tensor) -> tuple[bool, Tensor]:
         """Returns (True, logits) without dropout, (False, the picture) with it."""
@@ -75,17 +73,15 @@ class TimmNetwork(nn.Module):
         }
 
     def _try(self, example: Tensor) -> None:
-        """Raises InputError for a network that cannot compute its own input size, such as one with too large
-        patches."""
+        """Raises InputError for a network that cannot compute its own input size, as with too large patches."""
         modes = {module: module.training for module in self.modules()}
         try:
             with torch.no_grad():
                 self.eval()(example.to(next(self.parameters())))
         except RuntimeError as error:
             raise InputError(
-                f"{self.name} of this img_size and patch_size takes no picture ({_first_line(error)}); the side must "
-                f"be a "
-                "multiple of the patch's and large enough for all stages"
+                f"{self.name} of this img_size and patch_size takes no picture ({first_line(error)}); the side must "
+                "be a multiple of the patch's and large enough for all stages"
             ) from error
         finally:
             for module, mode in modes.items():
@@ -107,7 +103,7 @@ def _insert(model: Any, options: ClassifierOptions, example: Tensor) -> None:
         if not subsamples:
             raise InputError(
                 f"{options.network} has no module that halves a feature map, so nothing to smooth before; leave "
-                f"smoothing out"
+                "smoothing out"
             )
         # A Prob without ReLU is as good for maps without an activation; the others would delete their negative half.
         linear: ProbName = options.prob if options.prob in ("constant", "none") else "signed-tanh"
@@ -118,8 +114,7 @@ def _insert(model: Any, options: ClassifierOptions, example: Tensor) -> None:
         elif not _replace_dropouts(model, options.dropout):
             raise InputError(
                 f"{options.network} has no module that halves a feature map and none of the dropout modules of a "
-                f"transformer "
-                f"({', '.join(DENSE_DROPOUTS)}); leave dropout out"
+                f"transformer ({', '.join(DENSE_DROPOUTS)}); leave dropout out"
             )
 
 
@@ -159,7 +154,7 @@ def _create(options: ClassifierOptions, num_classes: int) -> Any:
         return timm.create_model(name, pretrained=options.pretrained, num_classes=num_classes, **given)
     except OSError as error:  # every download error of the hub and of urllib
         raise InputError(
-            f"the pretrained weights of {options.network} cannot be fetched ({_first_line(error)}); go online or leave "
+            f"the pretrained weights of {options.network} cannot be fetched ({first_line(error)}); go online or leave "
             "pretrained out"
         ) from error
     except (AssertionError, KeyError, RuntimeError, TypeError, ValueError, ZeroDivisionError) as error:
@@ -167,9 +162,5 @@ def _create(options: ClassifierOptions, num_classes: int) -> Any:
             if isinstance(error, TypeError) and f"'{argument}'" in str(error):
                 raise InputError(f"{options.network} has no option {ARGUMENTS[argument]}; leave it out") from error
         raise InputError(
-            f"timm makes no {options.network} of these options ({_first_line(error)}); got {given}"
+            f"timm makes no {options.network} of these options ({first_line(error)}); got {given}"
         ) from error
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -31,20 +31,10 @@ def rescale(image: np.ndarray, factor: float) -> np.ndarray:
     return cv2.resize(small, (width, height), interpolation=cv2.INTER_LINEAR)
 
 
-def jpeg(image: np.ndarray, quality: int) -> np.ndarray:
-    """Encodes the picture as a JPEG of this quality and decodes it."""
-    import cv2
-
-    _, data = cv2.imencode(".jpg", np.ascontiguousarray(image[..., ::-1]), [cv2.IMWRITE_JPEG_QUALITY, quality])
-    decoded = np.asarray(cv2.imdecode(data, cv2.IMREAD_COLOR))
-    return np.ascontiguousarray(decoded[..., ::-1])
-
-
 def h264(
     clip: Sequence[np.ndarray], height: int, *, crf: int | None = None, bits_per_second: int | None = None
 ) -> np.ndarray:
-    """The last picture (H, W, 3) of a clip that was resized to `height`, coded in H.264 at 25 frames a second and
-    decoded."""
+    """The last picture (H, W, 3) of a clip, resized to `height`, coded in H.264 at 25 frames a second and decoded."""
     import av
     import cv2
 

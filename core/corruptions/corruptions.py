@@ -1,14 +1,15 @@
 """Common corruptions: 19 ways in which a picture gets worse, in five severities each (arXiv 1903.12261)."""
 
 import difflib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
 from core.errors import InputError
+from core.seeds import keep_generators
 
 BENCHMARK_CORRUPTIONS = tuple(
     (
@@ -44,7 +45,8 @@ def corrupt(image: np.ndarray, name: str, severity: int, seed: int = 0, index: i
     function = _library()[name]
     place = (*BENCHMARK_CORRUPTIONS, *TUNING_CORRUPTIONS).index(name)
     drawn = int(np.random.SeedSequence([seed % 2**64, index, place, severity]).generate_state(1)[0])  # 32 bits
-    with _seed_numpy(drawn), np.errstate(invalid="ignore"):
+    with keep_generators(), np.errstate(invalid="ignore"):
+        np.random.seed(drawn)
         own = {"seed": drawn} if name in OWN_SEED else {}
         worse = np.asarray(function(Image.fromarray(image), severity, **own))
     if name == "spatter":  # where no drop falls (2 % of severity 1 at 32x32) the library divides 0 by 0
@@ -90,14 +92,3 @@ def _cache_compiled(glass_blur: Callable[..., Any]) -> None:
     if loop is not None and not loop.signatures:  # nothing is compiled yet
         with suppress(RuntimeError, OSError):  # no folder can be written to: compiled anew
             loop.enable_caching()
-
-
-@contextmanager
-def _seed_numpy(seed: int) -> Iterator[None]:
-    """A context in which NumPy's global generator starts at `seed`; afterwards it has its earlier state."""
-    before = np.random.get_state()
-    np.random.seed(seed)
-    try:
-        yield
-    finally:
-        np.random.set_state(before)

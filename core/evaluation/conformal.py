@@ -74,8 +74,7 @@ def prediction_sets(probs: Tensor, method: str, threshold: float) -> Tensor:
 
 
 class Coverage:
-    """Shares of sets that hold the true class, over all pixels and image by image, since no guarantee holds for one
-    image."""
+    """Shares of sets that hold the true class, over all pixels and by image: no guarantee holds for one image."""
 
     def __init__(self, method: str, threshold: float, void: int | None) -> None:
         self.method, self.threshold, self.void = method, threshold, void
@@ -121,9 +120,8 @@ class ClassRisk:
     def __init__(self, class_id: int, void: int) -> None:
         self.class_id, self.void = class_id, void
         self.images = 0
-        self._missed = torch.zeros(
-            RISK_BINS + 1, dtype=torch.float64
-        )  # sum over images of the loss at threshold i / RISK_BINS
+        # The sum over images of the loss at threshold i / RISK_BINS.
+        self._missed = torch.zeros(RISK_BINS + 1, dtype=torch.float64)
         self._reported = torch.zeros(RISK_BINS + 1, dtype=torch.float64)  # pixels reported there, of all images
         self._pixels = 0
 
@@ -160,8 +158,7 @@ class ClassRisk:
         }
 
     def at(self, threshold: float) -> dict[str, Any]:
-        """Effect of a threshold that was fitted elsewhere: mean share missed over images with the class, and share
-        reported."""
+        """Effect of a threshold fitted elsewhere: mean share missed over images with the class, and share reported."""
         place = round(threshold * RISK_BINS)
         return {
             "risk": float(self._missed[place] / self.images) if self.images else None,

@@ -41,9 +41,7 @@ class StreamingMetrics:
         self._ranking = RiskCoverage()
         self._pairs, self._known_pairs = 0, 0
         self._steady = torch.zeros(2, dtype=torch.float64)  # shares that keep their class: of predictions, of labels
-        self._agreed = torch.zeros(
-            2, dtype=torch.float64
-        )  # shares whose change agrees: of predictions, of a frozen one
+        self._agreed = torch.zeros(2, dtype=torch.float64)  # shares whose change agrees: predicted, of a frozen one
         self._crossed = torch.zeros(2, dtype=torch.float64)  # cross-entropy of neighbours: the paper's, its code's
         self._class_steady = torch.zeros(2, num_classes, dtype=torch.int64)  # steady pixels, pixels of the later frames
         self._previous: Previous | None = None  # the last sample
@@ -69,9 +67,7 @@ class StreamingMetrics:
         self._move_to(probs.device)
         self._add_counts(truth, predicted.take(kept), confidence.take(kept))
         self._add_scores(probs, labels, kept)
-        now = Previous(
-            *(x.clone() for x in (probs[-1:], predicted[-1], labels[-1]))
-        )  # copies, so that the batch is freed
+        now = Previous(*(x.clone() for x in (probs[-1:], predicted[-1], labels[-1])))  # copies free the batch
         if continues and kept.numel():
             self._add_pair(now, truth, kept)
         self._previous = now
@@ -228,8 +224,7 @@ class Previous:
 
 
 def kept_positions(labels: Tensor, void: int | None) -> Tensor:
-    """Flat positions of the non-void samples, for `take`: 0.3 ms a map of 360x480 on one core, where a mask takes 1.4
-    ms."""
+    """Flat positions of the non-void samples, for `take`: 0.3 ms for 360x480 on one core, and a mask takes 1.4 ms."""
     if void is None:
         return torch.arange(labels.numel(), device=labels.device)
     return (labels.flatten() != void).nonzero().squeeze(1)

@@ -50,8 +50,7 @@ class TemperatureFit:
     ece: float
     """At temperature 1, 10 bins."""
     flips: float
-    """Share of the pixels whose arg-max differs from that at temperature 1, measured at the grid's nearest
-    temperature."""
+    """Share of the pixels whose arg-max differs from that at temperature 1, at the grid's nearest temperature."""
     pixels: int
 
 
@@ -83,13 +82,11 @@ class TemperatureScan:
         self._untempered.update(probs[self._untempered_at][None], labels[None])
 
     def fit(self) -> TemperatureFit:
-        """The temperature of the lowest NLL. InputError without non-void samples, BeyondGrid if the minimum is outside
-        the grid."""
+        """The temperature of the lowest NLL. InputError without non-void samples, BeyondGrid if it lies outside."""
         if self._pixels < MIN_PIXELS:
             raise InputError(
                 f"{self._pixels} labelled {'images' if self.void is None else 'pixels'} are too few to fit a "
-                f"temperature; "
-                f"{MIN_PIXELS} or more are needed"
+                f"temperature; {MIN_PIXELS} or more are needed"
             )
         nll = (self._nll / self._pixels).tolist()
         grid = self.grid

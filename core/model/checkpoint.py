@@ -24,8 +24,7 @@ FORMAT_VERSION = 1
 NOVELTY_PREFIX = "novelty."
 """Prefix of tensors that are not weights of the network."""
 MIN_STD, MAX_MEAN = 1e-6, 1e6
-"""Far beyond what pictures of 0..1 have; outside, what a network sees leaves float32 and its labels still look
-plausible."""
+"""Far beyond pictures of 0..1; outside, what a network sees leaves float32 and its labels still look plausible."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +77,7 @@ class CheckpointMeta:
         return bool(self.int8) and is_proven(self.int8["accuracy"], self.int8["ece"])
 
     def in_int8(self) -> "CheckpointMeta":
-        """Returns the record of the rounded network: each temperature multiplied by the ratio that was fitted for
-        int8."""
+        """Returns the record of the rounded network: each temperature times the ratio that was fitted for int8."""
         ratio = float(self.int8["temperature_ratio"])
         fits = {key: fit | {"temperature": float(fit["temperature"]) * ratio} for key, fit in self.calibration.items()}
         following = {
@@ -159,12 +157,7 @@ def parse_meta(text: str, path: Path) -> CheckpointMeta:
         meta = CheckpointMeta(**{f.name: record[f.name] for f in fields if f.name in record})
         _check(meta)
         return meta
-    except (
-        KeyError,
-        OverflowError,
-        TypeError,
-        ValueError,
-    ) as error:  # InputError is a ValueError: it gets the file's name here
+    except (KeyError, OverflowError, TypeError, ValueError) as error:  # InputError, too, gets the file's name here
         raise InputError(f"{path}: the checkpoint's header is malformed ({error})") from error
 
 

@@ -6,6 +6,7 @@ a channel of weights.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -73,13 +74,11 @@ def measure_ranges(network: nn.Module, pictures: Iterable[Tensor]) -> dict[str, 
         return network.get_submodule(name).register_forward_pre_hook(look)
 
     names = [name for name, module in network.named_modules() if type(module) in (nn.Conv2d, nn.ConvTranspose2d)]
-    handles = [watch(name) for name in names]
-    try:
+    with ExitStack() as hooks:
+        for name in names:
+            hooks.enter_context(watch(name))
         for picture in pictures:
             network(picture)
-    finally:
-        for handle in handles:
-            handle.remove()
     means = {name: torch.stack(values).double().mean(0).tolist() for name, values in list(found.items())[1:]}
     if not means or not torch.tensor(list(means.values())).isfinite().all():
         raise InputError("the network's features are no numbers, or it has no convolutions to round")
@@ -87,8 +86,7 @@ def measure_ranges(network: nn.Module, pictures: Iterable[Tensor]) -> dict[str, 
 
 
 def round_convolutions(network: nn.Module, ranges: Ranges) -> None:
-    """Puts `Int8Conv` in place of the network's convolutions; InputError where they are not those that were
-    measured."""
+    """Puts `Int8Conv` in place of the network's convolutions; InputError where others were measured."""
     for name, (least, greatest) in ranges.items():
         parent, _, leaf = name.rpartition(".")
         try:

@@ -1,7 +1,9 @@
-"""A model in memory: a checkpoint that is read once and builds networks on request."""
+"""A model in memory: a checkpoint that is found by name, read once, and builds networks on request."""
 
 import dataclasses
+import difflib
 import hashlib
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,11 +17,11 @@ from torch.nn.modules.module import (
     register_module_parameter_registration_hook,
 )
 
-from core.errors import InputError
+from core.errors import InputError, first_line
 from core.model.checkpoint import CheckpointMeta, load_weights, parse_checkpoint, save_checkpoint
-from core.model.pretrained import find_in
 from core.model.tensor_file import read_whole
 
+SUFFIX = ".safetensors"
 MIN_WEIGHT_LIMIT = 2**28
 """Number of weights that any record may ask for (1 GB): libraries build parts that they take away again, such as the
 120 million weights of a VGG's classifier."""
@@ -74,6 +76,30 @@ def read_model(name: str | Path, folders: tuple[Path, ...], builders: Mapping[st
     return Model(str(name), path, hashlib.sha256(data).hexdigest(), meta, tensors, builders)
 
 
+def list_checkpoints(*folders: Path) -> dict[str, Path]:
+    """The files of the pretrained checkpoints by name, folder by folder and sorted in each."""
+    return {path.stem: path for folder in folders for path in sorted(folder.glob(f"*{SUFFIX}"))}
+
+
+def find_in(model: str | Path, *folders: Path) -> Path:
+    """The file of a pretrained name, or the path itself; InputError lists the known names."""
+    text, known = str(model), list_checkpoints(*folders)
+    if text in known:
+        return known[text]
+    path, names = Path(text), ", ".join(known)
+    if path.suffix in (".pt", ".pth", ".ckpt", ".pkl"):
+        raise InputError(f"{text}: pickled checkpoints are refused because loading one can run code; use {SUFFIX}")
+    if path.suffix != SUFFIX and not os.path.exists(path):
+        near = difflib.get_close_matches(text, known, n=1)
+        hint = f"choose from {names}" if known else "there is none"
+        if near:
+            hint = f"did you mean {near[0]}? Pretrained are {names}"
+        raise InputError(f"unknown model {text!r}; {hint}; or give a {SUFFIX} file")
+    if not os.path.isfile(path):  # not pathlib's: it raises where a name is too long
+        raise InputError(f"{text}: no such checkpoint file; pretrained ones are {names or 'none'}")
+    return path
+
+
 @contextmanager
 def limited_weights(tensors: Mapping[str, Tensor], path: Path) -> Iterator[None]:
     """Limits the weights of the network that this thread builds inside the block to what `tensors` could fill.
@@ -93,15 +119,8 @@ def limited_weights(tensors: Mapping[str, Tensor], path: Path) -> Iterator[None]
                     f"{path}: its record makes a network of more than {limit} weights, which it does not hold"
                 )
 
-    handles = [
-        register(count)
-        for register in (register_module_parameter_registration_hook, register_module_buffer_registration_hook)
-    ]
     try:
-        yield
+        with register_module_parameter_registration_hook(count), register_module_buffer_registration_hook(count):
+            yield
     except (RuntimeError, MemoryError) as error:  # torch's, of a single weight larger than the memory
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise InputError(f"{path}: its record makes no network ({first})") from error
-    finally:
-        for handle in handles:
-            handle.remove()
+        raise InputError(f"{path}: its record makes no network ({first_line(error)})") from error

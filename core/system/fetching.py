@@ -57,8 +57,7 @@ def in_line(error: object) -> str:
 
 
 def _as_fetch_error(error: HTTPError) -> FetchError:
-    """The FetchError of an HTTP status: a 404 is permanent; a busy server is worth another try, after the time it
-    names."""
+    """The FetchError of an HTTP status: a 404 is permanent; a busy server is tried again after the time it names."""
     asked = error.headers.get("Retry-After", "")
     wait_s = min(float(asked), LONGEST_RETRY_AFTER_S) if re.fullmatch(r"[0-9]{1,9}", asked) else 0.0
     return FetchError(

@@ -4,8 +4,7 @@ import json
 from typing import Any
 
 MAX_DEPTH = 32
-"""Lists and objects in one another; records of ours have seven. Copying or writing 300 would exceed Python's own
-limit."""
+"""Lists and objects in one another; records of ours have seven. Python cannot copy or write 300."""
 MAX_DIGITS = 20
 """Digits of a whole number, 64 bits; a longer one has no float, and Python compares it but cannot convert it."""
 

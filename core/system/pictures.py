@@ -65,8 +65,7 @@ def look_at(path: Path, look: Callable[[Image.Image], Seen], content: bytes | No
 
 
 def require_few_scans(data: bytes, limit: int = MAX_SCANS) -> None:
-    """Raises ValueError for JPEG data with more than `limit` scans, counted by their marker, which occurs nowhere
-    else."""
+    """Raises ValueError for JPEG data with more than `limit` scans; their marker occurs nowhere else in the data."""
     if data.count(b"\xff\xda") > limit:
         raise ValueError(f"a JPEG of more than {limit} scans; save it anew")
 
@@ -85,8 +84,7 @@ def read_upright(path: Path) -> np.ndarray:
 
 
 def to_rgb(picture: Image.Image) -> np.ndarray:
-    """(H, W, 3) uint8: grey, palette and CMYK are converted, transparency is dropped. ValueError beyond 8 bits a
-    channel."""
+    """(H, W, 3) uint8: grey, palette and CMYK converted, transparency dropped. ValueError beyond 8 bits a channel."""
     if picture.mode not in EIGHT_BITS:
         raise ValueError(f"a picture of mode {picture.mode}; expected 8 bits a channel, convert it first")
     width, height = picture.size
@@ -99,8 +97,7 @@ def to_rgb(picture: Image.Image) -> np.ndarray:
 
 
 def upright_size(picture: Image.Image) -> tuple[int, int]:
-    """(width, height) as `read_upright` gives it, without decoding: EXIF data behind a PNG's pixels are not looked
-    for."""
+    """(width, height) of `read_upright`, without decoding: EXIF data behind a PNG's pixels are not looked for."""
     if picture.format == "TIFF" or (picture.format == "PNG" and "exif" not in picture.info):
         return picture.size
     quarter_turn = picture.getexif().get(EXIF_ORIENTATION) in (5, 6, 7, 8)

@@ -43,8 +43,7 @@ class TrainingConfig(Protocol):
 
 
 def config_record(config: TrainingConfig) -> dict[str, Any]:
-    """Returns the configuration as JSON values; the data path is shortened to its last part, as the rest names a
-    machine."""
+    """Returns the configuration as JSON values, with only the last part of the data path: the rest names a machine."""
     record = json.loads(json.dumps(dataclasses.asdict(config), default=str))
     record["data"] = Path(config.data).name
     return record
@@ -141,8 +140,7 @@ def training_record(config: TrainingConfig, seconds: float, device: torch.device
 
 @dataclass(frozen=True)
 class TrainingState:
-    """Network, averaged network and optimizer, whose tensors are the state; random generators are not part of it,
-    because all seeds are derived."""
+    """Network, averaged network and optimizer, whose tensors are the state; all random seeds are derived anew."""
 
     network: nn.Module
     average: nn.Module
@@ -209,8 +207,7 @@ def _below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def snapshot_epochs(epochs: int, count: int) -> list[int]:
-    """Returns the epochs after which snapshots are taken: 0, the initial weights, then evenly spaced; the last weights
-    are the model itself."""
+    """Returns the epochs after which snapshots are taken: 0, the initial weights, and evenly spaced ones."""
     return sorted({number * epochs // count for number in range(count)}) if count else []
 
 

@@ -53,8 +53,7 @@ class Augment:
             return self._degrade(picture), target if example.teacher_probs is not None else target.long()
 
     def _view(self, example: Example, around: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-        """Zooms, crops, flips and jitters the picture; the crop contains a pixel of the classes `around` where there is
-        one."""
+        """Zooms, crops, flips and jitters the picture; the crop contains a pixel of a class in `around`, if any."""
         size = self._zoomed(*example.label.shape)
         picture, mask = to_tensors(example.image, example.label, *size)
         parts = [tv_tensors.Image(picture), tv_tensors.Mask(mask)]

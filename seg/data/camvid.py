@@ -131,8 +131,7 @@ def open_split(root: Path, split: str, classes: ClassList = CAMVID) -> ImageFold
         if not folder.is_dir():
             raise InputError(
                 f"{folder}: no such folder; expected {split}/ with images and {split}annot/ with labels of the same "
-                f"names "
-                f"(steadyseg data camvid -o DIR fetches CamVid), or {split}_labels/ with the original NAME_L.png"
+                f"names (steadyseg data camvid -o DIR fetches CamVid), or {split}_labels/ with the original NAME_L.png"
             )
     examples = _pair(images, labels, original)
     if not examples:

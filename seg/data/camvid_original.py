@@ -125,9 +125,8 @@ def _published(split: str, found: Iterable[str], root: Path) -> frozenset[str]:
     names = frozenset(name for name in found if find_published_split(name) == split)
     if len(names) != PUBLISHED_COUNTS[split]:
         raise InputError(
-            f"{root / STILLS}: holds {len(names)} of the {PUBLISHED_COUNTS[split]} stills of {split}; complete "
-            f"the copy, or "
-            f"list those to use in {root / split}.txt"
+            f"{root / STILLS}: holds {len(names)} of the {PUBLISHED_COUNTS[split]} stills of {split}; complete the "
+            f"copy, or list those to use in {root / split}.txt"
         )
     return names
 

@@ -1,17 +1,24 @@
-"""Images held out of training: stretches of consecutive stills. A few stills on either side are not used at all.
+"""Images held out of training: stretches of consecutive stills, or whole recordings by the names of their frames.
 
-Neighbouring stills show nearly the same scene, so single stills between trained ones say little about other streets.
-Recipes are chosen and temperatures are fitted on the stretches; val and test are for reporting.
+Neighbouring stills show nearly the same scene, so single stills between trained ones say little about other places, and
+a few stills on either side of a stretch are not used at all. Recipes are chosen and temperatures are fitted on the
+stretches; val and test are for reporting.
 """
 
+import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from core.errors import InputError
-from seg.data.recordings import GUARD, divide, recording_of
 
+GUARD = 2
+"""Stills on either side of a stretch that are neither trained on nor measured on; CamVid's are a second apart."""
+MIN_FRAMES = 20
+"""Smallest number of frames that is divided."""
+_NUMBER = re.compile(r"[-_. ]*(?:f|frame|img|image)?[-_. ]*(\d+)$", re.IGNORECASE)
 CAMVID_STRETCHES = (
     ("0001TP_007560", "0001TP_007770"),
     ("0006R0_f03330", "0006R0_f03660"),
@@ -25,8 +32,7 @@ those before frame 7300 were compared, which are 20 s from val or more."""
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Ascending indices into a list of names. The stills on either side of a stretch, its guards, are in neither
-    field."""
+    """Ascending indices into a list of names; the guards, stills on either side of a stretch, are in neither field."""
 
     trained: tuple[int, ...]
     held_out: tuple[int, ...]
@@ -91,3 +97,47 @@ def recorded_names(training: Mapping[str, Any]) -> list[str]:
     """Returns the base names that a training's record lists as held out; the street's images have none."""
     names = training.get("held_out")
     return [str(name) for name in names] if isinstance(names, list) else []
+
+
+def recording_of(name: str) -> str:
+    """Returns a frame's name without the number at its end: 0001TP_008550 is of 0001TP."""
+    return _NUMBER.sub("", name)
+
+
+def in_order(names: Sequence[str]) -> list[str]:
+    """Sorts frames by recording, and each recording by number."""
+    return sorted(names, key=lambda name: (recording_of(name), int(match[1]) if (match := _NUMBER.search(name)) else 0))
+
+
+def divide(names: Sequence[str], shares: dict[str, float]) -> tuple[dict[str, str], list[str]]:
+    """Gives each split about its share of the frames, and the rest to train; returns {name: split} and remarks.
+
+    A split gets whole recordings. If none is small enough, it gets the end of the longest one, and the GUARD frames
+    before this end belong to no split.
+    """
+    splits, remarks = dict.fromkeys(in_order(names), "train"), []
+    wanted = {split: round(share * len(names)) for split, share in shares.items() if share > 0}
+    if wanted and len(names) < MIN_FRAMES:
+        return splits, [
+            f"{len(names)} labelled pictures are too few to divide ({MIN_FRAMES} or more are): all are for training, "
+            "and nothing is left to measure on"
+        ]
+    for split, count in wanted.items():
+        recordings: dict[str, list[str]] = {}
+        for name in (name for name, given in splits.items() if given == "train"):
+            recordings.setdefault(recording_of(name), []).append(name)
+        taken: list[str] = []
+        for _, frames in sorted(recordings.items(), key=lambda item: hashlib.sha256(item[0].encode()).digest()):
+            if len(taken) + len(frames) <= 1.25 * count:
+                taken += frames
+        if len(taken) < count / 2:
+            recording, frames = max(recordings.items(), key=lambda item: len(item[1]))
+            taken = frames[len(frames) - min(count, len(frames) // 2) :]
+            for name in frames[-len(taken) - GUARD : -len(taken)]:
+                del splits[name]
+            remarks.append(
+                f"{split} is the last {len(taken)} frames of the recording {recording or '(names without one)'}, whose "
+                "beginning is trained on: its figures are of a familiar place; label another recording to measure on"
+            )
+        splits |= dict.fromkeys(taken, split)
+    return splits, remarks

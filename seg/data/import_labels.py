@@ -18,7 +18,7 @@ from core.system.pictures import read_upright
 from seg.data.camvid import IMAGE_SUFFIXES
 from seg.data.class_file import CLASSES_FILE
 from seg.data.formats.source import UNLABELLED, Color, LabelledPicture, LabelSource, PictureFinder, one_line
-from seg.data.recordings import divide
+from seg.data.held_out import divide
 
 NOTES_FILE = "notes.txt"
 """File in the data folder that lists all remarks of its import."""

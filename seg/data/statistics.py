@@ -1,4 +1,4 @@
-"""Statistics of a training set: colour mean and standard deviation, class frequencies, class weights."""
+"""Statistics of a training set: colours, class frequencies and weights, and the class shares in words."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,10 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from core.classes import ClassList
+from core.classes import CLASS_LISTS, ClassList
 from core.errors import InputError
-from seg.data.shares import count_pixels
 from seg.options import SegTrainConfig
+
+RARE_SHARE, RARE_IMAGES = 0.001, 5
+"""Share of the pixels, and number of images, below which a class is called rare."""
 
 
 @dataclass(frozen=True)
@@ -58,3 +60,55 @@ def class_weights(statistics: DataStatistics, config: SegTrainConfig) -> Tensor:
 def _rgb(values: np.ndarray) -> tuple[float, float, float]:
     red, green, blue = (round(float(value) / 255, 6) for value in values)
     return red, green, blue
+
+
+def count_pixels(labels: Iterable[np.ndarray], classes: ClassList) -> np.ndarray:
+    """Counts the pixels of each class and of void in each label; returns (images, K + 1) int64."""
+    ids = [*range(len(classes)), classes.void_id]
+    counts = [np.bincount(label.ravel(), minlength=256)[ids] for label in labels]
+    return np.array(counts, np.int64).reshape(-1, len(ids))
+
+
+def require_every_class(pixels: np.ndarray, classes: ClassList) -> None:
+    """Raises InputError where a class of the list never occurs in pixels (images, K + 1).
+
+    Published lists are exempt: no still of CamVid shows all of its 31 classes.
+    """
+    missing = [name for name, count in zip(classes.names, pixels.sum(0), strict=False) if not count]
+    if not missing or classes in CLASS_LISTS.values():
+        return
+    void = pixels[:, -1].sum() / pixels.sum()
+    hint = f"; {void:.1%} of the pixels are void (id {classes.void}): do the masks mark objects by it?" if void else ""
+    raise InputError(
+        f"no training picture has a pixel of {', '.join(missing)}{hint}; mend the labels or the class list, or train "
+        "without by --config allow_missing_classes=true"
+    )
+
+
+def describe_shares(trained: np.ndarray, held_out: np.ndarray, classes: ClassList) -> list[str]:
+    """Returns lines of a table and of remarks, from the pixels (images, K + 1) of both sets."""
+    width = max(map(len, (*classes.names, "void, of all pixels")))
+    lines = [f"{'class':{width}}  pixels  images  held out"]
+    sums = [pixels[:, :-1].sum(0) / max(pixels[:, :-1].sum(), 1) for pixels in (trained, held_out)]
+    images = (trained > 0).sum(0)
+    for number, name in enumerate(classes.names):
+        lines.append(f"{name:{width}}  {sums[0][number]:6.2%}  {images[number]:6}  {sums[1][number]:8.2%}")
+    void = [pixels[:, -1].sum() / max(pixels.sum(), 1) for pixels in (trained, held_out)]
+    lines.append(f"{'void, of all pixels':{width}}  {void[0]:6.2%}  {images[-1]:6}  {void[1]:8.2%}")
+    rare = [
+        f"{name} ({count} images)"
+        for name, share, count in zip(classes.names, sums[0], images, strict=False)
+        if count and (share < RARE_SHARE or count < RARE_IMAGES)
+    ]
+    if rare:
+        lines.append(f"rare, so likely to be missed elsewhere: {', '.join(rare)}")
+    likeliest = int(sums[0].argmax())
+    if len(held_out):
+        absent = [name for name, share in zip(classes.names, sums[1], strict=True) if not share]
+        if absent:
+            lines.append(f"held out: no pixel of {', '.join(absent)}; mIoU leaves them out")
+        lines.append(
+            f"always answering {classes.names[likeliest]} is right in {sums[1][likeliest]:.1%} of the held-out pixels: "
+            "an accuracy near that is worth nothing"
+        )
+    return lines

@@ -77,8 +77,7 @@ def _multiply(one: Tensor, other: Tensor) -> Tensor:
 
 
 def _shares() -> tuple[float, float]:
-    """Draws the shares of two pictures: half of the time (near 1, near 0), otherwise (a little above 1, a little below
-    0)."""
+    """Draws the shares of two pictures: half of the time (near 1, near 0), else (a little above 1, below 0)."""
     near_one = torch.distributions.Beta(STRENGTH, 1.0)
     near_zero = torch.distributions.Beta(1.0, STRENGTH)
     if draws(0.5):

@@ -8,9 +8,8 @@ from torch import Tensor, nn
 
 from core.dropout import Dropout, is_stochastic
 from core.errors import InputError
-from core.insertion import insert_dropout, insert_smoothing
+from core.insertion import insert_dropout, insert_smoothing, require_timm_name
 from core.stages import Stage, itself
-from core.timm_names import require_timm_name
 from seg.options import SmpOptions
 
 TIMM = "tu-"
@@ -42,8 +41,7 @@ class SmpNetwork(nn.Module):
         return self.suffix(self.prefix(x))
 
     def prefix(self, x: Tensor) -> Any:
-        """Pads the image right and below to the encoder's stride where the decoder needs it, and runs an encoder that
-        has no dropout."""
+        """Pads the image right and below to the encoder's stride where needed, and runs an encoder without dropout."""
         height, width = x.shape[-2:]
         if self.model.requires_divisible_input_shape:
             stride = self.model.encoder.output_stride
@@ -105,16 +103,10 @@ def _create(num_classes: int, options: SmpOptions) -> Any:
         return _at_half_size(model, num_classes, options) if options.head_stride == 2 else model
     except OSError as error:  # every download error of the hub and of urllib
         raise InputError(
-            f"the {options.encoder_weights} weights of {options.encoder} cannot be fetched "
-            f"({_first_line(error)}); go online "
-            "or train from random weights with --config encoder_weights=None"
+            f"the {options.encoder_weights} weights of {options.encoder} cannot be fetched ({_first_line(error)}); go "
+            "online or train from random weights with --config encoder_weights=None"
         ) from error
-    except (
-        KeyError,
-        RuntimeError,
-        TypeError,
-        ValueError,
-    ) as error:  # after OSError: the hub's errors are ValueErrors too
+    except (KeyError, RuntimeError, TypeError, ValueError) as error:  # the hub's OSErrors are ValueErrors too
         raise InputError(
             f"{_first_line(error)}; see segmentation-models-pytorch for architectures and encoders"
         ) from error

@@ -107,8 +107,7 @@ class _Fitting:
         return *self.extractor(image[None], size), size
 
     def distances(self) -> tuple[list[FrameDistance], RegionDistance, tuple[int, ...], dict[str, float]]:
-        """Fits the distances of every stage: mean features, subsampling step and shrinkage; for the last stage the
-        region distance too."""
+        """Fits the distances of every stage, and of the last stage's regions: means, subsampling step, shrinkage."""
         wholes: list[GaussianSums] = []
         steps: list[int] = []
         within: GaussianSums | None = None
@@ -130,8 +129,7 @@ class _Fitting:
         return [FrameDistance.of(fit) for fit in fits], RegionDistance.of(within.fit()), tuple(steps), shrinkage
 
     def scale(self, head: NoveltyHead, weights: Tensor, masks: bool) -> Scale:
-        """Fits the scale of novelty on held-out frames and simulated other cameras, in passes with or without dropout
-        masks."""
+        """Fits the scale of novelty on held-out frames and simulated other cameras, with or without dropout masks."""
         set_dropout_active(self.extractor.network, masks)
         torch.manual_seed(0)  # of the masks
         pictures = with_cameras(self.frames, self.frames.held_out, self.watch, "training domain", CAMERAS)
@@ -185,8 +183,7 @@ def on_grid(values: Tensor) -> Tensor:
 
 
 def label_places(label: Tensor, size: torch.Size) -> Tensor:
-    """Subsamples a label (h, w) to the size (h', w') of a subsampled stage: the middle one of the labels of each
-    position."""
+    """Subsamples a label (h, w) to a subsampled stage's size (h', w'): the middle label of each position."""
     rows, columns = (
         (torch.arange(count) * step + step // 2).clamp_max(length - 1)
         for count, length in zip(size, label.shape, strict=True)

@@ -43,22 +43,15 @@ class Frames:
 
     @classmethod
     def of(cls, split: ImageFolderSplit, meta: CheckpointMeta) -> "Frames":
-        blocks = hold_out_blocks([example.name for example in split.examples])
+        fitted, held_out = map(tuple, hold_out_blocks([example.name for example in split.examples]))
         names = set(recorded_names(meta.training))
         untrained = tuple(place for place, example in enumerate(split.examples) if example.name in names)
         if not untrained or len(untrained) < len(names):
-            note = (
-                "the record of the training does not list the frames that it held out, so the temperature is fitted on "
-                "blocks"
-            )
-            return cls(split, blocks.fitted, blocks.held_out, blocks.held_out, note)
-        fitted = tuple(sorted(set(blocks.fitted) - set(untrained)))
-        trained = len(set(blocks.held_out) - set(untrained))
-        note = f"{trained} of the {len(blocks.held_out)} frames of the blocks were trained on" if trained else ""
-        return cls(split, fitted, blocks.held_out, untrained, note)
-
-    def read(self, places: Iterable[int]) -> Iterator[tuple[int, Labelled]]:
-        return ((place, self.split[place]) for place in places)
+            note = "the training's record does not list the frames it held out, so the temperature is fitted on blocks"
+            return cls(split, fitted, held_out, held_out, note)
+        trained = len(set(held_out) - set(untrained))
+        note = f"{trained} of the {len(held_out)} frames of the blocks were trained on" if trained else ""
+        return cls(split, tuple(sorted(set(fitted) - set(untrained))), held_out, untrained, note)
 
 
 def with_cameras(
@@ -73,8 +66,7 @@ def with_cameras(
 
 
 def tuning_pictures(frames: Frames, watch: Watch) -> Iterator[tuple[bool, np.ndarray, np.ndarray]]:
-    """(unchanged, image, label): untrained frames, then the same under `TUNING_CORRUPTIONS` and textures in three
-    severities."""
+    """(unchanged, image, label): untrained frames, also under `TUNING_CORRUPTIONS` and textures in 3 severities."""
     for number, place in enumerate(watch(frames.untrained, "temperature of a frame")):
         image, label = frames.split[place]
         for is_clean, changed in with_changes(image, number, place):
@@ -82,8 +74,7 @@ def tuning_pictures(frames: Frames, watch: Watch) -> Iterator[tuple[bool, np.nda
 
 
 def tuning_clips(frames: Frames, meta: CheckpointMeta, watch: Watch) -> Iterator[Frame]:
-    """Clips of untrained frames, every second one under one of `TUNING_CORRUPTIONS` at severity 3; two labelled frames
-    a clip."""
+    """Clips of untrained frames, two of them labelled; every second clip under a tuning corruption at severity 3."""
     examples = tuple(frames.split.examples[place] for place in frames.untrained)
     for frame in watch(moving_stills(dataclasses.replace(frames.split, examples=examples)), "level under smoothing"):
         clip = frame.index // CLIP_FRAMES
@@ -94,16 +85,10 @@ def tuning_clips(frames: Frames, meta: CheckpointMeta, watch: Watch) -> Iterator
         yield dataclasses.replace(frame, image=corrupt(frame.image, kind, 3, 13, frame.index))
 
 
-@dataclass(frozen=True)
-class Blocks:
-    """Indices into the list of names."""
+def hold_out_blocks(names: Sequence[str], block: int = BLOCK, gap: int = GAP) -> tuple[list[int], list[int]]:
+    """Returns (fitted, held out) indices into `names`.
 
-    fitted: tuple[int, ...]
-    held_out: tuple[int, ...]
-
-
-def hold_out_blocks(names: Sequence[str], block: int = BLOCK, gap: int = GAP) -> Blocks:
-    """Holds out the middle `block` frames of every recording; the fit gets all frames but them and `gap` frames on both
+    The middle `block` frames of every recording are held out; the fit gets all frames but them and `gap` frames on both
     sides. The recording is the part of a name before the first "_": CamVid's 0001TP_008550 is of 0001TP. InputError
     where a recording is too short to leave as many frames as a block has.
     """
@@ -121,4 +106,4 @@ def hold_out_blocks(names: Sequence[str], block: int = BLOCK, gap: int = GAP) ->
         start = (len(places) - block) // 2
         held_out += places[start : start + block]
         fitted += places[: start - gap] + places[start + block + gap :]
-    return Blocks(tuple(fitted), tuple(held_out))
+    return fitted, held_out

@@ -9,13 +9,11 @@ import torch
 from torch import Tensor
 
 from app.open_model import is_graph
-from classification.data.held_out import SPLIT as HELD_OUT
-from classification.data.open import open_classification
+from classification.data.open import HELD_OUT, open_classification
 from classification.networks.build import build_classifier
 from classification.networks.layout import TIMM
-from classification.opening import require_classes
 from classification.options import ClassifierOptions
-from classification.pretrained import ARCHITECTURE
+from classification.pretrained import ARCHITECTURE, require_classes
 from core.classes import ClassList
 from core.errors import InputError
 from core.model.checkpoint import CheckpointMeta

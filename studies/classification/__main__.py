@@ -19,8 +19,7 @@ from classification.data.labelled import ClassificationSet
 from classification.data.open import open_classification
 from classification.evaluate import Classifier as Ensemble
 from classification.evaluate import SizeMetrics, batches
-from classification.opening import build_members
-from classification.pretrained import read_classifier
+from classification.pretrained import build_members, read_classifier
 from core.model.checkpoint import read_meta
 from core.system.machine import keep_freed_memory
 from studies.classification.effects import FEW, MANY, OFF

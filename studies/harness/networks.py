@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from app.open_model import find_model
-from core.model.pretrained import SUFFIX
+from core.model.model import SUFFIX
 from core.training.run_folder import MODEL_NAME
 from studies.harness.study import PAGES, digest_of_weights
 

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from classification.data.held_out import open_split_of
-from classification.opening import require_classes
+from classification.data.open import open_split_of
+from classification.pretrained import require_classes
 from core.classes import CAMVID
 from core.errors import InputError
 from seg.data.camvid import ImageFolderSplit, open_split

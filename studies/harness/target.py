@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from app.open_model import open_checkpoint
-from classification.opening import require_classes
+from classification.pretrained import require_classes
 from core.dropout import is_stochastic, set_dropout_active
 from core.errors import InputError
 from core.method import Method, MethodOptions, draws_dropout, fit_of, method_of_fit

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from app.sources.open_source import open_source
-from core.corruptions.camera_changes import gains, gamma, h264, jpeg, random_camera, rescale
+from core.corruptions.camera_changes import gains, gamma, h264, random_camera, rescale
 from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, TUNING_CORRUPTIONS, corrupt
-from core.corruptions.textures import texture, under_texture
+from core.corruptions.tuning import texture, under_texture
 from core.seeds import mix_seed
 from core.system.pictures import read_upright
 from seg.data.camvid import ImageFolderSplit, open_split
@@ -50,13 +50,21 @@ class Data:
 
     @property
     def blocks(self) -> tuple[list[int], list[int]]:
-        found = hold_out_blocks([example.name for example in self.split("train").examples])
-        return list(found.fitted), list(found.held_out)
+        return hold_out_blocks([example.name for example in self.split("train").examples])
 
     @property
     def held_out(self) -> list[int]:
         """The frames that trainings hold out."""
         return list(hold_out([example.name for example in self.split("train").examples], CAMVID_STRETCHES).held_out)
+
+
+def jpeg(image: np.ndarray, quality: int) -> np.ndarray:
+    """Encodes the picture as a JPEG of this quality and decodes it."""
+    import cv2
+
+    _, data = cv2.imencode(".jpg", np.ascontiguousarray(image[..., ::-1]), [cv2.IMWRITE_JPEG_QUALITY, quality])
+    decoded = np.asarray(cv2.imdecode(data, cv2.IMREAD_COLOR))
+    return np.ascontiguousarray(decoded[..., ::-1])
 
 
 def drawing(*keys: int | str) -> np.random.Generator:

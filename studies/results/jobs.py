@@ -12,7 +12,7 @@ from core.evaluation.temperature import TemperatureFit
 from core.preprocess import Normalize, resize
 from core.system.machine import keep_freed_memory
 from core.temporal import TemporalSmoothing
-from seg.class_weights import read_class_weights
+from seg.calibrate import read_class_weights
 from seg.data.camvid import open_split
 from seg.data.moving_stills import CLIP_FRAMES
 from seg.pretrained import read_segmenter

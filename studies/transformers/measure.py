@@ -16,8 +16,7 @@ from app.progress import track
 from classification.data.labelled import ClassificationSet
 from classification.data.open import open_classification
 from classification.evaluate import DEFAULT_SAMPLES, Classifier, SizeMetrics, batch_size, batches
-from classification.opening import require_classes
-from classification.pretrained import read_classifier
+from classification.pretrained import read_classifier, require_classes
 from core.system.files import write_atomic
 from core.system.machine import choose_device, keep_freed_memory
 from studies.harness.bundle import round_figures

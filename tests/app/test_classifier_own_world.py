@@ -12,7 +12,7 @@ from PIL import Image
 from refusals import one_line_error
 
 from app.cli import main
-from classification.data.held_out import open_trained
+from classification.data.open import open_trained
 from classification.novelty import with_cameras
 from classification.pretrained import read_classifier
 from core.dropout import set_dropout_active

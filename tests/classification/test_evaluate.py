@@ -11,8 +11,7 @@ from refusals import refusal
 from torch import Tensor
 
 from classification.calibrate import fit_sets, fit_temperature
-from classification.data.held_out import open_split_of
-from classification.data.open import open_classification, training_indices
+from classification.data.open import open_classification, open_split_of, training_indices
 from classification.evaluate import (
     Batch,
     Classifier,
@@ -22,9 +21,8 @@ from classification.evaluate import (
     batches,
     default_samples,
 )
-from classification.opening import build_members
 from classification.options import ClassifierOptions
-from classification.pretrained import read_classifier
+from classification.pretrained import build_members, read_classifier
 from core.classes import CAMVID, ClassList
 from core.dropout import set_dropout_active
 from core.model.checkpoint import CheckpointMeta

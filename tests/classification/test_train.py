@@ -18,8 +18,7 @@ from refusals import error_after_work, refusal
 from torch import Tensor
 
 from app.cli import main
-from classification.data.held_out import open_trained
-from classification.data.open import open_classification, training_indices
+from classification.data.open import open_classification, open_trained, training_indices
 from classification.networks.build import build_classifier
 from classification.networks.layout import drop_unsuited
 from classification.options import CLASS_PRESETS, ClassifierOptions, ClassTrainConfig, PictureOptions

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from core.errors import InputError
-from seg.class_weights import adjust_head, read_class_weights
+from seg.calibrate import adjust_head, read_class_weights
 from seg.networks.unet import UNet
 from seg.options import UNetOptions
 from studies.results.sweep import without_class_weights

@@ -21,8 +21,7 @@ from core.model.checkpoint import CheckpointMeta, load_checkpoint, save_checkpoi
 from core.preprocess import Normalize, resize
 from core.segmenter import Segmenter
 from core.temporal import TemporalSmoothing
-from seg.calibrate import ConformalCheck, ConformalFit, fit_temperature
-from seg.class_weights import read_class_weights
+from seg.calibrate import ConformalCheck, ConformalFit, fit_temperature, read_class_weights
 from seg.evaluate import FrameMetrics, seed_frames
 from seg.networks.unet import UNet
 from seg.options import UNetOptions

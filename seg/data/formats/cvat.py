@@ -7,8 +7,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from seg.data.formats.masks import fill_polygon, fill_runs
-from seg.data.formats.shapes import Overlaps, Shape, painter
+from seg.data.formats.masks import Overlaps, Shape, fill_polygon, fill_runs, painter
 from seg.data.formats.source import Color, LabelledPicture, LabelSource, one_line
 
 OUTLINES = ("polygon", "mask")

@@ -11,8 +11,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from core.system.pictures import look_at
-from seg.data.formats.masks import decode_brush, fill_polygon
-from seg.data.formats.shapes import Overlaps, Shape, painter
+from seg.data.formats.masks import Overlaps, Shape, decode_brush, fill_polygon, painter
 from seg.data.formats.source import PICTURE_SUFFIXES, LabelledPicture, LabelSource, one_line, read_json
 
 EXPECTED = "Label Studio's JSON export"

@@ -1,12 +1,20 @@
-"""Masks as label tools store them: polygons, and run lengths in the codes of COCO, CVAT and Label Studio."""
+"""Outlined objects as label tools store them, as polygons and run lengths, and their painting into one label."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import groupby
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from core.system.pictures import MAX_PIXELS
+from seg.data.formats.source import UNLABELLED, Label
+
 FARTHEST = 1e6
 """Largest coordinate of a corner, in pixels; corners beyond are moved there."""
+
+Overlaps = Literal["smaller", "later", "void"]
+WINNERS = {"smaller": "the smaller object has them", "later": "the later object has them", "void": "they are void"}
 
 
 def fill_polygon(corners: Any, height: int, width: int) -> np.ndarray:
@@ -29,8 +37,7 @@ def fill_polygon(corners: Any, height: int, width: int) -> np.ndarray:
 
 
 def fill_runs(lengths: Sequence[int], count: int) -> np.ndarray:
-    """Expands alternating run lengths, beginning with False, to (count,) bool; ValueError if their sum is not
-    `count`."""
+    """Expands alternating run lengths, beginning with False, to (count,) bool; ValueError for another sum."""
     runs = np.asarray(lengths, np.int64)
     if (runs < 0).any() or int(runs.sum()) != count:
         raise ValueError(f"its run lengths add up to {int(runs.sum())} pixels, and the mask has {count}")
@@ -93,3 +100,49 @@ def decode_brush(data: Sequence[int], height: int, width: int) -> np.ndarray:
             values[at:end] = [read(word) for _ in range(min(end, count) - at)]
         at = end
     return values.reshape(height, width, 4)[..., 3] > 0
+
+
+class Shape(NamedTuple):
+    """An outlined object."""
+
+    name: str
+    """Its class."""
+    draw: Callable[[int, int], np.ndarray]
+    """(height, width) -> (height, width) bool."""
+    layer: int = 0
+    """Objects of a higher layer hide those below."""
+
+
+def painter(shapes: Sequence[Shape], size: tuple[int, int], names: Sequence[str], overlaps: Overlaps) -> partial[Label]:
+    """Returns the callable that paints objects into one label of (height, width).
+
+    `overlaps` decides which of two objects in a layer gets the pixels that they share. ValueError for a size that
+    no picture has.
+    """
+    if min(size) < 1 or size[0] * size[1] > MAX_PIXELS:
+        raise ValueError(f"a picture of {size[1]}x{size[0]}; it has 1 to {MAX_PIXELS} pixels")
+    return partial(_paint, tuple(shapes), size, tuple(names), overlaps)
+
+
+def _paint(shapes: tuple[Shape, ...], size: tuple[int, int], names: tuple[str, ...], overlaps: Overlaps) -> Label:
+    ids, shared = np.full(size, UNLABELLED, np.uint8), 0
+    pairs: set[tuple[str, str]] = set()
+    for _, members in groupby(sorted(shapes, key=lambda shape: shape.layer), key=lambda shape: shape.layer):
+        masks = [(names.index(shape.name), shape.draw(*size)) for shape in members]
+        if overlaps == "smaller":
+            masks.sort(key=lambda item: -int(item[1].sum()))
+        layer, contested = np.full(size, UNLABELLED, np.uint8), np.zeros(size, bool)
+        for class_id, mask in masks:
+            clash = mask & (layer != UNLABELLED) & (layer != class_id)
+            pairs.update((names[below], names[class_id]) for below in np.unique(layer[clash]))
+            contested |= clash
+            layer[mask] = class_id
+        shared += int(contested.sum())
+        covered = layer != UNLABELLED
+        ids[covered] = np.where(contested & (overlaps == "void"), UNLABELLED, layer)[covered]
+    if not shared:
+        return Label(ids)
+    below, above = min(pairs)
+    more = f" and {len(pairs) - 1} more pairs" if len(pairs) > 1 else ""
+    share = f"objects of two classes overlap in {shared / ids.size:.2%} of the pixels ({above} over {below}{more})"
+    return Label(ids, f"{share}; {WINNERS[overlaps]}")

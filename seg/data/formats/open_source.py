@@ -8,7 +8,7 @@ from seg.data.formats.coco import read_coco
 from seg.data.formats.colour_pngs import PALETTE_NAMES, read_colour_pngs, read_voc
 from seg.data.formats.cvat import read_cvat
 from seg.data.formats.label_studio import PNG_NAME, read_label_studio, read_label_studio_pngs
-from seg.data.formats.shapes import Overlaps
+from seg.data.formats.masks import Overlaps
 from seg.data.formats.source import LabelSource, read_json
 
 KNOWN = (

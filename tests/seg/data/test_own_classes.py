@@ -10,7 +10,7 @@ from refusals import refusal
 
 from core.classes import CAMVID, CAMVID_31, ClassList
 from seg.data.class_file import CLASSES_FILE, classes_of
-from seg.data.shares import count_pixels, describe_shares, require_every_class
+from seg.data.statistics import count_pixels, describe_shares, require_every_class
 from seg.options import SegTrainConfig
 from seg.training_set import LabelledImages, open_training_images
 
