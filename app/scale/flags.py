@@ -31,8 +31,8 @@ class BatchJob:
     """Processes, each with one video at a time; by default as many as the cores and the memory allow (measured on the
     first video)."""
     ray: str | None = None
-    """Workers on Ray: `local` begins it on this machine, HOST:PORT is a running cluster, whose machines see sources and
-    output folder under the same names. By default processes of this machine."""
+    """Run the workers on Ray: `local` starts it on this machine; HOST:PORT is a running cluster, whose machines see
+    sources and output folder under the same names. By default the workers are processes of this machine."""
     options: VideoOptions = field(default_factory=VideoOptions)
 
 
@@ -58,8 +58,8 @@ class CamerasJob:
     overwrite: bool = False
     """Replace a report that exists."""
     ray: str | None = None
-    """Workers on Ray: `local` begins it on this machine, HOST:PORT is a running cluster that reaches the cameras. By
-    default processes of this machine."""
+    """Run the workers on Ray: `local` starts it on this machine; HOST:PORT is a running cluster that reaches the
+    cameras. By default the workers are processes of this machine."""
 
 
 Flags = tuple[tuple[str, str], ...]
