@@ -119,6 +119,7 @@ def visits_table(record: Record) -> str:
         ),
         "of them not back after the server had closed their idle connection": sum("left_early" in o for o in staying),
         "visitors for five pictures each: came, refused": f"{passing['came']}, {passing['refused']}",
+        "sessions without a page, each with 31 kB of text": passing["made_up"],
         "file jobs: waited for, stopped half way, failed": f"{jobs['done']}, {jobs['stopped']}, {jobs['failed']}",
         "exit code after SIGTERM, files left": (
             f"{record['exit_code_after_sigterm']}, {len(record['left_in_the_temporary_folder'])}"
