@@ -130,6 +130,11 @@ STEADYSEG = Command(
             "app.export.flags:ExportJob",
             "app.export.command:run_export",
         ),
+        "wrap": Command(
+            "Make a steadied .onnx file of another program's network, with the mean over time and uncertainty.",
+            "app.export.wrap_flags:WrapJob",
+            "app.export.wrap:run_wrap",
+        ),
         "bench": Command(
             "Time a model: the whole step against the network alone, MC dropout and what one would write by hand.",
             "studies.performance.flags:BenchJob",

@@ -1,5 +1,6 @@
 """The class list of a data set or checkpoint: names, and for segmentation display colours and the void id."""
 
+import colorsys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -81,6 +82,16 @@ class ClassList:
         """The names for an error message: the one that occurs twice, else all of them."""
         name, count = Counter(self.names).most_common(1)[0] if self.names else ("", 0)
         return f"{name!r} {count} times among {len(self.names)}" if count > 1 else f"{list(self.names)}"
+
+
+def distinct_colors(count: int) -> tuple[tuple[int, int, int], ...]:
+    """Returns RGB colours whose hues are a golden section apart, every third one darker."""
+
+    def color(number: int) -> tuple[int, int, int]:
+        red, green, blue = colorsys.hsv_to_rgb(0.618034 * number % 1, 0.75, 0.95 - 0.25 * (number % 3))
+        return round(255 * red), round(255 * green), round(255 * blue)
+
+    return tuple(color(number) for number in range(count))
 
 
 def read_table(text: str, void: int) -> ClassList:

@@ -49,7 +49,7 @@ class StreamingSegmenter(nn.Module):
         super().__init__()
         network_size(height, height, height)  # refuses a height out of range before any frame comes
         self.method, self.height = method, height
-        self.fixed_size: tuple[int, int] | None = None
+        self.fixed_size: tuple[int, int] | None = getattr(network, "fixed_size", None)
         """(h, w) of the network whatever the frame's size, as an exported graph has it; None: the frame's aspect
         decides."""
         self.normalize = Normalize(mean, std)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py h
     from app.sources.open_source import open_source as open_source
     from app.sources.read_ahead import read_ahead as read_ahead
     from app.sources.source import Source as Source
+    from app.steady import steady as steady
     from app.video.render import draw_overlay as draw_overlay
     from app.video.render import draw_uncertainty as draw_uncertainty
     from classification.data.open import open_classification as open_classification
@@ -57,6 +58,7 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py h
 _NAMES = {
     # segment a stream
     "app.open_model": "open_model open_segmenter",
+    "app.steady": "steady",
     "core.method": "Method MethodOptions",
     "core.segmenter": "Segmenter segment",
     "core.frame": "Frame Maps",

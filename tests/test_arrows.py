@@ -84,6 +84,7 @@ ALLOWED = {
         "export/write",
         "app/sources",
         "app/in_browser",
+        "app/evaluation",
     },
     "app/page/visitors": {"core"},
     "app/page/parts": {*PRODUCT, "app/sources", "app/video"},

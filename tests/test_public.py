@@ -21,7 +21,7 @@ PUBLIC = """
     PrependedLayer Prediction Prob Segmenter Source SpatialSmoothing StreamingMetrics Street
     TemperatureScan TemporalSmoothing __version__ draw_overlay draw_uncertainty insert_dropout
     insert_smoothing open_classification open_classifier open_model open_segmenter
-    forward_passes open_source prediction_sets read_ahead run_export running_mean segment set_dropout_active
+    forward_passes open_source prediction_sets read_ahead run_export running_mean segment set_dropout_active steady
     subsampling_points
 """
 

@@ -8,10 +8,11 @@ from app.console import Console
 from app.export.classifier import export_classifier
 from app.export.flags import ExportJob
 from app.export.segmenter import export_segmenter
-from app.export.web import export_web
+from app.export.web import check_web, export_web
 from app.open_model import is_classifier, open_checkpoint
 from core.errors import InputError, refuse_existing
 from core.method import is_temporal
+from core.model.model import Model
 from core.preprocess import SIZE_MULTIPLE
 from export.write.traced import import_onnx
 from export.write.triton import check_place, write_repository
@@ -19,20 +20,27 @@ from export.write.triton import check_place, write_repository
 
 def run_export(job: ExportJob) -> int:
     """Traces, proves and writes the model. A proof that fails leaves no file and exits with 1."""
+    job = prepared(job)
+    return export_model(job, open_checkpoint(job.model))
+
+
+def prepared(job: ExportJob) -> ExportJob:
+    """Returns the job with its precision and target decided; InputError, before any work, where it cannot be done."""
     if job.precision == "auto":
         job = replace(job, precision="fp32")
     if job.target != "onnx":
         job = replace(job, stateful=True)
     refuse_job(job)
-    if job.target == "web":
-        return export_web(job)
-    if job.target == "triton":
-        check_triton(job)
-    else:
-        check_file(job)
-    model = open_checkpoint(job.model)
+    {"onnx": check_file, "triton": check_triton, "web": check_web}[job.target](job)
+    return job
+
+
+def export_model(job: ExportJob, model: Model) -> int:
+    """Traces, proves and writes an opened model for a job that is `prepared`."""
     import_onnx()
     console = Console(stderr=True)
+    if job.target == "web":
+        return export_web(job, model, console)
     torch.manual_seed(0)
     export_graph = export_classifier if is_classifier(model) else export_segmenter
     traced, meta = export_graph(job, model, console)

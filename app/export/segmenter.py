@@ -11,6 +11,7 @@ from app.console import Console
 from app.export.flags import ExportJob
 from app.export.int8_loss import check_data, describe, fitting_images, input_maker, measure_loss
 from app.export.metadata import graph_meta
+from app.export.onnx_network import OnnxNetwork
 from app.sources.open_source import open_source
 from core.errors import CheckFailed, InputError
 from core.method import Method, MethodOptions, draws_dropout
@@ -19,6 +20,7 @@ from core.novelty.record import novelty_head
 from core.preprocess import network_size
 from core.reference import ReferenceScores
 from export.file.metadata import GraphMeta
+from export.file.subgraph import with_network
 from export.run.cpu import resize_frame
 from export.write.proof import BOUNDS
 from export.write.traced import Traced, trace
@@ -28,6 +30,9 @@ from seg.streaming import StreamingSegmenter
 PROOF_FRAMES = 30
 RESIZED_LABELS = 0.99
 """Smallest share of equal labels where the graph resizes: its levels differ from torch's by at most one of 255."""
+RESIZED_PROBS = 1e-3
+"""Mean difference of a probability up to which fewer labels may be equal: those of a network that is hardly trained are
+near-ties."""
 
 
 def export_segmenter(
@@ -100,7 +105,10 @@ def refuse_precision(job: ExportJob, method: Method) -> None:
 
 
 def network_shape(job: ExportJob, module: StreamingSegmenter, model: Model) -> tuple[int, int]:
-    """Returns (h, w) of the graph's network: the checkpoint's aspect, or that of --size, in steps of 32 pixels."""
+    """Returns (h, w) of the graph's network: its only one, the checkpoint's aspect, or that of --size, in steps of 32
+    pixels."""
+    if module.fixed_size:
+        return module.fixed_size
     height, width, meta = module.height, job.shape[1], model.meta
     return network_size(height, width, height) if width else network_size(meta.height, meta.width, height)
 
@@ -130,10 +138,16 @@ def export_stream(
 
 
 def trace_stream(module: StreamingSegmenter, size: tuple[int, int], fixed_size: bool) -> Traced:
-    """Traces the stream, and a second time with its dropout masks as inputs where it draws some."""
+    """Traces the stream, and a second time with its dropout masks as inputs where it draws some.
+
+    A network that is a graph itself takes the place of the one that was traced for it.
+    """
     reference = reference_scores(module)
     step = ExportedStep(module, *size, reference=reference)
     traced = trace(step, step.signature(*size, fixed_size))
+    network = module.predictor.get_submodule("network")
+    if isinstance(network, OnnxNetwork):
+        return replace(traced, graph=with_network(traced.graph, network.graph))
     if not step.dropouts:
         return traced
     masked = ExportedStep(module, *size, mask_inputs=True, reference=reference)
@@ -147,17 +161,19 @@ def reference_scores(module: StreamingSegmenter) -> ReferenceScores | None:
 
 def resize_agreement(traced: Traced, frame: np.ndarray) -> float:
     """Returns the share of equal labels between the graph, which resizes in float, and torch, which resizes in 8 bits.
-    CheckFailed where too few are equal.
+    CheckFailed where too few are equal, and the probabilities differ.
     """
     inputs = dict(zip(traced.signature.inputs, traced.signature.example, strict=True))
     inputs |= {"frame": torch.from_numpy(frame)[None], "reset": torch.ones(1)}
     with torch.no_grad():
-        expected = traced.module(*inputs.values())[0].numpy()
-    got = traced.runner({name: value.numpy() for name, value in inputs.items()})["label"]
-    equal = float((got == expected).mean())
-    if equal < RESIZED_LABELS:
+        values = traced.module(*inputs.values())
+    got = traced.runner({name: value.numpy() for name, value in inputs.items()})
+    equal = float((got["label"] == values[0].numpy()).mean())
+    apart = float(np.abs(got[traced.signature.outputs[4]] - values[4].numpy()).mean())
+    if equal < RESIZED_LABELS and not apart <= RESIZED_PROBS:
         raise CheckFailed(
-            f"the graph resizes otherwise than torch: {equal:.3%} of the labels are equal; no file was written"
+            f"the graph resizes otherwise than torch: {equal:.3%} of the labels are equal, and probabilities "
+            f"{apart:.1e} apart on average; no file was written"
         )
     return equal
 

@@ -10,29 +10,23 @@ from app.export.flags import ExportJob
 from app.export.segmenter import export_segmenter
 from app.in_browser.runtime import cache_path, cached_package, runtime_files
 from app.in_browser.site import GraphFile, check_place, write_site
-from app.open_model import is_classifier, open_checkpoint
+from app.open_model import is_classifier
 from core.dropout import is_stochastic, set_dropout_active
 from core.errors import InputError
 from core.method import ModeName, is_temporal
 from core.model.model import Model
 from export.file.onnx_file import check_onnx
-from export.write.traced import import_onnx
 
 MODES: tuple[ModeName, ...] = ("vq-dnn", "dnn", "vq-bnn")
 """The modes of the page, the first by default: smoothed, single frames, and one random draw a frame, smoothed."""
 
 
-def export_web(job: ExportJob) -> int:
+def export_web(job: ExportJob, model: Model, console: Console) -> int:
     """Traces and proves each mode, then writes the folder; a proof that fails leaves none and exits with 1."""
     folder = job.output
-    refuse_web(job)
-    check_place(folder, job.overwrite)
-    model = open_checkpoint(job.model)
     if is_classifier(model):
         raise InputError(f"{job.model}: an image classifier; --target web is for segmentation networks; omit it")
-    import_onnx()
     runtime = runtime_files(cached_package(cache_path()))
-    console = Console(stderr=True)
     graphs = []
     for mode in web_modes(job, model):
         console.print(f"method {mode}")
@@ -52,14 +46,16 @@ def export_web(job: ExportJob) -> int:
     return 0
 
 
-def refuse_web(job: ExportJob) -> None:
-    """Raises InputError for flags that a page has no use for."""
+def check_web(job: ExportJob) -> None:
+    """Raises InputError, before any work, for flags that a page has no use for, or where its folder cannot be
+    written."""
     if job.method.samples not in (None, 1):
         raise InputError(f"--samples {job.method.samples}: a page draws one pass a frame; omit it")
     if job.method.motion:
         raise InputError("--motion on: a page follows no motion; omit it")
     if job.precision not in ("fp32", "int8"):
         raise InputError(f"--precision {job.precision}: a page runs fp32 or int8; omit it")
+    check_place(job.output, job.overwrite)
 
 
 def web_modes(job: ExportJob, model: Model) -> tuple[ModeName, ...]:

@@ -102,12 +102,8 @@ def add_metadata(graph: Any, meta: GraphMeta) -> None:
 
 def from_props(props: Mapping[str, str], name: str) -> GraphMeta:
     """Reads a file's metadata_props; InputError names the file and what is missing or malformed."""
-    version = props.get(FORMAT_KEY)
-    if version is None:
-        raise InputError(
-            f"{name}: no {FORMAT_KEY} in its metadata, so it is not a whole SteadySeg export; "
-            "use a file that steadyseg export wrote"
-        )
+    require_format(props, name)
+    version = props[FORMAT_KEY]
     if version != FORMAT:
         raise InputError(f"{name}: export format {shorten(version)}, this version reads {FORMAT!r}; {REMEDY}")
     for key in CLASS_KEYS:
@@ -121,6 +117,16 @@ def from_props(props: Mapping[str, str], name: str) -> GraphMeta:
         return _parse(props)
     except (TypeError, ValueError) as error:  # InputError is a ValueError
         raise InputError(f"{name}: its metadata is malformed ({error}); {REMEDY}") from error
+
+
+def require_format(props: Mapping[str, str], name: str) -> None:
+    """Raises InputError for the metadata of another program's file."""
+    if FORMAT_KEY not in props:
+        raise InputError(
+            f"{name}: no {FORMAT_KEY} in its metadata, so it is not a whole SteadySeg export; use a file of steadyseg "
+            f"export, or make one of another program's network: steadyseg wrap {name} -o mine.onnx --mean R G B --std "
+            "R G B"
+        )
 
 
 def _parse(props: Mapping[str, str]) -> GraphMeta:

@@ -8,7 +8,7 @@ path, so that relative file names inside a model lead nowhere.
 
 import functools
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core.errors import InputError
-from export.file.metadata import GraphMeta, from_props
+from export.file.metadata import FORMAT_KEY, GraphMeta, from_props, require_format
 from export.file.protobuf_limits import count_parts
 from export.file.signature import check_signature
 from export.file.sizes import check_sizes
@@ -41,6 +41,15 @@ OPERATORS = set(
     ).split()
 )
 """Operators that the exporter writes: standard ones, without loops and branches, and of no other domain."""
+OPERATORS |= set(
+    (
+        "Ceil Celu DepthToSpace Elu Erf Flatten GatherElements GlobalAveragePool GlobalMaxPool GroupNormalization LRN "
+        "LpNormalization LpPool Mean Mish Or PRelu ReduceL1 ReduceLogSumExp ReduceMin ReduceProd ReduceSumSquare "
+        "ScatterND Selu Softplus Softsign SpaceToDepth Sum ThresholdedRelu Trilu Xor"
+    ).split()
+)
+"""Operators of networks from elsewhere that `steadyseg wrap` puts into a file. Like those above they are arithmetic or
+move values: none holds a graph, text or the name of a file, and sizes follow from sizes."""
 MASKING = {"Add", "Pad", "Where"}
 """Operators that read attention masks and borders of pooling layers, which may be -infinity."""
 
@@ -57,25 +66,52 @@ class OnnxFile:
 
 
 def read_onnx(path: Path) -> OnnxFile:
-    """Reads a file that `steadyseg export` wrote; everything else raises InputError in one line."""
+    """Reads a file that `steadyseg export` or `wrap` wrote; everything else raises InputError in one line."""
     _import_onnx()
-    return check_onnx(_read(path), path)
+    return check_onnx(read_bytes(path), path)
 
 
 def check_onnx(data: bytes, path: Path) -> OnnxFile:
     """Checks the bytes of a file: those that are read, and those that are about to be written."""
     onnx = _import_onnx()
     model = _parse(data, onnx, path)
-    _refuse_references(model, onnx, path)
-    _refuse_newer(model, onnx, path)
-    meta = from_props(_props(model, path), str(path))
+    props = _props(model, path)
+    require_format(props, str(path))
+    refuse_unsafe(model, path)
+    meta = from_props(props, str(path))
     check_signature(model.graph, meta, str(path))
+    _check_structure(data, onnx, path)
+    check_sizes(model, meta, str(path))
+    return OnnxFile(path, data, model, meta)
+
+
+def parse_foreign(data: bytes, path: Path, operators: Set[str]) -> "ModelProto":
+    """Parses and checks the graph of another program, which may contain `operators` besides those that are run here.
+
+    InputError for one that could read other files, run other code or take all memory, and for files of `steadyseg`.
+    """
+    onnx = _import_onnx()
+    model = _parse(data, onnx, path)
+    if FORMAT_KEY in _props(model, path):
+        raise InputError(f"{path}: is a file of steadyseg already; give it as it is: steadyseg video --model {path}")
+    refuse_unsafe(model, path, operators)
+    _check_structure(data, onnx, path)
+    return model
+
+
+def refuse_unsafe(model: "ModelProto", path: Path, operators: Set[str] = frozenset()) -> None:
+    """Raises InputError for references to other files, operators that are neither run here nor among `operators`, and
+    newer versions of the format than the installed software reads."""
+    onnx = _import_onnx()
+    _refuse_references(model, onnx, path, operators)
+    _refuse_newer(model, onnx, path)
+
+
+def _check_structure(data: bytes, onnx: ModuleType, path: Path) -> None:
     try:
         onnx.checker.check_model(data)  # from the bytes, without shape inference: its cost grows with the file alone
     except (onnx.checker.ValidationError, ValueError) as error:
         raise InputError(f"{path}: not a valid ONNX graph ({_one_line(error)}); export it again") from error
-    check_sizes(model, meta, str(path))
-    return OnnxFile(path, data, model, meta)
 
 
 def _import_onnx() -> ModuleType:
@@ -87,7 +123,8 @@ def _import_onnx() -> ModuleType:
     return onnx
 
 
-def _read(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
+    """Returns the bytes of a regular file of at most `MAX_BYTES`; InputError for anything else."""
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
@@ -120,7 +157,7 @@ def _parse(data: bytes, onnx: ModuleType, path: Path) -> "ModelProto":
     return model
 
 
-def _refuse_references(model: "ModelProto", onnx: ModuleType, path: Path) -> None:
+def _refuse_references(model: "ModelProto", onnx: ModuleType, path: Path, operators: Set[str]) -> None:
     """Raises InputError for external data, NaN, functions, training graphs and foreign operators."""
     readers: dict[str, set[str]] = {}
     for node in model.graph.node:
@@ -132,7 +169,7 @@ def _refuse_references(model: "ModelProto", onnx: ModuleType, path: Path) -> Non
         elif isinstance(message, onnx.AttributeProto) and not np.isfinite([message.f, *message.floats]).all():
             raise InputError(f"{path}: attribute {message.name[:80]!r} is NaN or infinite; export it again")
         elif isinstance(message, onnx.NodeProto):
-            _refuse_operator(message, path)
+            _refuse_operator(message, path, operators)
     if model.functions or model.training_info or model.graph.sparse_initializer:
         what = (
             "functions of its own"
@@ -141,9 +178,7 @@ def _refuse_references(model: "ModelProto", onnx: ModuleType, path: Path) -> Non
             if model.training_info
             else "sparse tensors"
         )
-        raise InputError(
-            f"{path}: has {what}, which steadyseg export never writes; export it again with steadyseg export"
-        )
+        raise InputError(f"{path}: has {what}, which is not run here; export it again without")
 
 
 def _refuse_tensor(tensor: "TensorProto", readers: set[str], onnx: ModuleType, path: Path) -> None:
@@ -151,8 +186,7 @@ def _refuse_tensor(tensor: "TensorProto", readers: set[str], onnx: ModuleType, p
     if tensor.external_data or tensor.data_location != onnx.TensorProto.DEFAULT:
         raise InputError(
             f"{path}: tensor {shown} is external data (kept in another file), which could name any file of this "
-            f"machine; save "
-            "the model as one file"
+            f"machine; save the model as one file (torch.onnx.export: external_data=False)"
         )
     try:
         values = onnx.numpy_helper.to_array(tensor)
@@ -165,13 +199,12 @@ def _refuse_tensor(tensor: "TensorProto", readers: set[str], onnx: ModuleType, p
         raise InputError(f"{path}: tensor {shown} holds NaN or infinite values; export it again")
 
 
-def _refuse_operator(node: "NodeProto", path: Path) -> None:
-    if node.domain or node.op_type not in OPERATORS:
+def _refuse_operator(node: "NodeProto", path: Path, operators: Set[str]) -> None:
+    if node.domain or node.op_type not in OPERATORS | operators:
         where = f" of the custom domain {node.domain[:80]!r}" if node.domain else ""
         raise InputError(
-            f"{path}: operator {node.op_type[:80]!r}{where}, which steadyseg export never writes; only what its "
-            f"networks are "
-            "made of is run"
+            f"{path}: operator {node.op_type[:80]!r}{where} is not run here; only standard operators of networks are, "
+            "without loops, branches and outputs whose size depends on values"
         )
 
 

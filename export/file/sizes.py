@@ -29,8 +29,8 @@ FEW = 64
 """Largest number of values in a tensor that may hold sizes."""
 ARITHMETIC = set(
     (
-        "Add And Cast Concat ConstantOfShape Div Equal Expand Floor Gather Greater GreaterOrEqual Less LessOrEqual Max "
-        "Min Mod Mul Neg Range Reshape Slice Squeeze Sub Transpose Unsqueeze Where"
+        "Add And Cast Concat Constant ConstantOfShape Div Equal Expand Floor Gather Greater GreaterOrEqual Less "
+        "LessOrEqual Max Min Mod Mul Neg Range Reshape Slice Squeeze Sub Transpose Unsqueeze Where"
     ).split()
 )
 """Operators that compute sizes."""
@@ -48,8 +48,11 @@ class TensorFacts:
     """The values of a fixed tensor, if they are few."""
 
 
-def check_sizes(model: "ModelProto", meta: GraphMeta, name: str) -> None:
-    """Raises InputError where the size of a tensor is unknown, or the tensors of one picture are too large."""
+def check_sizes(model: "ModelProto", meta: GraphMeta | None, name: str) -> None:
+    """Raises InputError where the size of a tensor is unknown, or the tensors of one picture are too large.
+
+    `meta`: the metadata with the size of the picture; None for a graph whose inputs have fixed sizes.
+    """
     graph = model.graph
     known = {value.name: _given(value, meta) for value in graph.input}
     stored = {tensor.name: _stored(tensor) for tensor in graph.initializer}
@@ -92,13 +95,13 @@ def _agree(found: "TypeProto", said: "TypeProto") -> bool:
     )
 
 
-def _given(value: "ValueInfoProto", meta: GraphMeta) -> TensorFacts:
+def _given(value: "ValueInfoProto", meta: GraphMeta | None) -> TensorFacts:
     """Returns an input at the sizes at which executors run it; the signature has been checked."""
     import onnx
 
     kind = onnx.TypeProto()
     kind.CopyFrom(value.type)
-    if value.name in ("frame", "image"):
+    if meta and value.name in ("frame", "image"):
         picture = (3, meta.height, meta.width) if meta.kind == "logits" else (meta.height, meta.width, 3)
         for place, size in zip(kind.tensor_type.shape.dim, (1, *picture), strict=True):
             place.dim_value = size

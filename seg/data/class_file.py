@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from core.classes import CAMVID, CLASS_LISTS, ClassList
+from core.classes import CAMVID, CLASS_LISTS, ClassList, distinct_colors
 from core.errors import InputError
 from core.system.json_text import parse_json
 from seg.data.camvid_original import find_original, find_published_split
@@ -44,12 +44,15 @@ def require_same_classes(root: Path, classes: ClassList) -> None:
 
 
 def read_classes(path: Path) -> ClassList:
-    """Returns a class list by its name (camvid, camvid-31), or that of a JSON file."""
+    """Returns a class list by its name (camvid, camvid-31), or that of a JSON file, where colours may be left out."""
     if str(path) in CLASS_LISTS:
         return CLASS_LISTS[str(path)]
     try:
         record = parse_json(path.read_bytes())
-        classes = ClassList.of_record(record["names"], record["colors"], record.get("void", 255))
+        record = {"names": record} if isinstance(record, list) else record
+        names = record["names"]
+        colors = record["colors"] if "colors" in record else [list(color) for color in distinct_colors(len(names))]
+        classes = ClassList.of_record(names, colors, record.get("void", 255))
         if classes.void is None:
             raise InputError("it is a classifier's class list; segmentation needs colours and a void id")
         return classes

@@ -1,6 +1,5 @@
 """Writing of labelled pictures from any source as a data folder that trainings and measurements read."""
 
-import colorsys
 import json
 import shutil
 from collections import Counter
@@ -11,13 +10,13 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from core.classes import ClassList
+from core.classes import ClassList, distinct_colors
 from core.errors import InputError
 from core.system.files import whole_folder
 from core.system.pictures import read_upright
 from seg.data.camvid import IMAGE_SUFFIXES
 from seg.data.class_file import CLASSES_FILE
-from seg.data.formats.source import UNLABELLED, Color, LabelledPicture, LabelSource, PictureFinder, one_line
+from seg.data.formats.source import UNLABELLED, LabelledPicture, LabelSource, PictureFinder, one_line
 from seg.data.held_out import divide
 
 NOTES_FILE = "notes.txt"
@@ -101,16 +100,6 @@ def class_list(source: LabelSource, background: str | None) -> ClassList:
     if len(names) > UNLABELLED:
         raise InputError(f"the labels have {len(names)} classes; at most {UNLABELLED} are possible")
     return ClassList(names, colors, UNLABELLED)
-
-
-def distinct_colors(count: int) -> tuple[Color, ...]:
-    """Returns colours whose hues are a golden section apart, every third one darker."""
-
-    def color(number: int) -> Color:
-        red, green, blue = colorsys.hsv_to_rgb(0.618034 * number % 1, 0.75, 0.95 - 0.25 * (number % 3))
-        return round(255 * red), round(255 * green), round(255 * blue)
-
-    return tuple(color(number) for number in range(count))
 
 
 def find_pictures(

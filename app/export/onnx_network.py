@@ -1,0 +1,59 @@
+"""A foreign ONNX graph as a torch module, run by ONNX Runtime: what the graph that is written is proven against."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from core.model.model import Model
+from core.preprocess import Normalize
+from core.tracing import Signature, is_exporting
+from export.file.foreign import ForeignGraph
+from export.run.sessions import cpu_session
+from export.write.splice import OUTPUT, foreign_network
+from export.write.traced import to_onnx
+from seg.any_network import AnyNetwork
+
+
+class OnnxNetwork(AnyNetwork):
+    """(1, 3, h, w) normalised -> (1, K, ceil(h / s), ceil(w / s)) logits, of the original file on the CPU.
+
+    Torch cannot trace it. During an export one convolution stands in for it, whose place `graph` takes afterwards.
+    Raises InputError as `AnyNetwork` does.
+    """
+
+    def __init__(self, foreign: ForeignGraph, normalize: Normalize, classes: int | None) -> None:
+        """`classes`: number of classes, None: as many as the output has."""
+        session = cpu_session(foreign.data)
+
+        def run(image: Tensor) -> Tensor:
+            picture = image.permute(0, 2, 3, 1) if foreign.channels_last else image
+            (output,) = session.run([foreign.output], {foreign.input: np.ascontiguousarray(picture.numpy())})
+            return torch.from_numpy(output)
+
+        super().__init__(run, foreign.size, normalize, classes, str(foreign.path))
+        self.fixed_size = foreign.size
+        stride = self.head_stride
+        self.stand_in = nn.Parameter(torch.zeros(self.form.classes, 3, stride, stride), requires_grad=False)
+        to_logits = to_onnx(self.to_logits, Signature((OUTPUT,), ("logits",), (self.example,)))
+        self.graph = foreign_network(foreign, to_logits)
+        """`onnx.ModelProto` from `image` to `logits`."""
+
+    def forward(self, image: Tensor) -> Tensor:
+        if not is_exporting():
+            return super().forward(image)
+        height, width = self.fixed_size
+        stride = self.head_stride
+        return F.conv2d(F.pad(image, (0, -width % stride, 0, -height % stride)), self.stand_in, stride=stride)
+
+
+@dataclass(frozen=True, eq=False)
+class WrappedModel(Model):
+    """A foreign graph with the record that a checkpoint would have."""
+
+    wrapped: OnnxNetwork
+
+    def network(self) -> nn.Module:
+        return self.wrapped

@@ -1,0 +1,42 @@
+"""The flags of `steadyseg wrap`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from tyro.conf import Positional, arg
+
+
+@dataclass(frozen=True)
+class WrapJob:
+    """Another program's network, what its training did to pictures, and the output."""
+
+    network: Positional[Annotated[Path, arg(metavar="NETWORK.onnx")]]
+    """ONNX file of any segmentation network: one normalised picture in (NCHW or NHWC), logits or probabilities out. One
+    channel out is an alpha mask of two classes."""
+    output: Annotated[Path, arg(aliases=["-o"])]
+    """File (.onnx) to write, or the folder of another target."""
+    mean: tuple[float, ...] = ()
+    """RGB mean that the network's pictures are normalised by, of pixels in 0..1 (ImageNet: 0.485 0.456 0.406; none: 0 0
+    0)."""
+    std: tuple[float, ...] = ()
+    """RGB standard deviation that they are divided by (ImageNet: 0.229 0.224 0.225; none: 1 1 1)."""
+    classes: Path | None = None
+    """JSON file with the names of the classes: a list, or {"names": [...], "colors": [[r, g, b], ...], "void": id}; or
+    camvid. By default class 0, class 1, ..."""
+    size: str | None = None
+    """HEIGHTxWIDTH of the network's input in pixels, for a network whose size is free."""
+    temperature: float | None = None
+    """Divide the logits by this, fitted elsewhere for the method that is written; by default 1."""
+    data: Path | None = None
+    """Fit the temperature on this data: a folder with val/ and valannot/ of the same classes, or `street`."""
+    tau: float | None = None
+    """Decay time of the temporal mean in source frames (default 8, and 1.25 without motion)."""
+    motion: bool | None = None
+    """Let the temporal mean follow the motion between frames, which the file then takes as inputs; auto: on, and off
+    for targets web and triton."""
+    target: Literal["onnx", "web", "triton"] = "onnx"
+    """onnx: one file; web: a folder with a page that runs it in the visitor's browser; triton: the folder of a model in
+    a repository of Triton Inference Server (-o REPOSITORY/NAME)."""
+    overwrite: bool = False
+    """Replace an output that exists."""

@@ -1,0 +1,155 @@
+"""Any network, steadied: `steady` makes a segmenter of a torch module or function, with the mean over time, motion and
+scene cuts."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from core.classes import ClassList, distinct_colors
+from core.dropout import has_dropout
+from core.errors import InputError, shorten
+from core.method import Method, MethodOptions
+from core.model.checkpoint import MAX_MEAN, MIN_STD, CheckpointMeta
+from core.options import is_number, is_whole
+from core.preprocess import MAX_INPUT_PIXELS, SIZE_MULTIPLE, Normalize, network_size
+from core.segmenter import Executor, Segmenter
+from core.system.machine import choose_device
+from export.run.cpu import CpuExecutor
+from export.run.networks import FrameNetwork
+from export.run.open_file import kernel_available
+from seg.any_network import AnyNetwork
+from seg.exported import FrameToLogits
+from seg.streaming import StreamingSegmenter
+from seg.torch_executor import TorchExecutor
+
+Triple = tuple[float, float, float]
+
+
+def steady(
+    network: Callable[[Tensor], Any],
+    *,
+    mean: Sequence[float],
+    std: Sequence[float],
+    size: int | tuple[int, int] = 384,
+    classes: ClassList | Sequence[str] | None = None,
+    options: MethodOptions = MethodOptions(),  # noqa: B008 (frozen)
+    temperature: float = 1.0,
+    device: str = "auto",
+    keep_probs: bool = False,
+) -> Segmenter:
+    """Makes a segmenter of any network, whose `step` gives the maps of a frame averaged over the recent frames.
+
+    Args:
+        network: Torch module or function (1, 3, h, w) float -> logits or probabilities (1, K, h', w') or (1, h', w',
+            K): a tensor, torchvision's dictionary, or transformers' object. One channel is an alpha mask: K = 2. A
+            module is moved to `device` and switched to evaluation.
+        mean, std: RGB mean and standard deviation of the network's training images, of pixels in 0..1.
+        size: Height in pixels of the network's pictures, whose width follows each frame's aspect in multiples of 32; or
+            (height, width) of all of them.
+        classes: Names of the K classes; by default class 0, class 1, ...
+        options: The method; by default one pass (`vq-dnn`), averaged over time along the motion. The modes `bnn` and
+            `vq-bnn` need dropout, which `insert_dropout` adds.
+        temperature: Divisor of the logits.
+        device: auto, cpu or cuda.
+        keep_probs: Return the mean probabilities with the maps.
+
+    The segmenter's `why` says what this network cannot offer. Raises InputError for a network that does not run on
+    `size` or gives something else, as labels.
+    """
+    place = choose_device(device)
+    values = normalisation("mean", mean), normalisation("std", std)
+    height, width = input_size(size)
+    named = None if classes is None else len(classes)
+    adapted = AnyNetwork(network, (height, width), Normalize(*values), named, device=place.type)
+    names = class_list(classes, adapted.form.classes)
+    method = replace(options.resolve(), temperature=temperature)
+    module = StreamingSegmenter(adapted, *values, height, method)
+    if not isinstance(size, int):
+        module.fixed_size = height, width
+    meta = CheckpointMeta("any", {}, names, height, width, *values)
+    why = f"it runs any network; {limits(adapted, method)}"
+    return Segmenter(_executor(module, meta, place, keep_probs, why))
+
+
+def _executor(
+    module: StreamingSegmenter, meta: CheckpointMeta, device: torch.device, keep_probs: bool, why: str
+) -> Executor:
+    """Returns torch alone on a GPU; on a CPU torch runs the network and the fused kernel the rest."""
+    if device.type != "cpu" or not kernel_available():
+        return TorchExecutor(module, meta, device, keep_probs=keep_probs, why=why)
+    return CpuExecutor(
+        f"torch {torch.__version__.split('+')[0]} fp32",
+        lambda height, width: TorchNetwork(module),
+        module.size,
+        meta.classes,
+        module.method,
+        (meta.height, meta.width),
+        head_stride=module.head_stride,
+        keep_probs=keep_probs,
+        why=why,
+    )
+
+
+class TorchNetwork(FrameNetwork):
+    """Torch on the CPU."""
+
+    def __init__(self, module: StreamingSegmenter) -> None:
+        self._network = FrameToLogits(module)
+
+    @torch.inference_mode()
+    def outputs(self, frame: np.ndarray) -> list[np.ndarray]:
+        logits: Tensor = self._network(torch.from_numpy(frame))
+        return [logits[0].float().contiguous().numpy()]
+
+
+def normalisation(name: str, values: Sequence[float] | None) -> Triple:
+    """Returns mean or std as three numbers of pixels in 0..1; InputError for anything else."""
+    low, high = (MIN_STD, MAX_MEAN) if name == "std" else (-MAX_MEAN, MAX_MEAN)
+    if values is None or len(values) != 3 or not all(is_number(value, low, high) for value in values):
+        given = "is missing" if values is None else f"is {shorten(values)}"
+        raise InputError(
+            f"{name} {given}, expected three numbers for red, green and blue in 0..1, by which the network's training "
+            "normalised its pictures (ImageNet: mean 0.485 0.456 0.406, std 0.229 0.224 0.225; none: 0 0 0 and 1 1 1)"
+        )
+    if max(values) > 2.0:
+        raise InputError(
+            f"{name} is {shorten(values)}, which is of pixels in 0..255; divide it by 255 (a network of raw pixels in "
+            "0..255: mean 0 0 0, std 0.00392157 three times)"
+        )
+    red, green, blue = map(float, values)
+    return red, green, blue
+
+
+def input_size(size: int | tuple[int, int]) -> tuple[int, int]:
+    """Returns (h, w) of the pictures on which a network is tried: 4:3 for a height alone."""
+    if is_whole(size, SIZE_MULTIPLE, MAX_INPUT_PIXELS) and isinstance(size, int):
+        return network_size(3, 4, size)
+    pair = isinstance(size, tuple) and len(size) == 2 and all(is_whole(one, SIZE_MULTIPLE, 2**14) for one in size)
+    if not (pair and isinstance(size, tuple) and size[0] * size[1] <= MAX_INPUT_PIXELS):
+        raise InputError(
+            f"size is {shorten(size)}, expected a height or (height, width) of {SIZE_MULTIPLE} pixels or more, at most "
+            f"{MAX_INPUT_PIXELS} in all"
+        )
+    return size
+
+
+def class_list(classes: ClassList | Sequence[str] | None, count: int) -> ClassList:
+    """Returns the class list, made of names where it is none: class 0, class 1, ... by default."""
+    if isinstance(classes, ClassList):
+        return classes
+    names = tuple(f"class {number}" for number in range(count)) if classes is None else tuple(classes)
+    return ClassList(names, distinct_colors(len(names)))
+
+
+def limits(network: AnyNetwork, method: Method) -> str:
+    """Returns what the network gives, and what it cannot offer, in words."""
+    notes = [f"its output was taken for {network.form}"]
+    if not has_dropout(network):
+        notes.append("it has no MC dropout, so disagreement is that between frames alone")
+    if method.temperature == 1.0:
+        notes.append("not calibrated (temperature 1)")
+    return "; ".join([*notes, "no novelty statistics"])

@@ -1,0 +1,81 @@
+"""A foreign segmentation graph as the part of a stream's graph between `image` and `logits`."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from core.errors import InputError
+from export.file.foreign import ForeignGraph
+from export.file.subgraph import IMAGE, LOGITS
+from export.run.sessions import import_onnxruntime, runtime_errors
+from export.write.traced import OPSET
+
+PREFIX = "wrapped."
+"""Before the names of all tensors and nodes of the foreign graph, which may be those of the stream's."""
+OUTPUT = "output"
+"""Name of the foreign graph's output in the graph that makes logits of it."""
+
+
+def foreign_network(foreign: ForeignGraph, to_logits: Any) -> Any:
+    """Returns the graph `image` (1, 3, h, w) -> `logits`: the foreign one, then `to_logits` from `output` to `logits`.
+
+    Both are `onnx.ModelProto`. InputError for a graph that onnx cannot convert to the operators of version `OPSET`.
+    """
+    import onnx
+    from onnx import TensorProto, helper
+
+    shape = (*foreign.size, 3) if foreign.channels_last else (3, *foreign.size)
+    perm = [0, 2, 3, 1] if foreign.channels_last else [0, 1, 2, 3]
+    image, picture = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, *sizes])
+        for name, sizes in ((IMAGE, (3, *foreign.size)), ("picture", shape))
+    )
+    opsets = [helper.make_opsetid("", OPSET)]
+    first = helper.make_graph(
+        [helper.make_node("Transpose", [IMAGE], ["picture"], perm=perm)], "picture", [image], [picture]
+    )
+    network = _folded(_converted(foreign))
+    del network.opset_import[:]
+    network.opset_import.extend(opsets)
+    network.ir_version = to_logits.ir_version
+    for node in to_logits.graph.node:
+        node.name = f"{LOGITS}.{node.name}"  # two nodes of one name are refused by ONNX Runtime
+    before = helper.make_model(first, opset_imports=opsets, ir_version=to_logits.ir_version)
+    joined = onnx.compose.merge_models(before, network, [("picture", foreign.input)], prefix2=PREFIX)
+    return onnx.compose.merge_models(joined, to_logits, [(PREFIX + foreign.output, OUTPUT)])
+
+
+def _converted(foreign: ForeignGraph) -> Any:
+    """Returns a copy of the graph with the operators of version `OPSET`."""
+    import onnx
+
+    version = max(entry.version for entry in foreign.model.opset_import if entry.domain in ("", "ai.onnx"))
+    if version == OPSET:
+        copied = onnx.ModelProto()
+        copied.CopyFrom(foreign.model)
+        return copied
+    try:
+        return onnx.version_converter.convert_version(foreign.model, OPSET)
+    except Exception as error:  # of C++ code, one class for each way to fail
+        reason = (str(error).strip() or type(error).__name__).splitlines()[-1][:200]
+        raise InputError(
+            f"{foreign.path}: onnx cannot convert its opset {version} to {OPSET} ({reason}); export it with opset "
+            f"{OPSET}"
+        ) from error
+
+
+def _folded(model: Any) -> Any:
+    """Returns the graph as ONNX Runtime simplifies it with standard operators: constants computed, batch norms merged
+    into convolutions."""
+    import onnx
+
+    runtime = import_onnxruntime()
+    options = runtime.SessionOptions()
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.log_severity_level = 4
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "folded.onnx"
+        options.optimized_model_filepath = str(path)
+        with runtime_errors("ONNX Runtime cannot load the network"):
+            runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        return onnx.load(path)

@@ -1,0 +1,203 @@
+"""Any segmentation network as one that gives logits: its output is recognised, checked and brought to one form."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from core.errors import InputError
+from core.preprocess import Normalize
+
+MAX_CLASSES = 255
+"""Labels are bytes, of which one is void."""
+SUM_TOLERANCE = 1e-2
+"""Largest deviation from 1 of the sum of probabilities: float16 rounds each to 5e-4."""
+SMALLEST = 1e-30
+"""Probability that stands for 0 before the logarithm; far above float32's smallest normal number."""
+LABELS = (
+    "these are labels (an arg-max), and a mean over time needs probabilities; export the network without its last "
+    "arg-max or threshold"
+)
+"""The end of a message about an output that cannot be averaged."""
+
+
+@dataclass(frozen=True)
+class OutputForm:
+    """The form of a network's output, found by `find_form`."""
+
+    channels_last: bool
+    """True for (1, h, w, K), False for (1, K, h, w)."""
+    channels: int
+    """K of the output; 1 is the logit or probability of the second of two classes, as an alpha mask is."""
+    is_probability: bool
+    """True if softmax, or sigmoid of one channel, was applied already."""
+    head_stride: int
+    """Size of the network's input over that of the logits that `ToLogits` makes: 1, or 2 for an output of half the size
+    or less."""
+
+    @property
+    def classes(self) -> int:
+        return max(2, self.channels)
+
+    def __str__(self) -> str:
+        what = "probabilities" if self.is_probability else "logits"
+        return f"{what} of {self.classes} classes{' in one channel' if self.channels == 1 else ''}"
+
+
+class ToLogits(nn.Module):
+    """Brings an output of the form to logits (1, K, ceil(h / s), ceil(w / s)) of an input of h x w, with s =
+    `head_stride`.
+
+    Another size is enlarged or reduced bilinearly. Probabilities become their logarithms, whose softmax is the same
+    probabilities. One channel becomes the logits 0 and x of two classes, whose softmax is 1 - sigmoid(x) and
+    sigmoid(x).
+    """
+
+    def __init__(self, form: OutputForm, size: tuple[int, int]) -> None:
+        """`size`: (h, w) of the network's input where `forward` is not given it."""
+        super().__init__()
+        self.form, self.size = form, size
+
+    def forward(self, output: Tensor, size: tuple[int, int] | None = None) -> Tensor:
+        form, (height, width) = self.form, size or self.size
+        maps = (output.permute(0, 3, 1, 2) if form.channels_last else output).float()
+        size = -(-height // form.head_stride), -(-width // form.head_stride)
+        if tuple(maps.shape[-2:]) != size:
+            maps = F.interpolate(maps, size, mode="bilinear", align_corners=False)
+        if form.channels == 1:
+            first = 1.0 - maps if form.is_probability else torch.zeros_like(maps)
+            maps = torch.cat([first, maps], dim=1)
+        return maps.clamp_min(SMALLEST).log() if form.is_probability else maps
+
+
+class AnyNetwork(nn.Module):
+    """A torch module or function as a network (1, 3, h, w) -> logits (1, K, ceil(h / s), ceil(w / s)).
+
+    Its output may be a tensor, torchvision's dictionary, transformers' object or a sequence (see `first_tensor`).
+    Raises InputError where it does not run on a picture of `size` (h, w), or its output is not of one of the forms of
+    `find_form`.
+    """
+
+    def __init__(
+        self,
+        network: Callable[[Tensor], Any],
+        size: tuple[int, int],
+        normalize: Normalize,
+        classes: int | None = None,
+        name: str = "",
+        device: str = "cpu",
+    ) -> None:
+        """`classes`: number of classes, None: as many as the output has. `name`: for messages; by default the
+        network's. A module is moved to `device` and switched to evaluation."""
+        super().__init__()
+        self.call = network
+        self.to(device).eval()
+        images = [normalize(picture).to(device) for picture in probes(*size)]
+        name = name or getattr(network, "__name__", type(network).__name__)
+        try:
+            with torch.inference_mode():
+                outputs = [first_tensor(network(image)) for image in images]
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from error
+        except Exception as error:  # of a stranger's code, of any kind
+            first = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise InputError(
+                f"{name} cannot run on a picture of {size[0]}x{size[1]} ({first}); give a size that it takes"
+            ) from error
+        self.form = find_form([output.cpu() for output in outputs], size, classes, name)
+        self.head_stride = self.form.head_stride
+        self.to_logits = ToLogits(self.form, size)
+        self.example = torch.zeros(outputs[0].shape, dtype=outputs[0].dtype)
+        """A tensor like the network's output on a picture of `size`."""
+
+    def forward(self, image: Tensor) -> Tensor:
+        logits: Tensor = self.to_logits(first_tensor(self.call(image)), (image.shape[-2], image.shape[-1]))
+        return logits
+
+
+def first_tensor(output: Any) -> Tensor:
+    """Returns the tensor of an output: itself, the entry `out` or `logits` of a dictionary, the attribute `logits`, or
+    the first of a sequence. InputError for anything else."""
+    if isinstance(output, Mapping):
+        output = next((output[key] for key in ("out", "logits") if key in output), output)
+    output = getattr(output, "logits", output)
+    if isinstance(output, Sequence) and output:
+        output = output[0]
+    if not isinstance(output, Tensor):
+        keys = f" with {', '.join(map(str, output))}" if isinstance(output, Mapping) else ""
+        raise InputError(
+            f"gives a {type(output).__name__}{keys}, expected a tensor of logits, {{'out': ...}}, or an object with "
+            "logits; pass a function that returns the logits"
+        )
+    return output
+
+
+def probes(height: int, width: int) -> list[Tensor]:
+    """Returns three pictures (1, 3, h, w) uint8 on which the form of an output is found: noise, black and white."""
+    noise = torch.randint(0, 256, (1, 3, height, width), generator=torch.Generator().manual_seed(0))
+    return [noise.to(torch.uint8), *(torch.full((1, 3, height, width), level, dtype=torch.uint8) for level in (0, 255))]
+
+
+def find_form(outputs: Sequence[Tensor], size: tuple[int, int], classes: int | None, name: str) -> OutputForm:
+    """Returns the form of a network's outputs on `probes` of `size` (h, w); `name` is for messages.
+
+    InputError for labels, for values that are neither logits nor probabilities, and where the axis of the classes, or
+    their number, is not that of `classes`.
+    """
+    shape = tuple(outputs[0].shape)
+    shown = f"{name} gives an output of shape {shape}"
+    one_plane = len(shape) == 3 or (len(shape) == 4 and 1 in (shape[1], shape[3]))
+    if not outputs[0].is_floating_point() or (one_plane and all(map(is_whole, outputs))):
+        raise InputError(f"{shown} of whole numbers: {LABELS}")
+    if len(shape) != 4 or shape[0] != 1:
+        raise InputError(f"{shown}, expected logits (1, K, h, w) or (1, h, w, K) of K classes for one picture")
+    if not all(bool(output.isfinite().all()) for output in outputs):
+        raise InputError(f"{shown} that holds NaN or infinity; check its weights, and mean and std")
+    axis = class_axis(shape, size, classes, shown)
+    in_unit = all(float(output.min()) >= 0.0 and float(output.max()) <= 1.0 + SUM_TOLERANCE for output in outputs)
+    sums = (output.float().sum(axis) for output in outputs)
+    is_probability = in_unit and (
+        shape[axis] == 1 or all(float((total - 1.0).abs().max()) <= SUM_TOLERANCE for total in sums)
+    )
+    if in_unit and not is_probability:
+        raise InputError(
+            f"{shown} with values in 0..1 whose sum is not 1, as a sigmoid for each class gives them; the classes of a "
+            "pixel must exclude each other: export the network without its last sigmoid"
+        )
+    rows = shape[1] if axis == 3 else shape[2]
+    return OutputForm(axis == 3, shape[axis], is_probability, 1 if rows > -(-size[0] // 2) else 2)
+
+
+def is_whole(values: Tensor) -> bool:
+    return bool((values == values.round()).all())
+
+
+def class_axis(shape: tuple[int, ...], size: tuple[int, int], classes: int | None, shown: str) -> int:
+    """Returns the axis of the classes, 1 or 3: the two others have the picture's aspect. InputError where neither or
+    both do, or where the number of classes is wrong."""
+    picture = f"{size[0]}x{size[1]}"
+
+    def fits(rows: int, columns: int) -> bool:
+        share = rows / size[0]
+        return abs(columns - share * size[1]) <= 1.0 + share  # an odd size loses up to a pixel at each halving
+
+    found = [axis for axis, plane in ((1, shape[2:]), (3, shape[1:3])) if shape[axis] <= MAX_CLASSES and fits(*plane)]
+    wanted = [axis for axis in found if shape[axis] == classes or (shape[axis] == 1 and classes == 2)]
+    if classes is not None and found and not wanted:
+        counts = " or ".join(str(max(2, shape[axis])) for axis in found)
+        raise InputError(f"{shown}, which is {counts} classes, and {classes} were named; name as many")
+    found = wanted or found
+    if not found:
+        raise InputError(
+            f"{shown}, of which no axis can be that of the classes: the other two do not have the picture's aspect "
+            f"({picture}), or there are more than {MAX_CLASSES} classes; expected (1, K, h, w) or (1, h, w, K)"
+        )
+    if len(found) > 1:
+        raise InputError(
+            f"{shown}, of which the second or the last axis can be that of the classes; name the classes, or give a "
+            f"picture of another size than {picture}"
+        )
+    return found[0]

@@ -1,0 +1,156 @@
+"""`steady`: a segmenter of any torch network, which computes what the network and the product's own method compute."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from made.foreign import MEAN, STD, build
+from made.methods import opened
+from refusals import refusal
+from torch import Tensor, nn
+
+from core.insertion import insert_dropout
+from core.method import MethodOptions
+from core.preprocess import Normalize
+from core.segmenter import Segmenter
+from seg.pretrained import read_segmenter
+from seg.street.drive import Street
+from steadyseg import steady
+
+HEIGHT, WIDTH = 96, 128
+GIVEN: dict[str, Any] = {"mean": MEAN, "std": STD, "size": (HEIGHT, WIDTH)}
+
+
+def frames(seed: int = 3, count: int = 4) -> list[Any]:
+    return list(Street(seed=seed, height=HEIGHT, width=WIDTH).frames(count))
+
+
+def convolution(classes: int = 3, stride: int = 1) -> nn.Conv2d:
+    torch.manual_seed(2)
+    return nn.Conv2d(3, classes, 3, padding=1, stride=stride)
+
+
+@pytest.mark.parametrize("by_kernel", [True, False], ids=["kernel", "torch"])
+def test_the_products_own_network_steadied_is_the_products_own(
+    by_kernel: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Motion, mean over time, scene cuts and maps are all there, by the fused kernel and by torch."""
+    model = read_segmenter("street-tiny")
+    meta = model.meta
+    ours = opened("street-tiny", executor="torch", size=HEIGHT, keep_probs=True)
+    monkeypatch.setattr("app.steady.kernel_available", lambda: by_kernel)
+    theirs = steady(
+        model.network(),
+        mean=meta.mean,
+        std=meta.std,
+        size=HEIGHT,
+        classes=meta.classes,
+        temperature=ours.method.temperature,
+        device="cpu",
+        keep_probs=True,
+    )
+    stream = [*frames(), *frames(9, 8)[4:]]
+    for frame in stream:
+        one, other = ours.step(frame), theirs.step(frame)
+        assert (one.label == other.label).mean() >= 0.999
+        assert one.probs is not None and other.probs is not None and np.abs(one.probs - other.probs).max() < 2e-4
+    assert theirs.resets == ours.resets == {"cut": 1}
+    assert str(theirs.method) == str(ours.method) and theirs.classes == ours.classes
+
+
+class Named(nn.Module):
+    """Gives its logits in the form of one library."""
+
+    def __init__(self, form: str) -> None:
+        super().__init__()
+        self.form, self.layer = form, convolution()
+
+    def forward(self, image: Tensor) -> Any:
+        logits = self.layer(image)
+        forms: dict[str, Any] = {
+            "tensor": logits,
+            "torchvision": {"out": logits, "aux": logits[:, :1]},
+            "transformers": SimpleNamespace(logits=logits),
+            "tuple": (logits, None),
+            "probabilities": torch.softmax(logits, 1),
+            "channels last": logits.permute(0, 2, 3, 1),
+            "half": logits.half(),
+        }
+        return forms[self.form]
+
+
+@pytest.mark.parametrize(
+    "form", ["tensor", "torchvision", "transformers", "tuple", "probabilities", "channels last", "half"]
+)
+def test_every_form_of_an_output_gives_the_networks_probabilities(form: str) -> None:
+    network, frame = Named(form), frames(count=1)[0]
+    segmenter = steady(network, **GIVEN, options=MethodOptions(mode="dnn"), device="cpu", keep_probs=True)
+    maps = segmenter.step(frame)
+    image = Normalize(MEAN, STD)(torch.from_numpy(frame.image).permute(2, 0, 1)[None])
+    with torch.no_grad():
+        probs = torch.softmax(network.layer(image), 1)[0].numpy()
+    assert maps.probs is not None and np.abs(maps.probs - probs).max() < (2e-3 if form == "half" else 5e-5)
+    assert segmenter.classes.names == ("class 0", "class 1", "class 2")
+    assert "disagreement" in segmenter.why and "no novelty" in segmenter.why
+
+
+@pytest.mark.parametrize("name", ["lraspp_mobilenet_v3_large", "Unet"])
+def test_a_librarys_network_takes_frames_of_any_size(name: str) -> None:
+    segmenter = steady(build(name), mean=MEAN, std=STD, size=64, classes=list("abcde"), device="cpu")
+    maps = segmenter.step(next(iter(Street(seed=3, height=90, width=150).frames(1))))
+    assert maps.label.shape == (90, 150) and maps.label.max() < 5
+
+
+@pytest.mark.parametrize("end", [torch.sigmoid, torch.nn.Identity()], ids=["probability", "logit"])
+def test_one_channel_is_an_alpha_mask_of_two_classes(end: Any) -> None:
+    layer, frame = convolution(1), frames(count=1)[0]
+    names = ["background", "person"]
+    options = MethodOptions(mode="dnn")
+    maps = steady(lambda image: end(layer(image)), **GIVEN, classes=names, options=options, keep_probs=True).step(frame)
+    image = Normalize(MEAN, STD)(torch.from_numpy(frame.image).permute(2, 0, 1)[None])
+    with torch.no_grad():
+        alpha = torch.sigmoid(layer(image))[0, 0].numpy()
+    assert maps.probs is not None and np.abs(maps.probs[1] - alpha).max() < 5e-5
+
+
+def test_coarse_logits_are_enlarged_to_half_the_size() -> None:
+    layer, frame = convolution(stride=4), frames(count=1)[0]
+    segmenter: Segmenter = steady(layer, **GIVEN, options=MethodOptions(mode="dnn"), device="cpu", keep_probs=True)
+    maps = segmenter.step(frame)
+    image = Normalize(MEAN, STD)(torch.from_numpy(frame.image).permute(2, 0, 1)[None])
+    with torch.no_grad():
+        logits = F.interpolate(layer(image), (HEIGHT // 2, WIDTH // 2), mode="bilinear", align_corners=False)
+    assert maps.probs is not None and np.abs(maps.probs - torch.softmax(logits, 1)[0].numpy()).max() < 5e-5
+
+
+def test_inserted_dropout_is_what_disagreement_needs() -> None:
+    assert "no dropout" in refusal(steady, convolution(), **GIVEN, options=MethodOptions(mode="vq-bnn"))
+    network = nn.Sequential(convolution(8), nn.Conv2d(8, 8, 3, padding=1), nn.MaxPool2d(2), nn.Conv2d(8, 3, 1))
+    insert_dropout(network, 0.5, deepest=1)
+    segmenter = steady(network, **GIVEN, options=MethodOptions(mode="bnn", samples=4), device="cpu")
+    assert segmenter.step(frames(count=1)[0]).disagreement.any() and "no MC dropout" not in segmenter.why
+
+
+NETWORKS: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "labels": (lambda image: image.argmax(1), {}, "these are labels (an arg-max)"),
+    "mask": (lambda image: (image[:, :1] > 0).float(), {}, "these are labels (an arg-max)"),
+    "sigmoids": (torch.sigmoid, {}, "export the network without its last sigmoid"),
+    "wrong classes": (convolution(), {"classes": ["a", "b"]}, "which is 3 classes, and 2 were named"),
+    "no tensor": (lambda image: {"masks": image}, {}, "gives a dict with masks, expected a tensor of logits"),
+    "not a picture": (lambda image: image.mean((2, 3)), {}, "expected logits (1, K, h, w) or (1, h, w, K)"),
+    "another aspect": (lambda image: image[..., :50], {}, "no axis can be that of the classes"),
+    "not finite": (lambda image: image / 0, {}, "NaN or infinity"),
+    "fails": (nn.Conv2d(4, 3, 1), {}, "Conv2d cannot run on a picture of 96x128"),
+    "levels of 255": (convolution(), {"mean": (123.7, 116.3, 103.5)}, "divide it by 255"),
+    "one number": (convolution(), {"std": (0.2,)}, "std is (0.2,), expected three numbers"),
+    "size": (convolution(), {"size": (8, 8)}, "size is (8, 8), expected a height or (height, width)"),
+}
+
+
+@pytest.mark.parametrize("case", NETWORKS)
+def test_what_cannot_be_steadied_is_one_line(case: str) -> None:
+    network, given, words = NETWORKS[case]
+    assert words in refusal(steady, network, **GIVEN | given, device="cpu")

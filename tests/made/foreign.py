@@ -1,0 +1,85 @@
+"""Small segmentation graphs as other programs write them: one convolution, and an end of any kind."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from onnx import TensorProto, helper, numpy_helper
+from torch import nn
+
+HEIGHT, WIDTH, CLASSES = 48, 64, 3
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+NORMALISED = ["--mean", *map(str, MEAN), "--std", *map(str, STD)]
+Change = Callable[[onnx.ModelProto], object]
+
+
+def foreign_onnx(
+    path: Path,
+    end: str = "logits",
+    *,
+    channels_last: bool = False,
+    shape: tuple[Any, ...] = (1, 3, HEIGHT, WIDTH),
+    classes: int = CLASSES,
+    opset: int = 13,
+    change: Change = lambda model: None,
+) -> Path:
+    """Writes a graph that ends in logits, Softmax, Sigmoid, or ArgMax, and `change`s it."""
+    weights = np.random.default_rng(5).normal(size=(classes, 3, 3, 3)).astype(np.float32)
+    nodes, last = [], "picture"
+    if channels_last:
+        nodes.append(helper.make_node("Transpose", [last], ["turned"], perm=[0, 3, 1, 2]))
+        last, shape = "turned", (shape[0], *shape[2:], 3)
+    nodes.append(helper.make_node("Conv", [last, "weights"], ["raw"], pads=[1, 1, 1, 1]))
+    kind, last = TensorProto.FLOAT, "raw"
+    if end != "logits":
+        attributes = {"Softmax": {"axis": 1}, "ArgMax": {"axis": 1, "keepdims": 0}}.get(end, {})
+        nodes.append(helper.make_node(end, [last], ["ended"], **attributes))
+        kind, last = TensorProto.INT64 if end == "ArgMax" else TensorProto.FLOAT, "ended"
+    if channels_last and end != "ArgMax":
+        nodes.append(helper.make_node("Transpose", [last], ["back"], perm=[0, 2, 3, 1]))
+        last = "back"
+    graph = helper.make_graph(
+        nodes,
+        "other",
+        [helper.make_tensor_value_info("picture", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info(last, kind, ["n", "a", "b"] if end == "ArgMax" else ["n", "a", "b", "c"])],
+        [numpy_helper.from_array(weights, "weights")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    change(model)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def add_end(operator: str, domain: str = "", **attributes: Any) -> Change:
+    """A change that puts one more operator behind the graph."""
+
+    def change(model: onnx.ModelProto) -> None:
+        last = model.graph.output[0]
+        model.graph.node.append(helper.make_node(operator, [last.name], ["more"], domain=domain, **attributes))
+        last.name = "more"
+
+    return change
+
+
+def build(name: str) -> nn.Module:
+    """A library's network of five classes with random weights; skips without the library."""
+    torch.manual_seed(1)
+    if name in ("lraspp_mobilenet_v3_large", "deeplabv3_mobilenet_v3_large"):
+        from torchvision.models import get_model
+
+        found: nn.Module = get_model(name, weights=None, weights_backbone=None, num_classes=5)
+        return found
+    if name == "segformer":
+        transformers = pytest.importorskip("transformers", reason="SegFormer needs transformers")
+        config = transformers.SegformerConfig(num_labels=5)
+        found = transformers.SegformerForSemanticSegmentation(config)
+        return found
+    import segmentation_models_pytorch as smp
+
+    found = getattr(smp, name)("resnet18", encoder_weights=None, classes=5)
+    return found
