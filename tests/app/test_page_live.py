@@ -146,7 +146,6 @@ def test_what_is_set_travels_with_each_frame(still_browser: Any, address: str) -
         page.evaluate(REMEMBER_WHAT_IS_SENT)
         page.wait_for_function("window.lastSent")
         sent = json.loads(re.search(r"{[^}]*}", page.evaluate("lastSent"))[0])
-        wait_until(lambda: "torch" in fact(page, "executor"))
     expected = {
         "mode": "vq-dnn",
         "samples": 3,
