@@ -147,7 +147,12 @@ def offered_models(model: str) -> dict[str, str]:
 
 
 def model_meta(model: str) -> CheckpointMeta:
-    """The checkpoint's header. Raises InputError where there is no such checkpoint."""
+    """The checkpoint's header. Raises InputError where there is no such checkpoint, and for graph files."""
+    if model.endswith(".onnx"):
+        raise InputError(
+            f"{model}: the page changes the method while it runs, and a graph file holds one; give a checkpoint, or "
+            "run the file by steadyseg video or cameras (export and wrap with --target web make a page of one)"
+        )
     return read_meta(find_checkpoint(model))
 
 
