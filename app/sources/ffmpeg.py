@@ -84,8 +84,7 @@ def video_stream(
 def decode(
     container: "InputContainer", stream: "VideoStream", losses: Counter[str], stopped: threading.Event
 ) -> Generator["VideoFrame", None, None]:
-    """Decodes frames until the end, a read error (counted as "read_error") or `stopped`; damaged packets are
-    counted."""
+    """Decodes frames until the end, a read error (counted: "read_error") or `stopped`; damaged packets are counted."""
     import av
 
     packets = container.demux(stream)
@@ -132,8 +131,7 @@ def to_rgb(frame: "VideoFrame", name: str) -> np.ndarray:
 
 
 def display_matrix(frame: "VideoFrame") -> tuple[tuple[int, int], tuple[int, int]]:
-    """The matrix ((a, b), (c, d)) that shows a stored pixel (x, y) at (a x + c y, b x + d y), up to a shift; 65536
-    means 1."""
+    """The matrix ((a, b), (c, d)) that shows a pixel (x, y) at (a x + c y, b x + d y), up to a shift; 65536 is 1."""
     data = cast("SideData | None", frame.side_data.get("DISPLAYMATRIX"))
     if data is None:
         return (65536, 0), (0, 65536)
@@ -162,8 +160,7 @@ def picture_notes(container: "InputContainer", stream: "VideoStream", frame: "Vi
 
 
 def count_announced(container: "InputContainer", stream: "VideoStream") -> int | None:
-    """The number of frames that the container announces, or None. An MP4 that is cut by an edit list counts hidden
-    frames too."""
+    """The number of frames that the container announces, or None. An MP4 cut by an edit list counts hidden ones too."""
     if "mp4" in container.format.name and stream.frames:
         return sum(not entry.is_discard for entry in stream.index_entries)
     return stream.frames or None

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.sources.label_files import LabelFolder
-from app.sources.source import MAX_PIXELS, Source, SourceInfo, check_size, frame_name
+from app.sources.source import MAX_PIXELS, LabelFolder, Source, SourceInfo, check_size, frame_name
 from core.errors import InputError
 from core.frame import Frame
 from core.system.pictures import look_at, read_upright, upright_size
@@ -52,8 +51,7 @@ def read_header(path: Path) -> Header:
 
 
 class FolderSource(Source):
-    """All readable images as frames; sizes may change. Unreadable images are skipped and counted; the frame numbers
-    have a gap there."""
+    """All readable images as frames, of any sizes. Unreadable ones are counted and leave a gap in the frame numbers."""
 
     def __init__(
         self, paths: Sequence[Path], name: str, labels: LabelFolder | None = None, max_pixels: int = MAX_PIXELS

@@ -1,19 +1,25 @@
-"""A camera or network stream: frames as they come, and reconnection after an interruption."""
+"""A camera of this machine or a network stream: frames as they come, and reconnection after an interruption."""
 
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
+from app.opencv import opencv
 from app.sources.ffmpeg import FrameClock
-from app.sources.source import Source, SourceInfo
+from app.sources.source import Source, SourceInfo, check_size
 from core.errors import InputError
 from core.frame import Frame
 from core.system.machine import trim_memory
 
+if TYPE_CHECKING:
+    import cv2
+
+CAMERA_FPS = 30.0
+"""Frame rate assumed if the driver does not report one."""
 ATTEMPTS = 8
 FIRST_DELAY_S, LONGEST_DELAY_S = 0.5, 15.0
 """Waits between attempts, doubled after each failure: 60 s in all, about as long as a camera needs to restart."""
@@ -38,8 +44,7 @@ class Connection(Protocol):
 
 
 Connect = Callable[[Counter[str], threading.Event], Connection]
-"""Opens a connection that counts its losses in the given counter and ends when stopped. Raises InputError on
-failure."""
+"""Opens a connection that counts its losses in the given counter and ends when stopped. InputError on failure."""
 
 
 class LiveSource(Source):
@@ -98,3 +103,48 @@ class LiveSource(Source):
                 trim_memory()
                 return True
         raise InputError(f"{self.info.name}: lost, and gone after {self._attempts} attempts to reconnect ({reason})")
+
+
+class CameraConnection:
+    """A camera of this machine, by number or device path, through OpenCV. Raises InputError if it does not open or
+    gives no picture."""
+
+    def __init__(self, device: int | str, losses: Counter[str], stopped: threading.Event) -> None:
+        self._losses, self._stopped = losses, stopped
+        name = f"camera {device}"
+        self._capture = _open(device)
+        seen, image = self._capture.read()
+        if not seen:
+            self.close()
+            raise InputError(
+                f"{name}: does not open or gives no picture; is it connected, free and allowed? Or give a video file"
+            )
+        height, width = image.shape[:2]
+        check_size(name, width, height)
+        fps = self._capture.get(opencv().CAP_PROP_FPS)
+        self.info = SourceInfo(name, width, height, fps if 0 < fps <= 1000 else CAMERA_FPS, length=None, live=True)
+
+    def pictures(self) -> Iterator[Picture]:
+        """Pictures until the camera is gone, stamped on arrival: drivers' stamps differ in origin and unit."""
+        cv2 = opencv()
+        while not self._stopped.is_set():
+            seen, image = self._capture.read()
+            if not seen:
+                self._losses["read_error"] += 1
+                return
+            yield Picture(cv2.cvtColor(image, cv2.COLOR_BGR2RGB), time.monotonic())
+
+    def close(self) -> None:
+        self._capture.release()
+
+
+def _open(device: int | str) -> "cv2.VideoCapture":
+    """Opens the camera without OpenCV's own warnings, since the one line of the InputError says more."""
+    cv2 = opencv()
+    log = cv2.utils.logging
+    level = log.getLogLevel()
+    log.setLogLevel(log.LOG_LEVEL_SILENT)
+    try:
+        return cv2.VideoCapture(device)
+    finally:
+        log.setLogLevel(level)

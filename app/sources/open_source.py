@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from app.sources.source import MAX_PIXELS, Source, SourceInfo, describe_losses
+from app.sources.image_folder import IMAGE_SUFFIXES, FolderSource, list_images
+from app.sources.live import CameraConnection, LiveSource
+from app.sources.source import MAX_PIXELS, LabelFolder, Source, SourceInfo
+from app.sources.url import open_url, redact
+from app.sources.video_file import open_file
 from core.classes import CAMVID, ClassList
 from core.errors import InputError
 from core.frame import Frame
-
-__all__ = ["Source", "SourceInfo", "describe_losses", "open_source"]
 
 STREET_FRAMES = 250
 EXPECTED = "a video file, an image folder, a camera number, an rtsp:// or http(s):// address, or street[:SEED[:FRAMES]]"
@@ -26,40 +28,23 @@ def open_source(
     video; their ids are checked against `classes`. Frames of a file have at most `max_pixels`. Raises InputError, one
     line, for a source that cannot be opened.
     """
-    if labels is not None and (_is_camera(spec) or "://" in spec or _is_street(spec)):
-        raise InputError(f"labels {labels} given with {_printable(spec)}; only a file or an image folder can have them")
-    if _is_camera(spec):
-        return _open_camera(spec)
-    if "://" in spec:
-        from app.sources.url import open_url
-
+    is_camera, is_url = re.fullmatch("[0-9]{1,4}", spec) is not None, "://" in spec
+    if labels is not None and (is_camera or is_url or is_street(spec)):
+        shown = redact(spec) if is_url else repr(spec)
+        raise InputError(f"labels {labels} given with {shown}; only a file or an image folder can have them")
+    if is_camera:
+        return _open_camera(int(spec))
+    if is_url:
         return open_url(spec)
-    if _is_street(spec):
-        return _open_street(spec, classes)
-    return _open_path(Path(spec), labels, classes, max_pixels)
+    return _open_street(spec, classes) if is_street(spec) else _open_path(Path(spec), labels, classes, max_pixels)
 
 
-def _is_camera(spec: str) -> bool:
-    return re.fullmatch("[0-9]{1,4}", spec) is not None
-
-
-def _is_street(spec: str) -> bool:
+def is_street(spec: str) -> bool:
+    """Returns True for the name of a procedural street."""
     return spec == "street" or spec.startswith("street:")
 
 
-def _printable(spec: str) -> str:
-    if "://" not in spec:
-        return repr(spec)
-    from app.sources.url import redact
-
-    return redact(spec)
-
-
-def _open_camera(spec: str) -> Source:
-    from app.sources.camera import CameraConnection
-    from app.sources.live import LiveSource
-
-    device = int(spec) if _is_camera(spec) else spec
+def _open_camera(device: int | str) -> Source:
     return LiveSource(lambda losses, stopped: CameraConnection(device, losses, stopped))
 
 
@@ -71,9 +56,6 @@ def _open_street(spec: str, classes: ClassList) -> Source:
 
 
 def _open_path(path: Path, labels: Path | None, classes: ClassList, max_pixels: int) -> Source:
-    from app.sources.image_folder import IMAGE_SUFFIXES, FolderSource, list_images
-    from app.sources.label_files import LabelFolder
-
     try:
         is_folder, is_file, is_device = path.is_dir(), path.is_file(), path.is_char_device()
         exists = path.exists()
@@ -90,8 +72,6 @@ def _open_path(path: Path, labels: Path | None, classes: ClassList, max_pixels: 
         return FolderSource(list_images(path) if is_folder else (path,), str(path), known, max_pixels)
     if known is not None:
         known.check_names(None)
-    from app.sources.video_file import open_file
-
     return open_file(path, known, max_pixels)
 
 

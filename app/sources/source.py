@@ -1,10 +1,15 @@
-"""The protocol of a source of frames, its description and the losses that it counts."""
+"""The protocol of a source of frames, its description, the losses that it counts and its true labels."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol, Self
 
+import numpy as np
+
+from core.classes import ClassList
 from core.errors import InputError
 from core.frame import Frame
 
@@ -91,3 +96,40 @@ def check_size(name: str, width: int, height: int, max_pixels: int = MAX_PIXELS)
 def describe_losses(losses: Counter[str]) -> str:
     """One line such as "3 frames dropped for a newer one, 1 reconnections"; empty if nothing was lost."""
     return ", ".join(f"{count} {LOSSES[cause]}" for cause, count in losses.items() if count)
+
+
+class LabelFolder:
+    """True labels of a video: 8-bit grey or palette PNGs of class ids, named like the frames that they are of."""
+
+    def __init__(self, folder: Path, classes: ClassList) -> None:
+        if not folder.is_dir():
+            raise InputError(f"{folder}: no such folder of labels; expected PNGs named like the frames (000123.png)")
+        self._folder = folder
+        self._classes = classes
+        self._paths = {path.stem: path for path in folder.iterdir() if path.suffix.lower() == ".png"}
+
+    def check_names(self, names: set[str] | None) -> None:
+        """Raises InputError if no label can match: `names` of the frames, or None for numbered frames."""
+        matching = (
+            self._paths.keys() & names if names is not None else filter(re.compile(r"\d{6}").fullmatch, self._paths)
+        )
+        if not any(True for _ in matching):
+            example = min(names) if names else "000123"
+            raise InputError(f"{self._folder}: no label is named like a frame; expected names such as {example}.png")
+
+    def find(self, name: str, shape: tuple[int, ...], losses: Counter[str]) -> np.ndarray | None:
+        """(H, W) uint8 ids of the frame with that name, or None, which is counted. InputError for another size."""
+        path = self._paths.get(name)
+        if path is None:
+            losses["missing_label"] += 1
+            return None
+        from seg.data.camvid import read_label
+
+        label = read_label(path, self._classes)
+        if label.shape != shape:
+            raise InputError(f"{path}: the label is {_size(label.shape)}, its frame {_size(shape)}; they must be equal")
+        return label
+
+
+def _size(shape: tuple[int, ...]) -> str:
+    return f"{shape[1]}x{shape[0]}"

@@ -37,8 +37,7 @@ TIMEOUT_S = 5.0
 def open_url(
     url: str, *, timeout_s: float = TIMEOUT_S, attempts: int = ATTEMPTS, first_delay_s: float = FIRST_DELAY_S
 ) -> RecordedSource | LiveSource:
-    """Opens a recording if the server states a length, else a live source. Raises InputError, whose message has no
-    credentials."""
+    """Opens a recording if the server states a length, else a live source. InputError without credentials."""
     container = connect(url, timeout_s)
     if _is_recording(container):
         return RecordedSource(container, redact(url))
@@ -125,6 +124,5 @@ class StreamConnection:
 
 
 def _is_recording(container: "InputContainer") -> bool:
-    """True unless the stream has neither a duration nor a size in bytes; for such a stream an end means an
-    interruption."""
+    """True if the stream has a duration or a size in bytes; without them its end means an interruption."""
     return bool(container.duration) or (container.format.name != "rtsp" and container.size > 0)

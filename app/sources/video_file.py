@@ -19,8 +19,7 @@ from app.sources.ffmpeg import (
     to_rgb,
     video_stream,
 )
-from app.sources.label_files import LabelFolder
-from app.sources.source import MAX_PIXELS, Source, SourceInfo, frame_name
+from app.sources.source import MAX_PIXELS, LabelFolder, Source, SourceInfo, frame_name
 from core.errors import InputError
 from core.frame import Frame
 
@@ -47,8 +46,7 @@ def open_file(path: Path, labels: LabelFolder | None = None, max_pixels: int = M
 
 
 class RecordedSource(Source):
-    """A source that owns its container; the first frame is decoded on opening, so that every opened source has a
-    frame."""
+    """A source that owns its container. Opening decodes the first frame, so that every opened source has one."""
 
     def __init__(
         self, container: "InputContainer", name: str, labels: LabelFolder | None = None, max_pixels: int = MAX_PIXELS

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from app.executors import TakeNetwork
-from app.open_model import is_graph, open_segmenter
+from app.executors import RunOptions, TakeNetwork
+from app.open_model import is_graph, make_segmenter, open_model
 from app.sources.image_folder import IMAGE_SUFFIXES
-from app.sources.open_source import describe_losses, open_source
+from app.sources.open_source import is_street, open_source
 from app.sources.read_ahead import read_ahead
-from app.sources.source import Source
+from app.sources.source import Source, describe_losses
 from app.video.flags import VideoJob, VideoOptions
 from app.video.recent import Recent
 from app.video.render import (
@@ -31,7 +31,8 @@ from app.video.render import (
     rendered_size,
 )
 from app.video.report import EachFrame, StreamReport, nothing
-from app.video.sinks import MaskSink, MaskWriter, NullSink, Sink, VideoSink
+from app.video.sinks import MaskSink, Sink, WriteMasks
+from app.video.video_writer import VideoSink
 from core.errors import InputError
 from core.frame import Frame, Maps
 from core.segmenter import MAX_SAMPLES, Segmenter, segment
@@ -65,8 +66,7 @@ def check_job(job: VideoJob) -> None:
 
 
 def refuse_own_input(job: VideoJob) -> None:
-    """Raises InputError where --overwrite would replace an input: a mask has the name of its frame, as labels and
-    images have."""
+    """Raises InputError where --overwrite would replace an input: masks are named like frames, labels and images."""
     is_image = Path(job.source).suffix.lower() in IMAGE_SUFFIXES
     for written, read in (
         (job.output, job.source),
@@ -79,24 +79,16 @@ def refuse_own_input(job: VideoJob) -> None:
 
 def needs_probs(job: VideoJob) -> bool:
     """True if the job reads mean probabilities: for metrics against labels, or for sizes of prediction sets."""
-    return job.labels is not None or job.source.startswith("street") or job.options.view == "set-size"
+    return job.labels is not None or is_street(job.source) or job.options.view == "set-size"
 
 
 def open_for(job: VideoJob, take: TakeNetwork | None = None) -> Segmenter:
     """The segmenter that the job's options ask for. `take` may hand out networks that were compiled before; by default
     the networks of a few frame sizes are kept, for folders and streams that switch between sizes."""
-    options = job.options
+    options, compute = job.options, job.options.compute
     torch.manual_seed(0)  # the dropout masks that torch draws, and the seeds of others, so that results repeat
-    return open_segmenter(
-        options.model,
-        options.method,
-        size=options.size,
-        executor=options.compute.executor,
-        precision=options.compute.precision,
-        device=options.compute.device,
-        keep_probs=needs_probs(job),
-        take=take or Recent[FrameNetwork]().get,
-    )
+    run = RunOptions(compute.executor, compute.precision, compute.device, options.size, needs_probs(job))
+    return make_segmenter(open_model(options.model), options.method, run, take or Recent[FrameNetwork]().get)
 
 
 def segment_to_files(
@@ -117,8 +109,8 @@ def segment_to_files(
     view = choose_view(options, segmenter)
     with open_source(job.source, labels=job.labels, classes=segmenter.classes) as source:
         width, height = rendered_size("overlay" if callable(view) else view, source.info.width, source.info.height)
-        sink: Sink = VideoSink(job.output, width, height, source.info.fps, job.overwrite) if job.output else NullSink()
-        masks = MaskSink(job.masks, segmenter.classes, job.overwrite) if job.masks else None
+        sink = VideoSink(job.output, width, height, source.info.fps, job.overwrite) if job.output else None
+        masks = MaskSink(job.masks, segmenter.classes, job.overwrite).write if job.masks else None
         opened(source)
         report = StreamReport(segmenter.classes, each)
         interrupted = False
@@ -136,7 +128,7 @@ def segment_to_files(
     record = {
         "source": source.info.name,
         "output": job.output and job.output.name,
-        **report.record(segmenter, source, sink.notes),
+        **report.record(segmenter, source, sink.notes if sink else ()),
     }
     return Outcome(record, describe_losses(source.losses), interrupted, broken_off)
 
@@ -144,29 +136,28 @@ def segment_to_files(
 def process(
     source: Source,
     segmenter: Segmenter,
-    sink: Sink,
+    sink: Sink | None,
     view: View | Paint,
     *,
     report: StreamReport | None = None,
-    masks: MaskWriter | None = None,
+    masks: WriteMasks | None = None,
     max_frames: int | None = None,
 ) -> Generator[Frame, None, None]:
-    """Yields every frame after it was written and reported. Closing the generator, in whatever way, finishes the
-    sink."""
+    """Yields every frame after it was written and reported. Closing the generator in any way finishes the sink."""
     clock = segmenter.clock
     decode_ms: deque[float] = deque(maxlen=MAX_SAMPLES)
     clock.samples["decode"] = decode_ms
-    with sink, contextlib.closing(read_ahead(source, decode_ms=decode_ms)) as frames:
+    with sink or contextlib.nullcontext(), contextlib.closing(read_ahead(source, decode_ms=decode_ms)) as frames:
         for frame, maps in segment(islice(frames, max_frames), segmenter):
             with uninterrupted():  # a frame is in the video, the masks and the report, or in none of them
-                if not isinstance(sink, NullSink):
+                if sink:
                     with clock.measure("render"):
                         picture = view(frame, maps) if callable(view) else render(frame, maps, view, segmenter.classes)
                     with clock.measure("encode"):
                         sink.write(picture, frame.time_s)
                 if masks:
                     with clock.measure("masks"):
-                        masks.write(maps, source.frame_name(frame.index))
+                        masks(maps, source.frame_name(frame.index))
                 if report:
                     report.update(frame, maps)
             yield frame

@@ -1,8 +1,13 @@
-"""A cache of the values that were used last, for compiled networks: one takes seconds to make and 40 MB to keep."""
+"""Caches of compiled networks, of which one takes seconds to make and 40 MB to keep: the latest few stay."""
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic, TypeVar
+
+from core.system.machine import trim_memory
+from export.run.networks import FrameNetwork
 
 MAX_KEPT = 4
 """Values kept: folders of photographs and cameras switch between two or three sizes."""
@@ -35,3 +40,42 @@ class Recent(Generic[T]):
     def clear(self) -> None:
         """Forgets all values."""
         self._values.clear()
+
+
+class StillCompiling(Exception):
+    """Raised while the network for frames of a new size is being compiled."""
+
+
+class BackgroundNetworks:
+    """Networks compiled in the background, so that a camera whose pictures change their size does not stop the others.
+    The latest few are kept beside those that cameras use."""
+
+    def __init__(self, size: int = MAX_KEPT) -> None:
+        self._kept = Recent[FrameNetwork](size)
+        self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(1, "compiler")
+        self._latest: tuple[Hashable, Future[None]] | None = None
+
+    def take_now(self, key: Hashable, make: Callable[[], FrameNetwork]) -> FrameNetwork:
+        """The network of a key; compiles it in the calling thread if needed."""
+        with self._lock:
+            return self._kept.get(key, make)
+
+    def take(self, key: Hashable, make: Callable[[], FrameNetwork]) -> FrameNetwork:
+        """The network of a key. Raises StillCompiling while it is compiled, and the error with which compiling ended.
+        Networks are compiled one at a time; callers ask again with their next frame.
+        """
+        with self._lock:
+            if key in self._kept:
+                return self._kept.get(key, make)
+            if self._latest is None or self._latest[1].done():
+                before, self._latest = self._latest, (key, self._pool.submit(self._make, key, make))
+                if before is not None and before[0] == key:
+                    before[1].result()
+        raise StillCompiling("the network is being compiled for this size of frames")
+
+    def _make(self, key: Hashable, make: Callable[[], FrameNetwork]) -> None:
+        network = make()
+        with self._lock:
+            self._kept.get(key, lambda: network)
+        trim_memory()  # of the one that made room

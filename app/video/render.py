@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -18,19 +18,14 @@ from core.reference import NOVEL
 View = Literal["overlay", "uncertainty", "side-by-side"]
 UNUSUAL = 0.2
 """Novelty at or below which a frame is called unusual."""
-VIEWS: tuple[View, ...] = get_args(View)
 
 
 def render(frame: Frame, maps: Maps, view: View, classes: ClassList, opacity: float = 0.5) -> np.ndarray:
     """The picture of one frame, (H, W, 3) uint8 RGB; side by side it is the overlay and the uncertainty, 2 W wide."""
-    if view == "overlay":
-        return draw_banner(draw_overlay(frame.image, maps.label, classes.palette(), opacity), maps)
     if view == "uncertainty":
         return draw_uncertainty(maps.entropy)
-    if view == "side-by-side":
-        left = draw_banner(draw_overlay(frame.image, maps.label, classes.palette(), opacity), maps)
-        return side_by_side(left, draw_uncertainty(maps.entropy))
-    raise InputError(f"unknown view {view!r}; choose from {', '.join(VIEWS)}")
+    overlay = draw_banner(draw_overlay(frame.image, maps.label, classes.palette(), opacity), maps)
+    return overlay if view == "overlay" else side_by_side(overlay, draw_uncertainty(maps.entropy))
 
 
 def rendered_size(view: View, width: int, height: int) -> tuple[int, int]:
@@ -57,8 +52,7 @@ def describe_novelty(maps: Maps) -> str | None:
 
 
 def draw_banner(picture: np.ndarray, maps: Maps) -> np.ndarray:
-    """Draws a line of text at the top of the picture of an unusual frame; pictures of under 64 pixels stay
-    unchanged."""
+    """Draws a line of text at the top of the picture of an unusual frame, unless it has under 64 pixels a side."""
     words = describe_novelty(maps)
     if words is None or maps.novelty is None or maps.novelty > UNUSUAL or min(picture.shape[:2]) < 64:
         return picture

@@ -9,7 +9,7 @@ import numpy as np
 from rich.table import Table
 
 from app.console import Console
-from app.sources.open_source import Source
+from app.sources.source import Source
 from core.classes import ClassList
 from core.frame import Frame, Maps
 from core.reference import NOVEL

@@ -1,20 +1,17 @@
-"""Sinks of rendered pictures: the protocol and its implementations."""
+"""The protocol of a sink of rendered pictures, and the writing of masks."""
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol, Self
 
 import numpy as np
 
-from app.video.video_writer import VideoSink
 from core.classes import ClassList
 from core.errors import InputError
 from core.frame import Maps
 from core.system.files import write_atomic
-
-__all__ = ["MaskSink", "NullSink", "Sink", "VideoSink"]
 
 
 class Sink(Protocol):
@@ -34,27 +31,8 @@ class Sink(Protocol):
     def __exit__(self, *_: object) -> None: ...
 
 
-class MaskWriter(Protocol):
-    """Takes the masks of each frame."""
-
-    def write(self, maps: Maps, name: str) -> None:
-        """Takes the maps of the frame with that base name, as `Source.frame_name` gives it."""
-
-
-class NullSink:
-    """Takes everything and keeps nothing."""
-
-    notes: tuple[str, ...] = ()
-
-    def write(self, image: np.ndarray, time_s: float) -> None:
-        """Drops the picture."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-
-
+WriteMasks = Callable[[Maps, str], None]
+"""Takes the maps of a frame and its base name, as `Source.frame_name` gives it."""
 GREY = "_uncertainty.png"
 
 

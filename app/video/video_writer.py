@@ -152,8 +152,7 @@ class VideoSink:
         return OSError(error.errno, error.strerror, str(self._path))
 
     def _tick(self, time_s: float) -> int:
-        """The next tick of the encoder, which needs rising times; two frames at the same time are set one tick (11
-        us) apart."""
+        """The next tick of the encoder, which needs rising times; frames of equal times are one tick (11 us) apart."""
         tick = round(time_s / TIME_BASE) - self._shortened
         if tick - self._last_tick > LONGEST_GAP:
             self._shortened += tick - self._last_tick - LONGEST_GAP

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from app.sources.open_source import Source, open_source
+from app.sources.open_source import open_source
+from app.sources.source import Source
 from core.errors import InputError
 from core.evaluation.conformal import prediction_sets
 from core.method import Method

@@ -20,11 +20,11 @@ from PIL import Image
 from app.scale.cameras.alarms import Alarms, AlarmWriter
 from app.scale.cameras.camera_file import Camera
 from app.scale.cameras.metrics import MetricsServer
-from app.scale.cameras.networks import BackgroundNetworks, StillCompiling
 from app.scale.cameras.state import CameraFigures, CameraState
 from app.scale.cameras.stream import Arrived, CameraStream
 from app.scale.cameras.worker import CameraWorker, WatchedCamera
 from app.video.flags import VideoOptions
+from app.video.recent import BackgroundNetworks, StillCompiling
 from core.classes import CAMVID
 from core.frame import Frame, Maps
 

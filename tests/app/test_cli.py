@@ -249,7 +249,7 @@ def test_sigterm_leaves_a_playable_file_and_the_report(tmp_path: Path) -> None:
 def test_ctrl_c_while_a_frame_is_written_counts_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import av
 
-    from app.video.sinks import VideoSink
+    from app.video.video_writer import VideoSink
 
     output, report = tmp_path / "out.mp4", tmp_path / "r.json"
     write = VideoSink.write

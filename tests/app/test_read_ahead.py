@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 from made.video import grey_frames, write_video
 
-from app.sources.frame_queue import FrameQueue, keep_newer
 from app.sources.open_source import open_source
-from app.sources.read_ahead import read_ahead
+from app.sources.read_ahead import FrameQueue, read_ahead
 from app.sources.source import SourceInfo
 from core.frame import Frame
 
@@ -218,7 +217,7 @@ def test_the_time_of_every_frame_is_recorded() -> None:
 
 
 def test_a_queue_gives_up_in_time_and_says_so_to_both_sides() -> None:
-    queue = FrameQueue[int](2, keep_newer)
+    queue = FrameQueue[int](2, lambda dropped, newer: newer)
     assert queue.take(timeout_s=0.01) is None
     assert all(queue.put(item) for item in range(5)) and queue.take() == 3
     assert queue.stop() == [4]

@@ -13,8 +13,8 @@ from made.video import grey_frames, quarters
 from PIL import Image
 
 from app.sources.open_source import open_source
-from app.video.sinks import MaskSink, NullSink, VideoSink
-from app.video.video_writer import letterbox
+from app.video.sinks import MaskSink
+from app.video.video_writer import VideoSink, letterbox
 from core.classes import CAMVID
 from core.errors import InputError
 from core.frame import Frame, Maps
@@ -191,7 +191,7 @@ TOO_LARGE = """
 import resource, sys
 from pathlib import Path
 import numpy as np
-from app.video.sinks import VideoSink
+from app.video.video_writer import VideoSink
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 rng = np.random.default_rng(0)
 try:
@@ -247,12 +247,6 @@ def test_a_place_that_cannot_take_masks_is_refused(tmp_path: Path, name: str, me
     with pytest.raises(InputError, match=message):
         MaskSink(tmp_path / name, CAMVID)
     MaskSink(tmp_path / "full", CAMVID, overwrite=True).write(made_maps(), "000000")
-
-
-def test_the_null_sink_takes_frames_and_keeps_nothing(tmp_path: Path) -> None:
-    with NullSink() as sink:
-        sink.write(quarters(), 0.0)
-    assert sink.notes == ()
 
 
 def test_the_real_clip_keeps_its_frames_times_and_look(tmp_path: Path, data_dir: Path) -> None:

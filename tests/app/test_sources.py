@@ -15,9 +15,8 @@ import pytest
 from made.video import grey_frames, quarters, write_audio, write_video
 from PIL import Image
 
-from app.sources.camera import CameraConnection
 from app.sources.image_folder import natural_order
-from app.sources.live import LiveSource
+from app.sources.live import CameraConnection, LiveSource
 from app.sources.open_source import open_source
 from app.sources.source import describe_losses
 from core.errors import InputError

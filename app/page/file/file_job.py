@@ -22,7 +22,8 @@ from app.sources.source import SourceInfo
 from app.video.job import process
 from app.video.render import conformal_threshold, rendered_size, side_by_side
 from app.video.report import StreamReport
-from app.video.sinks import Sink, VideoSink, mask_files
+from app.video.sinks import Sink, WriteMasks, mask_files
+from app.video.video_writer import VideoSink
 from core.classes import CAMVID, ClassList
 from core.errors import InputError
 from core.frame import Frame, Maps
@@ -37,8 +38,7 @@ WIDEST = 1920
 PREVIEW_WIDTH = 960
 REPORT_EVERY_S = 0.5
 NAME_LENGTH = 40
-"""Characters kept of the upload's name: file systems end at 255 bytes, and the video is first written under a longer
-name."""
+"""Characters kept of the upload's name: file systems end at 255 bytes, and the partial video has a longer name."""
 MAX_PIXELS, MAX_SECONDS = 4096 * 2304, 3600
 MAX_FRAMES, MAX_MASKS = 108_000, 20_000
 """Limits of a video on the page; the command `steadyseg video` has none, since no visitor waits for it. Frame rates are
@@ -118,7 +118,10 @@ def _segment_file(
     with contextlib.ExitStack() as opened:
         source = opened.enter_context(open_source(spec, classes=segmenter.classes, max_pixels=MAX_PIXELS))
         limit = check_length(source.info, keep_masks)
-        masks = opened.enter_context(MaskArchive(zipped, segmenter.classes)) if zipped else None
+        masks = None
+        if zipped:  # uncompressed, since PNGs are compressed
+            archive = opened.enter_context(zipfile.ZipFile(zipped, "w", zipfile.ZIP_STORED))
+            masks = mask_archive(archive, segmenter.classes)
         sink: Sink = PictureSink(output) if still else VideoSink(output, *fit_size(source.info), source.info.fps)
         report = StreamReport(segmenter.classes)
         paint = Painter(settings, meta, segmenter.method)
@@ -183,19 +186,14 @@ def open_checked(spec: str, settings: Settings, meta: CheckpointMeta, lease: Lea
         conformal_threshold(meta.fit_in_use(method), method)
     segmenter = OpenMethod(settings.method, lease).segmenter
     segmenter.keep_probs = sets or spec == STREET
-    check_labels(spec, segmenter)
+    if spec == STREET and segmenter.classes.names != CAMVID.names:
+        raise InputError("the street is labelled with CamVid's 11 classes and this model has others; upload a video")
     return segmenter
 
 
 def metrics_so_far(report: StreamReport) -> dict[str, Any] | None:
     """The metrics so far; None without labels."""
     return report.live.result() if report.live.frames and report.live.measurable else None
-
-
-def check_labels(spec: str, segmenter: Segmenter) -> None:
-    """Raises InputError if the street's labels have other classes than the model."""
-    if spec == STREET and segmenter.classes.names != CAMVID.names:
-        raise InputError("the street is labelled with CamVid's 11 classes and this model has others; upload a video")
 
 
 def check_length(info: SourceInfo, keep_masks: bool) -> int:
@@ -216,19 +214,14 @@ def fit_size(info: SourceInfo) -> tuple[int, int]:
     return max(1, round(width * scale)), max(1, round(height * scale))
 
 
-class MaskArchive(contextlib.AbstractContextManager[Any]):
-    """Writes the masks of a job straight into one .zip, uncompressed since PNGs are compressed."""
+def mask_archive(archive: zipfile.ZipFile, classes: ClassList) -> WriteMasks:
+    """Returns a function that writes the masks of a frame straight into the archive."""
 
-    def __init__(self, path: Path, classes: ClassList) -> None:
-        self._archive, self._classes = zipfile.ZipFile(path, "w", zipfile.ZIP_STORED), classes
+    def write(maps: Maps, name: str) -> None:
+        for file, data in mask_files(maps, name, classes):
+            archive.writestr(file, data)
 
-    def write(self, maps: Maps, name: str) -> None:
-        """Adds both masks of a frame."""
-        for file, data in mask_files(maps, name, self._classes):
-            self._archive.writestr(file, data)
-
-    def __exit__(self, *_: object) -> None:
-        self._archive.close()
+    return write
 
 
 class PictureSink(contextlib.AbstractContextManager[Any]):

@@ -19,7 +19,7 @@ from app.page.live.live_stream import LivePictures, LiveStream
 from app.page.live.source_feed import Subscription
 from app.page.parts.network_pool import Lease, NetworkPool, OpenMethod
 from app.page.parts.settings import MethodSettings, Settings
-from app.sources.frame_queue import FrameQueue
+from app.sources.read_ahead import FrameQueue
 from core.errors import InputError
 from core.frame import Frame
 from core.segmenter import Segmenter
@@ -166,8 +166,7 @@ class LiveWorkers:
         return opened.segmenter
 
     def offer(self, key: str, request: Request) -> None:
-        """Queues a frame for a visitor's worker, or checks a newcomer. Raises InputError if a source is asked for
-        and there is none."""
+        """Queues a frame for a visitor's worker, or checks a newcomer. InputError if a missing source is asked for."""
         if request.picture is None and self._open_feed is None:
             raise InputError("this page has no video of its own; start it with --source")
         worker = self._workers.get(key)
@@ -190,8 +189,7 @@ class LiveWorkers:
             worker.join(timeout_s)
 
     def _admit(self, key: str, request: Request) -> None:
-        """Makes a worker for a newcomer, or answers with the reason for a refusal. It runs in the thread for
-        newcomers."""
+        """Makes a worker for a newcomer, or answers with the reason for a refusal. Runs in the thread for newcomers."""
         try:
             while not self._worker(key, request).offer(request):
                 self._forget(key)
@@ -199,8 +197,7 @@ class LiveWorkers:
             resolve_future(request.answer, public_error(error))
 
     def _worker(self, key: str, request: Request) -> LiveWorker:
-        """The visitor's worker, made if there is a place and the first picture can be decoded. Raises InputError
-        otherwise."""
+        """The visitor's worker, made if there is a place and the first picture can be decoded, else InputError."""
         worker = self._workers.get(key)
         if worker is not None:
             return worker
@@ -218,8 +215,7 @@ class LiveWorkers:
             return self._workers.pop(key, None)
 
     def _ended(self, key: str) -> None:
-        """Forgets a worker that ended, and no other that took its key since. It is called from the worker's own
-        thread."""
+        """Forgets a worker that ended, and no other that took its key since. Called from the worker's own thread."""
         with self._lock:
             worker = self._workers.get(key)
             if worker is not None and worker.is_current():

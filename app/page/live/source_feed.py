@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from app.sources.open_source import open_source
+from app.sources.open_source import is_street, open_source
 from app.sources.source import Source
+from app.sources.url import redact
 from core.errors import InputError
 
 PATIENCE_S = 10.0
@@ -28,10 +29,8 @@ TimedPicture = tuple[np.ndarray, float, float]
 def display_name(spec: str) -> str:
     """The name of the source on the page, without folders and credentials."""
     if "://" in spec:
-        from app.sources.url import redact
-
         return redact(spec)
-    if spec.partition(":")[0] == "street":
+    if is_street(spec):
         return "street"
     return f"camera {spec}" if spec.isdigit() else Path(spec).name
 
@@ -118,8 +117,7 @@ class SourceFeed:
                 wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
     def _goes_on(self) -> bool:
-        """True while somebody watches. Otherwise it marks this reader as ended, so that the next visitor starts another
-        one."""
+        """True while somebody watches. Otherwise marks this reader as ended: the next visitor starts another."""
         with self._changed:
             self._left.clear()
             if not self._watchers:

@@ -1,5 +1,4 @@
-"""The videos of a batch, from files, folders, patterns and tables, each with its options and the name of its
-results."""
+"""The videos of a batch, from files, folders, patterns and tables, with options and names of their results."""
 
 import csv
 import glob
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from app.scale.flags import flag_reader
 from app.sources.image_folder import IMAGE_SUFFIXES, natural_order
+from app.sources.open_source import is_street
 from app.video.flags import VideoJob, VideoOptions
 from core.errors import InputError
 
@@ -52,13 +52,9 @@ def find_clips(sources: tuple[str, ...], options: VideoOptions) -> tuple[Clip, .
 def _from_anywhere(clip: Clip) -> Clip:
     """A copy of the job with absolute paths, since a worker may run in another folder."""
     job, model = clip.job, clip.job.options.model
-    source = job.source if _is_street(job.source) else os.path.abspath(job.source)
+    source = job.source if is_street(job.source) else os.path.abspath(job.source)
     options = replace(job.options, model=os.path.abspath(model)) if os.path.isfile(model) else job.options
     return replace(clip, job=replace(job, source=source, labels=job.labels and job.labels.absolute(), options=options))
-
-
-def _is_street(source: str) -> bool:
-    return source == "street" or source.startswith("street:")
 
 
 def _expand(spec: str, options: VideoOptions) -> Iterator[Clip]:
@@ -93,7 +89,7 @@ def _text(path: Path) -> str:
 
 def _sources(spec: str, base: Path, where: str) -> list[str]:
     """The sources that one argument or line names; paths are relative to `base`."""
-    if _is_street(spec):
+    if is_street(spec):
         return [spec]
     if "://" in spec:
         raise InputError(f"{where}: a batch takes recordings; watch streams with `steadyseg cameras`")
@@ -125,8 +121,7 @@ def _of_folder(folder: Path) -> list[str]:
 
 
 def _read_table(path: Path, options: VideoOptions) -> Iterator[Clip]:
-    """Reads a table with one source per line; further columns are flags of `steadyseg video`, and an empty cell
-    omits the flag."""
+    """Reads a table with a source a line; other columns are flags of `steadyseg video`, omitted by an empty cell."""
     lines = csv.DictReader(_text(path).splitlines(), strict=True)
     columns = list(lines.fieldnames or ())
     if "source" not in columns:
@@ -162,7 +157,7 @@ def _rows(lines: "csv.DictReader[str]", path: Path) -> Iterator[dict[str, str]]:
 
 def name_of(source: str) -> str:
     """The name of a video's results: drives/a.mp4 -> a; street:7:50 -> street-7-50."""
-    stem = source.replace(":", "-") if _is_street(source) else Path(source).stem
+    stem = source.replace(":", "-") if is_street(source) else Path(source).stem
     return _checked_name(stem or Path(source).resolve().name, source)
 
 

@@ -40,7 +40,7 @@ class Camera:
     @property
     def label(self) -> str:
         """The source without user, password and query."""
-        return redact(self.source) if "://" in self.source else self.source
+        return redact(self.source)
 
     @property
     def load(self) -> float:
@@ -67,8 +67,7 @@ class CameraSet:
 
 
 def read_cameras(path: Path) -> CameraSet:
-    """Reads a file of cameras. Raises InputError for unknown keys, wrong values, repeated names and files that are
-    not TOML."""
+    """Reads a file of cameras. InputError for unknown keys, wrong values, repeated names and files that are no TOML."""
     try:
         record = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -99,8 +99,7 @@ class MetricsServer:
     def __init__(
         self, host: str, port: int, text: Callable[[], str], trouble: Callable[[], str] = str, allow: Iterable[str] = ()
     ) -> None:
-        """`trouble` returns the reason why the figures are out of date, or an empty text; with a reason the answer is
-        503."""
+        """`trouble` returns why the figures are out of date, which makes the answer 503, or an empty text."""
         hosts = AllowedHosts(host in LOCAL_HOSTS, (host, *allow))
 
         class Handler(BaseHTTPRequestHandler):

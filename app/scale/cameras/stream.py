@@ -13,8 +13,7 @@ from core.errors import InputError
 from core.frame import Frame
 
 FIRST_DELAY_S, LONGEST_DELAY_S = 1.0, 60.0
-"""Waits between attempts; the wait doubles after each failure. What ends without one is opened at most once in the
-first."""
+"""Waits between attempts, doubled after each failure. What ends without one is opened at most once in the first."""
 
 
 @dataclass(frozen=True, eq=False)
