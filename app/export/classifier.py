@@ -115,8 +115,7 @@ def proof_batches(traced: Traced, size: int) -> Iterator[Arrays]:
 
 
 def proof_pictures(count: int, size: int, seed: int) -> np.ndarray:
-    """Returns (B, s, s, 3) uint8 of noise, coarse blotches and plain colours in turn, so that classes and confidences
-    vary."""
+    """Returns (B, s, s, 3) uint8: noise, coarse blotches and plain colours, so that classes and confidences vary."""
     generator = np.random.default_rng(seed)
     pictures = np.empty((count, size, size, 3), np.uint8)
     for number in range(count):

@@ -1,6 +1,7 @@
 """`steadyseg export`: a graph file of a model, a page that runs it in the browser, or a model for Triton."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 
@@ -8,14 +9,21 @@ from app.console import Console
 from app.export.classifier import export_classifier
 from app.export.flags import ExportJob
 from app.export.segmenter import export_segmenter
-from app.export.web import check_web, export_web
+from app.in_browser.runtime import cache_path, cached_package, runtime_files
+from app.in_browser.site import check_site_place, write_site
 from app.open_model import is_classifier, open_checkpoint
-from core.errors import InputError, refuse_existing
-from core.method import is_temporal
+from core.dropout import is_stochastic, set_dropout_active
+from core.errors import InputError
+from core.method import ModeName, is_temporal
 from core.model.model import Model
 from core.preprocess import SIZE_MULTIPLE
+from core.system.files import require_place
+from export.file.onnx_file import check_onnx
 from export.write.traced import import_onnx
 from export.write.triton import check_place, write_repository
+
+MODES: tuple[ModeName, ...] = ("vq-dnn", "dnn", "vq-bnn")
+"""The modes of a page, the first by default: smoothed, single frames, and one random draw a frame, smoothed."""
 
 
 def run_export(job: ExportJob) -> int:
@@ -67,11 +75,7 @@ def refuse_job(job: ExportJob) -> None:
 
 def check_file(job: ExportJob) -> None:
     """Raises InputError, before any work, where the file cannot be written."""
-    if job.output.suffix != ".onnx":
-        raise InputError(f"-o {job.output}: the name of a graph file ends in .onnx (or choose --target web or triton)")
-    refuse_existing(job.output, job.overwrite)
-    if not job.output.parent.is_dir():
-        raise InputError(f"-o {job.output}: its folder does not exist; make it first")
+    require_place(job.output, "a graph file (--target onnx)", (".onnx",), overwrite=job.overwrite)
 
 
 def check_triton(job: ExportJob) -> None:
@@ -79,3 +83,48 @@ def check_triton(job: ExportJob) -> None:
     if job.method.mode is not None and not is_temporal(job.method.mode):
         raise InputError("--target triton serves streams, so the graph needs a state; use --mode vq-dnn or vq-bnn")
     check_place(job.output, job.overwrite)
+
+
+def export_web(job: ExportJob, model: Model, console: Console) -> int:
+    """Traces and proves each mode, then writes the folder of the page; a proof that fails leaves none."""
+    folder = job.output
+    if is_classifier(model):
+        raise InputError(f"{job.model}: an image classifier; --target web is for segmentation networks; omit it")
+    runtime = runtime_files(cached_package(cache_path()))
+    graphs = []
+    for mode in web_modes(job, model):
+        console.print(f"method {mode}")
+        torch.manual_seed(0)
+        tau = job.method.tau if is_temporal(mode) else None
+        of_method = replace(job, method=replace(job.method, mode=mode, tau=tau))
+        traced, meta = export_segmenter(of_method, model, console, fixed_size=True)
+        data = traced.model(meta).SerializeToString()
+        graphs.append(check_onnx(data, Path(f"{mode}.onnx")))
+    write_site(folder, graphs, runtime, job.overwrite)
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    console.print(
+        f"wrote {folder} ({size / 1e6:.1f} MB); see it: python -m http.server --directory {folder}", soft_wrap=True
+    )
+    print(folder)
+    return 0
+
+
+def check_web(job: ExportJob) -> None:
+    """Raises InputError, before any work, for flags that a page has no use for, or where its folder cannot be
+    written."""
+    if job.method.samples not in (None, 1):
+        raise InputError(f"--samples {job.method.samples}: a page draws one pass a frame; omit it")
+    if job.method.motion:
+        raise InputError("--motion on: a page follows no motion; omit it")
+    if job.precision not in ("fp32", "int8"):
+        raise InputError(f"--precision {job.precision}: a page runs fp32 or int8; omit it")
+    check_site_place(job.output, job.overwrite)
+
+
+def web_modes(job: ExportJob, model: Model) -> tuple[ModeName, ...]:
+    """Returns the mode that was asked for, or all modes that the network and the number format support."""
+    if job.method.mode is not None:
+        return (job.method.mode,)
+    network = model.network()
+    set_dropout_active(network, True)
+    return MODES if is_stochastic(network) and job.precision == "fp32" else MODES[:2]

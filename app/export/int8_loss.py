@@ -55,9 +55,8 @@ def check_data(data: Path | None) -> str:
     """Returns the source of the images that int8 is fitted on, for `open_source`; InputError where there is none."""
     if data is None:
         raise InputError(
-            "--precision int8 needs --calibration-data: a folder with train/ (labelled test/ and testannot/ "
-            "measure the "
-            "loss), an image folder or a video"
+            "--precision int8 needs --calibration-data: a folder with train/ (labelled test/ and testannot/ measure "
+            "the loss), an image folder or a video"
         )
     spec = str(data / "train") if (data / "train").is_dir() else str(data)
     with open_source(spec) as source:
@@ -118,9 +117,8 @@ def measure_loss(full: Any, small: Any, module: StreamingSegmenter, classes: Cla
     loss = Loss(len(chosen), len(split), miou, ece)
     if not loss.accepted:
         raise CheckFailed(
-            f"int8 costs more than {100 * MIOU_LOSS:g} point of mean IoU or {100 * ECE_CHANGE:g} of ECE, so no "
-            f"file was "
-            f"written: {loss}; fit it on other --calibration-data or use --precision fp16"
+            f"int8 costs more than {100 * MIOU_LOSS:g} point of mean IoU or {100 * ECE_CHANGE:g} of ECE, so no file "
+            f"was written: {loss}; fit it on other --calibration-data or use --precision fp16"
         )
     return loss
 

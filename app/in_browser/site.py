@@ -5,7 +5,6 @@ import hashlib
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from core.errors import InputError
 from core.reference import NOVEL
 from core.system.files import whole_folder
 from export.file.metadata import GraphMeta
+from export.file.onnx_file import OnnxFile
 from seg.street.drive import Street
 
 WEB = Path(__file__).parent / "web"
@@ -30,22 +30,11 @@ PACKED, GZIP_LEVEL = ".packed", 6
 """Suffix of large files: gzip, which the page unpacks itself. Plain servers compress nothing, and servers that know the
 suffix .gz may unpack such a file on its way. Level 9 makes the runtime 0.4 % smaller in twice the time."""
 HASH_DIGITS = 12
-"""Digits of a file's hash in its name: a changed file gets another name, so that no cache mixes old and new.
-"""
+"""Digits of a file's hash in its name: a changed file gets another name, so that no cache mixes old and new."""
 SAMPLE_SEED, SAMPLE_SECONDS, SAMPLE_FPS = 7, 10, 15
 
 
-@dataclass(frozen=True)
-class GraphFile:
-    """The graph of one method."""
-
-    meta: GraphMeta
-    data: bytes
-    provider: str = "any"
-    """The provider that runs it: `wasm`, `webgpu`, or `any`."""
-
-
-def check_place(folder: Path, overwrite: bool) -> None:
+def check_site_place(folder: Path, overwrite: bool) -> None:
     """Raises InputError where the folder cannot be written. Only a folder of `write_site` is ever replaced."""
     if not folder.parent.is_dir():
         raise InputError(f"-o {folder}: the folder above it does not exist; make it first")
@@ -67,19 +56,25 @@ def is_site(folder: Path) -> bool:
         return False
 
 
-def write_site(
-    folder: Path, graphs: Sequence[GraphFile], runtime: Mapping[str, bytes], overwrite: bool = False
-) -> None:
+def check_site(folder: Path) -> None:
+    """Raises InputError for a folder that `write_site` did not write."""
+    if not is_site(folder):
+        raise InputError(
+            f"--in-browser {folder}: not a folder of `steadyseg export MODEL --target web -o DIR`; write one with it"
+        )
+
+
+def write_site(folder: Path, graphs: Sequence[OnnxFile], runtime: Mapping[str, bytes], overwrite: bool = False) -> None:
     """Writes the folder beside its place and renames it, so that a server never shows half of it.
 
     The first graph's method is the page's default.
     """
-    check_place(folder, overwrite)
+    check_site_place(folder, overwrite)
     with whole_folder(folder, replace=True) as partial:
         fill(partial, graphs, runtime)
 
 
-def fill(folder: Path, graphs: Sequence[GraphFile], runtime: Mapping[str, bytes]) -> None:
+def fill(folder: Path, graphs: Sequence[OnnxFile], runtime: Mapping[str, bytes]) -> None:
     """Writes all files and the manifest."""
     for name in sorted(path.name for path in WEB.iterdir() if path.is_file()):
         shutil.copyfile(WEB / name, folder / name)
@@ -150,13 +145,13 @@ def describe(meta: GraphMeta) -> dict[str, Any]:
     }
 
 
-def describe_methods(folder: Path, graphs: Sequence[GraphFile]) -> list[dict[str, Any]]:
-    """Returns an entry for each method, in the order of their first graphs, with its files by provider."""
-    methods: dict[str, dict[str, Any]] = {}
+def describe_methods(folder: Path, graphs: Sequence[OnnxFile]) -> list[dict[str, Any]]:
+    """Writes the graph files and returns an entry for each method."""
+    entries = []
     for graph in graphs:
         meta, method = graph.meta, graph.meta.method
-        entry = methods.setdefault(
-            method.mode,
+        kept = keep(folder, "models", f"{method.mode}-{meta.precision}.onnx{PACKED}", graph.data)
+        entries.append(
             {
                 "mode": method.mode,
                 "samples": method.samples,
@@ -165,12 +160,10 @@ def describe_methods(folder: Path, graphs: Sequence[GraphFile]) -> list[dict[str
                 "calibrated": method.calibrated,
                 "note": method.note,
                 "reference_scores": len(meta.reference_scores),
-                "files": {},
-            },
+                "file": {**kept, "precision": meta.precision},
+            }
         )
-        kept = keep(folder, "models", f"{method.mode}-{meta.precision}.onnx{PACKED}", graph.data)
-        entry["files"][graph.provider] = {**kept, "precision": meta.precision}
-    return list(methods.values())
+    return entries
 
 
 def keep(folder: Path, home: str, name: str, data: bytes, named: bool = True) -> dict[str, Any]:

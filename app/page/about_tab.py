@@ -81,9 +81,6 @@ def figures(meta: CheckpointMeta) -> list[str]:
 
 def _row(record: dict[str, Any]) -> str:
     where = f"{record.get('data', '?')} {record.get('split', '')}, {PROTOCOLS.get(record.get('protocol', ''), '?')}"
-    shares = (_percent(record.get(key)) for key in ("accuracy", "miou", "ece", "consistency"))
+    values = (record.get(key) for key in ("accuracy", "miou", "ece", "consistency"))
+    shares = (f"{value:.1%}" if isinstance(value, float) else "-" for value in values)
     return f"| {where} | `{record.get('mode', '?')}` | {' | '.join(shares)} |"
-
-
-def _percent(value: Any) -> str:
-    return f"{value:.1%}" if isinstance(value, float) else "-"

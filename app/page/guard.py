@@ -1,20 +1,26 @@
-"""Access control of the page: one rule for every address, Gradio's and the project's own (docs/security.md)."""
+"""Access control of the page: one rule for every address, Gradio's and the project's own, and one for the inputs and
+errors of every event (docs/security.md)."""
 
 import json
 import re
 import sys
 import traceback
 from collections.abc import Mapping
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from app.in_browser.routes import with_headers
+from app.page.visitors.sessions import require_upload
+from core.errors import InputError
 from core.system.hosts import AllowedHosts
 
 if TYPE_CHECKING:
+    import gradio as gr
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 READ, WRITE = ("GET", "HEAD"), ("POST",)
+IN_BROWSER = "/in-browser"
+"""Address of the page that computes in the browser."""
 ADDRESSES: tuple[tuple[tuple[str, ...], str], ...] = (
     (READ, r"/|/config/?|/theme\.css|/favicon\.ico|/robots\.txt"),
     (READ, r"/(static|assets|svelte)/.+"),
@@ -22,7 +28,7 @@ ADDRESSES: tuple[tuple[tuple[str, ...], str], ...] = (
     (READ, r"/gradio_api/file=/.+"),
     (WRITE, r"/gradio_api/(queue/join|run/predict|cancel|reset)/?|/gradio_api/upload"),
     (WRITE, r"/live/\w+(/end)?"),
-    (READ, r"/in-browser(/.*)?"),
+    (READ, rf"{IN_BROWSER}(/.*)?"),
 )
 """(methods, path) of the addresses that the page uses.
 
@@ -59,6 +65,11 @@ HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
+ISOLATION = (
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-embedder-policy", b"require-corp"),
+)
+"""Headers that threads of WebAssembly need: they share memory with no other page."""
 FRAMEWORKS = {"gradio", "fastapi", "starlette", "pydantic", "json"}
 """Packages that read a visitor's values before the page's own code does, and repeat them in their errors: NaN, half
 a character."""
@@ -80,15 +91,18 @@ class Guard:
         elif refusal := self._refusal(scope):
             await refuse(send, *refusal)
         else:
+            headers = (*HEADERS, *ISOLATION) if str(scope["path"]).startswith(IN_BROWSER) else HEADERS
             started = False
 
             async def sent(message: "Message") -> None:
                 nonlocal started
                 started = True
+                if message["type"] == "http.response.start":
+                    message["headers"] = [*message.get("headers", []), *headers]
                 await send(message)
 
             try:
-                await self._app(scope, receive, with_headers(sent, HEADERS))
+                await self._app(scope, receive, sent)
             except Exception as error:
                 ours = log_failure(error)
                 if not started:
@@ -134,3 +148,50 @@ def log_failure(error: Exception) -> bool:
     last = traceback.extract_tb(error.__traceback__)[-1]
     print(f"page: {type(error).__name__} in {last.name}", file=sys.stderr)
     return not FRAMEWORKS & set(Path(last.filename).parts)
+
+
+def guard_events(blocks: "gr.Blocks", uploads: Path) -> None:
+    """Checks the inputs of every event of these blocks and shows its errors as messages.
+
+    Gradio fetches the file of any input that names an address, in every event and whatever the component, before the
+    event's own function sees the value. So inputs are checked here first. Gradio also prints a traceback for each
+    error, with the values that a visitor sent; the log gets the kind of an unforeseen error instead.
+    """
+    import gradio as gr
+
+    process = blocks.process_api
+
+    async def process_api(block_fn: Any, inputs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        try:
+            require_uploads(inputs, uploads)
+            return await process(block_fn, inputs, *args, **kwargs)
+        except Exception as error:
+            if isinstance(error, InputError):
+                text = escape(str(error))
+            elif isinstance(error, gr.Error) or not log_failure(error):
+                # A value that no control has, or a file that is no upload.
+                text = "the page cannot read that; reload it"
+            else:
+                text = "something failed in this file"
+            raise gr.Error(text, title="That did not work", print_exception=False) from error
+
+    blocks.process_api = process_api  # type: ignore[method-assign]
+
+
+def require_uploads(inputs: Any, folder: Path) -> None:
+    """Raises InputError for a file among the values of an event, at any depth, that is not an upload in `folder`.
+
+    Every dictionary with a text `path` or `url` counts as a file: Gradio knows several forms, and no control of the
+    page has such a value of its own.
+    """
+    waiting = [inputs]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            if isinstance(value.get("path"), str):
+                require_upload(value["path"], folder)
+            elif isinstance(value.get("url"), str):
+                raise InputError("this file was not uploaded here; choose it again")
+            waiting += value.values()
+        elif isinstance(value, list | tuple):
+            waiting += value

@@ -11,19 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.in_browser.routes import LINK, check_site, tab_routes
+from app.in_browser.site import check_site
 from app.page.about_tab import about, add_about_tab
-from app.page.error_messages import guard_events
 from app.page.file.file_tab import add_file_tab
 from app.page.flags import PageOptions
-from app.page.guard import Guard
+from app.page.guard import IN_BROWSER, Guard, guard_events
 from app.page.live.live_routes import live_routes
 from app.page.live.live_tab import add_compare_tab, add_live_tab, legend
 from app.page.live.live_worker import LiveWorkers
 from app.page.live.source_feed import SourceFeed, display_name
-from app.page.parts.controls import SET_JS, Controls, add_controls, describe_controls
+from app.page.parts.controls import QUIET, SET_JS, Controls, add_controls, describe_controls
 from app.page.parts.settings import MethodSettings, list_limits, method_options, model_meta, notices, offered_models
-from app.page.parts.style import css, head, theme
 from app.page.session_gate import SessionGate
 from app.page.visitors.disk import Disk
 from app.page.visitors.gradio_memory import GradioMemory
@@ -36,9 +34,11 @@ from core.system.machine import share_arenas
 if TYPE_CHECKING:
     import gradio as gr
 
+WEB = Path(__file__).parent / "web"
+"""Style sheet and scripts of the page."""
 TITLE = "SteadySeg"
 SENTENCE = "Real-time video segmentation that knows when it is unsure"
-QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+LINK = "<a href='in-browser/' target='_blank'>run it in this browser instead</a>"
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,18 @@ class Page:
     def launch(self) -> str:
         """Starts the server in a thread of its own and returns the page's address."""
         from starlette.middleware import Middleware
+        from starlette.routing import Mount
+        from starlette.staticfiles import StaticFiles
 
         options = self.options
         middleware = [
             Middleware(Guard, names=self.names, max_upload=options.max_upload),
             Middleware(SessionGate, sessions=self.sessions, memory=self.memory, disk=self.disk),
         ]
-        live, site = live_routes(self.workers, offered_models(options.model)), tab_routes(options.in_browser)
+        routes: list[Any] = [*live_routes(self.workers, offered_models(options.model)), upload_route(self.disk)]
+        if options.in_browser:  # files below the folder, and no link that leads out of it
+            routes.append(Mount(IN_BROWSER, StaticFiles(directory=options.in_browser, html=True)))
+        scripts = "\n".join((WEB / name).read_text() for name in ("live.js", "instruments.js"))
         _, address, shared = self.blocks.launch(
             server_name=f"[{options.host}]" if ":" in options.host else options.host,
             server_port=options.port,
@@ -81,9 +86,9 @@ class Page:
             pwa=False,
             mcp_server=False,
             theme=theme(),
-            css=css(),
-            head=head(),
-            app_kwargs={"routes": [*live, *site, upload_route(self.disk)], "middleware": middleware},
+            css=(WEB / "page.css").read_text(),
+            head=f"<script>\n{scripts}\n</script>",
+            app_kwargs={"routes": routes, "middleware": middleware},
         )
         if shared:
             self.names.add(shared)
@@ -110,7 +115,8 @@ def serving(options: PageOptions) -> Iterator[tuple[Page, str, Path]]:
     """A context with (page, its address, the folder of everything that it writes); all of it is removed afterwards."""
     options.check()
     model_meta(options.model)
-    check_site(options.in_browser)
+    if options.in_browser:
+        check_site(options.in_browser)
     check_address(options.host, options.port)
     with tempfile.TemporaryDirectory(prefix="steadyseg-", ignore_cleanup_errors=True) as folder:
         # Gradio's default is one folder for every user of the machine, /tmp/gradio, and it is never emptied.
@@ -187,8 +193,7 @@ def build_page(options: PageOptions) -> Page:
 def connect(
     blocks: "gr.Blocks", controls: Controls, comparing: list[Any], legends: list[Any], noted: Any, cards: list[Any]
 ) -> None:
-    """Connects every control with the browser's script; a new model or method also changes the texts that describe
-    it."""
+    """Connects the controls with the browser's script; a new model or method also changes the texts about it."""
     import gradio as gr
 
     values = [*controls.values, *comparing]
@@ -219,6 +224,14 @@ def connect(
         trigger_mode="always_last",
         **QUIET,
     )
+
+
+def theme() -> Any:
+    """A theme with system fonts: a font named by a string would be asked of the server, a Google font of Google."""
+    import gradio as gr
+
+    plain, mono = [gr.themes.Font("sans-serif")], [gr.themes.Font("monospace")]
+    return gr.themes.Default(primary_hue="blue", font=plain, font_mono=mono)
 
 
 def check_address(host: str, port: int) -> None:

@@ -91,7 +91,7 @@ def compare_in_browser(
 def first_graph(site: Path) -> OnnxFile:
     """The file of the folder's first method, unpacked."""
     method = json.loads((site / "manifest.json").read_bytes())["methods"][0]
-    path = site / method["files"]["any"]["path"]
+    path = site / method["file"]["path"]
     return check_onnx(gzip.decompress(path.read_bytes()), path)
 
 

@@ -16,8 +16,7 @@ from made.video import write_video
 from page_visit import free_port, stripes
 from refusals import refusal
 
-from app.in_browser.routes import check_site
-from app.in_browser.site import WEB
+from app.in_browser.site import WEB, check_site
 from app.page.flags import PageOptions
 from app.page.server import build_page
 from app.video.render import UNUSUAL, describe_novelty

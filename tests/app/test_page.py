@@ -27,10 +27,10 @@ from made.video import write_video
 from page_visit import free_port, stripes, wait_until
 
 from app.page.about_tab import about
-from app.page.error_messages import guard_events
 from app.page.file.fetch import fetch
 from app.page.file.file_job import STREET, Progress, Result, segment_file
 from app.page.flags import PageOptions
+from app.page.guard import guard_events
 from app.page.live.live_routes import live_routes
 from app.page.live.live_stream import RATE_HZ, LiveStream
 from app.page.live.live_worker import LiveWorkers, Request

@@ -89,8 +89,8 @@ def test_the_width_of_the_network_can_be_that_of_another_aspect(tmp_path: Path) 
     [
         (["-o", "m.onnx", "--size", "180x7"], "32 pixels or more"),
         (["-o", "m.onnx", "--size", "180 x 7"], "HEIGHT or HEIGHTxWIDTH"),
-        (["-o", "m.pt"], "ends in .onnx"),
-        (["-o", "nowhere/m.onnx"], "folder does not exist"),
+        (["-o", "m.pt"], "is a .onnx file"),
+        (["-o", "nowhere/m.onnx"], "there is no folder nowhere"),
         (["-o", "m.onnx", "--mode", "bnn"], "add --stateful"),
     ],
     ids=str,

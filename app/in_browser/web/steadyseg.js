@@ -46,7 +46,6 @@ export class Segmenter {
     Object.assign(this, { manifest, method, provider, threads, notes });
     signal?.throwIfAborted();
     signal?.addEventListener("abort", () => this.close("stopped"), { once: true });
-    const file = method.files[provider] ?? method.files.any;
     const home = JSON.stringify(new URL("worker.js", import.meta.url).href);
     // A worker from a blob inherits this page's policy (connect-src 'self'); one from a file of a plain server would have no policy.
     const script = URL.createObjectURL(new Blob([`import ${home};`], { type: "text/javascript" }));
@@ -54,7 +53,7 @@ export class Segmenter {
     this.#worker.onmessage = ({ data }) => this.#hear(data);
     this.#worker.onerror = (event) => this.close(`The worker failed (${event.message ?? "its script cannot be loaded"}).`);
     try {
-      await this.#ask({ open: { base: base.href, manifest, file, provider, threads } });
+      await this.#ask({ open: { base: base.href, manifest, file: method.file, provider, threads } });
     } catch (error) {
       this.close();
       throw error;

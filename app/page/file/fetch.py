@@ -83,8 +83,7 @@ def public_address(parts: SplitResult, resolve: Callable[..., list[tuple[Any, ..
 
 
 def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """True for the address of one host on the public internet; tunnels that carry another address (6to4, Teredo) are
-    not."""
+    """True for one host on the public internet; addresses that carry another one (6to4, Teredo) are not."""
     if not address.is_global or address.is_multicast:
         return False
     return address.version == 4 or (address in GLOBAL_UNICAST and address.sixtofour is None and address.teredo is None)

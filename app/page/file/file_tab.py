@@ -7,7 +7,7 @@ from typing import Any
 from app.page.file.fetch import fetch
 from app.page.file.file_job import STREET, Progress, Result, segment_file
 from app.page.flags import PageOptions
-from app.page.parts.controls import Controls
+from app.page.parts.controls import QUIET, Controls
 from app.page.parts.network_pool import NetworkPool
 from app.page.parts.report import metrics_html, report_html
 from app.page.parts.settings import Settings
@@ -122,11 +122,9 @@ def add_file_tab(sessions: Sessions, disk: Disk, controls: Controls, options: Pa
         sessions.find(str(request.session_hash)).stop_reason = "stopped"
 
     outputs = [progress, stop, preview, video, picture, learned, report, media, masks, figures]
-    common: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
-    started = start.click(
-        run_upload, [upload, keep_masks, url, *controls.values], outputs, concurrency_id="file", **common
-    )
-    toured = street.click(run_street, [keep_masks, *controls.values], outputs, concurrency_id="file", **common)
+    common = {"concurrency_id": "file", **QUIET}
+    started = start.click(run_upload, [upload, keep_masks, url, *controls.values], outputs, **common)
+    toured = street.click(run_street, [keep_masks, *controls.values], outputs, **common)
     for job in (started, toured):
-        job.failure(lambda: (gr.update(visible=False), "", ""), None, [stop, progress, preview], **common)
-    stop.click(ask_to_stop, queue=False, **common)
+        job.failure(lambda: (gr.update(visible=False), "", ""), None, [stop, progress, preview], **QUIET)
+    stop.click(ask_to_stop, queue=False, **QUIET)

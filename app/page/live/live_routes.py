@@ -28,8 +28,7 @@ KEY = re.compile("[0-9a-f]{32}")
 
 
 def live_routes(workers: LiveWorkers, models: Mapping[str, str]) -> "list[Route]":
-    """The routes POST /live/KEY and /live/KEY/end. `models`: name on the page -> model, as `offered_models` returns
-    it."""
+    """The routes POST /live/KEY and /live/KEY/end. `models`: name on the page -> model (`offered_models`)."""
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
 
@@ -68,8 +67,7 @@ def check_key(request: "WebRequest") -> str:
 
 
 def unpack(body: bytes) -> tuple[dict[str, Any], bytes]:
-    """Splits a body into (settings, JPEG or nothing): 4 bytes of length (little endian), that many bytes of JSON,
-    the picture."""
+    """Splits a body into (settings, JPEG or nothing): length of the JSON (4 bytes, little endian), JSON, picture."""
     length = struct.unpack_from("<I", body)[0] if len(body) >= 4 else len(body)
     try:
         record = json.loads(body[4 : 4 + length])

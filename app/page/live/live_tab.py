@@ -68,8 +68,8 @@ def scale() -> str:
     low, high = SCALES["entropy"]
     return (
         f"<span class='scale' data-scales='{escape(json.dumps(scales))}'><span data-fact='low'>{low}</span>"
-        f"<i style='background:linear-gradient(to right, {shade_stops()})'></i><span "
-        f"data-fact='high'>{high}</span></span>"
+        f"<i style='background:linear-gradient(to right, {shade_stops()})'></i>"
+        f"<span data-fact='high'>{high}</span></span>"
     )
 
 
@@ -78,8 +78,7 @@ def _tile(key: str, name: str, meaning: str) -> str:
 
 
 def legend(classes: ClassList) -> str:
-    """A switch for each class with its colour, name and place for its share; app/page/web/instruments.js reads and
-    fills it."""
+    """A switch for each class with its colour, name and place for its share, which web/instruments.js fills."""
     entries = "".join(_entry(index, classes) for index in range(len(classes)))
     return f"<div class='legend' role='group' aria-label='Classes that are coloured'>{entries}</div>"
 
@@ -105,13 +104,10 @@ def details(name: str) -> str:
     return (
         "<div class='details'><div class='timeline'><div class='key'><span><i class='confidence'></i>confidence</span>"
         "<span><i class='unsure'></i>uncertain pixels</span><span class='span'>last 20 s</span></div>"
-        "<svg viewBox='0 0 600 60' preserveAspectRatio='none' role='img' aria-label='Confidence and "
-        "uncertain pixels over "
-        "time'><line x1='0' x2='600' y1='2' y2='2'/><line x1='0' x2='600' y1='30' y2='30'/><line x1='0' "
-        "x2='600' y1='58' "
-        "y2='58'/><polyline class='confidence'/><polyline class='unsure'/></svg><div class='runs' "
-        "data-fact='executor'></div>"
-        f"</div>{panels}</div>"
+        "<svg viewBox='0 0 600 60' preserveAspectRatio='none' role='img' "
+        "aria-label='Confidence and uncertain pixels over time'>"
+        "<path d='M0 2H600M0 30H600M0 58H600'/><polyline class='confidence'/><polyline class='unsure'/></svg>"
+        f"<div class='runs' data-fact='executor'></div></div>{panels}</div>"
     )
 
 

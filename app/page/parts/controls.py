@@ -27,6 +27,8 @@ from core.errors import InputError
 from core.method import MethodOptions, default_tau, is_temporal
 from core.model.checkpoint import CheckpointMeta
 
+QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+"""Options of every event: no progress over the components, and no entry in Gradio's API."""
 SET_JS = "(...values) => { window.steadyseg?.set(...values); return []; }"
 """Runs in the browser alone: the next frame carries the new values."""
 
@@ -73,54 +75,38 @@ def add_controls(model: str) -> Controls:
     mode = gr.Radio(
         list(MODES), value=FIRST_MODE, label="Method", info="Smoothed: mean over recent frames.", elem_id="mode"
     )
-    samples = gr.Slider(
-        1,
-        MAX_SAMPLES,
-        SAMPLES,
-        step=1,
-        label="Samples per frame",
-        info="Dropout passes that are averaged.",
-        visible=False,
-        elem_id="samples",
+    samples = _slider(
+        "samples", "Samples per frame", "Dropout passes that are averaged.", (1, MAX_SAMPLES, SAMPLES), 1, visible=False
     )
-    second = gr.Dropdown(
-        second_choices(meta, method_options()), value="entropy", label="Second picture", elem_id="second"
-    )
-    opacity = gr.Slider(
-        0, 100, 50, step=5, label="Overlay opacity %", info="Strength of the class colours.", elem_id="opacity"
-    )
-    min_confidence = gr.Slider(
-        0, 95, 0, step=5, label="Confidence threshold %", info="Pixels below are grey.", elem_id="min-confidence"
-    )
+    choices = second_choices(meta, method_options())
+    second = gr.Dropdown(choices, value="entropy", label="Second picture", elem_id="second")
+    opacity = _slider("opacity", "Overlay opacity %", "Strength of the class colours.", (0, 100, 50), 5)
+    min_confidence = _slider("min-confidence", "Confidence threshold %", "Pixels below are grey.", (0, 95, 0), 5)
     with gr.Accordion("More settings", open=False, elem_id="more"):
-        tau = gr.Slider(
-            MIN_TAU,
-            MAX_TAU,
-            TAU,
-            step=0.25,
-            label="Decay time tau",
-            info="Memory of the temporal mean, in frames.",
-            elem_id="tau",
-        )
+        tau = _slider("tau", "Decay time tau", "Memory of the temporal mean, in frames.", (MIN_TAU, MAX_TAU, TAU), 0.25)
         motion = gr.Checkbox(
             True, label="Motion compensation", info="The mean follows the optical flow.", elem_id="motion"
         )
-        calibrated = gr.Checkbox(
-            True,
-            label="Calibrated temperature",
-            info=describe_temperature(meta, method_options()),
-            elem_id="calibrated",
-        )
+        info = describe_temperature(meta, method_options())
+        calibrated = gr.Checkbox(True, label="Calibrated temperature", info=info, elem_id="calibrated")
     mode.change(
         lambda mode: (gr.update(visible=mode == "bnn"), *[gr.update(visible=is_temporal(mode))] * 2),
         mode,
         [samples, tau, motion],
-        show_progress="hidden",
-        api_visibility="private",
+        **QUIET,
     )
     # In the browser: an answer of the server could arrive after the visitor has set tau by hand.
     motion.input(None, motion, tau, js=f"motion => motion ? {default_tau(True)} : {default_tau(False)}")
     return Controls(offered, models, mode, samples, tau, motion, calibrated, second, opacity, min_confidence)
+
+
+def _slider(
+    name: str, label: str, info: str, values: tuple[float, float, float], step: float, visible: bool = True
+) -> Any:
+    """A slider; `values`: lowest, highest, at first."""
+    import gradio as gr
+
+    return gr.Slider(*values, step=step, label=label, info=info, visible=visible, elem_id=name)
 
 
 def second_choices(meta: CheckpointMeta, options: MethodOptions) -> list[tuple[str, Second]]:

@@ -42,8 +42,7 @@ class NetworkPool:
 
 
 class Lease:
-    """The networks that one visitor uses: its methods run one after the other and share a network where they need the
-    same kind."""
+    """The networks of one visitor, whose methods run one after the other and share a network of the same kind."""
 
     def __init__(self, pool: NetworkPool) -> None:
         self._pool = pool
@@ -51,8 +50,7 @@ class Lease:
         self._uses: dict[Hashable, Hashable] = {}
 
     def take(self, user: Hashable, key: Hashable, make: Callable[[], FrameNetwork]) -> FrameNetwork:
-        """Returns a network of that kind for one of the visitor's methods, `user`; a network it used before is
-        released."""
+        """A network of that kind for one of the visitor's methods, `user`; one that it used before is released."""
         if key not in self._taken:
             self._taken[key] = self._pool.take(key, make)
         self._uses[user] = key

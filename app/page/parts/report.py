@@ -72,15 +72,14 @@ def metrics_html(metrics: dict[str, Any] | None) -> str:
     cells = "".join(f"<tr><th>{name}</th><td>{value:.1%}</td></tr>" for name, value in rows)
     return (
         f"<div class='learned'>{diagram(metrics['reliability'])}<div class='report'><table>{cells}</table>"
-        "<p>Reliability diagram: of the pixels with confidence 80 %, 80 % should be right. Bars that end on "
-        "the diagonal are "
-        "calibrated, below it overconfident, above it underconfident. Dark bars hold many pixels.</p></div></div>"
+        "<p>Reliability diagram: of the pixels with confidence 80 %, 80 % should be right. Bars that end on the "
+        "diagonal are calibrated, below it overconfident, above it underconfident. Dark bars hold many pixels.</p>"
+        "</div></div>"
     )
 
 
 def diagram(bins: list[dict[str, Any]]) -> str:
-    """SVG: a bar of accuracy for each tenth of confidence, as dark as it is frequent; the dot is its mean
-    confidence."""
+    """SVG: a bar of accuracy for each tenth of confidence, as dark as it is frequent; a dot at its mean confidence."""
     total = sum(entry["count"] for entry in bins) or 1
     bars = "".join(_bar(entry, entry["count"] / total) for entry in bins if entry["count"])
     floor, right = SIDE, LEFT + SIDE

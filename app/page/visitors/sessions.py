@@ -33,8 +33,7 @@ class Session:
         self.stop_reason = ""
         """Empty while a job shall go on."""
         self.uploads: dict[Path, int] = {}
-        """The uploads that this session's jobs took, with their inodes: an identical upload that came later is
-        another file."""
+        """The uploads that its jobs took, with their inodes: an identical upload that came later is another file."""
         self.connections = self.listeners = 0
         """Open answers to this page, and those among them that carry the messages of its events."""
         self.is_page = False
@@ -63,8 +62,7 @@ class Session:
 
     @contextlib.contextmanager
     def job(self) -> Iterator[Path]:
-        """A new folder for the results of one job, kept unless it fails or is dropped until the next job begins. One
-        job at a time."""
+        """A new folder for the results of one job at a time, kept until the next one unless it fails or is dropped."""
         if not self._busy.acquire(blocking=False):
             raise InputError("a file is being segmented already; stop it first or wait for it")
         try:
