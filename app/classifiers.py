@@ -50,8 +50,7 @@ class OpenClassifier(Protocol):
         ...
 
     def open_data(self, data: Path, split: str) -> ClassificationSet:
-        """Opens a split of labelled pictures; `held-out` is the part of train that this classifier's training held
-        out."""
+        """Opens a split of labelled pictures; `held-out` is the part of train that its training held out."""
         ...
 
     def fit(self, mode: ModeName) -> dict[str, Any]:

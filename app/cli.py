@@ -96,8 +96,7 @@ def preset_of(command: Command, name: str | None) -> Any:
 
 
 def settings_of(options: Any, early: Namespace) -> dict[str, Any]:
-    """The settings of --config. A resumed training takes those that it began with, unless --preset or --config is
-    given."""
+    """The settings of --config; of a resumed training without --preset and --config, those that it began with."""
     if early.resume and not early.preset and not early.config:
         return settings_of_run(options, Path(early.run or options.run))
     return read_settings(early.config, options) if early.config != [LIST] else {}

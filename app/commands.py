@@ -78,7 +78,7 @@ DATA = {
     "import": Command(
         "Make a data folder of COCO, CVAT, Label Studio, Cityscapes, VOC or colour PNGs.",
         "app.data_flags:ImportJob",
-        "app.data_import:run_import",
+        "app.data:run_import",
     ),
     **{
         name: Command(

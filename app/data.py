@@ -1,14 +1,31 @@
-"""`steadyseg data`: fetches a data set with a progress bar."""
+"""`steadyseg data`: fetches a data set, or makes a data folder of labels of any origin, with a table of shares and a
+contact sheet."""
 
+from functools import partial
 from pathlib import Path
 
-from app.console import Console
-from app.data_flags import FetchJob
-from app.progress import progress_bar
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from app.console import Console, figure_table, progress_bar
+from app.data_flags import FetchJob, ImportJob
 from classification.data import cifar_download
+from core.classes import ClassList
+from core.errors import InputError, refuse_existing
 from seg.data import camvid_download
+from seg.data.camvid import open_split
+from seg.data.formats.open_source import open_labels
+from seg.data.import_labels import NOTES_FILE, Imported, import_labels
 
 CONNECTIONS, MB = 8, 10**6
+SHOWN_REMARKS = 10
+SHEET_FILE = "contact-sheet.jpg"
+PICTURES = 12
+"""Pictures of train on a contact sheet."""
+WIDTH, MARGIN, LINE = 320, 8, 22
+COLUMNS = 2
+"""Pairs of picture and labelled picture in a row."""
+OPACITY = 0.6
 
 
 def fetch_camvid(job: FetchJob) -> int:
@@ -26,18 +43,9 @@ def fetch_camvid(job: FetchJob) -> int:
     return 0
 
 
-def fetch_cifar10(job: FetchJob) -> int:
-    """`steadyseg data cifar10`."""
-    return _fetch_cifar("cifar10", job.output or Path("cifar10"))
-
-
-def fetch_cifar100(job: FetchJob) -> int:
-    """`steadyseg data cifar100`."""
-    return _fetch_cifar("cifar100", job.output or Path("cifar100"))
-
-
-def _fetch_cifar(name: str, root: Path) -> int:
-    archive = cifar_download.ARCHIVES[name]
+def fetch_cifar(name: str, job: FetchJob) -> int:
+    """`steadyseg data cifar10` and `steadyseg data cifar100`."""
+    archive, root = cifar_download.ARCHIVES[name], job.output or Path(name)
     console = Console(stderr=True)
     console.print(cifar_download.SOURCE_NOTE)
     with progress_bar(name, archive.bytes // MB, console) as show:
@@ -47,3 +55,83 @@ def _fetch_cifar(name: str, root: Path) -> int:
     done = f"{report.fetched_bytes / 1e6:.1f} MB fetched" if report.fetched_bytes else "already there"
     print(f"{report.folder}: {len(archive.files)} files, {done}")
     return 0
+
+
+fetch_cifar10, fetch_cifar100 = partial(fetch_cifar, "cifar10"), partial(fetch_cifar, "cifar100")
+
+
+def run_import(job: ImportJob) -> int:
+    """Imports the labels; prints the shares, the first remarks and the next commands."""
+    for flag, share in (("--val", job.val), ("--test", job.test), ("--val and --test together", job.val + job.test)):
+        if not 0 <= share < 1:
+            raise InputError(f"{flag} must be a share in [0, 1), got {share}")
+    refuse_existing(job.output, job.overwrite)
+    if not job.output.absolute().parent.is_dir():
+        raise InputError(f"{job.output}: there is no folder {job.output.parent}; make it first")
+    if job.images and not job.images.is_dir():
+        raise InputError(f"{job.images}: no such folder; --images is the folder of the labelled pictures")
+    source = open_labels(job.source, job.palette, job.overlaps)
+    console = Console(stderr=True)
+    with progress_bar("pictures", console=console) as show:
+        imported = import_labels(
+            source,
+            job.images or (job.source.parent if job.source.is_file() else job.source),
+            job.output,
+            background=job.background,
+            shares={"val": job.val, "test": job.test},
+            skip_bad=job.skip_bad,
+            overwrite=job.overwrite,
+            on_picture=show,
+        )
+    write_contact_sheet(job.output, imported.classes)
+    print_shares(source.format, imported)
+    for remark in imported.remarks[:SHOWN_REMARKS]:
+        console.print(remark, soft_wrap=True, highlight=False)
+    if (more := len(imported.remarks) - SHOWN_REMARKS) > 0:
+        console.print(f"{more} more remarks are in {job.output / NOTES_FILE}")
+    print(f"look at {job.output / SHEET_FILE}, then: steadyseg train seg --data {job.output}")
+    return 0
+
+
+def print_shares(kind: str, imported: Imported) -> None:
+    """Prints each class's share of the labelled pixels by split, and the share of void."""
+    counted = ", ".join(f"{count} {split}" for split, count in imported.pictures.items())
+    table = figure_table("class", *imported.pictures, title=f"{kind}: {counted}; shares of the labelled pixels")
+    names, pixels = imported.classes.names, imported.pixels.values()
+    for number, name in enumerate(names):
+        table.add_row(name, *(f"{of_split[number] / of_split[: len(names)].sum():.2%}" for of_split in pixels))
+    table.add_row("void, of all pixels", *(f"{of_split[-1] / of_split.sum():.2%}" for of_split in pixels))
+    Console().print(table)
+
+
+def write_contact_sheet(root: Path, classes: ClassList) -> None:
+    """Writes root/contact-sheet.jpg with pictures of train, evenly spaced; void is black."""
+    split = open_split(root, "train", classes).spaced(PICTURES)
+    pairs = [_pair(*split[number], classes) for number in range(len(split))]
+    names = [example.name for example in split.examples]
+    cell_width, cell_height = 2 * WIDTH + 2 * MARGIN, max(pair.height for pair in pairs) + LINE
+    rows = -(-len(pairs) // COLUMNS)
+    entries = [*zip(classes.names, classes.colors, strict=True), ("void", (0, 0, 0))]
+    per_line = COLUMNS * cell_width // 160
+    legend_height = -(-len(entries) // per_line) * LINE + MARGIN
+    sheet = Image.new("RGB", (COLUMNS * cell_width, rows * cell_height + legend_height), "white")
+    draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(14)
+    for number, (name, pair) in enumerate(zip(names, pairs, strict=True)):
+        left, top = number % COLUMNS * cell_width + MARGIN, number // COLUMNS * cell_height
+        draw.text((left, top + 2), name[:80], "black", font)
+        sheet.paste(pair, (left, top + LINE))
+    for number, (name, color) in enumerate(entries):
+        left, top = number % per_line * 160 + MARGIN, rows * cell_height + number // per_line * LINE + MARGIN
+        draw.rectangle((left, top, left + 16, top + 14), color, "black")
+        draw.text((left + 22, top), name[:16], "black", font)
+    sheet.save(root / SHEET_FILE, quality=85)
+
+
+def _pair(image: np.ndarray, label: np.ndarray, classes: ClassList) -> Image.Image:
+    """Draws a picture and beside it the same picture with its label's colours, each WIDTH wide."""
+    colored = (image * (1 - OPACITY) + classes.palette()[label] * OPACITY).astype(np.uint8)
+    height = max(1, round(image.shape[0] * WIDTH / image.shape[1]))
+    both = Image.new("RGB", (2 * WIDTH, height))
+    for place, pixels in enumerate((image, colored)):
+        both.paste(Image.fromarray(pixels).resize((WIDTH, height), Image.Resampling.BILINEAR), (place * WIDTH, 0))
+    return both

@@ -175,8 +175,7 @@ def openvino_executor(
 
 
 def openvino_network(module: StreamingSegmenter, height: int, width: int, precision: str) -> OpenVinoNetwork:
-    """The network of a streaming module for frames of h x w; its dropout masks are drawn on the host, from torch's
-    seed."""
+    """The network of a streaming module for frames of h x w; the host draws its dropout masks, from torch's seed."""
     network = FrameToLogits(module)
     shapes = network.mask_shapes(height, width)
     return OpenVinoNetwork(

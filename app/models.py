@@ -33,9 +33,8 @@ def run_models() -> int:
     console.print(classifier_families())
     console.print(
         "GFLOPs: one pass, a multiplication and an addition counted as two. Any segmentation-models-pytorch network is "
-        "trained by name (steadyseg train seg --network smp --config architecture=Unet encoder=resnet18 ...), and "
-        "any timm network "
-        "(steadyseg train classification --network timm:NAME ...).",
+        "trained by name (steadyseg train seg --network smp --config architecture=Unet encoder=resnet18 ...), and any "
+        "timm network (steadyseg train classification --network timm:NAME ...).",
         soft_wrap=True,
     )
     return 0
@@ -100,8 +99,7 @@ def describe_calibration(meta: CheckpointMeta) -> str:
 
 
 def cost_of(network: nn.Module, height: int, width: int) -> tuple[str, str, str]:
-    """(size, millions of parameters, GFLOPs), counted by a pass on torch's meta device, which allocates and computes
-    nothing."""
+    """(size, millions of parameters, GFLOPs), counted by a pass on torch's meta device, which computes nothing."""
     from torch.utils.flop_counter import FlopCounterMode
 
     parameters = sum(parameter.numel() for parameter in network.parameters())
@@ -112,8 +110,7 @@ def cost_of(network: nn.Module, height: int, width: int) -> tuple[str, str, str]
 
 
 def leave_out_norms(network: nn.Module) -> None:
-    """Removes BatchNorms, which are folded into the convolutions where speed counts: with them the counting takes three
-    times as long."""
+    """Removes BatchNorms, which deployment folds into the convolutions: with them the counting takes thrice as long."""
     for module in list(network.modules()):
         for name, child in module.named_children():
             if type(child) is nn.BatchNorm2d:

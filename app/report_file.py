@@ -19,8 +19,7 @@ def check_place(path: Path | None, *, overwrite: bool) -> None:
 
 
 def write_json(path: Path, record: dict[str, Any]) -> None:
-    """Writes a report whole or not at all; a folder that is not there or not writable is bad input, a full disk an
-    OSError."""
+    """Writes a report whole or not at all; an absent or unwritable folder is bad input, a full disk an OSError."""
     _write(path, (json.dumps(record, indent=1) + "\n").encode())
 
 

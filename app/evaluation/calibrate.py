@@ -1,19 +1,16 @@
-"""`steadyseg calibrate`: fits temperature and conformal thresholds on labelled frames and stores them in the
-checkpoint."""
+"""`steadyseg calibrate`: fits temperature and conformal thresholds on labelled frames, stored in the checkpoint."""
 
 import dataclasses
 from typing import Any
 
 import torch
-from rich.table import Table
 
-from app.console import Console
+from app.console import Console, figure_table, track
 from app.evaluation.data import HELD_OUT, EvaluationFrames, LabelledData, refuse_memory
 from app.evaluation.flags import CalibrateJob
 from app.evaluation.int8 import describe_int8, fit_int8
-from app.evaluation.record import describe_novelty
+from app.evaluation.record import describe_novelty, fit_rows
 from app.open_model import is_classifier, is_graph, open_checkpoint
-from app.progress import track
 from core.dropout import has_dropout
 from core.errors import InputError, refuse_existing
 from core.evaluation.temperature import (
@@ -38,8 +35,7 @@ from seg.torch_executor import TorchExecutor, torch_executor
 
 
 def run_calibrate(job: CalibrateJob) -> int:
-    """Fits in two passes over the frames: the temperature, then with it everything that is computed from
-    probabilities."""
+    """Fits in two passes over the frames: the temperature, then with it all that is computed from probabilities."""
     check_flags(job)
     model = open_checkpoint(job.model)
     if is_classifier(model):
@@ -162,8 +158,7 @@ def describe_data(job: CalibrateJob, executor: TorchExecutor, chosen: Evaluation
 
 
 def with_adjusted_logits(model: Model) -> Model:
-    """Returns the model with its logits adjusted for the class weights of its training, without calibration or
-    metrics."""
+    """Returns the model with logits adjusted for the class weights of its training, without calibration or metrics."""
     tensors = without_novelty(adjust_head(model.tensors, model.meta.training))
     training = model.meta.training | {"class_weights_undone": True}
     meta = dataclasses.replace(model.meta, calibration={}, metrics={}, novelty={}, int8={}, training=training)
@@ -210,30 +205,19 @@ def with_fits(
 
 def print_fit(method: Method, record: dict[str, Any]) -> None:
     """Prints the fit, the data that it was made on, and its effect on them."""
-    table = Table(
-        title=(
-            f"{method}; fitted on {record['data']} {record['split'] or ''}, {record['protocol']}, "
-            f"{record['frames']} images"
-        ),
-        title_justify="left",
+    table = figure_table(
+        "",
+        "value",
+        title=f"{method}; fitted on {record['data']} {record['split'] or ''}, {record['protocol']}, "
+        f"{record['frames']} images",
     )
-    table.add_column("")
-    table.add_column("value", justify="right")
-    conformal = record["conformal"]
-    rows = [
-        ("temperature", f"{record['temperature']:.3f}"),
-        ("NLL before, after", f"{record['nll_before']:.4f}, {record['nll_after']:.4f}"),
-        ("ECE before, after", f"{record['ece_before']:.4f}, {record['ece_after']:.4f}"),
-        ("labels that flip", f"{record['flips']:.3%}"),
-        (f"LAC threshold for {conformal['coverage']:.0%}", f"{conformal['lac']:.4f}"),
-        (f"APS threshold for {conformal['coverage']:.0%}", f"{conformal['aps']:.4f}"),
-    ]
+    rows = fit_rows(record)
     if risk := record.get("class_risk"):
-        rows += [
-            (f"{risk['class']}: threshold for {risk['level']:.0%} missed", f"{risk['threshold']:.4f}"),
-            (f"{risk['class']}: missed here", f"{risk['risk']:.2%} ({risk['images']} images)"),
-            (f"{risk['class']}: pixels reported", f"{risk['reported_share']:.2%}"),
-        ]
-    for row in rows:
+        rows |= {
+            f"{risk['class']}: threshold for {risk['level']:.0%} missed": f"{risk['threshold']:.4f}",
+            f"{risk['class']}: missed here": f"{risk['risk']:.2%} ({risk['images']} images)",
+            f"{risk['class']}: pixels reported": f"{risk['reported_share']:.2%}",
+        }
+    for row in rows.items():
         table.add_row(*row)
     Console().print(table)

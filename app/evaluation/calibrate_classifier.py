@@ -1,17 +1,15 @@
 """`steadyseg calibrate` of an image classifier: temperature and prediction sets, stored in the checkpoint by mode."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from rich.table import Table
 from torch.nn import Module
 
-from app.console import Console
+from app.console import Console, track
 from app.evaluation.flags import CalibrateJob
-from app.evaluation.record import describe_novelty
+from app.evaluation.record import describe_novelty, fit_rows
 from app.open_model import frame_flags, refuse_flags
-from app.progress import track
 from classification.calibrate import fit_sets, fit_temperature
 from classification.data.labelled import ClassificationSet
 from classification.data.open import open_split_of, open_trained
@@ -109,14 +107,7 @@ def print_fits(fitted: dict[Method, dict[str, Any]]) -> None:
     first, console = next(iter(fitted.values())), Console()
     console.print(f"fitted on {first['data']} {first['split']}, {first['frames']} images", soft_wrap=True)
     table = Table("", *map(str, fitted))
-    figures: dict[str, Callable[[dict[str, Any]], str]] = {
-        "temperature": lambda r: f"{r['temperature']:.3f}",
-        "NLL before, after": lambda r: f"{r['nll_before']:.4f}, {r['nll_after']:.4f}",
-        "ECE before, after": lambda r: f"{r['ece_before']:.4f}, {r['ece_after']:.4f}",
-        "labels that flip": lambda r: f"{r['flips']:.3%}",
-        f"LAC threshold for {first['conformal']['coverage']:.0%}": lambda r: f"{r['conformal']['lac']:.4f}",
-        f"APS threshold for {first['conformal']['coverage']:.0%}": lambda r: f"{r['conformal']['aps']:.4f}",
-    }
-    for name, figure in figures.items():
-        table.add_row(name, *(figure(record) for record in fitted.values()))
+    rows = [fit_rows(record) for record in fitted.values()]
+    for name in rows[0]:
+        table.add_row(name, *(row[name] for row in rows))
     console.print(table)

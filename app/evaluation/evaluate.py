@@ -5,17 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 
-from app.console import Console
+from app.console import Console, figure_table, format_figure, track
 from app.evaluation.data import EvaluationFrames, LabelledData, default_split, refuse_memory
 from app.evaluation.flags import EvaluateJob
-from app.evaluation.plot import check_plot, write_plot
-from app.evaluation.record import FRAME_KEYS, describe_run, note_fit, novelty_record
+from app.evaluation.record import FRAME_KEYS, check_files, describe_run, note_fit, novelty_record, write_files
 from app.executors import RunOptions
 from app.open_model import is_classifier, is_graph, make_segmenter, open_checkpoint, open_model
-from app.progress import track
-from app.report_file import check_place, write_json
 from core.errors import InputError
 from core.frame import Frame, Maps
 from core.segmenter import Segmenter, segment
@@ -32,8 +28,7 @@ TABLE_KEYS = tuple(
 
 def run_evaluate(job: EvaluateJob) -> int:
     """Measures a segmentation network or an image classifier, prints tables, and writes the JSON and the plot."""
-    check_place(job.report, overwrite=job.overwrite)
-    check_plot(job.plot, overwrite=job.overwrite)
+    check_files(job)
     if job.compute.precision == "auto":
         job = replace(job, compute=replace(job.compute, precision="fp32"))
     model = open_model(job.model)
@@ -72,10 +67,7 @@ def run_evaluate(job: EvaluateJob) -> int:
         **result,
         "frame_list": chosen.names,
     }
-    if job.report:
-        write_json(job.report, record)
-    if job.plot:
-        write_plot(job.plot, record)
+    write_files(job, record)
     print_result(record)
     return 0
 
@@ -161,14 +153,11 @@ def print_result(record: dict[str, Any]) -> None:
     console = Console()
     title = (
         f"{record['model']}, {record['data']} {record['split'] or ''}, {record['frames']} frames, "
-        f"{record['protocol']}, "
+        f"{record['protocol']}, {record['mode']} x{record['samples']}"
     )
-    figures = Table(title=title + f"{record['mode']} x{record['samples']}", title_justify="left")
-    figures.add_column("metric")
-    figures.add_column("value", justify="right")
+    figures = figure_table("metric", "value", title=title)
     for key in (*TABLE_KEYS, *(key for key in FRAME_KEYS if key in record)):
-        value = record.get(key)
-        figures.add_row(key, "-" if value is None else f"{value:.4f}")
+        figures.add_row(key, format_figure(record.get(key)))
     console.print(figures)
     constant, absent = record["constant_answer"], record["absent_classes"]
     count = len(record["class_names"])
@@ -179,23 +168,19 @@ def print_result(record: dict[str, Any]) -> None:
     )
     if "conformal" in record:
         print_conformal(record["conformal"], console)
-    classes = Table(title="IoU per class", title_justify="left")
-    classes.add_column("class")
-    classes.add_column("iou", justify="right")
+    classes = figure_table("class", "iou", title="IoU per class")
     for name, value in zip(record["class_names"], record["iou"], strict=True):
-        classes.add_row(name, "-" if value is None else f"{value:.4f}")
+        classes.add_row(name, format_figure(value))
     console.print(classes)
 
 
 def print_conformal(record: dict[str, Any], console: Console) -> None:
     """Prints the coverage of the prediction sets, and the bound on the misses of one class."""
-    table = Table(title=f"prediction sets for {record['coverage_asked']:.0%} of the pixels", title_justify="left")
-    for column in ("kind", "pixels covered", "images: mean", "5th percentile", "classes a set"):
-        table.add_column(column, justify="left" if column == "kind" else "right")
+    columns = ("kind", "pixels covered", "images: mean", "5th percentile", "classes a set")
+    table = figure_table(*columns, title=f"prediction sets for {record['coverage_asked']:.0%} of the pixels")
+    keys = ("coverage", "coverage_image_mean", "coverage_image_p5", "set_size")
     for kind in ("lac", "aps"):
-        found = record[kind]
-        shares = [f"{found[key]:.4f}" for key in ("coverage", "coverage_image_mean", "coverage_image_p5", "set_size")]
-        table.add_row(kind.upper(), *shares)
+        table.add_row(kind.upper(), *(format_figure(record[kind][key]) for key in keys))
     console.print(table)
     console.print("Pixels and frames are not exchangeable: the coverage of one image is not guaranteed.")
     if risk := record.get("class_risk"):

@@ -3,16 +3,11 @@
 import time
 from typing import Any
 
-from rich.table import Table
-
 from app.classifiers import OpenClassifier, make_classifier
-from app.console import Console
+from app.console import Console, figure_table, format_figure, track
 from app.evaluation.flags import EvaluateJob
-from app.evaluation.plot import write_plot
-from app.evaluation.record import FRAME_KEYS, describe_run, note_fit, novelty_record
+from app.evaluation.record import FRAME_KEYS, describe_run, note_fit, novelty_record, write_files
 from app.open_model import frame_flags, open_checkpoint, refuse_flags
-from app.progress import track
-from app.report_file import write_json
 from classification.data.labelled import ClassificationSet
 from classification.evaluate import SizeMetrics, batch_size, batches
 from classification.pretrained import require_classes
@@ -59,10 +54,7 @@ def evaluate_classifier(job: EvaluateJob, model: Model | OnnxFile, split: str) -
         **measure(classifier, data, mode, console),
         "class_names": list(classifier.classes.names),
     }
-    if job.report:
-        write_json(job.report, record)
-    if job.plot:
-        write_plot(job.plot, record)
+    write_files(job, record)
     print_result(record)
     return 0
 
@@ -107,8 +99,7 @@ def print_result(record: dict[str, Any]) -> None:
     console = Console()
     title = f"{record['model']}, {record['data']} {record['split']}, {record['frames']} images, "
     console.print(title + f"{record['mode']} x{record['samples']}", soft_wrap=True)
-    figures = Table("metric")
-    figures.add_column("value", justify="right")
+    figures = figure_table("metric", "value")
     for key in (*HEAD_KEYS, *(key for key in FRAME_KEYS if key in record)):
         figures.add_row(key, format_figure(record[key]))
     console.print(figures)
@@ -119,8 +110,7 @@ def print_result(record: dict[str, Any]) -> None:
     by_class = zip(record["class_accuracy"], record["class_names"], strict=True)
     hardest = sorted((accuracy, name) for accuracy, name in by_class if accuracy is not None)[:MAX_CLASSES]
     console.print("accuracy by class, the hardest first")
-    classes = Table("class")
-    classes.add_column("accuracy", justify="right")
+    classes = figure_table("class", "accuracy")
     for accuracy, name in hardest:
         classes.add_row(name, format_figure(accuracy))
     console.print(classes)
@@ -131,9 +121,7 @@ def print_sizes(record: dict[str, Any], console: Console) -> None:
     console.print(
         "by number of dropout passes (0: dropout off)" if record["mode"] == "bnn" else "by number of networks"
     )
-    table = Table("n")
-    for key in SIZE_KEYS:
-        table.add_column(key, justify="right")
+    table = figure_table("n", *SIZE_KEYS)
     for row in record["rows"]:
         table.add_row(str(row["n"]), *(format_figure(row[key]) for key in SIZE_KEYS))
     console.print(table)
@@ -142,13 +130,7 @@ def print_sizes(record: dict[str, Any], console: Console) -> None:
 def print_sets(record: dict[str, Any], console: Console) -> None:
     """Prints how often the prediction sets hold the true class, and their mean size."""
     console.print(f"prediction sets for {record['coverage_asked']:.0%} of the images")
-    table = Table("kind")
-    for column in ("images covered", "classes a set"):
-        table.add_column(column, justify="right")
+    table = figure_table("kind", "images covered", "classes a set")
     for kind in ("lac", "aps"):
         table.add_row(kind.upper(), *(format_figure(record[kind][key]) for key in ("coverage", "set_size")))
     console.print(table)
-
-
-def format_figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"

@@ -1,5 +1,4 @@
-"""`steadyseg calibrate --int8`: the ranges of a network's convolutions on train images, and the loss of int8 on other
-images."""
+"""`steadyseg calibrate --int8`: the ranges of the convolutions on train images, and the loss of int8 on others."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -7,7 +6,7 @@ from typing import Any
 
 import torch
 
-from app.progress import track
+from app.console import track
 from core.frame import Frame
 from core.model.int8 import measure_ranges
 from core.segmenter import Segmenter

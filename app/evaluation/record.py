@@ -1,29 +1,37 @@
-"""The part that the JSON of all measurements has: model, method, data and machine."""
+"""The record of an evaluation: the part that all have (model, method, data and machine), its files, and its plot: the
+reliability diagram and, for a classifier, the NLL by ensemble size."""
 
+import importlib.util
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from app.console import Console
 from app.evaluation.flags import EvaluateJob
+from app.report_file import check_place, write_figure, write_json
+from core.errors import InputError
 from core.method import Method
 from core.reference import NOVEL
+from core.system.files import require_place
+
+if TYPE_CHECKING:
+    from app.classifiers import OpenClassifier
+    from core.segmenter import Segmenter
+
+PLOT_SUFFIXES = (".png", ".svg", ".pdf")
+BLUE, ORANGE, GREY = "#2563eb", "#d97706", "#6b7280"
+FRAME_KEYS = ("novel_share", "novelty_p50", "expected_accuracy_gap", "expected_accuracy_error")
+"""Keys of the novelty figures of a checkpoint with statistics of its training domain."""
+FIT_KEYS = ("data", "split", "protocol", "frame_list_hash")
 
 
-class RunInfo(Protocol):
-    """Properties of the measured segmenter or classifier that the record names."""
-
-    @property
-    def executor(self) -> str: ...
-    @property
-    def device(self) -> str: ...
-
-
-def describe_run(job: EvaluateJob, ran: RunInfo, method: Method, data: str, split: str | None) -> dict[str, Any]:
+def describe_run(
+    job: EvaluateJob, ran: "Segmenter | OpenClassifier", method: Method, data: str, split: str | None
+) -> dict[str, Any]:
     """Model, method and data of a measurement, complete enough to repeat it."""
     return {
         "model": Path(job.model).name,
@@ -39,17 +47,10 @@ def describe_run(job: EvaluateJob, ran: RunInfo, method: Method, data: str, spli
     }
 
 
-FRAME_KEYS = ("novel_share", "novelty_p50", "expected_accuracy_gap", "expected_accuracy_error")
-"""Keys of the novelty figures of a checkpoint with statistics of its training domain."""
-
-
 def novelty_record(shares: Sequence[float]) -> dict[str, float]:
     """Share of the frames or pictures that are novel (at most 5 %), and the median of their novelty."""
     novel = sum(share <= NOVEL for share in shares) / len(shares)
     return {"novel_share": novel, "novelty_p50": statistics.median(shares)}
-
-
-FIT_KEYS = ("data", "split", "protocol", "frame_list_hash")
 
 
 def note_fit(
@@ -79,7 +80,80 @@ def describe_novelty(about: Mapping[str, Any]) -> str:
     share = about["alarms"] / about["held_out_pictures"]
     note = f"; {about['note']}" if about["note"] else ""
     return (
-        f"novelty: {about['frames']} training pictures; of {about['held_out_pictures']} held-out views "
-        f"{share:.1%} are "
-        f"novel (95 % interval, were they independent: {low:.1%} to {high:.1%}){note}"
+        f"novelty: {about['frames']} training pictures; of {about['held_out_pictures']} held-out views {share:.1%} "
+        f"are novel (95 % interval, were they independent: {low:.1%} to {high:.1%}){note}"
     )
+
+
+def fit_rows(record: Mapping[str, Any]) -> dict[str, str]:
+    """The figures of a calibration by name, as the terminal shows them."""
+    conformal = record["conformal"]
+    return {
+        "temperature": f"{record['temperature']:.3f}",
+        "NLL before, after": f"{record['nll_before']:.4f}, {record['nll_after']:.4f}",
+        "ECE before, after": f"{record['ece_before']:.4f}, {record['ece_after']:.4f}",
+        "labels that flip": f"{record['flips']:.3%}",
+        f"LAC threshold for {conformal['coverage']:.0%}": f"{conformal['lac']:.4f}",
+        f"APS threshold for {conformal['coverage']:.0%}": f"{conformal['aps']:.4f}",
+    }
+
+
+def check_files(job: EvaluateJob) -> None:
+    """Raises InputError, before any work is done, where the report or the plot cannot be written."""
+    check_place(job.report, overwrite=job.overwrite)
+    if job.plot is None:
+        return
+    require_place(job.plot, "a plot", PLOT_SUFFIXES, overwrite=job.overwrite)
+    if importlib.util.find_spec("matplotlib") is None:
+        raise InputError("--plot needs matplotlib: pip install 'steadyseg[calibrate]'")
+
+
+def write_files(job: EvaluateJob, record: dict[str, Any]) -> None:
+    """Writes the report and the plot that were asked for."""
+    if job.report:
+        write_json(job.report, record)
+    if job.plot:
+        write_plot(job.plot, record)
+
+
+def write_plot(path: Path, record: dict[str, Any]) -> None:
+    """Draws the record of an evaluation; the keys `curve` and `rows` are those of a classifier."""
+    from matplotlib.figure import Figure
+
+    curve = record.get("curve", [])
+    panels = 2 if len(curve) > 1 else 1
+    figure = Figure(figsize=(4.2 * panels, 4), layout="constrained")
+    axes = figure.subplots(1, panels, squeeze=False)[0]
+    draw_reliability(axes[0], record)
+    if panels == 2:
+        draw_curve(axes[1], record)
+    write_figure(path, figure, dpi=150)
+
+
+def draw_reliability(axes: Any, record: dict[str, Any]) -> None:
+    """Draws the accuracy of each of ten confidence bins; the more pixels a bin has, the darker its bar."""
+    bins = [one for one in record["reliability"] if one["count"]]
+    total = sum(one["count"] for one in bins)
+    axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1)
+    for one in bins:
+        shade = min(1.0, 0.15 + (one["count"] / total) ** 0.5)
+        axes.bar((one["lower"] + one["upper"]) / 2, one["accuracy"], width=0.095, color=BLUE, alpha=shade)
+    axes.plot([one["confidence"] for one in bins], [one["accuracy"] for one in bins], "o", color=BLUE, markersize=4)
+    axes.set(
+        xlim=(0, 1),
+        ylim=(0, 1),
+        xlabel="it says (confidence)",
+        ylabel="is right (accuracy)",
+        title=f"{record['mode']} x{record['samples']}: ECE {record['ece']:.2%}",
+    )
+
+
+def draw_curve(axes: Any, record: dict[str, Any]) -> None:
+    """Draws the NLL after 1, 2, ... members, and a line for the same network with dropout off."""
+    axes.plot([point["n"] for point in record["curve"]], [point["nll"] for point in record["curve"]], color=BLUE)
+    off = [row["nll"] for row in record["rows"] if row["n"] == 0]
+    if off:
+        axes.axhline(off[0], color=ORANGE, linestyle="--", linewidth=1, label="dropout off")
+        axes.legend()
+    what = "dropout passes" if record["mode"] == "bnn" else "networks"
+    axes.set(xlabel=f"{what} (N)", ylabel="NLL (nats)", xscale="log", title=f"{record['data']} {record['split']}")

@@ -1,2 +1,1 @@
-"""Work in several processes: many videos (`batch`) and many cameras (`cameras`), on this machine's cores or on a Ray
-cluster."""
+"""Many videos (`batch`) and many cameras (`cameras`) in several processes, on this machine or a Ray cluster."""

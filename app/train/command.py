@@ -3,8 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 
-from app.console import Console
-from app.progress import progress_bar
+from app.console import Console, progress_bar
 from app.train.flags import ClassTrainJob, SegTrainJob
 from app.train.log import run_log
 from classification.options import CLASS_PRESETS
@@ -77,9 +76,8 @@ def follow(parts: TrainingParts, config: TrainConfig, run: Run, events: Events) 
     )
     if kept := len(miscomputed(parts.network, run.device)):
         console.print(
-            f"{kept} of its convolutions keep the default memory layout: channels last is faster, but oneDNN "
-            "computes their gradient wrongly there (strided 1x1, few channels: "
-            "github.com/uxlfoundation/oneDNN/issues/6035)",
+            f"{kept} of its convolutions keep the default memory layout: channels last is faster, but oneDNN computes "
+            "their gradient wrongly there (strided 1x1, few channels: github.com/uxlfoundation/oneDNN/issues/6035)",
             soft_wrap=True,
         )
     total = config.epochs * parts.steps_per_epoch

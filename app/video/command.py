@@ -3,8 +3,7 @@
 import time
 from collections.abc import Iterator
 
-from app.console import Console
-from app.progress import progress_bar
+from app.console import Console, progress_bar
 from app.report_file import check_place, write_json
 from app.sources.source import Source
 from app.video.flags import VideoJob

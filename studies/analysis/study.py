@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from app.console import Console
-from app.progress import progress_bar
+from app.console import Console, progress_bar
 from core.seeds import mix_seed
 from studies.analysis.flags import StudyJob, StudyOptions
 from studies.analysis.subjects import StudyTarget, open_study_targets

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from app.progress import track
+from app.console import track
 from classification.data.labelled import ClassificationSet
 from classification.data.open import open_classification
 from classification.evaluate import Classifier as Ensemble

@@ -11,7 +11,7 @@ import dataclasses
 import sys
 from pathlib import Path
 
-from app.progress import track
+from app.console import track
 from app.report_file import write_json
 from studies.harness.bundle import round_figures
 from studies.harness.command_line import command_line

@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 
 from rich.console import Console
 
+from app.console import track
 from app.open_model import is_graph
-from app.progress import track
 from app.report_file import write_json
 from core.errors import InputError
 from core.system.files import write_atomic

@@ -30,7 +30,7 @@ def _once(engine: str) -> float:
 
 def main(name: str) -> None:
     began_s = time.monotonic()
-    from app.scale.engines.open_engine import open_engine
+    from app.scale.engines.local_engine import open_engine
 
     with open_engine("local" if name == "ray" else None, partial(import_module, "os"), "cpu") as engine:
         engine.grow(1)

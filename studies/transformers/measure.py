@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from app.progress import track
+from app.console import track
 from classification.data.labelled import ClassificationSet
 from classification.data.open import open_classification
 from classification.evaluate import DEFAULT_SAMPLES, Classifier, SizeMetrics, batch_size, batches

@@ -1,5 +1,4 @@
-"""`steadyseg batch`: segments many videos, each into a folder of its own, with as many workers as the machine can
-hold."""
+"""`steadyseg batch`: segments many videos, each into a folder of its own, with as many workers as the machine holds."""
 
 import contextlib
 import time
@@ -10,8 +9,7 @@ from pathlib import Path
 
 from rich.table import Column, Table
 
-from app.console import Console
-from app.progress import progress_bar
+from app.console import Console, progress_bar
 from app.report_file import write_json
 from app.scale.batch.clips import Clip, find_clips
 from app.scale.batch.drive import drive
@@ -19,8 +17,8 @@ from app.scale.batch.frame_table import import_pyarrow
 from app.scale.batch.results import read_results, remove_leftovers
 from app.scale.batch.task import BatchOutputs, Row
 from app.scale.batch.worker import VideoWorker, about
+from app.scale.engines.local_engine import THREADS, open_engine
 from app.scale.engines.machine import usable_cores
-from app.scale.engines.open_engine import THREADS, open_engine
 from app.scale.flags import BatchJob
 from core.errors import CheckFailed, InputError
 from core.system.files import lock
@@ -30,8 +28,7 @@ SHOWN = 20
 
 
 def run_batch(job: BatchJob) -> int:
-    """Segments all videos; returns exit code 1 if a video failed and 130 after Ctrl-C. A second run skips complete
-    results."""
+    """Segments all videos; returns 1 if a video failed and 130 after Ctrl-C. A second run skips complete results."""
     check_numbers(job)
     import_pyarrow()
     clips = find_clips(job.sources, job.options)

@@ -1,5 +1,4 @@
-"""The loop of a batch over any engine: each worker gets one video at a time, and the video of a dead worker is tried
-again."""
+"""The loop of a batch over any engine: each worker gets one video at a time; that of a dead worker is tried again."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence

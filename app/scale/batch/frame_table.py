@@ -26,8 +26,7 @@ def import_pyarrow() -> Any:
 
 
 def schema_of(classes: ClassList) -> Any:
-    """The `pyarrow.Schema`: times in seconds, all else shares; `wall_ms` is the one column that differs from run to
-    run."""
+    """The `pyarrow.Schema`: times in seconds, all else shares; only the column `wall_ms` differs from run to run."""
     arrow = import_pyarrow()
     shares = arrow.struct([(name, arrow.float32()) for name in classes.names])
     kinds = {"video": arrow.string(), "frame": arrow.int64(), "time_s": arrow.float64(), "class_shares": shares}

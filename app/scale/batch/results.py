@@ -1,4 +1,5 @@
-"""The results of one video: a folder that is complete or absent, even if the process is killed."""
+"""The results of one video: a folder that is complete or absent, even if the process is killed, with a record of the
+files that were read; and the segmenters that make them."""
 
 import hashlib
 import json
@@ -9,20 +10,48 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from app.open_model import find_model, is_graph
 from app.report_file import write_json
 from app.scale.batch.clips import Clip
-from app.scale.batch.fingerprint import fingerprint, is_same
 from app.scale.batch.frame_table import VERSION, FrameTable
 from app.scale.batch.task import BatchOutputs
+from app.sources.image_folder import list_images
 from app.sources.source import Source
 from app.video.flags import VideoJob
-from app.video.job import segment_to_files
+from app.video.job import needs_probs, open_for, segment_to_files
+from app.video.recent import Recent
 from core.errors import InputError
 from core.frame import Frame
+from core.method import draws_dropout
 from core.segmenter import Segmenter
 from core.system.files import whole_folder
+from export.run.networks import FrameNetwork
 
 REPORT, FRAMES, VIDEO, MASKS = "report.json", "frames.parquet", "video.mp4", "masks"
+CHUNK = 2**22
+"""Bytes of a file that are read at a time."""
+
+
+class Segmenters:
+    """A cache of segmenters for one thread, each of which serves one video at a time. Opening one takes seconds, a
+    short video does not."""
+
+    def __init__(self) -> None:
+        self._open, self._compiled = Recent[Segmenter](), Recent[FrameNetwork]()
+
+    def take(self, job: VideoJob) -> Segmenter:
+        """A segmenter in its initial state, for a new stream. InputError for options that the model cannot fulfil."""
+        key = replace(job.options, view="overlay", max_frames=None)
+        segmenter = self._open.get(key, lambda: open_for(job, take=self._compiled.get))
+        if draws_dropout(segmenter.method.mode):  # it begins with the masks of the seed only where it is new
+            self._open.drop(key)
+            self._compiled.clear()
+            segmenter = open_for(job, take=self._compiled.get)
+        segmenter.reset()
+        segmenter.resets.clear()
+        segmenter.clock.samples.clear()
+        segmenter.keep_probs = needs_probs(job)
+        return segmenter
 
 
 def make_results(
@@ -72,6 +101,44 @@ def sources_of(clip: Clip) -> dict[str, str]:
     return {"source": clip.job.source} | ({"labels": str(labels)} if labels else {})
 
 
+def fingerprint(source: str, each_chunk: Callable[[], object] = lambda: None) -> dict[str, Any]:
+    """{path, bytes, modified_ns, sha256} of a file or a folder of images; {path} of anything else (the street).
+
+    The digest is that of the file's content, and for a folder that of the names, sizes and times of its images.
+    `each_chunk` is called for every 4 MB that are read. Raises InputError for what cannot be read.
+    """
+    path = Path(source)
+    if not path.exists():
+        return {"path": source}
+    try:
+        state = path.stat()
+        if path.is_dir():
+            states = [(image.name, image.stat().st_size, image.stat().st_mtime_ns) for image in list_images(path)]
+            content = hashlib.sha256(json.dumps(states).encode())
+        else:
+            content = hashlib.sha256()
+            with path.open("rb") as file:
+                while chunk := file.read(CHUNK):
+                    content.update(chunk)
+                    each_chunk()
+    except OSError as error:
+        raise InputError(f"{source}: cannot be read ({error.strerror})") from error
+    return {"path": source, "bytes": state.st_size, "modified_ns": state.st_mtime_ns, "sha256": content.hexdigest()}
+
+
+def is_same(before: dict[str, Any], source: str) -> bool:
+    """True if the source is the recorded one. A file whose size and time are unchanged is not read again."""
+    path = Path(source)
+    if path.is_file():
+        state = path.stat()
+        if state.st_size != before.get("bytes"):
+            return False
+        if (source, state.st_mtime_ns) == (before["path"], before.get("modified_ns")):
+            return True
+    now = fingerprint(source)
+    return bool(before["sha256"] == now["sha256"] if {"sha256"} <= before.keys() & now.keys() else before == now)
+
+
 def read_results(clip: Clip, wanted: BatchOutputs) -> dict[str, Any] | None:
     """The report of existing results, or None. Raises InputError for results of other settings or sources."""
     folder = wanted.folder / clip.name
@@ -85,9 +152,8 @@ def read_results(clip: Clip, wanted: BatchOutputs) -> dict[str, Any] | None:
     now = describe(clip, wanted)
     differing = next((name for name in now if before.get(name) != now[name]), None)
     if differing == "options":
-        old, new = (_flat(one["options"]) for one in (before, now))
-        differing = next(name for name in new if old.get(name) != new[name])
-        before, now = old, new
+        before, now = ({**one["options"], **one["options"]["method"], "method": None} for one in (before, now))
+        differing = next(name for name in now if before.get(name) != now[name])
     if differing:
         raise InputError(
             f"{folder}: was made with {differing} {before.get(differing)}, not {now[differing]}; choose another folder "
@@ -103,15 +169,9 @@ def read_results(clip: Clip, wanted: BatchOutputs) -> dict[str, Any] | None:
     return report
 
 
-def _flat(options: dict[str, Any]) -> dict[str, Any]:
-    return {**options, **options["method"], "method": None}
-
-
 @cache
 def digest(model: str) -> str:
     """First 12 digits of the SHA-256 of the model's file. Raises InputError if there is no such file."""
-    from app.open_model import find_model, is_graph
-
     path = Path(model) if is_graph(model) else find_model(model)
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
@@ -120,8 +180,7 @@ def digest(model: str) -> str:
 
 
 def remove_leftovers(root: Path, clips: Iterable[Clip]) -> None:
-    """Removes partial results of these videos that killed workers left. Call it only from the batch that locked the
-    folder."""
+    """Removes partial results of these videos that killed workers left. Only the batch that locked `root` calls it."""
     names = {clip.name for clip in clips}
     for leftover in root.glob(".*.partial"):
         if leftover.name[1:].rsplit(".", 2)[0] in names:

@@ -15,7 +15,7 @@ from core.system.files import DISK_ERRORS
 
 if TYPE_CHECKING:
     from app.scale.batch.clips import Clip
-    from app.scale.batch.segmenters import Segmenters
+    from app.scale.batch.results import Segmenters
 
 
 STALL_S = 300.0
@@ -33,8 +33,7 @@ class VideoWorker:
         self._segmenters: Segmenters | None = None
 
     def prepare(self, clip: "Clip") -> WorkerVersion:
-        """Opens the segmenter of a first video and returns this worker's versions. Raises InputError for options
-        that do not fit."""
+        """Opens the segmenter of a first video; returns the worker's versions. InputError for unfit options."""
         if not self._wanted.folder.is_dir():
             raise InputError(
                 f"{platform.node()} has no folder {self._wanted.folder}; results go where all machines see them"
@@ -82,7 +81,7 @@ class VideoWorker:
 
     def _open(self) -> "Segmenters":
         if self._segmenters is None:
-            from app.scale.batch.segmenters import Segmenters
+            from app.scale.batch.results import Segmenters
             from app.scale.engines.machine import limit_threads
 
             limit_threads(self._threads)

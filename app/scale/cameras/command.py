@@ -19,7 +19,7 @@ from app.scale.cameras.state import CameraFigures
 from app.scale.cameras.supervisor import Supervisor
 from app.scale.cameras.worker import CameraWorker, Measured
 from app.scale.engines.engine import Answer, Engine
-from app.scale.engines.open_engine import THREADS, open_engine
+from app.scale.engines.local_engine import THREADS, open_engine
 from app.scale.flags import CamerasJob
 from core.errors import CheckFailed, InputError
 

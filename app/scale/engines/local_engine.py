@@ -1,17 +1,23 @@
-"""Workers as processes of this machine, one pipe each. None of them outlives the driver, however that ends."""
+"""Workers as processes of this machine, one pipe each, none of which outlives the driver, however that ends; and the
+choice between them and Ray."""
 
 import contextlib
 import multiprocessing
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, NamedTuple
 
-from app.scale.engines.engine import Answer, MakeWorker, WorkerProxy
+from app.scale.engines.engine import Answer, Engine, MakeWorker, WorkerProxy
 from app.scale.engines.machine import free_memory_bytes, workers_that_fit
 from core.system.files import private_folder
+
+THREADS = 1
+"""Threads of a worker. One video on two threads is slower than two videos on one each, since decoding and drawing do
+not divide."""
 
 
 class _Worker(NamedTuple):
@@ -20,8 +26,7 @@ class _Worker(NamedTuple):
 
 
 class LocalEngine:
-    """An engine of spawned processes: forked ones would inherit locks held by torch's threads, which nobody would
-    release."""
+    """An engine of spawned processes: forked ones would inherit locks of torch's threads that nobody releases."""
 
     def __init__(self, make: MakeWorker, threads: int) -> None:
         private_folder()  # refused here in one line, and not by every worker
@@ -111,3 +116,23 @@ def _describe_end(code: int | None) -> str:
     if code is not None and code < 0:
         return f"ended by {signal.Signals(-code).name}"
     return f"ended with exit code {code}"
+
+
+@contextlib.contextmanager
+def open_engine(ray: str | None, make: MakeWorker, device: str) -> Iterator[Engine]:
+    """A context with the engine; at its end no worker is left.
+
+    Args:
+        ray: `local` or the address of a cluster; None: processes of this machine.
+        device: The device of the segmenters; on Ray a worker has a GPU of its own if one is asked for.
+    """
+    engine: Engine
+    if ray is not None:
+        from app.scale.engines.ray_engine import RayEngine
+
+        address = None if ray == "local" else ray
+        engine = RayEngine(make, THREADS, address, gpus=int(device not in ("auto", "cpu")))
+    else:
+        engine = LocalEngine(make, THREADS)
+    with contextlib.closing(engine):
+        yield engine

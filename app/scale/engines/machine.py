@@ -32,18 +32,18 @@ def workers_that_fit(threads: int, memory_bytes: int, free_bytes: int) -> int:
 
 
 def free_memory_bytes() -> int:
-    """Memory in bytes that new processes can have without swapping; in a container with a limit, the rest of that
-    limit."""
-    free = [value for value in (_available(), _left_of_container()) if value is not None]
+    """Memory in bytes that new processes can have without swapping; in a container with a limit, the rest of it."""
+    free = [value for value in (_bytes_of("/proc/meminfo", "MemAvailable"), _left_of_container()) if value is not None]
     return min(free, default=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
 
 
-def _available() -> int | None:
+def _bytes_of(path: str, name: str) -> int | None:
+    """The bytes in the line `NAME: N kB` of a file of /proc; None if the system has none."""
     try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
+        lines = Path(path).read_text().splitlines()
     except OSError:
         return None
-    return next((1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), None)
+    return next((1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:")), None)
 
 
 def _left_of_container() -> int | None:
@@ -88,11 +88,7 @@ def peak_memory_bytes() -> int:
 
     getrusage is not used: its value begins with that of the process that started this one.
     """
-    try:
-        lines = Path("/proc/self/status").read_text().splitlines()
-    except OSError:
-        return 0
-    return next((1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)
+    return _bytes_of("/proc/self/status", "VmHWM") or 0
 
 
 def limit_threads(threads: int) -> None:

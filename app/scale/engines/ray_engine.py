@@ -1,5 +1,4 @@
-"""Workers as Ray actors: embedded on this machine, or on the cluster of an address. Frames never enter Ray's object
-store."""
+"""Workers as Ray actors, embedded on this machine or on a cluster. Frames never enter Ray's object store."""
 
 import importlib.util
 import logging
@@ -141,8 +140,7 @@ def connect(ray: Any, address: str | None) -> None:
 
 
 def _end_of(slot: int, error: BaseException) -> Answer:
-    """The answer of an actor that is gone: lost, or refused where it could not be made, which would fail elsewhere
-    too."""
+    """The answer of an actor that is gone: lost, or refused where it could not be made, as elsewhere too."""
     lines = re.sub(r"\x1b\[\d+m", "", str(error)).strip().splitlines()
     if "error raised in its creation task" in lines[0]:
         reason = f"a worker cannot be made ({lines[-1].strip()[:200]})"
