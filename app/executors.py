@@ -1,8 +1,7 @@
 """Chooses and makes the executor of a model: torch, OpenVINO with a fused kernel, or that of a graph file."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -29,9 +28,6 @@ from export.run.open_file import graph_executor, kernel_available, resolve_preci
 from seg.exported import DrawnPart, FrameToLogits, SharedPart
 from seg.streaming import StreamingSegmenter
 from seg.torch_executor import streaming_module, torch_executor
-
-if TYPE_CHECKING:
-    from export.kernels.dropout_masks import DropoutMasks
 
 TakeNetwork = Callable[[Hashable, Callable[[], FrameNetwork]], FrameNetwork]
 """(kind of network, how to make one) -> a network that nobody else uses."""
@@ -152,7 +148,7 @@ def openvino_executor(
 
     def network(height: int, width: int) -> FrameNetwork:
         def make() -> FrameNetwork:
-            return (openvino_passes if shared else openvino_network)(module, height, width, precision)
+            return openvino_network(module, height, width, precision, shared)
 
         drawn = draws_dropout(module.method.mode)  # tau and temperature are the kernel's
         shared = module.method.samples > 1 and isinstance(module.predictor.get_submodule("network"), SplitNetwork)
@@ -174,39 +170,23 @@ def openvino_executor(
     )
 
 
-def openvino_network(module: StreamingSegmenter, height: int, width: int, precision: str) -> OpenVinoNetwork:
-    """The network of a streaming module for frames of h x w; the host draws its dropout masks, from torch's seed."""
-    network = FrameToLogits(module)
-    shapes = network.mask_shapes(height, width)
-    return OpenVinoNetwork(
-        openvino_model(network, zeros((1, height, width, 3), *shapes)), precision, masks_of(network, shapes)
-    )
+def openvino_network(
+    module: StreamingSegmenter, height: int, width: int, precision: str, shared: bool = False
+) -> FrameNetwork:
+    """The network of a streaming module for frames of h x w; the host draws its dropout masks, from torch's seed.
 
+    `shared`: cut before its first dropout layer, for several forward passes per frame.
+    """
+    from export.kernels.dropout_masks import DropoutMasks  # needs numba
 
-def openvino_passes(module: StreamingSegmenter, height: int, width: int, precision: str) -> OpenVinoPasses:
-    """The network cut before its first dropout layer, for several forward passes per frame."""
     network = FrameToLogits(module)
-    shapes = network.mask_shapes(height, width)
-    masks = masks_of(network, shapes)
+    shapes, rates = network.mask_shapes(height, width), [dropout.rate for dropout in network.dropouts]
+    masks = DropoutMasks(shapes, rates, torch.initial_seed()) if shapes else None
+    frame, *blank = (torch.zeros(shape, dtype=torch.uint8) for shape in ((1, height, width, 3), *shapes))
+    if not shared:
+        return OpenVinoNetwork(openvino_model(network, [frame, *blank]), precision, masks)
     assert masks is not None  # several passes draw
     first = SharedPart(network)
     rest = DrawnPart(first, height, width)
-    return OpenVinoPasses(
-        openvino_model(first, zeros((1, height, width, 3))),
-        openvino_model(rest, [*rest.example, *zeros(*shapes)]),
-        precision,
-        masks,
-    )
-
-
-def masks_of(network: FrameToLogits, shapes: Sequence[tuple[int, ...]]) -> "DropoutMasks | None":
-    """The source of the network's dropout masks, or None if it has no dropout."""
-    from export.kernels.dropout_masks import DropoutMasks  # needs numba
-
-    rates = [dropout.rate for dropout in network.dropouts]
-    return DropoutMasks(shapes, rates, torch.initial_seed()) if shapes else None
-
-
-def zeros(*shapes: tuple[int, ...]) -> list[torch.Tensor]:
-    """Example inputs for tracing, all 0: a black frame, dropout masks."""
-    return [torch.zeros(shape, dtype=torch.uint8) for shape in shapes]
+    models = openvino_model(first, [frame]), openvino_model(rest, [*rest.example, *blank])
+    return OpenVinoPasses(*models, precision, masks)

@@ -71,20 +71,19 @@ class LabelledData:
                 raise InputError("--protocol moving-stills moves photographs; the street moves by itself: use stream")
             street = Street(seed=0, height=segmenter.size[0], width=segmenter.size[1])
             names = [f"street_0_{index:06d}" for index in range(STREET_FRAMES)]
-            frames = street.frames(STREET_FRAMES)
-            if self.protocol == "stills":
-                frames = mark_stills(frames)
             frame_hash = f"street_0_{street.width}x{street.height}_{STREET_FRAMES}"
-            return EvaluationFrames(names, frame_hash, frames, STREET_FRAMES)
-        split = self._open_split(segmenter.classes)
-        if self.frames:
-            split = split.subset(read_names(self.frames))
-        names = [example.name for example in split.examples]
-        if self.protocol == "moving-stills":
-            return EvaluationFrames(names, split.frame_hash, moving_stills(split), len(split) * CLIP_FRAMES)
-        frames = split.frames()
-        frames = mark_stills(frames) if self.protocol == "stills" else frames
-        return EvaluationFrames(names, split.frame_hash, frames, len(split))
+            frames = street.frames(STREET_FRAMES)
+        else:
+            split = self._open_split(segmenter.classes)
+            if self.frames:
+                split = split.subset(read_names(self.frames))
+            names = [example.name for example in split.examples]
+            if self.protocol == "moving-stills":
+                return EvaluationFrames(names, split.frame_hash, moving_stills(split), len(split) * CLIP_FRAMES)
+            frames, frame_hash = split.frames(), split.frame_hash
+        if self.protocol == "stills":
+            frames = mark_stills(frames)
+        return EvaluationFrames(names, frame_hash, frames, len(names))
 
     def _open_split(self, classes: ClassList) -> ImageFolderSplit:
         """Opens the split of the folder, or the images of train that the record lists as held out."""

@@ -51,14 +51,13 @@ def run_evaluate(job: EvaluateJob) -> int:
     segmenter = make_segmenter(model, job.method if of_graph else job.method.or_default(mode="dnn"), run)
     if job.protocol == "stills":
         refuse_memory(segmenter.method.mode)
-    Console(stderr=True).print(
-        f"executor: {segmenter.executor} on {segmenter.device} ({segmenter.why})", soft_wrap=True
-    )
+    console = Console(stderr=True)
+    console.print(f"executor: {segmenter.executor} on {segmenter.device} ({segmenter.why})", soft_wrap=True)
     if segmenter.method.note:
-        Console(stderr=True).print(f"not calibrated: {segmenter.method.note}", soft_wrap=True)
+        console.print(f"not calibrated: {segmenter.method.note}", soft_wrap=True)
     chosen = labelled.open(segmenter)
     named_split = None if str(job.data) == "street" else split
-    fitted_on = note_fit(segmenter.fit, segmenter.method, job.data.name, named_split, Console(stderr=True))
+    fitted_on = note_fit(segmenter.fit, segmenter.method, job.data.name, named_split, console)
     result = measure(job, segmenter, chosen)
     record = {
         **describe_run(job, segmenter, segmenter.method, job.data.name, named_split),

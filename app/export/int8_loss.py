@@ -1,6 +1,6 @@
 """The images that int8 is fitted on, and its loss against float32, measured on labelled stills."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -143,10 +143,3 @@ def still_maps(module: StreamingSegmenter, logits: np.ndarray, frame: Frame) -> 
         outputs = module.maps(prediction, *frame.image.shape[:2])
     label, confidence, entropy, disagreement = (tensor[0].numpy() for tensor in outputs[:4])
     return Maps(label, confidence, entropy, disagreement, prediction.probs[0].numpy())
-
-
-def describe(loss: Loss | None, fitted: Sequence[np.ndarray]) -> str:
-    """Returns one line about the fit and its loss."""
-    if loss is None:
-        return f"int8 fitted on {len(fitted)} frames; its loss was not measured, as test/ and testannot/ are missing"
-    return f"int8 fitted on {len(fitted)} frames; {loss}"

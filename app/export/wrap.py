@@ -5,14 +5,13 @@ from pathlib import Path
 
 import torch
 
-from app.console import Console
+from app.console import Console, track
 from app.evaluation.data import LabelledData
 from app.export.command import export_model, prepared, web_modes
 from app.export.flags import ExportJob
 from app.export.onnx_network import OnnxNetwork, WrappedModel
 from app.export.segmenter import exported_options
 from app.export.wrap_flags import WrapJob
-from app.progress import track
 from app.steady import class_list, input_size, normalisation
 from core.errors import InputError
 from core.evaluation.temperature import WIDE_GRID, describe_extreme

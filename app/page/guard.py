@@ -27,7 +27,7 @@ ADDRESSES: tuple[tuple[tuple[str, ...], str], ...] = (
     (READ, r"/gradio_api/(startup-events|app_id|theme\.css|upload_progress|queue/data|heartbeat/\w+)"),
     (READ, r"/gradio_api/file=/.+"),
     (WRITE, r"/gradio_api/(queue/join|run/predict|cancel|reset)/?|/gradio_api/upload"),
-    (WRITE, r"/live/\w+(/end)?"),
+    (WRITE, r"/live/[0-9a-f]{32}(/end)?"),  # the key that a browser draws
     (READ, rf"{IN_BROWSER}(/.*)?"),
 )
 """(methods, path) of the addresses that the page uses.

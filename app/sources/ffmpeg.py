@@ -66,7 +66,9 @@ def video_stream(
     container: "InputContainer", name: str, low_delay: bool, max_pixels: int = MAX_PIXELS
 ) -> "VideoStream":
     """The first video stream of moving pictures. Raises InputError if there is none, or if its frames are too large."""
-    moving = [stream for stream in container.streams.video if not _is_cover(stream)]
+    from av.stream import Disposition
+
+    moving = [one for one in container.streams.video if not one.disposition & Disposition.attached_pic]  # no cover
     if not moving:
         kinds = ", ".join(sorted({stream.type for stream in container.streams})) or "none"
         raise InputError(f"{name}: holds no video stream (streams: {kinds}); give a video file, camera or image folder")
@@ -179,12 +181,6 @@ def stamp_s(frame: "VideoFrame") -> float | None:
     if frame.pts is None or frame.time_base is None:
         return None
     return float(frame.pts * frame.time_base)
-
-
-def _is_cover(stream: "VideoStream") -> bool:
-    import av.stream
-
-    return bool(stream.disposition & av.stream.Disposition.attached_pic)
 
 
 FARTHEST_S = 366 * 86_400.0

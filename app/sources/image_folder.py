@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from app.sources.source import MAX_PIXELS, LabelFolder, Source, SourceInfo, check_size, frame_name
@@ -35,19 +34,8 @@ def natural_order(name: str) -> list[tuple[bool, int, str]]:
     return [(True, int(part), "") if part.isdecimal() else (False, 0, part) for part in parts]
 
 
-@dataclass(frozen=True)
-class Header:
-    """The properties of an image file that can be read without decoding it."""
-
-    width: int
-    """Width as shown, after the rotation that the EXIF data ask for."""
-    height: int
-    mode: str
-
-
-def read_header(path: Path) -> Header:
-    """Reads the header. Raises InputError if the file is not a readable image."""
-    return look_at(path, lambda picture: Header(*upright_size(picture), picture.mode))
+Header = tuple[tuple[int, int], str]
+"""((width, height), mode) of an image file, read without decoding it; the size is that after the rotation by EXIF."""
 
 
 class FolderSource(Source):
@@ -62,16 +50,14 @@ class FolderSource(Source):
         headers, refused = list[Header](), list[InputError]()
         for path in self._paths:
             try:
-                headers.append(read_header(path))
+                headers.append(look_at(path, lambda picture: (upright_size(picture), picture.mode)))
             except InputError as error:
                 refused.append(error)
         if not headers:
             raise InputError(f"{name}: none of the {len(paths)} images can be read ({refused[0]})")
-        for header in headers:
-            check_size(name, header.width, header.height, max_pixels)
-        self.info = SourceInfo(
-            name, headers[0].width, headers[0].height, FOLDER_FPS, len(paths), live=False, notes=_notes(headers)
-        )
+        for size, _ in headers:
+            check_size(name, *size, max_pixels)
+        self.info = SourceInfo(name, *headers[0][0], FOLDER_FPS, len(paths), live=False, notes=_notes(headers))
         stems = [path.stem for path in self._paths]
         self._names = stems if len(set(stems)) == len(stems) else [path.name for path in self._paths]
         if labels is not None:
@@ -97,8 +83,8 @@ class FolderSource(Source):
 
 
 def _notes(headers: Sequence[Header]) -> tuple[str, ...]:
-    kinds = Counter(CONVERTED.get(header.mode, "high-depth") for header in headers)
+    kinds = Counter(CONVERTED.get(mode, "high-depth") for _, mode in headers)
     notes = [f"{count} {kind} images are converted to 8-bit RGB" for kind, count in sorted(kinds.items()) if kind]
-    if len({(header.width, header.height) for header in headers}) > 1:
+    if len({size for size, _ in headers}) > 1:
         notes.append("the images differ in size")
     return (*notes, f"images carry no frame rate; {FOLDER_FPS:g} a second is assumed")

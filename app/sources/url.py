@@ -39,7 +39,8 @@ def open_url(
 ) -> RecordedSource | LiveSource:
     """Opens a recording if the server states a length, else a live source. InputError without credentials."""
     container = connect(url, timeout_s)
-    if _is_recording(container):
+    # Without a duration and a size in bytes its end means an interruption.
+    if container.duration or (container.format.name != "rtsp" and container.size > 0):
         return RecordedSource(container, redact(url))
     opened = [container]
 
@@ -121,8 +122,3 @@ class StreamConnection:
     def close(self) -> None:
         self._frames.close()
         self._container.close()
-
-
-def _is_recording(container: "InputContainer") -> bool:
-    """True if the stream has a duration or a size in bytes; without them its end means an interruption."""
-    return bool(container.duration) or (container.format.name != "rtsp" and container.size > 0)

@@ -1,11 +1,18 @@
-"""`steadyseg train`: runs a training, shows its progress and writes its logs."""
+"""`steadyseg train`: runs a training, shows its progress and writes its logs: `log.jsonl`, with a line for each event,
+and a TensorBoard file."""
 
+import dataclasses
+import json
+import os
+import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, TextIO
 
 from app.console import Console, progress_bar
 from app.train.flags import ClassTrainJob, SegTrainJob
-from app.train.log import run_log
 from classification.options import CLASS_PRESETS
 from core.errors import CheckFailed
 from core.system.machine import choose_device, keep_freed_memory
@@ -18,6 +25,7 @@ from core.training.run import Config, choose_precision, train
 from core.training.run_folder import MODEL_NAME
 
 Events = Iterator[StepDone | EpochDone]
+LOG_NAME = "log.jsonl"
 
 
 def train_segmenter(job: SegTrainJob) -> int:
@@ -127,3 +135,61 @@ def describe(event: EpochDone) -> str:
     """Describes an epoch in one line."""
     figures = " ".join(f"{name} {value:.4f}" for name, value in event.metrics.items())
     return f"epoch {event.epoch:3d}  loss {event.loss:.4f}  {event.seconds:.0f} s  {figures}".rstrip()
+
+
+class Board:
+    """TensorBoard file of scalars, written in the calling thread.
+
+    torch's SummaryWriter writes in a thread of its own, whose error on a full disk cannot be caught.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.summary.writer.record_writer import RecordWriter
+
+        self._event, self._summary, self._records = Event, Summary, RecordWriter(file)
+        self._records.write(Event(wall_time=time.time(), file_version="brain.Event:2").SerializeToString())
+
+    def add_scalar(self, name: str, value: float, step: int) -> None:
+        summary = self._summary(value=[self._summary.Value(tag=name, simple_value=value)])
+        self._records.write(self._event(wall_time=time.time(), step=step, summary=summary).SerializeToString())
+
+    def flush(self) -> None:
+        self._records.flush()
+
+
+class RunLog:
+    """Writer of events to both files; OSError where the disk is full."""
+
+    def __init__(self, file: TextIO, board: Board) -> None:
+        self._file, self._board = file, board
+        self._step = 0
+
+    def write(self, event: StepDone | EpochDone) -> None:
+        """Writes a step or an epoch; an epoch is on disk when this returns."""
+        kind = "step" if isinstance(event, StepDone) else "epoch"
+        self._file.write(json.dumps({"event": kind, **dataclasses.asdict(event)}) + "\n")
+        if isinstance(event, StepDone):
+            self._step = event.step
+            self._board.add_scalar("loss", event.loss, event.step)
+            self._board.add_scalar("learning_rate", event.learning_rate, event.step)
+            self._board.add_scalar("samples_per_s", event.samples_per_s, event.step)
+        else:
+            self._file.flush()
+            for name, value in event.metrics.items():
+                self._board.add_scalar(f"held_out/{name}", value, self._step)
+            self._board.flush()
+
+
+@contextmanager
+def run_log(run: Path) -> Iterator[RunLog]:
+    """Opens the logs in the run folder, and appends to them on resume."""
+    board = f"events.out.tfevents.{time.time():010.0f}.{socket.gethostname()}.{os.getpid()}.0"
+    log = run / LOG_NAME
+    if log.exists():  # a full disk may have cut its last line short
+        with log.open("rb+") as file:
+            file.truncate(file.read().rfind(b"\n") + 1)
+    # line buffering: a kill leaves whole lines
+    with log.open("a", buffering=1) as lines, (run / board).open("wb") as records:
+        yield RunLog(lines, Board(records))

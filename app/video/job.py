@@ -18,8 +18,8 @@ from app.sources.image_folder import IMAGE_SUFFIXES
 from app.sources.open_source import is_street, open_source
 from app.sources.read_ahead import read_ahead
 from app.sources.source import Source, describe_losses
+from app.video.caches import Recent
 from app.video.flags import VideoJob, VideoOptions
-from app.video.recent import Recent
 from app.video.render import (
     View,
     conformal_threshold,

@@ -9,7 +9,7 @@ import shutil
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from core.system.interrupts import uninterrupted
 
 if TYPE_CHECKING:
     from av.container import OutputContainer
-    from av.packet import Packet
     from av.video.stream import VideoStream
 
 CONTAINERS = {".mp4": "mp4", ".mov": "mov", ".mkv": "matroska"}
@@ -81,7 +80,11 @@ class VideoSink:
         rgb = av.VideoFrame.from_ndarray(self._fitted(image), format="rgb24")
         picture = rgb.reformat(format="yuv420p", dst_colorspace=BT709, dst_color_range=RANGE_TV, threads=1)
         picture.pts, picture.time_base = self._tick(time_s), TIME_BASE
-        self._mux(self._stream.encode(picture))
+        packets = self._stream.encode(picture)
+        try:
+            self._container.mux(packets)
+        except OSError as error:
+            raise self._unwritable(error) from error
         self._written += 1
 
     def __enter__(self) -> Self:
@@ -133,13 +136,6 @@ class VideoSink:
             os.replace(self._partial, other)
             raise InputError(f"{self._path}: appeared during the work and is left alone; this video is {other.name}")
         os.replace(self._partial, self._path)
-
-    def _mux(self, packets: "list[Packet[Any]]") -> None:
-        assert self._container is not None
-        try:
-            self._container.mux(packets)
-        except OSError as error:
-            raise self._unwritable(error) from error
 
     def _check_room(self) -> None:
         """Raises OSError unless the disk has room for the frames that the encoder holds, at raw size, and the index."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from app.train.log import LOG_NAME
+from app.train.command import LOG_NAME
 from core.classes import CAMVID
 from core.corruptions.corruptions import TUNING_CORRUPTIONS, corrupt
 from core.evaluation.metrics import StreamingMetrics

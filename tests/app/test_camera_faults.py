@@ -23,8 +23,8 @@ from app.scale.cameras.metrics import MetricsServer
 from app.scale.cameras.state import CameraFigures, CameraState
 from app.scale.cameras.stream import Arrived, CameraStream
 from app.scale.cameras.worker import CameraWorker, WatchedCamera
+from app.video.caches import BackgroundNetworks, StillCompiling
 from app.video.flags import VideoOptions
-from app.video.recent import BackgroundNetworks, StillCompiling
 from core.classes import CAMVID
 from core.frame import Frame, Maps
 

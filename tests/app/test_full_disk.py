@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 from app.cli import main
 from app.report_file import write_json
 from app.sources.open_source import open_source
-from app.train.log import run_log
+from app.train.command import run_log
 from core.model.checkpoint import read_meta, save_checkpoint
 from core.training.loop import EpochDone
 from export.write.traced import write_model

@@ -92,9 +92,9 @@ def test_a_folder_of_two_shapes_compiles_each_once(tmp_path: Path, monkeypatch: 
     made: list[tuple[int, int]] = []
     compiled = app.executors.openvino_network
 
-    def counting(module: object, height: int, width: int, precision: str) -> object:
+    def counting(module: object, height: int, width: int, precision: str, shared: bool) -> object:
         made.append((height, width))
-        return compiled(module, height, width, precision)
+        return compiled(module, height, width, precision, shared)
 
     monkeypatch.setattr(app.executors, "openvino_network", counting)
     segmenter = open_for(VideoJob("", options=VideoOptions(model="street-tiny")))

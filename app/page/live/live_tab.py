@@ -19,6 +19,10 @@ TILES = (
     ("unsure", "uncertain pixels", "share of pixels with confidence below 0.5"),
 )
 """The tiles of the strip: key, label, explanation."""
+PANELS = {
+    "live": (("right", "inspected pixel"),),
+    "compare": (("left", "inspected pixel, left"), ("right", "inspected pixel, right")),
+}
 NOVELTY_MEANS = (
     "Comparison with held-out frames of the training recordings, of which one in 20 is called novel. Do not trust the "
     "labels of a novel frame: leave the decision to a person, or train on such pictures."
@@ -30,13 +34,17 @@ def stage(name: str, source: str | None) -> str:
     server's own video, if there is one."""
     play = f"<button data-do='server' class='primary'>Play {escape(source)}</button>" if source else ""
     first = "" if source else " class='primary'"
+    tiles = "".join(
+        f"<div class='tile' title='{escape(meaning)}'><b data-fact='{key}'>-</b><span>{name}</span></div>"
+        for key, name, meaning in TILES
+    )
     return (
         f"<div class='stage' data-stage='{name}'><div class='bar'>{play}"
         f"<button data-do='camera'{first}>Camera</button><button data-do='stop' disabled>Stop</button>"
         "<a href='#controls'>Settings</a><span class='message' role='status' aria-live='polite'></span></div>"
         f"<div class='pictures'>{_picture('left', name)}{_picture('right', name)}</div>"
         f"<div class='novelty' role='status' title='{NOVELTY_MEANS}'></div>"
-        f"<div class='strip'>{''.join(_tile(*tile) for tile in TILES)}</div></div>"
+        f"<div class='strip'>{tiles}</div></div>"
     )
 
 
@@ -66,41 +74,35 @@ def scale() -> str:
     """The colour scale of the second picture; `data-scales` holds the words beside it for each kind."""
     scales = {second: (name, *SCALES[second]) for name, second in SECONDS}
     low, high = SCALES["entropy"]
+    shades = draw_uncertainty(np.linspace(0, 255, 9).astype(np.uint8)[None])[0]  # (9, 3), from sure to unsure
+    stops = ", ".join(f"rgb({red}, {green}, {blue})" for red, green, blue in shades)
     return (
         f"<span class='scale' data-scales='{escape(json.dumps(scales))}'><span data-fact='low'>{low}</span>"
-        f"<i style='background:linear-gradient(to right, {shade_stops()})'></i>"
+        f"<i style='background:linear-gradient(to right, {stops})'></i>"
         f"<span data-fact='high'>{high}</span></span>"
     )
 
 
-def _tile(key: str, name: str, meaning: str) -> str:
-    return f"<div class='tile' title='{escape(meaning)}'><b data-fact='{key}'>-</b><span>{name}</span></div>"
-
-
 def legend(classes: ClassList) -> str:
     """A switch for each class with its colour, name and place for its share, which web/instruments.js fills."""
-    entries = "".join(_entry(index, classes) for index in range(len(classes)))
-    return f"<div class='legend' role='group' aria-label='Classes that are coloured'>{entries}</div>"
-
-
-def _entry(index: int, classes: ClassList) -> str:
-    name, color = escape(classes.names[index]), f"rgb{classes.colors[index]}"
-    return (
-        f"<label class='entry' data-class='{index}' data-name='{name}' data-color='{color}'>"
-        f"<input type='checkbox' value='{index}' checked><i style='background:{color}'></i>{name}"
+    entries = "".join(
+        f"<label class='entry' data-class='{index}' data-name='{escape(name)}' data-color='rgb{color}'>"
+        f"<input type='checkbox' value='{index}' checked><i style='background:rgb{color}'></i>{escape(name)}"
         "<span class='share'></span></label>"
+        for index, (name, color) in enumerate(zip(classes.names, classes.colors, strict=True))
     )
-
-
-def shade_stops() -> str:
-    """The uncertainty's colours from sure to unsure, for a CSS gradient."""
-    shades = draw_uncertainty(np.linspace(0, 255, 9).astype(np.uint8)[None])[0]  # (9, 3)
-    return ", ".join(f"rgb({red}, {green}, {blue})" for red, green, blue in shades)
+    return f"<div class='legend' role='group' aria-label='Classes that are coloured'>{entries}</div>"
 
 
 def details(name: str) -> str:
     """Timeline and inspected pixel."""
-    panels = "".join(_panel(side, title) for side, title in PANELS[name])
+    panels = "".join(
+        f"<div class='inspect' data-side='{side}'><div class='key'><span>{title}</span><span class='span'>last 8 s"
+        "</span><button data-do-not-watch aria-label='close'>×</button></div><div class='chart'></div>"
+        "<p class='hint'>Click a pixel in a picture to see the probabilities of all classes there, now and over time."
+        "</p></div>"
+        for side, title in PANELS[name]
+    )
     return (
         "<div class='details'><div class='timeline'><div class='key'><span><i class='confidence'></i>confidence</span>"
         "<span><i class='unsure'></i>uncertain pixels</span><span class='span'>last 20 s</span></div>"
@@ -108,21 +110,6 @@ def details(name: str) -> str:
         "aria-label='Confidence and uncertain pixels over time'>"
         "<path d='M0 2H600M0 30H600M0 58H600'/><polyline class='confidence'/><polyline class='unsure'/></svg>"
         f"<div class='runs' data-fact='executor'></div></div>{panels}</div>"
-    )
-
-
-PANELS = {
-    "live": (("right", "inspected pixel"),),
-    "compare": (("left", "inspected pixel, left"), ("right", "inspected pixel, right")),
-}
-
-
-def _panel(side: str, title: str) -> str:
-    return (
-        f"<div class='inspect' data-side='{side}'><div class='key'><span>{title}</span><span class='span'>last 8 s"
-        "</span><button data-do-not-watch aria-label='close'>×</button></div><div class='chart'></div>"
-        "<p class='hint'>Click a pixel in a picture to see the probabilities of all classes there, now and "
-        "over time.</p></div>"
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 from core.errors import InputError
 from core.method import MODE_NAMES, MOTION_TAU, MethodOptions, ModeName, is_temporal
 from core.model.checkpoint import CheckpointMeta, read_meta
+from core.options import is_number
 from core.system.machine import choose_device
 from seg.pretrained import find_checkpoint, list_segmenters
 
@@ -126,7 +127,7 @@ def number(record: Mapping[str, Any], key: str, default: float, low: float, high
 
 def between(value: Any, key: str, low: float, high: float) -> float:
     """`value` where it is a number in low..most; InputError otherwise."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
+    if not is_number(value, low, high):
         raise InputError(f"{key} must be a number in {low:g}..{high:g}")
     return float(value)
 

@@ -17,9 +17,9 @@ from app.scale.batch.frame_table import VERSION, FrameTable
 from app.scale.batch.task import BatchOutputs
 from app.sources.image_folder import list_images
 from app.sources.source import Source
+from app.video.caches import Recent
 from app.video.flags import VideoJob
 from app.video.job import needs_probs, open_for, segment_to_files
-from app.video.recent import Recent
 from core.errors import InputError
 from core.frame import Frame
 from core.method import draws_dropout

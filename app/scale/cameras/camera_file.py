@@ -1,6 +1,5 @@
 """Reading of the TOML file of cameras; every key is checked, and no secret is repeated in a message."""
 
-import math
 import re
 import tomllib
 from dataclasses import dataclass, fields
@@ -11,6 +10,7 @@ from app.scale.flags import flag_reader
 from app.sources.url import redact
 from app.video.flags import VideoOptions
 from core.errors import InputError
+from core.options import is_number
 
 OPTIONS = tuple("model mode samples tau motion calibrated adaptive size executor precision device".split())
 """Flags of `steadyseg video` that apply to a camera that is watched without writing a video."""
@@ -117,8 +117,7 @@ def _read_settings(table: dict[str, Any], where: str) -> dict[str, float]:
     _known(table, tuple(SETTINGS), where)
     for key, value in table.items():
         low, high = LIMITS[key]
-        number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        if not number or not low <= value <= high:
+        if not is_number(value, low, high):
             raise InputError(f"{where}: {key} must be a number in {low:g}..{high:g}, got {redacted(str(value))[:40]!r}")
     return {key: float(value) for key, value in table.items()}
 

@@ -47,12 +47,9 @@ def prometheus_text(cameras: Iterable[CameraFigures]) -> str:
         for figures in known:
             value = int(not figures["trouble"]) if name == "up" else figures[field]
             if value is not None:
-                lines.append(f'steadyseg_camera_{name}{{camera="{figures["name"]}"}} {_digits(value)}')
+                digits = value if isinstance(value, int) else f"{value:.9g}"
+                lines.append(f'steadyseg_camera_{name}{{camera="{figures["name"]}"}} {digits}')
     return "\n".join(lines) + "\n"
-
-
-def _digits(value: float) -> str:
-    return str(value) if isinstance(value, int) else f"{value:.9g}"
 
 
 class _Server(ThreadingHTTPServer):

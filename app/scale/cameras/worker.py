@@ -111,9 +111,9 @@ class CameraWorker:
     def _open(self, wait: bool = False) -> Any:
         """A segmenter with its own state. All share the compiled networks, since one thread steps them."""
         from app.scale.engines.machine import limit_threads
+        from app.video.caches import BackgroundNetworks
         from app.video.flags import VideoJob
         from app.video.job import open_for
-        from app.video.recent import BackgroundNetworks
 
         limit_threads(self._threads)
         self._networks = self._networks or BackgroundNetworks()
@@ -136,7 +136,7 @@ class WatchedCamera:
     def step(self, arrived: "Arrived") -> None:
         """Segments a frame; a failure is recorded as this camera's trouble until a frame succeeds."""
         from app.scale.cameras.camera_file import redacted
-        from app.video.recent import StillCompiling
+        from app.video.caches import StillCompiling
 
         began_s = time.thread_time()
         try:

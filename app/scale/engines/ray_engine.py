@@ -28,6 +28,7 @@ except Exception as error:
 ATTEMPTS = "RAY_NUM_REDIS_GET_RETRIES"
 """Attempts at a refused connection, one a second; Ray makes 20."""
 LOCAL = re.compile(r"(localhost|127\.[0-9.]+|\[?::1\]?)(:|$)")
+"""Addresses that stay on this machine."""
 STORE_BYTES = 80 * 2**20
 """Ray's smallest object store, since only calls and rows go through it."""
 
@@ -108,7 +109,7 @@ def import_ray(address: str | None) -> Any:
     os.environ.setdefault(
         "RAY_worker_niceness", "0"
     )  # Ray's 15: beside anything else its workers would get 3 % of a core
-    if is_loopback(address):
+    if address is None or LOCAL.match(address):
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     if address is None and "RAY_AUTH_MODE" not in os.environ:  # else Ray writes a token into the home folder, for ever
         os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
@@ -146,11 +147,6 @@ def _end_of(slot: int, error: BaseException) -> Answer:
         reason = f"a worker cannot be made ({lines[-1].strip()[:200]})"
         return Answer(slot, refusal=f"--ray: {reason}; install this version of SteadySeg on every machine")
     return Answer(slot, lost=f"lost: {' '.join(lines)[:200]}")
-
-
-def is_loopback(address: str | None) -> bool:
-    """True if the address stays on this machine; no address is Ray's embedded cluster."""
-    return address is None or LOCAL.match(address) is not None
 
 
 def check_address(address: str) -> None:
