@@ -19,7 +19,7 @@ from core.method import Method, MethodOptions, settings
 from core.model.checkpoint import CheckpointMeta
 from core.preprocess import Normalize
 from export.file.foreign import read_foreign
-from export.write.traced import import_onnx
+from export.write.traced import OPSET, import_onnx
 from seg.calibrate import fit_temperature
 from seg.data.class_file import read_classes
 from seg.streaming import StreamingSegmenter
@@ -40,7 +40,7 @@ def run_wrap(job: WrapJob) -> int:
     height, width = export.shape
     if height is not None and width is None:
         raise InputError(f"--size {job.size}: expected HEIGHTxWIDTH in pixels, as 384x512")
-    foreign = read_foreign(job.network, (height, width) if height and width else None)
+    foreign = read_foreign(job.network, (height, width) if height and width else None, OPSET)
     height, width = input_size(foreign.size)
     network = OnnxNetwork(foreign, Normalize(mean, std), None if named is None else len(named))
     classes = class_list(named, network.form.classes)

@@ -30,7 +30,7 @@ class ForeignGraph:
     """The whole file, as it was read."""
     sha256: str
     model: "ModelProto" = field(repr=False)
-    """The graph with the size of its input fixed and its first output alone."""
+    """The graph with its input of a fixed size, its first output alone, and operators of the version asked for."""
     input: str
     """Name of the input, a normalised picture."""
     output: str
@@ -43,8 +43,10 @@ class ForeignGraph:
     """What was left out of the file."""
 
 
-def read_foreign(path: Path, size: tuple[int, int] | None) -> ForeignGraph:
+def read_foreign(path: Path, size: tuple[int, int] | None, opset: int) -> ForeignGraph:
     """Reads an ONNX file of another program; `size` (h, w) fixes an input whose size is free.
+
+    `opset`: version of the operators that the graph is converted to.
 
     InputError in one line for anything but a graph with one picture input (1, 3, h, w) or (1, h, w, 3) of float32, and
     for one that could read other files, run other code or take all memory.
@@ -82,8 +84,8 @@ def read_foreign(path: Path, size: tuple[int, int] | None) -> ForeignGraph:
         del getattr(graph, name)[:]
     graph.input.append(picture)
     graph.output.append(output)
+    model = _inferred(_converted(_inferred(model), opset, path))
     check_sizes(model, None, str(path))
-    model = _inferred(model)
     digest = hashlib.sha256(data).hexdigest()
     return ForeignGraph(path, data, digest, model, picture.name, output.name, channels_last, size, notes)
 
@@ -98,6 +100,22 @@ def _inferred(model: "ModelProto") -> "ModelProto":
     import onnx
 
     return onnx.shape_inference.infer_shapes(model)
+
+
+def _converted(model: "ModelProto", opset: int, path: Path) -> "ModelProto":
+    """Returns the graph with the operators of version `opset`; InputError where onnx cannot convert it."""
+    import onnx
+
+    version = max(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
+    if version == opset:
+        return model
+    try:
+        return onnx.version_converter.convert_version(model, opset)
+    except Exception as error:  # of C++ code, one class for each way to fail
+        reason = (str(error).strip() or type(error).__name__).splitlines()[-1][:200]
+        raise InputError(
+            f"{path}: onnx cannot convert its opset {version} to {opset} ({reason}); export it with opset {opset}"
+        ) from error
 
 
 def _channels_last(shape: Shape, path: Path) -> bool:

@@ -4,7 +4,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from core.errors import InputError
 from export.file.foreign import ForeignGraph
 from export.file.subgraph import IMAGE, LOGITS
 from export.run.sessions import import_onnxruntime, runtime_errors
@@ -19,7 +18,7 @@ OUTPUT = "output"
 def foreign_network(foreign: ForeignGraph, to_logits: Any) -> Any:
     """Returns the graph `image` (1, 3, h, w) -> `logits`: the foreign one, then `to_logits` from `output` to `logits`.
 
-    Both are `onnx.ModelProto`. InputError for a graph that onnx cannot convert to the operators of version `OPSET`.
+    Both are `onnx.ModelProto` of version `OPSET`, with which the foreign one was read.
     """
     import onnx
     from onnx import TensorProto, helper
@@ -34,7 +33,7 @@ def foreign_network(foreign: ForeignGraph, to_logits: Any) -> Any:
     first = helper.make_graph(
         [helper.make_node("Transpose", [IMAGE], ["picture"], perm=perm)], "picture", [image], [picture]
     )
-    network = _folded(_converted(foreign))
+    network = _folded(foreign.model)
     del network.opset_import[:]
     network.opset_import.extend(opsets)
     network.ir_version = to_logits.ir_version
@@ -43,25 +42,6 @@ def foreign_network(foreign: ForeignGraph, to_logits: Any) -> Any:
     before = helper.make_model(first, opset_imports=opsets, ir_version=to_logits.ir_version)
     joined = onnx.compose.merge_models(before, network, [("picture", foreign.input)], prefix2=PREFIX)
     return onnx.compose.merge_models(joined, to_logits, [(PREFIX + foreign.output, OUTPUT)])
-
-
-def _converted(foreign: ForeignGraph) -> Any:
-    """Returns a copy of the graph with the operators of version `OPSET`."""
-    import onnx
-
-    version = max(entry.version for entry in foreign.model.opset_import if entry.domain in ("", "ai.onnx"))
-    if version == OPSET:
-        copied = onnx.ModelProto()
-        copied.CopyFrom(foreign.model)
-        return copied
-    try:
-        return onnx.version_converter.convert_version(foreign.model, OPSET)
-    except Exception as error:  # of C++ code, one class for each way to fail
-        reason = (str(error).strip() or type(error).__name__).splitlines()[-1][:200]
-        raise InputError(
-            f"{foreign.path}: onnx cannot convert its opset {version} to {OPSET} ({reason}); export it with opset "
-            f"{OPSET}"
-        ) from error
 
 
 def _folded(model: Any) -> Any:
