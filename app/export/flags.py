@@ -37,9 +37,9 @@ class ExportJob:
     overwrite: bool = False
     """Replace an output that exists."""
     method: MethodOptions = field(default_factory=MethodOptions)
-    """The computation of a stateful graph. By default the temporal mean follows no motion and tau is 1.25; with
-    --motion on tau is 8, and the graph has two more inputs with the motion between frames. For a classifier: --mode dnn
-    or bnn, --samples and --calibrated."""
+    """The computation of a stateful graph, by default that of `video`: the temporal mean follows the motion, which is
+    two more inputs. With --motion off, the default of the targets web and triton, they are absent and tau is 1.25. For
+    a classifier: --mode dnn or bnn, --samples and --calibrated."""
 
     @property
     def shape(self) -> tuple[int | None, int | None]:

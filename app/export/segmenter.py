@@ -48,6 +48,7 @@ def export_segmenter(
     refuse_precision(job, module.method)
     height, width = network_shape(job, module, model)
     if job.stateful:
+        say_difference(job, model, module.method, console)
         traced = export_stream(job, model, module, (height, width), console, fixed_size)
     else:
         traced = export_network(job, model, module, (height, width), console)
@@ -76,9 +77,10 @@ def open_module(job: ExportJob, model: Model) -> StreamingSegmenter:
 
 
 def exported_options(job: ExportJob) -> MethodOptions:
-    """Completes the options: no motion in a stream unless asked for, and single passes in the network alone."""
+    """Completes the options: those of `video` in a stream, without motion where other targets do not estimate it, and
+    single passes in the network alone."""
     if job.stateful:
-        options = job.method.or_default(motion=False)
+        options = job.method if job.target == "onnx" else job.method.or_default(motion=False)
         # Statistics of the frame exist in fp32 alone.
         return options if job.precision == "fp32" else replace(options, adaptive=False)
     if job.method.motion:
@@ -88,6 +90,17 @@ def exported_options(job: ExportJob) -> MethodOptions:
     if job.method.mode is not None and draws_dropout(job.method.mode):
         raise InputError("the network alone is exported without dropout; add --stateful for MC dropout in the graph")
     return replace(job.method, mode="dnn", motion=None)
+
+
+def say_difference(job: ExportJob, model: Model, method: Method, console: Console) -> None:
+    """Prints one line where the graph computes another method than `video` does with the same flags."""
+    shown = job.method.resolve(model.meta)
+    if str(method) != str(shown):
+        remedy = {
+            "web": "a page cannot estimate motion",
+            "triton": "--motion on makes the same, and clients then send the motion with every frame",
+        }[job.target]
+        console.print(f"computes {method}, where video computes {shown}: {remedy}", soft_wrap=True)
 
 
 def refuse_precision(job: ExportJob, method: Method) -> None:

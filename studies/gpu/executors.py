@@ -66,7 +66,7 @@ def exported(model: str, precision: str, work: Path) -> Path:
     """The stateful graph file, made once."""
     file = work / f"{model}-{precision}.onnx"
     if not file.exists():
-        words = ["export", model, "-o", str(file), "--stateful", "--mode", "vq-dnn", "--precision", precision]
+        words = ["export", model, "-o", str(file), "--stateful", "--motion", "off", "--precision", precision]
         with contextlib.redirect_stdout(io.StringIO()):
             code = steadyseg(words)
         if code:

@@ -122,7 +122,7 @@ def test_the_runtime_is_fetched_once_and_held_to_its_hash(
 def test_a_fixed_graph_computes_what_the_free_one_does(site: Path, tmp_path: Path) -> None:
     fixed = first_graph(site).model
     free = tmp_path / "free.onnx"
-    flags = ["--stateful", "--mode", "vq-dnn"]
+    flags = ["--stateful", "--motion", "off"]
     assert main(["export", str(site.parent / "plain.safetensors"), "-o", str(free), *flags]) == 0
     run, run_free = session_runner(fixed), session_runner(onnx.load(free))
     generator = np.random.default_rng(0)

@@ -153,7 +153,7 @@ def test_the_cpu_executor_tells_the_same(knowing: Path) -> None:
 
 def test_the_graph_tells_the_same(knowing: Path, tmp_path: Path) -> None:
     path = tmp_path / "k.onnx"
-    flags = ["--stateful", "--mode", "vq-dnn", "--size", str(SIZE[0]), "-o", str(path)]
+    flags = ["--stateful", "--motion", "off", "--size", str(SIZE[0]), "-o", str(path)]
     assert main(["export", str(knowing), *flags]) == 0
     images = [cv2.resize(image, (SIZE[1], SIZE[0])) for image in [*drive(3), noise(1)]]
     by_torch = opened_by_torch(knowing, **METHOD, size=SIZE[0])
@@ -187,7 +187,7 @@ def knowing_passes(knowing: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 def test_every_executor_tells_it_of_dropout_passes(knowing_passes: Path, tmp_path: Path, flags: dict[str, Any]) -> None:
     """Masks differ from executor to executor, so means are compared."""
     graph = tmp_path / "k.onnx"
-    given = ["--mode", flags["mode"], "--samples", str(flags.get("samples", 1))]
+    given = ["--mode", flags["mode"], "--samples", str(flags.get("samples", 1)), "--motion", "off"]
     assert main(["export", str(knowing_passes), "--stateful", *given, "-o", str(graph)]) == 0
     images = [cv2.resize(image, opened(graph).size[::-1]) for image in [*drive(3), noise(1)]]
     expected = told_on_average(opened_by_torch(knowing_passes, **flags), images)

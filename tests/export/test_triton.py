@@ -158,7 +158,7 @@ def test_export_writes_a_model_into_a_repository(
     assert main([str(word) for word in command]) == 0
     assert read_onnx(folder / "1" / "model.onnx").meta.method.mode == "vq-dnn"
     assert 'client.infer("tiny"' in (folder / "README.md").read_text()
-    capsys.readouterr()
+    assert "where video computes vq-dnn, tau 8, motion: --motion on" in capsys.readouterr().err
     assert f"{folder}: exists already" in one_line_error(capsys, *command)
 
 

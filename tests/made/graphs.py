@@ -10,9 +10,9 @@ import pytest
 HEIGHT, WIDTH = 96, 128
 """Where street-tiny still finds most of the street, in a quarter of the time of its own 180 x 240."""
 FLAGS = {
-    "vq-dnn": ["--stateful", "--mode", "vq-dnn"],
-    "motion": ["--stateful", "--mode", "vq-dnn", "--motion", "on"],
-    "vq-bnn": ["--stateful", "--mode", "vq-bnn"],
+    "vq-dnn": ["--stateful", "--motion", "off"],
+    "motion": ["--stateful"],
+    "vq-bnn": ["--stateful", "--mode", "vq-bnn", "--motion", "off"],
     "dnn": ["--stateful", "--mode", "dnn"],
     "bnn": ["--stateful", "--mode", "bnn", "--samples", "3"],
     "logits": ["--mode", "dnn"],

@@ -27,7 +27,7 @@ HEIGHT, WIDTH = 48, 64
 SIZE = ("--size", "96")
 EXPORTS = {
     "dnn": ("street-tiny", "--stateful", "--mode", "dnn", *SIZE),
-    "vq-dnn": ("street-tiny", "--stateful", "--mode", "vq-dnn", *SIZE),
+    "vq-dnn": ("street-tiny", "--stateful", "--motion", "off", *SIZE),
     "logits": ("street-tiny", "--mode", "dnn", *SIZE),
     "classifier": ("CLASSIFIER", "--mode", "dnn"),
 }
