@@ -33,25 +33,26 @@ is near to every other, so that a dark tunnel or a fade is no cut."""
 
 
 def thumbnail(levels: Tensor) -> Tensor:
-    """(1, 3, h, w) levels 0..255 -> (rows, columns) mean levels, of whole pixels alone as graphs need it."""
+    """(B, 3, h, w) levels 0..255 -> (B, rows, columns) mean levels, of whole pixels alone as graphs need it."""
     rows, columns = (max(1, length // wanted) for length, wanted in zip(levels.shape[-2:], THUMBNAIL, strict=True))
-    return F.avg_pool2d(levels.mean(1), (rows, columns))[0]
+    return F.avg_pool2d(levels.mean(1), (rows, columns))
 
 
 def structure(thumbnail: Tensor) -> Tensor:
-    """(rows, columns) mean levels 0..255 -> the structure of the picture, in -1..1."""
-    shade = torch.log(thumbnail + DARK_LEVELS)[None, None]
+    """(B, rows, columns) mean levels 0..255 -> the structure of each picture, in -1..1."""
+    shade = torch.log(thumbnail + DARK_LEVELS)[:, None]
     padded = F.pad(shade, [BOX // 2] * 4, mode="replicate")
-    detail = (shade - F.avg_pool2d(padded, BOX, stride=1))[0, 0]
-    return torch.tanh(detail / (detail.square().mean().sqrt() + FLAT))
+    detail = (shade - F.avg_pool2d(padded, BOX, stride=1))[:, 0]
+    return torch.tanh(detail / (detail.square().mean((1, 2), keepdim=True).sqrt() + FLAT))
 
 
 def distance(before: Structure, now: Structure) -> Structure:
-    """The distance of two structures, a scalar: 0 of equal pictures, about 0.7 where they have nothing in common.
+    """The distance of two structures (..., rows, columns): 0 of equal pictures, about 0.7 where they have nothing in
+    common.
 
     Zeros, as before the first frame, are near to every structure.
     """
-    both, first, second = ((a * b).mean() for a, b in ((before, now), (before, before), (now, now)))
+    both, first, second = ((a * b).mean((-2, -1)) for a, b in ((before, now), (before, before), (now, now)))
     return 1.0 - (both + FLAT) / ((first * second) ** 0.5 + FLAT)
 
 

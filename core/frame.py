@@ -4,10 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+STREAMS = "streams"
+"""Name of the first size of all inputs and outputs in a graph file for any number of streams."""
 MOTION_INPUTS = ("motion", "trust")
-"""Inputs of a graph file whose mean follows motion, of `core.motion.Motion`: (h / s, w / s, 2) and (h / s, w / s)."""
+"""Inputs of a graph file whose mean follows motion: float (B, h / s, w / s, 2) and (B, h / s, w / s), those of
+`core.motion.Motion` for B streams."""
 NOVELTY_OUTPUTS = ("novelty", "expected_accuracy", "novel_regions")
-"""Outputs of a graph file about the whole frame, as in `Maps`: float (1,) twice and uint8 (1, H, W)."""
+"""Outputs of a graph file about the whole frame, as in `Maps`: float (B, 1) twice and uint8 (B, H, W)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ DOUBT_BOX = 5
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """The motion from the previous frame to this one."""
+    """The motion from the previous frame to this one; a graph has tensors here, with the streams as first axis."""
 
     source: np.ndarray
     """(h, w, 2) float32: for each pixel its position (x, y) in the previous frame; positions outside the picture take
@@ -96,7 +96,8 @@ def warp(maps: Tensor, motion: Motion) -> Tensor:
     source = torch.as_tensor(motion.source)
     scale = torch.tensor([2.0 / max(width - 1, 1), 2.0 / max(height - 1, 1)], device=source.device)
     where = (source * scale - 1.0).to(maps.device, maps.dtype)
-    return F.grid_sample(maps, where[None].expand(len(maps), -1, -1, -1), padding_mode="border", align_corners=True)
+    where = where[None].expand(len(maps), -1, -1, -1) if where.ndim == 3 else where
+    return F.grid_sample(maps, where, padding_mode="border", align_corners=True)
 
 
 def no_motion(size: tuple[int, int]) -> Motion:

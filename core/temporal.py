@@ -28,8 +28,8 @@ class State(NamedTuple):
     member_entropy: Tensor
     """(B, ...)"""
     mass: Tensor
-    """(B,), or (B, ...) where the mean follows motion: sum of the weights, at most 1 / (1 - exp(-1 / tau)); 0: no frame
-    yet."""
+    """(B, 1), or (B, h, w) where the mean follows motion: sum of the weights, at most 1 / (1 - exp(-1 / tau)); 0: no
+    frame yet."""
 
 
 @dataclass(frozen=True)
@@ -51,16 +51,18 @@ class TemporalSmoothing:
 
     def start(self, like: Prediction) -> State:
         """The state before the first frame: zeros of the prediction's shape."""
-        shape = like.member_entropy.shape if self.motion else like.probs.shape[:1]
+        shape = like.member_entropy.shape if self.motion else (like.probs.shape[0], 1)
         mass = like.probs.new_zeros(shape)
         return State(torch.zeros_like(like.probs), torch.zeros_like(like.member_entropy), mass)
 
     def __call__(
         self, now: Prediction, state: State | None, gap: int | Tensor = 1, motion: Motion | None = None
     ) -> tuple[Prediction, State]:
-        """Smooths one frame; `gap` is the number of source frames since the previous call (1: none was dropped).
+        """Smooths one frame of each of B streams.
 
-        `motion` is the motion since the previous call, at the size of maps (B, K, h, w); None: nothing moved.
+        `gap` is the number of source frames since the previous call (1: none was dropped), as a tensor (B, 1) that of
+        each stream. `motion` is the motion since the previous call, at the size of maps (B, K, h, w); None: nothing
+        moved.
         """
         if isinstance(gap, int) and gap < 1:
             raise ValueError(f"the frame gap must be 1 or more, got {gap}")
@@ -69,14 +71,14 @@ class TemporalSmoothing:
 
 
 def forget(state: State, reset: Tensor) -> State:
-    """The state itself if `reset` (a scalar) is 0, the initial state if it is 1; only its mass is set to 0."""
-    return state._replace(mass=state.mass * (1.0 - reset))
+    """The state with the streams started anew whose `reset` (B, 1) is 1, and not 0; only their mass is set to 0."""
+    return state._replace(mass=state.mass * _over(1.0 - reset, state.mass))
 
 
 def smooth_recursive(now: Prediction, state: State, tau: float, gap: int | Tensor = 1) -> tuple[Prediction, State]:
     """One step of the recursion: mass = 1 + d mass; mean += (now - mean) / mass, with d = exp(-gap / tau) (Eq. 12-13).
     The first frame is taken unchanged."""
-    decay = torch.exp(-gap / tau) if isinstance(gap, Tensor) else math.exp(-gap / tau)
+    decay = _over(torch.exp(-gap / tau), state.mass) if isinstance(gap, Tensor) else math.exp(-gap / tau)
     mass = 1.0 + decay * state.mass
     weight = 1.0 / mass
     mean = Prediction(
@@ -95,7 +97,7 @@ def warp_state(state: State, motion: Motion) -> State:
 
 
 def _over(weight: Tensor, like: Tensor) -> Tensor:
-    """Reshapes a weight (B,) or (B, ...) so that it broadcasts over `like`, (B, ...) or (B, K, ...)."""
-    if weight.ndim == 1:
+    """Reshapes a weight (B, 1) or (B, h, w) so that it broadcasts over `like`, (B, ...) or (B, K, ...)."""
+    if weight.ndim == 2:
         return weight.reshape(-1, *[1] * (like.ndim - 1))
     return weight if weight.ndim == like.ndim else weight.unsqueeze(1)

@@ -9,7 +9,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from core.cuts import CUT, MAX_GAP, distance, structure, thumbnail
 from core.dropout import drawing_dropouts, dropout_calls
-from core.frame import MOTION_INPUTS, NOVELTY_OUTPUTS
+from core.frame import MOTION_INPUTS, NOVELTY_OUTPUTS, STREAMS
 from core.motion import Motion, no_motion
 from core.novelty.head import NoveltyPredictor
 from core.prediction import FrameNovelty, Prediction
@@ -31,14 +31,16 @@ class ExportedStep(nn.Module):
     """(frame, gap, reset[, motion, trust], *state, *masks) -> (label, confidence, entropy, disagreement[, probs],
     *state, *novelty, image, *inner).
 
-    frame uint8 (1, H, W, 3); gap float (1,), source frames since the last call; reset float (1,), where 1 starts anew,
-    as a state of zeros does. motion float (h / s, w / s, 2) and trust float (h / s, w / s) are those of
-    `core.motion.Motion` where the mean follows motion; a reset ignores them. probs (1, K, h / s, w / s) is the
-    prediction of a method without memory; another's is the mean, which is its first state. image is the network's
-    normalised input, inner its logits, if it runs once a frame. Where the temperature follows the frame, novelty holds
-    `NOVELTY_OUTPUTS`, inner all of `NETWORK_OUTPUTS`, and the state before the last is the score's mean and mass. The
-    last state is the structure of the frame, by which a scene cut is found: it starts anew as a reset does. With
-    `mask_inputs` every dropout mask is an input instead of a random draw, for proofs.
+    The first axis of every tensor is the stream, B in all; streams are independent of each other, and those of a batch
+    may be others in the next one, since each brings its state. frame uint8 (B, H, W, 3); gap float (B, 1), source
+    frames since the last call; reset float (B, 1), where 1 starts anew, as a state of zeros does. A number of a stream
+    has a second axis of 1, as servers that batch requests give it. motion float (B, h / s, w / s, 2) and trust float
+    (B, h / s, w / s) are those of `core.motion.Motion` where the mean follows motion; a reset ignores them. probs
+    (B, K, h / s, w / s) is the prediction of a method without memory; another's is the mean, which is its first state.
+    image is the network's normalised input, inner its logits, if it runs once a frame. Where the temperature follows
+    the frame, novelty holds `NOVELTY_OUTPUTS`, inner all of `NETWORK_OUTPUTS`, and the state before the last is the
+    score's mean and mass. The last state is the structure of the frame, by which a scene cut is found: it starts anew
+    as a reset does. With `mask_inputs` every dropout mask is an input instead of a random draw, for proofs.
     """
 
     reference: Tensor
@@ -87,7 +89,7 @@ class ExportedStep(nn.Module):
         states: tuple[Tensor, ...] = tuple(after or ())
         novelty: tuple[Tensor, ...] = ()
         if self.watched and novelties[0]:
-            before = rest[fields] * (1.0 - reset) if score_fields else torch.zeros(2)
+            before = rest[fields] * (1.0 - reset) if score_fields else torch.zeros_like(reset).expand(-1, 2)
             score_state, novelty = self._novelty_outputs(outputs, novelties[0], before, gap)
             states = (*states, score_state) if score_fields else states
         states = states if seen is None else (*states, seen)
@@ -99,8 +101,8 @@ class ExportedStep(nn.Module):
         return structure(thumbnail(resize(frame.permute(0, 3, 1, 2), size).float()))
 
     def _cut(self, before: Tensor, now: Tensor, gap: Tensor) -> Tensor:
-        """Returns 1 (1,) where a cut lies between two structures, 0 elsewhere."""
-        return ((distance(before, now) > CUT) & (gap <= MAX_GAP)).float()
+        """Returns 1 where a cut lies between two structures, 0 elsewhere: (B, 1)."""
+        return ((distance(before, now)[:, None] > CUT) & (gap <= MAX_GAP)).float()
 
     def _novelty_outputs(
         self, outputs: Outputs, frame: FrameNovelty, before: Tensor, gap: Tensor
@@ -108,44 +110,53 @@ class ExportedStep(nn.Module):
         """Returns the score's mean and mass, and `NOVELTY_OUTPUTS`, computed as in core/segmenter.py."""
         tau = self.segmenter.method.tau
         score = torch.where(frame.score < self.most, frame.score, self.most)  # NaN is the most novel
-        mean, mass = smooth_score(score, (before[:1], before[1:]), torch.exp(-gap / tau) if tau else 0.0)
-        at_least = (self.reference >= mean).float().sum(0, keepdim=True)
+        decay = torch.exp(-gap / tau) if tau else 0.0
+        mean, mass = smooth_score(score[:, None], (before[:, :1], before[:, 1:]), decay)
+        at_least = (self.reference >= mean).float().sum(1, keepdim=True)
         share = novelty_share(at_least, self.reference.shape[0])
-        confidence = outputs.confidence.float().mean((1, 2)) / 255.0
+        confidence = outputs.confidence.float().mean((1, 2))[:, None] / 255.0
         shades = F.interpolate(
             (frame.regions * RARE_LEVEL).clamp(0.0, 255.0)[:, None],
             outputs.label.shape[1:],
             mode="bilinear",
             align_corners=False,
         )
-        return torch.cat([mean, mass.expand(1)]), (share, confidence, shades[:, 0].to(torch.uint8))
+        return torch.cat([mean, mass], 1), (share, confidence, shades[:, 0].to(torch.uint8))
 
-    def signature(self, frame_height: int, frame_width: int, fixed_size: bool = True) -> Signature:
-        """Returns names, and example inputs for a frame of H x W: a black picture and the state before the first frame.
+    def signature(
+        self, frame_height: int, frame_width: int, fixed_size: bool = True, streams: int | None = 1
+    ) -> Signature:
+        """Returns names, and example inputs for frames of H x W: black pictures and the state before the first frame.
 
-        `fixed_size`: the graph takes frames of that size alone.
+        `fixed_size`: the graph takes frames of that size alone. `streams`: B; None: any number, two in the example.
         """
-        frame = torch.zeros(1, frame_height, frame_width, 3, dtype=torch.uint8)
+        count = streams or 2
+        frame = torch.zeros(count, frame_height, frame_width, 3, dtype=torch.uint8)
         with torch.no_grad(), dropout_calls(self.dropouts) as calls:
             network, now = self._predict(self.segmenter.preprocess(frame), ())
         smoothing = self.segmenter.smoothing
         state = tuple(smoothing.start(now)) if smoothing else ()
-        state = (*state, torch.zeros(2)) if state and self.watched else state
+        state = (*state, torch.zeros(count, 2)) if state and self.watched else state
         state = (*state, torch.zeros_like(self._structure(frame))) if state else state
         masks = [torch.ones(shape) for _, shape in calls] if self.mask_inputs else []
         rates = {f"mask_{i:03}": self.dropouts[i % len(self.dropouts)].rate for i in range(len(masks))}
         states = [f"state_{i:02}" for i in range(len(state))]
         still = no_motion((state[2].shape[-2], state[2].shape[-1])) if self.follows else None
-        moved = [torch.as_tensor(still.source), torch.as_tensor(still.trust)] if still else []
+        motion = (still.source, still.trust) if still else ()
+        moved = [torch.as_tensor(one)[None].repeat(count, *[1] * one.ndim) for one in motion]
         carried = [*([] if smoothing else ["probs"]), *(f"{name}_out" for name in states)]
         inner = ("image", *NETWORK_OUTPUTS[: len(network)])
         novelty = NOVELTY_OUTPUTS if self.watched else ()
+        names = ("frame", "gap", "reset", *MOTION_INPUTS[: len(moved)], *(f"{name}_in" for name in states), *rates)
+        free = {name: {} if streams else {0: STREAMS} for name in names}
+        if not fixed_size:
+            free["frame"] |= {1: "height", 2: "width"}
         return Signature(
-            ("frame", "gap", "reset", *MOTION_INPUTS[: len(moved)], *(f"{name}_in" for name in states), *rates),
+            names,
             ("label", "confidence", "entropy", "disagreement", *carried, *novelty, *inner),
-            (frame, torch.ones(1), torch.zeros(1), *moved, *state, *masks),
+            (frame, torch.ones(count, 1), torch.zeros(count, 1), *moved, *state, *masks),
             inner,
-            free_sizes={} if fixed_size else {"frame": {1: "height", 2: "width"}},
+            free_sizes=free,
             mask_rates=rates,
         )
 

@@ -20,7 +20,8 @@ from core.tracing import is_fixed
 
 
 class Outputs(NamedTuple):
-    """Tensors of one frame: uint8 (1, H, W) maps at the frame's size, and the smoothed prediction at the network's."""
+    """Tensors of one frame of B streams: uint8 (B, H, W) maps at the frame's size, and the smoothed prediction at the
+    network's."""
 
     label: Tensor
     confidence: Tensor
@@ -83,7 +84,7 @@ class StreamingSegmenter(nn.Module):
         motion: Motion | None = None,
         predict: Callable[[Tensor], Prediction] | None = None,
     ) -> tuple[Outputs, State | None]:
-        """(1, H, W, 3) uint8 RGB, the state (None: start anew), source frames since the last call -> outputs, next
+        """(B, H, W, 3) uint8 RGB, the state (None: start anew), source frames since the last call -> outputs, next
         state.
 
         `predict` replaces the predictor, for callers that need its logits too.
@@ -107,7 +108,7 @@ class StreamingSegmenter(nn.Module):
         return self.fixed_size or network_size(height, width, self.height)
 
     def preprocess(self, frame: Tensor) -> Tensor:
-        """(1, H, W, 3) uint8 -> (1, 3, h, w) normalised float."""
+        """(B, H, W, 3) uint8 -> (B, 3, h, w) normalised float."""
         images = frame.permute(0, 3, 1, 2)  # channels-last in memory already
         return self.normalize(resize(images, self.size(frame.shape[1], frame.shape[2])))
 

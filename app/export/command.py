@@ -18,6 +18,7 @@ from core.method import ModeName, is_temporal
 from core.model.model import Model
 from core.preprocess import SIZE_MULTIPLE
 from core.system.files import require_place
+from export.file.metadata import MAX_STREAMS
 from export.file.onnx_file import check_onnx
 from export.write.traced import import_onnx
 from export.write.triton import check_place, write_repository
@@ -66,6 +67,10 @@ def refuse_job(job: ExportJob) -> None:
     """Raises InputError for flags that do not go together, whatever the model."""
     if job.shape[1] is not None and job.shape[1] < SIZE_MULTIPLE:
         raise InputError(f"--size {job.size}: the width must be {SIZE_MULTIPLE} pixels or more")
+    if job.streams is not None and not job.stateful:
+        raise InputError("--streams is for a graph with a state; add --stateful, or omit it")
+    if isinstance(job.streams, int) and not 1 <= job.streams <= MAX_STREAMS:
+        raise InputError(f"--streams must be 1 to {MAX_STREAMS} or dynamic, got {job.streams}")
     if job.precision == "bf16":
         raise InputError(
             "--precision bf16 is no number format of a graph file: export fp32 and choose bf16 where it runs "
@@ -80,6 +85,10 @@ def check_file(job: ExportJob) -> None:
 
 def check_triton(job: ExportJob) -> None:
     """Raises InputError, before any work, where no model for Triton can be made."""
+    if job.streams not in (None, 1, "dynamic"):
+        raise InputError(
+            f"--streams {job.streams}: Triton fills each batch with the streams that have a frame; use dynamic"
+        )
     if job.method.mode is not None and not is_temporal(job.method.mode):
         raise InputError("--target triton serves streams, so the graph needs a state; use --mode vq-dnn or vq-bnn")
     check_place(job.output, job.overwrite)
@@ -116,6 +125,8 @@ def check_web(job: ExportJob) -> None:
         raise InputError(f"--samples {job.method.samples}: a page draws one pass a frame; omit it")
     if job.method.motion:
         raise InputError("--motion on: a page follows no motion; omit it")
+    if job.streams not in (None, 1):
+        raise InputError(f"--streams {job.streams}: a page computes one stream; omit it")
     if job.precision not in ("fp32", "int8"):
         raise InputError(f"--precision {job.precision}: a page runs fp32 or int8; omit it")
     check_site_place(job.output, job.overwrite)

@@ -23,7 +23,7 @@ from export.file.metadata import GraphMeta
 from export.file.subgraph import with_network
 from export.run.cpu import resize_frame
 from export.write.proof import BOUNDS
-from export.write.traced import Traced, trace
+from export.write.traced import Traced, start_of, trace
 from seg.exported import ExportedStep, network_signature
 from seg.streaming import StreamingSegmenter
 
@@ -60,6 +60,7 @@ def export_segmenter(
         (height, width),
         head_stride=module.head_stride,
         precision=job.precision,
+        streams=streams_of(job) if job.stateful else 1,
         reference_scores=reference.scores if reference and module.method.adaptive else (),
     )
     if module.method.note:
@@ -110,11 +111,20 @@ def refuse_precision(job: ExportJob, method: Method) -> None:
             f"--precision {job.precision} is made of one pass a frame, got {method.samples}; use --samples 1 "
             "or --precision fp32"
         )
+    if job.precision == "int8" and streams_of(job) not in (1, None):
+        raise InputError(f"--precision int8 is fitted on single frames; use --streams dynamic, got {job.streams}")
     if job.precision == "int8" and draws_dropout(method.mode):
         raise InputError(
             f"--precision int8 is measured without dropout, got mode {method.mode}; use mode "
             f"{method.mode.replace('bnn', 'dnn')} or --precision fp16"
         )
+
+
+def streams_of(job: ExportJob) -> int | None:
+    """Returns the number of streams in a call, None for any number."""
+    if job.streams is None:
+        return None if job.target == "triton" else 1
+    return None if job.streams == "dynamic" else job.streams
 
 
 def network_shape(job: ExportJob, module: StreamingSegmenter, model: Model) -> tuple[int, int]:
@@ -132,9 +142,11 @@ def export_stream(
     """Exports the whole computation of a frame with its state."""
     raw = proof_frames()
     frames = [resize_frame(frame, size)[0] for frame in raw]
-    traced = trace_stream(module, size, fixed_size)
+    streams = streams_of(job)
+    traced = trace_stream(module, size, fixed_size, streams)
+    of_streams = "" if streams == 1 else f" of {streams or 'one to three'} streams a call, each against itself alone"
     masked = " with the masks as inputs" if traced.masked else ""
-    console.print(f"proof{masked}: {traced.prove(frames)}")
+    console.print(f"proof{of_streams}{masked}: {traced.prove(frames)}", soft_wrap=True)
     if traced.masked:
         console.print(f"proof of the masks drawn inside: {traced.prove_draws(frames[0])}")
     elif not fixed_size:
@@ -150,21 +162,21 @@ def export_stream(
     return converted
 
 
-def trace_stream(module: StreamingSegmenter, size: tuple[int, int], fixed_size: bool) -> Traced:
+def trace_stream(module: StreamingSegmenter, size: tuple[int, int], fixed_size: bool, streams: int | None) -> Traced:
     """Traces the stream, and a second time with its dropout masks as inputs where it draws some.
 
     A network that is a graph itself takes the place of the one that was traced for it.
     """
     reference = reference_scores(module)
     step = ExportedStep(module, *size, reference=reference)
-    traced = trace(step, step.signature(*size, fixed_size))
+    traced = trace(step, step.signature(*size, fixed_size, streams))
     network = module.predictor.get_submodule("network")
     if isinstance(network, OnnxNetwork):
         return replace(traced, graph=with_network(traced.graph, network.graph))
     if not step.dropouts:
         return traced
     masked = ExportedStep(module, *size, mask_inputs=True, reference=reference)
-    return replace(traced, masked=trace(masked, masked.signature(*size, fixed_size)))
+    return replace(traced, masked=trace(masked, masked.signature(*size, fixed_size, streams)))
 
 
 def reference_scores(module: StreamingSegmenter) -> ReferenceScores | None:
@@ -177,7 +189,7 @@ def resize_agreement(traced: Traced, frame: np.ndarray) -> float:
     CheckFailed where too few are equal, and the probabilities differ.
     """
     inputs = dict(zip(traced.signature.inputs, traced.signature.example, strict=True))
-    inputs |= {"frame": torch.from_numpy(frame)[None], "reset": torch.ones(1)}
+    inputs |= start_of(traced.signature, frame)
     with torch.no_grad():
         values = traced.module(*inputs.values())
     got = traced.runner({name: value.numpy() for name, value in inputs.items()})

@@ -26,12 +26,13 @@ MAX_CHARACTERS = 2**20
 MAX_SIDE = 2**14
 """Pixels; four times the width of a 4K frame."""
 MAX_SCORES = 10_000
+MAX_STREAMS = 256
 
 TEXT_KEYS = ("kind", "precision", "source", "source_sha256", "licence")
 METHOD_TEXT_KEYS = ("mode", "note")
 CLASS_KEYS = ("classes", "palette", "void_id")
 METHOD_KEYS = tuple(field.name for field in fields(Method) if field.name not in METHOD_TEXT_KEYS)
-JSON_KEYS = ("input_height", "input_width", "mean", "std", "head_stride", "versions", "reference_scores")
+JSON_KEYS = ("input_height", "input_width", "mean", "std", "head_stride", "versions", "reference_scores", "streams")
 """Entries of ONNX metadata_props: text as it is, and JSON; a method has one entry for each of its fields."""
 
 
@@ -69,6 +70,8 @@ class GraphMeta:
     """Licence note of weights and training data."""
     reference_scores: tuple[float, ...] = ()
     """Novelty scores of held-out frames, ascending; with them the graph computes novelty and expected accuracy."""
+    streams: int | None = 1
+    """Streams that a call computes, the first size of all inputs and outputs; None: any number."""
 
     def __post_init__(self) -> None:
         _check(self)
@@ -173,6 +176,7 @@ def _check(meta: GraphMeta) -> None:
         ("source_sha256", meta.source_sha256, digits, "64 lower-case hexadecimal digits"),
         ("versions", meta.versions, _are_versions(meta.versions), "version texts by name"),
         ("licence", meta.licence, _is_text(meta.licence, 10_000, newlines=True), "at most 10000 printable characters"),
+        ("streams", meta.streams, meta.streams is None or is_whole(meta.streams, 1, MAX_STREAMS), "1 to 256 or null"),
         ("reference_scores", scores, _are_scores(scores), f"at most {MAX_SCORES} ascending numbers"),
     ):
         if not holds:

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 from core.errors import InputError
-from core.frame import MOTION_INPUTS, NOVELTY_OUTPUTS
+from core.frame import MOTION_INPUTS, NOVELTY_OUTPUTS, STREAMS
 from core.method import is_temporal
 from export.file.metadata import GraphMeta
 
@@ -19,7 +19,7 @@ MAX_STATE_VALUES = 2**30
 """Limit on the values in all states, which an executor allocates at the start: the mean of 100 classes at 2160 x 3840
 has 8e8."""
 MAX_DIMENSIONS = 4
-"""The mean of predictions: (1, K, h, w)."""
+"""The mean of predictions: (B, K, h, w)."""
 
 FLOATS = ("FLOAT", "FLOAT16")
 Shape = tuple[int | str | None, ...]
@@ -76,17 +76,21 @@ def _check_stream(inputs: Values, outputs: Values, meta: GraphMeta, name: str) -
     _expect_names(
         list(outputs), [*MAPS, *carried, *(NOVELTY_OUTPUTS if meta.reference_scores else ())], "outputs", name
     )
-    _expect(inputs, "frame", ("UINT8",), (1, "H", "W", 3), name)
-    for key, types in (("gap", ("INT64", "FLOAT")), ("reset", ("BOOL", "INT64", "FLOAT"))):
-        _expect(inputs, key, types, (1,) if inputs[key][1] else (), name)
+    streams = meta.streams or STREAMS
+    for key, (kind, shape) in (*inputs.items(), *outputs.items()):
+        if shape[:1] != (streams,):
+            raise InputError(f"{name}: {key} is {_text(kind, shape)}, expected {streams} as its first size")
+    _expect(inputs, "frame", ("UINT8",), (streams, "H", "W", 3), name)
+    for key in ("gap", "reset"):
+        _expect(inputs, key, ("FLOAT",), (streams, 1), name)
     stride = meta.head_stride
     size = (math.ceil(meta.height / stride), math.ceil(meta.width / stride))
-    for key, shape in zip(moved, ((*size, 2), size), strict=False):
+    for key, shape in zip(moved, ((streams, *size, 2), (streams, *size)), strict=False):
         _expect(inputs, key, ("FLOAT",), shape, name)
     for key in NOVELTY_OUTPUTS[:2] if meta.reference_scores else ():
-        _expect(outputs, key, ("FLOAT",), (1,), name)
+        _expect(outputs, key, ("FLOAT",), (streams, 1), name)
     for key in (*MAPS, *(NOVELTY_OUTPUTS[2:] if meta.reference_scores else ())):
-        _expect(outputs, key, ("UINT8",), (1, *inputs["frame"][1][1:3]), name)
+        _expect(outputs, key, ("UINT8",), inputs["frame"][1][:3], name)
     _check_states(inputs, outputs, states, name)
     _check_probabilities(carried[0], outputs, meta, name)
 
@@ -96,9 +100,12 @@ def _check_states(inputs: Values, outputs: Values, states: int, name: str) -> No
     values = 0
     for entering, leaving in zip(state_names(states, "in"), state_names(states, "out"), strict=True):
         kind, shape = inputs[entering]
-        sizes = [size for size in shape if isinstance(size, int) and size > 0]
-        if len(sizes) != len(shape) or len(shape) > MAX_DIMENSIONS or kind not in FLOATS:
-            raise InputError(f"{name}: {entering} is {_text(kind, shape)}, expected a float of fixed shape")
+        first = shape[0] if isinstance(shape[0], int) else 1
+        sizes = [first, *(size for size in shape[1:] if isinstance(size, int) and size > 0)]
+        if len(sizes) != len(shape) or not 2 <= len(shape) <= MAX_DIMENSIONS or kind not in FLOATS:
+            raise InputError(
+                f"{name}: {entering} is {_text(kind, shape)}, expected a float with the streams and fixed sizes"
+            )
         if outputs[leaving] != inputs[entering]:
             raise InputError(
                 f"{name}: {leaving} is {_text(*outputs[leaving])} but {entering} is {_text(kind, shape)}; "

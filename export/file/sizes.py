@@ -103,8 +103,10 @@ def _given(value: "ValueInfoProto", meta: GraphMeta | None) -> TensorFacts:
     kind.CopyFrom(value.type)
     if meta and value.name in ("frame", "image"):
         picture = (3, meta.height, meta.width) if meta.kind == "logits" else (meta.height, meta.width, 3)
-        for place, size in zip(kind.tensor_type.shape.dim, (1, *picture), strict=True):
+        for place, size in zip(kind.tensor_type.shape.dim[1:], picture, strict=True):
             place.dim_value = size
+    if kind.tensor_type.shape.dim and not kind.tensor_type.shape.dim[0].HasField("dim_value"):
+        kind.tensor_type.shape.dim[0].dim_value = 1  # any number of streams or pictures
     return TensorFacts(kind, _bytes(kind), fixed=False)
 
 

@@ -1,5 +1,6 @@
 """The graph executor: ONNX Runtime runs the whole file, maps and all; on a GPU the state never leaves it."""
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,23 +16,65 @@ from export.run.networks import onnxruntime_name
 from export.run.sessions import open_session, runtime_errors
 
 
+class GraphStreams:
+    """The streams that a call of a graph file computes, and their states, which stay on the device."""
+
+    def __init__(self, data: bytes, meta: GraphMeta, device: str, count: int = 1) -> None:
+        self._session, self.device = open_session(data, device)
+        self.count, self._follows = count, meta.method.motion
+        self.state_size = (-(-meta.height // meta.head_stride), -(-meta.width // meta.head_stride))
+        self.outputs = [value.name for value in self._session.get_outputs()]
+        states = (value for value in self._session.get_inputs() if value.name.startswith("state_"))
+        self._zeros = {one.name: np.zeros((count, *one.shape[1:]), element_type(one.type)) for one in states}
+        self._carried: dict[str, Any] = {}
+
+    def __call__(
+        self,
+        pictures: np.ndarray,
+        gaps: Sequence[int],
+        motions: Sequence[Motion | None],
+        without: Collection[str] = (),
+    ) -> dict[str, Any]:
+        """Computes the next picture of each stream, (count, h, w, 3) uint8; returns the outputs but those in `without`.
+
+        Gaps and motions are those of `core.segmenter.Executor.compute`, one for each stream.
+        """
+        wanted = [name for name in self.outputs if name not in without]
+        binding = self._session.io_binding()
+        binding.bind_cpu_input("frame", pictures)
+        binding.bind_cpu_input("gap", np.array([[max(gap, 1)] for gap in gaps], np.float32))
+        binding.bind_cpu_input("reset", np.array([[gap == 0] for gap in gaps], np.float32))
+        if self._follows:
+            moved = [motion or no_motion(self.state_size) for motion in motions]
+            for name, field in zip(MOTION_INPUTS, ("source", "trust"), strict=True):
+                binding.bind_cpu_input(name, np.stack([getattr(motion, field) for motion in moved]))
+        for name, zeros in self._zeros.items():
+            if name in self._carried:
+                binding.bind_ortvalue_input(name, self._carried[name])
+            else:
+                binding.bind_cpu_input(name, zeros)
+        for name in wanted:
+            binding.bind_output(name, "cuda" if name.startswith("state_") and self.device != "cpu" else "cpu")
+        with runtime_errors(f"ONNX Runtime cannot run the graph on frames of {pictures.shape}"):
+            self._session.run_with_iobinding(binding)
+        found = dict(zip(wanted, binding.get_outputs(), strict=True))
+        self._carried = {name: found[name.removesuffix("_in") + "_out"] for name in self._zeros}
+        return found
+
+
 class GraphExecutor:
-    """A graph file and its state; see `core.segmenter.Executor`."""
+    """A graph file and its state, for one stream; see `core.segmenter.Executor`."""
 
     reference: ReferenceScores | None = None  # the graph compares scores itself
 
     def __init__(self, data: bytes, meta: GraphMeta, device: str, *, keep_probs: bool = False, why: str = "") -> None:
         self.classes, self.method, self.size = meta.classes, meta.method, (meta.height, meta.width)
         self.keep_probs, self.why, self.clock = keep_probs, why, StageClock()
-        self._session, self.device = open_session(data, device)
-        self._state_size = (-(-meta.height // meta.head_stride), -(-meta.width // meta.head_stride))
-        self.name = onnxruntime_name(meta.precision)
-        self._states = [value for value in self._session.get_inputs() if value.name.startswith("state_")]
-        self._outputs = [value.name for value in self._session.get_outputs()]
-        self._carried: dict[str, Any] = {}
+        self._streams = GraphStreams(data, meta, device)
+        self.name, self.device = onnxruntime_name(meta.precision), self._streams.device
 
     def state_size(self, height: int, width: int) -> tuple[int, int]:
-        return self._state_size
+        return self._streams.state_size
 
     def compute(self, image: np.ndarray, gap: int, motion: Motion | None) -> tuple[Maps, None]:
         size = image.shape[:2]
@@ -39,44 +82,20 @@ class GraphExecutor:
             picture = resize_frame(image, self.size)  # the graph could resize too, to within one level of 255
         with self.clock.measure("smoothing"):
             with self.clock.measure("network"):  # smoothing and maps are part of the graph
-                outputs = self._run(picture, gap, motion)
+                outputs = self._streams(picture, [gap], [motion], () if self.keep_probs else ("probs",))
             novelty: dict[str, Any] = {}
             if "novelty" in outputs:
                 novel_regions = resize_map(outputs["novel_regions"].numpy()[0], size, is_label=False)
-                share, accuracy = (float(outputs[name].numpy()[0]) for name in ("novelty", "expected_accuracy"))
+                share, accuracy = (outputs[name].numpy().item() for name in ("novelty", "expected_accuracy"))
                 novelty = {"novelty": share, "expected_accuracy": accuracy, "novel_regions": novel_regions}
             label, confidence, entropy, disagreement = (
                 resize_map(outputs[name].numpy()[0], size, is_label=name == "label") for name in MAPS
             )
             probs = None
             if self.keep_probs:
-                name = "probs" if "probs" in self._outputs else "state_00_out"
+                name = "probs" if "probs" in outputs else "state_00_out"
                 probs = outputs[name].numpy()[0].astype(np.float32)
             return Maps(label, confidence, entropy, disagreement, probs, **novelty), None
-
-    def _run(self, picture: np.ndarray, gap: int, motion: Motion | None) -> dict[str, Any]:
-        wanted = [name for name in self._outputs if name != "probs" or self.keep_probs]
-        binding = self._session.io_binding()
-        binding.bind_cpu_input("frame", picture)
-        binding.bind_cpu_input("gap", np.array([max(gap, 1)], np.float32))
-        binding.bind_cpu_input("reset", np.array([gap == 0], np.float32))
-        if self.method.motion:
-            moved = motion or no_motion(self._state_size)
-            for name, values in zip(MOTION_INPUTS, (moved.source, moved.trust), strict=True):
-                binding.bind_cpu_input(name, np.ascontiguousarray(values))
-        for state in self._states:
-            value = self._carried.get(state.name)
-            if value is None:
-                binding.bind_cpu_input(state.name, np.zeros(state.shape, element_type(state.type)))
-            else:
-                binding.bind_ortvalue_input(state.name, value)
-        for name in wanted:
-            binding.bind_output(name, "cuda" if name.startswith("state_") and self.device != "cpu" else "cpu")
-        with runtime_errors(f"ONNX Runtime cannot run the graph on a frame of {picture.shape}"):
-            self._session.run_with_iobinding(binding)
-        outputs = dict(zip(wanted, binding.get_outputs(), strict=True))
-        self._carried = {s.name: outputs[s.name.removesuffix("_in") + "_out"] for s in self._states}
-        return outputs
 
 
 def element_type(name: str) -> np.dtype[Any]:

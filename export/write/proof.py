@@ -9,12 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from core.dropout import draw_mask
 from core.errors import CheckFailed
-from core.motion import MotionEstimator, no_motion
-from core.tracing import Signature
 from export.run.sessions import Arrays, Runner
 
 Pairs = Iterator[tuple[Arrays, Arrays]]
@@ -23,11 +20,11 @@ TOLERANCE = 1e-4
 2e-6 of `street-tiny` and 3e-5 of `camvid-mobile`, with masks and without."""
 LABELS = 0.999
 """Smallest share of equal labels: near-ties of two classes may fall either way by rounding."""
-GAP_AT, GAP, RESET_AT = 10, 3, 20
-"""The run over a stream has a gap of three source frames and a reset."""
 DRAWS = 32
 MOMENT_TOLERANCE = 0.15
 """Allowed relative difference of the total variance; a rate of 0.25 instead of 0.2 gives 0.33."""
+MAX_CORRELATION = 0.5
+"""Allowed correlation of two streams over the draws: 1 if they share their masks, else 0 to within 0.2."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ class StreamProof:
 
     def __str__(self) -> str:
         return (
-            f"{self.frames} frames with a gap and a reset: labels equal in {self.labels_equal:.4%} of the pixels or "
+            f"{self.frames} frames with gaps and resets: labels equal in {self.labels_equal:.4%} of the pixels or "
             f"more, probabilities at most {self.largest_probability_difference:.1e} apart, maps at most "
             f"{self.largest_map_difference} of 255"
         )
@@ -85,11 +82,14 @@ class RandomProof:
     """Mean over pixels and classes of the squared difference of means over its variance: 1 when equal."""
     variance_ratio: float
     """Total variance of the graph's draws over that of torch's."""
+    correlation: float | None
+    """Correlation of the graph's first two streams over the draws; None: there is one stream."""
 
     def __str__(self) -> str:
+        together = "" if self.correlation is None else f", correlation of two streams {self.correlation:.2f}"
         return (
             f"{self.draws} random draws each: squared z of the means {self.mean_z2:.2f} (1 when equal), "
-            f"variance ratio {self.variance_ratio:.3f}"
+            f"variance ratio {self.variance_ratio:.3f}{together}"
         )
 
 
@@ -114,40 +114,6 @@ class Parity:
             f"{self.frames} frames: labels equal in {self.labels_equal:.2%} of the pixels, "
             f"probabilities {self.mean_difference:.1e} apart on average, at most {self.largest_difference:.1e}"
         )
-
-
-def stream_pairs(module: nn.Module, run: Runner, signature: Signature, frames: Iterable[np.ndarray]) -> Pairs:
-    """Yields the pair of each frame (h, w, 3) uint8. Each side carries its own state; the run includes a gap and a
-    reset.
-
-    Both sides get the same estimated motion, where the mean follows motion, and the same dropout masks, where they are
-    inputs.
-    """
-    ours: dict[str, Tensor] = dict(zip(signature.inputs, signature.example, strict=True))
-    theirs: Arrays = {name: value.numpy() for name, value in ours.items()}
-    estimate = MotionEstimator()
-    for number, frame in enumerate(frames):
-        is_first = number in (0, RESET_AT)
-        now = {
-            "frame": torch.from_numpy(frame)[None],
-            "gap": torch.tensor([float(GAP if number == GAP_AT else 1)]),
-            "reset": torch.tensor([float(is_first)]),
-        }
-        if "motion" in ours:
-            size = (ours["trust"].shape[0], ours["trust"].shape[1])
-            motion = estimate(frame, size, 0 if is_first else 1) or no_motion(size)
-            now |= {"motion": torch.as_tensor(motion.source), "trust": torch.as_tensor(motion.trust)}
-        now |= {name: draw_mask(ours[name], rate) for name, rate in signature.mask_rates.items()}
-        ours |= now
-        theirs |= {name: value.numpy() for name, value in now.items()}
-        with torch.no_grad():
-            values = module(*ours.values())
-        expected: Arrays = {name: value.numpy() for name, value in zip(signature.outputs, values, strict=True)}
-        got = run(theirs)
-        yield expected, got
-        for name in (name for name in signature.inputs if name.startswith("state_")):
-            carried = name.removesuffix("_in") + "_out"
-            ours[name], theirs[name] = torch.from_numpy(expected[carried]), got[carried]
 
 
 def network_pairs(network: nn.Module, run: Runner, images: Iterable[np.ndarray]) -> Pairs:
@@ -235,15 +201,16 @@ def require_parity(parity: Parity, bounds: Bounds, precision: str) -> None:
 
 
 def compare_draws(drawn: list[np.ndarray], by_graph: list[np.ndarray]) -> RandomProof:
-    """Compares the first two moments over equally many draws of torch and of the graph, all of one shape.
+    """Compares the first two moments over equally many draws of torch and of the graph, all of one shape (B, ...).
 
-    Raises CheckFailed where they differ.
+    Raises CheckFailed where they differ, or where streams of the graph are correlated.
     """
     ours, theirs, count = moments(drawn), moments(by_graph), len(drawn)
     moving = (ours[1] + theirs[1]) > 1e-8
     z2 = (ours[0] - theirs[0])[moving] ** 2 / ((ours[1] + theirs[1])[moving] / count)
-    proof = RandomProof(count, float(z2.mean()), float(theirs[1].sum() / ours[1].sum()))
-    if not (proof.mean_z2 < 2.0 and abs(proof.variance_ratio - 1.0) < MOMENT_TOLERANCE):
+    proof = RandomProof(count, float(z2.mean()), float(theirs[1].sum() / ours[1].sum()), correlation(by_graph))
+    alike = abs(proof.variance_ratio - 1.0) < MOMENT_TOLERANCE and abs(proof.correlation or 0.0) < MAX_CORRELATION
+    if not (proof.mean_z2 < 2.0 and alike):
         raise CheckFailed(f"the graph's dropout is not torch's, so no file was written: {proof}")
     return proof
 
@@ -252,3 +219,12 @@ def moments(draws: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Returns the mean and the unbiased variance over the draws."""
     stack = np.stack(draws).astype(np.float64)
     return stack.mean(0), stack.var(0, ddof=1)
+
+
+def correlation(draws: list[np.ndarray]) -> float | None:
+    """Returns the correlation of the first two streams of (B, ...) over the draws; None where there is one stream."""
+    if len(draws[0]) < 2:
+        return None
+    first, second = (np.stack([draw[place] for draw in draws]).astype(np.float64) for place in (0, 1))
+    first, second = first - first.mean(0), second - second.mean(0)
+    return float((first * second).sum() / np.sqrt(np.square(first).sum() * np.square(second).sum()))

@@ -32,8 +32,8 @@ from export.write.proof import (
     prove_network,
     prove_stream,
     require_parity,
-    stream_pairs,
 )
+from export.write.stream_run import stream_pairs
 
 OPSET = 20
 """Resize with antialias needs 18; ONNX Runtime 1.17 and OpenVINO 2024 read 20 already."""
@@ -80,13 +80,14 @@ class Traced:
         return parity
 
     def prove_draws(self, frame: np.ndarray) -> RandomProof:
-        """Compares mean and variance of the probabilities of one frame (h, w, 3) uint8 over draws of a stream's masks.
+        """Compares mean and variance of the probabilities of one frame (h, w, 3) uint8 over draws of the masks.
 
-        Each draw starts the stream anew. Raises CheckFailed where the moments differ.
+        All streams get this frame, and each draw starts them anew. Raises CheckFailed where the moments differ, or
+        streams share their masks.
         """
         names, outputs = self.signature.inputs, self.signature.outputs
         tensors = dict(zip(names, self.signature.example, strict=True))
-        tensors |= {"frame": torch.from_numpy(frame)[None], "reset": torch.ones(1)}
+        tensors |= start_of(self.signature, frame)
         arrays = {name: value.numpy() for name, value in tensors.items()}
         with torch.no_grad():
             drawn = [self.module(*tensors.values())[4].numpy() for _ in range(DRAWS)]
@@ -112,6 +113,12 @@ class Traced:
     def write(self, path: Path, meta: GraphMeta, overwrite: bool = False) -> None:
         """Writes one file, whole or not at all."""
         write_model(self.model(meta), path, overwrite)
+
+
+def start_of(signature: Signature, frame: np.ndarray) -> dict[str, torch.Tensor]:
+    """Returns the inputs of a frame (H, W, 3) uint8 that is the first one of every stream of the signature."""
+    count = len(signature.example[0])
+    return {"frame": torch.from_numpy(frame).repeat(count, 1, 1, 1), "reset": torch.ones(count, 1)}
 
 
 def trace(module: nn.Module, signature: Signature, masked: Traced | None = None) -> Traced:
@@ -150,8 +157,21 @@ def to_onnx(module: nn.Module, signature: Signature) -> Any:
     for value in inner:
         model.graph.output.remove(value)
         model.graph.value_info.append(value)
+    name_sizes(model.graph, signature)
     onnx.checker.check_model(model)
     return model
+
+
+def name_sizes(graph: Any, signature: Signature) -> None:
+    """Gives free sizes the signature's names, in place of the symbols that torch invents."""
+    sizes = {value.name: value.type.tensor_type.shape.dim for value in graph.input}
+    names = {
+        sizes[key][axis].dim_param: name for key, free in signature.free_sizes.items() for axis, name in free.items()
+    }
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        for size in value.type.tensor_type.shape.dim:
+            if size.dim_param in names:
+                size.dim_param = names[size.dim_param]
 
 
 def exported_program(module: nn.Module, signature: Signature) -> torch.export.ExportedProgram:

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 
 from core.errors import InputError, refuse_existing
 from core.system.files import write_atomic
-from export.file.signature import Shape, type_and_shape
+from export.file.signature import type_and_shape
 
 if TYPE_CHECKING:
     import onnx
 
 TYPES = {"UINT8": "TYPE_UINT8", "FLOAT": "TYPE_FP32", "FLOAT16": "TYPE_FP16"}
 """ONNX's names -> Triton's."""
+BATCH = 8
+"""Largest batch: a frame of each of so many streams. Memory grows with it; config.pbtxt may be edited."""
 CANDIDATES = 64
 """Sequences at once for an instance, each with a state (camvid-unet-s at 360x480: 8 MB); later ones wait for an end."""
 IDLE_US = 60_000_000
@@ -42,6 +44,7 @@ def write_repository(folder: Path, model: "onnx.ModelProto") -> None:
 
     InputError for a graph without state, or a place that cannot be written to.
     """
+    model = model if batches(model.graph) else with_plain_reset(model)
     text = config_text(folder.name, model.graph)
     try:
         (folder / "1").mkdir(parents=True, exist_ok=True)
@@ -53,9 +56,10 @@ def write_repository(folder: Path, model: "onnx.ModelProto") -> None:
 
 
 def config_text(name: str, graph: "onnx.GraphProto") -> str:
-    """The model's config.pbtxt. The first axis of all tensors is 1, and Triton does not batch (max_batch_size 0)."""
-    inputs = {value.name: type_and_shape(value, name) for value in graph.input}
-    outputs = {value.name: type_and_shape(value, name) for value in graph.output}
+    """The model's config.pbtxt. Where the graph takes any number of streams, Triton fills a batch with those that have
+    a frame, on the first axis of all tensors, and a stream's state goes with it."""
+    skipped = 1 if batches(graph) else 0
+    inputs, outputs = ({one.name: _typed(one, skipped) for one in values} for values in (graph.input, graph.output))
     states = [key for key in inputs if key.startswith("state_")]
     if not states:
         raise InputError("--target triton serves streams, so the graph needs a state; use --mode vq-dnn or vq-bnn")
@@ -67,9 +71,9 @@ def config_text(name: str, graph: "onnx.GraphProto") -> str:
             f'name: "{name}"',
             'backend: "onnxruntime"',
             'default_model_filename: "model.onnx"',
-            "max_batch_size: 0",
-            *_list("input", ([f'name: "{key}"', *_typed(inputs[key])] for key in asked)),
-            *_list("output", ([f'name: "{key}"', *_typed(outputs[key])] for key in given)),
+            f"max_batch_size: {BATCH * skipped}",
+            *_list("input", ([f'name: "{key}"', *inputs[key]] for key in asked)),
+            *_list("output", ([f'name: "{key}"', *outputs[key]] for key in given)),
             *_block(
                 "sequence_batching",
                 [
@@ -93,17 +97,40 @@ def config_text(name: str, graph: "onnx.GraphProto") -> str:
     )
 
 
-def _state(entering: str, leaving: str, kind: tuple[str, Shape]) -> list[str]:
+def batches(graph: "onnx.GraphProto") -> bool:
+    """True if the graph takes any number of streams."""
+    return not isinstance(type_and_shape(graph.input[0], "graph")[1][0], int)
+
+
+def with_plain_reset(model: "onnx.ModelProto") -> "onnx.ModelProto":
+    """Returns a copy for one stream a call whose `reset` is (1,), the shape of Triton's controls where it does not
+    batch; with batches they are (B, 1)."""
+    import onnx
+
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    graph, helper = changed.graph, onnx.helper
+    for node in graph.node:
+        node.input[:] = ["reset_column" if name == "reset" else name for name in node.input]
+    graph.node.insert(0, helper.make_node("Unsqueeze", ["reset", "reset_axis"], ["reset_column"]))
+    graph.initializer.append(helper.make_tensor("reset_axis", onnx.TensorProto.INT64, [1], [1]))
+    for value in graph.input:
+        if value.name == "reset":
+            value.CopyFrom(helper.make_tensor_value_info("reset", onnx.TensorProto.FLOAT, [1]))
+    return changed
+
+
+def _state(entering: str, leaving: str, kind: Sequence[str]) -> list[str]:
     """Text of one state; its initial state is zeros, since a sequence would else begin with random memory."""
-    start = [f'name: "{entering}_zero"', *_typed(kind), "zero_data: true"]
+    start = [f'name: "{entering}_zero"', *kind, "zero_data: true"]
     names = [f'input_name: "{entering}"', f'output_name: "{leaving}"']
-    return [*names, *_typed(kind), *_list("initial_state", [start])]
+    return [*names, *kind, *_list("initial_state", [start])]
 
 
-def _typed(kind: tuple[str, Shape]) -> list[str]:
-    """Lines of data type and dimensions; free sizes are -1."""
-    name, shape = kind
-    sizes = ", ".join(str(size) if isinstance(size, int) else "-1" for size in shape)
+def _typed(value: "onnx.ValueInfoProto", skipped: int) -> list[str]:
+    """Lines of data type and dimensions, without the first `skipped` ones; free sizes are -1."""
+    name, shape = type_and_shape(value, "graph")
+    sizes = ", ".join(str(size) if isinstance(size, int) else "-1" for size in shape[skipped:])
     return [f"data_type: {TYPES[name]}", f"dims: [ {sizes} ]"]
 
 
@@ -138,8 +165,8 @@ import numpy as np
 import tritonclient.grpc as triton
 
 client = triton.InferenceServerClient("localhost:8001")
-gap = triton.InferInput("gap", [1], "FP32")
-gap.set_data_from_numpy(np.ones(1, np.float32))  # source frames since the last one that was sent
+gap = triton.InferInput("gap", [1, 1], "FP32")
+gap.set_data_from_numpy(np.ones((1, 1), np.float32))  # source frames since the last one that was sent
 for number, frame in enumerate(frames):  # (H, W, 3) uint8 RGB
     image = triton.InferInput("frame", [1, *frame.shape], "UINT8")
     image.set_data_from_numpy(frame[None])
@@ -151,6 +178,10 @@ for number, frame in enumerate(frames):  # (H, W, 3) uint8 RGB
 - A stream is a `sequence_id` other than 0. Its first request needs `sequence_start`, which also starts its mean anew:
   send it again at a scene cut, a seek or another frame size. Its last request needs `sequence_end`; without it the
   server holds the stream's state for a minute.
+- The server computes the waiting frames of up to 8 streams in one call (`max_batch_size` of config.pbtxt; 0: one
+  stream). Frames of different sizes cannot share a call.
+- A model that follows motion (`--motion on`) has two more inputs, `motion` and `trust`: docs/usage.md of SteadySeg has
+  the lines that compute them.
 - `reset` and the states are the server's; clients do not send them.
 - To warm a server up, send a sequence of one frame of your size. `model_warmup` in config.pbtxt bypasses the part of
   the server that holds states, so a model with states could fail to load with it.

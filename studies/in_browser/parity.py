@@ -11,7 +11,7 @@ import numpy as np
 
 from export.file.onnx_file import OnnxFile, check_onnx
 from export.run.sessions import session_runner
-from export.write.proof import GAP, GAP_AT, RESET_AT
+from export.write.stream_run import GAP, GAP_AT, RESET_AT
 
 MAPS = ("confidence", "entropy", "disagreement", "novel_regions")
 SCRIPT = """async ({ mode, provider, threads, pixels, gap, reset, width }) => {
@@ -48,7 +48,7 @@ def compare_in_browser(
     answer: dict[str, Any] = {}
     for number, frame in enumerate(frames):
         gap, reset = float(GAP if number == GAP_AT else 1), number in (0, RESET_AT)
-        inputs = {"frame": frame[None], "gap": np.array([gap], np.float32), "reset": np.array([reset], np.float32)}
+        inputs = {"frame": frame[None], "gap": np.array([[gap]], np.float32), "reset": np.array([[reset]], np.float32)}
         found = run({**inputs, **state})
         state = {name: found[name.replace("_in", "_out")] for name in state}
         answer = page.evaluate(
@@ -69,11 +69,9 @@ def compare_in_browser(
             difference = np.abs(there[name].astype(int) - found[name][0].astype(int))
             apart, differing = max(apart, int(difference.max())), differing + int((difference > 0).sum())
         if tells:
-            novelties.append(float(found["novelty"][0]))
+            novelties.append(found["novelty"].item())
             novelty_apart = max(novelty_apart, abs(answer["novelty"]["score"] - novelties[-1]))
-            accuracy_apart = max(
-                accuracy_apart, abs(answer["novelty"]["expected"] - float(found["expected_accuracy"][0]))
-            )
+            accuracy_apart = max(accuracy_apart, abs(answer["novelty"]["expected"] - found["expected_accuracy"].item()))
     pixels = sum(frame.shape[0] * frame.shape[1] for frame in frames) * len(maps)
     told = {"novelties": novelties, "novelty_apart": novelty_apart, "accuracy_apart": accuracy_apart} if tells else {}
     return {

@@ -36,9 +36,12 @@ from studies.performance.rows import (
     GRAPH_ROWS,
     ROWS,
     SINGLE_PROCESS,
+    STREAM_ROWS,
+    STREAMS,
     CheckpointRows,
     chosen_rows,
     graph_row,
+    streams_row,
 )
 from studies.performance.soak import check_soak, soak
 from studies.performance.timing import Budget, Row, Timing, measure
@@ -124,7 +127,10 @@ def bench_checkpoint(job: BenchJob, folder: Path) -> dict[str, Any]:
 
 def bench_graph(job: BenchJob, folder: Path) -> dict[str, Any]:
     """The rows that a graph file can have: it holds one mode and one size."""
-    names = chosen_rows(job.only, GRAPH_ROWS, {})
+    file = read_onnx(Path(job.model))
+    one = "the file computes one stream a call; export it with --streams dynamic"
+    missing = {} if file.meta.streams is None else dict.fromkeys(STREAM_ROWS, one)
+    names = chosen_rows(job.only, (*GRAPH_ROWS, *STREAM_ROWS), missing)
     segmenter = open_segmenter(
         job.model,
         size=job.size,
@@ -132,7 +138,6 @@ def bench_graph(job: BenchJob, folder: Path) -> dict[str, Any]:
         precision=job.compute.precision,
         device=job.compute.device,
     )
-    file = read_onnx(Path(job.model))
     size = (file.meta.height, file.meta.width)
     precision = segmenter.executor.split()[-1]
     network: FrameNetwork | None = None
@@ -148,7 +153,8 @@ def bench_graph(job: BenchJob, folder: Path) -> dict[str, Any]:
         say("making the clip")
         clip = clip_of(job, folder, size)
         soaked = run_soak(job, lambda: segmenter, clip, size, say)
-        built = [graph_row(name, segmenter, network, clip, size, folder) for name in names]
+        built = [graph_row(name, segmenter, network, clip, size, folder) for name in names if name in GRAPH_ROWS]
+        built += [streams_row(n, file, segmenter.device, clip) for n in STREAMS if f"streams_{n}" in names]
         timings = time_rows(built, job.row_seconds, say)
     done = rows_record(timings)
     mode = f"the file computes {segmenter.method}"

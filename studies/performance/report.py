@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from studies.performance.rows import ROWS, STEP
+from studies.performance.rows import ROWS, STEP, STREAM_ROWS
 from studies.performance.timing import Timing
 
 BASES = {
@@ -15,6 +15,7 @@ BASES = {
     "vq_bnn": "bare_plain",
     **{name: "bare" for name in ROWS if name not in ("bare_plain", "bare", "vq_bnn")},
     "step": "bare",
+    **{name: "streams_1" for name in list(STREAM_ROWS)[1:]},
 }
 """Row -> the row that its throughput is a share of in the table of rows."""
 
@@ -129,7 +130,7 @@ def _rows_table(rows: dict[str, Any], *, described: bool) -> Table:
     table = Table("row", *(["what"] if described else []), "calls", "median ms", "p95 ms", "frames/s", "of its base")
     for name, row in rows.items():
         share = "-" if row["base"] is None else f"{row['of_base']:.3f} of {row['base']}"
-        what = [ROWS.get(name, STEP)] if described else []
+        what = [(ROWS | STREAM_ROWS).get(name, STEP)] if described else []
         times = [f"{row[key]:.2f}" for key in ("median_ms", "p95_ms", "frames_per_s")]
         table.add_row(name, *what, str(row["calls"]), *times, share)
     return table

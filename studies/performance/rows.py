@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -9,7 +10,9 @@ import numpy as np
 
 from core.errors import InputError
 from core.segmenter import Segmenter
-from export.run.networks import FrameNetwork
+from export.file.onnx_file import OnnxFile
+from export.run.graph import GraphStreams
+from export.run.networks import FrameNetwork, onnxruntime_name
 from studies.performance.baselines import NaiveDeque, Published
 from studies.performance.clip import Clip
 from studies.performance.executors import Executor, TorchExecutor
@@ -39,6 +42,9 @@ SINGLE_PROCESS: dict[str, Variant] = {"bare_plain": "plain", "bare": "quiet"}
 GRAPH_ROWS = ("bare", "step", "end_to_end_labels", "end_to_end_video")
 """Rows of a graph file: it holds one mode."""
 STEP = "the file's whole step: its mode, all maps"
+STREAMS = (1, 2, 4)
+STREAM_ROWS = {f"streams_{n}": f"the whole graph, {n} stream{'s' * (n > 1)} a call, each still" for n in STREAMS}
+"""Rows of a graph file for any number of streams, by ONNX Runtime; times are per frame of one stream."""
 DROPOUT_ROWS = ("vq_bnn", "published", *(name for name in ROWS if name.startswith("mc_")))
 
 
@@ -97,6 +103,15 @@ def graph_row(
     if name == "step":
         return Row(name, repeat(segmenter.step, clip.drive(size)), segmenter.executor)
     return clip_row(name, segmenter, clip, folder)
+
+
+def streams_row(count: int, file: OnnxFile, device: str, clip: Clip) -> Row:
+    """A row of `STREAM_ROWS`: streams of the same clip, each two frames ahead of the one before."""
+    streams = GraphStreams(file.data, file.meta, device, count)
+    drives = [islice(clip.drive((file.meta.height, file.meta.width)), 2 * place, None) for place in range(count)]
+    batches = (np.stack([frame.image for frame in frames]) for frames in zip(*drives, strict=True))
+    step = repeat(lambda pictures: streams(pictures, [1] * count, [None] * count, ("probs",)), batches)
+    return Row(f"streams_{count}", lambda frames: step(frames // count), onnxruntime_name(file.meta.precision), count)
 
 
 def clip_row(name: str, segmenter: Segmenter, clip: Clip, folder: Path) -> Row:

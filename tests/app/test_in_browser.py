@@ -132,7 +132,11 @@ def test_a_fixed_graph_computes_what_the_free_one_does(site: Path, tmp_path: Pat
     states = [dict(state), dict(state)]
     for number in range(3):
         frame = generator.integers(0, 256, (1, 96, 128, 3), dtype=np.uint8)
-        inputs = {"frame": frame, "gap": np.full(1, 1.0 + number, np.float32), "reset": np.zeros(1, np.float32)}
+        inputs = {
+            "frame": frame,
+            "gap": np.full((1, 1), 1.0 + number, np.float32),
+            "reset": np.zeros((1, 1), np.float32),
+        }
         found = [one({**inputs, **states[index]}) for index, one in enumerate((run, run_free))]
         states = [{name: one[name.replace("_in", "_out")] for name in state} for one in found]
         assert all(np.array_equal(found[0][name], found[1][name]) for name in ("label", "confidence", "entropy"))

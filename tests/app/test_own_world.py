@@ -22,7 +22,7 @@ from core.method import MethodOptions
 from core.model.checkpoint import load_checkpoint, save_checkpoint
 from core.segmenter import Segmenter
 from export.file.onnx_file import read_onnx
-from export.run.graph import GraphExecutor
+from export.run.graph import GraphExecutor, GraphStreams
 from seg.pretrained import find_checkpoint
 from seg.street.drive import Street
 
@@ -153,7 +153,7 @@ def test_the_cpu_executor_tells_the_same(knowing: Path) -> None:
 
 def test_the_graph_tells_the_same(knowing: Path, tmp_path: Path) -> None:
     path = tmp_path / "k.onnx"
-    flags = ["--stateful", "--motion", "off", "--size", str(SIZE[0]), "-o", str(path)]
+    flags = ["--stateful", "--motion", "off", "--streams", "dynamic", "--size", str(SIZE[0]), "-o", str(path)]
     assert main(["export", str(knowing), *flags]) == 0
     images = [cv2.resize(image, (SIZE[1], SIZE[0])) for image in [*drive(3), noise(1)]]
     by_torch = opened_by_torch(knowing, **METHOD, size=SIZE[0])
@@ -167,6 +167,12 @@ def test_the_graph_tells_the_same(knowing: Path, tmp_path: Path) -> None:
             assert novelty == pytest.approx(wanted, abs=2 / 61) and accuracy == pytest.approx(
                 expected_accuracy, abs=2e-3
             )
+    backwards = told(Segmenter(GraphExecutor(path.read_bytes(), read_onnx(path).meta, "cpu")), images[::-1])
+    both = GraphStreams(path.read_bytes(), read_onnx(path).meta, "cpu", 2)
+    for number, pair in enumerate(zip(images, images[::-1], strict=True)):
+        found = both(np.stack(pair), [min(number, 1)] * 2, [None, None])
+        batch = np.hstack([found[name].numpy() for name in ("novelty", "expected_accuracy")])
+        np.testing.assert_allclose(batch, [expected[number], backwards[number]], atol=2 / 61)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from core.errors import InputError
 from core.prediction import Prediction, entropy
-from core.temporal import State, TemporalSmoothing
+from core.temporal import State, TemporalSmoothing, forget
 
 
 def stream(count: int, shape: tuple[int, ...] = (2, 4, 3, 5), seed: int = 0) -> list[Prediction]:
@@ -109,7 +109,7 @@ def test_a_state_may_be_used_twice() -> None:
 def test_the_mass_has_a_limit() -> None:
     state = run(TemporalSmoothing(1.25), stream(30))[1]
     assert state is not None and state.probs.shape == (2, 4, 3, 5)
-    torch.testing.assert_close(state.mass, torch.full((2,), 1 / (1 - math.exp(-0.8)), dtype=torch.float64))
+    torch.testing.assert_close(state.mass, torch.full((2, 1), 1 / (1 - math.exp(-0.8)), dtype=torch.float64))
 
 
 def test_over_time_disagreement_is_jensens_gap_and_never_negative() -> None:
@@ -141,3 +141,21 @@ def test_time_does_not_run_backwards(gap: int) -> None:
     state = rule(first, None)[1]
     with pytest.raises(ValueError, match="gap must be 1 or more"):
         rule(second, state, gap=gap)
+
+
+def test_streams_of_a_batch_have_gaps_and_resets_of_their_own() -> None:
+    rule, frames = TemporalSmoothing(1.25), stream(4)
+    gaps = [[1, 1], [3, 1], [1, 2], [2, 1]]
+    batched: State | None = None
+    alone: list[State | None] = [None, None]
+    for number, (frame, gap) in enumerate(zip(frames, gaps, strict=True)):
+        resets = torch.tensor([[0.0], [float(number == 2)]])
+        if batched is not None:
+            batched = forget(batched, resets)
+        result, batched = rule(frame, batched, torch.tensor(gap)[:, None])
+        for place in (0, 1):
+            one = Prediction(frame.probs[place, None], frame.member_entropy[place, None])
+            before = None if resets[place] else alone[place]
+            expected, alone[place] = rule(one, before, gap[place])
+            torch.testing.assert_close(result.probs[place, None], expected.probs)
+            torch.testing.assert_close(result.member_entropy[place, None], expected.member_entropy)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import torch
 from made.graphs import HEIGHT, WIDTH, Graphs
@@ -20,9 +21,10 @@ from core.frame import Frame, Maps
 from core.method import MethodOptions
 from core.segmenter import Segmenter
 from export.run.networks import OpenVinoPasses
+from export.run.sessions import openvino_runner, session_runner
 from seg.pretrained import read_segmenter
 from seg.streaming import StreamingSegmenter
-from seg.street.drive import Street
+from seg.street.drive import Street, StreetSet
 from studies.performance.executors import WholePasses
 
 pytestmark = pytest.mark.slow
@@ -196,3 +198,17 @@ def test_a_conversion_reports_to_nobody(tmp_path: Path) -> None:
     environment = {key: value for key, value in os.environ.items() if key != "CI"} | {"HOME": str(tmp_path)}
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=PROJECT)
     assert run.stdout.strip() == "0" and not list(tmp_path.rglob("*openvino*")), run.stderr
+
+
+def test_openvino_computes_the_streams_of_a_batch(graphs: Graphs) -> None:
+    pytest.importorskip("openvino", reason="OpenVINO is for x86-64")
+    data = graphs("streams").read_bytes()
+    model, street = onnx.load_model_from_string(data), StreetSet(3, HEIGHT, WIDTH)
+    frames = np.stack([street[number][0] for number in range(3)])
+    feed = {"frame": frames, "gap": np.ones((3, 1), np.float32), "reset": np.zeros((3, 1), np.float32)}
+    for value in model.graph.input[3:]:
+        sizes = [size.dim_value for size in value.type.tensor_type.shape.dim[1:]]
+        feed[value.name] = np.zeros((3, *sizes), np.float32)
+    ours, theirs = session_runner(model)(feed), openvino_runner(data)(feed)
+    assert ours["label"].shape == (3, HEIGHT, WIDTH) and (ours["label"] == theirs["label"]).mean() > 0.999
+    np.testing.assert_allclose(ours["state_00_out"], theirs["state_00_out"], atol=1e-3)

@@ -81,6 +81,7 @@ def test_a_reader_in_another_language_finds_plain_entries() -> None:
         "note",
         "adaptive",
         "reference_scores",
+        "streams",
     }
     assert (props["steadyseg_format"], props["kind"], props["mode"], props["input_height"]) == (
         "1",

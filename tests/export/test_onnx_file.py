@@ -48,7 +48,7 @@ META = GraphMeta(
 )
 PLAIN = dataclasses.replace(META, method=Method("dnn", temperature=1.25))
 LOGITS = dataclasses.replace(PLAIN, kind="logits")
-STATES = {"state_00": [1, 2, 4, 3], "state_01": [1, 4, 3], "state_02": [1]}
+STATES = {"state_00": [1, 2, 4, 3], "state_01": [1, 4, 3], "state_02": [1, 1]}
 """Probabilities, member entropies and mass at head_stride 2: 8 x 5 becomes 4 x 3."""
 FLOAT, UINT8 = TensorProto.FLOAT, TensorProto.UINT8
 Change = Callable[[ModelProto], object]
@@ -84,7 +84,7 @@ def stream_model(meta: GraphMeta = META) -> ModelProto:
     if not carried:
         nodes.append(helper.make_node("Identity", ["none"], ["probs"]))
         outputs = [tensor("probs", FLOAT, [1, 2, 4, 3])]
-    inputs = [tensor("frame", UINT8, [1, "H", "W", 3]), tensor("gap", FLOAT, [1]), tensor("reset", FLOAT, [1])]
+    inputs = [tensor("frame", UINT8, [1, "H", "W", 3]), tensor("gap", FLOAT, [1, 1]), tensor("reset", FLOAT, [1, 1])]
     inputs += [tensor(f"{key}_in", FLOAT, shape) for key, shape in carried.items()]
     return model_of(meta, nodes, inputs, [*(tensor(key, UINT8, [1, "H", "W"]) for key in MAPS), *outputs])
 
@@ -143,7 +143,7 @@ def test_a_stream_file_opens_and_its_bytes_run(tmp_path: Path) -> None:
     assert file.model == stream_model() and len(repr(file)) < 2000
     session = onnxruntime.InferenceSession(file.data, providers=["CPUExecutionProvider"])
     frame = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(1, 2, 3, 3)
-    feed = {"frame": frame, "gap": np.ones(1, np.float32), "reset": np.zeros(1, np.float32)}
+    feed = {"frame": frame, "gap": np.ones((1, 1), np.float32), "reset": np.zeros((1, 1), np.float32)}
     feed |= {f"{key}_in": np.zeros(shape, np.float32) for key, shape in STATES.items()}
     label, *_, mass = session.run(["label", "state_02_out"], feed)
     assert (label == frame[..., 0]).all() and mass == 0.5
@@ -419,7 +419,7 @@ BOMBS: dict[str, tuple[str, list[NodeProto], list[TensorProto]]] = {
         [node("Expand", "gap", "row", makes="r"), node("Expand", "gap", "column", makes="c"), node("MatMul", "c", "r")],
         [constant("row", 1, 2**24), constant("column", 2**24, 1)],
     ),
-    "padded": ("asks for", [node("Pad", "gap", "n")], [constant("n", 0, 2**62)]),
+    "padded": ("asks for", [node("Pad", "gap", "n")], [constant("n", 0, 0, 0, 2**62)]),
     "kept-till-the-end": (
         "asks for",
         [node("Expand", "gap", "n", makes=f"made_{number}") for number in range(20)]
@@ -604,11 +604,12 @@ MISFITS: dict[str, tuple[str, Change]] = {
     "frame-float": ("frame is float", lambda m: set_type(m.graph.input, "frame", FLOAT, [1, "H", "W", 3])),
     "frame-planar": ("frame is uint8 [1, 3,", lambda m: set_type(m.graph.input, "frame", UINT8, [1, 3, "H", "W"])),
     "frame-batch": ("frame is uint8 [8,", lambda m: set_type(m.graph.input, "frame", UINT8, [8, "H", "W", 3])),
+    "state-of-another-stream": ("1 as its first", lambda m: set_type(m.graph.input, "state_01_in", FLOAT, [2, 4, 3])),
     "frame-negative": ("frame is uint8 [1, -1,", lambda m: set_type(m.graph.input, "frame", UINT8, [1, -1, "W", 3])),
     "frame-line-break": (r"a\nb", lambda m: set_type(m.graph.input, "frame", UINT8, ["a\nb", "H", "W", 3])),
     "frame-no-shape": ("frame", lambda m: m.graph.input[0].type.tensor_type.ClearField("shape")),
     "frame-unknown-type": ("frame is 99", lambda m: set_type(m.graph.input, "frame", 99, [1, "H", "W", 3])),
-    "gap-text": ("gap is string", lambda m: set_type(m.graph.input, "gap", TensorProto.STRING, [1])),
+    "gap-text": ("gap is string", lambda m: set_type(m.graph.input, "gap", TensorProto.STRING, [1, 1])),
     "gap-list": ("gap is float [7]", lambda m: set_type(m.graph.input, "gap", FLOAT, [7])),
     "reset-image": ("reset is float", lambda m: set_type(m.graph.input, "reset", FLOAT, [1, 3])),
     "inputs-swapped": ("inputs are", lambda m: swap(m.graph.input, 1, 2)),
@@ -623,13 +624,16 @@ MISFITS: dict[str, tuple[str, Change]] = {
     "state-numbering": ("inputs are", lambda m: rename(m.graph.input, "state_01_in", "state_07_in")),
     "state-lost": ("outputs are", lambda m: m.graph.output.pop()),
     "state-other-shape": ("state_01_out", lambda m: set_type(m.graph.output, "state_01_out", FLOAT, [1, 3, 4])),
-    "state-other-type": ("state_02_out", lambda m: set_type(m.graph.output, "state_02_out", TensorProto.FLOAT16, [1])),
-    "state-of-many-sizes": (  # their product would have more digits than Python prints
-        "fixed shape",
-        lambda m: set_type(m.graph.input, "state_01_in", FLOAT, [2**62] * 1000),
+    "state-other-type": (
+        "state_02_out",
+        lambda m: set_type(m.graph.output, "state_02_out", TensorProto.FLOAT16, [1, 1]),
     ),
-    "state-free-shape": ("fixed shape", lambda m: set_type(m.graph.input, "state_01_in", FLOAT, [1, "h", 3])),
-    "state-integer": ("state_02_in", lambda m: set_type(m.graph.input, "state_02_in", TensorProto.INT64, [1])),
+    "state-of-many-sizes": (  # their product would have more digits than Python prints
+        "fixed sizes",
+        lambda m: set_type(m.graph.input, "state_01_in", FLOAT, [1] + [2**62] * 1000),
+    ),
+    "state-free-shape": ("fixed sizes", lambda m: set_type(m.graph.input, "state_01_in", FLOAT, [1, "h", 3])),
+    "state-integer": ("state_02_in", lambda m: set_type(m.graph.input, "state_02_in", TensorProto.INT64, [1, 1])),
 }
 
 
@@ -658,7 +662,7 @@ def test_probabilities_of_another_size_than_the_metadata_says(tmp_path: Path, me
 def test_states_that_would_fill_the_memory_are_refused(tmp_path: Path) -> None:
     model = stream_model()
     for values in (model.graph.input, model.graph.output):
-        set_type(values, f"state_01_{'in' if values is model.graph.input else 'out'}", FLOAT, [2**40, 2**40])
+        set_type(values, f"state_01_{'in' if values is model.graph.input else 'out'}", FLOAT, [1, 2**40, 2**40])
     assert "at most 1073741824" in refused(written(tmp_path, model))
 
 

@@ -66,7 +66,7 @@ def files(data: Path, graphs: Graphs) -> dict[str, Path]:
         skip_tracing(patch, made["fp32"])
         for precision, flags in {"fp16": [], "int8": ["--calibration-data", data]}.items():
             made[precision] = data / f"{precision}.onnx"
-            assert export(made[precision], "--stateful", "--precision", precision, *flags) == 0
+            assert export(made[precision], "--stateful", "--motion", "off", "--precision", precision, *flags) == 0
     return made
 
 
@@ -223,7 +223,7 @@ def test_values_beyond_float16_are_a_failed_proof() -> None:
 def test_a_network_put_back_computes_what_it_did(files: dict[str, Path]) -> None:
     model = onnx.load(files["fp32"])
     image = StreetSet(1, HEIGHT, WIDTH)[0][0][None]
-    feed = {"frame": image, "gap": np.ones(1, np.float32), "reset": np.ones(1, np.float32)}
+    feed = {"frame": image, "gap": np.ones((1, 1), np.float32), "reset": np.ones((1, 1), np.float32)}
     for value in model.graph.input[3:]:
         feed[value.name] = np.zeros([size.dim_value for size in value.type.tensor_type.shape.dim], np.float32)
     whole, again = (session_runner(one)(feed) for one in (model, with_network(model, network_alone(model))))

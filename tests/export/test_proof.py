@@ -13,9 +13,12 @@ from refusals import one_line_error
 from app.cli import main
 from core.errors import CheckFailed
 from export.file.onnx_file import read_onnx
-from export.run.sessions import session_runner
+from export.run.sessions import Arrays, session_runner
+from export.write.proof import compare_draws, prove_stream
+from export.write.stream_run import RESET_AT, stream_pairs
 from export.write.traced import Traced
 from seg.exported import ExportedStep
+from seg.street.drive import Street
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +30,7 @@ def test_a_graph_that_computes_something_else_leaves_no_file(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     skip_tracing(monkeypatch, graphs("vq-dnn"), scale_weights)
-    flags = ["--stateful", "--size", str(HEIGHT)]
+    flags = ["--stateful", "--motion", "off", "--size", str(HEIGHT)]
     assert main(["export", "street-tiny", *flags, "-o", str(tmp_path / "m.onnx")]) == 1
     assert not list(tmp_path.iterdir())
     assert "no file was written" in capsys.readouterr().err
@@ -44,6 +47,42 @@ def test_the_random_proof_sees_a_wrong_rate(graphs: Graphs) -> None:
         dropout.rate = 0.35
     with pytest.raises(CheckFailed, match="variance ratio"):
         traced.prove_draws(frame)
+
+
+@pytest.mark.parametrize("name", ["gap", "reset", "state_02_in"])
+def test_the_proof_sees_a_stream_that_takes_what_is_anothers(graphs: Graphs, name: str) -> None:
+    step = ExportedStep(opened_by_torch("street-tiny", motion=False).module, HEIGHT, WIDTH)
+    signature = step.signature(HEIGHT, WIDTH, streams=None)
+    frames = [frame.image for frame in Street(seed=5, height=HEIGHT, width=WIDTH).frames(RESET_AT + 2)]
+    run = session_runner(onnx.load(graphs("streams")))
+
+    def mixed_up(arrays: Arrays) -> Arrays:
+        return run(arrays | {name: np.roll(arrays[name], 1, axis=0)})
+
+    prove_stream(stream_pairs(step, run, signature, frames), "state_00_out")
+    with pytest.raises(CheckFailed, match="does not compute what torch computes"):
+        prove_stream(stream_pairs(step, mixed_up, signature, frames), "state_00_out")
+
+
+def test_the_random_proof_sees_streams_that_share_their_masks() -> None:
+    generator = np.random.default_rng(0)
+    ours, theirs = ([generator.random((2, 400)) for _ in range(32)] for _ in range(2))
+    assert "correlation of two streams" in str(compare_draws(ours, theirs))
+    with pytest.raises(CheckFailed, match=r"correlation of two streams 1\.00"):
+        compare_draws(ours, [np.repeat(draw[:1], 2, axis=0) for draw in theirs])
+
+
+@pytest.mark.long
+def test_a_file_of_two_streams_is_proven_and_is_none_for_a_video(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "two.onnx"
+    flags = ["--stateful", "--streams", "2", "--mode", "vq-bnn", "--size", str(HEIGHT)]
+    assert main(["export", "street-tiny", *flags, "-o", str(path)]) == 0
+    said = capsys.readouterr().err
+    assert "proof of 2 streams a call" in said and "correlation of two streams" in said
+    command = ["video", "street:7:2", "--model", str(path), "-o", str(tmp_path / "v.mp4")]
+    assert "computes 2 streams a call" in one_line_error(capsys, *command)
 
 
 def test_masks_of_the_graph_have_the_rate_and_are_independent() -> None:
@@ -92,6 +131,8 @@ def test_the_width_of_the_network_can_be_that_of_another_aspect(tmp_path: Path) 
         (["-o", "m.pt"], "is a .onnx file"),
         (["-o", "nowhere/m.onnx"], "there is no folder nowhere"),
         (["-o", "m.onnx", "--mode", "bnn"], "add --stateful"),
+        (["-o", "m.onnx", "--streams", "2"], "add --stateful"),
+        (["-o", "m.onnx", "--stateful", "--streams", "0"], "1 to 256 or dynamic"),
     ],
     ids=str,
 )

@@ -145,8 +145,10 @@ def test_triton_gets_a_repository_without_motion(tmp_path: Path) -> None:
     path = foreign_onnx(tmp_path / "other.onnx")
     folder = tmp_path / "seg"
     assert main(["wrap", str(path), "-o", str(folder), *NORMALISED, "--target", "triton"]) == 0
-    method = read_onnx(folder / "1" / "model.onnx").meta.method
-    assert (method.motion, method.tau) == (False, 1.25) and 'name: "seg"' in (folder / "config.pbtxt").read_text()
+    props = {entry.key: entry.value for entry in onnx.load(folder / "1" / "model.onnx").metadata_props}
+    assert (props["motion"], props["tau"]) == ("false", "1.25") and 'name: "seg"' in (
+        folder / "config.pbtxt"
+    ).read_text()
 
 
 def second_input(model: onnx.ModelProto) -> None:

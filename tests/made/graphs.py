@@ -12,6 +12,7 @@ HEIGHT, WIDTH = 96, 128
 FLAGS = {
     "vq-dnn": ["--stateful", "--motion", "off"],
     "motion": ["--stateful"],
+    "streams": ["--stateful", "--motion", "off", "--streams", "dynamic"],
     "vq-bnn": ["--stateful", "--mode", "vq-bnn", "--motion", "off"],
     "dnn": ["--stateful", "--mode", "dnn"],
     "bnn": ["--stateful", "--mode", "bnn", "--samples", "3"],

@@ -51,8 +51,8 @@ async function run(pixels, gap, reset, probabilities) {
   }
   const feeds = {
     frame: new ort.Tensor("uint8", rgb, [1, height, width, 3]),
-    gap: new ort.Tensor("float32", [gap], [1]),
-    reset: new ort.Tensor("float32", [reset ? 1 : 0], [1]),
+    gap: new ort.Tensor("float32", [gap], [1, 1]),
+    reset: new ort.Tensor("float32", [reset ? 1 : 0], [1, 1]),
     ...state,
   };
   const wanted = session.outputNames.filter((name) => name !== "probs" || probabilities);
