@@ -25,11 +25,11 @@ def fit_sets(
     batches: Iterable[Batch],
     mode: str,
     samples: int,
-    temperature: float | None,
+    temperature: float,
     num_classes: int,
 ) -> tuple[ConformalScores, StreamingMetrics]:
     """Returns the scores of all pictures, whose quantiles are the thresholds, and the metrics of the pictures, at this
-    temperature (None: each picture has its own)."""
+    temperature."""
     scores, metrics = ConformalScores(None), StreamingMetrics(num_classes)
     for batch in batches:
         *_, mean = classifier.by_size(batch, mode, samples, temperature)

@@ -2,8 +2,8 @@
 
 A picture is novel if its features are far from every class mean (Lee et al. 2018, arXiv 1807.03888). The class means
 are fitted on the pictures that the classifier was trained on, unchanged and as simulated other cameras show them. The
-scale of novelty and the temperature are fitted on other pictures: unchanged, from other cameras, and under
-`TUNING_CORRUPTIONS` and textures.
+scale of novelty and the temperature of novel pictures are fitted on other pictures: unchanged, from other cameras, and
+under the changes of `core/corruptions/tuning.py`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +23,7 @@ from core.corruptions.tuning import with_changes
 from core.errors import InputError
 from core.model.checkpoint import CheckpointMeta
 from core.novelty.features import FeatureExtractor, read_statistics
-from core.novelty.frame_temperature import fit_frame_temperature, shares
+from core.novelty.frame_temperature import fit_warmth
 from core.novelty.gaussians import GaussianSums
 from core.novelty.head import NoveltyHead
 from core.novelty.record import NoveltyFit, NoveltyRecord, Scale, novelty_tensors
@@ -35,11 +35,8 @@ STAGES = 4
 """Stages that are compared, the last ones: early ones tell noise, late ones classes (docs/studies/novelty)."""
 ENTROPY_WEIGHT = 0.5
 """A picture of one thing, other than a street, is also novel where the network is undecided (0, 0.5, 1 were tried)."""
-CLEAN_SHARE = 0.8
-"""One picture tells less of a change than a frame, so temperatures would rise at home too: with 0.5 the mean confidence
-of unchanged held-out pictures fell 6 to 11 points below their accuracy, with 0.8 4 to 8."""
 MAX_CHANGED = 500
-"""Pictures that the temperature is fitted on under `TUNING_CORRUPTIONS` and textures, in 15 ways each."""
+"""Pictures that the temperature of novel ones is fitted on, each unchanged and in 24 changed forms."""
 Labelled = tuple[np.ndarray, int]
 Watch = Callable[[Iterable[Any], str], Iterable[Any]]
 
@@ -87,8 +84,7 @@ def fit_statistics(
             all_labels += labels.split(1)
     finally:
         extractor.taps.remove()
-    deviations = scale.standardise(torch.cat(statistics))
-    fit = fit_frame_temperature(deviations, all_logits, all_labels, shares(clean, CLEAN_SHARE))
+    fit = fit_warmth(*scale.novelty(torch.cat(statistics), weights), all_logits, all_labels, clean)
     about = {
         "data": trained.name,
         "frames": len(trained),
@@ -142,7 +138,7 @@ def with_cameras(data: ClassificationSet, size: int, watch: Watch, title: str) -
 
 
 def tuning_pictures(data: ClassificationSet, size: int, watch: Watch, clean: list[bool]) -> Iterator[Labelled]:
-    """Pictures spread over the set, unchanged and in 15 changed forms; `clean` gets True for the unchanged ones."""
+    """Pictures spread over the set, unchanged and in 24 changed forms; `clean` gets True for the unchanged ones."""
     places = np.unique(np.linspace(0, len(data) - 1, min(len(data), MAX_CHANGED)).astype(int))
     for place in watch([int(one) for one in places], "temperature of a picture"):
         image, label = data[place]

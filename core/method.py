@@ -4,7 +4,6 @@
 record. No torch here: the command line reads these to print its help.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, Self, TypeVar, get_args
@@ -54,9 +53,9 @@ class Method:
     calibrated: bool = False
     """True if the temperature was fitted for this very method."""
     adaptive: bool = False
-    """True if every frame has a temperature of its own; `temperature` is then that of an average frame."""
+    """True if novel frames have a higher temperature of their own; `temperature` is that of all others."""
     note: str = field(default="", compare=False)
-    """Reason why no fitted temperature is in use, or why the temperature does not follow the frame; else empty."""
+    """Reason why no fitted temperature is in use; else empty."""
 
     def __post_init__(self) -> None:
         if self.mode not in MODE_NAMES:
@@ -106,9 +105,8 @@ class Calibrated(Protocol):
         """The calibration that was fitted for this method, or None."""
         ...
 
-    @property
-    def frame_temperatures(self) -> Mapping[str, Mapping[str, Any]]:
-        """Temperatures that follow the statistics of a frame, by method."""
+    def can_adapt(self, method: Method) -> bool:
+        """True if the temperature can follow the statistics of a frame with this method."""
         ...
 
 
@@ -134,8 +132,8 @@ class MethodOptions(PassOptions):
     calibrated: bool | None = None
     """Use the temperature that was fitted for this very method; auto: if there is one."""
     adaptive: bool | None = None
-    """Let the temperature follow each frame's statistics, so that confidence falls with accuracy; auto: if such a
-    temperature was fitted for this very method."""
+    """Raise the fitted temperature for novel frames, so that confidence falls with accuracy; auto: off, or what an
+    .onnx file was made for (docs/studies/novelty has gain and cost)."""
 
     def or_default(self, **defaults: Any) -> Self:
         """A copy with these values for settings that are not given."""
@@ -155,7 +153,7 @@ class MethodOptions(PassOptions):
     def resolve(self, meta: Calibrated | None = None) -> Method:
         """The method that will run, with its fitted temperature. InputError for settings that contradict each other."""
         method = self._with_temperature(self._without_temperature(self.mode or "vq-dnn"), meta)
-        return self._following_frames(method, meta)
+        return self._adapting(method, meta)
 
     def _without_temperature(self, mode: ModeName) -> Method:
         samples = self.samples if self.samples is not None else BNN_SAMPLES if mode == "bnn" else 1
@@ -177,20 +175,14 @@ class MethodOptions(PassOptions):
             raise InputError(f"{note}; fit one with `steadyseg calibrate` or omit --calibrated on")
         return replace(method, note=note)
 
-    def _following_frames(self, method: Method, meta: Calibrated | None) -> Method:
-        fits = meta.frame_temperatures if meta is not None else {}
-        fit = fit_of(fits, method)
-        if self.adaptive is not False and fit is not None and self.calibrated is not False:
-            usual = math.exp(float(fit["level"]))
-            return replace(method, temperature=usual, calibrated=True, adaptive=True, note="")
-        fitted = "; ".join(str(method_of_fit(fit)) for fit in fits.values())
-        if self.adaptive:
-            why = "--calibrated is off" if self.calibrated is False else f"nothing was fitted for {method}"
-            raise InputError(f"--adaptive on: {why}" + (f" (there is: {fitted})" if fitted else "") + "; omit it")
-        if fits and self.adaptive is None and self.calibrated is not False:
-            note = f"the temperature does not follow the frame: that was fitted for {fitted}, not for {method}"
-            return replace(method, note="; ".join(filter(None, (method.note, note))))
-        return method
+    def _adapting(self, method: Method, meta: Calibrated | None) -> Method:
+        if not self.adaptive:
+            return method
+        can_adapt = meta is not None and meta.can_adapt(method)
+        if can_adapt and method.calibrated:
+            return replace(method, adaptive=True)
+        why = method.note if can_adapt else f"there are no statistics of frames for {method}"
+        raise InputError(f"--adaptive on: {why}; omit it, or use steadyseg calibrate --novelty with this method")
 
 
 def fit_of(fits: Mapping[str, Fit], method: Method) -> Fit | None:

@@ -10,6 +10,9 @@ from typing import Any
 
 NOVEL = 0.05
 """A frame of this share or less is called novel: one frame in twenty of the training domain is."""
+CLEARLY = 0.5
+"""Deviations above the last score that is not novel at which a frame is fully novel (0.25 to 1 make no difference in
+docs/studies/novelty)."""
 MIN_FRAMES = 20
 """Held-out frames below which a share of 5 % cannot be told."""
 
@@ -36,6 +39,11 @@ class ReferenceScores:
     def bounded(self, score: float) -> float:
         """Returns the score, at most `max`; NaN becomes `max`."""
         return score if score < self.max else self.max
+
+    def excess(self, score: Any) -> Any:
+        """How novel a score is: 0 or less if not, 1 or more if fully. Numbers or tensors."""
+        last_usual = self.scores[-1 - max(0, math.floor(NOVEL * (1 + len(self.scores)) - 1))]
+        return (score - last_usual) / CLEARLY
 
     def is_novel(self, score: float) -> bool:
         """True if at most one frame in twenty of the training domain is as novel."""

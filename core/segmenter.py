@@ -217,7 +217,7 @@ class Segmenter:
         return dataclasses.replace(
             maps,
             novelty=self.reference.share(self._score[0]),
-            expected_accuracy=confidence if self.method.adaptive else None,
+            expected_accuracy=confidence if self.method.calibrated else None,
             novel_regions=draw_regions(novelty.regions, maps.label.shape),
         )
 

@@ -37,10 +37,11 @@ class ExportedStep(nn.Module):
     has a second axis of 1, as servers that batch requests give it. motion float (B, h / s, w / s, 2) and trust float
     (B, h / s, w / s) are those of `core.motion.Motion` where the mean follows motion; a reset ignores them. probs
     (B, K, h / s, w / s) is the prediction of a method without memory; another's is the mean, which is its first state.
-    image is the network's normalised input, inner its logits, if it runs once a frame. Where the temperature follows
-    the frame, novelty holds `NOVELTY_OUTPUTS`, inner all of `NETWORK_OUTPUTS`, and the state before the last is the
-    score's mean and mass. The last state is the structure of the frame, by which a scene cut is found: it starts anew
-    as a reset does. With `mask_inputs` every dropout mask is an input instead of a random draw, for proofs.
+    image is the network's normalised input, inner its logits, if it runs once a frame. Where the method is
+    calibrated and has a novelty head, novelty holds `NOVELTY_OUTPUTS`, inner all of `NETWORK_OUTPUTS`, and the state
+    before the last is the score's mean and mass. The last state is the structure of the frame, by which a scene cut is
+    found: it starts anew as a reset does. With `mask_inputs` every dropout mask is an input instead of a random draw,
+    for proofs.
     """
 
     reference: Tensor
@@ -56,7 +57,7 @@ class ExportedStep(nn.Module):
     ) -> None:
         super().__init__()
         segmenter.fixed_size = (height, width)
-        watches = reference is not None and segmenter.method.adaptive
+        watches = reference is not None and segmenter.method.calibrated
         self.watched = segmenter.predictor if watches and isinstance(segmenter.predictor, NoveltyPredictor) else None
         self.register_buffer("reference", torch.tensor(reference.scores if reference else ()), persistent=False)
         self.most = reference.max if reference else 0.0

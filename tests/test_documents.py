@@ -14,7 +14,8 @@ from studies.harness.networks import digest_of, measured_networks
 from studies.harness.pages import STUDIES, all_pages, page_of, pages_of, tables_of
 from studies.harness.tables import read_record, with_tables
 from studies.novelty.detection_tables import NO_ROADS
-from studies.novelty.tables import mean_over, worst
+from studies.novelty.tables import worst
+from studies.novelty.temperature_tables import over_types
 from studies.performance.tables import format_ratio
 from studies.results.matrix import COMPARED, CONTROL, MEMBERS, rule_job
 from studies.robustness.report import markdown
@@ -123,8 +124,8 @@ def test_what_the_front_page_says_of_novelty() -> None:
     record, text = read_record("novelty"), (PROJECT / "README.md").read_text()
     words, studied = " ".join(text.split()), ("camvid-realtime", "camvid-unet-s")
     for model in studied:
-        found = record["networks"][model]
-        before, after = (f"{100 * mean_over(found, way, 'ece'):.1f}" for way in ("none", "frame"))
+        found = read_record("novelty", "temperatures.json")[model]
+        before, after = (f"{100 * over_types(found, way, 'ece'):.1f}" for way in ("one", "frame"))
         assert f"from {before} to {after} % (`{model}`)" in words
     aurocs = [f"{worst(record['networks'][model], NO_ROADS):.3f}" for model in studied]
     assert f"AUROC of {' and '.join(aurocs)} at least" in words

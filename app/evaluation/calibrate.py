@@ -11,7 +11,6 @@ from app.evaluation.flags import CalibrateJob
 from app.evaluation.int8 import describe_int8, fit_int8
 from app.evaluation.record import describe_novelty, fit_rows
 from app.open_model import is_classifier, is_graph, open_checkpoint
-from core.dropout import has_dropout
 from core.errors import InputError, refuse_existing
 from core.evaluation.temperature import (
     WIDE_GRID,
@@ -20,7 +19,7 @@ from core.evaluation.temperature import (
     describe_extreme,
     temperature_record,
 )
-from core.method import Method, MethodOptions, ModeName, draws_dropout, fit_of, settings
+from core.method import Method, MethodOptions, draws_dropout, settings
 from core.model.checkpoint import without_novelty
 from core.model.model import Model
 from core.novelty.record import NoveltyFit
@@ -66,13 +65,6 @@ def run_calibrate(job: CalibrateJob) -> int:
     int8 = fit_rounding(job, labelled, executor, record) if job.int8 else None
     model = with_fits(model, executor.method, record, novelty, int8)
     method = executor.method
-    if fit_of(model.meta.frame_temperatures, method):
-        model.save(job.output)
-        method = dataclasses.replace(options, calibrated=None, adaptive=True).resolve(model.meta)
-        _, record["adaptive"] = fit_thresholds(
-            job, labelled, torch_executor(model, method, device=device, keep_probs=True), class_id
-        )
-        model = model.with_record(model.meta.with_fit(method, record))
     model.save(job.output)
     print_fit(method, record)
     if novelty:
@@ -166,17 +158,12 @@ def with_adjusted_logits(model: Model) -> Model:
 
 
 def fit_novelty(job: CalibrateJob, executor: TorchExecutor) -> NoveltyFit:
-    """Fits novelty on the train images. The temperature that follows a frame is fitted for dnn, for vq-dnn and (with
-    dropout) vq-bnn, each with and without motion compensation, and for the method of this job."""
+    """Fits novelty on the train images, for all methods of the network."""
     split = open_split(job.data, "train", executor.classes)
     network = executor.module.predictor.get_submodule("network")
     stages = default_stages(network)
-    modes: tuple[ModeName, ...] = ("vq-dnn", "vq-bnn") if has_dropout(network) else ("vq-dnn",)
-    usual = [MethodOptions(mode=mode, motion=motion).resolve() for mode in modes for motion in (True, False)]
-    methods = {str(method): method for method in (*usual, executor.method)}
-    return fit_statistics(
-        network, executor.meta, split, stages, torch.device(executor.device), list(methods.values()), track
-    )
+    device, temperature = torch.device(executor.device), executor.module.method.temperature
+    return fit_statistics(network, executor.meta, split, stages, device, temperature, track)
 
 
 def fit_rounding(

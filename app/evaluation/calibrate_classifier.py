@@ -19,10 +19,10 @@ from classification.pretrained import build_members, require_classes
 from core.dropout import set_dropout_active
 from core.errors import InputError
 from core.evaluation.temperature import temperature_record
-from core.method import Method, fit_of, settings
+from core.method import Method, settings
 from core.model.checkpoint import CheckpointMeta, without_novelty
 from core.model.model import Model
-from core.novelty.record import NoveltyFit, novelty_head
+from core.novelty.record import NoveltyFit
 from core.system.machine import choose_device
 
 
@@ -60,10 +60,6 @@ def calibrate_classifier(job: CalibrateJob, model: Model) -> int:
     if novelty:
         meta = replace(meta, novelty=novelty.record)
         model = model.with_record(meta, without_novelty(model.tensors) | novelty.tensors)
-    following = fit_of(meta.frame_temperatures, Method("dnn"))
-    if following:  # thresholds are fitted with the temperature of each picture too
-        head = novelty_head(model, Method("dnn", adaptive=True))
-        classifier = Classifier([network], meta.mean, meta.std, choose_device(job.device), head=head)
     fitted = {}
     for method in methods:
         mode, passes, classes = method.mode, method.samples, len(meta.classes)
@@ -71,7 +67,7 @@ def calibrate_classifier(job: CalibrateJob, model: Model) -> int:
         scores, metrics = fit_sets(
             classifier, watched(f"{mode} thresholds"), mode, passes, round(found.temperature, 4), classes
         )
-        record = {
+        fitted[method] = {
             "data": data.name,
             "split": job.split,
             "frames": len(data),
@@ -80,10 +76,6 @@ def calibrate_classifier(job: CalibrateJob, model: Model) -> int:
             **temperature_record(found, metrics.result()),
             "conformal": {"coverage": job.coverage, **scores.thresholds(job.coverage)},
         }
-        if following and mode == "dnn":
-            own, _ = fit_sets(classifier, watched("dnn thresholds"), mode, passes, None, classes)
-            record["adaptive"] = {"conformal": {"coverage": job.coverage, **own.thresholds(job.coverage)}}
-        fitted[method] = record
     for method, record in fitted.items():
         meta = meta.with_fit(method, record)
     model.with_record(meta).save(job.output)

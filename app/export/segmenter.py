@@ -61,7 +61,7 @@ def export_segmenter(
         head_stride=module.head_stride,
         precision=job.precision,
         streams=streams_of(job) if job.stateful else 1,
-        reference_scores=reference.scores if reference and module.method.adaptive else (),
+        reference_scores=reference.scores if reference and module.method.calibrated else (),
     )
     if module.method.note:
         console.print(f"not calibrated: {module.method.note}", soft_wrap=True)
@@ -72,7 +72,7 @@ def open_module(job: ExportJob, model: Model) -> StreamingSegmenter:
     """Builds the streaming computation of the checkpoint with the method that was asked for."""
     meta = model.meta
     method = exported_options(job).resolve(meta)
-    head = novelty_head(model, method)
+    head = novelty_head(model, method) if job.precision == "fp32" else None  # statistics of the frame need fp32
     module = StreamingSegmenter(model.network(), meta.mean, meta.std, job.shape[0] or meta.height, method, head)
     return module.to(memory_format=torch.channels_last).eval()
 
@@ -81,9 +81,7 @@ def exported_options(job: ExportJob) -> MethodOptions:
     """Completes the options: those of `video` in a stream, without motion where other targets do not estimate it, and
     single passes in the network alone."""
     if job.stateful:
-        options = job.method if job.target == "onnx" else job.method.or_default(motion=False)
-        # Statistics of the frame exist in fp32 alone.
-        return options if job.precision == "fp32" else replace(options, adaptive=False)
+        return job.method if job.target == "onnx" else job.method.or_default(motion=False)
     if job.method.motion:
         raise InputError(
             "the network alone has no temporal mean that could follow motion; add --stateful, or omit --motion"
@@ -106,6 +104,8 @@ def say_difference(job: ExportJob, model: Model, method: Method, console: Consol
 
 def refuse_precision(job: ExportJob, method: Method) -> None:
     """Raises InputError, before the work begins, for a number format that the method does not support."""
+    if job.precision != "fp32" and method.adaptive:
+        raise InputError(f"--precision {job.precision} has one temperature; omit --adaptive, or use --precision fp32")
     if job.precision != "fp32" and method.samples > 1:
         raise InputError(
             f"--precision {job.precision} is made of one pass a frame, got {method.samples}; use --samples 1 "

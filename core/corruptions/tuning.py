@@ -1,4 +1,4 @@
-"""Changes of a picture that temperatures are fitted under: none, `TUNING_CORRUPTIONS` and textures.
+"""Changes of a picture that temperatures are fitted under: none, `TUNING_CORRUPTIONS`, textures and faults.
 
 Robustness is measured by other types; the generated textures are unlike every corruption of the benchmark.
 """
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from core.corruptions.corruptions import TUNING_CORRUPTIONS, corrupt
+from core.corruptions.faults import FAULTS
 
 SEVERITIES = (1, 3, 5)
 KINDS = ("cells", "stripes", "checks", "dots")
@@ -49,12 +50,15 @@ def under_texture(image: np.ndarray, severity: int, generator: np.random.Generat
 
 
 def with_changes(image: np.ndarray, number: int, place: int) -> Iterator[tuple[bool, np.ndarray]]:
-    """Yields (unchanged, (H, W, 3) uint8): the picture itself, then each change at three severities.
+    """Yields (unchanged, (H, W, 3) uint8): the picture itself, then each corruption and a texture at three severities,
+    and each fault at one.
 
-    Corruptions are drawn by the picture's number in its group, textures by its place in the data.
+    Corruptions are drawn by the picture's number in its group, textures and faults by its place in the data.
     """
     yield True, image
     for strength, severity in enumerate(SEVERITIES, start=1):
         for kind in TUNING_CORRUPTIONS:
             yield False, corrupt(image, kind, severity, 11, number)
         yield False, under_texture(image, strength, np.random.default_rng([place, severity]))
+    for which, fault in enumerate(FAULTS):
+        yield False, fault(image, (number + which) % len(SEVERITIES), np.random.default_rng([place, which, 7]))

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from core.classes import ClassList
 from core.errors import InputError, shorten
-from core.method import MAX_TEMPERATURE, MIN_TEMPERATURE, Method, fit_of, method_of_fit
+from core.method import Method, draws_dropout, fit_of, method_of_fit
 from core.model.int8 import is_int8_record, is_proven
 from core.model.tensor_file import header_text, opened, parse_tensors, read_whole, require_finite, write_tensors
 from core.options import MAX_PIXELS, is_number, require_types
@@ -64,12 +64,8 @@ class CheckpointMeta:
         return fit_of(self.calibration, method)
 
     def fit_in_use(self, method: Method) -> dict[str, Any]:
-        """The calibration in use, or an empty dict. A temperature that follows the frame has thresholds of its own."""
-        fit = self.fit(method) or {} if method.calibrated else {}
-        if not method.adaptive:
-            return fit
-        own = fit.get("adaptive", {})
-        return {key: value for key, value in fit.items() if key not in ("conformal", "class_risk")} | own
+        """The calibration in use, or an empty dict."""
+        return self.fit(method) or {} if method.calibrated else {}
 
     @property
     def int8_is_proven(self) -> bool:
@@ -80,22 +76,16 @@ class CheckpointMeta:
         """Returns the record of the rounded network: each temperature times the ratio that was fitted for int8."""
         ratio = float(self.int8["temperature_ratio"])
         fits = {key: fit | {"temperature": float(fit["temperature"]) * ratio} for key, fit in self.calibration.items()}
-        following = {
-            key: fit | {"level": float(fit["level"]) + math.log(ratio)} for key, fit in self.frame_temperatures.items()
-        }
-        novelty = self.novelty | {"temperatures": following} if following else self.novelty
-        return replace(self, calibration=fits, novelty=novelty)
+        return replace(self, calibration=fits)
 
     def method_in_int8(self, method: Method) -> Method:
         """Returns the method of the rounded network: a fitted temperature is multiplied by the same ratio."""
         ratio = float(self.int8["temperature_ratio"])
         return replace(method, temperature=method.temperature * ratio) if method.calibrated else method
 
-    @property
-    def frame_temperatures(self) -> dict[str, dict[str, Any]]:
-        """Temperatures that follow the statistics of a frame, by method; empty without them."""
-        fits: dict[str, dict[str, Any]] = self.novelty.get("temperatures", {})
-        return fits
+    def can_adapt(self, method: Method) -> bool:
+        """True if the record has novelty statistics for this method, by which the temperature can follow a frame."""
+        return bool(self.novelty and (self.novelty.get("dropout") or not draws_dropout(method.mode)))
 
     def with_fit(self, method: Method, fit: dict[str, Any]) -> "CheckpointMeta":
         """A copy with the calibration of one more method; it replaces an earlier one of that method."""
@@ -177,13 +167,6 @@ def _check(meta: CheckpointMeta) -> None:
             replace(method_of_fit(fit), temperature=fit.get("temperature", math.nan))
         except InputError as error:
             raise InputError(f"calibration of {shorten(name)}: {error}") from error
-    fits = meta.novelty.get("temperatures", {})
-    if not isinstance(fits, dict):
-        raise InputError(f"temperatures of novelty are {shorten(fits)}, expected an object")
-    for fit in fits.values():
-        method_of_fit(fit)
-        if not is_number(fit.get("level"), *map(math.log, (MIN_TEMPERATURE, MAX_TEMPERATURE))):
-            raise InputError(f"the level of a temperature of novelty is {shorten(fit.get('level'))}")
 
 
 def load_weights(network: torch.nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:

@@ -1,7 +1,12 @@
-"""Fits the temperature of a frame to its statistics: log T = level + slopes @ deviations, by the NLL of labelled
-pixels."""
+"""The temperature of a novel frame: the fitted one, times exp(warmth).
 
-from collections.abc import Sequence
+A frame that is not novel has the one fitted temperature exactly, so that confidence at home costs nothing. From there
+the warmth grows with the novelty of the frame up to a linear function of its statistics, and it is never negative:
+what is strange is never trusted more. The function is fitted by the NLL of labelled pixels of changed frames.
+"""
+
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,31 +15,47 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from core.errors import InputError
-from core.method import Method, settings
-from core.novelty.head import MAX_FITTED_DEVIATION, MAX_LOG_TEMPERATURE, MIN_LOG_TEMPERATURE
 
 CLEAN_SHARE = 0.5
 """Share of the total weight that unchanged frames have together."""
 RIDGE = 1e-2
 """Times the sum of the squared slopes, in nats: keeps columns that say the same from growing against each other."""
+START = 0.5
+"""Warmth at which the search starts: below 0 it would have no gradient."""
+MAX_WARMTH = 2.5
+"""Log of 12: beyond, a softmax is as good as uniform."""
+MAX_FITTED_DEVIATION = 10.0
+"""Standardised statistics end here: a line is not to be drawn through what nothing was fitted on."""
+
+
+def warmth(deviations: Tensor, novelty: Tensor, slopes: Tensor, level: float | Tensor) -> Tensor:
+    """Log of the factor on the fitted temperature, (B,), 0 or more.
+
+    Args:
+        deviations: (B, S) statistics in standard deviations from their mean over the training domain.
+        novelty: (B,) 0 or less where a frame is not novel, 1 or more where it is fully so.
+        slopes: (S,).
+        level: Warmth of a novel frame with mean statistics; usually negative.
+    """
+    full = deviations.clamp(-MAX_FITTED_DEVIATION, MAX_FITTED_DEVIATION) @ slopes + level
+    return full.clamp(0.0, MAX_WARMTH) * novelty.clamp(0.0, 1.0)
 
 
 @dataclass(frozen=True)
-class FrameTemperatureFit:
-    """A fitted temperature that follows the frame."""
+class WarmthFit:
+    """A fitted warmth."""
 
     slopes: tuple[float, ...]
     level: float
     nll_one: float
-    """Mean NLL over the frames with the best single temperature."""
+    """Mean NLL over the frames with one temperature."""
     nll: float
-    """Mean NLL over the frames with a temperature for each frame."""
+    """Mean NLL over the frames with their warmth."""
     frames: int
 
     def record(self) -> dict[str, Any]:
-        """The entry of a checkpoint's record for mode `dnn`."""
+        """The entry of a checkpoint's record."""
         return {
-            **settings(Method("dnn")),
             "slopes": [round(one, 6) for one in self.slopes],
             "level": round(self.level, 6),
             "pictures": self.frames,
@@ -43,27 +64,44 @@ class FrameTemperatureFit:
         }
 
 
-def fit_frame_temperature(
-    deviations: Tensor, logits: list[Tensor], labels: list[Tensor], weights: Tensor
-) -> FrameTemperatureFit:
-    """Fits slopes and level to N frames: deviations (N, S); for each frame, logits (P, K) and labels (P,) of its
-    non-void pixels; weights (N,) of the frames. InputError for fewer than two frames, or one without a labelled pixel.
+def fit_warmth(
+    deviations: Tensor,
+    novelty: Tensor,
+    logits: list[Tensor],
+    labels: list[Tensor],
+    is_clean: Sequence[bool],
+    fitted: float = 0.0,
+) -> WarmthFit:
+    """Fits slopes and level to N frames: deviations (N, S) and novelty (N,) as in `warmth`; for each frame, logits
+    (P, K) and labels (P,) of its non-void pixels; `is_clean` tells the unchanged frames.
+
+    Warmth counts from `fitted`, the temperature that was fitted for the network, or from that of the unchanged frames
+    here where that is higher: they may lie near trained ones, on which the network is righter than elsewhere.
+    InputError for fewer than two frames, none that is unchanged, or one without a labelled pixel.
     """
-    if len(logits) < 2 or not all(len(one) for one in labels):
-        raise InputError("a temperature of the frame needs two or more frames with labelled pixels each")
-    x = deviations.double().clamp(-MAX_FITTED_DEVIATION, MAX_FITTED_DEVIATION)
-    pixels = _Pixels.of(logits, labels, weights / weights.sum())
-    one, found = _minimise(x[:, :0], pixels), _minimise(x, pixels)
-    with torch.no_grad():
-        nll_one, nll = float(_loss(x[:, :0], one, pixels)), float(_loss(x, found, pixels))
-    return FrameTemperatureFit(tuple(found[:-1].tolist()), float(found[-1]), nll_one, nll, len(logits))
+    if len(logits) < 2 or not any(is_clean) or not all(len(one) for one in labels):
+        raise InputError("warmth is fitted to two or more frames with labelled pixels each, one of them unchanged")
+    clean, columns = torch.tensor(is_clean), (deviations.double(), novelty.double())
+    at_home = _Pixels.of(logits, labels, clean / clean.sum())
+    usual = _minimise(lambda found: at_home.nll(found.expand(len(logits))), torch.zeros(1, dtype=torch.float64))
+    usual = usual.clamp_min(math.log(fitted)) if fitted else usual
+    pixels = _Pixels.of(logits, labels, shares(clean))
+
+    def nll(found: Tensor) -> Tensor:
+        return pixels.nll(usual + warmth(*columns, found[:-1], found[-1]))
+
+    start = torch.zeros(deviations.shape[1] + 1, dtype=torch.float64)
+    start[-1] = START
+    found = _minimise(lambda found: nll(found) + RIDGE * (found[:-1] ** 2).sum(), start)
+    one = float(pixels.nll(usual.expand(len(logits))))
+    return WarmthFit(tuple(found[:-1].tolist()), float(found[-1]), one, float(nll(found)), len(logits))
 
 
-def shares(clean: Sequence[bool], clean_share: float = CLEAN_SHARE) -> Tensor:
+def shares(clean: Tensor, clean_share: float = CLEAN_SHARE) -> Tensor:
     """Weights (N,) of frames: the unchanged ones have `clean_share` together, the changed ones the rest."""
-    as_it_is = torch.tensor(clean, dtype=torch.float64)
+    as_it_is = clean.double()
     changed = 1 - as_it_is
-    return clean_share * as_it_is / as_it_is.sum() + (1 - clean_share) * changed / changed.sum()
+    return clean_share * as_it_is / as_it_is.sum() + (1 - clean_share) * changed / changed.sum().clamp_min(1.0)
 
 
 class _Pixels(NamedTuple):
@@ -86,28 +124,22 @@ class _Pixels(NamedTuple):
             torch.cat(logits).float(), torch.cat(labels).long(), frames, (weights.double() / counts)[frames].float()
         )
 
-
-def log_temperatures(deviations: Tensor, parameters: Tensor) -> Tensor:
-    """Log temperatures (N,) from deviations (N, S) and slopes and level (S + 1,)."""
-    return (deviations @ parameters[:-1] + parameters[-1]).clamp(MIN_LOG_TEMPERATURE, MAX_LOG_TEMPERATURE)
-
-
-def _loss(x: Tensor, parameters: Tensor, pixels: _Pixels) -> Tensor:
-    inverse = (-log_temperatures(x, parameters)).exp().float()[pixels.frames]
-    losses = F.cross_entropy(pixels.logits * inverse[:, None], pixels.labels, reduction="none")
-    return losses @ pixels.weights
+    def nll(self, logs: Tensor) -> Tensor:
+        """Weighted NLL at the log temperatures (N,) of the frames."""
+        scaled = self.logits * (-logs).exp().float()[self.frames][:, None]
+        return F.cross_entropy(scaled, self.labels, reduction="none") @ self.weights
 
 
-def _minimise(x: Tensor, pixels: _Pixels) -> Tensor:
-    """Minimises the NLL; returns slopes and level (S + 1,)."""
-    parameters = torch.zeros(x.shape[1] + 1, dtype=torch.float64, requires_grad=True)
+def _minimise(loss: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
+    """Returns the parameters of the lowest loss, by LBFGS from `start`."""
+    parameters = start.clone().requires_grad_()
     search = torch.optim.LBFGS([parameters], max_iter=60, line_search_fn="strong_wolfe", tolerance_change=1e-8)
 
     def closure() -> Tensor:
         search.zero_grad()
-        loss = _loss(x, parameters, pixels) + RIDGE * (parameters[:-1] ** 2).sum()
-        loss.backward()
-        return loss
+        found = loss(parameters)
+        found.backward()
+        return found
 
     search.step(closure)
     return parameters.detach()

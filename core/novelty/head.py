@@ -7,6 +7,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
+from core.novelty.frame_temperature import warmth
 from core.novelty.statistics import (
     ClassDistance,
     FrameDistance,
@@ -20,11 +21,8 @@ from core.predictors import SplitNetwork, forward_passes, running_mean
 from core.reference import ReferenceScores
 from core.stages import StageFeatures
 
-MIN_LOG_TEMPERATURE, MAX_LOG_TEMPERATURE = -1.0, 2.5
-"""0.37 to 12: beyond, a softmax is as good as certain or as good as uniform."""
-MAX_DEVIATION, MAX_FITTED_DEVIATION = 1e4, 10.0
-"""Standardised statistics end here: in the score, so that a picture of one colour gives numbers; in the temperature,
-because a line is not to be drawn through what nothing was fitted on."""
+MAX_DEVIATION = 1e4
+"""Standardised statistics end here, so that a picture of one colour gives numbers."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +35,11 @@ class NoveltyParameters:
     weights: Tensor
     """Weights of the standardised statistics in the score."""
     slopes: Tensor
-    """Weights of the standardised statistics in the log temperature."""
+    """Weights of the standardised statistics in the warmth of a novel frame (`core.novelty.frame_temperature`)."""
     level: float
-    """Log temperature of a frame with mean statistics."""
+    """Warmth of a novel frame with mean statistics; usually negative."""
+    temperature: float
+    """The fitted temperature, which all frames have that are not novel."""
     region_median: float
     """Median log distance of pixels of the training domain."""
     region_rare: float
@@ -88,18 +88,22 @@ class NoveltyHead(nn.Module):
             steps,
             stages,
             regions,
-            NoveltyParameters(blank, blank + 1, blank, blank, 0.0, 0.0, 1.0, ReferenceScores(())),
+            NoveltyParameters(blank, blank + 1, blank, blank, 0.0, 1.0, 0.0, 1.0, ReferenceScores(())),
         )
 
     def forward(self, features: Sequence[Tensor], logits: Tensor) -> FrameNovelty:
         features = self.subsample(features)
-        found, readings = self.statistics(features, logits), self.readings
-        deviations = ((found - self.mean) / self.deviation).clamp(-MAX_DEVIATION, MAX_DEVIATION)
-        near = deviations.clamp(-MAX_FITTED_DEVIATION, MAX_FITTED_DEVIATION)
-        logs = (near @ self.slopes + readings.level).clamp(MIN_LOG_TEMPERATURE, MAX_LOG_TEMPERATURE)
-        scale = 1.0 / (readings.region_rare - readings.region_median)
-        regions = (self.regions(features[-1]) - readings.region_median) * scale
-        return FrameNovelty(deviations @ self.weights, logs.exp(), regions)
+        score, temperature = self.read(self.statistics(features, logits))
+        scale = 1.0 / (self.readings.region_rare - self.readings.region_median)
+        regions = (self.regions(features[-1]) - self.readings.region_median) * scale
+        return FrameNovelty(score, temperature, regions)
+
+    def read(self, statistics: Tensor) -> tuple[Tensor, Tensor]:
+        """Statistics (B, S) -> score and temperature, (B,) each."""
+        deviations = ((statistics - self.mean) / self.deviation).clamp(-MAX_DEVIATION, MAX_DEVIATION)
+        score = deviations @ self.weights
+        logs = warmth(deviations, self.reference.excess(score), self.slopes, self.readings.level)
+        return score, self.readings.temperature * logs.exp()
 
     def subsample(self, features: Sequence[Tensor]) -> list[Tensor]:
         """Subsamples the features of each stage first: a decoder's last stage is as large as the picture."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from core.errors import InputError
-from core.method import Method, draws_dropout, fit_of, method_of_fit
+from core.method import Method, draws_dropout
 from core.model.checkpoint import NOVELTY_PREFIX as PREFIX
 from core.model.model import Model
 from core.novelty.head import NoveltyHead, NoveltyParameters
@@ -49,10 +49,11 @@ class Scale:
             rounded(mean), rounded(deviation), median, rare, tuple(sorted(round(one, 6) for one in scores.tolist()))
         )
 
-    def standardise(self, statistics: Tensor) -> Tensor:
-        """Returns (N, S) statistics in standard deviations from the mean."""
+    def novelty(self, statistics: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns (N, S) statistics in standard deviations from the mean, and (N,) how far the scores are novel."""
         mean, deviation = (torch.tensor(column, dtype=torch.float64) for column in (self.mean, self.deviation))
-        return (statistics - mean) / deviation
+        deviations = (statistics - mean) / deviation
+        return deviations, ReferenceScores(self.scores).excess(deviations @ weights)
 
     def alarms(self) -> dict[str, Any]:
         """Counts how many of these frames are called novel, with the interval of their share."""
@@ -93,8 +94,8 @@ class NoveltyRecord:
     region_rare: float
     scores: tuple[float, ...]
     """Scores of the held-out frames, ascending."""
-    temperatures: dict[str, dict[str, Any]]
-    """For each method: its settings, `slopes`, `level` and the data of the fit."""
+    warming: dict[str, Any]
+    """How novel frames raise the temperature: `slopes`, `level` and the data of the fit."""
     about: dict[str, Any]
     """Data of the statistics, their shrinkage, and the interval of the alarm rate."""
     dropout: dict[str, Any]
@@ -106,18 +107,18 @@ class NoveltyRecord:
         head: NoveltyHead,
         scale: Scale,
         weights: Tensor,
-        temperature: dict[str, Any],
+        warming: dict[str, Any],
         about: Mapping[str, Any],
         dropout: Scale | None = None,
     ) -> Self:
-        """The record of a fit: `weights` (S,) of the statistics in the score, the `temperature` of mode dnn."""
+        """The record of a fit; `weights` (S,): of the statistics in the score."""
         counts = {"held_out_pictures": len(scale.scores), **scale.alarms()}
         return cls(
             stages=head.names,
             steps=head.steps,
             weights=rounded(weights),
             **asdict(scale),
-            temperatures={"dnn": temperature},
+            warming=warming,
             about={**about, **counts},
             dropout=asdict(dropout) if dropout else {},
         )
@@ -138,9 +139,9 @@ class NoveltyRecord:
         """The record for passes with dropout masks."""
         return replace(self, **{name: _tuple(self.dropout[name]) for name in SCALE})
 
-    def head(self, tensors: Mapping[str, Tensor], fit: Mapping[str, Any] | None) -> NoveltyHead:
-        """Builds the novelty head. `tensors`: those of a checkpoint, of which the names with `PREFIX` are read; `fit`:
-        the method's fit of the temperature; None: slopes and level are 0."""
+    def head(self, tensors: Mapping[str, Tensor], temperature: float = 1.0) -> NoveltyHead:
+        """Builds the novelty head. `tensors`: those of a checkpoint, of which the names with `PREFIX` are read;
+        `temperature`: that of frames that are not novel."""
         own = {name.removeprefix(PREFIX): value.float() for name, value in tensors.items() if name.startswith(PREFIX)}
         try:
             parts = {name: _below(own, f"{name}.") for name in (*self.stages, REGIONS)}
@@ -153,19 +154,15 @@ class NoveltyRecord:
             raise InputError(
                 f"the matrices of novelty do not fit their record ({first}); calibrate it again"
             ) from error
-        slopes = fit["slopes"] if fit else [0.0] * len(self.mean)
-        columns = (self.mean, self.deviation, self.weights, slopes)
-        mean, deviation, weights, own_slopes = (torch.tensor(column, dtype=torch.float32) for column in columns)
-        level = float(fit["level"]) if fit else 0.0
-        regional, reference = (self.region_median, self.region_rare), ReferenceScores(self.scores)
-        readings = NoveltyParameters(mean, deviation, weights, own_slopes, level, *regional, reference)
+        columns = (self.mean, self.deviation, self.weights, self.warming["slopes"])
+        mean, deviation, weights, slopes = (torch.tensor(column, dtype=torch.float32) for column in columns)
+        warming, regional = (slopes, float(self.warming["level"])), (self.region_median, self.region_rare)
+        reference = ReferenceScores(self.scores)
+        readings = NoveltyParameters(mean, deviation, weights, *warming, temperature, *regional, reference)
         return NoveltyHead(self.stages, self.steps, stages, regions, readings)
 
     def _check(self) -> None:
         columns = len(statistic_names(self.stages))
-        slopes = [fit["slopes"] for fit in self.temperatures.values()]
-        levels = [fit["level"] for fit in self.temperatures.values()]
-        with_masks = any(draws_dropout(method_of_fit(fit).mode) for fit in self.temperatures.values())
         for name, holds in {
             "stages": 0 < len(self.stages) <= MAX_STAGES and all(isinstance(stage, str) for stage in self.stages),
             "steps": len(self.steps) == len(self.stages)
@@ -173,12 +170,12 @@ class NoveltyRecord:
             "mean": _are_numbers(self.mean, columns),
             "deviation": _are_numbers(self.deviation, columns) and min(self.deviation) > 0,
             "weights": _are_numbers(self.weights, columns),
-            "slopes": all(_are_numbers(one, columns) for one in slopes) and _are_numbers(levels, len(levels)),
+            "warming": _are_numbers([*self.warming["slopes"], self.warming["level"]], columns + 1),
             "region": _are_numbers((self.region_median, self.region_rare), 2) and self.region_median < self.region_rare,
             "scores": MIN_FRAMES <= len(self.scores) <= MAX_SCORES
             and _are_numbers(self.scores, len(self.scores))
             and list(self.scores) == sorted(self.scores),
-            "dropout": isinstance(self.dropout, dict) and bool(self.dropout or not with_masks),
+            "dropout": isinstance(self.dropout, dict),
         }.items():
             if not holds:
                 raise ValueError(f"{name} cannot be used")
@@ -232,4 +229,4 @@ def novelty_head(model: Model, method: Method) -> NoveltyHead | None:
         if not record.dropout:
             return None
         record = record.of_dropout()
-    return record.head(model.tensors, fit_of(record.temperatures, method) if method.adaptive else None)
+    return record.head(model.tensors, method.temperature)

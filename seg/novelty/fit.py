@@ -3,12 +3,11 @@
 
 Means and covariances are fitted on all frames but one block per recording, each unchanged and as another camera would
 give it, so that another camera is not novel. The scale of novelty is fitted on the blocks, in the same two ways. The
-temperature of a frame is fitted on frames that were never trained on, under `TUNING_CORRUPTIONS` and textures.
+temperature of novel frames is fitted on frames that were never trained on, under the changes of
+`core/corruptions/tuning.py`.
 """
 
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -17,21 +16,17 @@ from torch import Tensor, nn
 
 from core.dropout import has_dropout, set_dropout_active
 from core.errors import InputError
-from core.method import Method, draws_dropout, settings
 from core.model.checkpoint import CheckpointMeta
 from core.novelty.features import FeatureExtractor, read_statistics
-from core.novelty.frame_temperature import fit_frame_temperature, shares
+from core.novelty.frame_temperature import fit_warmth
 from core.novelty.gaussians import GaussianSums
-from core.novelty.head import NoveltyHead, NoveltyPredictor
+from core.novelty.head import NoveltyHead
 from core.novelty.record import NoveltyFit, NoveltyRecord, Scale, novelty_tensors
 from core.novelty.statistics import FrameDistance, RegionDistance, pooled, score_weights, subsample, subsampling_step
 from core.preprocess import enlarge, nearest, network_size
 from core.stages import named_stages
-from seg.calibrate import fit_temperature
 from seg.data.camvid import ImageFolderSplit
-from seg.evaluate import seed_frames
-from seg.novelty.frames import Frames, Watch, tuning_clips, tuning_pictures, with_cameras
-from seg.streaming import StreamingSegmenter
+from seg.novelty.frames import Frames, Watch, tuning_pictures, with_cameras
 
 CAMERAS = 2
 """Other cameras of each held-out frame."""
@@ -53,10 +48,10 @@ def fit_statistics(
     split: ImageFolderSplit,
     stages: tuple[str, ...],
     device: torch.device,
-    methods: Sequence[Method],
+    temperature: float,
     watch: Watch,
 ) -> NoveltyFit:
-    """Fits all statistics, and the temperature of a frame for mode dnn and for `methods`; dropout is off afterwards.
+    """Fits all statistics, and how novel frames raise the fitted `temperature`; dropout is off afterwards.
 
     InputError for an unknown stage, recordings too short for a block, and features that are not finite.
     """
@@ -70,7 +65,7 @@ def fit_statistics(
     head = NoveltyHead.without_scale(stages, steps, distances, regions).to(device)
     of_dropout = fitting.scale(head, weights, masks=True) if has_dropout(network) else None
     scale = fitting.scale(head, weights, masks=False)
-    temperature = fitting.temperature(head, scale)
+    warming = fitting.warming(head, scale, weights, temperature)
     extractor.taps.remove()
     about = {
         "data": split.root.absolute().name,
@@ -81,14 +76,8 @@ def fit_statistics(
         "note": frames.note,
         "shrinkage": shrinkage,
     }
-    record = NoveltyRecord.of(head, scale, weights, temperature, about, of_dropout)
-    tensors = novelty_tensors(stages, distances, regions)
-    for method in methods:
-        if method.mode != "dnn":
-            level = round(fitting.level(record, tensors, method), 6)
-            record.temperatures[str(method)] = settings(method) | {"slopes": temperature["slopes"], "level": level}
-    set_dropout_active(network, False)
-    return NoveltyFit(asdict(record), tensors)
+    record = NoveltyRecord.of(head, scale, weights, warming, about, of_dropout)
+    return NoveltyFit(asdict(record), novelty_tensors(stages, distances, regions))
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +125,8 @@ class _Fitting:
         rows, logs = zip(*(read_statistics(head, *self.look(image)[:2]) for image, _ in pictures), strict=True)
         return Scale.of(torch.cat(rows), torch.cat(logs, 1)[0], weights)
 
-    def temperature(self, head: NoveltyHead, scale: Scale) -> dict[str, Any]:
-        """Fits a temperature that follows the frame, for mode dnn, and returns its record."""
+    def warming(self, head: NoveltyHead, scale: Scale, weights: Tensor, temperature: float) -> dict[str, Any]:
+        """Fits the warmth of novel frames, above the fitted temperature, and returns its record."""
         rows, logits, labels, clean = [], [], [], []
         for is_clean, image, label in tuning_pictures(self.frames, self.watch):
             found, features, size = self.look(image)
@@ -149,32 +138,7 @@ class _Fitting:
             logits.append(on_grid(enlarge(found, size)[0]).flatten(1).T[kept].cpu())
             labels.append(small[kept])
             clean.append(is_clean)
-        return fit_frame_temperature(scale.standardise(torch.cat(rows)), logits, labels, shares(clean)).record()
-
-    def level(self, record: NoveltyRecord, tensors: dict[str, Tensor], method: Method) -> float:
-        """Fits the level of the log temperature with the passes and smoothing of `method`; the slopes stay those of
-        single frames and passes. It is fitted on untrained frames as clips by a virtual camera, unchanged and under
-        `TUNING_CORRUPTIONS`, each frame with noise of its own.
-        """
-        meta, fit = self.meta, record.temperatures["dnn"]
-        head = (record.of_dropout() if draws_dropout(method.mode) else record).head(tensors, fit)
-        tempered = TemperedByFrame(NoveltyPredictor(self.extractor.network, head))
-        module = StreamingSegmenter(tempered, meta.mean, meta.std, meta.height, replace(method, temperature=1.0))
-        clips: Iterator[Any] = seed_frames(tuning_clips(self.frames, meta, self.watch), 0)
-        return float(fit["level"]) + math.log(fit_temperature(module, clips, meta.classes).temperature)
-
-
-class TemperedByFrame(nn.Module):
-    """A network whose logits are divided by the frame's temperature."""
-
-    def __init__(self, watched: NoveltyPredictor) -> None:
-        super().__init__()
-        self.watched = watched
-        self.head_stride: int = getattr(watched.network, "head_stride", 1)
-
-    def forward(self, batch: Tensor) -> Tensor:
-        logits, novelty = self.watched.forward_with_novelty(batch)
-        return logits / novelty.temperature[:, None, None, None]
+        return fit_warmth(*scale.novelty(torch.cat(rows), weights), logits, labels, clean, temperature).record()
 
 
 def on_grid(values: Tensor) -> Tensor:

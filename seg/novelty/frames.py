@@ -1,10 +1,8 @@
-"""The frames that a network's training domain is fitted on, and their corrupted and moving versions.
+"""The frames that a network's training domain is fitted on, and their changed versions.
 
-Blocks of neighbouring frames are kept out of the means and covariances. Corruptions are `TUNING_CORRUPTIONS` and
-textures, never those that studies report.
+Blocks of neighbouring frames are kept out of the means and covariances. No change is one of those that studies report.
 """
 
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,14 +10,11 @@ from typing import Any
 import numpy as np
 
 from core.corruptions.camera_changes import random_camera
-from core.corruptions.corruptions import TUNING_CORRUPTIONS, corrupt
 from core.corruptions.tuning import with_changes
 from core.errors import InputError
-from core.frame import Frame
 from core.model.checkpoint import CheckpointMeta
 from seg.data.camvid import ImageFolderSplit
 from seg.data.held_out import recorded_names
-from seg.data.moving_stills import CLIP_FRAMES, moving_stills
 
 Labelled = tuple[np.ndarray, np.ndarray]
 """(H, W, 3) uint8 RGB, (H, W) uint8 class ids."""
@@ -66,23 +61,11 @@ def with_cameras(
 
 
 def tuning_pictures(frames: Frames, watch: Watch) -> Iterator[tuple[bool, np.ndarray, np.ndarray]]:
-    """(unchanged, image, label): untrained frames, also under `TUNING_CORRUPTIONS` and textures in 3 severities."""
+    """(unchanged, image, label): each untrained frame, then the same under every change."""
     for number, place in enumerate(watch(frames.untrained, "temperature of a frame")):
         image, label = frames.split[place]
         for is_clean, changed in with_changes(image, number, place):
             yield is_clean, changed, label
-
-
-def tuning_clips(frames: Frames, meta: CheckpointMeta, watch: Watch) -> Iterator[Frame]:
-    """Clips of untrained frames, two of them labelled; every second clip under a tuning corruption at severity 3."""
-    examples = tuple(frames.split.examples[place] for place in frames.untrained)
-    for frame in watch(moving_stills(dataclasses.replace(frames.split, examples=examples)), "level under smoothing"):
-        clip = frame.index // CLIP_FRAMES
-        if clip % 2 == 0:
-            yield frame
-            continue
-        kind = TUNING_CORRUPTIONS[clip // 2 % len(TUNING_CORRUPTIONS)]
-        yield dataclasses.replace(frame, image=corrupt(frame.image, kind, 3, 13, frame.index))
 
 
 def hold_out_blocks(names: Sequence[str], block: int = BLOCK, gap: int = GAP) -> tuple[list[int], list[int]]:

@@ -12,7 +12,7 @@ from app.open_model import open_checkpoint
 from classification.pretrained import require_classes
 from core.dropout import is_stochastic, set_dropout_active
 from core.errors import InputError
-from core.method import Method, MethodOptions, draws_dropout, fit_of, method_of_fit
+from core.method import Method, MethodOptions, draws_dropout, method_of_fit
 from core.model.checkpoint import CheckpointMeta
 from core.novelty.head import NoveltyHead, NoveltyPredictor
 from core.novelty.record import novelty_head
@@ -39,11 +39,10 @@ class TargetNetwork:
         calibrated: bool = True,
         head: NoveltyHead | None = None,
     ) -> None:
-        """`head`: tells in one pass how novel a picture is, and its temperature where calibration is in use."""
+        """`head`: tells in one pass how novel a picture is."""
         self.name, self.meta, self.device = name, meta, device
         self.calibrated = calibrated
         self.head = head.to(device) if head else None
-        self.follows = calibrated and head is not None and fit_of(meta.frame_temperatures, DNN) is not None
         self.network = network.to(device).to(memory_format=torch.channels_last).eval().requires_grad_(False)
         self.normalize = Normalize(meta.mean, meta.std).to(device)
         self.is_segmentation = meta.classes.void is not None
@@ -61,9 +60,7 @@ class TargetNetwork:
 
     def fit(self, method: Method) -> dict[str, Any]:
         """The calibration of this method; empty where there is none or calibration is off."""
-        return self.meta.fit_in_use(
-            replace(method, calibrated=self.calibrated, adaptive=self.follows and method == DNN)
-        )
+        return self.meta.fit_in_use(replace(method, calibrated=self.calibrated))
 
     def temperature(self, method: Method) -> float:
         """Divisor of the logits; 1 where the method is not calibrated."""
@@ -146,7 +143,7 @@ class TargetNetwork:
         self.switch("dnn", None)
         if self.head is None:
             return Prediction.from_logits(self.network(batch), self.temperature(DNN))
-        watched = NoveltyPredictor(self.network, self.head, None if self.follows else self.temperature(DNN))
+        watched = NoveltyPredictor(self.network, self.head, self.temperature(DNN))
         try:
             return watched.predict(*watched.forward_with_novelty(batch))
         finally:

@@ -27,13 +27,15 @@ SEEDS = ("paper-plain-0", "paper-plain-1", "paper-plain-2")
 
 def gather(folder: Path, known: Record) -> Record:
     """Replaces the figures of the collected networks in the record; all others stay."""
-    collected = [one for one in sorted(folder.iterdir()) if (one / "swap.pickle").exists()]
+    collected = [one for one in sorted(folder.iterdir()) if (one / "street.pickle").exists()]
     left_out = {
         file.parent.name.removeprefix("left-out-"): read(file) for file in sorted(folder.glob("*/left_out.pickle"))
     }
     found: Record = {
         "networks": {one.name: measure(one) | origin() for one in collected},
-        **{study: {one.name: read(one / f"{study}.pickle") for one in collected} for study in STUDIES},
+        **{
+            study: {one.parent.name: read(one) for one in sorted(folder.glob(f"*/{study}.pickle"))} for study in STUDIES
+        },
         "passes": {one.name: passes(one / "passes.pickle") for one in collected},
         "left_out": left_out,
         "classifiers": {file.parent.name: read(file) for file in sorted(folder.glob("*/classifier.pickle"))},

@@ -1,6 +1,6 @@
-"""Calibration of the confidence at temperature 1, at one fitted temperature, and at each frame's own."""
+"""Calibration of the confidence at temperature 1, at the one fitted temperature, and at each frame's own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,57 +9,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from core.classes import CAMVID
-from core.novelty.frame_temperature import FrameTemperatureFit, fit_frame_temperature, shares
-from core.novelty.head import MAX_FITTED_DEVIATION, MAX_LOG_TEMPERATURE, MIN_LOG_TEMPERATURE
 
 Row = dict[str, Any]
 WAYS = ("none", "one", "frame")
-"""Temperature 1; one temperature, fitted on the same frames as the frame's; the frame's own, as the network gives it.
-"""
+"""Temperature 1; the one fitted temperature; the frame's own, as the network gives it."""
 BOOTSTRAPS = 1000
-HALVES = {
-    "noise and digital": tuple(
-        "gaussian_noise shot_noise impulse_noise contrast elastic_transform pixelate jpeg_compression".split()
-    ),
-    "blur and weather": tuple("defocus_blur glass_blur motion_blur zoom_blur snow frost fog brightness".split()),
-}
-
-
-class Temperatures:
-    """Temperatures of pictures, by `WAYS`."""
-
-    def __init__(self, untrained: Sequence[Row]) -> None:
-        self.one = float(np.exp(fit(untrained, statistics=False).level))
-
-    def of(self, rows: Sequence[Row], way: str) -> list[float]:
-        return [row["temperature"] if way == "frame" else self.one if way == "one" else 1.0 for row in rows]
-
-
-def fit(rows: Sequence[Row], statistics: bool = True) -> FrameTemperatureFit:
-    """Fits like the product: half of the weight is on unchanged pictures."""
-    pairs = [pixels(row) for row in rows]
-    weights = shares([row["kind"] == "clean" for row in rows])
-    deviations = torch.from_numpy(np.stack([row["deviations"] for row in rows])).double()
-    columns = deviations if statistics else deviations[:, :0]
-    return fit_frame_temperature(columns, [one for one, _ in pairs], [one for _, one in pairs], weights)
-
-
-def swapped(
-    untrained: Sequence[Row], fitting: Mapping[str, Sequence[Row]], judged: Mapping[str, Sequence[Row]]
-) -> dict[str, dict[str, float]]:
-    """Fitted under one half of the types that count and judged on the other: mean ECE and NLL over its types."""
-    clean, found = [row for row in untrained if row["kind"] == "clean"], {}
-    for name, kinds in HALVES.items():
-        here = fit([*clean, *(row for kind in kinds for row in fitting[kind])])
-        results = []
-        for kind in judged:
-            if kind not in kinds:
-                near = np.stack([row["deviations"] for row in judged[kind]])
-                near = near.clip(-MAX_FITTED_DEVIATION, MAX_FITTED_DEVIATION)
-                logs = (near @ np.array(here.slopes) + here.level).clip(MIN_LOG_TEMPERATURE, MAX_LOG_TEMPERATURE)
-                results.append(judge(judged[kind], np.exp(logs).tolist()))
-        found[f"fitted on {name}"] = {key: float(np.mean([one[key] for one in results])) for key in ("ece", "nll")}
-    return found
 
 
 def judge(rows: Sequence[Row], temperatures: Sequence[float]) -> dict[str, float]:

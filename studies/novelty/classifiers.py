@@ -37,27 +37,22 @@ def main() -> None:
 
 
 def measure(path: Path, data: Data) -> dict[str, Any]:
-    """Figures of one network; `one`: with its single temperature, `picture`: with one for each picture."""
-    subjects = {
-        "one": open_target(str(path), "one", torch.device("cpu")),
-        "picture": open_target(str(path), "picture", torch.device("cpu")),
-    }
-    subjects["one"].follows = False
+    """Figures of one network with its fitted temperature."""
+    subject = open_target(str(path), "one", torch.device("cpu"))
     test, size = open_classification(data.folder / "cifar10", "test"), read_meta(find_model(str(path))).height
     clean, labels = views(test, range(len(test)), size), np.asarray(test.labels)
-    told = {way: look(subject, clean, labels) for way, subject in subjects.items()}
+    inside, world = look(subject, clean, labels), subject.head
+    assert world is not None
     places = spread_over(len(test), CORRUPTED)
     corrupted = {
-        kind: {way: look(subject, changed, labels[places])["figures"] for way, subject in subjects.items()}
+        kind: {"one": look(subject, changed, labels[places])["figures"]}
         for kind, changed in (
             (kind, [corrupt(clean[i], kind, SEVERITY, 5, i) for i in places]) for kind in BENCHMARK_CORRUPTIONS
         )
     }
-    inside, world = told["picture"], subjects["picture"].head
-    assert world is not None
     foreign = {}
     for kind, pictures in others(data, size):
-        seen = look(subjects["picture"], pictures, None)
+        seen = look(subject, pictures, None)
         foreign[kind] = {
             "pictures": len(pictures),
             "alarms": float(np.mean([world.reference.is_novel(one) for one in seen["novelty"]])),
@@ -71,7 +66,7 @@ def measure(path: Path, data: Data) -> dict[str, Any]:
         "own": record["about"],
         "pictures": len(test),
         "alarms": float(np.mean([world.reference.is_novel(one) for one in inside["novelty"]])),
-        "clean": {way: found["figures"] for way, found in told.items()},
+        "clean": {"one": inside["figures"]},
         "corrupted_pictures": len(places),
         "corrupted": corrupted,
         "foreign": foreign,

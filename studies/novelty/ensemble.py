@@ -16,8 +16,7 @@ Row = dict[str, Any]
 
 
 def measure_ensemble(folders: Sequence[Path]) -> dict[str, Any]:
-    """AUROC by kind, and the mean ECE over the types that count, of the plain mean and with each frame's
-    temperatures."""
+    """AUROC by kind, and the mean ECE over the types that count."""
 
     def group(name: str) -> list[tuple[Row, ...]]:
         return list(zip(*(pickle.loads((folder / f"{name}.pickle").read_bytes()) for folder in folders), strict=True))
@@ -29,11 +28,8 @@ def measure_ensemble(folders: Sequence[Path]) -> dict[str, Any]:
         for kind, members in kinds(group(name)).items()
     }
     common = kinds(group("common"))
-    errors = {
-        way: float(np.mean([ece(np.sum([bins(rows, way) for rows in members], axis=0)) for members in common.values()]))
-        for way in ("none", "frame")
-    }
-    return {"members": len(folders), "auroc": foreign, "corrupted_ece": errors}
+    error = float(np.mean([ece(np.sum([bins(rows) for rows in members], axis=0)) for members in common.values()]))
+    return {"members": len(folders), "auroc": foreign, "corrupted_ece": {"none": error}}
 
 
 def kinds(members: Sequence[tuple[Row, ...]]) -> dict[str, list[tuple[Row, ...]]]:
@@ -41,11 +37,9 @@ def kinds(members: Sequence[tuple[Row, ...]]) -> dict[str, list[tuple[Row, ...]]
     return {kind: [one["rows"] for one in rows] for kind, rows in names.items()}
 
 
-def probabilities(rows: Sequence[Row], way: str = "none") -> torch.Tensor:
-    """(members, P, K) on the grid."""
-    temperatures = [row["temperature"] if way == "frame" else 1.0 for row in rows]
-    logits = [torch.from_numpy(row["grid"].astype(np.float32).T) for row in rows]
-    return torch.stack([(one / t).softmax(1) for one, t in zip(logits, temperatures, strict=True)])
+def probabilities(rows: Sequence[Row]) -> torch.Tensor:
+    """(members, P, K) on the grid, at temperature 1."""
+    return torch.stack([torch.from_numpy(row["grid"].astype(np.float32).T).softmax(1) for row in rows])
 
 
 def disagreement(rows: Sequence[Row]) -> float:
@@ -55,8 +49,8 @@ def disagreement(rows: Sequence[Row]) -> float:
     return float((torch.special.entr(mean).sum(1) - torch.special.entr(probs).sum(2).mean(0)).mean())
 
 
-def bins(rows: Sequence[Row], way: str) -> np.ndarray:
+def bins(rows: Sequence[Row]) -> np.ndarray:
     """(3, 10) of count, right ones and confidence by confidence."""
     kept = rows[0]["label"] != CAMVID.void_id
-    confidence, best = probabilities(rows, way).mean(0)[kept].max(1)
+    confidence, best = probabilities(rows).mean(0)[kept].max(1)
     return binned(confidence, best == torch.from_numpy(rows[0]["label"][kept]))

@@ -11,12 +11,9 @@ import torch
 
 from core.reference import ReferenceScores, binomial_interval
 from studies.harness.ood_detection import auroc
-from studies.novelty.calibration import WAYS, Temperatures, expected_error, judge, reliability, swapped
 from studies.novelty.distances import Bank
 
 Row = dict[str, Any]
-UNLIKE_FITTED = ("elastic_transform", "pixelate", "zoom_blur", "fog")
-"""Corruptions unlike all that were fitted on."""
 FOREIGN = ("motorways", "objects", "no_pictures", "street")
 DRIVES = ("0001TP", "Seq05VD")
 
@@ -58,7 +55,6 @@ def measure(folder: Path) -> dict[str, Any]:
     seen = Collected(folder)
     test, val, common, controls = (seen.group(name) for name in ("test", "val", "common", "controls"))
     inside = seen.scores(test)
-    temperatures = Temperatures(seen.group("untrained"))
     drives = {drive: [row for row in test if row["name"].startswith(drive)] for drive in DRIVES}
 
     def against_test(rows: Sequence[Row]) -> dict[str, Any]:
@@ -83,20 +79,6 @@ def measure(folder: Path) -> dict[str, Any]:
             for kind, rows in by_kind(controls).items()
         },
         "by_stage": by_stage(seen),
-        "corrupted": {
-            kind: {
-                "pictures": len(rows),
-                "alarms": seen.alarms(rows) / len(rows),
-                "accuracy": mean_of(rows, "accuracy"),
-            }
-            | {way: judge(rows, temperatures.of(rows, way)) for way in WAYS}
-            for kind, rows in by_kind(common).items()
-        },
-        "reliability": {way: reliability(common, temperatures.of(common, way)) for way in WAYS},
-        "clean": {way: judge(test, temperatures.of(test, way)) for way in WAYS},
-        "clean_accuracy": mean_of(test, "accuracy"),
-        "expected": {way: expected_error(labelled, temperatures.of(labelled, way)) for way in WAYS},
-        "swapped": swapped(seen.group("untrained"), by_kind(seen.group("swap")), by_kind(common)),
         "risk": {name: risk_at(labelled, scores) for name, scores in seen.scores(labelled).items()},
     }
 

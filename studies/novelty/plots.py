@@ -7,18 +7,18 @@ from matplotlib import pyplot as plt
 
 from core.reference import NOVEL
 from studies.harness.plots import save_figure
+from studies.harness.tables import read_record
 
 COLOURS = {"town": "#dfe9f5", "motorway": "#f7e3cf", "photographs": "#e6dcf0"}
 
 
 def draw(record: dict[str, Any], page: Path) -> None:
-    reliability(record, page)
+    reliability(read_record("novelty", "temperatures.json"), page)
     cuts(record, page)
 
 
-def reliability(record: dict[str, Any], page: Path) -> None:
+def reliability(networks: dict[str, Any], page: Path) -> None:
     """Accuracy over confidence of all pixels under the types that count."""
-    networks = {name: found for name, found in record["networks"].items() if not name.startswith("paper")}
     figure, axes = plt.subplots(1, len(networks), figsize=(4.2 * len(networks), 3.9), squeeze=False, sharey=True)
     for axis, (name, found) in zip(axes[0], networks.items(), strict=True):
         axis.plot([0, 1], [0, 1], color="0.6", lw=1, label="as sure as right")

@@ -124,19 +124,6 @@ def zoomed(image: np.ndarray, draw: np.random.Generator) -> np.ndarray:
     )
 
 
-def untrained(data: Data) -> Samples:
-    """The frames that trainings hold out: the temperature of a frame is fitted on them."""
-    for number, (name, image, label) in enumerate(of_split(data, "train", data.held_out)):
-        yield Sample("clean", name, image, label)
-        for kind in TUNING_CORRUPTIONS:
-            for severity in (1, 3, 5):
-                yield Sample(f"{kind} {severity}", name, corrupt(image, kind, severity, 11, number), label)
-        for severity in (1, 2, 3):
-            yield Sample(
-                f"texture {severity}", name, under_texture(image, severity, drawing("untrained", name, severity)), label
-            )
-
-
 def test(data: Data) -> Samples:
     for name, image, label in of_split(data, "test", list(range(len(data.split("test"))))):
         yield Sample("clean", name, image, label)
@@ -153,13 +140,6 @@ def common(data: Data) -> Samples:
     for place, (name, image, label) in zip(places, of_split(data, "test", places), strict=True):
         for kind in BENCHMARK_CORRUPTIONS:
             yield Sample(kind, name, corrupt(image, kind, 3, 0, place), label)
-
-
-def swap(data: Data) -> Samples:
-    """The untrained frames under the types that count: only to fit on one half of them and judge on the other."""
-    for number, (name, image, label) in enumerate(of_split(data, "train", data.held_out)):
-        for kind in BENCHMARK_CORRUPTIONS:
-            yield Sample(kind, name, corrupt(image, kind, 3, 5, number), label)
 
 
 CONTROLS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -270,7 +250,6 @@ GROUPS: dict[str, Callable[[Data], Samples]] = {
     "bank": bank,
     "held_out": held_out,
     "proxies": proxies,
-    "untrained": untrained,
     "test": test,
     "motorways": motorways,
     "objects": objects,
@@ -279,5 +258,4 @@ GROUPS: dict[str, Callable[[Data], Samples]] = {
     "common": common,
     "val": val,
     "street": street,
-    "swap": swap,
 }

@@ -1,14 +1,14 @@
 """The tables of docs/studies/novelty, from its record; those of detection by pictures are in detection_tables.py."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from studies.harness.tables import Tables, bind, read_record, table
-from studies.novelty.calibration import HALVES
-from studies.novelty.detection_tables import DETECTION, MOTORWAYS, NO_ROADS, SEEDS, by_network, included, percent
-from studies.novelty.figures import KEPT, UNLIKE_FITTED
+from studies.novelty.detection_tables import DETECTION, MOTORWAYS, NO_ROADS, SEEDS, included, percent
+from studies.novelty.figures import KEPT
+from studies.novelty.temperature_tables import temperature_tables
 
 Record = dict[str, Any]
 Figure = Callable[[Any], float]
@@ -19,22 +19,15 @@ def tables() -> Tables:
     makers = {
         "targets": targets_table,
         "alarms": alarms_table,
-        "corruptions": corruptions_table,
-        "swaps": swaps_table,
-        "streams": streams_table,
         "risk": risk_table,
         "classifiers": classifiers_table,
         "cost": cost_table,
     }
-    return bind(read_record("novelty"), makers | DETECTION)
+    return {**bind(read_record("novelty"), makers | DETECTION), **temperature_tables()}
 
 
 def worst(found: Any, kinds: tuple[str, ...], score: str = "novelty") -> float:
     return float(min(found["foreign"][kind]["auroc"][score] for kind in kinds))
-
-
-def mean_over(found: Any, way: str, key: str, only: tuple[str, ...] = ()) -> float:
-    return float(np.mean([found["corrupted"][kind][way][key] for kind in only or found["corrupted"]]))
 
 
 def motorway(clip: str) -> Figure:
@@ -45,10 +38,6 @@ def codec(clip: str) -> Figure:
     return lambda found: float(found["controls"][f"codec of {clip}"]["auroc"]["novelty"])
 
 
-def nll_change(found: Any) -> float:
-    return 100 * (mean_over(found, "frame", "nll") / mean_over(found, "none", "nll") - 1)
-
-
 TARGETS: tuple[tuple[str, str, Figure, str], ...] = (
     ("AUROC, no road and no picture, worst kind", ">= 0.99", lambda f: worst(f, NO_ROADS), ".3f"),
     ("the same by mean entropy", "", lambda f: worst(f, NO_ROADS, "entropy"), ".3f"),
@@ -57,19 +46,6 @@ TARGETS: tuple[tuple[str, str, Figure, str], ...] = (
     ("alarms, val stream, %", "<= 10", lambda f: 100 * f["alarms"]["val"]["alarms"], ".1f"),
     ("alarms, Seq05VD, %", "<= 15", lambda f: 100 * f["alarms"]["Seq05VD"]["alarms"], ".1f"),
     ("alarms, mild and camera-only changes, %", "<= 15", lambda f: 100 * f["mild_alarms"]["alarms"], ".1f"),
-    (
-        "ECE under corruption, severity 3, mean of 15 types, %",
-        "<= 5",
-        lambda f: 100 * mean_over(f, "frame", "ece"),
-        ".1f",
-    ),
-    ("the same at temperature 1", "", lambda f: 100 * mean_over(f, "none", "ece"), ".1f"),
-    ("types unlike all fitted ones", "", lambda f: 100 * mean_over(f, "frame", "ece", UNLIKE_FITTED), ".1f"),
-    ("ECE, clean stills, %", "<= 1.5", lambda f: 100 * f["clean"]["frame"]["ece"], ".1f"),
-    ("the same at temperature 1", "", lambda f: 100 * f["clean"]["none"]["ece"], ".1f"),
-    ("NLL, same corruptions, change, %", "<= -25", nll_change, "+.0f"),
-    ("expected against true accuracy of a frame, points", "<= 6", lambda f: 100 * f["expected"]["frame"], ".1f"),
-    ("the same at temperature 1", "", lambda f: 100 * f["expected"]["none"], ".1f"),
 )
 
 
@@ -93,44 +69,6 @@ def alarms_table(record: Record) -> str:
     return table(["network", "frames of", "frames", "alarms, %", "interval"], lines)
 
 
-def corruptions_table(record: Record) -> str:
-    def lines(found: Any) -> Iterable[list[str]]:
-        for kind, row in found["corrupted"].items():
-            frame = row["frame"]
-            interval = f"{percent(frame['ece'])} ({percent(frame['ece_low'])} to {percent(frame['ece_high'])})"
-            ece = [percent(row[way]["ece"]) for way in ("none", "one")]
-            nll = [f"{row[way]['nll']:.2f}" for way in ("none", "one", "frame")]
-            title = f"{kind} *" if kind in UNLIKE_FITTED else kind
-            yield [title, percent(row["accuracy"]), *ece, interval, *nll, percent(row["alarms"])]
-
-    ways = ("one fitted", "of the frame (95 %)", "NLL at 1", "one fitted", "of the frame", "alarms, %")
-    return by_network(record, ["type", "accuracy, %", "ECE at temperature 1", *ways], lines)
-
-
-def swaps_table(record: Record) -> str:
-    lines = [
-        [name, half, other, percent(row["ece"]), f"{row['nll']:.2f}"]
-        for name, found in record["networks"].items()
-        for half, other in zip(HALVES, list(HALVES)[::-1], strict=True)
-        for row in [found["swapped"][f"fitted on {half}"]]
-    ]
-    return table(["network", "fitted on", "judged on", "ECE, %", "NLL"], lines)
-
-
-def streams_table(record: Record) -> str:
-    ways = {"one": "one", "frame": "frame", "dropout": "frame, one dropout pass"}
-    lines = []
-    for name, found in record["streams"].items():
-        for kind, row in (found["types"] if found else {}).items():
-            for way in (way for way in ways if way in row):
-                one = row[way]
-                cells = [percent(one["accuracy"]), percent(one["ece"]), f"{one['nll']:.2f}"]
-                cells += [percent(one["expected_error"]), percent(one["coverage"]) if "coverage" in one else ""]
-                lines.append([name, kind, ways[way], *cells])
-    head = ["network", "type", "temperature", "accuracy, %", "ECE, %", "NLL", "expected, points", "sets, %"]
-    return table(head, lines)
-
-
 def risk_table(record: Record) -> str:
     lines = [
         [name, score, *map(percent, risks)]
@@ -148,13 +86,15 @@ def classifiers_table(record: Record) -> str:
             [f"AUROC, {kind}, by {score}", *(f"{one['foreign'][kind]['auroc'][score]:.2f}" for one in found.values())]
             for score in ("novelty", "entropy")
         ]
-    ways = {"one": "one temperature", "picture": "one for each picture"}
     for title, is_clean in (("test pictures", True), ("15 corruptions", False)):
         for key, name in (("ece", "ECE, %"), ("ece_signed", "confidence - accuracy, points"), ("nll", "NLL")):
-            for way, words in ways.items():
-                values = [one["clean"][way][key] if is_clean else mean_over(one, way, key) for one in found.values()]
-                lines.append([f"{name}, {title}, {words}", *(digits(value, key) for value in values)])
+            values = [one["clean"]["one"][key] if is_clean else corrupted_mean(one, key) for one in found.values()]
+            lines.append([f"{name}, {title}, one temperature", *(digits(value, key) for value in values)])
     return table(["figure", *found], lines)
+
+
+def corrupted_mean(found: Any, key: str) -> float:
+    return float(np.mean([row["one"][key] for row in found["corrupted"].values()]))
 
 
 def digits(value: float, key: str) -> str:

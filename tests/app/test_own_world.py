@@ -16,9 +16,8 @@ from made.video import write_video
 from refusals import one_line_error, refusal
 
 from app.cli import main
-from app.video.render import conformal_threshold
 from core.frame import Frame
-from core.method import MethodOptions
+from core.method import Method, settings
 from core.model.checkpoint import load_checkpoint, save_checkpoint
 from core.segmenter import Segmenter
 from export.file.onnx_file import read_onnx
@@ -27,7 +26,7 @@ from seg.pretrained import find_checkpoint
 from seg.street.drive import Street
 
 SIZE = 64, 96
-METHOD = {"mode": "vq-dnn", "motion": False}
+METHOD = {"mode": "vq-dnn", "motion": False, "adaptive": True}
 
 pytestmark = pytest.mark.slow
 
@@ -74,14 +73,10 @@ def noise(seed: int) -> np.ndarray:
 
 def test_the_record_says_what_it_was_fitted_on(knowing: Path) -> None:
     _, meta = load_checkpoint(knowing)
-    about, fits = meta.novelty["about"], meta.novelty["temperatures"]
+    about, warming = meta.novelty["about"], meta.novelty["warming"]
     assert (about["held_out"], about["held_out_pictures"], len(meta.novelty["scores"])) == (20, 60, 60)
-    assert set(fits) == {
-        "dnn",
-        *(f"vq-{kind}, tau {rule}" for kind in ("dnn", "bnn") for rule in ("1.25", "8, motion")),
-    }
     assert len(meta.novelty["dropout"]["scores"]) == 60
-    assert fits["dnn"]["nll"] < fits["dnn"]["nll_one_temperature"]
+    assert warming["nll"] < warming["nll_one_temperature"]
     low, high = about["alarm_rate_interval"]
     assert 0 < low < 0.05 < high < 0.2
 
@@ -96,19 +91,21 @@ def test_noise_is_novel_and_expected_to_be_wrong_and_a_drive_is_not(knowing: Pat
     assert novel[0][1] is not None and usual[0][1] is not None and novel[0][1] < usual[0][1]
 
 
-def test_prediction_sets_have_a_threshold_for_each_temperature(knowing: Path, recordings: Path, tmp_path: Path) -> None:
-    _, meta = load_checkpoint(knowing)
-    fixed, following = (MethodOptions(**METHOD, adaptive=adaptive).resolve(meta) for adaptive in (False, True))
-    assert conformal_threshold(meta.fit_in_use(fixed), fixed) != conformal_threshold(
-        meta.fit_in_use(following), following
-    )
+def test_usual_frames_have_the_one_temperature_and_novel_ones_a_higher(
+    knowing: Path, recordings: Path, tmp_path: Path
+) -> None:
     flags = ["--data", str(recordings), "--split", "val", "--protocol", "stream", "--mode", "vq-dnn", "--motion", "off"]
+    records = []
     for adaptive in ("on", "off"):
         path = tmp_path / f"{adaptive}.json"
         assert main(["evaluate", str(knowing), *flags, "--adaptive", adaptive, "--report", str(path)]) == 0
-        record = json.loads(path.read_text())
-        assert record["conformal"]["lac"]["coverage"] == pytest.approx(0.9, abs=0.02)  # the frames it was fitted on
-        assert ("expected_accuracy_error" in record) == (adaptive == "on")
+        records.append(json.loads(path.read_text()))
+        assert records[-1]["conformal"]["lac"]["coverage"] == pytest.approx(0.9, abs=0.02)  # of these very frames
+        assert records[-1]["expected_accuracy_error"] < 0.5
+    assert records[0]["nll"] == records[1]["nll"] and records[0]["ece"] == records[1]["ece"]
+    one, own = (opened_by_torch(knowing, **METHOD | {"adaptive": adaptive}) for adaptive in (False, True))
+    sure, unsure = (segmenter.step(Frame(noise(0), 0, 0.0)).confidence.mean() for segmenter in (one, own))
+    assert unsure < sure - 10
 
 
 def test_a_video_says_where_it_is_novel(knowing: Path, tmp_path: Path) -> None:
@@ -153,7 +150,19 @@ def test_the_cpu_executor_tells_the_same(knowing: Path) -> None:
 
 def test_the_graph_tells_the_same(knowing: Path, tmp_path: Path) -> None:
     path = tmp_path / "k.onnx"
-    flags = ["--stateful", "--motion", "off", "--streams", "dynamic", "--size", str(SIZE[0]), "-o", str(path)]
+    flags = [
+        "--stateful",
+        "--adaptive",
+        "on",
+        "--motion",
+        "off",
+        "--streams",
+        "dynamic",
+        "--size",
+        str(SIZE[0]),
+        "-o",
+        str(path),
+    ]
     assert main(["export", str(knowing), *flags]) == 0
     images = [cv2.resize(image, (SIZE[1], SIZE[0])) for image in [*drive(3), noise(1)]]
     by_torch = opened_by_torch(knowing, **METHOD, size=SIZE[0])
@@ -177,14 +186,12 @@ def test_the_graph_tells_the_same(knowing: Path, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def knowing_passes(knowing: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As if the mean of three passes had been fitted too."""
+    """As if temperatures of dropout passes had been fitted too."""
     path = tmp_path_factory.mktemp("passes") / "k.safetensors"
     tensors, meta = load_checkpoint(knowing)
-    fits = meta.novelty["temperatures"]
-    fit = fits["vq-bnn, tau 1.25"] | {"mode": "bnn", "samples": 3, "tau": None}
-    save_checkpoint(
-        path, tensors, dataclasses.replace(meta, novelty=meta.novelty | {"temperatures": fits | {"bnn x3": fit}})
-    )
+    for method in (Method("vq-bnn", tau=1.25), Method("bnn", 3)):
+        meta = meta.with_fit(method, settings(method) | {"temperature": 1.2})
+    save_checkpoint(path, tensors, meta)
     return path
 
 
@@ -193,7 +200,9 @@ def knowing_passes(knowing: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 def test_every_executor_tells_it_of_dropout_passes(knowing_passes: Path, tmp_path: Path, flags: dict[str, Any]) -> None:
     """Masks differ from executor to executor, so means are compared."""
     graph = tmp_path / "k.onnx"
+    flags = flags | {"adaptive": True}
     given = ["--mode", flags["mode"], "--samples", str(flags.get("samples", 1)), "--motion", "off"]
+    given += ["--adaptive", "on"]
     assert main(["export", str(knowing_passes), "--stateful", *given, "-o", str(graph)]) == 0
     images = [cv2.resize(image, opened(graph).size[::-1]) for image in [*drive(3), noise(1)]]
     expected = told_on_average(opened_by_torch(knowing_passes, **flags), images)
@@ -211,16 +220,16 @@ def test_every_executor_tells_it_of_dropout_passes(knowing_passes: Path, tmp_pat
 def test_another_method_does_not_use_it_and_says_so(knowing: Path) -> None:
     for flags in ({"mode": "vq-dnn", "motion": False, "tau": 3.0}, {"mode": "bnn", "samples": 3}):
         segmenter = opened_by_torch(knowing, **flags)
-        assert not segmenter.method.adaptive and "does not follow the frame" in segmenter.method.note
+        assert not segmenter.method.adaptive and "no temperature was fitted for" in segmenter.method.note
         novelty, expected = told(segmenter, drive(1))[0]
         assert novelty is not None and expected is None
-    without = opened_by_torch(knowing, **METHOD, adaptive=False)
-    assert not without.method.adaptive and not without.method.note
-    assert "nothing was fitted for bnn" in refusal(opened_by_torch, knowing, mode="bnn", adaptive=True)
+    without = opened_by_torch(knowing, mode="vq-dnn", motion=False)
+    assert without.method.calibrated and not without.method.adaptive and not without.method.note
+    assert "no temperature was fitted for bnn" in refusal(opened_by_torch, knowing, mode="bnn", adaptive=True)
 
 
 def test_reliability_groups_pictures_by_their_novelty(knowing: Path, recordings: Path, tmp_path: Path) -> None:
-    flags = ["--data", str(recordings), "--split", "val", "--images", "2", "--samples", "2", "--output", str(tmp_path)]
+    flags = ["--data", str(recordings), "--split", "val", "--images", "2", "--config", "samples=2", "-o", str(tmp_path)]
     assert main(["analyze", "reliability", str(knowing), *flags]) == 0
     rows = json.loads((tmp_path / "report.json").read_text())["results"]["rows"]
     groups = {row["mode"]: row["group"] for row in rows if row["by"] == "novelty"}
@@ -229,7 +238,8 @@ def test_reliability_groups_pictures_by_their_novelty(knowing: Path, recordings:
 
 def test_a_checkpoint_without_it_works_as_before() -> None:
     assert told(opened_by_torch("street-tiny", mode="dnn"), drive(1)) == [(None, None)]
-    assert "nothing was fitted for dnn" in refusal(opened_by_torch, "street-tiny", mode="dnn", adaptive=True)
+    words = "there are no statistics of frames for dnn"
+    assert words in refusal(opened_by_torch, "street-tiny", mode="dnn", adaptive=True)
 
 
 def test_a_record_that_cannot_be_used_is_one_line(knowing: Path, tmp_path: Path) -> None:
@@ -240,7 +250,7 @@ def test_a_record_that_cannot_be_used_is_one_line(knowing: Path, tmp_path: Path)
         ({"stages": ["enc99", *meta.novelty["stages"][1:]]}, "enc99"),
         ({"mean": [float("inf")] * len(meta.novelty["mean"])}, "mean cannot be used"),
         ({"scores": meta.novelty["scores"][:5]}, "scores cannot be used"),
-        ({"dropout": {}}, "dropout cannot be used"),
+        ({"warming": meta.novelty["warming"] | {"slopes": [0.0]}}, "warming cannot be used"),
         ({"dropout": meta.novelty["dropout"] | {"deviation": [0.0]}}, "deviation cannot be used"),
     ):
         save_checkpoint(path, tensors, dataclasses.replace(meta, novelty=meta.novelty | change))

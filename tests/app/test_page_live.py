@@ -54,7 +54,7 @@ def test_the_page_says_what_it_shows_and_what_is_degraded(browser: Any, address:
         "MC dropout smoothed (vq-bnn)",
         "Pedestrian",
         "uncertain",
-        "follows each frame, 2.00",
+        "divided by 3.00, fitted for this method",
         "CPU",
     ):
         assert expected in text

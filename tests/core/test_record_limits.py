@@ -54,8 +54,6 @@ def test_an_encoder_from_elsewhere_is_refused_before_the_network_or_the_disk_is_
         ({"calibration": {"vq-dnn": FIT | {"samples": 10**9}}}, "samples"),
         ({"calibration": {"vq-dnn": FIT | {"mode": 3}}}, "mode"),
         ({"calibration": {"vq-dnn": FIT | {"tau": math.nan}}}, "tau"),
-        ({"novelty": {"temperatures": []}}, "temperatures"),
-        ({"novelty": {"temperatures": {"dnn": {"level": 0.0}}}}, "lacks mode"),
         ({"classes": {"names": [f"{number}" for number in range(40_000)], "colors": [], "void": None}}, "32768"),
     ],
     ids=str,
@@ -87,7 +85,7 @@ def test_a_short_vector_of_novelty_makes_no_great_matrix() -> None:
     network = build_network("unet", UNetOptions(channels=2), len(CAMVID))
     tensors = network.state_dict() | world_tensors("dec9", 2, len(CAMVID))
     bias = torch.zeros(20_000)
-    meta = dataclasses.replace(META, novelty=world_record("dec9", Method("dnn")))
+    meta = dataclasses.replace(META, novelty=world_record("dec9"))
     for name in ("novelty.dec9.whiten.bias", "novelty.regions.whiten.bias"):
         model = Model("m", Path("m"), "", meta, tensors | {name: bias}, {})
         before = reset_peak()
@@ -99,7 +97,7 @@ def test_a_file_of_every_kind_survives_damaged_records(tmp_path: Path) -> None:
     """The record alone, 500 damages of each kind; `python -m studies.faults.fuzzing` opens thousands of whole files."""
     animals, sides = ClassList.of_names(("cat", "dog", "eel")), {"height": 32, "width": 32}
     options = dataclasses.asdict(ClassifierOptions(channels=2, dropout=0.3))
-    novel = world_record("dec9", Method("vq-dnn", tau=8.0, motion=True))
+    novel = world_record("dec9")
     for name, meta, state in (
         ("seg", dataclasses.replace(META, calibration={"a": FIT}, novelty=novel), None),
         ("class", dataclasses.replace(META, architecture="classifier", options=options, classes=animals, **sides), 1),

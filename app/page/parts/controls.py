@@ -128,9 +128,7 @@ def describe_temperature(meta: CheckpointMeta, options: MethodOptions) -> str:
         return f"No temperature was fitted for {method}: see steadyseg calibrate."
     number = f"{method.temperature:.2f}"
     if method.adaptive:
-        return (
-            f"Logits are divided by a number that follows each frame, {number} on usual ones, fitted for this method."
-        )
+        return f"Logits are divided by {number}, fitted for this method, and by more where a frame is novel."
     return f"Logits are divided by {number}, fitted for this method."
 
 

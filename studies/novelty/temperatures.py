@@ -1,0 +1,182 @@
+"""Calibration with the one fitted temperature and with that of the frame: at home, over a stream, under corruptions.
+
+    python -m studies.novelty.temperatures --data ../shared/data camvid-unet-s camvid-realtime camvid-mobile
+
+Every picture passes each network once. The statistics of the frame and the logits of every fifth row and column are
+kept in OUT/NETWORK/temperatures/GROUP.pickle, from which any temperature can be judged: after `calibrate --novelty` the
+record is made anew in a minute, without a pass. Resumable by group.
+"""
+
+import json
+import math
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from core.classes import CAMVID
+from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS, corrupt
+from core.method import MethodOptions
+from core.model.model import Model
+from core.novelty.record import novelty_head
+from core.preprocess import enlarge, nearest
+from core.system.files import write_atomic
+from seg.pretrained import read_segmenter
+from studies.harness.bundle import round_figures
+from studies.harness.networks import name_of
+from studies.harness.study import PAGES, digest_of_weights, origin
+from studies.novelty.by_network import flags, save
+from studies.novelty.calibration import binned, ece, expected_error, judge, reliability
+from studies.novelty.novelty_network import NoveltyNetwork
+from studies.novelty.samples import Data, Sample, of_split, spread_over
+
+Row = dict[str, Any]
+COMMAND = "python -m studies.novelty.temperatures --data ../shared/data"
+TYPES = ("clean", "gaussian_noise", "motion_blur", "fog", "brightness", "jpeg_compression")
+"""Conditions of the stream."""
+STILLS, SEVERITIES = 60, (1, 3, 5)
+TURNS = 1
+STEP = 5
+"""Rows and columns between the pixels whose logits are kept: 6,912 of a frame."""
+SINGLE, PUBLISHED = MethodOptions("dnn", adaptive=True), MethodOptions("vq-dnn", motion=False, adaptive=True)
+"""The mean over time of the published rule is of each pixel alone, so it can be computed from the kept pixels."""
+
+
+def home(data: Data) -> Iterator[Sample]:
+    """All stills of test, unchanged."""
+    yield from (Sample("clean", *one) for one in of_split(data, "test", list(range(len(data.split("test"))))))
+
+
+def stream(kind: str, data: Data) -> Iterator[Sample]:
+    """The val stream, unchanged or under one type at severity 3."""
+    for place, (name, image, label) in enumerate(of_split(data, "val", list(range(len(data.split("val")))))):
+        yield Sample(kind, name, image if kind == "clean" else corrupt(image, kind, 3, 3, place), label)
+
+
+def corrupted(kind: str, turn: int, data: Data) -> Iterator[Sample]:
+    """60 stills of test, spread evenly, under one type, every third at the same severity; all turns: each at every."""
+    places = spread_over(len(data.split("test")), STILLS)
+    for number, (place, (name, image, label)) in enumerate(zip(places, of_split(data, "test", places), strict=True)):
+        severity = SEVERITIES[(number + turn) % len(SEVERITIES)]
+        yield Sample(f"{kind} {severity}", name, corrupt(image, kind, severity, 0, place), label)
+
+
+GROUPS: dict[str, Callable[[Data], Iterator[Sample]]] = {
+    "home": home,
+    **{f"stream {kind}": partial(stream, kind) for kind in TYPES},
+    **{f"{kind} {turn}": partial(corrupted, kind, turn) for turn in range(TURNS) for kind in BENCHMARK_CORRUPTIONS},
+}
+
+
+def measure_sample(network: NoveltyNetwork, sample: Sample) -> Row:
+    """Statistics and kept logits of a picture, with its labels."""
+    assert sample.label is not None
+    (logits, deviations, *_), size = network(sample.image)
+    head, kept = network.outputs.head, (..., slice(STEP // 2, None, STEP), slice(STEP // 2, None, STEP))
+    label = nearest(torch.from_numpy(sample.label)[None], size)[0]
+    return {
+        "kind": sample.kind,
+        "name": sample.name,
+        "statistics": (deviations * head.deviation + head.mean)[0].numpy(),
+        "grid": enlarge(logits, size)[0][kept].flatten(1).half().numpy(),
+        "label": label[kept].flatten().numpy().astype(np.uint8),
+    }
+
+
+def collect(models: Sequence[str], out: Path, data: Data) -> None:
+    """Runs the networks over the groups that are missing; every picture is made once for all of them."""
+    networks = {out / name_of(model) / "temperatures": NoveltyNetwork(model) for model in models}
+    for group, samples in GROUPS.items():
+        missing = {folder: one for folder, one in networks.items() if not (folder / f"{group}.pickle").exists()}
+        rows: dict[Path, list[Row]] = {folder: [] for folder in missing}
+        for sample in samples(data) if missing else ():
+            for folder, network in missing.items():
+                rows[folder].append(measure_sample(network, sample))
+        for folder in missing:
+            save(folder / f"{group}.pickle", rows[folder])
+            print(group, flush=True)
+
+
+def judge_ways(model: Model, rows: Sequence[Row], options: MethodOptions = SINGLE) -> Row:
+    """NLL and ECE at each temperature of `WAYS`, accuracy, and the share of frames warmer than the fitted one."""
+    method = options.resolve(model.meta)
+    by_way = temperatures(model, rows, options)
+    if method.tau:
+        figures = {way: over_stream(rows, found, method.tau) for way, found in by_way.items()}
+    else:
+        figures = {way: judge(rows, found) for way, found in by_way.items()}
+    warmer = float(np.mean(np.array(by_way["frame"]) > 1.0001 * method.temperature))
+    return {"pictures": len(rows), "temperature": method.temperature, "warmer": warmer, **figures}
+
+
+def temperatures(model: Model, rows: Sequence[Row], options: MethodOptions = SINGLE) -> dict[str, list[float]]:
+    """Temperatures of pictures by `WAYS`; those of frames are computed from the statistics by the product's head."""
+    method = options.resolve(model.meta)
+    head = novelty_head(model, method)
+    assert head is not None and method.adaptive, f"{model.name} has no statistics"
+    _, own = head.read(torch.from_numpy(np.stack([row["statistics"] for row in rows])))
+    return {"none": [1.0] * len(rows), "one": [method.temperature] * len(rows), "frame": own.tolist()}
+
+
+def over_stream(rows: Sequence[Row], temperatures: Sequence[float], tau: float) -> dict[str, float]:
+    """NLL and ECE of the published temporal mean over consecutive frames."""
+    decay, mass, mean = math.exp(-1 / tau), 0.0, torch.zeros(())
+    nll, table = 0.0, np.zeros((3, 10))
+    for row, temperature in zip(rows, temperatures, strict=True):
+        probs = torch.from_numpy(row["grid"].astype(np.float32).T / temperature).softmax(1)
+        mass = 1.0 + decay * mass
+        mean = mean + (probs - mean) / mass
+        kept = torch.from_numpy(row["label"] != CAMVID.void_id)
+        labels = torch.from_numpy(row["label"].astype(np.int64))[kept]
+        nll -= float(mean[kept].gather(1, labels[:, None]).clamp_min(1e-12).log().sum())
+        confidence, best = mean[kept].max(1)
+        table += binned(confidence, best == labels)
+    return {"nll": nll / float(table[0].sum()), "ece": ece(table)}
+
+
+def measure(model: Model, folder: Path) -> Row:
+    """All figures of one network, from what was kept of its pictures."""
+
+    def rows(group: str) -> list[Row]:
+        return list(pickle.loads((folder / f"{group}.pickle").read_bytes()))
+
+    changed = [row for kind in BENCHMARK_CORRUPTIONS for turn in range(TURNS) for row in rows(f"{kind} {turn}")]
+    cells = {
+        kind: {
+            str(severity): [row for row in changed if row["kind"] == f"{kind} {severity}"] for severity in SEVERITIES
+        }
+        for kind in BENCHMARK_CORRUPTIONS
+    }
+    by_way, frames = temperatures(model, changed), [*rows("home"), *changed]
+    return {
+        "weights": digest_of_weights(model.path),
+        "warming": model.meta.novelty["warming"],
+        "command": f"{COMMAND} {model.name}",
+        **origin(),
+        "home": judge_ways(model, rows("home")),
+        "single": {kind: judge_ways(model, rows(f"stream {kind}")) for kind in TYPES},
+        "stream": {kind: judge_ways(model, rows(f"stream {kind}"), PUBLISHED) for kind in TYPES},
+        "corrupted": {kind: {key: judge_ways(model, cell) for key, cell in row.items()} for kind, row in cells.items()},
+        "expected": {way: expected_error(frames, found) for way, found in temperatures(model, frames).items()},
+        "reliability": {way: reliability(changed, found) for way, found in by_way.items()},
+    }
+
+
+def main() -> None:
+    given = flags(__doc__).parse_args()
+    torch.set_num_threads(1)
+    models = [read_segmenter(model) for model in given.models]
+    collect(given.models, given.out, Data(given.data))
+    path = PAGES / "novelty" / "temperatures.json"
+    record = json.loads(path.read_text()) if path.exists() else {}
+    for name, model in zip(given.models, models, strict=True):
+        record[name_of(name)] = round_figures(measure(model, given.out / name_of(name) / "temperatures"))
+    write_atomic(path, (json.dumps(record, indent=1) + "\n").encode())
+
+
+if __name__ == "__main__":
+    main()
