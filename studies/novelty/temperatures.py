@@ -39,7 +39,7 @@ COMMAND = "python -m studies.novelty.temperatures --data ../shared/data"
 TYPES = ("clean", "gaussian_noise", "motion_blur", "fog", "brightness", "jpeg_compression")
 """Conditions of the stream."""
 STILLS, SEVERITIES = 60, (1, 3, 5)
-TURNS = 1
+TURNS = 3
 STEP = 5
 """Rows and columns between the pixels whose logits are kept: 6,912 of a frame."""
 SINGLE, PUBLISHED = MethodOptions("dnn", adaptive=True), MethodOptions("vq-dnn", motion=False, adaptive=True)
@@ -58,7 +58,7 @@ def stream(kind: str, data: Data) -> Iterator[Sample]:
 
 
 def corrupted(kind: str, turn: int, data: Data) -> Iterator[Sample]:
-    """60 stills of test, spread evenly, under one type, every third at the same severity; all turns: each at every."""
+    """60 stills of test, spread evenly, under one type, each at one severity; in three turns it meets all three."""
     places = spread_over(len(data.split("test")), STILLS)
     for number, (place, (name, image, label)) in enumerate(zip(places, of_split(data, "test", places), strict=True)):
         severity = SEVERITIES[(number + turn) % len(SEVERITIES)]
