@@ -9,7 +9,6 @@ import numpy as np
 from PIL import Image
 
 from core.errors import InputError
-from core.seeds import keep_generators
 
 BENCHMARK_CORRUPTIONS = tuple(
     (
@@ -37,6 +36,8 @@ def corrupt(image: np.ndarray, name: str, severity: int, seed: int = 0, index: i
     Not for several threads at once: NumPy's global generator is seeded and put back.
     Raises InputError for another shape or dtype, an unknown type, a severity outside 1..5.
     """
+    from core.seeds import keep_generators  # torch, which the help of `analyze robustness` does without
+
     require_known(name, (*BENCHMARK_CORRUPTIONS, *TUNING_CORRUPTIONS), "corruption")
     if severity not in SEVERITIES:
         raise InputError(f"the severity of a corruption must be 1, 2, 3, 4 or 5, got {severity!r}")

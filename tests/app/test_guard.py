@@ -82,6 +82,7 @@ def test_what_the_page_does_not_use_is_not_there(client: httpx.Client) -> None:
     for method, path in (
         ("POST", "/gradio_api/process_recording"),
         ("POST", "/gradio_api/vibe-edit"),
+        ("POST", f"/live/{'A' * 32}"),  # no key that a browser draws
         ("GET", "/gradio_api/deep_link"),
         ("GET", "/gradio_api/proxy=http://127.0.0.1:1/"),
         ("GET", "/gradio_api/file=http://127.0.0.1:1/"),

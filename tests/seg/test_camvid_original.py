@@ -255,7 +255,7 @@ def test_the_class_list_has_a_name_for_the_flag() -> None:
         ('{"names": ["a", "b"], "colors": [[1, 2, 3], [4, 5, 6]], "void": Infinity}', "whole numbers in 0..255"),
         ("[" * 100_000, "expected JSON"),
         ('{"names":' * 100 + "1" + "}" * 100, "expected JSON"),
-        ("[]", "expected JSON"),
+        ("[]", "two or more different names"),
         ('{"names": 5}', "expected JSON"),
         ("\ud800", "expected JSON"),
     ],

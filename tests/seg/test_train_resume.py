@@ -404,7 +404,6 @@ def test_settings_that_make_no_sense_are_refused_before_anything_is_written(
         "{",
         "[]",
         "5",
-        '{"names": ["a", "b"]}',
         '{"names": ["a"], "colors": [[0, 0, 0]]}',
         '{"names": ["a", "b"], "colors": [[0, 0, 0], 5]}',
         '{"names": ["a", "b"], "colors": [[0, 0], [0, 0]]}',
