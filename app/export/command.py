@@ -69,8 +69,9 @@ def refuse_job(job: ExportJob) -> None:
         raise InputError(f"--size {job.size}: the width must be {SIZE_MULTIPLE} pixels or more")
     if job.streams is not None and not job.stateful:
         raise InputError("--streams is for a graph with a state; add --stateful, or omit it")
-    if isinstance(job.streams, int) and not 1 <= job.streams <= MAX_STREAMS:
-        raise InputError(f"--streams must be 1 to {MAX_STREAMS} or dynamic, got {job.streams}")
+    number = job.streams or "1"
+    if number != "dynamic" and not (number.isdecimal() and 1 <= int(number) <= MAX_STREAMS):
+        raise InputError(f"--streams must be 1 to {MAX_STREAMS} or dynamic, got {number}")
     if job.precision == "bf16":
         raise InputError(
             "--precision bf16 is no number format of a graph file: export fp32 and choose bf16 where it runs "
@@ -85,7 +86,7 @@ def check_file(job: ExportJob) -> None:
 
 def check_triton(job: ExportJob) -> None:
     """Raises InputError, before any work, where no model for Triton can be made."""
-    if job.streams not in (None, 1, "dynamic"):
+    if job.streams not in (None, "1", "dynamic"):
         raise InputError(
             f"--streams {job.streams}: Triton fills each batch with the streams that have a frame; use dynamic"
         )
@@ -125,7 +126,7 @@ def check_web(job: ExportJob) -> None:
         raise InputError(f"--samples {job.method.samples}: a page draws one pass a frame; omit it")
     if job.method.motion:
         raise InputError("--motion on: a page follows no motion; omit it")
-    if job.streams not in (None, 1):
+    if job.streams not in (None, "1"):
         raise InputError(f"--streams {job.streams}: a page computes one stream; omit it")
     if job.precision not in ("fp32", "int8"):
         raise InputError(f"--precision {job.precision}: a page runs fp32 or int8; omit it")

@@ -26,7 +26,7 @@ class ExportJob:
     """Export the whole computation: frame and state in, label and uncertainty maps and state out. Without it, the
     network alone: normalised images in, logits out. Targets web and triton are always stateful; a classifier takes
     pictures and returns probabilities and uncertainty."""
-    streams: int | Literal["dynamic"] | None = None
+    streams: str | None = None
     """Streams that a stateful graph computes in one call, the first size of all inputs and outputs: a number, by
     default 1, or `dynamic` for any number, as target triton needs it."""
     size: str | None = None

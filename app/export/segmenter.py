@@ -124,7 +124,7 @@ def streams_of(job: ExportJob) -> int | None:
     """Returns the number of streams in a call, None for any number."""
     if job.streams is None:
         return None if job.target == "triton" else 1
-    return None if job.streams == "dynamic" else job.streams
+    return None if job.streams == "dynamic" else int(job.streams)
 
 
 def network_shape(job: ExportJob, module: StreamingSegmenter, model: Model) -> tuple[int, int]:

@@ -68,7 +68,7 @@ def export_job(job: WrapJob) -> ExportJob:
         job.output,
         job.target,
         stateful=True,
-        streams=1,  # the foreign graph takes one picture
+        streams="1",  # the foreign graph takes one picture
         size=job.size,
         overwrite=job.overwrite,
         method=MethodOptions(tau=job.tau, motion=motion),
