@@ -15,7 +15,7 @@ from core.predictors import SplitNetwork
 from core.segmenter import Executor
 from core.system.machine import choose_device
 from export.file.onnx_file import OnnxFile
-from export.run.cpu import CpuExecutor
+from export.run.cpu import CpuExecutor, OpenNetwork
 from export.run.networks import (
     FrameNetwork,
     OpenVinoNetwork,
@@ -109,7 +109,7 @@ def choose(executor: str, device: str) -> tuple[str, str]:
         return "torch", "a GPU is there"
     if not (openvino_available() and kernel_available()):
         return "torch", "OpenVINO and numba, which are faster, are not installed: pip install 'steadyseg[export]'"
-    return "openvino", "the fastest on a CPU (docs/performance.md)"
+    return "openvino", "the fastest on a CPU (docs/studies/performance)"
 
 
 def choose_precision(precision: str, model: Model) -> tuple[str, str]:
@@ -156,9 +156,21 @@ def openvino_executor(
         watched = str(module.method) if module.method.adaptive else bool(module.head)
         return take((model, drawn, shared, watched, height, width, precision), make) if take else make()
 
+    return cpu_executor(openvino_name(precision), network, module, meta, keep_probs, why)
+
+
+def cpu_executor(
+    name: str,
+    open_network: OpenNetwork,
+    module: StreamingSegmenter,
+    meta: CheckpointMeta,
+    keep_probs: bool,
+    why: str,
+) -> CpuExecutor:
+    """Returns an executor with the method, sizes and reference scores of a streaming module."""
     return CpuExecutor(
-        openvino_name(precision),
-        network,
+        name,
+        open_network,
         module.size,
         meta.classes,
         module.method,

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from app.executors import cpu_executor
 from core.classes import ClassList, distinct_colors
 from core.dropout import has_dropout
 from core.errors import InputError, shorten
@@ -18,7 +19,7 @@ from core.options import is_number, is_whole
 from core.preprocess import MAX_INPUT_PIXELS, SIZE_MULTIPLE, Normalize, network_size
 from core.segmenter import Executor, Segmenter
 from core.system.machine import choose_device
-from export.run.cpu import CpuExecutor
+from export.file.metadata import MAX_SIDE
 from export.run.networks import FrameNetwork
 from export.run.open_file import kernel_available
 from seg.any_network import AnyNetwork
@@ -81,17 +82,8 @@ def _executor(
     """Returns torch alone on a GPU; on a CPU torch runs the network and the fused kernel the rest."""
     if device.type != "cpu" or not kernel_available():
         return TorchExecutor(module, meta, device, keep_probs=keep_probs, why=why)
-    return CpuExecutor(
-        f"torch {torch.__version__.split('+')[0]} fp32",
-        lambda height, width: TorchNetwork(module),
-        module.size,
-        meta.classes,
-        module.method,
-        (meta.height, meta.width),
-        head_stride=module.head_stride,
-        keep_probs=keep_probs,
-        why=why,
-    )
+    name = f"torch {torch.__version__.split('+')[0]} fp32"
+    return cpu_executor(name, lambda height, width: TorchNetwork(module), module, meta, keep_probs, why)
 
 
 class TorchNetwork(FrameNetwork):
@@ -128,7 +120,7 @@ def input_size(size: int | tuple[int, int]) -> tuple[int, int]:
     """Returns (h, w) of the pictures on which a network is tried: 4:3 for a height alone."""
     if is_whole(size, SIZE_MULTIPLE, MAX_INPUT_PIXELS) and isinstance(size, int):
         return network_size(3, 4, size)
-    pair = isinstance(size, tuple) and len(size) == 2 and all(is_whole(one, SIZE_MULTIPLE, 2**14) for one in size)
+    pair = isinstance(size, tuple) and len(size) == 2 and all(is_whole(one, SIZE_MULTIPLE, MAX_SIDE) for one in size)
     if not (pair and isinstance(size, tuple) and size[0] * size[1] <= MAX_INPUT_PIXELS):
         raise InputError(
             f"size is {shorten(size)}, expected a height or (height, width) of {SIZE_MULTIPLE} pixels or more, at most "

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from core.errors import InputError
+from core.errors import InputError, first_line
 from core.preprocess import Normalize
 
 MAX_CLASSES = 255
@@ -103,9 +103,9 @@ class AnyNetwork(nn.Module):
         except InputError as error:
             raise InputError(f"{name}: {error}") from error
         except Exception as error:  # of a stranger's code, of any kind
-            first = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise InputError(
-                f"{name} cannot run on a picture of {size[0]}x{size[1]} ({first}); give a size that it takes"
+                f"{name} cannot run on a picture of {size[0]}x{size[1]} ({first_line(error)}); give a size that it "
+                "takes"
             ) from error
         self.form = find_form([output.cpu() for output in outputs], size, classes, name)
         self.head_stride = self.form.head_stride
@@ -150,7 +150,7 @@ def find_form(outputs: Sequence[Tensor], size: tuple[int, int], classes: int | N
     shape = tuple(outputs[0].shape)
     shown = f"{name} gives an output of shape {shape}"
     one_plane = len(shape) == 3 or (len(shape) == 4 and 1 in (shape[1], shape[3]))
-    if not outputs[0].is_floating_point() or (one_plane and all(map(is_whole, outputs))):
+    if not outputs[0].is_floating_point() or (one_plane and all(map(are_whole, outputs))):
         raise InputError(f"{shown} of whole numbers: {LABELS}")
     if len(shape) != 4 or shape[0] != 1:
         raise InputError(f"{shown}, expected logits (1, K, h, w) or (1, h, w, K) of K classes for one picture")
@@ -171,7 +171,7 @@ def find_form(outputs: Sequence[Tensor], size: tuple[int, int], classes: int | N
     return OutputForm(axis == 3, shape[axis], is_probability, 1 if rows > -(-size[0] // 2) else 2)
 
 
-def is_whole(values: Tensor) -> bool:
+def are_whole(values: Tensor) -> bool:
     return bool((values == values.round()).all())
 
 

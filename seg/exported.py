@@ -23,8 +23,7 @@ from seg.streaming import Outputs, StreamingSegmenter
 
 NETWORK_OUTPUTS = ("logits", "score", "temperature", "regions")
 """Outputs of the network; all but the first only where the segmenter computes novelty."""
-STATE_FIELDS = 3
-"""Probabilities, member entropies, and the weights: mass or ages."""
+STATE_FIELDS = len(State._fields)
 
 
 class ExportedStep(nn.Module):

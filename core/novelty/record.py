@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from core.errors import InputError
+from core.errors import InputError, first_line
 from core.method import Method, draws_dropout
 from core.model.checkpoint import NOVELTY_PREFIX as PREFIX
 from core.model.model import Model
@@ -150,9 +150,8 @@ class NoveltyRecord:
             stages = [_distance(parts[name]) for name in self.stages]
             regions = _filled(RegionDistance, parts[REGIONS])
         except (KeyError, RuntimeError) as error:
-            first = str(error).splitlines()[0]
             raise InputError(
-                f"the matrices of novelty do not fit their record ({first}); calibrate it again"
+                f"the matrices of novelty do not fit their record ({first_line(error)}); calibrate it again"
             ) from error
         columns = (self.mean, self.deviation, self.weights, self.warming["slopes"])
         mean, deviation, weights, slopes = (torch.tensor(column, dtype=torch.float32) for column in columns)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol, TextIO
 import torch
 from torch import Tensor, nn
 
-from core.errors import InputError
+from core.errors import InputError, first_line
 from core.model.tensor_file import read_tensors, write_tensors
 from core.system.files import DISK_ERRORS, lock, write_atomic
 from core.system.interrupts import TORCHRUN
@@ -181,9 +181,8 @@ def load_state(state: TrainingState, run: Path, epochs: int) -> int:
     try:
         state.load(tensors)
     except (KeyError, ValueError, RuntimeError) as error:
-        first = str(error).splitlines()[0]
         raise InputError(
-            f"{path}: does not fit this training ({first}); resume with the flags it began with"
+            f"{path}: does not fit this training ({first_line(error)}); resume with the flags it began with"
         ) from error
     return epochs_done
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import InputError
+from core.errors import InputError, first_line
 from core.system.machine import available_cpus
 
 Arrays = dict[str, np.ndarray]
@@ -29,8 +29,7 @@ def runtime_errors(task: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise InputError(f"{task} ({first})") from error
+        raise InputError(f"{task} ({first_line(error)})") from error
 
 
 def import_onnxruntime() -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from core.errors import InputError, refuse_existing
+from core.errors import InputError, first_line, refuse_existing
 from core.system.files import write_atomic
 from core.tracing import Signature, tracing
 from export.file.metadata import GraphMeta, PrecisionName, add_metadata
@@ -147,8 +147,7 @@ def to_onnx(module: nn.Module, signature: Signature) -> Any:
                 verbose=False,
             )
         except (RuntimeError, ValueError, NotImplementedError) as error:  # torch's exporter raises many classes
-            first = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise InputError(f"torch cannot export this network ({first}); no file was written") from error
+            raise InputError(f"torch cannot export this network ({first_line(error)}); no file was written") from error
         finally:
             logging.getLogger("torch.onnx").setLevel(level)
     assert exported is not None

@@ -16,6 +16,11 @@ from core.training.parts import Batch, Loss, TrainingParts
 from seg.data.class_file import CLASSES_FILE
 
 CPU = torch.device("cpu")
+TINY_SEGMENTATION = (
+    *("--size", "48", "--channels", "2", "--batch-size", "2"),
+    *("--config", "crop_height=32", "crop_width=48", "precision=fp32", "threads=1", "loaders=0"),
+)
+"""Flags of a training of seconds; further settings may follow."""
 
 
 def made_parts(

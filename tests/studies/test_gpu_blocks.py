@@ -7,28 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made.trainings import boxes_folder
+from made.trainings import TINY_SEGMENTATION, boxes_folder
 
 from app.cli import read_flags
 from app.commands import find_command
 from studies.gpu.executors import measure_executors
 from studies.gpu.jobs import FORMS, paper_jobs, recipe_jobs
 from studies.gpu.trainings import Block, Job, is_done, run_block
-
-TINY = (
-    "--size",
-    "48",
-    "--channels",
-    "2",
-    "--config",
-    "crop_height=32",
-    "crop_width=48",
-    "precision=fp32",
-    "threads=1",
-    "loaders=0",
-    "--batch-size",
-    "2",
-)
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +34,8 @@ def test_blocks_of_seconds_end_the_work_together(data: Path, tmp_path: Path) -> 
     """
     stills = ("--split", "test", "--protocol", "stills", "--mode", "dnn")
     jobs = [
-        Job("one", (*TINY, "--epochs", "30", "--init", "{two}"), (stills,)),
-        Job("two", (*TINY, "--epochs", "30"), (), kept=False),
+        Job("one", (*TINY_SEGMENTATION, "--epochs", "30", "--init", "{two}"), (stills,)),
+        Job("two", (*TINY_SEGMENTATION, "--epochs", "30"), (), kept=False),
     ]
     block = Block(data, tmp_path / "runs", tmp_path / "out", "cpu", minutes=0.33, parallel=1)
     left = [run_block(jobs, replace(block, minutes=0.05))]

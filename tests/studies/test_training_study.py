@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from made.trainings import boxes_folder, camvid_names
+from made.trainings import TINY_SEGMENTATION, boxes_folder, camvid_names
 from refusals import refusal
 
 from core.corruptions.corruptions import BENCHMARK_CORRUPTIONS
@@ -16,24 +16,6 @@ from studies.training import recipes
 from studies.training import tables as document
 from studies.training.measure import HeldOut
 from studies.training.recipes import RECIPES, Recipe, Row, all_rows
-
-TINY = (
-    "--size",
-    "48",
-    "--channels",
-    "2",
-    "--config",
-    "crop_height=32",
-    "crop_width=48",
-    "precision=fp32",
-    "threads=1",
-    "loaders=0",
-    "evaluate_every=0",
-    "--batch-size",
-    "2",
-    "--device",
-    "cpu",
-)
 
 
 def test_what_a_row_needs_is_trained_before_it() -> None:
@@ -62,7 +44,7 @@ def test_a_table_is_trained_measured_and_written(tmp_path: Path, monkeypatch: py
     data = boxes_folder(tmp_path / "data", 58 * [range(11)], background=11, names=camvid_names())
     first = Recipe("base", "nothing", epochs=1)
     second = Recipe("after", "all", ("--init", "{base-0}", "--config", "teacher={base-0}"), epochs=1)
-    monkeypatch.setattr(recipes, "BASE", TINY)
+    monkeypatch.setattr(recipes, "BASE", (*TINY_SEGMENTATION, "evaluate_every=0", "--device", "cpu"))
     table = [Row(first, 0), Row(second, 0)]
     monkeypatch.setattr(study, "all_rows", lambda: table)
     monkeypatch.setattr(document, "RECIPES", (first, second))

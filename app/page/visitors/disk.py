@@ -20,7 +20,7 @@ MAX_FILES = 1000
 is measured twice a second while a job runs, and 1,000 files take 3 ms."""
 UPLOAD_S, SPARE_S = 3600, 600
 """Seconds after which an unused upload is removed, and after which it makes room for any other; Gradio keeps all."""
-UPLOAD = re.compile("[0-9a-f]{64}")
+UPLOAD_FOLDER = re.compile("[0-9a-f]{64}")
 """Name of the folder of an upload: its SHA-256."""
 FULL = "this page's disk space is used up; files that nobody needs go within the hour"
 
@@ -111,7 +111,9 @@ class Disk:
                     if not entry.is_dir(follow_symlinks=False):
                         status = entry.stat(follow_symlinks=False)
                         size = max(status.st_size, self._max_bytes // MAX_FILES)
-                        unused = status.st_nlink == 1 and UPLOAD.fullmatch(Path(entry.path).parent.name) is not None
+                        unused = (
+                            status.st_nlink == 1 and UPLOAD_FOLDER.fullmatch(Path(entry.path).parent.name) is not None
+                        )
                         files[status.st_ino] = File(entry.path, size, unused, time.time() - status.st_mtime)
                     elif entry.name not in self._reserved:
                         folders.append(entry.path)

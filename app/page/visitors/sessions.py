@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from app.page.visitors.disk import UPLOAD
+from app.page.visitors.disk import UPLOAD_FOLDER
 from core.errors import InputError
 
 MAX_SESSIONS = 64
@@ -110,7 +110,7 @@ class Session:
 def require_upload(spec: str, folder: Path) -> None:
     """Raises InputError for all but a regular file that was stored for an upload: FOLDER/SHA-256/NAME."""
     path = Path(spec)
-    stored = path.parent.parent == folder and UPLOAD.fullmatch(path.parent.name)
+    stored = path.parent.parent == folder and UPLOAD_FOLDER.fullmatch(path.parent.name)
     try:
         if stored and stat.S_ISREG(path.lstat().st_mode):
             return
