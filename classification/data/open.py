@@ -117,7 +117,8 @@ def open_split_of(data: Path, split: str, meta: CheckpointMeta, model: str) -> C
 
 
 def open_trained(data: Path, meta: CheckpointMeta, model: str) -> ClassificationSet:
-    """Opens the pictures of `train` that the network was trained on; InputError where the folder has others."""
+    """Opens `train` without the pictures that the training held out. Raises InputError if the folder has other pictures
+    than the training had."""
     source, trained, _ = divide_train(data, meta, model)
     return source.subset(trained)
 

@@ -14,7 +14,7 @@ Fault = Callable[[np.ndarray, int, np.random.Generator], np.ndarray]
 
 
 def blotches(image: np.ndarray, strength: int, draw: np.random.Generator) -> np.ndarray:
-    """Smooth coloured noise, 6 to 40 blotches high."""
+    """Adds smooth coloured noise: a grid of random colours, 6 to 39 from top to bottom, enlarged to the picture."""
     import cv2
 
     height, width = image.shape[:2]
@@ -24,14 +24,14 @@ def blotches(image: np.ndarray, strength: int, draw: np.random.Generator) -> np.
 
 
 def lines(image: np.ndarray, strength: int, draw: np.random.Generator) -> np.ndarray:
-    """Sensor lines: each row, or each column, is lighter or darker by a colour of its own."""
+    """Adds sensor lines: a random colour to each row, or to each column."""
     height, width = image.shape[:2]
     shape = (height, 1, 3) if draw.random() < 0.5 else (1, width, 3)
     return _to_bytes(image + draw.normal(0, (6, 14, 28)[strength], shape))
 
 
 def glare(image: np.ndarray, strength: int, draw: np.random.Generator) -> np.ndarray:
-    """One to three round lights of an eighth to a half of the height."""
+    """Adds one to three round lights, with radii of an eighth to almost half of the height."""
     height, width = image.shape[:2]
     rows, columns = np.mgrid[0:height, 0:width]
     lit = image.astype(np.float32)

@@ -158,7 +158,8 @@ class ClassRisk:
         }
 
     def at(self, threshold: float) -> dict[str, Any]:
-        """Effect of a threshold fitted elsewhere: mean share missed over images with the class, and share reported."""
+        """Returns the figures of a threshold that was fitted on other data: the share of the class that it misses, as a
+        mean over the images that show the class, and the share of all pixels that it reports."""
         place = round(threshold * RISK_BINS)
         return {
             "risk": float(self._missed[place] / self.images) if self.images else None,

@@ -1,4 +1,4 @@
-"""Segmentation graphs of other programs: their one picture input, its layout and size, and their output."""
+"""Reads segmentation graphs of other programs: finds the picture input, its layout and size, and the output."""
 
 import copy
 import hashlib
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.errors import InputError
+from export.file.metadata import MAX_SIDE
 from export.file.onnx_file import parse_foreign, read_bytes
 from export.file.signature import Shape, type_and_shape
 from export.file.sizes import check_sizes
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 FOLDED = frozenset(("CastLike", "Constant", "Dropout", "EyeLike", "Size"))
 """Operators that a foreign graph may contain although no file of this project does: ONNX Runtime replaces them by
 constants or leaves them out when the graph is wrapped."""
-MAX_SIDE = 2**14
-"""Pixels, as in the metadata of a graph file."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class ForeignGraph:
     size: tuple[int, int]
     """(h, w) of the input."""
     notes: tuple[str, ...]
-    """What was left out of the file."""
+    """Sentences about what of the file is not used."""
 
 
 def read_foreign(path: Path, size: tuple[int, int] | None, opset: int) -> ForeignGraph:

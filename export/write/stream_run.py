@@ -1,7 +1,7 @@
-"""The run over streams that a stateful graph is proven on.
+"""The calls by which a stateful graph is proven: several streams that join, leave, reset and skip frames.
 
-The graph computes all streams in one batch, the torch module each stream alone. So the two agree only if no stream of
-the batch sees another one's frame, state, masks, gap or reset.
+The graph computes all streams of a call in one batch, the torch module computes each stream alone. The two agree only
+if no stream of the batch sees the frame, state, masks, gap or reset of another.
 """
 
 from collections.abc import Container, Iterator, Sequence

@@ -1,6 +1,7 @@
-"""The frames that a network's training domain is fitted on, and their changed versions.
+"""The frames on which novelty statistics are fitted, unchanged and with changes.
 
-Blocks of neighbouring frames are kept out of the means and covariances. No change is one of those that studies report.
+Means and covariances are fitted without some blocks of neighbouring frames; the scale of novelty is fitted on these
+blocks. None of the changes is a corruption that the studies measure.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

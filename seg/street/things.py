@@ -124,7 +124,7 @@ class Building(Long):
         canvas.textured(corners, front.texture, canvas.light.matrix((-self.side, 0.0, 0.0), depth, self.tint))
 
     def _surface(self, canvas: Canvas, points: Points, color: Color, normal: Color, depth: float) -> None:
-        """Draws a polygon of (metres behind the front, height, station)."""
+        """Draws a polygon. Its points are (metres behind the front, metres above the ground, metres along the road)."""
         corners = np.array([self._corner(*point) for point in points])
         tinted = np.array([color]) * np.array(self.tint)
         seen = canvas.light.shade(tinted, np.array([normal]), depth)[0]

@@ -88,7 +88,7 @@ def measure_sample(network: NoveltyNetwork, sample: Sample) -> Row:
 
 
 def collect(models: Sequence[str], out: Path, data: Data) -> None:
-    """Runs the networks over the groups that are missing; every picture is made once for all of them."""
+    """Measures the groups of pictures that have no file yet. Each picture is made once and given to all networks."""
     networks = {out / name_of(model) / "temperatures": NoveltyNetwork(model) for model in models}
     for group, samples in GROUPS.items():
         missing = {folder: one for folder, one in networks.items() if not (folder / f"{group}.pickle").exists()}

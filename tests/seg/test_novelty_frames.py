@@ -1,4 +1,4 @@
-"""The frames that a network's training domain is fitted on: what its training held out is fitted on last and never
+"""The frames on which novelty statistics are fitted: what its training held out is fitted on last and never
 before."""
 
 import dataclasses

@@ -57,7 +57,7 @@ def test_the_published_weights_come_out() -> None:
 
 @pytest.mark.parametrize(("window", "tau"), [(5, 1.25), (2, 1.25), (5, 4.0)])
 def test_window_and_recursion_differ_by_the_mass_that_the_window_forgets(window: int, tau: float) -> None:
-    """The worst case: everything that is forgotten is certain of class 0, everything kept of class 1."""
+    """In the worst case all frames outside the window are certain of class 0, and all frames inside of class 1."""
     forgotten, kept = (certain(one) for one in torch.eye(2, dtype=torch.float64))
     frames = [forgotten] * 60 + [kept] * (window + 1)
     inside, beyond = (run(rule, frames)[-1].probs[0] for rule in (WindowSmoothing(tau, window), TemporalSmoothing(tau)))

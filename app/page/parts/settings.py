@@ -41,7 +41,8 @@ def method_options(
     motion: bool = True,
     calibrated: bool = True,
 ) -> MethodOptions:
-    """Options from the values of the controls; controls that the mode does not have are hidden and do not count."""
+    """Method options from the values of the page's controls. Controls that a mode does not use are hidden, and their
+    values ignored."""
     temporal = is_temporal(mode)
     return MethodOptions(
         mode,

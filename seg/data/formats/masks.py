@@ -114,7 +114,7 @@ class Shape(NamedTuple):
 
 
 def painter(shapes: Sequence[Shape], size: tuple[int, int], names: Sequence[str], overlaps: Overlaps) -> partial[Label]:
-    """Returns the callable that paints objects into one label of (height, width).
+    """Returns a function that draws the objects into a label map of (height, width) when it is called.
 
     `overlaps` decides which of two objects in a layer gets the pixels that they share. ValueError for a size that
     no picture has.
