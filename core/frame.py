@@ -58,6 +58,6 @@ class Maps:
     """Share of the frames of the network's training domain that are at least as novel, averaged over time; at most 0.05
     is called novel. None where the checkpoint has no novelty statistics, or none for this method."""
     expected_accuracy: float | None = None
-    """Share of the pixels that are expected to be right: the mean confidence, if the temperature follows the frame."""
+    """Share of the pixels that are expected to be right: the mean confidence, if the method is calibrated."""
     novel_regions: np.ndarray | None = None
     """(H, W) uint8: 0: usual; 128: as novel as one pixel in a hundred of the training domain."""

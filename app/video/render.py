@@ -44,11 +44,22 @@ def draw_overlay(image: np.ndarray, label: np.ndarray, palette: np.ndarray, opac
 
 
 def describe_novelty(maps: Maps) -> str | None:
-    """Describes in words how familiar such frames are to the network; None without novelty statistics."""
+    """Describes in words how familiar such frames are to the network; None without novelty statistics.
+
+    Of a novel frame no share of right pixels is said: under corruption the mean confidence at one temperature is 9 to
+    10 points off (docs/studies/novelty).
+    """
     if maps.novelty is None:
         return None
-    state = "novel" if maps.novelty <= NOVEL else "unusual" if maps.novelty <= UNUSUAL else "familiar"
-    return state if maps.expected_accuracy is None else f"{state}, about {maps.expected_accuracy:.0%} right"
+    level = novelty_level(maps.novelty)
+    if level == "novel" or maps.expected_accuracy is None:
+        return level
+    return f"{level}, about {maps.expected_accuracy:.0%} right"
+
+
+def novelty_level(novelty: float) -> str:
+    """The word for a novelty, 0..1: `novel`, `unusual` or `familiar`."""
+    return "novel" if novelty <= NOVEL else "unusual" if novelty <= UNUSUAL else "familiar"
 
 
 def draw_banner(picture: np.ndarray, maps: Maps) -> np.ndarray:

@@ -42,7 +42,7 @@ class FrameFigures:
     novelty: float | None
     """Novelty of the frame (`core.reference`); None if the network has no statistics of its training domain."""
     expected_accuracy: float | None
-    """Expected accuracy of the frame; None if its temperature does not follow the frame."""
+    """Expected accuracy of the frame; None if the method is not calibrated."""
     wall_ms: float
     """Milliseconds since the previous frame was done, for the first frame since the beginning of the work."""
 

@@ -1,12 +1,22 @@
 """Colours over pictures, and uncertainty as a picture that everybody can read."""
 
+import dataclasses
 from typing import get_args
 
 import cv2
 import numpy as np
 import pytest
 
-from app.video.render import View, colour_labels, draw_overlay, draw_uncertainty, render, rendered_size, side_by_side
+from app.video.render import (
+    View,
+    colour_labels,
+    describe_novelty,
+    draw_overlay,
+    draw_uncertainty,
+    render,
+    rendered_size,
+    side_by_side,
+)
 from core.classes import CAMVID
 from core.frame import Frame, Maps
 
@@ -70,3 +80,11 @@ def test_side_by_side_is_the_overlay_and_then_the_uncertainty() -> None:
 def test_pictures_of_different_height_do_not_go_side_by_side() -> None:
     with pytest.raises(ValueError, match="equal heights, got 20 and 10"):
         side_by_side(IMAGE, IMAGE[:10])
+
+
+def test_no_accuracy_is_said_of_novel_frames() -> None:
+    said = [
+        describe_novelty(dataclasses.replace(MAPS, novelty=one, expected_accuracy=0.924)) for one in (0.5, 0.1, 0.05)
+    ]
+    assert said == ["familiar, about 92% right", "unusual, about 92% right", "novel"]
+    assert describe_novelty(dataclasses.replace(MAPS, novelty=0.5)) == "familiar"

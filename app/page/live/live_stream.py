@@ -10,10 +10,9 @@ import numpy as np
 from app.page.parts.network_pool import Lease, NetworkPool, OpenMethod
 from app.page.parts.pictures import jpeg, overlay_picture, second_picture
 from app.page.parts.settings import MethodSettings, Settings
-from app.video.render import UNUSUAL, describe_novelty
+from app.video.render import describe_novelty, novelty_level
 from core.errors import InputError
 from core.frame import Frame, Maps
-from core.reference import NOVEL
 
 RATE_HZ = 15.0
 """Frame rate at which tau was chosen; gaps between camera pictures count in frames of this rate."""
@@ -119,9 +118,13 @@ def describe_frame(maps: Maps) -> dict[str, Any] | None:
     """Novelty and expected accuracy in words and numbers; None if the network does not provide them."""
     if maps.novelty is None:
         return None
-    level = "novel" if maps.novelty <= NOVEL else "unusual" if maps.novelty <= UNUSUAL else "familiar"
     expected = None if maps.expected_accuracy is None else round(maps.expected_accuracy, 3)
-    return {"level": level, "score": round(maps.novelty, 4), "expected": expected, "words": describe_novelty(maps)}
+    return {
+        "level": novelty_level(maps.novelty),
+        "score": round(maps.novelty, 4),
+        "expected": expected,
+        "words": describe_novelty(maps),
+    }
 
 
 def describe_maps(maps: Maps, num_classes: int) -> dict[str, Any]:
