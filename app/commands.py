@@ -151,5 +151,10 @@ STEADYSEG = Command(
         "data": Command(
             "Bring labels of your own into a data folder, or fetch a data set, every file verified.", kinds=DATA
         ),
+        "pick": Command(
+            "Choose frames of videos to label next: novel, uncertain, and unlike each other; with labels to correct.",
+            "app.labelling.flags:PickJob",
+            "app.labelling.pick:run_pick",
+        ),
     },
 )

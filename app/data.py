@@ -4,14 +4,13 @@ contact sheet."""
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-from PIL import Image, ImageDraw, ImageFont
-
 from app.console import Console, figure_table, progress_bar
+from app.contact_sheet import SHEET_FILE, Cell, colored, strip, write_sheet
 from app.data_flags import FetchJob, ImportJob
 from classification.data import cifar_download
 from core.classes import ClassList
-from core.errors import InputError, refuse_existing
+from core.errors import InputError
+from core.system.files import require_new_folder
 from seg.data import camvid_download
 from seg.data.camvid import open_split
 from seg.data.formats.open_source import open_labels
@@ -19,13 +18,8 @@ from seg.data.import_labels import NOTES_FILE, Imported, import_labels
 
 CONNECTIONS, MB = 8, 10**6
 SHOWN_REMARKS = 10
-SHEET_FILE = "contact-sheet.jpg"
 PICTURES = 12
 """Pictures of train on a contact sheet."""
-WIDTH, MARGIN, LINE = 320, 8, 22
-COLUMNS = 2
-"""Pairs of picture and labelled picture in a row."""
-OPACITY = 0.6
 
 
 def fetch_camvid(job: FetchJob) -> int:
@@ -65,9 +59,7 @@ def run_import(job: ImportJob) -> int:
     for flag, share in (("--val", job.val), ("--test", job.test), ("--val and --test together", job.val + job.test)):
         if not 0 <= share < 1:
             raise InputError(f"{flag} must be a share in [0, 1), got {share}")
-    refuse_existing(job.output, job.overwrite)
-    if not job.output.absolute().parent.is_dir():
-        raise InputError(f"{job.output}: there is no folder {job.output.parent}; make it first")
+    require_new_folder(job.output, overwrite=job.overwrite)
     if job.images and not job.images.is_dir():
         raise InputError(f"{job.images}: no such folder; --images is the folder of the labelled pictures")
     source = open_labels(job.source, job.palette, job.overlaps)
@@ -105,33 +97,10 @@ def print_shares(kind: str, imported: Imported) -> None:
 
 
 def write_contact_sheet(root: Path, classes: ClassList) -> None:
-    """Writes root/contact-sheet.jpg with pictures of train, evenly spaced; void is black."""
+    """Writes root/contact-sheet.jpg with pictures of train, evenly spaced, beside their labels."""
     split = open_split(root, "train", classes).spaced(PICTURES)
-    pairs = [_pair(*split[number], classes) for number in range(len(split))]
-    names = [example.name for example in split.examples]
-    cell_width, cell_height = 2 * WIDTH + 2 * MARGIN, max(pair.height for pair in pairs) + LINE
-    rows = -(-len(pairs) // COLUMNS)
-    entries = [*zip(classes.names, classes.colors, strict=True), ("void", (0, 0, 0))]
-    per_line = COLUMNS * cell_width // 160
-    legend_height = -(-len(entries) // per_line) * LINE + MARGIN
-    sheet = Image.new("RGB", (COLUMNS * cell_width, rows * cell_height + legend_height), "white")
-    draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(14)
-    for number, (name, pair) in enumerate(zip(names, pairs, strict=True)):
-        left, top = number % COLUMNS * cell_width + MARGIN, number // COLUMNS * cell_height
-        draw.text((left, top + 2), name[:80], "black", font)
-        sheet.paste(pair, (left, top + LINE))
-    for number, (name, color) in enumerate(entries):
-        left, top = number % per_line * 160 + MARGIN, rows * cell_height + number // per_line * LINE + MARGIN
-        draw.rectangle((left, top, left + 16, top + 14), color, "black")
-        draw.text((left + 22, top), name[:16], "black", font)
-    sheet.save(root / SHEET_FILE, quality=85)
-
-
-def _pair(image: np.ndarray, label: np.ndarray, classes: ClassList) -> Image.Image:
-    """Draws a picture and beside it the same picture with its label's colours, each WIDTH wide."""
-    colored = (image * (1 - OPACITY) + classes.palette()[label] * OPACITY).astype(np.uint8)
-    height = max(1, round(image.shape[0] * WIDTH / image.shape[1]))
-    both = Image.new("RGB", (2 * WIDTH, height))
-    for place, pixels in enumerate((image, colored)):
-        both.paste(Image.fromarray(pixels).resize((WIDTH, height), Image.Resampling.BILINEAR), (place * WIDTH, 0))
-    return both
+    cells = []
+    for number, example in enumerate(split.examples):
+        image, label = split[number]
+        cells.append(Cell(example.name, strip(image, colored(image, label, classes))))
+    write_sheet(root / SHEET_FILE, cells, classes)

@@ -40,6 +40,15 @@ def require_place(path: Path, what: str, suffixes: Collection[str], *, overwrite
         raise InputError(f"{path}: the folder {path.parent} cannot be written to; choose another one")
 
 
+def require_new_folder(path: Path, *, overwrite: bool) -> None:
+    """Raises InputError, before any work is done, if the folder exists and `overwrite` is False, or has no parent."""
+    refuse_existing(path, overwrite)
+    if path.is_file():
+        raise InputError(f"{path}: is a file; give the name of a folder")
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"{path}: there is no folder {path.parent}; make it first")
+
+
 def partial_path(path: Path) -> Path:
     """A hidden, unused name beside `path`.
 

@@ -1,0 +1,167 @@
+"""Trainings on more and more labelled frames of CamVid's train, chosen in three ways; those that are done are kept.
+
+    python -m studies.labelling.trainings ../shared/data/camvid --runs runs/pick
+
+Begins with 40 random frames and adds 40 three times: random ones, ones evenly spaced in time, or those that
+`steadyseg pick` chooses by the network of the round before. Every training has the same start and the same number of
+steps. Writes docs/studies/labelling/pick.json; about three minutes of one core a training.
+"""
+
+import argparse
+import itertools
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from app.labelling.candidates import FrameMeter, gather
+from app.open_model import open_checkpoint
+from core.classes import CAMVID
+from core.dropout import set_dropout_active
+from core.evaluation.metrics import StreamingMetrics
+from core.preprocess import Normalize, network_size
+from core.system.files import write_atomic
+from core.training.parts import Run
+from core.training.run import choose_precision, train
+from core.training.run_folder import MODEL_NAME
+from seg.data.augment import to_tensors
+from seg.data.camvid import ImageFolderSplit, open_split
+from seg.data.held_out import recording_of
+from seg.evaluate import enlarge
+from seg.options import SegTrainConfig
+from seg.presets import PRESETS
+from seg.train import prepare_segmentation
+from studies.harness.bundle import round_figures
+from studies.harness.study import digest_of_file, origin
+
+START, STEP, ROUNDS = 40, 40, 3
+WAYS = ("random", "uniform", "pick")
+SEEDS = (0, 1)
+STEPS, BATCH, SIZE = 240, 4, 180
+INIT = "street-tiny"
+"""Start of every training: a network of the procedural street, which has seen no photograph."""
+FIGURES, LABELLED = "figures.json", "labelled.txt"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, help="CamVid folder")
+    parser.add_argument("--runs", type=Path, default=Path("runs/pick"), help="folder of the trainings")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    for seed in SEEDS:
+        run_seed(given.data, given.runs / f"seed{seed}", seed)
+
+
+def run_seed(data: Path, runs: Path, seed: int) -> None:
+    """Trains and measures all rounds of one seed, the ways side by side."""
+    split = open_split(data, "train")
+    names = [example.name for example in split.examples]
+    start = np.random.default_rng(seed).choice(names, START, replace=False).tolist()
+    chosen = {way: list(start) for way in WAYS}
+    train_on(data, runs / "start", names, start, seed)
+    before = dict.fromkeys(WAYS, runs / "start")
+    for round_, way in itertools.product(range(1, ROUNDS + 1), WAYS):
+        folder = runs / f"{way}-{START + round_ * STEP}"
+        if (folder / LABELLED).exists():
+            chosen[way] = (folder / LABELLED).read_text().split()
+        else:
+            chosen[way] += next_frames(way, split, chosen[way], before[way] / MODEL_NAME, 100 * seed + round_)
+        train_on(data, folder, names, chosen[way], seed)
+        before[way] = folder
+
+
+def next_frames(way: str, split: ImageFolderSplit, labelled: list[str], model: Path, seed: int) -> list[str]:
+    """Returns `STEP` further names."""
+    rest = [example.name for example in split.examples if example.name not in set(labelled)]
+    if way == "random":
+        return [str(name) for name in np.random.default_rng(seed).choice(rest, STEP, replace=False)]
+    if way == "uniform":
+        return [rest[place] for place in np.linspace(0, len(rest) - 1, STEP).round().astype(int)]
+    return picked(split, labelled, model)
+
+
+def picked(split: ImageFolderSplit, labelled: list[str], model: Path) -> list[str]:
+    """Returns the frames that `steadyseg pick` chooses, with the labelled ones known to it."""
+    meter = FrameMeter(open_checkpoint(model))
+    rows, known, recordings = [], [], list(dict.fromkeys(recording_of(one.name) for one in split.examples))
+    for example in split.examples:
+        found = meter.measure(split[example.index][0], example.index)
+        if example.name in labelled:
+            known.append(found.features)
+        else:
+            number = recordings.index(recording_of(example.name))
+            rows.append((number, example.index, float(example.index), found))
+    candidates = gather(rows)
+    return [split.examples[candidates.indices[one.place]].name for one in candidates.choose(STEP, known)]
+
+
+def config_of(data: Path, left_out: Path, images: int, seed: int) -> SegTrainConfig:
+    """The recipe of every training: `STEPS` steps at half size from the weights of `INIT`."""
+    base = PRESETS["cpu"]
+    return replace(
+        base,
+        data=data,
+        unet=replace(base.unet, channels=8),
+        size=SIZE,
+        hold_out=Path("none"),
+        exclude=left_out,
+        loaders=0,
+        init=INIT,
+        allow_missing_classes=True,
+        augment=replace(base.augment, crop_height=144, crop_width=192),
+        loop=replace(
+            base.loop,
+            epochs=STEPS // (images // BATCH),
+            batch_size=BATCH,
+            evaluate_every=0,
+            average_decay=0.98,
+            threads=1,
+            seed=seed,
+        ),
+    )
+
+
+def train_on(data: Path, folder: Path, names: list[str], labelled: list[str], seed: int) -> None:
+    """Trains on the labelled frames and measures the network on test, unless that is done."""
+    if (folder / FIGURES).exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / LABELLED).write_text("\n".join(labelled) + "\n")
+    left_out = folder / "left-out.txt"
+    left_out.write_text("\n".join(sorted(set(names) - set(labelled))) + "\n")
+    config = config_of(data, left_out, len(labelled), seed)
+    shutil.rmtree(folder / "run", ignore_errors=True)  # of an interruption
+    run = Run(folder / "run", torch.device("cpu"))
+    config = choose_precision(config, run)
+    for _ in train(prepare_segmentation(config, run), config, run):
+        pass
+    (folder / "run" / MODEL_NAME).replace(folder / MODEL_NAME)
+    figures = measure(open_split(data, "test"), folder / MODEL_NAME)
+    record = {"model": digest_of_file(folder / MODEL_NAME), "labelled": len(labelled), **origin(), **figures}
+    write_atomic(folder / FIGURES, (json.dumps(round_figures(record), indent=1) + "\n").encode())
+    print(folder, record["miou"], flush=True)
+
+
+@torch.inference_mode()
+def measure(split: ImageFolderSplit, path: Path) -> dict[str, Any]:
+    """Accuracy, mIoU and IoU by class of single passes at the network's size."""
+    model = open_checkpoint(path)
+    network, normalize = model.network().eval(), Normalize(model.meta.mean, model.meta.std)
+    set_dropout_active(network, False)
+    metrics = StreamingMetrics(len(CAMVID), CAMVID.void)
+    for number in range(len(split)):
+        image, label = split[number]
+        picture, mask = to_tensors(image, label, *network_size(label.shape[0], label.shape[1], SIZE))
+        probs = torch.softmax(enlarge(network(normalize(picture[None].float())), mask.shape), 1)
+        metrics.update(probs, mask[None])
+    result = metrics.result()
+    return {"accuracy": result["accuracy"], "miou": result["miou"], "iou": result["iou"]}
+
+
+if __name__ == "__main__":
+    main()
